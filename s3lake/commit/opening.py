@@ -111,11 +111,15 @@ def same_topic(index: TopicIndex, head: TopicHead, kafka: Snapshot) -> None:
     Raises:
         DataLossError: Kafka's topic is another one than the index was cut from.
     """
+    if head.topic_id and not kafka.exists:
+        raise DataLossError(
+            f"topic {index.topic!r} was deleted: the index was cut from topic id {head.topic_id}, Kafka has none; "
+            "create it again, or take it out of topics"
+        )
     if head.topic_id and kafka.topic_id != head.topic_id:
         raise DataLossError(
-            f"topic {index.topic!r} was {'created again' if kafka.exists else 'deleted'}: the index was cut from topic "
-            f"id {head.topic_id}, Kafka has {kafka.topic_id or 'none'}; to go on with the present topic run "
-            f"`s3lake index accept --topic {index.topic}`"
+            f"topic {index.topic!r} was created again: the index was cut from topic id {head.topic_id}, Kafka has "
+            f"{kafka.topic_id}; to go on with the present topic run `s3lake index accept --topic {index.topic}`"
         )
 
 

@@ -11,7 +11,6 @@ from typing import Any
 from uuid import UUID
 
 from s3lake.convert.json_columns import is_pinned
-from s3lake.convert.json_probes import explain_rounding, holds_exactly
 from s3lake.convert.pinned import DAY_S
 from s3lake.schema.types import (
     TICKS,
@@ -27,7 +26,6 @@ from s3lake.schema.types import (
     item_of,
 )
 from s3lake.schema.unite import Conflict, joined, shown
-from s3lake.text.masking import quote
 
 _INT32, _INT64 = range(-(2**31), 2**31), range(-(2**63), 2**63)
 _BEYOND_FLOAT = 2.0**128 - 2.0**103  # from here on a float rounds to infinity
@@ -115,8 +113,6 @@ def _leaf(value: Any, type: Primitive | Decimal, path: str) -> Any:
             else _FORMS[type]
         )
         raise _unfit(value, type, path, form)
-    if isinstance(value, int) and not holds_exactly(type, value):
-        raise Conflict(explain_rounding(type, path))
     return spelt
 
 
@@ -200,5 +196,5 @@ def _ticks(per_second: int, hour: str, minute: str | None, second: str | None, f
 
 def _unfit(value: Any, type: Type, path: str, form: str) -> Conflict:
     text = value.text if isinstance(value, Number) else repr(value)
-    text = quote(path, text if len(text) <= 60 else f"{text[:60]}…")
+    text = text if len(text) <= 60 else f"{text[:60]}…"
     return Conflict(f"field {path!r}: {text} does not fit {shown(type)}: {form} is allowed")

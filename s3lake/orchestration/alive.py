@@ -37,7 +37,8 @@ def alive(context: dg.AssetExecutionContext | dg.OpExecutionContext) -> Iterator
     try:
         yield
     except dg.Failure as failure:
-        _tell(instance, run_id, {names.REFUSED: str(failure.metadata["error"].value)})
+        if "error" in failure.metadata:  # of those that land
+            _tell(instance, run_id, {names.REFUSED: str(failure.metadata["error"].value)})
         raise
     finally:
         # Of a run with a process for each step the others go on without one that tells.

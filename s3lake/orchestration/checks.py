@@ -22,6 +22,7 @@ from s3lake.errors import S3LakeError
 from s3lake.land.observer import LandedHour
 from s3lake.orchestration import names
 from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.in_time import sealed_late
 from s3lake.orchestration.letters import share
 from s3lake.orchestration.resources import looking
 from s3lake.orchestration.retries import retried
@@ -93,7 +94,8 @@ def checked(
     seen = [_Hour(lander, hour, sealing, behind.get(hour)) for hour in asked]
     verdicts = [(name, one.hour, _CHECKS[name](one)) for one in seen for name in checks]
     key = catalogue.key(lander.sink, lander.topic)
-    return Checked(key, verdicts, announcements(instance, catalogue, lander, sealing, asked, lander.clock()))
+    events = announcements(instance, catalogue, lander, sealing, asked, lander.clock())
+    return Checked(key, verdicts, [*events, *sealed_late(instance, lander.sink, events)])
 
 
 @dataclass(frozen=True)
@@ -102,12 +104,12 @@ class Checked:
 
     Attributes:
         verdicts: by check and hour.
-        sealed: events of hours that are sealed now.
+        sealed: events of hours that are sealed now, and evaluations of those that were not in time.
     """
 
     key: dg.AssetKey
     verdicts: "Sequence[tuple[str, str, Verdict]]"
-    sealed: Sequence[dg.AssetMaterialization]
+    sealed: Sequence[Any]
 
     def evaluations(self, instance: dg.DagsterInstance) -> Iterator[dg.AssetCheckEvaluation]:
         """The verdicts as events. Dagster's own AssetCheckResult knows no partition in a run of several."""

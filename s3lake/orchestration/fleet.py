@@ -15,7 +15,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
-from dagster._core.definitions.data_version import extract_data_version_from_entry
 from dagster._core.events import AssetMaterializationPlannedData, DagsterEvent
 from pydantic import Field
 
@@ -25,10 +24,9 @@ from s3lake.orchestration import fleet_runs, names
 from s3lake.orchestration.alive import alive
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.checks import checked
-from s3lake.orchestration.progress import Announced, Progress
+from s3lake.orchestration.progress import Announced, Progress, materialisation
 from s3lake.orchestration.resources import landing, resource
 from s3lake.orchestration.run_process import spared
-from s3lake.orchestration.versions import input_tags, own_tags
 from s3lake.sink import Sink
 
 if TYPE_CHECKING:
@@ -150,8 +148,6 @@ class _Fleet:
         self.reached: dict[str, Mapping[int, int]] = {}
         self.events: queue.Queue[Callable[[], object] | None] = queue.Queue()
         self._landing = landing
-        self._late_observations: dict[dg.AssetKey, dg.EventLogRecord | None] | None = None
-        self._all_read = False  # there are no observations but those
 
     def land(self, hours_by_topic: Mapping[str, Sequence[str]]) -> None:
         """Land all of it, what may pass again and again, as often as the sink says."""
@@ -172,27 +168,8 @@ class _Fleet:
     def materialise(self, topic: str, hour: str, metadata: dict[str, Any], commits: Sequence[str]) -> None:
         """Store the event of an hour."""
         self.materialised[topic].add(hour)
-        landed, parent = self.catalogue.landed(self.sink, topic), self.catalogue.topic(topic).key
-        observed = self._observed(parent)  # never materialised
-        version = extract_data_version_from_entry(observed.event_log_entry) if observed else None
-        tags = own_tags(landed.code_version or self.context.run.run_id, commits) | input_tags(
-            parent, version, observed.storage_id if observed else None
-        )
-        self.context.log_event(dg.AssetMaterialization(landed.key, partition=hour, metadata=metadata, tags=tags))
-
-    def _observed(self, parent: dg.AssetKey) -> dg.EventLogRecord | None:
-        """The last observation of a topic; those of late are read at once, for all topics."""
-        instance, most = self.context.instance, 2 * len(self.catalogue.routes)
-        if self._late_observations is None:
-            records = instance.event_log_storage.get_event_records(
-                dg.EventRecordsFilter(dg.DagsterEventType.ASSET_OBSERVATION), limit=most
-            )
-            self._late_observations = {key: one for one in reversed(records) if (key := one.asset_key) is not None}
-            self._all_read = len(records) < most
-        if parent not in self._late_observations and not self._all_read:
-            last = instance.fetch_observations(parent, limit=1).records
-            self._late_observations[parent] = last[0] if last else None
-        return self._late_observations.get(parent)
+        key = self.catalogue.key(self.sink, topic)
+        self.context.log_event(materialisation(key, hour, metadata, commits))
 
     def _attempt(self, hours_by_topic: Mapping[str, Sequence[str]]) -> dict[str, BaseException]:
         from s3lake.land.fleet import together

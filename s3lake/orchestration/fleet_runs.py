@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import dagster as dg
-from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES, RunRecord
+from dagster._core.storage.dagster_run import RunRecord
 
 from s3lake.errors import TerminalError
 from s3lake.orchestration import names, runs
@@ -22,11 +22,10 @@ from s3lake.orchestration.catalogue import Catalogue
 from s3lake.plan.tile import Tile
 from s3lake.sink import Sink
 
-_MOST_UNDER_WAY = 200
+_MOST_WAITING = 200
 _MOST_FAILED = 50
 _MOST_SUCCEEDED = 4
 _MOST_KNOWN = 200
-_WAITING = (dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED)
 
 
 def job_name(catalogue: Catalogue, sink: Sink) -> str:
@@ -121,8 +120,9 @@ class FleetRuns:
         self._ended: set[str] = set()
         self._busy: dict[str, str] = {}
         self.waits = False
-        runs_filter = dg.RunsFilter(statuses=list(NOT_FINISHED_STATUSES))
-        for record in instance.get_run_records(runs_filter, limit=_MOST_UNDER_WAY):
+        # Those of a backfill that wait may wait for long, and are not tagged.
+        queued = dg.RunsFilter(statuses=runs.WAITING, tags={names.SINK: catalogue.tag(sink)})
+        for record in [*runs.started(instance), *instance.get_run_records(queued, limit=_MOST_WAITING)]:
             self._under_way(record)
         since = datetime.fromtimestamp((now_ms - runs.REFUSED_MS - runs.CANCELED_MS) / 1000, timezone.utc)
         runs_filter = dg.RunsFilter(
@@ -200,12 +200,7 @@ class FleetRuns:
             runs.end(self._instance, run, why)
             self._ended.add(run.run_id)
             return
-        of_fleet = run.job_name == job_name(self._catalogue, self._sink)
-        asked = of_fleet or names.TOPIC in run.tags
-        if run.status in _WAITING:
-            self.waits |= of_fleet
-            if not asked:
-                return  # hours of a long backfill, which may wait for long
+        self.waits |= run.status in runs.WAITING and run.job_name == job_name(self._catalogue, self._sink)
         self._busy |= dict.fromkeys(topics, run.run_id)
 
 

@@ -19,7 +19,8 @@ import dagster as dg
 from s3lake import hours
 from s3lake.commit.sealing import Sealing
 from s3lake.errors import S3LakeError, TransientError
-from s3lake.orchestration import fleet_runs, runs, sensors
+from s3lake.land.missing import refuse_absent
+from s3lake.orchestration import fleet_runs, names, runs, sensors
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.fleet_memory import NEVER, Memory, RunAsked, Topic, kept, remembered
 from s3lake.orchestration.fleet_runs import FleetRuns, State
@@ -44,7 +45,6 @@ ROUND_TICKS = 120
 """In so many ticks every topic is looked at, whatever is remembered of it."""
 _AT_ONCE = 8
 _HELD_MS = 60_000
-_ALONG = "others of the sink are due"
 
 
 def fleet_sensor(
@@ -90,14 +90,22 @@ def fleet_sensor(
                 context.log.error(f"topic {looked.topic}: {looked.error}")
         if looks and all(isinstance(looked.error, TransientError) for looked in looks):
             raise dg.Failure(str(looks[0].error)) from looks[0].error
+        gone = [looked.error for looked in tick.absent(matching - ends.keys()) if looked.error is not None]
+        for failure in gone:
+            context.log.error(str(failure))
         asked = [looked for looked in looks if looked.span][:MOST]
+        # A tick that fails keeps neither its cursor nor its events: only one that found nothing new may.
+        if gone and not asked and all(looked.turn and not looked.sealed for looked in looks):
+            raise dg.Failure(str(gone[0])) from gone[0]
+        for why, count in Counter(looked.why for looked in asked).most_common():
+            context.log.info(f"{count} topics: {why}")
         for looked in asked:
             tick.remember_run(looked)
         memory.ticked_ms = now
         observations = tick.observations(observed)  # which the cursor remembers
         return dg.SensorResult(
             run_requests=[_request(catalogue, sink, asked, now)] if asked else [],
-            skip_reason=None if asked else tick.why(looks),
+            skip_reason=None if asked else "; ".join([tick.why(looks), *map(str, gone)]),
             cursor=kept(memory),
             asset_events=[*chain.from_iterable(looked.sealed for looked in looks), *observations],
         )
@@ -112,6 +120,8 @@ class _Looked:
     Attributes:
         span: first and last hour to land; None where nothing is due, or has to wait.
         due: whether somebody has to land that now; else it is landed with others that are due.
+        word: why that is landed, as the tag of the run has it.
+        turn: it was not due, and looked at in turn.
         state: what the request depends on.
         sealed: hours that nobody else announces.
     """
@@ -120,6 +130,8 @@ class _Looked:
     why: str = ""
     span: tuple[str, str] | None = None
     due: bool = False
+    word: str = ""
+    turn: bool = False
     state: State | None = None
     sealed: Sequence[dg.AssetMaterialization] = ()
     error: S3LakeError | None = None
@@ -150,20 +162,33 @@ class _Tick:
         first = sorted(ready, key=self._urgency)[:LOOKS_PER_TICK]
         turns = sorted(idle, key=lambda topic: self.memory.topics[topic].looked_ms)[: 1 + len(self.ends) // ROUND_TICKS]
         looks = self._look_at(first, partial(self._look, instance))
-        looks += self._look_at(turns, partial(self._look, instance, turn=True))
+        looks += [replace(one, turn=True) for one in self._look_at(turns, partial(self._look, instance, turn=True))]
         if not any(looked.due for looked in looks):
             return [replace(looked, span=None, why="") if looked.span else looked for looked in looks]
         along = [topic for topic in idle if topic not in turns and self._may_come_along(topic)]
         return looks + self._look_at(along[: LOOKS_PER_TICK - len(first)], partial(self._look, instance))
 
+    def absent(self, topics: Collection[str]) -> list[_Looked]:
+        """Look at topics of which Kafka knows no ends: some in turn, for each is asked for until that is sure."""
+
+        def look(topic: str) -> _Looked:
+            lander = self.landing(topic)
+            refuse_absent(self.sink, lander.index, lander.offsets)
+            return _Looked(topic)
+
+        turns = sorted(topics, key=lambda topic: (self.memory.topics[topic].looked_ms, topic))
+        return self._look_at(turns[:_AT_ONCE], look)
+
     def why(self, looks: Sequence[_Looked]) -> str:
         """Why nothing is asked for."""
         if self.standing.waits:
             return "a run of this sink waits to begin"
-        waiting = sum(self._waiting(topic) > 0 for topic in self.ends)
+        waiting = [self.memory.topics[topic] for topic in self.ends if self._waiting(topic) > 0]
         held = Counter(looked.why for looked in looks if looked.why)
         reasons = "".join(f"; {count} of them: {why}" for why, count in held.most_common(3))
-        return f"{len(self.ends)} topics, records wait in {waiting}; nothing is due{reasons}"
+        due_ms = min((min(self._due_ms(kept), kept.until_ms) for kept in waiting), default=0)
+        first = f"the first are {sensors.at_the_latest(due_ms)}" if due_ms > self.now else "nothing is due"
+        return f"{len(self.ends)} topics, records wait in {len(waiting)}; {first}{reasons}"
 
     def remember_run(self, looked: _Looked) -> None:
         """What is asked for; once it has landed the hour under way, that says as much as another look at the index."""
@@ -253,7 +278,8 @@ class _Tick:
         if not self.catalogue.within(self.sink, topic, {kept.hour}):
             return None
         waited = self.now >= self._due_ms(kept)
-        return _Looked(topic, due.WAITED if waited else _ALONG, (kept.hour, kept.hour), waited)
+        why = due.WAITED if waited else due.TOGETHER
+        return _Looked(topic, why.sentence, (kept.hour, kept.hour), waited, why.word)
 
     def _look(self, instance: dg.DagsterInstance, topic: str, *, turn: bool = False) -> _Looked:
         foreseen = None if turn else self._foreseen(topic)
@@ -283,8 +309,8 @@ class _Tick:
             kept.landed, kept.enough, kept.until_ms = sum(ends.values()), NEVER, self.now + _HELD_MS
             return _Looked(topic, held, sealed=sealed)
         span = due.chunks(chosen, sink.hours_per_run)[0]
-        why = hours_due.why if hours_due.hours else _ALONG
-        return _Looked(topic, why, span, bool(hours_due.hours), state(*span), sealed)
+        why = hours_due.why or due.TOGETHER
+        return _Looked(topic, why.sentence, span, bool(hours_due.hours), why.word, state=state(*span), sealed=sealed)
 
     def _keep(self, kept: Topic, lander: "Landing", last: Tile | None, ends: Mapping[int, int]) -> None:
         """Remember when something can be due."""
@@ -342,14 +368,13 @@ def _request(catalogue: Catalogue, sink: Sink, asked: Sequence[_Looked], now: in
         assert looked.span is not None
         spans["..".join(looked.span)].append(looked.topic)
     state = "\n".join(sorted(f"{looked.topic} {looked.span} {looked.state}" for looked in asked))
-    ((why, count),) = Counter(looked.why for looked in asked).most_common(1)
-    rest = f"; {len(asked) - count} others" if count < len(asked) else ""
+    ((word, _),) = Counter(looked.word for looked in asked).most_common(1)
     return dg.RunRequest(
         run_key=f"{catalogue.tag(sink)}/{fleet_runs.digest(state)}/{now // runs.SOON_MS}",
         job_name=fleet_runs.job_name(catalogue, sink),
         run_config=fleet_runs.run_config(catalogue, sink, spans),
         tags={
             **fleet_runs.run_tags(catalogue, sink, [looked.topic for looked in asked]),
-            "s3lake/reason": f"{why}: {count} topics{rest}",
+            names.REASON: word,
         },
     )

@@ -8,7 +8,6 @@ asset was last materialised, of whatever hour, so that a rewrite of an old hour 
 from collections.abc import Iterator, Sequence
 
 import dagster as dg
-import msgspec
 from dagster._utils.warnings import disable_dagster_warnings
 
 from s3lake import hours
@@ -22,18 +21,6 @@ NAME = "sealed_in_time"
 INTERVAL_S = 300
 _MOST = 48
 _NEVER = "9999"  # after every hour
-
-
-class Cursor(msgspec.Struct):
-    """What the sensor remembers; advice.
-
-    Attributes:
-        upto: the last hour that was looked at.
-        late: per topic, hours that were not sealed in time and are not sealed yet.
-    """
-
-    upto: str = ""
-    late: dict[str, list[str]] = {}
 
 
 def in_time_checks(catalogue: Catalogue, sink: Sink) -> dg.AssetChecksDefinition:
@@ -60,74 +47,85 @@ def in_time_checks(catalogue: Catalogue, sink: Sink) -> dg.AssetChecksDefinition
 
 
 def in_time_sensor(catalogue: Catalogue, sink: Sink, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
-    """Looks at each hour of every topic once its time is over, and again at those that were late."""
-    topics = catalogue.topics[sink.name]
-    keys = {topic: dg.AssetCheckKey(catalogue.sealed_key(sink, topic), NAME) for topic in topics}
+    """Evaluate the check of each hour once, when its time is over; the cursor is the last hour of all topics."""
+    topics = {topic: dg.AssetCheckKey(catalogue.sealed_key(sink, topic), NAME) for topic in catalogue.topics[sink.name]}
 
     @dg.sensor(
         name=catalogue.name("in_time", sink.name),
         minimum_interval_seconds=INTERVAL_S,
         default_status=status,
-        asset_selection=dg.AssetSelection.checks(*keys.values()),
-        description=f"{_description(sink)} A run is started for hours alone that are sealed after their time was over.",
+        description=f"Evaluates for each hour of sink {sink.name}, {duration_text(sink.sealed.within)} after its end, "
+        "whether it is sealed. Starts no runs: the run that seals an hour later evaluates it again.",
     )
     def sense(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        cursor = _cursor(context.cursor)
-        due = _due(sink)
-        new = hours.latest(hours.between(hours.shift(cursor.upto, 1), _NEVER, due) if cursor.upto else due, _MOST)
-        events: list[dg.AssetCheckEvaluation] = []
-        late: dict[str, list[str]] = {}
-        mended: dict[str, list[dg.AssetCheckKey]] = {}
-        reported = _reported(context.instance, list(keys.values()), new)
-        for topic in topics:
-            before = cursor.late.get(topic, [])
-            key, wanted = keys[topic], catalogue.within(sink, topic, {*before, *new})
-            for evaluation in _evaluations(context.instance, sink, key.asset_key, sorted(wanted)):
-                hour = str(evaluation.partition)
-                if not evaluation.passed:
-                    late.setdefault(topic, []).append(hour)
-                elif hour in before:
-                    mended.setdefault(hour, []).append(key)
-                if hour not in before and (key, hour) not in reported:
-                    events.append(evaluation)
-        upto = new[-1] if new else cursor.upto
-        runs = [
-            dg.RunRequest(run_key=f"sealed {hour}: {checks}", asset_check_keys=checks, tags={names.PARTITION: hour})
-            for hour, checks in sorted(mended.items())
+        due, last = _due(sink), context.cursor or ""
+        try:
+            new = hours.latest(hours.between(hours.shift(last, 1), _NEVER, due) if last else due, _MOST)
+        except ValueError:
+            new = hours.latest(due, _MOST)  # another version's cursor
+        before = {(key, hour) for key, hour, _ in _evaluated(context.instance, list(topics.values()), new)}
+        events = [
+            evaluation
+            for topic, key in topics.items()
+            for evaluation in _evaluations(
+                context.instance, sink, key.asset_key, sorted(catalogue.within(sink, topic, new))
+            )
+            if (key, evaluation.partition) not in before
         ]
-        cursor_text = msgspec.json.encode(Cursor(upto, late)).decode()
-        return dg.SensorResult(asset_events=events, run_requests=runs, cursor=cursor_text)
+        missed = sum(not evaluation.passed for evaluation in events)
+        looked = f"{len(events)} hours of topics are evaluated, {missed} were not sealed in time"
+        nothing = f"no hour is new since {last}: each is evaluated {duration_text(sink.sealed.within)} after its end"
+        return dg.SensorResult(asset_events=events, skip_reason=looked if events else nothing, cursor=max([last, *new]))
 
     return sense
 
 
-def _reported(
-    instance: dg.DagsterInstance, keys: Sequence[dg.AssetCheckKey], hours_new: Sequence[str]
-) -> set[tuple[dg.AssetCheckKey, str | None]]:
-    """What was said already, by a tick that ended before its cursor was kept, or by a run.
+def sealed_late(
+    instance: dg.DagsterInstance, sink: Sink, events: Sequence[dg.AssetMaterialization]
+) -> list[dg.AssetCheckEvaluation]:
+    """Evaluate the check of hours that are sealed now and were not in time: they turn green."""
+    if not events:
+        return []
+    key = dg.AssetCheckKey(events[0].asset_key, NAME)
+    sealed = [str(event.partition) for event in events]
+    return [
+        _evaluation(sink, key.asset_key, hour, passed=True)
+        for _, hour, passed in _evaluated(instance, [key], sealed)
+        if hour and not passed
+    ]
+
+
+def _evaluated(
+    instance: dg.DagsterInstance, keys: Sequence[dg.AssetCheckKey], hours_wanted: Sequence[str]
+) -> list[tuple[dg.AssetCheckKey, str | None, bool]]:
+    """Return the checks and hours that Dagster has an evaluation of already, and whether the last one passed.
 
     Dagster keeps one evaluation of a check and partition that is of no run, and refuses another.
     """
-    if not hours_new:
-        return set()
-    infos = instance.event_log_storage.get_asset_check_partition_info(keys, partition_keys=hours_new)
-    return {(info.check_key, info.partition_key) for info in infos}
+    if not hours_wanted:
+        return []
+    infos = instance.event_log_storage.get_asset_check_partition_info(keys, partition_keys=hours_wanted)
+    return [(info.check_key, info.partition_key, info.latest_execution_status.value == "SUCCEEDED") for info in infos]
 
 
 def _evaluations(
     instance: dg.DagsterInstance, sink: Sink, key: dg.AssetKey, hours_due: Sequence[str]
-) -> Iterator[dg.AssetCheckEvaluation]:
+) -> list[dg.AssetCheckEvaluation]:
     there = announced(instance, key, hours_due)
-    for hour in hours_due:
-        yield dg.AssetCheckEvaluation(
-            asset_key=key,
-            check_name=NAME,
-            passed=hour in there,
-            severity=dg.AssetCheckSeverity.ERROR,
-            metadata={"due": dg.MetadataValue.timestamp(_deadline_ms(sink, hour) / 1000)},
-            partition=hour,
-            blocking=False,
-        )
+    return [_evaluation(sink, key, hour, passed=hour in there) for hour in hours_due]
+
+
+def _evaluation(sink: Sink, key: dg.AssetKey, hour: str, *, passed: bool) -> dg.AssetCheckEvaluation:
+    deadline_s = hours.end_ms(hour) / 1000 + sink.sealed.within
+    return dg.AssetCheckEvaluation(
+        asset_key=key,
+        check_name=NAME,
+        passed=passed,
+        severity=dg.AssetCheckSeverity.ERROR,
+        metadata={"due": dg.MetadataValue.timestamp(deadline_s)},
+        partition=hour,
+        blocking=False,
+    )
 
 
 def _due(sink: Sink) -> list[hours.Range]:
@@ -136,17 +134,5 @@ def _due(sink: Sink) -> list[hours.Range]:
     return [(sink.start, last)] if sink.start <= last else []
 
 
-def _deadline_ms(sink: Sink, hour: str) -> int:
-    return hours.end_ms(hour) + int(sink.sealed.within * 1000)
-
-
 def _description(sink: Sink) -> str:
     return f"Passes when the hour is sealed, by {duration_text(sink.sealed.within)} after its end at the latest."
-
-
-def _cursor(text: str | None) -> Cursor:
-    try:
-        cursor = msgspec.json.decode(text or "{}", type=Cursor)
-        return cursor if not cursor.upto or hours.parse(cursor.upto) else Cursor()
-    except (msgspec.MsgspecError, ValueError):
-        return Cursor()  # another version's

@@ -29,12 +29,13 @@ _PEEK = 80
 
 
 def of_hour(landed: "LandedHour", lander: "Landing") -> dict[str, Any] | None:
-    """Metadata of an hour's dead letters; None of an hour that has none, and never had some that were replayed.
+    """Return metadata of an hour's dead letters.
 
-    So a quiet hour costs neither an event nor a request.
+    Return None if the sink has no asset of them, and of an hour without any that is not complete: while it is open it
+    costs no events. A complete hour without any says 0, so that Dagster does not show it as missing.
     """
     sums, hour = landed.sums, landed.tile.hour
-    if not sums.dead and not sums.taken:
+    if lander.sink.errors.tolerance != "all" or not (sums.dead or sums.taken or landed.tile.complete):
         return None
     manifests = [one for one in landed.manifests if files_of([one], "dead_letters")]
     metadata: dict[str, Any] = {"dead_letters": sums.dead, "share": round(share(sums.dead, sums.read), 6)}

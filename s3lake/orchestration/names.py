@@ -14,6 +14,8 @@ STATE = ".dagster/s3lake_state"  # what Dagster calls so, it shows to nobody
 BEAT = ".dagster/s3lake_beat"
 REFUSED = "s3lake/refused"
 SEALED = "s3lake/sealed"
+REASON = "s3lake/reason"
+DATA_VERSION = "dagster/data_version"
 FLEET = "s3lake/topics"
 
 

@@ -9,9 +9,9 @@ import dagster as dg
 
 from s3lake.commit.files import count_data_files
 from s3lake.errors import S3LakeError
-from s3lake.orchestration import letters, metadata, prose
+from s3lake.orchestration import letters, metadata, names, prose
 from s3lake.orchestration.resources import session_of
-from s3lake.orchestration.versions import version_tags
+from s3lake.plan.sealed import content
 from s3lake.plan.stamps import find_notices
 
 if TYPE_CHECKING:
@@ -42,6 +42,19 @@ class Announced:
         self._log.info(f"Spark session: ready after {time.monotonic() - began:.1f} s")
         self._ready = True
         return session
+
+
+def materialisation(
+    key: dg.AssetKey, hour: str, metadata_of_hour: dict[str, Any], commits: Sequence[str]
+) -> dg.AssetMaterialization:
+    """Build the event of an hour, with the digest of its commits as the version of its data.
+
+    An hour that is materialised again without a new commit keeps its version, so nothing downstream is out of date.
+    Dagster's own events name the versions of what they were made from as well. A topic's version is another one with
+    each record, so each hour would be out of date as soon as it was landed: ours name none.
+    """
+    tags = {names.DATA_VERSION: content(commits)}
+    return dg.AssetMaterialization(key, partition=hour, metadata=metadata_of_hour, tags=tags)
 
 
 class Reporter(Protocol):
@@ -90,10 +103,7 @@ class AssetReporter:
         self._context.log.warning(line)
 
     def materialise(self, hour: str, metadata_of_hour: dict[str, Any], commits: Sequence[str]) -> None:
-        tags = version_tags(self._context, self._key, commits)
-        self._context.log_event(
-            dg.AssetMaterialization(self._key, partition=hour, metadata=metadata_of_hour, tags=tags)
-        )
+        self._context.log_event(materialisation(self._key, hour, metadata_of_hour, commits))
 
     def dead_letters(self, hour: str, metadata_of_letters: dict[str, Any]) -> None:
         """See `Reporter.dead_letters`."""

@@ -15,9 +15,8 @@ from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.checks import checked
 from s3lake.orchestration.each_topic import each_topic, topics_asked
 from s3lake.orchestration.jobs import job_of
-from s3lake.orchestration.progress import Announced
+from s3lake.orchestration.progress import Announced, materialisation
 from s3lake.orchestration.resources import landing, resource
-from s3lake.orchestration.versions import own_tags
 from s3lake.sink import Sink
 
 if TYPE_CHECKING:
@@ -87,10 +86,9 @@ def changed_hour(
 ) -> Iterator[Any]:
     """What has changed: the hour and its dead letters, its checks, and the sealed hour with its new content."""
     sink, topic = lander.sink, lander.topic
-    spec, landed = catalogue.landed(sink, topic), lander.report(hour, new)
+    landed = lander.report(hour, new)
     told = metadata.of_hour(landed, lander.index, None, prose.of_columns(sink, topic, lander.index))
-    tags = own_tags(spec.code_version or context.run.run_id, landed.tile.commits)
-    yield dg.AssetMaterialization(spec.key, partition=hour, metadata=told, tags=tags)
+    yield materialisation(catalogue.key(sink, topic), hour, told, landed.tile.commits)
     found = letters.of_hour(landed, lander)
     if found is not None:
         yield dg.AssetMaterialization(catalogue.dead_letters_key(sink, topic), partition=hour, metadata=found)

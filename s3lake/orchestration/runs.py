@@ -1,6 +1,6 @@
 """Whether another run of a sink and topic may be asked for, by what became of those before."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import dagster as dg
@@ -18,7 +18,10 @@ from s3lake.sink import Sink
 SOON_MS = 60_000
 CANCELED_MS = 600_000
 REFUSED_MS = 3_600_000
-_MOST_STARTED = 100
+_MOST_STARTED = 500
+
+STARTED = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
+WAITING = [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED]
 
 State = Callable[[str, str], str]
 """Of the configuration and the index from one hour to another, as a digest."""
@@ -43,6 +46,11 @@ def held(
     error = run.tags.get(names.REFUSED)
     refused = Refused(error, lambda: run.tags.get(names.STATE) == _state(run, state)) if error else None
     return after(last, now_ms, refused, at_once=run.run_id in ended)
+
+
+def started(instance: dg.DagsterInstance) -> Sequence[RunRecord]:
+    """Return the runs that have started and not ended: asked for apart, however long the queue of a backfill is."""
+    return instance.get_run_records(dg.RunsFilter(statuses=STARTED), limit=_MOST_STARTED)
 
 
 @dataclass(frozen=True)
@@ -88,9 +96,9 @@ def _state(run: dg.DagsterRun, state: State) -> str | None:
 def _end_silent(instance: dg.DagsterInstance, key: dg.AssetKey, ours: Mapping[str, str], now_ms: int) -> set[str]:
     """End runs of this asset that are dead; those of backfills hold its pool as well."""
     ended = set()
-    started = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])
-    for record in instance.get_run_records(started, limit=_MOST_STARTED):
-        run, why = record.dagster_run, silent(record, now_ms)
+    for record in started(instance):
+        run = record.dagster_run
+        why = silent(record, now_ms) if run.status == dg.DagsterRunStatus.STARTED else None
         # What a sensor asked for it tags; not every run says what it was made of.
         asked = not run.asset_selection and ours.items() <= run.tags.items()
         if why and (asked or key in (run.asset_selection or ())):

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 import msgspec
-from dagster._core.definitions.data_version import DATA_VERSION_IS_USER_PROVIDED_TAG, DATA_VERSION_TAG
-from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES
 
 from s3lake import hours
 from s3lake.commit.marker import body_of, renew
@@ -21,6 +19,7 @@ from s3lake.orchestration import metadata, names
 from s3lake.orchestration.alive import silent
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.fleet_runs import topics_of
+from s3lake.orchestration.runs import started
 from s3lake.plan.sealed import content
 from s3lake.plan.tile import Tile
 from s3lake.sink import Sink
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from s3lake.land.landing import Landing
 
 FIRST = "landed"
-_MOST_RUNS = 100
 A_TICK = 24
 _AGAIN_MS = 86_400_000
 _ANY = ("", "9999")  # of hours
@@ -62,10 +60,10 @@ def announced(instance: dg.DagsterInstance, key: dg.AssetKey, hours_wanted: Sequ
     tags = instance.event_log_storage.get_latest_tags_by_partition(
         key,
         dg.DagsterEventType.ASSET_MATERIALIZATION,
-        tag_keys=[DATA_VERSION_TAG],
+        tag_keys=[names.DATA_VERSION],
         asset_partitions=list(hours_wanted),
     )
-    return {hour: found[DATA_VERSION_TAG] for hour, found in tags.items() if DATA_VERSION_TAG in found}
+    return {hour: found[names.DATA_VERSION] for hour, found in tags.items() if names.DATA_VERSION in found}
 
 
 def left_behind(
@@ -118,8 +116,7 @@ def _under_way(
 ) -> list[hours.Range]:
     """Hours of runs that may land this topic and live: they announce what they have checked."""
     found, key = [], catalogue.key(sink, topic)
-    under_way = dg.RunsFilter(statuses=list(NOT_FINISHED_STATUSES))
-    for record in instance.get_run_records(under_way, limit=_MOST_RUNS):
+    for record in started(instance):
         run = record.dagster_run
         if names.FLEET in run.tags:
             if topic in topics_of(catalogue, sink, run) and not silent(record, now_ms):
@@ -163,7 +160,7 @@ def _announcement(
         asset,
         partition=tile.hour,
         metadata=event_metadata if upto is None else {**event_metadata, "sealed_up_to": upto},
-        tags={DATA_VERSION_TAG: content(tile.commits), DATA_VERSION_IS_USER_PROVIDED_TAG: "true"},
+        tags={names.DATA_VERSION: content(tile.commits)},
     )
 
 

@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ import msgspec
 from s3lake import hours
 from s3lake.commit.sealing import Sealing
 from s3lake.errors import S3LakeError
+from s3lake.land.missing import refuse_absent
 from s3lake.orchestration import names, runs
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.metadata import freshness
@@ -94,10 +96,13 @@ def topic_sensor(
         try:
             # Kafka first: it answers, or fails, within its own short time.
             ends = {partition: end for partition, (_, end) in kafka.offsets.ranges(topic).items()}
+            if not ends:
+                for sink in sinks:
+                    lander = looking(context.resources, keys, sink, topic, hasty=True)
+                    refuse_absent(sink, lander.index, lander.offsets)
+                return dg.SkipReason(f"topic {topic} does not exist yet")
         except S3LakeError as error:
             raise dg.Failure(str(error)) from error
-        if not ends:
-            return dg.SkipReason(f"topic {topic} does not exist")
         asked: list[_Asked] = []
         failed: list[S3LakeError] = []
         began = time.monotonic()
@@ -114,6 +119,8 @@ def topic_sensor(
         if not asked:
             raise dg.Failure(str(failed[0])) from failed[0]
         requests = [one.request for one in asked if one.request]
+        for one in asked if requests else ():
+            context.log.info(f"{one.sink}: {one.why}")
         events: list[dg.AssetObservation | dg.AssetMaterialization] = list(
             chain.from_iterable(one.sealed for one in asked)
         )
@@ -183,9 +190,10 @@ def _due(
 ) -> _Asked:
     sink, topic = lander.sink, lander.topic
     found = wanted(catalogue, lander, head, looked, ends, cursor, now)
-    if not found.hours:
-        return _Asked(sink.name, f"{found.lag or 0} offsets wait, nothing is due", found.lag)
-    lag, why = found.lag, found.why
+    lag = found.lag
+    if found.why is None:
+        waiting = f"{lag or 'no'} offsets wait"
+        return _Asked(sink.name, waiting if found.due_ms is None else f"{waiting}; {at_the_latest(found.due_ms)}", lag)
     held = runs.held(instance, catalogue, sink, topic, now, lambda first, last: _state(lander, first, last, looked))
     if held:
         return _Asked(sink.name, held, lag)
@@ -201,10 +209,10 @@ def _due(
             names.SINK: catalogue.tag(sink),
             names.TOPIC: topic,
             names.STATE: state,
-            "s3lake/reason": why,
+            names.REASON: found.why.word,
         },
     )
-    return _Asked(sink.name, why, lag, request)
+    return _Asked(sink.name, f"{first} to {final}: {found.why.sentence}", lag, request)
 
 
 @dataclass(frozen=True)
@@ -212,12 +220,15 @@ class Wanted:
     """Hours that are to be landed now, and why.
 
     Attributes:
+        why: None if there are no such hours.
         lag: offsets that wait in the tiles looked at; None while there is none.
+        due_ms: when what waits is due at the latest; None if nothing waits, or has to wait.
     """
 
     hours: Set[str]
-    why: str
+    why: due.Reason | None
     lag: int | None
+    due_ms: int | None
 
 
 def wanted(
@@ -234,18 +245,17 @@ def wanted(
     policy = due.Policy(sink.start, int(sink.close_grace * 1000), sink.flush.count, sink.flush.size)
     latest = head.hours[-1][1] if head and head.hours else None
     lag = sum(sum(due.backlog(tile, ends).values()) for tile in looked) if looked else None
-    found = {
-        *due.incomplete(looked, now, policy.grace_ms),
-        *due.unopened(latest, policy, now, sink.hours_per_run),
-    }
-    why = "hours that the index calls incomplete"
+    over = due.unopened(latest, policy, now, sink.hours_per_run)
+    found = {*due.incomplete(looked, now, policy.grace_ms), *over}
+    why, due_ms = due.HOUR_OVER if over else due.INCOMPLETE if found else None, None
     last = next((tile for tile in looked if tile.hour == latest), None)
     if last is not None and not last.closed and last.hour not in found:
-        flush = _flush_due(lander, last, ends, policy, cursor, now)
-        if flush:
+        flush, due_ms = _flush_due(lander, last, ends, policy, cursor, now)
+        if flush is not None:
             found.add(last.hour)
-            why = why if len(found) > 1 else flush
-    return Wanted(catalogue.within(sink, lander.topic, found), why, lag)
+            why = why or flush
+    hours_due = catalogue.within(sink, lander.topic, found)
+    return Wanted(hours_due, why if hours_due else None, lag, due_ms)
 
 
 def look(lander: "Landing", head: "TopicHead", cursor: Cursor, *, again: bool = True) -> list["Tile"]:
@@ -277,6 +287,12 @@ def patience_ms(sink: Sink) -> int:
     return max(0, int((sink.flush.interval - INTERVAL_S) * 1000))
 
 
+def at_the_latest(due_ms: int) -> str:
+    """Say when a tick will ask for what is due at `due_ms`."""
+    moment = datetime.fromtimestamp(due_ms / 1000 + INTERVAL_S, timezone.utc)
+    return f"due at {moment:%H:%M:%S} UTC at the latest"
+
+
 def _tile(lander: "Landing", head: "TopicHead", hour: str) -> "Tile | None":
     found = lander.index.tile(hour)
     if found is None and head.new is not None and head.new.hour == hour:
@@ -290,16 +306,18 @@ def _later(among: "Sequence[hours.Range]", hour: str) -> "Sequence[hours.Range]"
 
 def _flush_due(
     lander: "Landing", tile: "Tile", ends: Mapping[int, int], policy: due.Policy, cursor: Cursor, now: int
-) -> str | None:
+) -> tuple[due.Reason | None, int | None]:
+    """Return why the open tile is due now, and when what waits in it is due at the latest."""
+    closing_ms = hours.end_ms(tile.hour) + policy.grace_ms
     if due.past(tile.hour, now, policy.grace_ms - soon_ms(lander.sink)):
-        return None
+        return None, closing_ms
     name, behind = lander.sink.name, due.backlog(tile, ends)
     if behind and now >= hours.end_ms(tile.hour):  # open for late records; others wait for the next hour's tile
         following = lander.offsets.first_since(lander.topic, hours.end_ms(tile.hour))
         behind = due.backlog(tile, {one: min(end, following.get(one, end)) for one, end in ends.items()})
     if not behind:
         cursor.waiting.pop(name, None)
-        return None
+        return None, None
     seen = cursor.waiting.get(name)
     if seen is None or (seen.hour, seen.rev) != (tile.hour, tile.rev):
         seen = cursor.waiting[name] = Seen(tile.hour, tile.rev, now)
@@ -315,7 +333,8 @@ def _flush_due(
         partitions=len(behind),
         overdue=due.overdue(tile, {partition: since.get(partition, 0) for partition in behind}, age),
     )
-    return due.flush_due(waiting, policy)
+    waited_ms = max(sums.landed_ms, seen.since_ms) + interval_ms
+    return due.flush_due(waiting, policy), min(closing_ms, waited_ms)
 
 
 def _state(lander: "Landing", first: str, last: str, tiles: Sequence["Tile"]) -> str:
@@ -347,7 +366,7 @@ def observation(
             **({f"lag of {sink}": lag for sink, lag in lags.items()} if len(lags) > 1 else {}),
             **freshness(waits),
         },
-        tags={"dagster/data_version": digest[:32]},
+        tags={names.DATA_VERSION: digest[:32]},
     )
 
 

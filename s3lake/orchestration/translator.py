@@ -1,9 +1,6 @@
 """What Dagster says of sinks and their topics; whoever wants it said otherwise subclasses the translator."""
 
-import hashlib
-import json
 import re
-from typing import Any
 
 import dagster as dg
 
@@ -13,10 +10,6 @@ from s3lake.orchestration import names
 from s3lake.sink import Sink
 from s3lake.text.quantities import duration_text
 
-_SEMANTIC: dict[str, Any] = {
-    **dict.fromkeys(("converter", "format", "layout", "nulls", "bucket", "prefix"), True),
-    "errors": {"tolerance"},  # the rest of it says what happens beside the files
-}
 _TAG_CHARACTERS = 63
 
 
@@ -85,7 +78,6 @@ class SinkTranslator:
             tags=_tags(sink),
             group_name=names.identifier(sink.name),
             owners=list(sink.owners),
-            code_version=code_version(sink),
             metadata={"topic": topic, "bucket": sink.bucket, "prefix": sink.prefix, "format": sink.format.type},
         )
 
@@ -108,8 +100,8 @@ class SinkTranslator:
         return dg.AssetSpec(
             dg.AssetKey([*landed.key.path, "dead_letters"]),
             deps=[landed.key],
-            description=f"Records of {topic} that sink {sink.name} has refused, hour by hour; an hour without any has "
-            "no materialisation. `s3lake dead-letters` shows them, and lands them after all, as the job "
+            description=f"Records of {topic} that sink {sink.name} has refused, hour by hour; a complete hour "
+            "without any says 0. `s3lake dead-letters` shows them, and lands them after all, as the job "
             f"`replay_{names.identifier(sink.name)}` does.",
             partitions_def=landed.partitions_def,
             group_name=landed.group_name,
@@ -140,13 +132,6 @@ def _described(sink: Sink, topic: str) -> str:
 def _tags(sink: Sink) -> dict[str, str]:
     """What finds the sink's assets; Dagster's tags are shorter than names of sinks may be."""
     return {names.SINK: sink.name} if len(sink.name) <= _TAG_CHARACTERS else {}
-
-
-def code_version(sink: Sink) -> str:
-    """Changes when the bytes that the sink writes would."""
-    settings = sink.model_dump(mode="json", include=_SEMANTIC)
-    settings["converter"].pop("registry")  # where schemas are is no part of them
-    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def _over(partitions: dg.PartitionsDefinition[str] | None) -> dg.PartitionsDefinition[str] | None:

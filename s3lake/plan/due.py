@@ -6,11 +6,23 @@ again. The hour that is under way is asked for when enough waits in it, or has w
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from s3lake import hours
 from s3lake.plan.tile import NOTHING, Span, Tile
 
-WAITED = "the oldest record has waited for flush.interval"
+
+class Reason(NamedTuple):
+    """Why hours are landed now: in a word, as the tag of a run has it, and in a sentence."""
+
+    word: str
+    sentence: str
+
+
+WAITED = Reason("interval", "the oldest record has waited for flush.interval")
+INCOMPLETE = Reason("incomplete", "hours that the index calls incomplete")
+HOUR_OVER = Reason("hour_over", "an hour is over, or has no tile yet")
+TOGETHER = Reason("together", "others of the sink are due")
 
 
 @dataclass(frozen=True)
@@ -85,14 +97,16 @@ def unopened(last: str | None, policy: Policy, now_ms: int, most: int | None = N
     return hours.earliest([(first, now)], most or hours.count([(first, now)]))
 
 
-def flush_due(waiting: Waiting, policy: Policy) -> str | None:
+def flush_due(waiting: Waiting, policy: Policy) -> Reason | None:
     """Why the open tile should be landed now, or None."""
     if not waiting.records:
         return None
     if policy.flush_count is not None and waiting.records >= policy.flush_count * waiting.partitions:
-        return f"{waiting.records} records wait, flush.count is {policy.flush_count} a topic-partition"
+        sentence = f"{waiting.records} records wait, flush.count is {policy.flush_count} a topic-partition"
+        return Reason("count", sentence)
     if waiting.bytes >= policy.flush_bytes * waiting.partitions:
-        return f"about {waiting.bytes} bytes wait, flush.size is {policy.flush_bytes} a topic-partition"
+        sentence = f"about {waiting.bytes} bytes wait, flush.size is {policy.flush_bytes} a topic-partition"
+        return Reason("size", sentence)
     return WAITED if waiting.overdue else None
 
 

@@ -44,8 +44,8 @@ def test_a_deleted_topic_is_refused_with_the_remedy(world: World):
     world.kafka.delete_topic()
 
     assert refused(world, 0) == (
-        "topic 'orders' was deleted: the index was cut from topic id topic-1, Kafka has none; to go on with the "
-        "present topic run `s3lake index accept --topic orders`"
+        "topic 'orders' was deleted: the index was cut from topic id topic-1, Kafka has none; "
+        "create it again, or take it out of topics"
     )
 
 

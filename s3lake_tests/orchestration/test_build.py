@@ -14,7 +14,6 @@ from s3lake.config import native
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.orchestration import resources, topics
 from s3lake.orchestration.build import build_definitions
-from s3lake.orchestration.translator import code_version
 from s3lake.plan.tile import Tile
 from s3lake.sink import Config
 from s3lake.source.kafka.client import KafkaOffsets
@@ -138,32 +137,6 @@ class TestSinkAssets:
     def test_everything_runs_in_one_process(self) -> None:
         executor = repository().get_job("land_events").executor_def
         assert executor is dg.in_process_executor
-
-
-class TestCodeVersion:
-    """Changes when the bytes would, and only then."""
-
-    def version(self, *settings: str) -> str:
-        return code_version(config(EVENTS.replace("}", "".join(f", {one}" for one in settings) + "}")).sink("events"))
-
-    @pytest.mark.parametrize(
-        "setting",
-        [
-            "format: {type: text}",
-            "converter: {value: string}",
-            "nulls: write",
-            "errors: {tolerance: all}",
-            "layout: {partition_by: [_topic]}",
-        ],
-    )
-    def test_changes_with_what_is_written(self, setting: str) -> None:
-        assert self.version(setting) != self.version()
-
-    @pytest.mark.parametrize(
-        "setting", ["hours_per_run: 3", "flush: {interval: 5m}", "close_grace: 1m", "errors: {max_retries: 9}"]
-    )
-    def test_does_not_change_with_when_it_is_written(self, setting: str) -> None:
-        assert self.version(setting) == self.version()
 
 
 class TestPartitions:

@@ -6,9 +6,13 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from s3lake.errors import DataLossError
 from s3lake.land.change import restore as restoring
 from s3lake.orchestration import changes, checks
+from s3lake.orchestration.alive import alive
 from s3lake.orchestration.build import build_definitions
+from s3lake.orchestration.each_topic import each_topic
+from s3lake.orchestration.jobs import job_of
 from s3lake.orchestration.resources import KafkaResource
 from s3lake.orchestration.translator import sealed_key, sink_key
 from s3lake.sink import Config, Kafka, Sink
@@ -152,3 +156,17 @@ def test_a_restoration_says_what_it_would_do_until_it_is_told_to(
     done = ran(landed, instance, monkeypatch, "restore", "produce", **config, confirmed=True)
     assert (done.success, restored) == (True, [("a:1", 3)])
     assert any("3 of 3 records are in topic again" in line for line in said(instance, done))
+
+
+def test_a_topic_that_fails_is_what_the_step_fails_with() -> None:
+    @dg.op
+    def change(context: dg.OpExecutionContext) -> None:
+        def work(_: str) -> None:
+            raise DataLossError("objects of orders are gone")
+
+        with alive(context):
+            each_topic(context, ["orders"], work, allow_retries=False)
+
+    result = job_of(change, name="change", description="").execute_in_process(raise_on_error=False)
+    (failure,) = result.filter_events(lambda event: event.is_step_failure)
+    assert failure.step_failure_data.user_failure_data.description == "objects of orders are gone"

@@ -1,20 +1,21 @@
 """What a run of many topics does about errors of some of them, without Spark, Kafka and S3."""
 
 import threading
-from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
 import pytest
-from dagster._core.definitions.data_version import NULL_EVENT_POINTER, get_input_event_pointer_tag
+from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
 from dagster._core.errors import DagsterExecutionInterruptedError
+from dagster._core.loader import LoadingContextForTest
 
 from s3lake.errors import KafkaUnavailableError, RecordError
 from s3lake.orchestration import fleet, fleet_runs
+from s3lake.orchestration.build import build_definitions
 from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD
 from s3lake_tests.orchestration import unstaged_runs
 from s3lake_tests.orchestration.catalogues import catalogue, parts
-from s3lake_tests.orchestration.unstaged_runs import ALL, materialisations
+from s3lake_tests.orchestration.unstaged_runs import ALL
 
 TOPICS = ("one", "two", "three")
 
@@ -119,25 +120,11 @@ def test_a_run_that_is_canceled_shows_what_it_has_committed(made: Runs, monkeypa
     assert made.hours()["two"][0] == FIRST
 
 
-def test_hours_say_which_observation_of_their_topic_was_the_last_and_all_are_read_at_once(
-    made: Runs, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    keys = {topic: made.catalogue.topic(topic).key for topic in TOPICS}
-    for topic in (*TOPICS, "one"):
-        instance.report_runless_asset_event(dg.AssetObservation(keys[topic]))
-    pointers = [str(instance.fetch_observations(keys[topic], limit=1).records[0].storage_id) for topic in TOPICS]
-    monkeypatch.setattr(dg.DagsterInstance, "fetch_observations", None)
+def test_hours_stay_fresh_when_their_topic_goes_on(made: Runs, instance: dg.DagsterInstance) -> None:
+    key, graph = made.catalogue.key(made.sink, "one"), build_definitions(made.config).resolve_asset_graph()
+    observed = made.catalogue.topic("one").key
+    instance.report_runless_asset_event(dg.AssetObservation(observed, tags={"dagster/data_version": "before"}))
     made.land()
-    assert [_tags(made, topic)[get_input_event_pointer_tag(keys[topic])] for topic in TOPICS] == pointers
-
-
-def test_hours_of_a_topic_that_was_not_observed_say_so_and_nobody_asks_for_each(
-    made: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dg.DagsterInstance, "fetch_observations", None)
-    made.land()
-    assert _tags(made, "one")[get_input_event_pointer_tag(made.catalogue.topic("one").key)] == NULL_EVENT_POINTER
-
-
-def _tags(made: Runs, topic: str) -> Mapping[str, str]:
-    return materialisations(made.instance, made.catalogue.key(made.sink, topic))[-1].tags or {}
+    instance.report_runless_asset_event(dg.AssetObservation(observed, tags={"dagster/data_version": "after"}))
+    resolver = CachingStaleStatusResolver(instance, graph, LoadingContextForTest(instance))
+    assert resolver.get_status(key, FIRST) == StaleStatus.FRESH

@@ -17,7 +17,7 @@ from s3lake.orchestration import alive, fleet_runs, fleet_sensor, names, runs
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.fleet import fleet_job
 from s3lake.plan.tile import Span, Sums, Tile
-from s3lake.sink import Config
+from s3lake.sink import Config, Sink
 from s3lake_tests.orchestration.catalogues import catalogue, parts
 from s3lake_tests.orchestration.world import FOR_EVER, HOUR, MINUTE_MS, START, TICK_MS, FakeKafka, Ticks, at, config
 
@@ -107,7 +107,7 @@ class TestRequests:
         (request,) = result.run_requests
         assert request.job_name == "fleet_events"
         assert request.tags[names.FLEET] == "3"
-        assert request.tags["s3lake/reason"] == "hours that the index calls incomplete: 3 topics"
+        assert request.tags["s3lake/reason"] == "hour_over"
 
     def test_tags_do_not_grow_with_the_topics(self, monkeypatch: pytest.MonkeyPatch) -> None:
         (few,) = World(monkeypatch, 3).tick().run_requests
@@ -201,9 +201,24 @@ class TestRequests:
         with pytest.raises(dg.Failure, match="Kafka at nowhere did not answer"):
             world.tick()
 
-    def test_a_topic_that_does_not_exist_is_nobody_s_business(self, world: World) -> None:
+    def test_a_topic_that_does_not_exist_fails_a_tick_that_asks_for_nothing(self, world: World) -> None:
         del world.kafka.logs["t0001"]
-        assert spans(world.tick()) == {}
+        with pytest.raises(dg.Failure, match="topic 't0001' does not exist"):
+            world.tick()
+
+    def test_a_topic_that_was_deleted_fails_a_tick_that_asks_for_nothing(self, world: World) -> None:
+        index = world.index(topic="t0001")
+        head, etag = index.head()  # type: ignore[misc]
+        index.swap(index.head_key, head.changed(topic_id="id"), etag)
+        del world.kafka.logs["t0001"]
+        with pytest.raises(dg.Failure, match="'t0001' was deleted"):
+            world.tick()
+
+    def test_a_topic_that_does_not_exist_keeps_no_other_waiting(self, world: World) -> None:
+        world.write(Tile("2026-01-05T09", {0: Span(0, 20, 50)}), Tile(HOUR, {0: Span(50, 100)}), topic="t0002")
+        del world.kafka.logs["t0001"]
+        world.cursor = None
+        assert spans(world.tick()) == {"2026-01-05T09..2026-01-05T09": ["t0002"]}
 
     @pytest.mark.parametrize("cursor", ["", "null", "eJw=", "\x00", "7", "e30="])
     def test_a_lost_cursor_changes_nothing(self, cursor: str, world: World) -> None:
@@ -454,3 +469,19 @@ class TestAThousandTopics:
         events = [event for _ in range(4) for event in world.tick().asset_events]
         observed = {event.asset_key for event in events if isinstance(event, dg.AssetObservation)}
         assert len(observed) == len(events) == 4 * fleet_sensor.OBSERVED_PER_TICK
+
+
+def test_a_long_queue_of_a_backfill_hides_no_run_that_lands() -> None:
+    sink = Sink.model_validate({"name": "events", "topics": ["orders"], "bucket": "lake", "start": START})
+    entries = catalogue(sink)
+    selection = frozenset({entries.key(sink, "orders")})
+    with dg.DagsterInstance.ephemeral() as instance:
+        create_run_for_test(instance, asset_selection=selection, status=dg.DagsterRunStatus.STARTED)
+        for _ in range(201):
+            create_run_for_test(
+                instance,
+                asset_selection=selection,
+                status=dg.DagsterRunStatus.QUEUED,
+                remote_job_origin=ORIGIN,
+            )
+        assert fleet_runs.FleetRuns(instance, entries, sink, hours.now_ms()).busy("orders")

@@ -1,4 +1,4 @@
-"""Whether every hour was sealed in time: red once its time is over, green as soon as it is sealed."""
+"""Whether every hour was sealed in time: red once its time is over, green as soon as a run seals it."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,6 @@ import pytest
 
 from s3lake import hours
 from s3lake.orchestration import in_time, names
-from s3lake.orchestration.sealed import DATA_VERSION_TAG
 from s3lake.orchestration.translator import hourly, sealed_key
 from s3lake.sink import Sink
 from s3lake_tests.orchestration.catalogues import catalogue
@@ -33,12 +32,11 @@ class World:
 
     def sealed(self, topic: str, *sealed: str) -> None:
         for hour in sealed:
-            tags = {DATA_VERSION_TAG: "v", "dagster/data_version_is_user_provided": "true"}
-            event = dg.AssetMaterialization(sealed_key(SINK, topic), partition=hour, tags=tags)
+            event = dg.AssetMaterialization(sealed_key(SINK, topic), partition=hour, tags={names.DATA_VERSION: "v"})
             self.instance.report_runless_asset_event(event)
 
     def tick(self) -> list[tuple[str, str | None, bool]]:
-        """Topic, hour and whether it passed, by events and by runs, all of which Dagster has taken."""
+        """Return topic, hour and whether it passed of each event, all of which Dagster has taken."""
         definitions = self.definitions()
         repository = definitions.get_repository_def()
         with dg.build_sensor_context(instance=self.instance, cursor=self.cursor, repository_def=repository) as context:
@@ -46,14 +44,14 @@ class World:
         self.cursor = result.cursor
         for evaluation in result.asset_events:
             self.instance.report_runless_asset_event(evaluation)
-        evaluations = [*result.asset_events]
-        for request in result.run_requests:
-            job = definitions.resolve_implicit_global_asset_job_def()
-            run = job.get_subset(asset_check_selection={*request.asset_check_keys}, asset_selection=set())
-            evaluations += run.execute_in_process(
-                tags=request.tags, instance=self.instance
-            ).get_asset_check_evaluations()
-        return [(one.asset_key.path[2], one.partition, one.passed) for one in evaluations]
+        self.said = result.skip_message
+        assert not result.run_requests
+        return [(one.asset_key.path[2], one.partition, one.passed) for one in result.asset_events]
+
+    def late(self, topic: str, *sealed: str) -> list[tuple[str | None, bool]]:
+        """Return hour and outcome of the evaluations of a run that seals these hours now."""
+        events = [dg.AssetMaterialization(sealed_key(SINK, topic), partition=hour) for hour in sealed]
+        return [(one.partition, one.passed) for one in in_time.sealed_late(self.instance, SINK, events)]
 
     def definitions(self) -> dg.Definitions:
         assets = [dg.AssetSpec(sealed_key(SINK, topic), partitions_def=hourly(SINK, over=True)) for topic in TOPICS]
@@ -79,15 +77,34 @@ def test_an_hour_that_is_sealed_in_time_is_green(world: World) -> None:
     assert world.tick() == [("orders", EIGHT, True), ("clicks", EIGHT, True)]
 
 
-def test_an_hour_that_is_not_is_red_once_and_green_when_it_is_sealed(world: World) -> None:
+def test_an_hour_that_is_not_is_red_once_and_the_run_that_seals_it_turns_it_green(world: World) -> None:
     world.sealed("clicks", EIGHT)
     world.at(NINE, 15)
     assert world.tick() == [("orders", EIGHT, False), ("clicks", EIGHT, True)]
     world.at(NINE, 30)
     assert world.tick() == []
-    world.sealed("orders", EIGHT)
-    assert world.tick() == [("orders", EIGHT, True)]
-    assert world.tick() == []
+    assert world.late("orders", EIGHT, NINE) == [(EIGHT, True)]
+
+
+def test_a_run_says_nothing_more_of_an_hour_that_was_sealed_in_time(world: World) -> None:
+    world.sealed("clicks", EIGHT)
+    world.at(NINE, 15)
+    world.tick()
+    assert world.late("clicks", EIGHT) == []
+
+
+def test_a_tick_says_what_it_has_evaluated_or_when_it_will(world: World) -> None:
+    world.sealed("clicks", EIGHT)
+    world.at(NINE, 15)
+    world.tick()
+    assert world.said == "2 hours of topics are evaluated, 1 were not sealed in time"
+    world.tick()
+    assert world.said == "no hour is new since 2026-01-05T08: each is evaluated 15m after its end"
+
+
+def test_the_sensor_has_no_target_for_it_starts_no_runs(world: World) -> None:
+    assert not world.sensor.has_jobs
+    assert world.sensor.asset_selection is None
 
 
 def test_what_a_tick_said_whose_cursor_was_lost_is_not_said_again(world: World) -> None:
@@ -96,8 +113,6 @@ def test_what_a_tick_said_whose_cursor_was_lost_is_not_said_again(world: World) 
     world.tick()
     world.cursor = None
     assert world.tick() == []
-    world.sealed("orders", EIGHT)
-    assert world.tick() == [("orders", EIGHT, True)]
 
 
 def test_a_later_hour_that_is_sealed_hides_no_earlier_one(world: World) -> None:

@@ -1,8 +1,10 @@
 """Dead letters in Dagster: an asset's hours that have some, a check with a threshold, and a job that replays them."""
 
+from dataclasses import replace
 from typing import Any
 
 import dagster as dg
+import msgspec
 import pytest
 
 from s3lake.commit.sums import Commits
@@ -61,11 +63,15 @@ class TestMetadata:
         found = rows(told(lake)["samples"])
         assert [one["value"] for one in found] == ['{"password":"********","who":"eva"}', '{"at":"eva"}']
 
-    def test_an_hour_without_any_has_none(self) -> None:
+    def test_a_complete_hour_without_any_says_zero_and_an_open_one_nothing(self) -> None:
         lake = Lake()
         lake.land(GOOD % 1)
         lake.write_index()
-        assert letters.of_hour(landed(lake), lake.landing()) is None
+        hour = landed(lake)
+        assert letters.of_hour(hour, lake.landing()) == {"dead_letters": 0, "share": 0.0}
+        span = msgspec.structs.replace(hour.tile.partitions[0], end=None)
+        opened = replace(hour, tile=hour.tile.changed(partitions={0: span}))
+        assert letters.of_hour(opened, lake.landing()) is None
 
     def test_an_hour_whose_dead_letters_were_all_replayed_says_so(self) -> None:
         lake = Lake()
@@ -105,8 +111,8 @@ class Reported:
         self.letters.append((hour, metadata_of_letters["dead_letters"]))
 
 
-@pytest.mark.parametrize(("poison", "events"), [([b"{"], [(HOUR, 1)]), ([], [])])
-def test_a_run_stores_an_event_only_for_hours_that_have_some(
+@pytest.mark.parametrize(("poison", "events"), [([b"{"], [(HOUR, 1)]), ([], [(HOUR, 0)])])
+def test_a_run_stores_how_many_dead_letters_a_complete_hour_has_and_a_zero_too(
     poison: list[bytes], events: list[tuple[str, int]]
 ) -> None:
     lake, reported = Lake(), Reported()

@@ -6,12 +6,11 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from dagster._core.definitions.data_version import DATA_VERSION_TAG
 from dagster._core.test_utils import create_run_for_test
 
 from s3lake import hours
 from s3lake.commit.sealing import Sealing
-from s3lake.orchestration import checks, fleet_runs, sealed
+from s3lake.orchestration import checks, fleet_runs, names, sealed
 from s3lake.orchestration.sealed import announced
 from s3lake.orchestration.translator import hourly, sealed_key, sink_key
 from s3lake.plan.tile import Sums, Tile
@@ -98,7 +97,7 @@ class TestRun:
         runs.again().rewrite(SECOND)
         runs.land()
         assert told(runs)[3:] == [(SECOND, "rewrite")]
-        versions = [one.tags and one.tags[DATA_VERSION_TAG] for one in events(runs) if one.partition == SECOND]
+        versions = [one.tags and one.tags[names.DATA_VERSION] for one in events(runs) if one.partition == SECOND]
         assert len(set(versions)) == 2
 
     def test_an_hour_rewritten_before_anybody_was_told_of_it_is_only_landed(self, runs: Runs) -> None:
@@ -139,7 +138,7 @@ class TestMarker:
         body, content = self.marker(runs)
         assert [one["rows"] for one in json.loads(body)["objects"]] == [10]
         assert event.tags is not None
-        assert content == event.tags[DATA_VERSION_TAG]
+        assert content == event.tags[names.DATA_VERSION]
 
     def test_landing_again_writes_it_no_more(self, runs: Runs) -> None:
         runs.land()

@@ -112,7 +112,7 @@ class TestHoursOfTheIndex:
         world.write(Tile(HOUR, {0: Span(0, 100)}))
         result = world.tick()
         assert ranges(result) == []
-        assert result.skip_message == "events: 0 offsets wait, nothing is due"
+        assert result.skip_message == "events: no offsets wait"
 
     def test_at_an_hour_s_turn_the_grace_is_waited_for(self, world: World) -> None:
         world.write(Tile(HOUR, {0: Span(0, 100)}))
@@ -136,7 +136,7 @@ class TestHoursOfTheIndex:
         world.write(tile, Tile(HOUR, {0: Span(50, 100)}))
         (request,) = world.tick().run_requests
         assert (request.tags[FIRST], request.tags[LAST]) == ("2026-01-05T09", "2026-01-05T09")
-        assert request.tags["s3lake/reason"] == "hours that the index calls incomplete"
+        assert request.tags["s3lake/reason"] == "incomplete"
 
     @pytest.mark.usefixtures("few_a_tick")
     def test_an_hour_that_was_complete_and_is_no_more_is_found_before_long(self, world: World) -> None:
@@ -208,6 +208,11 @@ class TestHoursOfTheIndex:
 class TestBacklog:
     """The hour under way, sooner or later."""
 
+    def test_a_tick_says_when_what_waits_is_due_and_it_is(self, world: World) -> None:
+        world.write(Tile(HOUR, {0: Span(0, 58)}))
+        assert world.tick().skip_message == "events: 42 offsets wait; due at 10:40:00 UTC at the latest"
+        assert ranges(world.tick(10 * MINUTE_MS)) == [(HOUR, HOUR)]
+
     def reason(self, world: World) -> str | None:
         requests = world.tick().run_requests
         assert all((one.tags[FIRST], one.tags[LAST]) == (HOUR, HOUR) for one in requests)
@@ -223,7 +228,7 @@ class TestBacklog:
         world.kafka.logs["orders"] = {0: 150, 1: 49}
         assert self.reason(world) is None
         world.kafka.logs["orders"] = {0: 150, 1: 50}
-        assert self.reason(world) == "200 records wait, flush.count is 100 a topic-partition"
+        assert self.reason(world) == "count"
 
     def test_enough_bytes_by_the_size_of_what_was_landed_before(self, world: World) -> None:
         world.write(Tile(HOUR, {0: Span(0, 10)}, commits=("c",)))
@@ -231,7 +236,7 @@ class TestBacklog:
         world.kafka.logs["orders"] = {0: 59}
         assert self.reason(world) is None
         world.kafka.logs["orders"] = {0: 60}
-        assert self.reason(world) == "about 10000 bytes wait, flush.size is 10000 a topic-partition"
+        assert self.reason(world) == "size"
 
     def test_a_record_that_would_wait_for_longer_than_the_flush_interval_with_the_next_tick(self, world: World) -> None:
         world.write(Tile(HOUR, {0: Span(0, 99)}, commits=("c",)))
@@ -239,14 +244,14 @@ class TestBacklog:
         world.kafka.since = {0: 100}
         assert self.reason(world) is None
         world.now += 1
-        assert self.reason(world) == "the oldest record has waited for flush.interval"
+        assert self.reason(world) == "interval"
 
     def test_a_record_that_is_older_than_the_flush_interval(self, world: World) -> None:
         world.write(Tile(HOUR, {0: Span(0, 99)}))
         world.kafka.since = {0: 99}
         assert self.reason(world) is None
         world.kafka.since = {0: 100}
-        assert self.reason(world) == "the oldest record has waited for flush.interval"
+        assert self.reason(world) == "interval"
 
     def test_records_from_the_past_do_not_make_a_run_of_every_tick(self, world: World) -> None:
         world.write(Tile(HOUR, {0: Span(0, 99)}, commits=("c",)))
@@ -254,7 +259,7 @@ class TestBacklog:
         world.kafka.since = {0: 100}
         assert self.reason(world) is None
         world.now += MINUTE_MS
-        assert self.reason(world) == "the oldest record has waited for flush.interval"
+        assert self.reason(world) == "interval"
 
     def test_a_record_from_the_future_does_not_keep_the_others_waiting(self, world: World) -> None:
         world.write(Tile(HOUR, {0: Span(0, 99)}))
@@ -263,7 +268,7 @@ class TestBacklog:
         world.now += 9 * MINUTE_MS
         assert self.reason(world) is None
         world.now += TICK_MS
-        assert self.reason(world) == "the oldest record has waited for flush.interval"
+        assert self.reason(world) == "interval"
 
     def test_within_the_grace_only_what_comes_before_the_next_hour_s_first_record(self, world: World) -> None:
         world.write(Tile(HOUR, {0: Span(0, 100)}))
@@ -271,7 +276,7 @@ class TestBacklog:
         world.kafka.since = {0: 100}
         assert self.reason(world) is None
         world.kafka.since = {0: 250}
-        assert self.reason(world) == "150 records wait, flush.count is 100 a topic-partition"
+        assert self.reason(world) == "count"
 
     def test_a_topic_partition_where_nothing_waits_makes_nothing_overdue(self, world: World) -> None:
         world.write(Tile(HOUR, {0: Span(0, 100), 1: Span(0, 99)}))
@@ -451,11 +456,27 @@ class TestObservations:
 
 
 class TestOutages:
-    def test_a_topic_that_does_not_exist_is_skipped(self, world: World) -> None:
+    def test_a_topic_that_does_not_exist_fails_the_tick(self, world: World) -> None:
         world.kafka.logs["orders"] = {}
-        result = world.tick()
-        assert result.run_requests == []
-        assert result.skip_message == "topic orders does not exist"
+        with pytest.raises(dg.Failure, match="sink events: topic 'orders' does not exist, so there is nothing to land"):
+            world.tick()
+
+    def test_a_topic_that_its_sink_waits_for_is_skipped(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        world = World(monkeypatch, "{name: events, missing_topic: wait}")
+        world.kafka.logs["orders"] = {}
+        assert world.tick().skip_message == "topic orders does not exist yet"
+
+    @pytest.mark.parametrize("setting", ["fail", "wait"])
+    def test_a_topic_that_was_deleted_after_it_was_landed_fails_the_tick(
+        self, setting: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        world = World(monkeypatch, f"{{name: events, missing_topic: {setting}}}")
+        world.write(Tile(HOUR, {0: Span(0, 100)}))
+        head, etag = world.index().head()  # type: ignore[misc]
+        world.index().swap(world.index().head_key, head.changed(topic_id="id"), etag)
+        world.kafka.logs["orders"] = {}
+        with pytest.raises(dg.Failure, match=r"'orders' was deleted.*; create it again, or take it out of topics"):
+            world.tick()
 
     def test_kafka_down_fails_the_tick_with_a_reason_and_keeps_the_cursor(self, world: World) -> None:
         world.tick()

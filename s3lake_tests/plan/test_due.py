@@ -113,7 +113,7 @@ class TestFlush:
     def test_enough_records_for_one_file_of_each_topic_partition(self) -> None:
         assert due.flush_due(waiting(records=199, partitions=2), POLICY) is None
         reason = due.flush_due(waiting(records=200, partitions=2), POLICY)
-        assert reason == "200 records wait, flush.count is 100 a topic-partition"
+        assert reason == due.Reason("count", "200 records wait, flush.count is 100 a topic-partition")
 
     def test_no_number_of_records_is_enough_where_files_have_none(self) -> None:
         policy = replace(POLICY, flush_count=None)
@@ -123,13 +123,11 @@ class TestFlush:
     def test_enough_bytes_for_one_file_of_each_topic_partition(self) -> None:
         assert due.flush_due(waiting(records=2, size=19_999, partitions=2), POLICY) is None
         reason = due.flush_due(waiting(records=2, size=20_000, partitions=2), POLICY)
-        assert reason == "about 20000 bytes wait, flush.size is 10000 a topic-partition"
+        assert reason == due.Reason("size", "about 20000 bytes wait, flush.size is 10000 a topic-partition")
 
     def test_a_record_that_has_waited_long_enough(self) -> None:
         assert due.flush_due(waiting(records=1), POLICY) is None
-        assert due.flush_due(waiting(records=1, overdue=True), POLICY) == (
-            "the oldest record has waited for flush.interval"
-        )
+        assert due.flush_due(waiting(records=1, overdue=True), POLICY) == due.WAITED
 
 
 class TestOverdue:

@@ -10,7 +10,7 @@ import msgspec
 
 from s3lake import hours
 from s3lake.commit.sealing import Sealing
-from s3lake.errors import S3LakeError
+from s3lake.errors import DataLossError, S3LakeError
 from s3lake.plan import due
 from s3lake.plan.reached import reached
 from s3lake.plan.tile import Tile
@@ -87,11 +87,14 @@ class Route:
         """What Kafka has beyond what is landed.
 
         Raises:
-            S3LakeError: the brokers did not answer, or refused.
+            S3LakeError: the brokers did not answer, or refused, or the topic was deleted.
         """
         sink, offsets = self.landing.sink, self.landing.offsets
         begin_ms = 0 if sink.from_ == "earliest" else hours.start_ms(sink.start)
-        return offsets.waiting(self.landing.topic, progress.reached, begin_ms=begin_ms, now_ms=self.landing.clock())
+        waiting = offsets.waiting(self.landing.topic, progress.reached, begin_ms=begin_ms, now_ms=self.landing.clock())
+        if not waiting.ends and (progress.reached or sink.missing_topic == "fail"):
+            raise DataLossError(f"topic {self.landing.topic!r} does not exist in Kafka")
+        return waiting
 
     def _read(self, head: TopicHead) -> list[Tile]:
         """The newest tiles in a row, as far as they are known; those that were not complete are read again in turn."""

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -13,10 +14,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from s3lake import hours
 from s3lake.commit.index import TopicIndex, Watermark
-from s3lake.errors import KafkaUnavailableError, StoreUnavailableError
+from s3lake.errors import DataLossError, KafkaUnavailableError, StoreUnavailableError
 from s3lake.land.landing import Landing
 from s3lake.land.metrics import FAMILIES, Scrape
 from s3lake.land.metrics import scrape as scrapes
+from s3lake.land.metrics.route import Progress, Route
 from s3lake.plan.freshness import Wait
 from s3lake.plan.tile import Span, Sums, Tile
 from s3lake.sink import Sink
@@ -39,7 +41,7 @@ class FakeKafka:
         if self.down:
             raise KafkaUnavailableError("Kafka at nowhere did not answer")
         records = sum(end - reached.get(partition, 0) for partition, end in self.ends.items())
-        return Waiting(records, 42.0 if records else 0.0)
+        return Waiting(records, 42.0 if records else 0.0, dict(self.ends))
 
 
 class AwayStore(CountedStore):
@@ -232,3 +234,18 @@ def test_every_metric_is_told_with_its_type_and_what_it_is(world: World) -> None
         name: (family.type, family.help) for name, family in FAMILIES.items()
     }
     assert all(one.samples for name, one in told.items() if name != "s3lake_requests_total")
+
+
+def test_a_topic_that_was_deleted_or_is_not_waited_for_has_no_lag_but_an_error() -> None:
+    sink = Sink.model_validate({"name": "events", "topics": ["orders"], "bucket": "lake", "start": "2026-01-05T08"})
+    offsets = SimpleNamespace(waiting=lambda *_, **__: Waiting(0, 0.0))
+
+    def route(missing_topic: str) -> Route:
+        settled = sink.model_copy(update={"missing_topic": missing_topic})
+        landing: Any = SimpleNamespace(sink=settled, topic="orders", offsets=offsets, clock=lambda: 0)
+        return Route(landing)
+
+    for setting, progress in (("wait", Progress(reached={0: 5})), ("fail", Progress())):
+        with pytest.raises(DataLossError, match="topic 'orders' does not exist in Kafka"):
+            route(setting).waiting(progress)
+    assert route("wait").waiting(Progress()) == Waiting(0, 0.0)
