@@ -9,6 +9,7 @@ import decimal
 import functools
 import itertools
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Optional
@@ -78,6 +79,9 @@ class _Node:
     detail: Detail = REQUIRED
 
 
+_UNREADABLE = re.compile(r'["\\\x00-\x1f]')
+"""Characters that msgspec does not take in the name of a field."""
+
 _envelope = msgspec.json.Decoder(Envelope).decode
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
@@ -108,6 +112,10 @@ def compiled(text: bytes, *, tabular: bool) -> tuple[Schema, Read] | str:
         node = _optional(_node(document, "schema", 0, tabular), document, "schema")
     except SchemaError as error:
         return str(error)
+    except RecursionError:
+        return "the schema is nested too deeply"
+    except (ValueError, TypeError, ArithmeticError, LookupError) as error:  # of a word that holds what it cannot hold
+        return f"the schema is none of Connect: {error}"[:300]
     decode = msgspec.json.Decoder(node.decoded).decode
     name = document.get("name")
     name = name if document["type"] == "struct" else None
@@ -246,6 +254,8 @@ def _struct(document: dict[str, Any], path: str, level: int, tabular: bool) -> _
         name = field.get("field") if isinstance(field, dict) else None
         if not isinstance(name, str) or name in nodes:
             raise SchemaError(f"{here}.field is {name!r}: a name that no other field has is expected")
+        if _UNREADABLE.search(name):
+            raise SchemaError(f"{here}.field is {name[:80]!r}: a name without quotes, backslashes, control characters")
         node = nodes[name] = _optional(_node(field, here, level + 1, tabular), field, here)
         may_lack = field.get("optional") is True or field.get("default") is not None
         absent = msgspec.Raw(b"null") if node.decoded is msgspec.Raw else None

@@ -12,6 +12,7 @@ import pytest
 
 from s3lake.convert.envelope import Envelope
 from s3lake.convert.values import Conversion, Converted
+from s3lake.schema import connect
 from s3lake.schema.types import Primitive, from_document, to_document
 from s3lake_tests.convert.records import batch
 from s3lake_tests.fastest import fastest
@@ -172,6 +173,20 @@ def test_a_decimal_that_is_none_is_a_record_error() -> None:
     schema = struct(field("a", "bytes", name=f"{LOGICAL}Decimal", parameters={"scale": "2"}))
     assert "is no decimal: base64 of its bytes, or a number" in refusal(schema, {"a": "?"})
     assert "does not fit decimal(38,2)" in refusal(schema, b'{"a":0.001}')
+
+
+@pytest.mark.parametrize("name", ['a"b', "a\\b", "a\0b", "a\nb"])
+def test_a_field_whose_name_no_reader_takes_is_a_record_error(name: str) -> None:
+    assert "a name without quotes, backslashes, control characters" in refusal(struct(field(name, "string")), {})
+
+
+def test_a_schema_that_no_stack_holds_is_a_record_error() -> None:
+    deep = b'{"type":"array","items":' * 3000 + b'{"type":"string"}' + b"}" * 3000
+    assert connect.compiled(deep, tabular=True) == "the schema is nested too deeply"
+
+
+def test_a_default_beyond_all_numbers_is_a_record_error() -> None:
+    assert "is none of Connect" in connect.compiled(b'{"type": "int32", "default": 1e999}', tabular=True)
 
 
 # Lines

@@ -245,6 +245,11 @@ def test_a_value_that_is_no_object_is_a_column_of_its_own(registry: SchemaRegist
     assert found.parts[0].streams["data"].to_pylist() == [{"value": 5}]
 
 
+def test_a_reference_that_leads_to_itself_ends(registry: SchemaRegistry) -> None:
+    found = converted(registry, {"allOf": [{"$ref": "#/allOf/0"}]}, {})
+    assert "more than 10000 parts" in found.refused[0]
+
+
 def test_null_is_no_value(registry: SchemaRegistry) -> None:
     found = converted(registry, {"oneOf": [{"type": "null"}, {"properties": {"a": {"type": "string"}}}]}, None)
     assert (found.parts, found.skipped, found.refused) == ((), 1, {})
