@@ -113,7 +113,9 @@ class _Teller:
 
     def part(self, schema: Any, base: str, path: str, inside: tuple[int, ...]) -> tuple[Part, bool]:
         """A part of a schema, and whether it may be null; `base` is the address of the document that it stands in."""
-        self._count()
+        self.parts += 1
+        if self.parts > _PARTS:
+            raise SchemaError(f"the schema has more than {_PARTS} parts")
         if isinstance(schema, bool):
             return _ANYTHING, True
         if not isinstance(schema, dict):
@@ -134,11 +136,6 @@ class _Teller:
             return self._union(schema, branches, base, path, inside)
         return self._single(schema, base, path, inside), _takes_null(schema)
 
-    def _count(self) -> None:
-        self.parts += 1
-        if self.parts > _PARTS:
-            raise SchemaError(f"the schema has more than {_PARTS} parts")
-
     def _referred(self, reference: Any, base: str, path: str) -> tuple[Any, str]:
         """What a reference leads to, and the address of the document that it stands in."""
         if not isinstance(reference, str):
@@ -158,7 +155,8 @@ class _Teller:
         merged = {name: value for name, value in schema.items() if name != "allOf"}
         for branch in schema["allOf"]:
             while isinstance(branch, dict) and "$ref" in branch:
-                self._count()  # a reference may lead to itself
+                if (self.parts := self.parts + 1) > _PARTS:
+                    raise SchemaError(f"{path}: a reference of allOf leads to itself")
                 branch, base = self._referred(branch["$ref"], base, path)
             if isinstance(branch, dict) and isinstance(branch.get("allOf"), list):
                 branch = self._merged(branch, base, path)
