@@ -113,9 +113,7 @@ class _Teller:
 
     def part(self, schema: Any, base: str, path: str, inside: tuple[int, ...]) -> tuple[Part, bool]:
         """A part of a schema, and whether it may be null; `base` is the address of the document that it stands in."""
-        self.parts += 1
-        if self.parts > _PARTS:
-            raise SchemaError(f"the schema has more than {_PARTS} parts")
+        self._count()
         if isinstance(schema, bool):
             return _ANYTHING, True
         if not isinstance(schema, dict):
@@ -136,6 +134,11 @@ class _Teller:
             return self._union(schema, branches, base, path, inside)
         return self._single(schema, base, path, inside), _takes_null(schema)
 
+    def _count(self) -> None:
+        self.parts += 1
+        if self.parts > _PARTS:
+            raise SchemaError(f"the schema has more than {_PARTS} parts")
+
     def _referred(self, reference: Any, base: str, path: str) -> tuple[Any, str]:
         """What a reference leads to, and the address of the document that it stands in."""
         if not isinstance(reference, str):
@@ -155,8 +158,7 @@ class _Teller:
         merged = {name: value for name, value in schema.items() if name != "allOf"}
         for branch in schema["allOf"]:
             while isinstance(branch, dict) and "$ref" in branch:
-                if (self.parts := self.parts + 1) > _PARTS:
-                    raise SchemaError(f"{path}: a reference of allOf leads to itself")
+                self._count()  # a reference may lead to itself
                 branch, base = self._referred(branch["$ref"], base, path)
             if isinstance(branch, dict) and isinstance(branch.get("allOf"), list):
                 branch = self._merged(branch, base, path)
@@ -199,9 +201,8 @@ class _Teller:
         return Part({"type": "struct", "fields": fields}, fits, adapt, plain=False), optional
 
     def _single(self, schema: dict[str, Any], base: str, path: str, inside: tuple[int, ...]) -> Part:
-        type_name = _type_of(schema)
         values = schema.get("enum", [schema["const"]] if "const" in schema else None)
-        match type_name:
+        match type_name := _type_of(schema):
             case "object":
                 return self._object(schema, base, path, inside)
             case "array":
@@ -362,9 +363,7 @@ def _described(schema: dict[str, Any], document: dict[str, Any]) -> dict[str, An
 
 def _noted(part: Part, notes: dict[str, Any]) -> Part:
     """A part with what is said where it is referred to."""
-    if part is _ANYTHING or not notes:
-        return part
-    return replace(part, document=_described(notes, part.document))
+    return part if part is _ANYTHING or not notes else replace(part, document=_described(notes, part.document))
 
 
 def _ordered(properties: dict[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -247,7 +247,7 @@ def test_a_value_that_is_no_object_is_a_column_of_its_own(registry: SchemaRegist
 
 def test_a_reference_that_leads_to_itself_ends(registry: SchemaRegistry) -> None:
     found = converted(registry, {"allOf": [{"$ref": "#/allOf/0"}]}, {})
-    assert "a reference of allOf leads to itself" in found.refused[0]
+    assert "more than 10000 parts" in found.refused[0]
 
 
 def test_null_is_no_value(registry: SchemaRegistry) -> None:
