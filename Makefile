@@ -5,14 +5,17 @@ STAMP := .venv/.installed
 RELEASE := .venv-release/.installed
 MUTMUT := .venv-mutants/.installed
 PYTEST := $(BIN)/python -m pytest
-MARKED := long or spark or kafka or s3 or ui
+# Two workers share the servers and the classes of a module; in order of path, so that a slice needs few servers.
+SHARED := -n 2 --dist loadscope --no-loadscope-reorder
+# What a part of the tests skipped, for the last line of the next part.
+NOT_RUN := .venv/.not-run
 BENCH ?= sink --records 1000000 --format json
 TRIAL ?= soak --minutes 10
 
 # Every process of the suite would compile and rewrite all its modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: sbom audit wheel help demo test test-fast lint types bench trial docs reference pictures java
+.PHONY: sbom audit wheel help demo test test-fast test-all durations lint types bench trial docs reference pictures java
 .DELETE_ON_ERROR:
 
 help: ## List these commands
@@ -21,12 +24,18 @@ help: ## List these commands
 demo: $(STAMP) java ## Land 200,000 events from an embedded Kafka in an embedded S3, and compare
 	$(BIN)/s3lake demo
 
-# Two workers, each with its own Kafka, S3 and Spark, which a file's tests share; files in the order of `conftest.py`.
-test: test-fast ## All tests: the fast ones first, then the long ones and those with a real Kafka, S3, Spark and UI
-	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder -m "$(MARKED)"
+test: test-fast ## Every change: the fast tests, then each real part once; the last line says what was not run
+	$(PYTEST) $(SHARED) --durations=25 --not-run $(NOT_RUN) -m "(real or long) and not slow"
 
-test-fast: $(STAMP) ## Tests that take no second, start no server and no JVM, and the 20 slowest of them
-	$(PYTEST) -n auto --dist worksteal --durations=20 -m "not ($(MARKED))"
+test-fast: $(STAMP) ## Tests without a server, a JVM or a process of their own
+	@rm -f $(NOT_RUN)
+	$(PYTEST) -n auto --dist worksteal --durations=20 --not-run $(NOT_RUN) -m "not (real or long or slow)"
+
+test-all: test ## And all slow ones
+	$(PYTEST) $(SHARED) --durations=25 --not-run $(NOT_RUN) -m slow
+
+durations: $(STAMP) ## Measure all but the fast tests, and write .test_durations, by which slices are cut
+	$(PYTEST) $(SHARED) --store-durations --clean-durations -m "real or long or slow"
 
 lint: $(STAMP) ## ruff: rules and format
 	$(BIN)/ruff check .

@@ -1,13 +1,13 @@
-"""What every test may ask for: a real broker, an S3 server, a Spark session, and an environment without the developer's
-own settings.
-"""
+"""How tests run: Hypothesis, the garbage collector, and what the last line says. Servers are in `kit/servers.py`."""
 
 import atexit
 import gc
+import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Generator, Iterator
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,24 +15,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from s3lake.demo.kafka import EmbeddedKafka
-from s3lake.demo.s3 import EmbeddedS3
-from s3lake.sink import Spark
-from s3lake_tests.server_of_tests import started
-
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from s3lake_tests.lake import Lake
     from s3lake_tests.schema.registry.server import SchemaRegistry
 
-# Where jars come from and are kept is the machine's business, and resolving them anew takes a minute.
-_KEPT = {"S3LAKE_CACHE", "S3LAKE_IVY_SETTINGS"}
-
-
-SPARK_MASTER = os.environ.get("SPARK_MASTER_OF_TESTS", "local[2]")
-"""Where the suites run that ask for `spark`: `test_spark_connect.py` runs them once more behind a server."""
-
+pytest_plugins = ["s3lake_tests.kit.servers"]
 
 EXAMPLES = int(os.environ.get("S3LAKE_EXAMPLES", "1"))
 """How many times as many examples Hypothesis tries; read now, for the tests do not see S3LAKE_ variables."""
@@ -47,9 +33,23 @@ settings.register_profile(
 settings.load_profile("suite")
 
 
+def slow_after(count: int, reason: str, values: Iterable[Any]) -> list[Any]:
+    """Return the values of a parametrized test as its parameters; those after the first `count` are slow."""
+    given = pytest.param(None)
+    parameters = [value if isinstance(value, type(given)) else pytest.param(value) for value in values]
+    slow = pytest.mark.slow(reason)
+    return [*parameters[:count], *(one._replace(marks=[*one.marks, slow]) for one in parameters[count:])]
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Where pictures of the UI go."""
+    """Where pictures of the UI go, and where a run of several parts keeps what it did not run."""
     parser.addoption("--pictures", type=Path, metavar="DIR", help="take pictures of Dagster's UI into this directory")
+    parser.addoption(
+        "--not-run",
+        type=Path,
+        metavar="FILE",
+        help="say last what this run, and the part before it that FILE tells of, did not run",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -63,13 +63,16 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 1
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with tests that may take long come first: begun last, one would let the other workers wait for it."""
-    allowed: dict[Path, float] = {}
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A test that is slow says why, and each directory keeps a test that is not."""
+    quick, slow = set(), set()
     for item in items:
-        timeout = item.get_closest_marker("timeout")
-        allowed[item.path] = max(allowed.get(item.path, 0), timeout.args[0] if timeout else 0)
-    items.sort(key=lambda item: allowed[item.path], reverse=True)
+        marks = list(item.iter_markers("slow"))
+        if not all(len(mark.args) == 1 and isinstance(mark.args[0], str) and mark.args[0] for mark in marks):
+            raise pytest.UsageError(f"{item.nodeid}: pytest.mark.slow needs the reason, as its one argument")
+        (slow if marks else quick).add(item.path.parent)
+    if config.args_source is pytest.Config.ArgsSource.TESTPATHS and slow - quick:
+        raise pytest.UsageError(f"all tests here are slow, and `make test` runs none: {sorted(map(str, slow - quick))}")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -98,18 +101,57 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _clean_environment() -> Iterator[None]:
-    """Session-wide, so that servers and sessions started by other fixtures see it too."""
-    with pytest.MonkeyPatch.context() as environment:
-        for name in list(os.environ):
-            if (name.startswith(("AWS_", "S3LAKE_")) or name == "DAGSTER_HOME") and name not in _KEPT:
-                environment.delenv(name)
-        environment.setenv("AWS_EC2_METADATA_DISABLED", "true")
-        # The developer's files count as much as the variables.
-        environment.setenv("AWS_CONFIG_FILE", os.devnull)
-        environment.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
-        yield
+_LEVELS = {"fast": 0, "real or long": 1, "slow": 2}
+_COMMANDS = {"real or long": "make test", "slow": "make test-all"}
+_deselected = pytest.StashKey[Counter[str]]()
+
+
+def _level_of(item: pytest.Item) -> str:
+    if item.get_closest_marker("slow"):
+        return "slow"
+    return "real or long" if item.get_closest_marker("real") or item.get_closest_marker("long") else "fast"
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Count the deselected tests that take longer than all that run: another command runs them."""
+    highest = max((_LEVELS[_level_of(item)] for item in session.items), default=0)
+    counts = session.config.stash.get(_deselected, Counter())
+    left = {level: count for level, count in counts.items() if _LEVELS[level] > highest}
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left"] = left
+    session.config.stash[_deselected] = Counter(left)
+
+
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    """Count what `-m` and `-k` leave out."""
+    if items:
+        items[0].config.stash.setdefault(_deselected, Counter()).update(map(_level_of, items))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take over from a worker what it has counted: all of them collect the same."""
+    left = getattr(node, "workeroutput", {}).get("left")
+    if left is not None:
+        node.config.stash[_deselected] = Counter(left)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, object]:
+    """Say in the last line what was not run, why, and how to run it."""
+    result = yield
+    file: Path | None = session.config.getoption("--not-run")
+    if file is not None and not hasattr(session.config, "workeroutput"):
+        terminal: Any = session.config.pluginmanager.get_plugin("terminalreporter")
+        skipped = {report.nodeid: report.longrepr[2] for report in terminal.stats.get("skipped", ())}
+        skipped |= json.loads(file.read_text()) if file.exists() else {}
+        file.write_text(json.dumps(skipped))
+        reasons = Counter(reason.removeprefix("Skipped: ") for reason in skipped.values())
+        lines = [f"{count} ({reason})" for reason, count in sorted(reasons.items())]
+        left = session.config.stash.get(_deselected, Counter())
+        lines += [f"{count} {level} ({_COMMANDS[level]} runs them)" for level, count in sorted(left.items())]
+        terminal.write_line(f"not run: {'; '.join(lines)}" if lines else "not run: none, everything was run")
+    return result
 
 
 @pytest.fixture
@@ -141,38 +183,6 @@ def _mounted(directory: Path, option: str, monkeypatch: pytest.MonkeyPatch) -> I
         yield directory
     finally:
         subprocess.run(["umount", directory], check=True)
-
-
-@pytest.fixture(scope="session")
-def kafka() -> Iterator[EmbeddedKafka]:
-    """One broker for the whole session: name topics so that tests do not meet."""
-    with EmbeddedKafka.start() as broker:
-        yield broker
-
-
-@pytest.fixture(scope="session")
-def s3_server() -> Iterator[EmbeddedS3]:
-    """One server for the whole session: name buckets so that tests do not meet."""
-    with started() as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator["SparkSession"]:
-    """One session for all: its JVM takes ten seconds to start, and its first job three more."""
-    from s3lake.land.spark import session
-
-    made = session(Spark(master=SPARK_MASTER, conf={"spark.sql.shuffle.partitions": "1"}))
-    yield made
-    made.stop()
-
-
-@pytest.fixture
-def lake(kafka: EmbeddedKafka, s3_server: EmbeddedS3, spark: "SparkSession") -> "Lake":
-    """A bucket of the test's own, topics of its own, and the session."""
-    from s3lake_tests.lake import Lake  # all of landing, which few tests need
-
-    return Lake(kafka, s3_server, lambda: spark)
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from s3lake_tests.conftest import slow_after
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "s3lake"
 
@@ -305,7 +307,10 @@ except SystemExit as ended:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("arguments", ["--help", "check --help", "check {native}", "check {connector} --all"])
+@pytest.mark.parametrize(
+    "arguments",
+    slow_after(1, "the same imports", ["check {native}", "--help", "check --help", "check {connector} --all"]),
+)
 def test_a_command_that_only_reads_a_configuration_imports_nothing_heavy(arguments: str, tmp_path: Path) -> None:
     native, connector = tmp_path / "s3lake.yaml", ROOT / "s3lake_tests" / "config" / "public" / "quickstart.properties"
     native.write_text(NATIVE)

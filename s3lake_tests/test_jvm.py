@@ -4,7 +4,7 @@ import pytest
 
 from s3lake_tests import jvm
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.usefixtures("jvm"), pytest.mark.slow("about the tests' own JVM")]
 
 
 def test_what_java_throws_is_told_in_a_process_that_has_a_spark_session_too(monkeypatch: pytest.MonkeyPatch) -> None:

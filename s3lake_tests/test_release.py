@@ -61,7 +61,7 @@ def test_an_audit_says_whether_it_could_be_made(program: str, code: int, told: s
 
 
 @pytest.mark.skipif(
-    ACTIONLINT is None, reason="it is not built: go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.7"
+    ACTIONLINT is None, reason="actionlint is missing: go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.7"
 )
 def test_the_workflow_of_a_release_is_one_that_github_reads() -> None:
     command = [str(ACTIONLINT), "-no-color", "-oneline", str(ROOT / ".github" / "workflows" / "release.yml")]
@@ -69,6 +69,7 @@ def test_the_workflow_of_a_release_is_one_that_github_reads() -> None:
     assert (run.returncode, run.stdout) == (0, "")
 
 
+@pytest.mark.slow("builds the wheel twice")
 @pytest.mark.long
 @pytest.mark.skipif(not (BUILDER / ".installed").exists(), reason="what builds a wheel is missing: make wheel gets it")
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")

@@ -28,6 +28,7 @@ from s3lake.orchestration.build import build_definitions
 from s3lake.source.kafka.client import KafkaOffsets
 from s3lake.store.connection import S3Connection
 from s3lake_tests import planted
+from s3lake_tests.conftest import slow_after
 from s3lake_tests.forwarding.landed import landing
 from s3lake_tests.lake import START
 from s3lake_tests.land.at_hand import FIRST, World
@@ -63,6 +64,7 @@ def config(request: pytest.FixtureRequest, words: Words, tmp_path: Path, monkeyp
 
 COMMANDS = {
     "check": "check CONFIG",
+    "land": "land CONFIG",
     "check --all": "check CONFIG --all",
     "check --json": "check CONFIG --json",
     "check --connect": "check CONFIG --connect",
@@ -70,7 +72,6 @@ COMMANDS = {
     "preview": "preview CONFIG --records RECORDS",
     "iam": "iam CONFIG",
     "ddl": "ddl CONFIG --for athena",
-    "land": "land CONFIG",
     "verify": "verify CONFIG",
     "index show": "index show CONFIG",
     "clean": "clean CONFIG",
@@ -92,7 +93,7 @@ def _shown_by(command: str, config: Path, capfd: pytest.CaptureFixture[str]) -> 
     return out + err + raised
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", slow_after(2, "the same search of another command or surface", COMMANDS))
 def test_no_command_prints_one(
     command: str, config: Path, words: Words, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -110,6 +111,7 @@ def _lines(text: str) -> list[int]:
     return [number for number, line in enumerate(text.splitlines()) if planted.PLACE.search(line)]
 
 
+@pytest.mark.slow("the same search of another command or surface")
 @pytest.mark.parametrize("name", PLACES)
 def test_no_error_of_a_configuration_tells_one(name: str, words: Words, tmp_path: Path) -> None:
     """Each place is called otherwise, holds a list, is there twice, and is refused for what stands beside it."""
@@ -136,6 +138,7 @@ def test_no_error_of_a_configuration_tells_one(name: str, words: Words, tmp_path
     assert refused
 
 
+@pytest.mark.slow("the same search of another command or surface")
 def test_no_object_of_a_configuration_and_no_definition_says_one(config: Path, words: Words) -> None:
     settings = configuration.loaded(str(config)).config
     parts = [settings.kafka, settings.source, settings.s3, settings.spark, *settings.sinks]
@@ -157,6 +160,7 @@ def _shown_by_dagster(built: dg.Definitions) -> list[str]:
     return [*shown, *map(repr, objects), *map(str, objects)]
 
 
+@pytest.mark.slow("the same search of another command or surface")
 @pytest.mark.parametrize("name", [name for name in PLACES if name != "plugin.yaml"])
 def test_nothing_that_dagster_shows_and_keeps_says_one(
     name: str, words: Words, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
@@ -184,6 +188,7 @@ def test_nothing_that_dagster_shows_and_keeps_says_one(
     assert words.seen("\n".join([*shown, out, err])) == []
 
 
+@pytest.mark.slow("the same search of another command or surface")
 def test_a_stand_in_s_secrets_are_those_of_its_environment(words: Words, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKE_SECRET", words.plant("<<secret of a stand-in>>"))
     settings = native.loads(words.plant(PLACES["connect.yaml"]), "connect.yaml")
@@ -192,6 +197,7 @@ def test_a_stand_in_s_secrets_are_those_of_its_environment(words: Words, monkeyp
     assert words.seen("\n".join(shown)) == []
 
 
+@pytest.mark.slow("the same search of another command or surface")
 def test_no_document_of_the_index_and_no_object_says_one(words: Words) -> None:
     keys = {"access_key_id": "AKIA", "secret_access_key": words.plant("<<secret key of a sink>>")}
     world = World(s3={"credentials": keys, "objects": {"customer_key": words.plant("<<a key of 32 bytes>>")}})
@@ -202,6 +208,7 @@ def test_no_document_of_the_index_and_no_object_says_one(words: Words) -> None:
     assert words.seen("".join(documents) + repr(world.store.objects)) == []
 
 
+@pytest.mark.slow("the same search of another command or surface")
 @pytest.mark.filterwarnings("ignore:Parameter `backfill_policy`:dagster.BetaWarning")
 @pytest.mark.parametrize(("name", "told"), planted.DESTINATIONS)
 def test_nothing_that_hours_are_forwarded_to_says_one(
@@ -235,6 +242,7 @@ def test_nothing_that_hours_are_forwarded_to_says_one(
     assert words.seen("\n".join(shown)) == []
 
 
+@pytest.mark.slow("the same search of another command or surface")
 @pytest.mark.parametrize("address", ["vault.properties", "<<server>>/lake.properties?key=<<key in an address>>"])
 def test_no_error_of_where_a_configuration_is_read_from_tells_one(address: str, words: Words, tmp_path: Path) -> None:
     """Vault and a web server, which both refuse."""

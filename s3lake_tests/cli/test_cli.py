@@ -30,6 +30,7 @@ from s3lake import cli, hours
 from s3lake.commit.index import File, Manifest, Read
 from s3lake.config import load as configuration
 from s3lake.source.kafka import source
+from s3lake_tests.conftest import slow_after
 from s3lake_tests.lake import NOBODY, START, Lake, at, values
 from s3lake_tests.processes import MARK, marked
 
@@ -152,9 +153,6 @@ class TestCheck:
         assert {topics, *trials} == {"not tried, after what failed before it"}
         assert "hunter2" not in outcome.out
 
-    @pytest.mark.spark
-    @pytest.mark.kafka
-    @pytest.mark.s3
     def test_connect_is_fine_where_everything_is(self, run: Run, lake: Lake, tmp_path: Path) -> None:
         path = tmp_path / "s3lake.yaml"
         path.write_text(lake.config_text(f"name: events, topics: ['{lake.topic()}']"))
@@ -164,10 +162,7 @@ class TestCheck:
         assert lake.uploads() == []
         assert lake.objects(".indexes") == []
 
-    @pytest.mark.spark
-    @pytest.mark.kafka
-    @pytest.mark.s3
-    @pytest.mark.parametrize("exactly_once", ["true", "false"])
+    @pytest.mark.parametrize("exactly_once", slow_after(1, "the same request", ["true", "false"]))
     def test_connect_finds_that_the_bucket_is_not_there(
         self, exactly_once: str, run: Run, lake: Lake, tmp_path: Path
     ) -> None:
@@ -482,9 +477,6 @@ class TestExitCodeThree:
         assert "ZeroDivisionError" in outcome.err
 
 
-@pytest.mark.spark
-@pytest.mark.kafka
-@pytest.mark.s3
 class TestOnLandedHours:
     """Two hours of two topic-partitions, of a sink with one dead letter."""
 
@@ -502,6 +494,7 @@ class TestOnLandedHours:
         path.write_text(lake.config_text(f"name: events, topics: ['{landed}'], errors: {{tolerance: all}}"))
         return path
 
+    @pytest.mark.slow("lands two hours for one line of output")
     def test_verify_names_the_hour_that_has_no_tile(self, run: Run, config: Path, landed: str) -> None:
         outcome = run("verify", config, "--to", TEN)
         assert outcome.code == 1  # of the hour between the two there is no tile
@@ -511,6 +504,7 @@ class TestOnLandedHours:
             "not landed 0, missing 0, duplicated 0"
         )
 
+    @pytest.mark.slow("lands two hours for one line of output")
     def test_verify_has_a_line_for_every_topic_partition_of_every_hour(
         self, run: Run, config: Path, landed: str
     ) -> None:
@@ -518,6 +512,7 @@ class TestOnLandedHours:
         assert {(row["topic"], row["hour"], row["partition"]) for row in rows} >= {(landed, START, 0), (landed, TEN, 1)}
         assert sum(row["landed"] for row in rows) == 30
 
+    @pytest.mark.slow("lands two hours for one line of output")
     def test_verify_of_some_hours_only(self, run: Run, config: Path) -> None:
         outcome = run("verify", config, "--from", TEN, "--to", TEN)
         assert outcome.code == 0
@@ -542,11 +537,13 @@ class TestOnLandedHours:
         (row,) = [row for row in rows if row.get("not_landed") == 7 and "difference" in row]
         assert (row["hour"], row["offsets"], row["under_way"]) == ("2026-01-05T12", {"0": [20, 27]}, False)
 
+    @pytest.mark.slow("lands two hours for one line of output")
     def test_verify_of_hours_that_no_sink_has_is_a_mistake_of_the_question(self, run: Run, config: Path) -> None:
         outcome = run("verify", config, "--from", "2025-01-01T00", "--to", "2025-01-01T05")
         assert outcome.code == 2
         assert f"no sink has an hour in this range: they begin events at {START}" in outcome.err
 
+    @pytest.mark.slow("lands two hours for one line of output")
     def test_verify_of_the_hour_under_way_may_allow_what_waits(
         self, run: Run, config: Path, landed: str, lake: Lake
     ) -> None:
@@ -558,6 +555,7 @@ class TestOnLandedHours:
         assert outcome.code == 0
         assert "3 offsets, no tile (allowed)" in outcome.out
 
+    @pytest.mark.slow("lands two hours for one line of output")
     def test_verify_without_a_terminal_repeats_no_line(self, run: Run, config: Path) -> None:
         lines = run("verify", config, "--from", TEN, "--to", TEN).err.splitlines()
         assert lines.count("verify: offsets compared: 11 of 11") == 1
@@ -586,11 +584,13 @@ class TestOnLandedHours:
         assert lines[2].split() == [START, "sealed", "20", "20", "1", "0", "0"]
         assert lines[3].split() == [TEN, "sealed", "11", "11", "1", "0", "0"]
 
+    @pytest.mark.slow("lands two hours for one line of output")
     def test_index_show_says_that_nothing_is_landed_yet(self, run: Run, lake: Lake, tmp_path: Path) -> None:
         path = tmp_path / "s3lake.yaml"
         path.write_text(lake.config_text(f"name: events, topics: ['{lake.topic()}']"))
         assert re.fullmatch(r"events: \S+: nothing is landed yet\n", run("index", "show", path).out)
 
+    @pytest.mark.slow("lands two hours for one line of output")
     def test_index_show_as_json_has_every_interval(self, run: Run, config: Path) -> None:
         rows = run("index", "show", config, "--json").rows
         assert [row["hour"] for row in rows] == [START, TEN]
@@ -598,6 +598,7 @@ class TestOnLandedHours:
         assert rows[1]["pending"] is None
         assert [(row["state"], row["sealed_up_to"]) for row in rows] == [("sealed", START)] * 2
 
+    @pytest.mark.slow("lands two hours for one line of output")
     def test_index_accept_refuses_a_topic_that_is_the_same(self, run: Run, config: Path, landed: str) -> None:
         outcome = run("index", "accept", "--topic", landed, config)
         assert outcome.code == 2
@@ -612,6 +613,7 @@ class TestOnLandedHours:
         assert outcome.code == 0
         assert outcome.out.strip() == f"events {landed}: the present topic's hours begin at {hours.shift(TEN, 1)}"
 
+    @pytest.mark.slow("lands two hours for one line of output")
     def test_index_accept_passes_over_sinks_that_have_nothing_to_accept_as_after_one_that_was_interrupted(
         self, run: Run, landed: str, lake: Lake, tmp_path: Path
     ) -> None:
@@ -631,6 +633,7 @@ class TestOnLandedHours:
         assert (again.code, again.out) == (2, "")
         assert f"copies: topic '{landed}' has no index yet: there is nothing to accept" in again.err
 
+    @pytest.mark.slow("lands two hours for one line of output")
     def test_land_begins_where_the_present_topic_does(self, run: Run, config: Path, landed: str, lake: Lake) -> None:
         lake.delete(landed)
         lake.topic(name=landed)
@@ -645,6 +648,7 @@ class TestOnLandedHours:
         assert refused.code == 3
         assert f"the hours to land begin at {first}" in refused.err
 
+    @pytest.mark.slow("lands two hours for one line of output")
     def test_index_rollback_refuses_an_hour_without_a_pending_commit(self, run: Run, config: Path, landed: str) -> None:
         outcome = run("index", "rollback", "--sink", "events", "--topic", landed, "--hour", TEN, config)
         assert outcome.code == 2
@@ -680,6 +684,7 @@ class TestOnLandedHours:
         again = run("land", config, "--from", START, "--to", hours.shift(TEN, 1))
         assert (again.code, again.out) == (0, "nothing to land: every hour of this range is complete\n")
 
+    @pytest.mark.slow("lands two hours for one line of output")
     def test_land_goes_on_after_a_topic_that_fails(self, run: Run, config: Path, landed: str, lake: Lake) -> None:
         eleven = hours.shift(TEN, 1)
         broken = lake.topic(partitions=1)
@@ -700,6 +705,7 @@ class TestOnLandedHours:
         assert len(set(before) & set(lake.objects())) == 1
         assert run("verify", config, "--from", TEN, "--to", TEN).code == 0
 
+    @pytest.mark.slow("lands two hours for one line of output")
     def test_rewrite_goes_on_after_a_topic_whose_hour_is_not_landed(
         self, run: Run, config: Path, landed: str, lake: Lake
     ) -> None:
@@ -712,6 +718,7 @@ class TestOnLandedHours:
         assert outcome.out.startswith(f"events {landed} {TEN}: 11 offsets = 10 rows + 1 dead letters; 1 data files ")
         assert f"events {other} {TEN} is not landed as a whole: materialise it before rewriting it" in outcome.err
 
+    @pytest.mark.slow("lands two hours for one line of output")
     def test_rewrite_of_an_hour_that_is_not_landed_is_input_that_cannot_be(self, run: Run, config: Path) -> None:
         last = hours.key_of_ms(int(time.time() * 1000))
         outcome = run("rewrite", config, "--from", last, "--to", last)
@@ -739,9 +746,7 @@ class TestOnLandedHours:
         assert run("verify", config, "--from", TEN, "--to", TEN).code == 0
 
 
-@pytest.mark.spark
-@pytest.mark.kafka
-@pytest.mark.s3
+@pytest.mark.usefixtures("jvm")
 def test_demo_lands_and_verifies_everything_and_leaves_no_process() -> None:
     mark = str(uuid.uuid4())
     done = subprocess.run(
@@ -780,9 +785,8 @@ def test_demo_lands_and_verifies_everything_and_leaves_no_process() -> None:
     assert alive == []
 
 
-@pytest.mark.spark
-@pytest.mark.kafka
-@pytest.mark.s3
+@pytest.mark.usefixtures("jvm")
+@pytest.mark.slow("the demo on a terminal; the demo itself is always run")
 def test_demo_on_a_terminal_shows_where_everything_is_and_overwrites_none_of_it(tmp_path: Path) -> None:
     mark, seen = str(uuid.uuid4()), b""
     ours, theirs = pty.openpty()

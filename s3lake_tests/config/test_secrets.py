@@ -231,6 +231,7 @@ def manager() -> Iterator[EmbeddedS3]:
         yield server
 
 
+@pytest.mark.slow("moto serves Secrets Manager")
 @pytest.mark.s3
 @pytest.mark.parametrize(
     "class_name",
@@ -250,6 +251,7 @@ def test_a_secret_of_secrets_manager_is_read_with_the_classes_options(manager: E
     assert keys_of(configuration) == ("AKIAMANAGER", SECRET)
 
 
+@pytest.mark.slow("moto serves Secrets Manager")
 @pytest.mark.s3
 @pytest.mark.parametrize("name", ["secretsManager", "secretsmanager", "secrets", "aws"])
 def test_it_is_read_by_its_usual_names_and_by_arn(

@@ -15,7 +15,7 @@ from s3lake_tests.conftest import EXAMPLES
 from s3lake_tests.connect import DECIMAL, LEAVES, json_converter, running, told
 from s3lake_tests.convert.records import batch
 
-pytestmark = pytest.mark.kafka  # needs Java and a download, as a broker does
+pytestmark = [pytest.mark.slow("an oracle: what Kafka Connect itself does, in a JVM"), pytest.mark.usefixtures("jvm")]
 
 VALUES = [
     *LEAVES,

@@ -50,6 +50,7 @@ def test_fields_that_hold_nothing_are_no_columns() -> None:
     assert read([{"a": 1, "b": None, "c": [], "d": {}}], most=1)[0] == 1
 
 
+@pytest.mark.slow("measures CPU time of wide records")
 @pytest.mark.long
 def test_records_that_each_have_fields_of_their_own_cost_what_others_cost() -> None:
     values = [{"id": row, **{f"{row}_{n}": n for n in range(5)}} for row in range(4000)]

@@ -16,8 +16,6 @@ from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.errors import KafkaUnavailableError
 from s3lake_tests.demo.records import create_topic, read
 
-pytestmark = pytest.mark.kafka
-
 RECORDS = 20_000
 HOUR_MS = 3_600_000
 TOPICS = ("events-orders", "events-clicks")
@@ -171,6 +169,7 @@ def test_progress_ends_at_the_number_asked_for(produced: Produced, progress: lis
     assert progress[-1] == produced.committed
 
 
+@pytest.mark.slow("produces events again for itself")
 def test_the_same_seed_gives_the_same_records(kafka: EmbeddedKafka, now: datetime) -> None:
     def values(topics: tuple[str, str], seed: int) -> list[list[bytes]]:
         # So few that there are no transactions, which carry the time of the run.
@@ -182,6 +181,7 @@ def test_the_same_seed_gives_the_same_records(kafka: EmbeddedKafka, now: datetim
     assert values(("other-orders", "other-clicks"), 8) != once
 
 
+@pytest.mark.slow("produces events again for itself")
 def test_topics_that_exist_are_appended_to(kafka: EmbeddedKafka, now: datetime) -> None:
     topics = ("again-orders", "again-clicks")
     for _ in range(2):
@@ -189,6 +189,7 @@ def test_topics_that_exist_are_appended_to(kafka: EmbeddedKafka, now: datetime) 
     assert sum(len(read(kafka, topic)) for topic in topics) == 100
 
 
+@pytest.mark.slow("produces events again for itself")
 def test_refused_records_are_an_error(kafka: EmbeddedKafka, now: datetime) -> None:
     topics = ("narrow-orders", "narrow-clicks")
     for topic in topics:
@@ -197,6 +198,7 @@ def test_refused_records_are_an_error(kafka: EmbeddedKafka, now: datetime) -> No
         produce_demo(kafka.bootstrap_servers, 50, now, topics=topics, partitions=4)
 
 
+@pytest.mark.slow("produces events again for itself")
 def test_trickle_produces_present_events_until_it_is_stopped(kafka: EmbeddedKafka) -> None:
     topics = ("trickle-orders", "trickle-clicks")
     for topic in topics:

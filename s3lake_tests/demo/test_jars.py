@@ -197,7 +197,8 @@ def test_a_missing_java_says_how_to_get_it(way: str, tmp_path: Path, monkeypatch
     assert way in str(missing.value)
 
 
-@pytest.mark.kafka
+@pytest.mark.usefixtures("jvm")
+@pytest.mark.slow("downloads the broker again")
 def test_the_broker_comes_whole() -> None:
     names = {jar.name for jar in jars.kafka_broker_jars()}
     assert {"kafka_2.13-4.1.1.jar", "kafka-clients-4.1.1.jar", "slf4j-simple-1.7.36.jar"} <= names

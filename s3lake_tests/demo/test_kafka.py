@@ -20,7 +20,7 @@ from s3lake.errors import KafkaUnavailableError
 from s3lake_tests.demo.records import create_topic, read
 from s3lake_tests.demo.test_guard import first_line, within
 
-pytestmark = pytest.mark.kafka
+pytestmark = pytest.mark.usefixtures("jvm")
 
 
 def port_of(kafka: EmbeddedKafka) -> int:
@@ -76,6 +76,7 @@ def test_a_temporary_broker_leaves_no_process_port_or_file() -> None:
     assert not broker.is_running()
 
 
+@pytest.mark.slow("starts a broker of its own")
 def test_a_given_directory_keeps_the_topics_for_the_next_start(tmp_path: Path) -> None:
     with EmbeddedKafka.start(tmp_path / "kafka") as kafka:
         create_topic(kafka, "kept")
@@ -86,6 +87,7 @@ def test_a_given_directory_keeps_the_topics_for_the_next_start(tmp_path: Path) -
         assert [record.value() for record in read(kafka, "kept")] == [b"still here"]
 
 
+@pytest.mark.slow("starts a broker of its own")
 @pytest.mark.parametrize("which", ["broker", "controller"])
 def test_a_port_taken_meanwhile_is_replaced(which: str, taken_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     other, *spare = free_ports(3)
@@ -96,6 +98,7 @@ def test_a_port_taken_meanwhile_is_replaced(which: str, taken_port: int, monkeyp
         assert port_of(kafka) == spare[0]
 
 
+@pytest.mark.slow("starts a broker of its own")
 def test_a_broker_that_does_not_start_says_why(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
@@ -106,12 +109,14 @@ def test_a_broker_that_does_not_start_says_why(tmp_path: Path) -> None:
         EmbeddedKafka.start(tmp_path)
 
 
+@pytest.mark.slow("starts a broker of its own")
 def test_a_directory_that_cannot_be_prepared_says_why(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("a file where the directory belongs")
     with pytest.raises(KafkaUnavailableError, match=rf"could not prepare the directory {tmp_path}/data\. It said:\n."):
         EmbeddedKafka.start(tmp_path)
 
 
+@pytest.mark.slow("starts a broker of its own")
 def test_the_broker_ends_when_its_starter_is_killed() -> None:
     script = (
         "import time; from s3lake.demo.kafka import EmbeddedKafka\n"
@@ -127,6 +132,7 @@ def test_the_broker_ends_when_its_starter_is_killed() -> None:
     assert within(10, lambda: not Path(directory).exists())
 
 
+@pytest.mark.slow("starts a broker of its own")
 def test_stopping_twice_is_fine() -> None:
     kafka = EmbeddedKafka.start()
     kafka.stop()
@@ -136,6 +142,7 @@ def test_stopping_twice_is_fine() -> None:
         admin.list_topics(timeout=0.5)
 
 
+@pytest.mark.slow("waits for compaction")
 def test_a_compacted_topic_is_compacted_within_seconds(kafka: EmbeddedKafka) -> None:
     compacted = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.01"}
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})

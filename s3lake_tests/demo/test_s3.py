@@ -3,7 +3,7 @@
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import boto3
 import psutil
@@ -12,13 +12,20 @@ from botocore.exceptions import ClientError
 
 from s3lake.demo import s3 as embedded
 from s3lake.demo.process import free_ports
-from s3lake.demo.s3 import EmbeddedS3, Server, versitygw_binary
+from s3lake.demo.s3 import MINIO, EmbeddedS3, Server, minio_binary, versitygw_binary
 from s3lake.errors import ConfigurationError, StoreUnavailableError
 
-pytestmark = pytest.mark.s3
-
-needs_versitygw = pytest.mark.skipif(versitygw_binary() is None, reason="versitygw is not built on this machine")
-SERVERS = [pytest.param(server, marks=needs_versitygw if server == "versitygw" else ()) for server in get_args(Server)]
+needs_versitygw = pytest.mark.skipif(
+    versitygw_binary() is None,
+    reason="versitygw is missing: go install github.com/versity/versitygw/cmd/versitygw@v1.8.0",
+)
+needs_minio = pytest.mark.skipif(minio_binary() is None, reason=f"MinIO is missing: go install {MINIO}")
+slow = pytest.mark.slow("starts another server than the tests use; moto is always tried")
+SERVERS = [
+    pytest.param("moto", marks=pytest.mark.s3),
+    pytest.param("versitygw", marks=[pytest.mark.s3, needs_versitygw, slow]),
+    pytest.param("minio", marks=[pytest.mark.s3, needs_minio, slow]),
+]
 
 
 def client(server: EmbeddedS3) -> Any:
@@ -79,6 +86,8 @@ def test_a_port_taken_meanwhile_is_replaced(name: Server, monkeypatch: pytest.Mo
             assert server.endpoint_url == f"http://127.0.0.1:{free}"
 
 
+@pytest.mark.slow("starts another server than the tests use")
+@pytest.mark.s3
 @needs_versitygw
 def test_versitygw_works_where_files_have_no_attributes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedded, "_keeps_attributes", lambda _directory: False)

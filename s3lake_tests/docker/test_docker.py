@@ -267,7 +267,6 @@ def test_runs_have_their_sessions_where_the_spark_service_serves_them(environmen
     assert SERVICES["spark"]["image"] == SERVICES["code"]["image"], "one installation: workers run the server's code"
 
 
-@pytest.mark.s3
 def test_buckets_are_made_once_and_found_afterwards(
     s3_server: EmbeddedS3,
     environment_of: Callable[[str], None],

@@ -28,7 +28,7 @@ from s3lake_tests.land.adopt.buckets import lock
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.kafka, pytest.mark.s3, pytest.mark.spark]
+pytestmark = pytest.mark.slow("each guide as it is written, from its first command to its last")
 
 IGGY = re.compile(r"(IGGY_CONNECTORS_IGGY_\w+=\S+ ?)+")
 """Where Iggy is, which is in no package registry: its page runs over streams that are mirrored in Kafka."""

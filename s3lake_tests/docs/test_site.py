@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.slow("builds the site, which `make docs` and test_links.py check too"), pytest.mark.long]
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,12 +9,11 @@ import pyarrow as pa
 import pytest
 
 from s3lake.encode import FileFormat
+from s3lake_tests.conftest import slow_after
 from s3lake_tests.encode.written import written
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.spark
 
 SCHEMA = pa.schema(
     [
@@ -51,7 +50,9 @@ def seen(row: Any) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "zstd", "lz4"])
+@pytest.mark.parametrize(
+    "codec", slow_after(1, "Spark reads one codec as it does another", ["none", "snappy", "gzip", "zstd", "lz4"])
+)
 def test_parquet_of_every_type(spark: "SparkSession", tmp_path: Path, codec: str) -> None:
     batch = pa.RecordBatch.from_pylist([ROW, dict.fromkeys(ROW)], SCHEMA)
     path = tmp_path / "file.parquet"
@@ -60,6 +61,7 @@ def test_parquet_of_every_type(spark: "SparkSession", tmp_path: Path, codec: str
     assert [seen(row) for row in rows] == [ROW, dict.fromkeys(ROW)]
 
 
+@pytest.mark.slow("DuckDB and Arrow read the same text")
 def test_csv_with_quotes_and_line_breaks(spark: "SparkSession", tmp_path: Path) -> None:
     values = ['say "x"', "two\nlines", "a,b", "", None]
     batch = pa.record_batch([pa.array(range(5)), pa.array(values)], names=["id", "text"])

@@ -1,6 +1,7 @@
 """Hours in an index of Elasticsearch: of a real server, and of a stand-in that can be busy, fail and want a key."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -19,14 +20,15 @@ from s3lake_tests.forwarding.landed import Land, Overtaken, hour_of, survive_a_d
 from s3lake_tests.forwarding.search import AUTHORIZATION, Search, serving
 from s3lake_tests.lake import START
 
+_REAL = pytest.mark.slow("a real Elasticsearch, which takes a minute to start; its stand-in is always tried")
 KEY = AUTHORIZATION.removeprefix("ApiKey ")
 
 
 @pytest.fixture(scope="module")
-def elastic() -> Iterator[Elastic]:
+def elastic(jvm: Path) -> Iterator[Elastic]:  # noqa: ARG001 (it needs Java)
     try:
         class_path()
-    except (ConfigurationError, TransientError) as error:
+    except TransientError as error:
         pytest.skip(f"Elasticsearch cannot be had: {error}")
     with running() as started:
         yield started
@@ -38,7 +40,7 @@ def search() -> Iterator[Search]:
         yield started
 
 
-@pytest.fixture(params=["search", pytest.param("elastic", marks=[pytest.mark.s3, pytest.mark.timeout(900)])])
+@pytest.fixture(params=["search", pytest.param("elastic", marks=[pytest.mark.jvm, pytest.mark.timeout(900), _REAL])])
 def server(request: pytest.FixtureRequest) -> Search | Elastic:
     """The stand-in, or a real server without an index."""
     started: Search | Elastic = request.getfixturevalue(request.param)
@@ -119,7 +121,7 @@ def test_a_row_that_does_not_fit_is_named_without_what_it_holds(server: Search |
     assert "private" not in str(error.value)
 
 
-@pytest.mark.s3
+@_REAL
 @pytest.mark.timeout(900)
 def test_records_whose_fields_differ_in_type_fit_as_one_field(elastic: Elastic, land: Land) -> None:
     elastic.clear()

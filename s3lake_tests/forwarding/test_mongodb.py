@@ -20,21 +20,14 @@ from s3lake.forwarding.destination import opened
 from s3lake.forwarding.forwarding import forwarded
 from s3lake.forwarding.mongodb import MongoDB, decoded
 from s3lake_tests.forwarding.landed import Killed, Land, Mortal, Overtaken, hour_of
-from s3lake_tests.forwarding.mongo import program, serving
 from s3lake_tests.lake import START
-
-pytestmark = [
-    pytest.mark.s3,
-    pytest.mark.skipif(program() is None, reason="FerretDB is not built (s3lake_tests/forwarding/ferretdb)"),
-]
 
 Database = pymongo.database.Database[dict[str, Any]]
 
 
-@pytest.fixture(scope="module")
-def uri() -> Iterator[str]:
-    with serving() as started:
-        yield started
+@pytest.fixture
+def uri(mongodb: str) -> str:
+    return mongodb
 
 
 @pytest.fixture
@@ -55,6 +48,7 @@ def rows(database: Database) -> list[tuple[str, int]]:
     return sorted((row["content"], row["record"]["id"]) for row in database["events"].find())
 
 
+@pytest.mark.slow("a destination is a destination: PostgreSQL is always tried")
 def test_an_hour_is_there_once_and_a_rewritten_one_takes_its_place(
     uri: str, database: Database, destination: MongoDB, land: Land
 ) -> None:
@@ -81,6 +75,7 @@ def test_an_hour_is_there_once_and_a_rewritten_one_takes_its_place(
     assert database["events_hours"].count_documents({}) == 1
 
 
+@pytest.mark.slow("a destination is a destination: PostgreSQL is always tried")
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_killed_at_any_command_the_next_attempt_brings_every_row_once(
     database: Database, destination: MongoDB, land: Land, monkeypatch: pytest.MonkeyPatch, after: bool
@@ -102,6 +97,7 @@ def test_killed_at_any_command_the_next_attempt_brings_every_row_once(
     assert at >= 8  # asked twice, the index, claimed, each row, others taken away, whole
 
 
+@pytest.mark.slow("a destination is a destination: PostgreSQL is always tried")
 def test_who_comes_too_late_leaves_what_is_forwarded_again_as_a_whole(
     database: Database, destination: MongoDB, land: Land
 ) -> None:
@@ -112,6 +108,7 @@ def test_who_comes_too_late_leaves_what_is_forwarded_again_as_a_whole(
     assert rows(database) == [(hour_of(lander).content, 1), (hour_of(lander).content, 2)]
 
 
+@pytest.mark.slow("a destination is a destination: PostgreSQL is always tried")
 def test_of_two_that_claim_an_hour_at_once_one_is_refused(destination: MongoDB, land: Land) -> None:
     hour = hour_of(land("1"))
     claim = destination.enter(hour, whole=False, after=None)
@@ -121,6 +118,7 @@ def test_of_two_that_claim_an_hour_at_once_one_is_refused(destination: MongoDB, 
     assert destination.content(hour) is None
 
 
+@pytest.mark.slow("a destination is a destination: PostgreSQL is always tried")
 def test_hours_of_another_bucket_do_not_take_the_place_of_others(
     database: Database, destination: MongoDB, land: Land
 ) -> None:
@@ -138,6 +136,7 @@ def test_no_digit_of_a_number_is_lost() -> None:
     }
 
 
+@pytest.mark.slow("a destination is a destination: PostgreSQL is always tried")
 @pytest.mark.parametrize(
     "value",
     [r'1, "private\u0000": 2', "1" * 40, f"{'[' * 98}1{']' * 98}"],

@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import json
+import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -29,21 +30,20 @@ from s3lake.errors import (
 from s3lake.forwarding.forwarding import Forwarded, forwarded
 from s3lake.forwarding.hour import Hour
 from s3lake.forwarding.postgres import Postgres
-from s3lake_tests.forwarding.server import PASSWORD, programs, serving
+from s3lake_tests.forwarding.server import PASSWORD
 from s3lake_tests.table.iceberg.shelf import FIVE, SEVEN, SIX, Shelf
-
-pytestmark = [
-    pytest.mark.s3,
-    pytest.mark.skipif(programs() is None, reason="PostgreSQL is not installed (Debian's postgresql)"),
-]
 
 TABLE = "lake.events"
 
 
-@pytest.fixture(scope="module")
-def conninfo() -> Iterator[str]:
-    with serving() as told:
-        yield told
+@pytest.fixture
+def conninfo(postgres: str) -> Iterator[str]:
+    """A database of this test's own on the server that all tests share."""
+    name = f"d{uuid.uuid4().hex}"
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+        yield psycopg.conninfo.make_conninfo(postgres, dbname=name)
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
 @pytest.fixture
@@ -191,6 +191,7 @@ def test_killed_at_any_statement_an_hour_is_whole_and_the_next_attempt_brings_it
     assert outcomes == {"written" if first else "replaced", "there already"}
 
 
+@pytest.mark.slow("a case more; writing, repeating and killing are always tried")
 def test_of_two_that_forward_at_once_the_later_content_stays(
     shelf: Shelf, database: "psycopg.Connection[Any]", conninfo: str
 ) -> None:
@@ -205,6 +206,7 @@ def test_of_two_that_forward_at_once_the_later_content_stays(
     assert ids(database) == [(FIVE, 7), (SIX, 3)]
 
 
+@pytest.mark.slow("a case more; writing, repeating and killing are always tried")
 def test_tables_are_made_once_by_many_at_once_and_not_by_who_may_not(
     shelf: Shelf, database: "psycopg.Connection[Any]", conninfo: str
 ) -> None:
@@ -221,6 +223,7 @@ def test_tables_are_made_once_by_many_at_once_and_not_by_who_may_not(
     database.execute("DROP OWNED BY reader; DROP ROLE reader")
 
 
+@pytest.mark.slow("a case more; writing, repeating and killing are always tried")
 def test_hours_of_another_bucket_do_not_take_the_place_of_others(
     shelf: Shelf, database: "psycopg.Connection[Any]", conninfo: str, s3_server: EmbeddedS3, tmp_path: Path
 ) -> None:
@@ -233,11 +236,13 @@ def test_hours_of_another_bucket_do_not_take_the_place_of_others(
     assert ids(database) == [(FIVE, 1), (FIVE, 2)]
 
 
+@pytest.mark.slow("a case more; writing, repeating and killing are always tried")
 def test_an_hour_that_is_not_landed_as_a_whole_is_refused(shelf: Shelf, conninfo: str) -> None:
     with pytest.raises(IncompleteError, match=f"{SEVEN} never landed"):
         send(shelf, SEVEN, conninfo)
 
 
+@pytest.mark.slow("a case more; writing, repeating and killing are always tried")
 def test_what_a_record_holds_is_in_no_message(shelf: Shelf, database: "psycopg.Connection[Any]", conninfo: str) -> None:
     shelf.commit(SEVEN, pa.table({"id": [1, 2], "type": ["fine", "private\0thing"]}))
     with pytest.raises(DestinationRefusedError, match=r"record='json' \(COPY events, line 2") as refused:
@@ -249,6 +254,7 @@ def test_what_a_record_holds_is_in_no_message(shelf: Shelf, database: "psycopg.C
 
 
 class TestSettings:
+    @pytest.mark.slow("a case more; writing, repeating and killing are always tried")
     def test_a_password_is_in_no_message_and_in_no_description(self, shelf: Shelf) -> None:
         destination = Postgres(f"host=127.0.0.1 port=1 user=me password={PASSWORD}", table=TABLE)
         with pytest.raises(DestinationUnavailableError, match="port 1 failed") as refused:
@@ -273,6 +279,7 @@ class TestSettings:
             Postgres("", **options)
 
 
+@pytest.mark.slow("a case more; writing, repeating and killing are always tried")
 @pytest.mark.filterwarnings("ignore:Parameter `backfill_policy`:dagster.BetaWarning")
 def test_an_asset_forwards_its_hours_and_says_what_the_ledger_has(
     shelf: Shelf, database: "psycopg.Connection[Any]", conninfo: str

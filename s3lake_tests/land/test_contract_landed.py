@@ -16,8 +16,6 @@ from s3lake.orchestration import metadata
 from s3lake_tests.lake import START, Lake, at
 from s3lake_tests.schema.registry.server import framed, serving
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.s3]
-
 NEXT = hours.shift(START, 1)
 TOLERANT = "format: {type: parquet}, errors: {tolerance: all}"
 
@@ -65,6 +63,7 @@ OLD = {"title": "Order", "type": "object", "properties": {"id": {"type": "intege
 NEW = {**OLD, "properties": {"id": {"type": "integer"}, "note": {"type": "string"}}}
 
 
+@pytest.mark.slow("producers of two schemas; one topic is always tried")
 def test_producers_of_two_schemas_side_by_side_give_a_file_for_each_and_flush_and_one_change_that_is_told(
     lake: Lake, tmp_path: Path
 ) -> None:

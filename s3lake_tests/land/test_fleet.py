@@ -17,8 +17,6 @@ from s3lake.land.task.pipeline import Work
 from s3lake.sink import Sink
 from s3lake_tests.lake import START, Lake, at, values
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3]
-
 NINE = "2026-01-05T09"
 AFTER = at("2026-01-06T00")
 SETTINGS = "flush: {count: 5000}"
@@ -70,6 +68,7 @@ def test_the_small_ranges_of_twenty_topics_are_one_spark_job_and_one_commit_each
         fleet.assert_all_landed(topic, 80 + number)
 
 
+@pytest.mark.slow("a case more of a fleet, which test_fleet_together.py tries in memory")
 def test_several_hours_of_many_topics_are_one_job_each(fleet: Fleet) -> None:
     fleet.produce(10)
     fleet.produce(10, NINE)
@@ -96,6 +95,7 @@ def test_a_topic_whose_record_is_refused_fails_alone(fleet: Fleet) -> None:
             fleet.assert_all_landed(topic, 80 + number)
 
 
+@pytest.mark.slow("a case more of a fleet, which test_fleet_together.py tries in memory")
 def test_a_topic_that_is_not_there_fails_alone(fleet: Fleet) -> None:
     fleet.produce()
     fleet.lake.delete(fleet.topics[3])
@@ -104,6 +104,7 @@ def test_a_topic_that_is_not_there_fails_alone(fleet: Fleet) -> None:
     assert "does not exist" in str(landed[3])
 
 
+@pytest.mark.slow("a case more of a fleet, which test_fleet_together.py tries in memory")
 def test_a_mistake_in_the_code_that_one_topic_meets_is_no_other_s(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,6 +121,7 @@ def test_a_mistake_in_the_code_that_one_topic_meets_is_no_other_s(
     assert str(landed[2]) == f"landing topic {chosen!r}: ZeroDivisionError: of the test"
 
 
+@pytest.mark.slow("a case more of a fleet, which test_fleet_together.py tries in memory")
 def test_a_large_topic_has_a_job_of_its_own(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("s3lake.land.fleet.SMALL", 1_000)
     fleet = Fleet(lake, 5)
@@ -158,6 +160,7 @@ def _exit() -> Any:
     raise SystemExit(9)
 
 
+@pytest.mark.slow("a case more of a fleet, which test_fleet_together.py tries in memory")
 def test_more_topics_than_land_at_once_are_all_landed(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("s3lake.land.fleet.MOST", 3)
     fleet = Fleet(lake, 8)
@@ -168,6 +171,7 @@ def test_more_topics_than_land_at_once_are_all_landed(lake: Lake, monkeypatch: p
     assert threading.active_count() < 50
 
 
+@pytest.mark.slow("a case more of a fleet, which test_fleet_together.py tries in memory")
 def test_columns_that_no_sink_has_yet_are_seen_by_one_look_for_all(lake: Lake) -> None:
     fleet = Fleet(lake, 6, "format: {type: parquet}")
     fleet.produce()
@@ -178,6 +182,7 @@ def test_columns_that_no_sink_has_yet_are_seen_by_one_look_for_all(lake: Lake) -
         fleet.assert_all_landed(topic, 80 + number)
 
 
+@pytest.mark.slow("a case more of a fleet, which test_fleet_together.py tries in memory")
 def test_sinks_with_sql_are_landed_beside_the_others(lake: Lake) -> None:
     fleet = Fleet(lake, 3, "sql: {select: 'id, type'}")
     fleet.produce()

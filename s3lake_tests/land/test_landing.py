@@ -28,13 +28,12 @@ from s3lake.land.observer import LandedHour
 from s3lake.objects import readback
 from s3lake.plan.tile import Span
 from s3lake.source.kafka import reader
+from s3lake_tests.conftest import slow_after
 from s3lake_tests.lake import START, Lake, at, values
 from s3lake_tests.processes import until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3]
 
 NINE, TEN, ELEVEN = "2026-01-05T09", "2026-01-05T10", "2026-01-05T11"
 AFTER = at("2026-01-06T00")
@@ -84,6 +83,7 @@ class TestHours:
         assert commits == sorted(commits)
         assert_all_landed(lake, landing, 1612)
 
+    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
     def test_share_their_edges(self, lake: Lake) -> None:
         topic = lake.topic()
         for hour in (NINE, TEN, ELEVEN):
@@ -134,6 +134,7 @@ class TestHours:
         assert [one.tile.complete for one in landed] == [True, True]
         assert_all_landed(lake, landing, 0)
 
+    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
     def test_a_topic_that_does_not_exist_has_none_and_the_nearest_is_named(self, lake: Lake) -> None:
         topic = lake.topic()
         landing = lake.landing(topic[:-1], now_ms=AFTER)
@@ -142,6 +143,7 @@ class TestHours:
             landing.land([TEN])
         assert landing.index.head() is None
 
+    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
     def test_a_topic_that_is_waited_for_has_empty_ones_until_it_exists(self, lake: Lake) -> None:
         name = f"t-{uuid.uuid4()}"
         landing = lake.landing(name, "missing_topic: wait", AFTER)
@@ -202,6 +204,7 @@ class TestAProducerThatNeverStops:
         landing.land([TEN])
         assert_all_landed(lake, landing, lake.offsets.ranges(topic)[0][1])
 
+    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
     def test_is_not_followed_either_by_a_run_that_has_to_plan_again(
         self, lake: Lake, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -240,6 +243,7 @@ class TestMicroBatches:
 
 
 class TestTopicPartitions:
+    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
     def test_idle_ones_cost_nothing(self, lake: Lake) -> None:
         topic = lake.topic(partitions=5)
         lake.produce(topic, values(10), at(TEN, 5), 3)
@@ -295,6 +299,7 @@ class TestTimestamps:
         assert [intervals(one) for one in landed] == [[(0, 7)], [(7, 10)]]
         assert_all_landed(lake, landing, 10)
 
+    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
     def test_of_the_broker_s_clock_hours_are_when_it_appended(self, lake: Lake) -> None:
         topic = lake.topic(message_timestamp_type="LogAppendTime")
         before = hours.key_of_ms(int(time.time() * 1000))
@@ -322,6 +327,7 @@ class TestRetention:
         assert report.clean
         assert report.not_checkable == 25
 
+    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
     def test_what_expired_altogether_leaves_a_commit_without_files(self, lake: Lake) -> None:
         topic = lake.filled(values(10), at(TEN, 5))
         lake.produce(topic, values(5, first=10), at(ELEVEN, 5))
@@ -360,6 +366,7 @@ class TestTransactions:
         assert landed == 15
         assert_all_landed(lake, landing, 15)
 
+    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
     def test_nothing_but_aborted_records_is_a_commit_without_files(self, lake: Lake, now: str) -> None:
         topic, stamp = lake.topic(), int(time.time() * 1000)
         lake.transaction(topic, values(20), stamp).abort_transaction(10)
@@ -401,6 +408,7 @@ class TestRefusedRecords:
         assert lake.uploads() == []
         assert [tile.commits for tile in landing.index.tiles()] == [()]
 
+    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
     def test_name_the_first_one_of_the_first_topic_partition(self, lake: Lake) -> None:
         topic = lake.topic(partitions=2)
         for partition, good in ((0, 100), (1, 2)):
@@ -408,6 +416,7 @@ class TestRefusedRecords:
         with pytest.raises(RecordError, match="partition 0, offset 100,"):
             lake.landing(topic, now_ms=AFTER).land([TEN])
 
+    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
     def test_leave_earlier_hours_landed(self, lake: Lake) -> None:
         topic = lake.filled(values(10), at(NINE, 5))
         lake.produce(topic, self.BAD, at(TEN, 5))
@@ -507,6 +516,7 @@ class TestAtLeastOnce:
         assert landed.new == 2
         assert_all_landed(lake, landing, 200)
 
+    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
     def test_a_file_that_a_dead_writer_left_is_not_written_over(self, lake: Lake) -> None:
         topic = lake.filled(values(10), at(TEN, 5))
         landing = lake.landing(topic, "exactly_once: false", AFTER)
@@ -549,6 +559,7 @@ class TestTwoWriters:
         landings[0].land([NINE, TEN])
         assert_all_landed(lake, landings[0], 1200)
 
+    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
     def test_either_side_of_the_turn_of_an_hour_share_no_record(self, lake: Lake) -> None:
         topic = lake.filled(values(100), at(NINE, 59))
         lake.produce(topic, values(100, first=100), at(TEN, 1))
@@ -565,11 +576,12 @@ class TestTwoWriters:
         assert_all_landed(lake, landing, 200)
 
 
+@pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
 class TestVersitygw:
     @pytest.fixture
     def server(self) -> Iterator[EmbeddedS3]:
         if versitygw_binary() is None:
-            pytest.skip("versitygw is not installed: go install github.com/versity/versitygw/cmd/versitygw@v1.8.0")
+            pytest.skip("versitygw is missing: go install github.com/versity/versitygw/cmd/versitygw@v1.8.0")
         with EmbeddedS3.start("versitygw") as running:
             yield running
 
@@ -588,13 +600,13 @@ class TestVersitygw:
 
 FORMATS = [
     "format: {type: json, codec: gzip}",
-    "format: {type: json_array}",
     "format: {type: csv}, columns: {id: int64, type: string}",
+    "format: {type: avro, codec: zstd}, envelope: {}",
+    "format: {type: parquet}, envelope: {}",
+    "format: {type: json_array}",
     "format: {type: text, codec: zstd}",
     "format: {type: bytes, framing: {}}",
     "format: {type: avro}",
-    "format: {type: avro, codec: zstd}, envelope: {}",
-    "format: {type: parquet}, envelope: {}",
     "format: {type: json}, envelope: {}",
     "format: {type: json}, envelope: {style: flat, fields: [key, value, offset, timestamp, headers]}",
     "format: {type: csv, framing: {closing: ''}}, envelope: {style: flat, fields: [value, key, timestamp]}",
@@ -603,7 +615,9 @@ FORMATS = [
 
 
 class TestFormats:
-    @pytest.mark.parametrize("settings", FORMATS)
+    @pytest.mark.parametrize(
+        "settings", slow_after(4, "another format on real parts; encode/ and verify/ try each in memory", FORMATS)
+    )
     def test_hold_every_record(self, lake: Lake, settings: str) -> None:
         topic = lake.filled(values(150), at(START, 5), partitions=2)
         landing = lake.landing(topic, f"{settings}, flush: {{count: 60}}", AFTER)
@@ -613,7 +627,12 @@ class TestFormats:
         read = readback.frame(lake.session, landing.sink, topic, landing.stores, [START])
         assert len(read.collect()) == 300
 
-    @pytest.mark.parametrize("format", ["avro", "parquet", "json"])
+    @pytest.mark.parametrize(
+        "format",
+        slow_after(
+            1, "another format on real parts; encode/ and verify/ try each in memory", ["avro", "parquet", "json"]
+        ),
+    )
     def test_an_envelope_gives_back_what_kafka_had(self, lake: Lake, format: str) -> None:
         from pyspark.sql import Row
 
@@ -625,6 +644,7 @@ class TestFormats:
         assert first["value"] == ('{"id": 1}' if format == "json" else Row(id=1))
         assert first["metadata"].asDict() == {"timestamp": at(START, 5), "topic": topic, "partition": 0, "offset": 0}
 
+    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
     def test_bytes_are_an_object_each(self, lake: Lake) -> None:
         topic = lake.filled([b"\x00\xff", b""], at(START, 5))
         landing = lake.landing(topic, "format: {type: bytes}, converter: {value: bytes}", AFTER)
@@ -651,6 +671,7 @@ class TestFormats:
         ]
         assert_all_landed(lake, landing, 3)
 
+    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
     def test_keys_with_a_schema_and_headers_stand_there_as_the_connector_writes_them(self, lake: Lake) -> None:
         topic = lake.topic()
         number = {"type": "struct", "name": "com.x.Id", "fields": [{"field": "id", "type": "int64"}]}
@@ -682,6 +703,7 @@ class TestFormats:
         ]
         assert_all_landed(lake, landing, 5)
 
+    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
     def test_without_an_offset_the_last_record_of_a_key_stays(self, lake: Lake) -> None:
         topic = lake.topic()
         settings = "layout: {template: 'latest/{key}'}, exactly_once: false"
@@ -713,6 +735,7 @@ class TestSql:
         counts = [(read.read, read.landed, read.skipped) for m in landed.manifests for read in m.partitions.values()]
         assert counts == [(10, 2, 8), (10, 2, 8)]
 
+    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
     def test_gives_tables_the_types_that_it_casts_to(self, lake: Lake) -> None:
         topic = lake.filled([b'{"amount": "12.34", "at": "2026-01-05T08:00:00Z"}'], at(START, 5))
         select = "cast(amount AS decimal(10,2)) AS amount, to_timestamp(at) AS at"
@@ -732,6 +755,7 @@ class TestSql:
         assert (letter["offset"], letter["stage"], letter["value"]) == (7, "sql", '{"id": 7, "type": "t1"}')
         assert "DIVIDE_BY_ZERO" in letter["message"]
 
+    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
     def test_names_the_record_that_it_fails_on(self, lake: Lake) -> None:
         topic = lake.filled(values(40), at(START, 5))
         landing = lake.landing(topic, "sql: {select: '10 / (id - 7) AS x'}", AFTER)

@@ -26,7 +26,6 @@ from s3lake_tests.store.watching import Watching
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3]
 KEY = base64.b64encode(b"0123456789abcdef0123456789abcdef").decode()
 
 
@@ -40,7 +39,7 @@ def watched(lake: Lake) -> Iterator[Watching]:
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedS3]:
     """A store behind TLS whose certificate only an authority of our own has signed."""
     if minio_binary() is None:
-        pytest.skip(f"MinIO is not installed: go install {MINIO}")
+        pytest.skip(f"MinIO is missing: go install {MINIO}")
     files, authority = tmp_path_factory.mktemp("certificates"), trustme.CA()
     authority.cert_pem.write_to_path(files / "ca.pem")
     certificate = authority.issue_cert("127.0.0.1")
@@ -93,6 +92,7 @@ def test_with_a_key_of_its_own_it_is_landed_rewritten_verified_and_read_and_the_
         assert {tag["Key"]: tag["Value"] for tag in answer["TagSet"]} == {"team": "data", **held}
 
 
+@pytest.mark.slow("MinIO with certificates")
 def test_on_a_store_that_enforces_it_nothing_is_read_without_the_key_nor_by_who_does_not_know_its_authority(
     kafka: EmbeddedKafka, spark: "SparkSession", secured: EmbeddedS3
 ) -> None:

@@ -11,7 +11,6 @@ from s3lake.source.kafka import group
 from s3lake.source.kafka.group import PublishedGroup
 from s3lake_tests.lake import Lake, at, values
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3]
 EIGHT, NINE, TEN = "2026-01-05T08", "2026-01-05T09", "2026-01-05T10"
 
 
@@ -42,6 +41,7 @@ def test_landed_offsets_show_in_the_group_and_a_backfill_of_an_earlier_hour_does
     assert committed(lake, published.name, topic) == {0: 15, 1: 16}
 
 
+@pytest.mark.slow("a case more on a real broker")
 def test_brokers_that_do_not_answer_are_a_warning_and_the_hour_is_landed(
     lake: Lake, published: PublishedGroup, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -55,6 +55,7 @@ def test_brokers_that_do_not_answer_are_a_warning_and_the_hour_is_landed(
     assert f"offsets of {topic} are not published to consumer group {published.name}" in caplog.text
 
 
+@pytest.mark.slow("a case more on a real broker")
 def test_a_group_that_has_a_member_is_a_warning_with_the_remedy(
     lake: Lake, published: PublishedGroup, caplog: pytest.LogCaptureFixture
 ) -> None:

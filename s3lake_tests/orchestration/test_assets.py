@@ -16,8 +16,6 @@ from s3lake.source.offsets import Snapshot
 from s3lake_tests.lake import Lake, at, values
 from s3lake_tests.orchestration.catalogues import parts
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3]
-
 NINE, TEN, ELEVEN = "2026-01-05T09", "2026-01-05T10", "2026-01-05T11"
 FIRST, LAST = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 
@@ -152,6 +150,7 @@ class TestRangeOfHours:
             lake.produce(topic, values(10 * number), at(hour, 5))
         return Runs(instance, lake, topic, "flush: {count: 10}")
 
+    @pytest.mark.slow("a case more of an asset on real parts")
     def test_each_hour_has_its_own_metadata(self, runs: Runs, lake: Lake) -> None:
         found = runs.metadata(runs.land(NINE, ELEVEN))
         assert list(found) == [NINE, TEN, ELEVEN]
@@ -160,6 +159,7 @@ class TestRangeOfHours:
         assert [offsets(one)[0][1:3] for one in found.values()] == [(0, 10), (10, 30), (30, 60)]
         assert len({one["dagster/uri"] for one in found.values()}) == 3
 
+    @pytest.mark.slow("a case more of an asset on real parts")
     def test_landing_complete_hours_again_says_so_and_writes_nothing(self, runs: Runs, lake: Lake) -> None:
         runs.land(NINE, ELEVEN)
         before = state(lake)
@@ -179,6 +179,7 @@ class TestRangeOfHours:
         assert len(set(lake.objects()) & set(before)) == 1
         assert len(lake.objects()) == len(before)
 
+    @pytest.mark.slow("a case more of an asset on real parts")
     def test_what_a_sensor_asks_for_is_what_a_job_takes(self, runs: Runs, lake: Lake) -> None:
         from s3lake.orchestration.resources import S3Resource
 
@@ -197,6 +198,7 @@ class TestRangeOfHours:
         assert [one["dagster/row_count"] for one in runs.metadata(result).values()][:4] == [0, 10, 20, 30]
         assert len(result.get_asset_check_evaluations()) == 4 * len(runs.metadata(result))
 
+    @pytest.mark.slow("a case more of an asset on real parts")
     def test_the_example_downstream_counts_exactly_what_was_landed(
         self, lake: Lake, instance: dg.DagsterInstance
     ) -> None:
@@ -248,6 +250,7 @@ class TestErrors:
         assert retried(result) == 2
         assert runs.metadata(result)[TEN]["dagster/row_count"] == 10
 
+    @pytest.mark.slow("a case more of an asset on real parts")
     def test_that_do_not_pass_fail_the_run_in_the_end_with_the_reason(
         self, lake: Lake, instance: dg.DagsterInstance
     ) -> None:
@@ -269,6 +272,7 @@ class TestErrors:
         assert lake.objects() == []
 
 
+@pytest.mark.slow("a case more of an asset on real parts")
 class TestStandIns:
     """Whatever has the same attributes can stand in for `spark` and `s3`."""
 

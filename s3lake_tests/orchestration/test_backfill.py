@@ -16,9 +16,6 @@ from s3lake import hours
 from s3lake_tests.lake import Lake, at, values
 
 pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.kafka,
-    pytest.mark.s3,
     # Dagster's own backfills call it.
     pytest.mark.filterwarnings("ignore:Function `AssetSelection.sources` is deprecated:DeprecationWarning"),
     # The event loop of Dagster's own test client for GraphQL.

@@ -118,6 +118,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         made.process.wait(10)
 
 
+@pytest.mark.slow("starts a code server; goes with ours")
 @pytest.mark.long
 def test_a_run_has_everything_imported_before_its_definitions_are(server: Server) -> None:
     run_id = server.launch("short")
@@ -125,6 +126,7 @@ def test_a_run_has_everything_imported_before_its_definitions_are(server: Server
     assert server.lines(run_id)[:2] == ["says one", f"imported {' '.join(IMPORTS)}"]
 
 
+@pytest.mark.slow("starts a code server; goes with ours")
 @pytest.mark.long
 def test_definitions_of_ours_find_all_of_s3lake_and_dagster_s_storage_imported() -> None:
     script = f"""
@@ -139,6 +141,7 @@ print(*(set(sys.modules) - before))
     assert run.stdout.split() == ["s3lake.definitions"]
 
 
+@pytest.mark.slow("starts a code server; goes with ours")
 @pytest.mark.long
 def test_definitions_are_loaded_by_each_run_as_they_are_then(server: Server) -> None:
     server.write("two")
@@ -147,6 +150,7 @@ def test_definitions_are_loaded_by_each_run_as_they_are_then(server: Server) -> 
     assert server.lines(run_id)[0] == "says two"
 
 
+@pytest.mark.slow("starts a code server; goes with ours")
 @pytest.mark.long
 def test_a_killed_run_is_seen_to_have_failed_by_a_server_that_goes_on(server: Server) -> None:
     run_id = server.launch("long")
@@ -155,6 +159,7 @@ def test_a_killed_run_is_seen_to_have_failed_by_a_server_that_goes_on(server: Se
     assert server.ended(server.launch("short")) == dg.DagsterRunStatus.SUCCESS
 
 
+@pytest.mark.slow("starts a code server; goes with ours")
 @pytest.mark.long
 def test_runs_are_terminated_and_the_end_of_the_server_leaves_no_process(server: Server) -> None:
     run_id = server.launch("long")

@@ -273,7 +273,8 @@ def test_a_project_s_definitions_load_in_a_plain_process(project: Path) -> None:
     assert "s3/events/orders" in run_python(project, "-c", PLAIN)
 
 
-@pytest.mark.ui
+@pytest.mark.slow("runs the commands of dg")
+@pytest.mark.long
 def test_dg_lists_scaffolds_and_checks_it(project: Path) -> None:
     def dg_cli(*arguments: str) -> str:
         there = {"S3LAKE_BOOTSTRAP_SERVERS": "127.0.0.1:1", "S3LAKE_START": "2026-11-20T00"}

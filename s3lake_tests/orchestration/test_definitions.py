@@ -15,6 +15,7 @@ import s3lake
 from s3lake import definitions
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration import topics
+from s3lake_tests.conftest import slow_after
 from s3lake_tests.fastest import fastest, slowness
 
 HEAVY = {"pyspark", "pyarrow", "pandas", "numpy", "boto3", "botocore", "dagster_aws", "dagster_pyspark", "moto"}
@@ -72,6 +73,7 @@ def test_importing_and_loading_it_imports_nothing_heavy(nobody: Path) -> None:
     assert packages & HEAVY == set()
 
 
+@pytest.mark.slow("starts Dagster as a process")
 @pytest.mark.long
 def test_python_does_not_go_through_all_objects_while_it_loads(nobody: Path) -> None:
     script = """
@@ -138,7 +140,8 @@ def test_a_wrong_configuration_is_told_in_our_words_alone(
     assert "During handling" not in shown
 
 
-@pytest.mark.ui
+@pytest.mark.slow("starts Dagster as a process")
+@pytest.mark.long
 def test_dagster_itself_shows_a_wrong_configuration_in_our_words_and_nothing_behind_them(nobody: Path) -> None:
     nobody.write_text(NOBODY.replace("bucket: lake", "buckte: lake", 1))
     command = [Path(sys.executable).parent / "dagster", "definitions", "validate", "-m", "s3lake.definitions"]
@@ -200,7 +203,12 @@ sinks: [{{name: events, topics: [{", ".join(MANY)}], bucket: lake, start: 2026-0
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "program", [pytest.param(FILE, id="of a code location"), pytest.param(COMPONENT, id="of a component")]
+    "program",
+    slow_after(
+        1,
+        "measures a process again",
+        [pytest.param(FILE, id="of a code location"), pytest.param(COMPONENT, id="of a component")],
+    ),
 )
 def test_two_hundred_topics_load_within_three_seconds_of_cpu(
     program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

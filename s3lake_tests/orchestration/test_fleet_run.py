@@ -24,7 +24,7 @@ from s3lake_tests.orchestration.catalogues import catalogue, parts
 from s3lake_tests.orchestration.unstaged_runs import materialisations
 from s3lake_tests.processes import MARK, kill_all
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 NINE = "2026-01-05T09"
 
@@ -114,6 +114,7 @@ def test_twenty_topics_are_one_job_of_spark_and_a_materialisation_each(
     fleet.assert_landed(fleet.topics[0], 80)
 
 
+@pytest.mark.slow("a case more of a run with many topics")
 def test_hours_that_are_over_are_checked_and_sealed(lake: Lake, instance: dg.DagsterInstance) -> None:
     fleet = Fleet(lake, instance, 2)
     fleet.produce()
@@ -150,6 +151,7 @@ def test_a_topic_whose_record_is_refused_fails_its_own_asset_and_no_other(
     assert observed.asset_observation.metadata["error"].value == "RecordError"
 
 
+@pytest.mark.slow("a case more of a run with many topics")
 def test_a_topic_that_matches_since_the_location_was_loaded_is_landed_too(
     lake: Lake, instance: dg.DagsterInstance
 ) -> None:
@@ -177,6 +179,7 @@ with dg.DagsterInstance.get() as instance:
 """
 
 
+@pytest.mark.slow("a case more of a run with many topics")
 def test_a_run_killed_in_the_middle_is_ended_and_the_next_one_lands_the_rest(lake: Lake, tmp_path: Path) -> None:
     (tmp_path / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
     with dg.DagsterInstance.from_config(str(tmp_path)) as instance:

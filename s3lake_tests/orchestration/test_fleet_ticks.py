@@ -23,7 +23,7 @@ from s3lake_tests.fastest import slowness
 from s3lake_tests.lake import START, Lake
 from s3lake_tests.orchestration.catalogues import catalogue, parts
 
-pytestmark = [pytest.mark.kafka, pytest.mark.s3, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow("creates a thousand topics"), pytest.mark.timeout(600)]
 
 TOPICS = 1_000
 

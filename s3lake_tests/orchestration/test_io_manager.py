@@ -11,13 +11,12 @@ from s3lake.errors import RecordError
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.resources import S3Resource, SparkResource
 from s3lake.orchestration.sinks import SinkResource
+from s3lake_tests.conftest import slow_after
 from s3lake_tests.lake import Lake, at, values
 from s3lake_tests.orchestration.catalogues import catalogue
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3]
 
 NINE, TEN, ELEVEN = "2026-01-05T09", "2026-01-05T10", "2026-01-05T11"
 AFTER = at("2026-01-06T01")
@@ -59,9 +58,11 @@ class TestHours:
     def test_of_one_hour(self, lake: Lake, topic: str) -> None:
         assert ids(read(lake, topic, self.SETTINGS, [TEN])) == list(range(20, 40))
 
+    @pytest.mark.slow("a case more of reading through Spark")
     def test_of_many_hours(self, lake: Lake, topic: str) -> None:
         assert ids(read(lake, topic, self.SETTINGS, [NINE, ELEVEN])) == list(range(60))
 
+    @pytest.mark.slow("a case more of reading through Spark")
     def test_of_all_where_the_reader_has_no_partitions(self, lake: Lake, topic: str) -> None:
         assert ids(read(lake, topic, self.SETTINGS, None)) == list(range(60))
 
@@ -98,10 +99,12 @@ class TestHours:
         lake.store.put(key.replace("000000000007", "000000000008"), lake.body(key))
         assert len(read(lake, topic, self.SETTINGS, [NINE, ELEVEN]).collect()) == 60
 
+    @pytest.mark.slow("a case more of reading through Spark")
     def test_after_a_rewrite_it_is_the_new_files(self, lake: Lake, topic: str) -> None:
         lake.landing(topic, self.SETTINGS, AFTER).rewrite(TEN)
         assert ids(read(lake, topic, self.SETTINGS, [NINE, ELEVEN])) == list(range(60))
 
+    @pytest.mark.slow("a case more of reading through Spark")
     def test_a_day_gets_its_hours(self, lake: Lake, topic: str) -> None:
         seen: list[int] = []
 
@@ -125,16 +128,20 @@ class TestHours:
 
 @pytest.mark.parametrize(
     "settings",
-    [
-        pytest.param("format: {type: json}", id="json"),
-        pytest.param("format: {type: json, codec: gzip}", id="json gzip"),
-        pytest.param("format: {type: json, codec: zstd}, flush: {size: 3kB}", id="json zstd, several frames"),
-        pytest.param("format: {type: json, codec: gzip}, flush: {size: 3kB}", id="json gzip, several members"),
-        pytest.param("format: {type: text}, converter: {value: string}", id="text"),
-        pytest.param("format: {type: text, codec: gzip}, converter: {value: bytes}", id="text gzip, bytes"),
-        pytest.param("format: {type: parquet}, converter: {value: string}", id="parquet of strings"),
-        pytest.param("format: {type: parquet, codec: snappy}, converter: {value: bytes}", id="parquet of bytes"),
-    ],
+    slow_after(
+        2,
+        "another format through Spark",
+        [
+            pytest.param("format: {type: json}", id="json"),
+            pytest.param("format: {type: parquet, codec: snappy}, converter: {value: bytes}", id="parquet of bytes"),
+            pytest.param("format: {type: json, codec: gzip}", id="json gzip"),
+            pytest.param("format: {type: json, codec: zstd}, flush: {size: 3kB}", id="json zstd, several frames"),
+            pytest.param("format: {type: json, codec: gzip}, flush: {size: 3kB}", id="json gzip, several members"),
+            pytest.param("format: {type: text}, converter: {value: string}", id="text"),
+            pytest.param("format: {type: text, codec: gzip}, converter: {value: bytes}", id="text gzip, bytes"),
+            pytest.param("format: {type: parquet}, converter: {value: string}", id="parquet of strings"),
+        ],
+    ),
 )
 def test_of_formats_without_columns_there_is_one_value_a_record(settings: str, lake: Lake) -> None:
     topic = lake.topic()
@@ -147,6 +154,7 @@ def test_of_formats_without_columns_there_is_one_value_a_record(settings: str, l
     assert sorted(one.encode() if isinstance(one, str) else bytes(one) for one in found) == sorted(records)
 
 
+@pytest.mark.slow("a case more of reading through Spark")
 def test_bytes_that_are_no_text_come_back_as_they_were(lake: Lake) -> None:
     topic, settings = lake.topic(), "format: {type: text}, converter: {value: bytes}"
     lake.produce(topic, [b"\xff\xfe", b"", b"plain"], at(TEN, 5))
@@ -185,13 +193,16 @@ class TestIncompleteHours:
         assert 'metadata={"allow_incomplete": True}' in told
         assert refused.value.allow_retries is False
 
+    @pytest.mark.slow("a case more of reading through Spark")
     def test_beside_them_a_complete_hour_is_read(self, lake: Lake, topic: str) -> None:
         assert ids(read(lake, topic, self.SETTINGS, [NINE])) == list(range(30))
 
+    @pytest.mark.slow("a case more of reading through Spark")
     def test_are_read_as_far_as_they_are_landed_where_the_input_says_so(self, lake: Lake, topic: str) -> None:
         frame = read(lake, topic, self.SETTINGS, [self.EIGHT, ELEVEN], allow_incomplete=True)
         assert ids(frame) == [*range(50), *range(59, 64)]
 
+    @pytest.mark.slow("a case more of reading through Spark")
     def test_of_one_that_was_never_landed_there_is_nothing_with_the_sink_s_columns(
         self, lake: Lake, topic: str
     ) -> None:
@@ -199,17 +210,19 @@ class TestIncompleteHours:
         assert frame.columns == ["id", "type"]
         assert frame.collect() == []
 
+    @pytest.mark.slow("a case more of reading through Spark")
     def test_are_refused_where_the_reader_has_no_partitions_too(self, lake: Lake, topic: str) -> None:
         with pytest.raises(dg.Failure, match="2 of 3 hours are not complete"):
             read(lake, topic, self.SETTINGS, None)
 
+    @pytest.mark.slow("a case more of reading through Spark")
     def test_what_the_input_says_is_true_or_false(self, lake: Lake, topic: str) -> None:
         with pytest.raises(dg.Failure, match="allow_incomplete of an input is 'yes': write True or False"):
             read(lake, topic, self.SETTINGS, [NINE], allow_incomplete="yes")
         with pytest.raises(dg.Failure, match="not complete"):
             read(lake, topic, self.SETTINGS, [TEN], allow_incomplete=False)
 
-    @pytest.mark.parametrize("allowed", [False, True])
+    @pytest.mark.parametrize("allowed", slow_after(1, "its opposite", [False, True]))
     def test_make_no_green_materialisation_downstream_unless_they_are_allowed(
         self, allowed: bool, lake: Lake, topic: str
     ) -> None:
@@ -240,12 +253,14 @@ class TestIncompleteHours:
         assert [one.metadata["records"].value for one in found] == ([20] if allowed else [])
 
 
+@pytest.mark.slow("a case more of reading through Spark")
 def test_of_a_topic_that_was_never_landed_there_is_nothing(lake: Lake) -> None:
     with pytest.raises(dg.Failure, match="no hour was ever landed"):
         read(lake, "never", "format: {type: parquet}", None)
     assert read(lake, "never", "format: {type: parquet}", [TEN], allow_incomplete=True).collect() == []
 
 
+@pytest.mark.slow("a case more of reading through Spark")
 def test_files_of_a_narrower_schema_are_read_with_all_columns(lake: Lake) -> None:
     """Fields that came later are null in older files; integers become doubles where doubles came later."""
     topic, settings = lake.topic(), "format: {type: parquet}"
@@ -279,6 +294,7 @@ def test_files_of_a_narrower_schema_are_read_with_all_columns(lake: Lake) -> Non
     assert rows[1.5]["new"] == "N"
 
 
+@pytest.mark.slow("a case more of reading through Spark")
 def test_a_large_file_with_nested_nulls_is_read_in_several_batches(lake: Lake) -> None:
     topic, settings = lake.topic(), "format: {type: parquet}"
     older = [
@@ -296,6 +312,7 @@ def test_a_large_file_with_nested_nulls_is_read_in_several_batches(lake: Lake) -
     assert sum(row["s"] is not None for row in rows) == 12_501
 
 
+@pytest.mark.slow("a case more of reading through Spark")
 def test_an_asset_of_no_sink_is_refused(lake: Lake) -> None:
     context = dg.build_input_context(asset_key=dg.AssetKey(["s3", "events", "others"]))
     config = lake.config("name: events, topics: [a]")
@@ -304,6 +321,7 @@ def test_an_asset_of_no_sink_is_refused(lake: Lake) -> None:
         manager.load_input(context)
 
 
+@pytest.mark.slow("a case more of reading through Spark")
 def test_hours_landed_in_another_format_are_refused(lake: Lake) -> None:
     topic = lake.filled(values(3), at(TEN, 5))
     lake.landing(topic, "format: {type: json}", AFTER).land([TEN])

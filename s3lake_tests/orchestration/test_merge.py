@@ -202,6 +202,7 @@ def test_two_configurations_share_no_pool_and_no_tag(project: Path) -> None:
     assert tags == [{"events"}, {"archive/events"}]
 
 
+@pytest.mark.slow("runs the commands of dg")
 @pytest.mark.long
 def test_dagster_finds_the_whole_valid(project: Path) -> None:
     ran = subprocess.run(

@@ -97,6 +97,7 @@ def test_cycles_are_looked_for_seldom_while_it_works(usual: tuple[int, int, int]
     assert gc.get_threshold() == usual
 
 
+@pytest.mark.slow("starts runs as processes")
 @pytest.mark.long
 @pytest.mark.parametrize(("package", "spared"), [("json", "True"), ("duckdb", "False")])
 def test_cycles_are_not_looked_for_when_it_ends_but_where_duckdb_would_tell_of_each(package: str, spared: str) -> None:

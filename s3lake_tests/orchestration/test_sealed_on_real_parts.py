@@ -1,15 +1,12 @@
 """Sealed hours on a real broker, S3 API and Spark: announced by the run, by the sensor after it, by a rewrite."""
 
 import dagster as dg
-import pytest
 
 from s3lake.orchestration.resources import KafkaResource, S3Resource
 from s3lake_tests.lake import Lake, at, values
 from s3lake_tests.orchestration.catalogues import parts
 from s3lake_tests.orchestration.test_assets import NINE, TEN, Runs
 from s3lake_tests.orchestration.unstaged_runs import materialisations
-
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3]
 
 
 def test_an_hour_is_announced_once_by_its_run_else_by_the_sensor_and_again_when_it_is_rewritten(

@@ -514,7 +514,6 @@ class TestOutages:
         assert (patient.connection.read_timeout_s, patient.connection.patience_s) == (45, 90)
 
 
-@pytest.mark.s3
 def test_the_index_is_read_from_the_sink_s_bucket(s3_server: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> None:
     s3_server.create_bucket("lake")
     world = World(monkeypatch, "{name: events}", server=s3_server)

@@ -5,15 +5,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from s3lake.demo.s3 import MINIO, EmbeddedS3, minio_binary, versitygw_binary
+from s3lake.demo.s3 import EmbeddedS3
 from s3lake.store import Store
 from s3lake.store.connection import S3Connection
 from s3lake.store.memory import MemoryStore
 from s3lake.store.s3 import S3Store
-from s3lake_tests.server_of_tests import RUNS_ALREADY, started
+from s3lake_tests.kit.servers import S3_SERVER_RUNS
 from s3lake_tests.store.scripted import Scripted, ok, serving
 
-BUCKET = "contract"
+BUCKET = f"contract-{uuid.uuid4()}"
+"""Of this process alone: workers share servers."""
 
 
 def connection_to(server: EmbeddedS3) -> S3Connection:
@@ -26,39 +27,37 @@ def connection_to(server: EmbeddedS3) -> S3Connection:
     )
 
 
-def _served(server: EmbeddedS3) -> Iterator[EmbeddedS3]:
-    with server:
-        server.create_bucket(BUCKET)
-        yield server
+@pytest.fixture(scope="session")
+def moto(moto: EmbeddedS3) -> EmbeddedS3:
+    return _with_bucket(moto)
 
 
 @pytest.fixture(scope="session")
-def moto() -> Iterator[EmbeddedS3]:
-    yield from _served(EmbeddedS3.start("moto"))
+def versitygw(versitygw: EmbeddedS3) -> EmbeddedS3:
+    return _with_bucket(versitygw)
 
 
 @pytest.fixture(scope="session")
-def versitygw() -> Iterator[EmbeddedS3]:
-    if versitygw_binary() is None:
-        pytest.skip("versitygw is not installed: go install github.com/versity/versitygw/cmd/versitygw@v1.8.0")
-    yield from _served(EmbeddedS3.start("versitygw"))
+def minio(minio: EmbeddedS3) -> EmbeddedS3:
+    return _with_bucket(minio)
 
 
 @pytest.fixture(scope="session")
-def minio() -> Iterator[EmbeddedS3]:
-    if minio_binary() is None:
-        pytest.skip(f"MinIO is not installed: go install {MINIO}")
-    yield from _served(EmbeddedS3.start("minio"))
+def named(s3_server: EmbeddedS3) -> EmbeddedS3:
+    return _with_bucket(s3_server)
 
 
-@pytest.fixture(scope="session")
-def named() -> Iterator[EmbeddedS3]:
-    yield from _served(started())
+def _with_bucket(server: EmbeddedS3) -> EmbeddedS3:
+    server.create_bucket(BUCKET)
+    return server
 
 
+_OTHERS = pytest.mark.slow("the contract is the same for every store: moto is always tried")
 _SERVERS = [
-    pytest.param(server, marks=pytest.mark.s3)
-    for server in ("moto", "versitygw", "minio", *(["named"] if RUNS_ALREADY else []))
+    pytest.param("moto", marks=pytest.mark.s3),
+    pytest.param("versitygw", marks=[pytest.mark.s3, _OTHERS]),
+    pytest.param("minio", marks=[pytest.mark.s3, _OTHERS]),
+    *([pytest.param("named", marks=pytest.mark.s3)] if S3_SERVER_RUNS else []),
 ]
 
 
@@ -66,11 +65,15 @@ _SERVERS = [
 def store(request: pytest.FixtureRequest) -> Store:
     if request.param == "memory":
         return MemoryStore()
-    return S3Store(connection_to(request.getfixturevalue(request.param)), BUCKET)
+    return _bucket_of(request)
 
 
 @pytest.fixture(params=_SERVERS)
 def s3_store(request: pytest.FixtureRequest) -> S3Store:
+    return _bucket_of(request)
+
+
+def _bucket_of(request: pytest.FixtureRequest) -> S3Store:
     return S3Store(connection_to(request.getfixturevalue(request.param)), BUCKET)
 
 

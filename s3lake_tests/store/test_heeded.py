@@ -20,7 +20,6 @@ from s3lake.table.iceberg import catalog
 from s3lake_tests.store.conftest import BUCKET, connection_to
 from s3lake_tests.store.watching import Watching
 
-pytestmark = pytest.mark.s3
 MIB = 2**20
 MINE = base64.b64encode(b"0123456789abcdef0123456789abcdef").decode()
 OTHER = base64.b64encode(b"fedcba9876543210fedcba9876543210").decode()
@@ -208,6 +207,7 @@ def test_a_store_that_reads_over_a_key_of_ones_own_is_told_before_anything_is_la
         probe(store, f"{prefix}.indexes", f"{prefix}raw/")
 
 
+@pytest.mark.slow("versitygw, a Go program")
 @pytest.mark.parametrize(
     ("objects", "lost"), [({"encryption": "AES256"}, "encryption"), ({"storage_class": "STANDARD_IA"}, "storage_class")]
 )
@@ -227,6 +227,7 @@ def test_a_store_that_does_it_is_trusted(moto: EmbeddedS3, prefix: str, objects:
 # Checksums
 
 
+@pytest.mark.slow("versitygw, a Go program")
 @pytest.mark.parametrize("algorithm", ["CRC32", "SHA1", "SHA256"])
 def test_an_upload_of_parts_is_checked_and_its_checksum_is_kept(
     versitygw: EmbeddedS3, prefix: str, algorithm: str
@@ -244,6 +245,7 @@ def test_an_upload_of_parts_is_checked_and_its_checksum_is_kept(
         assert f"Checksum{algorithm}" in plain.head_object(Bucket=BUCKET, Key=key, ChecksumMode="ENABLED")
 
 
+@pytest.mark.slow("versitygw, a Go program")
 def test_a_checksum_that_this_machine_cannot_reckon_is_told_with_the_package(
     versitygw: EmbeddedS3, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -216,7 +216,6 @@ class serving:
         self._server.server_close()
 
 
-@pytest.mark.s3
 def test_data_and_index_go_through_the_proxy_with_its_user(moto: EmbeddedS3, prefix: str) -> None:
     passed: list[tuple[str, str, str | None]] = []
 

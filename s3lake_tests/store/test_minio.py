@@ -22,7 +22,8 @@ from s3lake.store.s3 import S3Store
 from s3lake_tests.land.unstaged import FIRST, Filed, World
 from s3lake_tests.store.conftest import BUCKET, connection_to
 
-pytestmark = pytest.mark.s3
+pytestmark = pytest.mark.slow("MinIO, which enforces rights")
+
 NEEDED = ("s3:ListBucket", "s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload")
 LISTING = "s3:ListBucketMultipartUploads"
 OF_AWS = "s3:PutObjectTagging"

@@ -14,7 +14,7 @@ from s3lake_tests.conftest import EXAMPLES
 from s3lake_tests.connect import LOGICAL, json_converter, running, told, worth
 from s3lake_tests.transform.kit import CLOCK, TOPIC, Message, chain, raw, run, smt, when
 
-pytestmark = pytest.mark.kafka  # needs Java and a download, as a broker does
+pytestmark = [pytest.mark.slow("an oracle: what Kafka Connect itself does, in a JVM"), pytest.mark.usefixtures("jvm")]
 
 
 names = st.sampled_from(["a", "b", "c", "d.e", "é"])

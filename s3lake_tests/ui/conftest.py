@@ -1,6 +1,5 @@
 """A browser on the UI, and pictures of what it shows: `make pictures` takes those of the docs."""
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -22,18 +21,15 @@ Picture = Callable[[str, int], None]
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
+def site(jvm: Path) -> Iterator[Site]:  # noqa: ARG001 (it needs Java)
     """The UI, for all tests of a module."""
     with stage.site() as served:
         yield served
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser(chromium: str) -> Iterator[Browser]:
     """The machine's Chromium, without a window."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip("there is no Chromium here: apt-get install chromium")
     expect.set_options(timeout=_PATIENCE_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])

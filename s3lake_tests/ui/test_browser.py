@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 from s3lake_tests.ui.conftest import Picture, opened
 from s3lake_tests.ui.stage import Site
 
-pytestmark = [pytest.mark.ui, pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 _RUN_MS = 240_000
 """For what a run, or a daemon, has to do first."""
@@ -40,6 +40,7 @@ def backfill(browser: Browser, site: Site) -> str:
         return page.url.removeprefix(site.url)
 
 
+@pytest.mark.slow("another page of the UI")
 def test_a_backfill_of_three_hours_lands_them(page: Page, site: Site, backfill: str, picture: Picture) -> None:
     page.goto(backfill)
     expect(page.get_by_text("100% completed")).to_be_visible()
@@ -48,6 +49,7 @@ def test_a_backfill_of_three_hours_lands_them(page: Page, site: Site, backfill: 
     picture("backfill", 330)
 
 
+@pytest.mark.slow("another page of the UI")
 def test_its_run_tells_hour_by_hour_what_it_does(page: Page, site: Site, backfill: str, picture: Picture) -> None:
     page.goto(f"{backfill}?tab=runs")
     page.locator('a[href*="/runs/"]', has_text="View").first.click()
@@ -74,6 +76,7 @@ def test_an_hour_tells_what_was_landed_of_it(page: Page, site: Site, picture: Pi
     picture("hour", 1560)
 
 
+@pytest.mark.slow("another page of the UI")
 @pytest.mark.usefixtures("backfill")
 def test_what_has_a_course_is_plotted_and_nothing_else(page: Page, picture: Picture) -> None:
     page.goto(_ORDERS)
@@ -86,6 +89,7 @@ def test_what_has_a_course_is_plotted_and_nothing_else(page: Page, picture: Pict
     picture("plots", 1140)
 
 
+@pytest.mark.slow("another page of the UI")
 @pytest.mark.usefixtures("backfill")
 def test_a_sealed_hour_can_be_seen(page: Page, site: Site, picture: Picture) -> None:
     page.goto(f"{_ORDERS}/sealed?view=partitions&partition={site.hours[1]}")
@@ -93,6 +97,7 @@ def test_a_sealed_hour_can_be_seen(page: Page, site: Site, picture: Picture) -> 
     picture("sealed", 1100)
 
 
+@pytest.mark.slow("another page of the UI")
 @pytest.mark.usefixtures("backfill")
 def test_the_lineage_leads_from_the_topic_into_a_second_project(page: Page, picture: Picture) -> None:
     page.goto("/assets/s3/events/orders/sealed?view=lineage&lineageScope=neighbors&lineageDepth=2")
@@ -103,6 +108,7 @@ def test_the_lineage_leads_from_the_topic_into_a_second_project(page: Page, pict
     picture("lineage", 860)
 
 
+@pytest.mark.slow("another page of the UI")
 @pytest.mark.usefixtures("backfill")
 def test_the_catalogue_has_both_projects(page: Page, picture: Picture) -> None:
     page.set_viewport_size({"width": 1440, "height": 2400})
@@ -118,6 +124,7 @@ def test_the_catalogue_has_both_projects(page: Page, picture: Picture) -> None:
     picture("catalog", 900)
 
 
+@pytest.mark.slow("another page of the UI")
 def test_the_catalogue_has_a_project_that_merged_two_configurations(page: Page) -> None:
     page.set_viewport_size({"width": 1440, "height": 2400})  # rows that are not in sight are not there
     page.goto("/assets")
@@ -131,6 +138,7 @@ def test_the_catalogue_has_a_project_that_merged_two_configurations(page: Page) 
         page.goto("/assets")
 
 
+@pytest.mark.slow("another page of the UI")
 def test_a_run_that_failed_says_why_in_our_words(page: Page, site: Site, picture: Picture) -> None:
     materialize(page, "/assets/s3/strict/payments", site.hours[0], "1 partition")
     expect(page.get_by_text("Failure", exact=True).first).to_be_visible(timeout=_RUN_MS)
@@ -141,6 +149,7 @@ def test_a_run_that_failed_says_why_in_our_words(page: Page, site: Site, picture
     picture("failed", 900)
 
 
+@pytest.mark.slow("another page of the UI")
 def test_an_hour_with_a_broken_record_shows_why_it_is_a_dead_letter(page: Page, site: Site, picture: Picture) -> None:
     materialize(page, "/assets/s3/lenient/payments", site.hours[0], "1 partition")
     expect(page.get_by_text("Success", exact=True).first).to_be_visible(timeout=_RUN_MS)
@@ -152,6 +161,7 @@ def test_an_hour_with_a_broken_record_shows_why_it_is_a_dead_letter(page: Page, 
     picture("dead_letters", 1060)
 
 
+@pytest.mark.slow("another page of the UI")
 def test_an_hour_that_changed_columns_shows_the_difference(page: Page, site: Site, picture: Picture) -> None:
     first, second, _ = site.hours
     materialize(page, "/assets/s3/typed/payments", f"[{first}...{second}]", "2 partitions")
@@ -163,6 +173,7 @@ def test_an_hour_that_changed_columns_shows_the_difference(page: Page, site: Sit
     picture("schema", 1060)
 
 
+@pytest.mark.slow("another page of the UI")
 def test_a_sensor_that_is_switched_on_asks_for_a_run(page: Page, picture: Picture) -> None:
     page.goto("/locations/s3lake/sensors/kafka_clicks")
     page.locator("label:has(input[type=checkbox])").click()

@@ -22,7 +22,11 @@ from s3lake_tests.processes import until
 if TYPE_CHECKING:
     from graphql import GraphQLNamedType, GraphQLSchema
 
-pytestmark = [pytest.mark.ui, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.usefixtures("jvm"),
+    pytest.mark.slow("starts Dagster's web server and a run"),
+    pytest.mark.timeout(600),
+]
 
 LOCATION = 'repositoryName: "__repository__", repositoryLocationName: "s3lake.definitions"'
 PIPELINE = f'pipelineName: "land_events", {LOCATION}'

@@ -35,8 +35,7 @@ def restored(lake: Lake, state: str, name: str) -> str:
     return topic
 
 
-@pytest.mark.kafka
-@pytest.mark.spark
+@pytest.mark.slow("an earlier state of the index; goes with its readers")
 @pytest.mark.parametrize("name", make.SINKS)
 @pytest.mark.parametrize("state", STATES)
 def test_what_an_earlier_state_left_is_read_landed_on_and_verified(lake: Lake, state: str, name: str) -> None:

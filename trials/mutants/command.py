@@ -36,7 +36,7 @@ DEFAULT = [
     *(f"s3lake/land/task/{name}.py" for name in ("outcomes", "staging", "letters")),
 ]
 """What decides over offsets or speaks to S3."""
-FAST = "not (long or spark or kafka or s3 or ui)"
+FAST = "not (real or long or slow)"
 
 
 def main() -> None:

@@ -426,7 +426,6 @@ def test_evidence_says_what_each_source_says():
 # A real consumer group
 
 
-@pytest.mark.kafka
 def test_a_real_consumer_group_is_read_and_refused_while_it_is_active(kafka):
     from confluent_kafka import Consumer, Producer, TopicPartition
     from confluent_kafka.admin import AdminClient, NewTopic

@@ -11,8 +11,6 @@ from s3lake import cli, hours
 from s3lake.config import load as configuration
 from s3lake_tests.lake import Lake, values
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3]
-
 LENSES = """\
 connector.class=io.lenses.streamreactor.connect.aws.s3.sink.S3SinkConnector
 name=demo
@@ -89,6 +87,7 @@ def test_the_first_run_goes_on_where_the_connector_stopped(
     assert adopt(config, monkeypatch) == 2  # once is enough
 
 
+@pytest.mark.slow("a case more: docs/test_guides.py and the first test do the same")
 def test_what_one_that_was_interrupted_had_adopted_stays_and_the_rest_is_adopted(
     lake: Lake, config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -109,6 +108,7 @@ def test_what_one_that_was_interrupted_had_adopted_stays_and_the_rest_is_adopted
     assert adopt(config, monkeypatch) == 2
 
 
+@pytest.mark.slow("a case more: docs/test_guides.py and the first test do the same")
 def test_sources_that_contradict_each_other_are_shown_and_refused(
     lake: Lake, config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,13 +4,10 @@ import json
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 from typer.testing import CliRunner
 
 from s3lake.cli import app
 from s3lake_tests.table.iceberg.shelf import FIVE, SIX, Shelf, loaded, rows
-
-pytestmark = pytest.mark.s3
 
 
 def run(*words: str, code: int = 0) -> str:

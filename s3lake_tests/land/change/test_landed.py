@@ -1,7 +1,5 @@
 """What Spark has landed, changed on real parts: verify finds each record, or that it was erased."""
 
-import pytest
-
 from s3lake.land.change.compact import compact
 from s3lake.land.change.condition import Condition
 from s3lake.land.change.erase import Person, erase
@@ -10,8 +8,6 @@ from s3lake.land.change.reformat import reformat
 from s3lake.land.change.retention import expire
 from s3lake_tests.lake import START, Lake, at, values
 from s3lake_tests.land.test_landing import AFTER
-
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3]
 
 
 def test_an_hour_is_compacted_reformatted_freed_of_some_rows_and_expires(lake: Lake) -> None:

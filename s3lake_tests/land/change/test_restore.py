@@ -11,6 +11,7 @@ from s3lake.errors import ConfigurationError
 from s3lake.land.change.compact import compact
 from s3lake.land.change.restore import Restore, _produce, restore
 from s3lake.land.given import Record
+from s3lake_tests.conftest import slow_after
 from s3lake_tests.lake import Lake
 from s3lake_tests.land.change.parts import Died, Overtaken, holding
 from s3lake_tests.land.merge.parts import Parts
@@ -56,9 +57,14 @@ def consumed(lake: Lake, topic: str, partitions: int = 2) -> list[tuple[Any, ...
     return list(read())
 
 
-@pytest.mark.kafka
 @pytest.mark.parametrize(
-    "sink", [{}, {"format": {"type": "parquet"}, "converter": {"value": "string", "key": "bytes"}}], ids=str
+    "sink",
+    slow_after(
+        1,
+        "another format",
+        [{}, {"format": {"type": "parquet"}, "converter": {"value": "string", "key": "bytes"}}],
+    ),
+    ids=str,
 )
 def test_wherever_it_is_stopped_each_record_is_there_once_and_as_it_was(lake: Lake, sink: dict[str, Any]) -> None:
     world, into = landed(**sink), lake.topic(partitions=2)
@@ -89,7 +95,7 @@ def test_wherever_it_is_stopped_each_record_is_there_once_and_as_it_was(lake: La
     assert len(consumed(lake, into)) == 8
 
 
-@pytest.mark.kafka
+@pytest.mark.slow("a case more on a real broker")
 def test_what_was_changed_since_it_began_is_refused_and_so_is_a_topic_that_does_not_fit(lake: Lake) -> None:
     world, into = landed(), lake.topic(partitions=2)
     restore(Restore(holding(world), [HOUR], into), lake.kafka.bootstrap_servers, {})
@@ -155,7 +161,7 @@ def test_records_of_files_that_overlap_are_in_the_order_of_their_offsets() -> No
     assert {one.timestamp for one in Restore(holding(world), [HOUR], "back").records()} == {IN_TIME}
 
 
-@pytest.mark.kafka
+@pytest.mark.slow("a case more on a real broker")
 def test_what_is_compacted_before_the_first_record_is_read_is_restored_from_what_it_became(lake: Lake) -> None:
     world, into = landed(), lake.topic(partitions=2)
     store = Overtaken(world.store, lambda: compact(holding(world), HOUR))

@@ -9,10 +9,9 @@ from s3lake.land.landing import Landing
 from s3lake.land.merge import joining
 from s3lake.land.observer import LandedHour
 from s3lake.objects import readback
+from s3lake_tests.conftest import slow_after
 from s3lake_tests.lake import START, Lake, at, values
 from s3lake_tests.land.test_landing import AFTER, assert_all_landed
-
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3]
 
 
 class Told:
@@ -53,15 +52,19 @@ def closed(lake: Lake, topic: str, settings: str) -> tuple[Landing, Told]:
 
 @pytest.mark.parametrize(
     "settings",
-    [
-        "format: {type: json}",
-        "format: {type: json, codec: gzip}",
-        "format: {type: json_array, codec: zstd}",
-        "format: {type: csv}",
-        "format: {type: avro}",
-        "format: {type: parquet}",
-        "format: {type: json}, sidecars: {keys: parquet, headers: json}",
-    ],
+    slow_after(
+        1,
+        "another format, which change/ and merge/test_merge.py try in memory",
+        [
+            "format: {type: json}",
+            "format: {type: json, codec: gzip}",
+            "format: {type: json_array, codec: zstd}",
+            "format: {type: csv}",
+            "format: {type: avro}",
+            "format: {type: parquet}",
+            "format: {type: json}, sidecars: {keys: parquet, headers: json}",
+        ],
+    ),
 )
 def test_a_closed_hour_ends_in_one_file_of_each_topic_partition(lake: Lake, settings: str) -> None:
     topic = lake.topic(partitions=2)
@@ -82,6 +85,7 @@ def test_each_output_partition_of_each_topic_partition_ends_in_one_file(lake: La
     assert_all_landed(lake, landing, 400)
 
 
+@pytest.mark.slow("a case more, which merge/test_merge.py tries in memory")
 def test_a_merged_hour_is_loaded_as_before(lake: Lake) -> None:
     topic, settings = lake.topic(partitions=2), "format: {type: parquet}"
     landed_often(lake, topic, settings)
@@ -90,6 +94,7 @@ def test_a_merged_hour_is_loaded_as_before(lake: Lake) -> None:
     assert sorted(row["id"] for row in frame.collect()) == list(range(400))
 
 
+@pytest.mark.slow("a case more, which merge/test_merge.py tries in memory")
 def test_where_it_is_switched_off_every_commit_stays(lake: Lake) -> None:
     topic, settings = lake.topic(partitions=2), "flush: {merge: false}"
     landed_often(lake, topic, settings, times=3)
@@ -98,6 +103,7 @@ def test_where_it_is_switched_off_every_commit_stays(lake: Lake) -> None:
     assert_all_landed(lake, landing, 300)
 
 
+@pytest.mark.slow("a case more, which merge/test_merge.py tries in memory")
 def test_a_store_in_the_way_blocks_nothing_and_a_later_run_merges(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = lake.topic(partitions=2)
     landed_often(lake, topic, "")

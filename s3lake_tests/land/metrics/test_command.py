@@ -86,9 +86,6 @@ def served(lake: Lake, tmp_path: Path) -> Iterator[tuple[str, str]]:
         assert process.wait(20) == 0
 
 
-@pytest.mark.spark
-@pytest.mark.kafka
-@pytest.mark.s3
 def test_what_is_served_is_how_far_the_topic_is(served: tuple[str, str]) -> None:
     topic, url = served
     with urllib.request.urlopen(url, timeout=10) as answer:

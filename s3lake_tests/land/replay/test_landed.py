@@ -13,10 +13,9 @@ import pytest
 
 from s3lake.land.replay import replay
 from s3lake.land.replay.letters import Chosen
+from s3lake_tests.conftest import slow_after
 from s3lake_tests.lake import START, Lake, at
 from s3lake_tests.schema.registry.server import SchemaRegistry, datum, framed
-
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3]
 
 COUNT, EVERY = int(os.environ.get("S3LAKE_POISONED", "100000")), 100
 """Records, of which each hundredth is poison."""
@@ -82,7 +81,11 @@ def avro_in_columns(registry: SchemaRegistry) -> Case:
 
 
 @pytest.mark.timeout(300 + COUNT // 500)
-@pytest.mark.parametrize("of", [json_lines, json_in_columns, avro_in_columns], ids=lambda of: str(of.__name__))
+@pytest.mark.parametrize(
+    "of",
+    slow_after(1, "another format", [json_lines, json_in_columns, avro_in_columns]),
+    ids=lambda of: str(of.__name__),
+)
 def test_every_record_is_accounted_for_before_and_after_a_replay(
     lake: Lake, registry: SchemaRegistry, of: Callable[[SchemaRegistry], Case]
 ) -> None:

@@ -23,7 +23,8 @@ def session(cache: Path) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([sys.executable, "-c", SESSION], env=environment, capture_output=True, text=True, check=True)
 
 
-@pytest.mark.spark
+@pytest.mark.slow("starts sessions in processes of their own")
+@pytest.mark.usefixtures("jvm")
 def test_is_the_same_whatever_the_environment_tells_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("S3LAKE_CACHE", str(tmp_path))
     java, archive = jars.find_java(), tmp_path / "classes" / f"{class_archive._key(jars.find_java())}.jsa"
@@ -33,7 +34,8 @@ def test_is_the_same_whatever_the_environment_tells_java(tmp_path: Path, monkeyp
     assert class_archive.java_options(java).startswith(f"-XX:SharedArchiveFile={archive} ")
 
 
-@pytest.mark.spark
+@pytest.mark.slow("starts sessions in processes of their own")
+@pytest.mark.usefixtures("jvm")
 def test_is_written_by_the_first_session_and_used_by_the_next(tmp_path: Path) -> None:
     first = session(tmp_path)
     (archive,) = (tmp_path / "classes").iterdir()
@@ -46,7 +48,8 @@ def test_is_written_by_the_first_session_and_used_by_the_next(tmp_path: Path) ->
     assert list((tmp_path / "classes").iterdir()) == [archive]
 
 
-@pytest.mark.spark
+@pytest.mark.slow("starts sessions in processes of their own")
+@pytest.mark.usefixtures("jvm")
 def test_that_does_not_fit_is_no_obstacle_and_no_noise(tmp_path: Path) -> None:
     java = jars.find_java()
     (tmp_path / "classes").mkdir()

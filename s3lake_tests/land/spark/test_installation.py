@@ -82,7 +82,8 @@ def test_another_failure_is_its_own() -> None:
     assert session.settings == {}
 
 
-@pytest.mark.spark
+@pytest.mark.slow("starts a Spark Connect server")
+@pytest.mark.usefixtures("jvm")
 def test_a_run_at_a_server_with_other_code_is(tmp_path: Path) -> None:
     other = tmp_path / "other"
     shutil.copytree(ROOT / "s3lake", other / "s3lake", ignore=shutil.ignore_patterns("__pycache__"))
@@ -151,7 +152,7 @@ class TestASessionOfSomebodyElse:
         assert message.startswith("the session's spark.sql.session.timeZone is Europe/Rome, and sql reads and writes")
 
 
-@pytest.mark.spark
+@pytest.mark.slow("starts a session of its own")
 def test_a_real_session_that_somebody_else_made_is_tried_before_it_is_taken(spark: "SparkSession") -> None:
     spark.conf.unset("spark.s3lake.installation")
     assert fit(spark, sql=True) is spark

@@ -70,6 +70,7 @@ def test_a_request_that_is_answered_in_the_end_costs_the_others_nothing() -> Non
     assert len(waited(own, nobody)) == 8
 
 
+@pytest.mark.slow("waits as Spark does")
 @pytest.mark.long
 @pytest.mark.timeout(60)
 def test_a_server_that_ends_while_a_session_is_asked_for_is_not_waited_for_as_spark_does() -> None:

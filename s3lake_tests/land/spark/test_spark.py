@@ -47,7 +47,6 @@ def meaning_of(session: "SparkSession", task: object) -> Exception:
     return sessions.meaning(failed.value, "landing topic 'orders' into sink events")
 
 
-@pytest.mark.spark
 class TestTasks:
     def test_find_what_landing_needs_imported_by_the_process_that_forked_theirs(self, spark: "SparkSession") -> None:
         rows = spark.range(0, 1, 1, 1).mapInArrow(modules, "module string").collect()

@@ -107,15 +107,17 @@ class TestAddresses:
         assert "PLANTED" not in str(told.value)
 
 
-@pytest.mark.spark
+@pytest.mark.usefixtures("jvm")
 class TestServer:
     def test_says_that_it_serves(self, server: str) -> None:
         assert _check(server).returncode == 0
 
+    @pytest.mark.slow("starts a Spark Connect server of its own")
     def test_that_is_not_there_is_a_failure(self) -> None:
         (port,) = free_ports(1)
         assert _check(f"sc://127.0.0.1:{port}").returncode == 3
 
+    @pytest.mark.slow("starts a Spark Connect server of its own")
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
     def test_that_is_told_to_end_leaves_nothing_behind(self, number: signal.Signals, tmp_path: Path) -> None:
         running = SparkServer(tmp_path / "home")
@@ -127,6 +129,7 @@ class TestServer:
         finally:
             running.kill()
 
+    @pytest.mark.slow("starts a Spark Connect server of its own")
     def test_whose_process_is_killed_leaves_no_process_behind(self, tmp_path: Path) -> None:
         running = SparkServer(tmp_path / "home")
         try:
@@ -138,6 +141,7 @@ class TestServer:
         finally:
             running.kill()
 
+    @pytest.mark.slow("starts a Spark Connect server of its own")
     def test_that_has_nothing_to_do_ends_by_itself(self, tmp_path: Path) -> None:
         running = SparkServer(tmp_path / "home", "--idle", "2s")
         try:
@@ -147,6 +151,7 @@ class TestServer:
         finally:
             running.kill()
 
+    @pytest.mark.slow("starts a Spark Connect server of its own")
     def test_refuses_a_port_that_is_taken(self, server: str, tmp_path: Path) -> None:
         port = int(server.rpartition(":")[2])
         running = SparkServer(tmp_path / "home", port=port)
@@ -156,6 +161,7 @@ class TestServer:
         finally:
             running.kill()
 
+    @pytest.mark.slow("starts a Spark Connect server of its own")
     def test_has_no_setting_on_a_command_line(
         self, tmp_path: Path, kafka: EmbeddedKafka, s3_server: EmbeddedS3
     ) -> None:
@@ -174,22 +180,23 @@ class TestServer:
             running.kill()
 
 
-@pytest.mark.spark
+@pytest.mark.usefixtures("jvm")
 class TestRuns:
     def test_one_after_the_other_have_the_same_warm_workers(self, server: str) -> None:
         first, second = (json.loads(client(WORKERS, server)) for _ in range(2))
         assert first["warm"]
         assert second == first
 
+    @pytest.mark.slow("starts a Spark Connect server of its own")
     def test_have_as_many_tasks_as_the_server_has_cores(self, server: str) -> None:
         assert client("print(spark.parallelism(session()))", server).strip() == "3"
 
+    @pytest.mark.slow("starts a Spark Connect server of its own")
     def test_that_stop_their_session_leave_it_to_the_others(self, server: str) -> None:
         found = client(WORKERS + "session().stop()", server)
         assert client(WORKERS, server) == found
 
-    @pytest.mark.kafka
-    @pytest.mark.s3
+    @pytest.mark.slow("starts a Spark Connect server of its own")
     def test_find_nothing_of_those_before(
         self, server: str, kafka: EmbeddedKafka, s3_server: EmbeddedS3, tmp_path: Path
     ) -> None:
@@ -210,6 +217,7 @@ print([*seen, made.conf.get("spark.sql.shuffle.partitions")])
         assert client(LAND, server, CONFIG=str(config), HOUR=TEN) == "[1]\n"
         assert client(program, server) == before
 
+    @pytest.mark.slow("starts a Spark Connect server of its own")
     def test_make_a_session_again_that_the_server_has_closed(self, server: str) -> None:
         program = """
 conf = {"spark.sql.shuffle.partitions": "7"}
@@ -221,6 +229,7 @@ print(made._session_id != before, made.range(3).count(), session(**conf) is made
 """
         assert client(program, server).strip() == "True 3 True"
 
+    @pytest.mark.slow("starts a Spark Connect server of its own")
     def test_make_a_session_again_at_a_server_that_was_started_again(self, tmp_path: Path) -> None:
         (port,) = free_ports(1)
         first = SparkServer(tmp_path / "home", port=port)
@@ -245,9 +254,8 @@ print(session().range(4).count())
             second.kill()
 
 
-@pytest.mark.spark
-@pytest.mark.kafka
-@pytest.mark.s3
+@pytest.mark.slow("starts a Spark Connect server of its own")
+@pytest.mark.usefixtures("jvm")
 def test_a_run_whose_server_is_killed_may_pass_later_and_then_lands_everything_once(
     kafka: EmbeddedKafka, s3_server: EmbeddedS3, tmp_path: Path
 ) -> None:
@@ -289,9 +297,8 @@ def test_a_run_whose_server_is_killed_may_pass_later_and_then_lands_everything_o
     assert (report.compared, report.landed) == (8_000, 8_000)
 
 
-@pytest.mark.spark
-@pytest.mark.kafka
-@pytest.mark.s3
+@pytest.mark.slow("starts a Spark Connect server of its own")
+@pytest.mark.usefixtures("jvm")
 @pytest.mark.timeout(900)
 def test_all_that_works_locally_works_through_a_server(server: str) -> None:
     environment = {**os.environ, "SPARK_MASTER_OF_TESTS": server}

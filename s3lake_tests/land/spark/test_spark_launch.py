@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.usefixtures("jvm"), pytest.mark.slow("starts sessions in processes of their own")]
 
 _PROGRAM = r"""
 import json, os, pathlib

@@ -12,11 +12,12 @@ from s3lake.land.given import Record
 from s3lake.land.preview import preview
 from s3lake.sink import Sink
 from s3lake.transform import functions
+from s3lake_tests.conftest import slow_after
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
+pytestmark = pytest.mark.usefixtures("spark")
 
 VALUES = [
     {"id": 0, "Secret": "ssn-0", "o": {"secret": "ssn-1", "a": 1}, "xs": [{"secret": "ssn-2", "b": 1}, None]},
@@ -38,7 +39,10 @@ def lines(select: str, **settings: Any) -> list[Any]:
     return [json.loads(line) for line in landed(select, **settings).splitlines()]
 
 
-@pytest.mark.parametrize("form", ["json", "json_array", "text", "bytes", "csv", "avro", "parquet"])
+@pytest.mark.parametrize(
+    "form",
+    slow_after(2, "another format", ["json", "parquet", "json_array", "text", "bytes", "csv", "avro"]),
+)
 def test_what_is_left_out_is_landed_in_no_format(form: str) -> None:
     codec = {"codec": "none"} if form in ("avro", "parquet") else {}
     select = {"csv": "* EXCEPT (secret, o, xs, secrets)", "avro": SELECT.replace("(", "(`a b`, ")}.get(form, SELECT)
@@ -47,6 +51,7 @@ def test_what_is_left_out_is_landed_in_no_format(form: str) -> None:
     assert body
 
 
+@pytest.mark.slow("a case more of a projection")
 @pytest.mark.parametrize("form", ["json", "parquet"])
 def test_what_is_left_out_is_landed_in_no_envelope(form: str) -> None:
     codec = {"codec": "none"} if form == "parquet" else {}
@@ -63,6 +68,7 @@ def test_everything_else_is_landed() -> None:
     ]
 
 
+@pytest.mark.slow("a case more of a projection")
 def test_tables_have_no_column_of_what_is_left_out() -> None:
     table = pq.read_table(io.BytesIO(landed("* EXCEPT (secret, xs.secret, o)", format={"type": "parquet"})))
     assert [str(field.type) for field in table.schema if field.name == "xs"] == [
@@ -75,6 +81,7 @@ def test_tables_have_no_column_of_what_is_left_out() -> None:
     assert rows == [{"id": 0}, {"id": 1}, {"id": 2}]
 
 
+@pytest.mark.slow("a case more of a projection")
 def test_what_replaces_a_field_is_landed_in_its_place() -> None:
     found = lines("* EXCEPT (xs, secrets, o) REPLACE ('***' AS secret, upper(_key) AS `a b`, id * 2 AS twice)")
     assert found[:2] == [
@@ -83,14 +90,17 @@ def test_what_replaces_a_field_is_landed_in_its_place() -> None:
     ]
 
 
+@pytest.mark.slow("a case more of a projection")
 def test_all_but_everything_is_an_empty_object() -> None:
     assert lines("* EXCEPT (id, secret, o, xs, `a b`, secrets)") == [{}, {}, {}]
 
 
+@pytest.mark.slow("a case more of a projection")
 def test_the_fields_of_an_object_can_be_landed_without_some() -> None:
     assert lines("id, o.* EXCEPT (secret)") == [{"id": 0, "a": 1}, {"id": 1, "a": None}, {"id": 2, "a": None}]
 
 
+@pytest.mark.slow("a case more of a projection")
 def test_every_function_of_spark_is_either_allowed_or_refused_with_a_reason(spark: "SparkSession") -> None:
     names = {row.function for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect()}
     words = {name for name in names if name.replace("_", "a").isalnum()}

@@ -14,9 +14,8 @@ from s3lake import hours
 from s3lake.commit.recorded import Recorded
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import IncompleteError
+from s3lake_tests.conftest import slow_after
 from s3lake_tests.table.iceberg.shelf import FIVE, SEVEN, SIX, Shelf
-
-pytestmark = pytest.mark.s3
 
 
 @pytest.fixture
@@ -95,13 +94,17 @@ class TestFiles:
 class TestAnInput:
     @pytest.mark.parametrize(
         ("name", "read"),
-        [
-            ("pyarrow:Table", rows),
-            ("pyarrow.dataset:Dataset", lambda found: rows(found.to_table())),
-            ("polars:LazyFrame", lambda found: found.collect().sort("id").to_dicts()),
-            ("polars:DataFrame", lambda found: found.sort("id").to_dicts()),
-            ("duckdb:DuckDBPyRelation", lambda found: rows(found.order("id").to_arrow_table())),
-        ],
+        slow_after(
+            2,
+            "another library",
+            [
+                pytest.param("pyarrow:Table", rows),
+                pytest.param("polars:LazyFrame", lambda found: found.collect().sort("id").to_dicts()),
+                pytest.param("pyarrow.dataset:Dataset", lambda found: rows(found.to_table())),
+                pytest.param("polars:DataFrame", lambda found: found.sort("id").to_dicts()),
+                pytest.param("duckdb:DuckDBPyRelation", lambda found: rows(found.order("id").to_arrow_table())),
+            ],
+        ),
     )
     def test_is_what_it_is_annotated_as(
         self, shelf: Shelf, name: str, read: Callable[[Any], list[dict[str, Any]]]

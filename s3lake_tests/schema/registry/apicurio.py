@@ -23,11 +23,11 @@ _JAVA = 21
 
 
 class Apicurio:
-    """The registry's process, and what a producer asks of it."""
+    """A registry that runs, and what a producer asks of it."""
 
-    def __init__(self, process: GuardedProcess, port: int) -> None:
+    def __init__(self, url: str, process: GuardedProcess | None = None) -> None:
+        self.url = url
         self._process = process
-        self.url = f"http://127.0.0.1:{port}/apis/ccompat/v7"
 
     def register(self, subject: str, schema: str, references: Sequence[dict[str, Any]] = (), kind: str = "AVRO") -> int:
         """A new version of a subject; its schema's id."""
@@ -37,14 +37,15 @@ class Apicurio:
             return int(response.json()["id"])
 
     def stop(self) -> None:
-        """End it and wait until it is gone."""
+        """Stop the registry. Only a registry that `running` started can be stopped."""
+        assert self._process is not None
         self._process.stop()
 
 
 @contextmanager
 def running(environment: Mapping[str, str] | None = None) -> Iterator[Apicurio]:
     """A registry that ends with the block, or with this process; it is in memory unless `environment` says where."""
-    java, home = _java(), _installed()
+    java, home = find_java(), _installed()
     port, management = free_ports(2)
     scratch = Path(tempfile.mkdtemp(prefix="s3lake-apicurio-"))
     settings = {"http.host": "127.0.0.1", "http.port": port}
@@ -53,7 +54,7 @@ def running(environment: Mapping[str, str] | None = None) -> Iterator[Apicurio]:
     jvm = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     command = [java, *jvm, *options, "-jar", home / "quarkus-run.jar"]
     with spawn(command, scratch / "apicurio.log", {**os.environ, **(environment or {})}, remove=scratch) as process:
-        found = Apicurio(process, port)
+        found = Apicurio(f"http://127.0.0.1:{port}/apis/ccompat/v7", process)
         _wait(process, found.url)
         yield found
 
@@ -71,8 +72,8 @@ def _wait(process: GuardedProcess, url: str) -> None:
     raise RuntimeError(f"Apicurio Registry did not start. The end of its log:\n{process.log()}")
 
 
-def _java() -> Path:
-    """Spark's Java may be 17, which is too old for it."""
+def find_java() -> Path:
+    """Find a Java that is new enough: Spark's may be 17. Skips the test if there is none."""
     homes = [Path(os.environ["JAVA_HOME"])] if "JAVA_HOME" in os.environ else []
     homes += sorted(Path("/usr/lib/jvm").glob("*")) if Path("/usr/lib/jvm").is_dir() else []
     on_path = shutil.which("java")
@@ -82,7 +83,9 @@ def _java() -> Path:
             version = re.search(r'version "(\d+)', said)
             if version and int(version[1]) >= _JAVA:
                 return java
-    pytest.skip(f"Apicurio Registry {VERSION} needs Java {_JAVA}, which is neither JAVA_HOME, on PATH nor a system's")
+    pytest.skip(
+        f"Java {_JAVA} or later, for Apicurio Registry, is missing: install it in /usr/lib/jvm, or set JAVA_HOME"
+    )
 
 
 def _installed() -> Path:

@@ -21,7 +21,7 @@ from s3lake_tests.lake import START, Lake, at
 from s3lake_tests.schema.registry.apicurio import Apicurio, running
 from s3lake_tests.schema.registry.server import framed
 
-pytestmark = pytest.mark.kafka  # needs Java and a download, as a broker does
+pytestmark = pytest.mark.slow("a case more on a real registry, which test_serializers.py asks")
 
 OLD = {"type": "record", "name": "Order", "namespace": "com.acme", "fields": [{"name": "id", "type": "int"}]}
 NEW: dict[str, Any] = {**OLD, "fields": [*OLD["fields"], {"name": "note", "type": ["null", "string"], "default": None}]}
@@ -74,6 +74,7 @@ def test_protobuf_with_references_as_text_and_as_descriptors(apicurio: Apicurio)
     assert rows == [[{"total": {"currency": "", "units": 5}}], [{"name": "k"}]]
 
 
+@pytest.mark.usefixtures("jvm")
 def test_without_the_registry_only_what_is_known_can_be_read() -> None:
     with running() as registry:
         known = message(registry, "known", OLD, {"id": 1})
@@ -85,8 +86,6 @@ def test_without_the_registry_only_what_is_known_can_be_read() -> None:
             converted(registry, known, other)
 
 
-@pytest.mark.spark
-@pytest.mark.s3
 def test_avro_is_landed_from_kafka_and_verified(apicurio: Apicurio, lake: Lake) -> None:
     topic = lake.topic()
     values = [message(apicurio, topic, OLD, {"id": number}) for number in range(3)]

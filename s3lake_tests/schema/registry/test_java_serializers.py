@@ -12,7 +12,7 @@ from s3lake_tests import jvm, maven
 from s3lake_tests.convert.records import batch
 from s3lake_tests.schema.registry.apicurio import Apicurio
 
-pytestmark = pytest.mark.kafka  # needs Java and a download, as a broker does
+pytestmark = [pytest.mark.slow("an oracle: Java's own serializers"), pytest.mark.usefixtures("jvm")]
 
 VERSION = "2.6.13.Final"
 """The newest line of which all that they need is on Maven Central; it speaks to registries of line 3 too."""

@@ -5,12 +5,9 @@ import json
 from typing import Any
 
 import fastavro
-import pytest
 
 from s3lake_tests.lake import START, Lake, at
 from s3lake_tests.schema.registry.server import framed, serving
-
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.s3]
 
 OLD: dict[str, Any] = {
     "type": "record",

@@ -18,8 +18,6 @@ from s3lake_tests.convert.records import batch
 from s3lake_tests.convert.test_avro_values import logical, record
 from s3lake_tests.schema.registry.apicurio import Apicurio
 
-pytestmark = pytest.mark.kafka  # needs Java and a download, as a broker does
-
 PROTO = """syntax = "proto3"; package com.acme;
 message Other { string name = 1; }
 message Order { int64 id = 1; message Line { string sku = 1; } repeated Line lines = 2; }"""
@@ -67,6 +65,7 @@ def test_of_avro(apicurio: Apicurio) -> None:
     }
 
 
+@pytest.mark.slow("another format on a real registry")
 def test_of_json_schema(apicurio: Apicurio) -> None:
     properties = {"id": {"type": "integer"}, "note": {"type": "string"}}
     schema = {"title": "Order", "type": "object", "properties": properties}
@@ -74,6 +73,7 @@ def test_of_json_schema(apicurio: Apicurio) -> None:
     assert rows(read(apicurio, "json_schema", serializer, {"id": 7, "note": "é"})) == [{"id": 7, "note": "é"}]
 
 
+@pytest.mark.slow("another format on a real registry")
 def test_of_protobuf_where_the_message_is_not_the_first_of_its_file(apicurio: Apicurio) -> None:
     order = message_factory.GetMessageClass(protoc.message(PROTO, {}, (1,)))
     settings = {"use.deprecated.format": False}

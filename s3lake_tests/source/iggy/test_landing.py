@@ -127,8 +127,6 @@ def test_a_message_that_is_another_one_now_is_a_difference(server: IggyServer) -
     assert not verified(config, lander).clean
 
 
-@pytest.mark.spark
-@pytest.mark.s3
 def test_spark_lands_topics_of_several_streams_in_one_job(
     server: IggyServer, s3_server: EmbeddedS3, spark: "SparkSession"
 ) -> None:
@@ -145,8 +143,7 @@ def test_spark_lands_topics_of_several_streams_in_one_job(
     assert [verified(configs[topic], lander).clean for topic, lander in landers.items()] == [True, True]
 
 
-@pytest.mark.spark
-@pytest.mark.s3
+@pytest.mark.slow("a case more through Spark")
 def test_sql_reads_messages_as_it_reads_records(
     server: IggyServer, s3_server: EmbeddedS3, spark: "SparkSession"
 ) -> None:

@@ -22,7 +22,8 @@ _PROGRAM = shutil.which("iggy-server")
 _UP_S = 60.0
 
 pytestmark = [
-    pytest.mark.kafka,
+    pytest.mark.long,
+    pytest.mark.slow("Iggy's server, which no package registry has"),
     pytest.mark.skipif(
         _PROGRAM is None,
         reason="iggy-server is not on PATH: registries have Iggy's clients and its command line, and no server",

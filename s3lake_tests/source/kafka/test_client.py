@@ -79,7 +79,6 @@ def offsets(kafka: EmbeddedKafka) -> KafkaOffsets:
     return KafkaOffsets(kafka.bootstrap_servers)
 
 
-@pytest.mark.kafka
 class TestEndsOfManyTopics:
     def test_are_those_that_each_would_tell_and_leave_out_what_does_not_exist(
         self, topics: Topics, offsets: KafkaOffsets
@@ -90,6 +89,7 @@ class TestEndsOfManyTopics:
         assert offsets.ends([one, other, "no-such-topic"]) == {one: {0: 0, 1: 3}, other: {0: 2}}
         assert offsets.ends(["no-such-topic"]) == {}
 
+    @pytest.mark.slow("waits for what does not come, or for a change of a topic")
     def test_leave_out_a_topic_of_which_a_broker_does_not_tell_all(
         self, topics: Topics, offsets: KafkaOffsets, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -109,7 +109,6 @@ class TestEndsOfManyTopics:
             KafkaOffsets("127.0.0.1:1", timeout_s=0.5).ends(["a", "b"])
 
 
-@pytest.mark.kafka
 class TestSnapshot:
     def test_tells_the_timestamp_of_the_first_record_after_the_hour(
         self, topics: Topics, offsets: KafkaOffsets
@@ -149,6 +148,7 @@ class TestSnapshot:
         assert not snapshot.exists
         assert "no-such-topic" not in offsets.topics()
 
+    @pytest.mark.slow("waits for what does not come, or for a change of a topic")
     def test_a_known_topic_that_is_missing_once_is_asked_for_again(
         self, topics: Topics, offsets: KafkaOffsets, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -167,6 +167,7 @@ class TestSnapshot:
         calls.clear()
         assert offsets.snapshot(topic, HOUR) == Snapshot("", {})
 
+    @pytest.mark.slow("waits for what does not come, or for a change of a topic")
     def test_a_known_topic_that_stays_away_does_not_exist(self, kafka: EmbeddedKafka) -> None:
         begun = time.monotonic()
         offsets = KafkaOffsets(kafka.bootstrap_servers, timeout_s=1.0)
@@ -181,6 +182,7 @@ class TestSnapshot:
         assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(0, 5, 1, 1)
         assert offsets.snapshot(topic, NEXT).partitions[0] == LogRange(0, 5, 1, 5)
 
+    @pytest.mark.slow("waits for what does not come, or for a change of a topic")
     def test_a_timestamp_far_in_the_future_answers_for_every_later_hour(
         self, topics: Topics, offsets: KafkaOffsets
     ) -> None:
@@ -191,6 +193,7 @@ class TestSnapshot:
         assert offsets.snapshot(topic, "2150-06-01T00").partitions[0] == LogRange(0, 3, 1, 1)
         assert offsets.snapshot(topic, "2200-01-01T00").partitions[0] == LogRange(0, 3, 3, 3)
 
+    @pytest.mark.slow("waits for what does not come, or for a change of a topic")
     def test_log_append_time_counts_instead_of_the_producers_clock(self, topics: Topics, offsets: KafkaOffsets) -> None:
         now = hours.key_of_ms(int(time.time() * 1000))
         topic = topics.create(message_timestamp_type="LogAppendTime")
@@ -209,6 +212,7 @@ class TestSnapshot:
         topics.admin.delete_records([place])[place].result()
         assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(50, 50, 50, 50)
 
+    @pytest.mark.slow("waits for what does not come, or for a change of a topic")
     def test_partitions_added_later_are_seen(self, topics: Topics, offsets: KafkaOffsets) -> None:
         topic = topics.create()
         before = offsets.snapshot(topic, HOUR)
@@ -219,6 +223,7 @@ class TestSnapshot:
         assert after.partitions == {0: LogRange(0, 0, 0, 0), 1: LogRange(0, 0, 0, 0), 2: LogRange(0, 1, 0, 1)}
         assert after.topic_id == before.topic_id
 
+    @pytest.mark.slow("waits for what does not come, or for a change of a topic")
     def test_a_topic_created_again_has_another_id(self, topics: Topics, offsets: KafkaOffsets) -> None:
         topic = topics.create()
         topics.produce(topic, [minute(HOUR)] * 3)
@@ -230,6 +235,7 @@ class TestSnapshot:
         assert after.topic_id not in ("", before.topic_id)
         assert after.partitions[0] == LogRange(0, 0, 0, 0)
 
+    @pytest.mark.slow("waits for what does not come, or for a change of a topic")
     def test_offsets_of_a_new_topic_never_go_under_the_id_of_the_old_one(
         self, topics: Topics, offsets: KafkaOffsets, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -246,6 +252,7 @@ class TestSnapshot:
         assert found.topic_id != old.topic_id
         assert found.partitions[0] == LogRange(0, 0, 0, 0)
 
+    @pytest.mark.slow("waits for what does not come, or for a change of a topic")
     def test_a_topic_deleted_while_asking_does_not_exist(
         self, topics: Topics, offsets: KafkaOffsets, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -253,6 +260,7 @@ class TestSnapshot:
         _before(monkeypatch, "ends", 1, lambda: topics.delete(topic))
         assert offsets.snapshot(topic, HOUR) == Snapshot("", {})
 
+    @pytest.mark.slow("waits for what does not come, or for a change of a topic")
     def test_records_that_come_while_asking_lie_behind_every_edge(
         self, topics: Topics, offsets: KafkaOffsets, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -264,7 +272,6 @@ class TestSnapshot:
         assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(0, 6, 0, 5)
 
 
-@pytest.mark.kafka
 class TestTransactions:
     def test_the_end_is_the_last_stable_offset(self, topics: Topics, offsets: KafkaOffsets) -> None:
         topic = topics.create()
@@ -290,6 +297,7 @@ class TestTransactions:
         topics.produce(topic, [minute(HOUR, 1)])
         assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(0, 6, 0, 4)
 
+    @pytest.mark.slow("waits for what does not come, or for a change of a topic")
     def test_the_marker_of_a_back_dated_transaction_answers_for_all_later_hours(
         self, topics: Topics, offsets: KafkaOffsets
     ) -> None:
@@ -305,7 +313,6 @@ class TestTransactions:
         assert [offsets.snapshot(topic, hour).partitions[0].next for hour in past] == [100, 100, 100, 100]
 
 
-@pytest.mark.kafka
 class TestOtherQuestions:
     def test_ranges_are_log_start_and_end(self, topics: Topics, offsets: KafkaOffsets) -> None:
         topic = topics.create(partitions=2)
@@ -329,6 +336,7 @@ class TestOtherQuestions:
         assert set(matching(offsets, r"orders[.-].*")) & set(names) == set(names[:2])
         assert matching(offsets, "orders") == []
 
+    @pytest.mark.slow("waits for what does not come, or for a change of a topic")
     def test_a_hundred_partitions_are_planned_within_a_second(self, topics: Topics, offsets: KafkaOffsets) -> None:
         topic = topics.create(partitions=100)
         for partition in range(100):
@@ -339,7 +347,6 @@ class TestOtherQuestions:
         assert snapshot.partitions == dict.fromkeys(range(100), LogRange(0, 2, 0, 1))
 
 
-@pytest.mark.kafka
 class TestClient:
     def test_objects_with_the_same_settings_share_a_client(self, kafka: EmbeddedKafka, topics: Topics) -> None:
         topic = topics.create()

@@ -134,9 +134,6 @@ def test_a_work_with_one_shows_no_secret(bucket: Bucket) -> None:
 # A lake of real parts
 
 
-@pytest.mark.spark
-@pytest.mark.kafka
-@pytest.mark.s3
 class TestLake:
     TEN, AFTER = "2026-01-05T10", at("2026-01-06T00")
 
@@ -163,6 +160,7 @@ class TestLake:
             one["message"].encode() for one in letters if one["partition"] == 0
         )
 
+    @pytest.mark.slow("a case more on a real broker")
     def test_the_topic_is_made_with_one_topic_partition_and_one_that_exists_is_left_alone(self, lake: Lake) -> None:
         topic, existing = lake.topic(), lake.topic(partitions=3)
         lake.produce(topic, [b"{ broken"], at(self.TEN, 5))

@@ -19,13 +19,13 @@ from s3lake.source.kafka.reader import Brokers
 from s3lake.source.records import Range
 from s3lake_tests.processes import until
 
-pytestmark = pytest.mark.kafka
+pytestmark = pytest.mark.slow("starts two brokers and stops each")
 
 RECORDS = 60_000
 
 
 @pytest.fixture
-def first(tmp_path: Path) -> Iterator[EmbeddedKafka]:
+def first(jvm: Path, tmp_path: Path) -> Iterator[EmbeddedKafka]:  # noqa: ARG001 (it needs Java)
     with EmbeddedKafka.start(tmp_path / "first") as broker:
         yield broker
 

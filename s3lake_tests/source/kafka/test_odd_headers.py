@@ -65,7 +65,6 @@ def configuration(kafka: EmbeddedKafka, tolerance: str) -> Config:
     )
 
 
-@pytest.mark.kafka
 def test_the_record_is_a_dead_letter_and_the_topic_goes_on(kafka: EmbeddedKafka) -> None:
     config, topic = configuration(kafka, "all"), "odd-all"
     produce(kafka.bootstrap_servers, topic, (b"0", b"plain"), (b"1", ODD), (b"2", b"other"), stamp_ms=at(START))
@@ -83,7 +82,6 @@ def test_the_record_is_a_dead_letter_and_the_topic_goes_on(kafka: EmbeddedKafka)
     assert (report.landed, report.dead_letters) == (2, 1)
 
 
-@pytest.mark.kafka
 def test_the_record_is_named_if_the_sink_tolerates_no_errors(kafka: EmbeddedKafka) -> None:
     config, topic = configuration(kafka, "none"), "odd-none"
     produce(kafka.bootstrap_servers, topic, (b"0", None), (b"1", ODD), stamp_ms=at(START))

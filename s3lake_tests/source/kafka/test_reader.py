@@ -22,8 +22,6 @@ from s3lake.source.kafka.reader import Brokers
 from s3lake.source.records import SCHEMA, Range
 from s3lake_tests.processes import until
 
-pytestmark = pytest.mark.kafka
-
 MEBIBYTE = 2**20
 
 
@@ -95,6 +93,7 @@ class TestRanges:
         log.write(*(b"%d" % number for number in range(100)))
         assert log.values(17, 43) == {offset: b"%d" % offset for offset in range(17, 43)}
 
+    @pytest.mark.slow("a case more of reading a real broker")
     def test_may_be_one_record(self, log: Log) -> None:
         log.write(b"a", b"b", b"c")
         assert log.values(1, 2) == {1: b"b"}
@@ -109,6 +108,7 @@ class TestRanges:
         log.write(*(b"%d" % number for number in range(25_001)))
         assert log.values(0, 25_001) == {offset: b"%d" % offset for offset in range(25_001)}
 
+    @pytest.mark.slow("a case more of reading a real broker")
     def test_are_done_while_the_log_goes_on(self, log: Log) -> None:
         log.write(b"a", b"b")
         stop = threading.Event()
@@ -140,6 +140,7 @@ class TestGaps:
         assert log.values(0, 2) == {0: b"committed"}
         assert time.monotonic() - began < 5
 
+    @pytest.mark.slow("a case more of reading a real broker")
     def test_a_range_may_end_in_aborted_records(self, log: Log) -> None:
         log.write(b"before")
         log.transaction(b"aborted", b"aborted", commit=False)
@@ -150,6 +151,7 @@ class TestGaps:
         log.write(b"after")
         assert log.values(0, 3) == {}
 
+    @pytest.mark.slow("a case more of reading a real broker")
     def test_a_range_may_end_where_records_were_compacted(self, kafka: EmbeddedKafka) -> None:
         log = Log(
             kafka.bootstrap_servers,
@@ -176,12 +178,14 @@ class TestWhatIsGone:
         with pytest.raises(TransientError, match=r"partition 0: Kafka has no record at offset 2 any more.*planning"):
             log.values(2, 8)
 
+    @pytest.mark.slow("a case more of reading a real broker")
     @pytest.mark.usefixtures("hasty")
     def test_a_log_that_ends_before_the_range_is_waited_for_and_then_told(self, log: Log) -> None:
         log.write(b"a", b"b")
         with pytest.raises(KafkaUnavailableError, match=r"from offset 2 on within.*; 5 was planned, the log ends at 2"):
             log.values(0, 5)
 
+    @pytest.mark.slow("a case more of reading a real broker")
     @pytest.mark.usefixtures("hasty")
     def test_records_that_come_late_are_waited_for(self, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(reader, "SILENCE_S", 20.0)
@@ -218,6 +222,7 @@ class TestRecords:
         (stamp,) = log.table(0, 1, ("timestamp",))["timestamp"].cast(pa.int64()).to_pylist()
         assert stamp == (2**63 - 1) // 1000 * 1000
 
+    @pytest.mark.slow("a case more of reading a real broker")
     def test_have_the_brokers_time_where_the_topic_says_so(self, kafka: EmbeddedKafka) -> None:
         log = Log(kafka.bootstrap_servers, message_timestamp_type="LogAppendTime")
         before = time.time()
@@ -234,18 +239,21 @@ class TestRecords:
         assert [(one["key"], one["value"]) for one in first] == headers
         assert second is None
 
+    @pytest.mark.slow("a case more of reading a real broker")
     def test_may_have_a_thousand_headers(self, log: Log) -> None:
         log.producer.produce(log.topic, b"x", partition=0, headers=[(f"h{n}", b"%d" % n) for n in range(1000)])
         log.producer.flush(10)
         (headers,) = log.table(0, 1, ("headers",))["headers"].to_pylist()
         assert [(one["key"], one["value"]) for one in headers] == [(f"h{n}", b"%d" % n) for n in range(1000)]
 
+    @pytest.mark.slow("a case more of reading a real broker")
     def test_may_be_fifty_megabytes(self, kafka: EmbeddedKafka) -> None:
         log = Log(kafka.bootstrap_servers, max_message_bytes=str(64 * MEBIBYTE))
         large = os.urandom(50 * MEBIBYTE)
         log.write(b"small", large, b"after")
         assert log.values(0, 3) == {0: b"small", 1: large, 2: b"after"}
 
+    @pytest.mark.slow("a case more of reading a real broker")
     def test_come_in_batches_of_some_megabytes_however_large_they_are(self, kafka: EmbeddedKafka) -> None:
         log = Log(kafka.bootstrap_servers, max_message_bytes=str(2 * MEBIBYTE))
         log.write(*[bytes(MEBIBYTE)] * 300)
@@ -270,6 +278,8 @@ class TestBrokers:
     def _java(broker: EmbeddedKafka) -> psutil.Process:
         return psutil.Process(broker.pid).children(recursive=True)[-1]
 
+    @pytest.mark.usefixtures("jvm")
+    @pytest.mark.slow("a case more of reading a real broker")
     def test_that_pause_are_waited_for(self, own: EmbeddedKafka) -> None:
         log = Log(own.bootstrap_servers)
         log.write(*[os.urandom(1000)] * 60_000)
@@ -282,6 +292,8 @@ class TestBrokers:
             offsets += batch["offset"].to_pylist()
         assert offsets == list(range(60_000))
 
+    @pytest.mark.usefixtures("jvm")
+    @pytest.mark.slow("a case more of reading a real broker")
     @pytest.mark.usefixtures("hasty")
     def test_that_are_killed_mid_read_are_told(self, own: EmbeddedKafka) -> None:
         log = Log(own.bootstrap_servers)

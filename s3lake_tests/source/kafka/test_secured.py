@@ -21,6 +21,7 @@ from s3lake.source.kafka.client import KafkaOffsets
 from s3lake.source.kafka.reader import Brokers
 from s3lake.source.records import Range
 from s3lake.verify import Grid, verify
+from s3lake_tests.conftest import slow_after
 from s3lake_tests.lake import START, Lake
 from s3lake_tests.orchestration.catalogues import parts
 from s3lake_tests.source.kafka.secured import MODULES, QUOTED, TO_LAND, Secured, login, started
@@ -28,27 +29,29 @@ from s3lake_tests.source.kafka.secured import MODULES, QUOTED, TO_LAND, Secured,
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.kafka
-
 
 @pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+def secured(jvm: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:  # noqa: ARG001 (it needs Java)
     with started(tmp_path_factory.mktemp("secured")) as broker:
         yield broker
 
 
 class TestWhatIsRead:
-    @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+    @pytest.mark.parametrize(
+        "mechanism", slow_after(1, "another mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+    )
     def test_with_a_password(self, secured: Secured, mechanism: str) -> None:
         given = {"security.protocol": "SASL_PLAINTEXT", **login(mechanism)}
         assert secured.read("SASL", given) == [b"behind locks"]
 
+    @pytest.mark.slow("another way to log in to a real broker")
     @pytest.mark.parametrize(("mechanism", "module"), [("PLAIN", "plain.Plain"), ("SCRAM-SHA-512", "scram.Scram")])
     def test_with_a_login_of_javas_client(self, secured: Secured, mechanism: str, module: str) -> None:
         jaas = f'{MODULES}.{module}LoginModule required username="me" password="{QUOTED}";'
         given = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": mechanism, "sasl.jaas.config": jaas}
         assert secured.read("SASL", given) == [b"behind locks"]
 
+    @pytest.mark.slow("another way to log in to a real broker")
     def test_with_a_token(self, secured: Secured) -> None:
         given = {
             "security.protocol": "SASL_PLAINTEXT",
@@ -58,41 +61,49 @@ class TestWhatIsRead:
         }
         assert secured.read("SASL", given) == [b"behind locks"]
 
+    @pytest.mark.slow("another way to log in to a real broker")
     def test_with_a_token_of_a_provider_of_identities(self, secured: Secured) -> None:
         given = {"security.protocol": "SASL_SSL", **secured.authority, **secured.token}
         assert secured.read("OIDC", given) == [b"behind locks"]
         assert secured.issuer.asked > 0
 
+    @pytest.mark.slow("another way to log in to a real broker")
     def test_with_a_password_over_tls(self, secured: Secured) -> None:
         given = {"security.protocol": "SASL_SSL", "ssl.ca.location": str(secured.files / "ca.pem"), **login("PLAIN")}
         assert secured.read("SASLTLS", given) == [b"behind locks"]
 
+    @pytest.mark.slow("another way to log in to a real broker")
     def test_over_tls_with_an_authority_in_javas_words(self, secured: Secured) -> None:
         store = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(secured.files / "ca.pem")}
         assert secured.read("TLS", {"security.protocol": "SSL", **store}) == [b"behind locks"]
 
+    @pytest.mark.slow("another way to log in to a real broker")
     def test_over_tls_with_an_authority_in_the_configuration(self, secured: Secured) -> None:
         given = {"security.protocol": "SSL", "ssl.ca.pem": (secured.files / "ca.pem").read_text()}
         assert secured.read("TLS", given) == [b"behind locks"]
 
     @pytest.mark.parametrize(
         "certificate",
-        [
-            lambda files: {
-                "ssl.certificate.location": str(files / "client.crt"),
-                "ssl.key.location": str(files / "client.key"),
-            },
-            lambda files: {
-                "ssl.certificate.location": str(files / "client.crt"),
-                "ssl.key.location": str(files / "client.locked.key"),
-                "ssl.key.password": "hunter2",
-            },
-            lambda files: {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(files / "client.pem")},
-            lambda files: {
-                "ssl.certificate.pem": (files / "client.crt").read_text(),
-                "ssl.key.pem": (files / "client.key").read_text(),
-            },
-        ],
+        slow_after(
+            1,
+            "another form of it",
+            [
+                lambda files: {
+                    "ssl.certificate.location": str(files / "client.crt"),
+                    "ssl.key.location": str(files / "client.key"),
+                },
+                lambda files: {
+                    "ssl.certificate.location": str(files / "client.crt"),
+                    "ssl.key.location": str(files / "client.locked.key"),
+                    "ssl.key.password": "hunter2",
+                },
+                lambda files: {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(files / "client.pem")},
+                lambda files: {
+                    "ssl.certificate.pem": (files / "client.crt").read_text(),
+                    "ssl.key.pem": (files / "client.key").read_text(),
+                },
+            ],
+        ),
         ids=["two files", "a locked key", "one file in Java's words", "in the configuration"],
     )
     def test_with_a_certificate_of_the_client(
@@ -116,8 +127,7 @@ WAYS: dict[str, tuple[str, Callable[[Secured], dict[str, str]]]] = {
 }
 
 
-@pytest.mark.spark
-@pytest.mark.s3
+@pytest.mark.slow("another way to log in to a real broker")
 @pytest.mark.parametrize("way", WAYS)
 def test_the_sensor_asks_for_a_run_which_lands_through_spark(
     secured: Secured, s3_server: EmbeddedS3, spark: "SparkSession", way: str
@@ -251,6 +261,7 @@ def refusals(secured: Secured) -> dict[str, tuple[list[str], list[str]]]:
     }
 
 
+@pytest.mark.slow("another way to log in to a real broker")
 @pytest.mark.parametrize("name", REFUSALS)
 def test_planning_and_reading_say_who_refused_and_why_and_no_secret(
     secured: Secured, refusals: dict[str, tuple[list[str], list[str]]], name: str

@@ -203,7 +203,7 @@ def test_duckdb_finds_what_is_further_down(tmp_path: Path, deep: HiveTable) -> N
     assert in_duckdb(deep, tmp_path, "SELECT id FROM lake.orders ORDER BY id") == [(0,), (1,), (2,)]
 
 
-@pytest.mark.spark
+@pytest.mark.slow("a case more of reading by Spark or Hive")
 def test_spark_finds_what_is_further_down(tmp_path: Path, deep: HiveTable, spark: "SparkSession") -> None:
     found = in_spark(spark, statements("spark", deep, "lake"), tmp_path)
     assert sorted(row["value"] for row in found) == ['{"id":0}', '{"id":1}', '{"id":2}']
@@ -233,21 +233,20 @@ def test_duckdb_reads_an_array_of_json(tmp_path: Path) -> None:
     assert in_duckdb(made, tmp_path, "SELECT id, x FROM lake.orders ORDER BY id") == [(1, None), (2, "y")]
 
 
-@pytest.mark.spark
 def test_spark_reads_what_csv_says(tmp_path: Path, spark: "SparkSession") -> None:
     texts = [*TEXTS, "two\nlines"]
     expected = [{"text": text, "type_value": "a", "n": str(n), "type": "a"} for n, text in enumerate(texts)]
     assert in_spark(spark, statements("spark", written(tmp_path, texts), "lake"), tmp_path) == expected
 
 
-@pytest.mark.spark
+@pytest.mark.slow("a case more of reading by Spark or Hive")
 def test_spark_reads_rows_that_nothing_quotes(tmp_path: Path, delimited: HiveTable, spark: "SparkSession") -> None:
     assert [
         tuple(row.values()) for row in in_spark(spark, statements("spark", delimited, "lake"), tmp_path)
     ] == DELIMITED
 
 
-@pytest.mark.spark
+@pytest.mark.slow("a case more of reading by Spark or Hive")
 def test_partitions_are_added_whatever_their_values(tmp_path: Path, spark: "SparkSession") -> None:
     values = ["it's", "back\\slash", "a b", "50%", "é"]
     keys = [f"raw/orders/type={value}/0.parquet" for value in values]
@@ -260,7 +259,7 @@ def test_partitions_are_added_whatever_their_values(tmp_path: Path, spark: "Spar
     assert found == [{"id": number, "type": value} for number, value in enumerate(values)]
 
 
-@pytest.mark.spark
+@pytest.mark.slow("a case more of reading by Spark or Hive")
 def test_spark_finds_fields_whatever_their_names(tmp_path: Path, spark: "SparkSession") -> None:
     columns: dict[str, Type] = {
         "a `b`": Primitive.INT64,
@@ -279,7 +278,8 @@ def test_glue_gets_the_names_of_fields_as_they_are() -> None:
     assert column == {"Name": "deep", "Type": "struct<content-type:string,order:bigint>"}
 
 
-@pytest.mark.spark
+@pytest.mark.usefixtures("jvm")
+@pytest.mark.slow("a case more of reading by Spark or Hive")
 def test_hives_reader_reads_what_csv_says(tmp_path: Path) -> None:
     """The class that Athena and Glue are told to read with, and what they are told to set."""
     made = written(tmp_path, TEXTS)

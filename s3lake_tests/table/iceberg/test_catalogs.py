@@ -16,13 +16,16 @@ from s3lake_tests.table.iceberg.catalogs import Properties
 from s3lake_tests.table.iceberg.cuts import cut
 from s3lake_tests.table.iceberg.shelf import FIVE, SEVEN, SIX, Shelf, compacted, loaded, rows
 
-pytestmark = pytest.mark.s3
+pytestmark = pytest.mark.slow("another catalog than SQLite's, each a server")
 
 NAMES = [
     "glue",
-    pytest.param("rest", marks=pytest.mark.spark),
-    pytest.param("hive", marks=pytest.mark.spark),
-    pytest.param("postgres", marks=pytest.mark.skipif(programs() is None, reason="PostgreSQL is not installed")),
+    pytest.param("rest", marks=pytest.mark.jvm),
+    pytest.param("hive", marks=pytest.mark.jvm),
+    pytest.param(
+        "postgres",
+        marks=pytest.mark.skipif(programs() is None, reason="PostgreSQL is missing: apt-get install postgresql"),
+    ),
 ]
 
 
@@ -90,7 +93,6 @@ def test_two_that_follow_at_once_beside_a_compaction_add_each_commit_once(
     assert len(rows(shelf)) == shelf.listed() == 34
 
 
-@pytest.mark.spark
 def test_killed_at_any_request_of_a_rest_catalog_the_next_one_mends_it(
     make: Callable[..., Shelf], rest: Properties
 ) -> None:
@@ -119,7 +121,6 @@ def test_a_rest_catalog_names_its_warehouse_itself(monkeypatch: pytest.MonkeyPat
     assert handed["warehouse"] == "s3://lake/.tables"
 
 
-@pytest.mark.spark
 def test_keys_that_a_catalog_lends_for_its_own_place_read_none_of_our_files(
     make: Callable[..., Shelf], rest: Properties, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,13 +4,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
-import pytest
 
 from s3lake.orchestration.checks import Verdict, checked, names_of
 from s3lake_tests.orchestration.catalogues import catalogue
 from s3lake_tests.table.iceberg.shelf import FIVE, SIX, Shelf
-
-pytestmark = pytest.mark.s3
 
 
 def verdicts(shelf: Shelf) -> dict[str, Verdict]:

@@ -13,8 +13,6 @@ from s3lake.cli.options import load, routes
 from s3lake.commit.recorded import Recorded
 from s3lake_tests.table.iceberg.shelf import FIVE, SIX, Shelf, rows
 
-pytestmark = pytest.mark.s3
-
 
 def run(*words: str, code: int = 0) -> str:
     done = CliRunner().invoke(app, words, catch_exceptions=False)

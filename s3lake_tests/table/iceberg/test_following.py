@@ -15,8 +15,6 @@ from s3lake.table.iceberg.entries import Footers
 from s3lake_tests.table.iceberg.cuts import cut
 from s3lake_tests.table.iceberg.shelf import FIVE, SEVEN, SIX, Shelf, compacted, loaded, rows
 
-pytestmark = pytest.mark.s3
-
 
 def test_the_files_of_a_commit_are_listed_and_none_is_written(shelf: Shelf) -> None:
     commit = shelf.commit(FIVE, files=3)

@@ -10,8 +10,6 @@ from s3lake.land.landing import Landing
 from s3lake.table.iceberg import LakeTable
 from s3lake_tests.lake import START, Lake, at, values
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.s3]
-
 AFTER = at("2026-01-06T00")
 
 
@@ -50,6 +48,7 @@ def test_each_commit_a_merge_and_a_rewrite_are_in_the_table_when_the_run_ends(la
     assert list(merged.table.differences()) == []
 
 
+@pytest.mark.slow("a case more through Spark; test_following.py does it without")
 def test_a_catalog_that_is_gone_keeps_nothing_from_landing_and_the_next_run_mends_it(
     lake: Lake, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -15,7 +15,7 @@ from s3lake.land.spark.jars import resolve
 from s3lake_tests.table.iceberg.catalogs import SPARK_JARS
 from s3lake_tests.table.iceberg.shelf import FIVE, SIX, Shelf, loaded, rows
 
-pytestmark = [pytest.mark.s3, pytest.mark.spark]
+pytestmark = [pytest.mark.usefixtures("jvm"), pytest.mark.slow("a Spark with Iceberg, in a process of its own")]
 
 
 def by_spark(shelf: Shelf) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from s3lake.text.dates.java import DatePattern
 from s3lake_tests import jvm
 from s3lake_tests.conftest import EXAMPLES
 
-pytestmark = pytest.mark.kafka  # needs Java and a download, as a broker does
+pytestmark = [pytest.mark.slow("an oracle: what Java itself prints, in a JVM"), pytest.mark.usefixtures("jvm")]
 
 LETTERS = {"joda": "yMdaKhHkmsSEYZxwD", "simple": "yMLdDHhKkmsEaZSX", "java.time": "yuMLdDHhKkmsSEaXxAnN"}
 ZONES = st.sampled_from(

@@ -1,0 +1,1 @@
+"""What tests of every room are made of."""
