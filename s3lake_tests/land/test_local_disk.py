@@ -69,8 +69,8 @@ def test_a_schema_that_no_disk_was_left_to_compile_is_not_called_wrong(full: Pat
     assert [file.name for file in full.iterdir()] == ["other"]
 
 
-def test_a_schema_is_compiled_where_there_is_disk_for_its_text_alone(full: Path) -> None:
-    (full / "other").write_bytes(bytes(2**20 - 4096))
+def test_a_schema_is_compiled_where_there_is_disk_for_its_text_and_options_alone(full: Path) -> None:
+    (full / "other").write_bytes(bytes(2**20 - 2 * 4096))
     assert protobuf.prose(f"{PROTO} // {'x' * 3000}", {}) == {}
 
 
