@@ -12,6 +12,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]
 
 from s3lake import hours
+from s3lake.commit.index import TopicIndex
 from s3lake.config import native
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
@@ -22,6 +23,7 @@ from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake.source.kafka.reader import Brokers
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
+from s3lake.table.iceberg import LakeTable
 from s3lake.verify import Grid, Report, verify
 
 if TYPE_CHECKING:
@@ -196,8 +198,11 @@ class Lake:
     def landing(self, topic: str, settings: str = "", now_ms: int | None = None, name: str = "events") -> Landing:
         """What lands `topic` into a sink called events, by a clock that stands still unless `now_ms` is None."""
         sink = self.sink(topic, settings, name)
+        prefix = f"{sink.index.prefix}/{sink.name}"
+        index = TopicIndex(self.store, prefix, topic)
         found = Landing(
             sink=sink,
+            table=LakeTable.of(sink, sink.table, index, self.connection) if sink.table else None,
             topic=topic,
             spark=self.session,
             stores=functools.partial(S3Store, self.connection),

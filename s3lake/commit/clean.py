@@ -61,7 +61,9 @@ def clean(
 ) -> list[Cleaned]:
     """Fence and sweep every commit that no tile lists, and delete its manifest once it is old.
 
-    One whose objects were made visible at once waits until what it held is landed by others.
+    One whose objects were made visible at once waits until what it held is landed by others. What follows the index is
+    brought to each day first that is not noted as settled: no run comes to its hours any more. If it cannot follow, the
+    objects of replaced commits stay, and their manifests.
 
     A writer that died before it wrote a manifest left uploads that nobody has the ids of but the store: those of a key
     that the sink can give are ended when they are older than `spare_ms`, as a bucket's lifecycle rule would; those of
@@ -86,6 +88,7 @@ def clean(
         if before.days.get(day) == (digest := _digest(of_day)):
             days[day] = digest
             continue
+        unfollowed = None if dry_run else index.follow(*of_day)
         tiles = dict(zip(of_day, each(index.tile, of_day, pace), strict=True))  # a day's: all may be too many to hold
         for hour in of_day:
             stored = tiles[hour]
@@ -99,21 +102,23 @@ def clean(
                             settle(index, hour, pace)
                     continue
                 old = age >= keep_ms
-                if age < spare_ms or (not old and manifest.id + _SWEPT in of_day[hour]):
+                waits = age < spare_ms or (not old and manifest.id + _SWEPT in of_day[hour])
+                if waits and not (stored and manifest.id in stored[0].garbage):
                     continue
-                if manifest.at_once and not _landed(index, manifest):
+                if unfollowed is not None or (manifest.at_once and not _landed(index, manifest)):
                     continue
-                done.append(
-                    Cleaned(hour, manifest.id, len(manifest.files), "delete manifest" if old else "fence and sweep")
-                )
                 if not dry_run and fence(index, hour, manifest.id):
-                    sweep(index, hour, pace)
+                    swept = sweep(index, hour, pace)
+                    if swept and manifest.id in swept[0].garbage:
+                        continue  # its objects may be listed elsewhere still: the next clean comes back to it
                     if old:
                         _forget(index, manifest)
                         of_day[hour].difference_update((manifest.id + _MANIFEST, manifest.id + _SWEPT))
                     else:
                         index.store.put(_swept_key(index, manifest), b"{}")
-        if all(_all_listed(tiles[hour], of_day[hour]) for hour in of_day):
+                action: Action = "delete manifest" if old else "fence and sweep"
+                done.append(Cleaned(hour, manifest.id, len(manifest.files), action))
+        if unfollowed is None and all(_all_listed(tiles[hour], of_day[hour]) for hour in of_day):
             days[day] = _digest(of_day)
     if keys is not None:
         spare, keep = now_ms - spare_ms, now_ms - keep_ms

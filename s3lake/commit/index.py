@@ -7,9 +7,9 @@ the write is sent again; only another document is somebody else's.
 """
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -17,7 +17,14 @@ from s3lake import hours
 from s3lake.commit.letters import Reason, Taken
 from s3lake.commit.recorded import Recorded
 from s3lake.commit.written import Written
-from s3lake.errors import DataLossError, MissingDocumentError, ReplacedError, StoreConflictError, StoreUnavailableError
+from s3lake.errors import (
+    DataLossError,
+    MissingDocumentError,
+    ReplacedError,
+    S3LakeError,
+    StoreConflictError,
+    StoreUnavailableError,
+)
 from s3lake.plan import tile as tiles
 from s3lake.plan.freshness import Wait
 from s3lake.plan.tile import Tile
@@ -187,18 +194,31 @@ class _Versioned(msgspec.Struct, frozen=True):
 T = TypeVar("T", bound=msgspec.Struct)
 
 
+class Follower(Protocol):
+    """Something else that lists objects of the index: the table of its sink."""
+
+    def follow(self, hours: Collection[str]) -> S3LakeError | None:
+        """Bring it to what the tiles of these hours list now. Raises no S3LakeError.
+
+        Returns:
+            What prevented that; None if it lists no other object of these hours any more.
+        """
+
+
 class TopicIndex:
     """The index of one sink and one topic."""
 
-    def __init__(self, store: Store, prefix: str, topic: str, data: str = "") -> None:
+    def __init__(self, store: Store, prefix: str, topic: str, data: str = "", follower: Follower | None = None) -> None:
         """The documents of one sink and topic.
 
         Args:
             prefix: of the sink's index: `<index.prefix>/<sink name>`.
             data: what keys of the sink's data begin with; only a writer has to say it.
+            follower: what else lists objects of this index, and is asked before one is deleted; a reader needs none.
         """
         self.store = store
         self.data = data
+        self.follower = follower
         self.topic = topic
         self.root = f"{prefix}/{topic}"
 
@@ -318,6 +338,10 @@ class TopicIndex:
                 f"s3://{self.store.bucket}/{key} was written, and the store shows another document there or none; "
                 f"nothing of commit {manifest.id} is visible. Run again."
             )
+
+    def follow(self, *hours: str) -> S3LakeError | None:
+        """Bring what follows this index to these hours: see `Follower.follow`."""
+        return self.follower.follow(hours) if self.follower is not None else None
 
     def tiles(self) -> Iterator[Tile]:
         """Every tile, by hour."""

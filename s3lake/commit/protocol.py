@@ -5,9 +5,9 @@ recovers it when its writer dies.
 """
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -89,6 +89,13 @@ class Staged:
     filled: Mapping[str, int] = field(default_factory=dict)
 
 
+class Committed(NamedTuple):
+    """What became of an attempt: its manifest, and the tile that lists it; garbage there could not be deleted yet."""
+
+    manifest: Manifest
+    tile: Tile
+
+
 def begin(
     index: TopicIndex,
     offsets: Offsets,
@@ -123,7 +130,7 @@ def begin(
         tile, etag = ready(index, hour, pace, head)
         if tile.landed:
             if tile.garbage:
-                sweep(index, hour, pace)  # it was denied: all is landed, and somebody has to be told
+                sweep(index, hour, pace)  # if it was denied: all is landed, and somebody has to be told
             return None
         kafka = opening.asked(index, offsets, head, hour)
         same_log(index, offsets, tile, kafka)
@@ -203,17 +210,11 @@ def must_be_the_log(index: TopicIndex, offsets: Offsets, head: TopicHead, attemp
         )
 
 
-def commit(
-    index: TopicIndex,
-    attempt: Attempt,
-    staged: Staged,
-    pace: Pace = PACE,
-    switched: Callable[[Tile], None] | None = None,
-) -> Manifest:
+def commit(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pace = PACE) -> Committed:
     """Steps 3 to 6: make a staged attempt visible, atomically for readers of the index.
 
-    `switched` is told the tile once they have switched, before objects go that were replaced. Where it raises they stay
-    as garbage: whoever writes this hour next sweeps them.
+    What follows the index is brought to the hour then, and after that replaced objects are deleted. If it cannot
+    follow they stay as garbage: who writes this hour next, or `clean`, deletes them.
 
     Raises:
         FencedError: another writer changed the tile since `begin`; nothing of this attempt is visible.
@@ -236,11 +237,11 @@ def commit(
             f"commit {attempt.commit} of {index.topic} {hour} was rolled back: an upload could not be completed, or "
             "another writer replaced it; nothing of it is visible"
         )
-    if switched is not None:
-        switched(settled[0])
-    if attempt.replaces:
-        sweep(index, hour, pace, (*attempt.known, manifest))  # readers of the index have switched
-    return manifest
+    # Readers of the index have switched. A sweep lets what follows the index follow first.
+    swept = sweep(index, hour, pace, (*attempt.known, manifest)) if attempt.replaces else None
+    if not attempt.replaces:
+        index.follow(hour)
+    return Committed(manifest, (swept or settled)[0])
 
 
 def commit_at_once(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pace = PACE) -> Manifest:

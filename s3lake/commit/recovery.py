@@ -126,7 +126,8 @@ def sweep(
 ) -> tuple[Tile, str] | None:
     """Delete what the tile lists as garbage: the tile without garbage and its ETag. Manifests stay, for `clean`.
 
-    `manifests_at_hand` are manifests that need not be read.
+    Nothing is deleted before what follows the index has let go of it (rule R3): if it cannot, a warning is logged, and
+    the garbage stays in the tile that is returned. `manifests_at_hand` are manifests that need not be read.
     """
     read = {manifest.id: manifest for manifest in manifests_at_hand}
     while True:
@@ -134,6 +135,8 @@ def sweep(
         if stored is None or not stored[0].garbage:
             return stored
         tile, etag = stored
+        if not _let_go(index, tile):
+            return stored
         listed = tile.commits[-1:]
         newest = next((read.get(commit) or index.manifest(hour, commit) for commit in listed), None)
         for commit in tile.garbage:
@@ -142,13 +145,30 @@ def sweep(
                 # What was replaced had been committed: of its uploads none is left.
                 take = delete_own if newest and commit in newest.replaces else remove
                 each(partial(take, index.store, manifest), manifest.files, pace)
-        index.swap_tile(tile.changed(garbage=()), etag)
+        swept = tile.changed(garbage=())
+        if swapped := index.swap_tile(swept, etag):
+            return swept, swapped
+
+
+def _let_go(index: TopicIndex, tile: Tile) -> bool:
+    """Return whether nothing but the tile lists its garbage any more."""
+    # Asked after the tile was read: what is garbage there is never listed again, so who follows it now drops it.
+    error = index.follow(tile.hour)
+    if error is not None:
+        _log.warning(
+            "%s %s: the objects of %d replaced commits stay until the table can follow: %s",
+            index.topic,
+            tile.hour,
+            len(tile.garbage),
+            error,
+        )
+    return error is None
 
 
 def tidy(index: TopicIndex, hour: str, pace: Pace = PACE) -> tuple[Tile, str] | None:
     """Step 1 of every write: the tile with nothing pending and no garbage, and its ETag.
 
-    Garbage that may not be deleted stays listed and stops nobody: its names are never used again.
+    Garbage that may not be deleted, or that a table may list, stays and stops nobody: its names are never used again.
     """
     while True:
         settled = settle(index, hour, pace)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
@@ -12,22 +13,31 @@ if TYPE_CHECKING:
     from s3lake.table.iceberg import LakeTable
 
 
-class Follower:
-    """Keeps a table beside a landing; where there is none, nothing follows."""
+class TableFollower:
+    """Brings the table of a sink to its index; a sink without a table has nothing that follows.
+
+    Attributes:
+        behind: hours that the table could not be brought to when it was tried last.
+    """
 
     def __init__(self, table: LakeTable | None) -> None:
+        self.behind: set[str] = set()
         self._table = table
         self._outcomes = SimpleQueue[tuple[str, bool]]()
 
-    def __call__(self, *hours: str) -> None:
-        """Bring the table to what the index says of `hours`; what came of it is told by the thread that lands."""
+    def follow(self, hours: Collection[str]) -> S3LakeError | None:
+        """See `commit.index.Follower`; what came of it is told by the thread that lands."""
         if self._table is None:
-            return
+            return None
         try:
             for snapshot in self._table.follow(hours):
                 self._outcomes.put((str(snapshot), False))
         except S3LakeError as error:
             self._outcomes.put((str(error), True))
+            self.behind.update(hours)
+            return error
+        self.behind.difference_update(hours)
+        return None
 
     def tell(self, observer: Observer) -> None:
         """Tell what became of the table since it was told last."""

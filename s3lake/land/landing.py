@@ -26,7 +26,7 @@ from s3lake.commit.recovery import abort
 from s3lake.commit.rewrite import begin_rewrite
 from s3lake.errors import DataLossError, FencedError, GateError, S3LakeError, TooManyFilesError
 from s3lake.land import binding, gate
-from s3lake.land.follower import Follower
+from s3lake.land.follower import TableFollower
 from s3lake.land.job import Engine, Job, TaskEngine
 from s3lake.land.merge import Unjoinable, merge
 from s3lake.land.missing import refuse_missing
@@ -70,7 +70,7 @@ class Landing:
         clock: epoch milliseconds.
         engine: where Spark jobs run; landings of several topics may share one (`fleet.py`).
         committing: held while a commit is made visible.
-        table: that follows the index; None where the sink has none.
+        table: that follows the index; None if the sink has none.
     """
 
     sink: Sink
@@ -93,13 +93,16 @@ class Landing:
 
     def __post_init__(self) -> None:
         self.observer, self.name = Logged(self.sink.name, self.topic), f"{self.sink.name} {self.topic}"
+        if self.sink.table is not None and self.table is None:
+            raise ValueError(f"sink {self.sink.name} has a table: without it objects that it lists would be deleted")
         self.store: Store = self.stores(self.sink.bucket)
-        self.follower = Follower(self.table)
+        self.follower = TableFollower(self.table)
         streams = 1 + sum(one is not None for one in (self.sink.sidecars.keys, self.sink.sidecars.headers))
         # Files are closed at flush.count at the latest: what would make too many is not even tried.
         count = self.sink.flush.count or self.sink.batch_records
         self.limit = min(self.sink.batch_records, MOST_FILES // streams * count)
-        self.index = TopicIndex(self.store, f"{self.sink.index.prefix}/{self.sink.name}", self.topic, self.sink.root)
+        prefix = f"{self.sink.index.prefix}/{self.sink.name}"
+        self.index = TopicIndex(self.store, prefix, self.topic, self.sink.root, self.follower)
 
     @property
     def requests(self) -> Counter[str]:
@@ -122,7 +125,7 @@ class Landing:
         if not until:
             refuse_missing(self.sink, self.index, self.offsets)
         heads = {hour: self._open(hour) for hour in wanted}
-        self.follower(*wanted)  # what a run before did not come to, while the objects of before are there
+        self.index.follow(*wanted)  # what a run before did not come to
         return _Run(self, heads, until).land(wanted)
 
     def rewrite(self, hour: str) -> LandedHour:
@@ -153,7 +156,9 @@ class Landing:
 
     def clean(self, *, dry_run: bool = False) -> list[Cleaned]:
         """Remove what dead writers left behind."""
-        return clean(self.index, now_ms=self.clock(), dry_run=dry_run, keys=Keys.of(self.sink, self.topic))
+        done = clean(self.index, now_ms=self.clock(), dry_run=dry_run, keys=Keys.of(self.sink, self.topic))
+        self.follower.tell(self.observer)
+        return done
 
     def recent(self, tile: Tile) -> Sums:
         """What the commits of a tile hold together, or, in a tile of an earlier s3lake, what the last of them holds."""
@@ -179,10 +184,13 @@ class Landing:
         tile, done = landed.tile, False
         if not self.sink.flush.merge or not tile.complete or len(tile.commits) < 2:
             return False
+        if tile.hour in self.follower.behind:
+            self.observer.merged(tile.hour, "its small files stay: the table is behind, and may list them")
+            return False
         try:
             manifests = list(landed.manifests)
-            for merged in merge(self.index, self.sink, self.stores, tile.hour, manifests, self._switched):
-                self._last[tile.hour], done = merged.manifest, True
+            for merged in merge(self.index, self.sink, self.stores, tile.hour, manifests):
+                self._last[tile.hour], self._tiles[tile.hour], done = merged.manifest, merged.tile, True
                 self.observer.merged(tile.hour, str(merged))
                 self.follower.tell(self.observer)
         except (Unjoinable, S3LakeError) as error:
@@ -224,16 +232,11 @@ class Landing:
         """Steps 3 to 6: see `protocol.commit`."""
         with self.committing:
             if self.sink.exactly_once:
-                manifest = protocol.commit(self.index, attempt, staged, switched=self._switched)
+                manifest, self._tiles[attempt.tile.hour] = protocol.commit(self.index, attempt, staged)
             else:
                 manifest = protocol.commit_at_once(self.index, attempt, staged)
         self._last[manifest.hour] = manifest
         return manifest
-
-    def _switched(self, tile: Tile) -> None:
-        if not tile.garbage:  # else it changes once more, when that is swept
-            self._tiles[tile.hour] = tile
-        self.follower(tile.hour)
 
     def _staged(self, head: TopicHead, attempt: Attempt) -> Staged:
         """Stage an attempt, and see that Kafka's log is still the one that it was planned on."""

@@ -58,6 +58,7 @@ class Cursor(msgspec.Struct):
         looked: per sink, up to which of those a second look has come: a rewrite that died makes one incomplete again.
         waiting: per sink, the backlog of the open tile.
         announced: per sink, ranges of hours known to be announced as sealed.
+        sweeping_ms: per sink, when hours were asked for last that only keep objects which a table may list.
     """
 
     observed_ms: int = 0
@@ -66,6 +67,7 @@ class Cursor(msgspec.Struct):
     looked: dict[str, str] = {}
     waiting: dict[str, Seen] = {}
     announced: dict[str, list[tuple[str, str]]] = {}
+    sweeping_ms: dict[str, int] = {}
 
 
 def topic_sensor(
@@ -245,6 +247,12 @@ def wanted(
     policy = due.Policy(sink.start, int(sink.close_grace * 1000), sink.flush.count, sink.flush.size)
     latest = head.hours[-1][1] if head and head.hours else None
     lag = sum(sum(due.backlog(tile, ends).values()) for tile in looked) if looked else None
+    asked_ms = cursor.sweeping_ms.get(sink.name, 0) if sink.table is not None else 0
+    unswept = {tile.hour for tile in looked if tile.landed and tile.pending is None and tile.garbage}
+    if now - asked_ms < hours.HOUR_MS:  # its catalog may be away, and a run for nothing at each tick
+        looked = [tile for tile in looked if tile.hour not in unswept]
+    elif unswept:
+        cursor.sweeping_ms[sink.name] = now
     over = due.unopened(latest, policy, now, sink.hours_per_run)
     found = {*due.incomplete(looked, now, policy.grace_ms), *over}
     why, due_ms = due.HOUR_OVER if over else due.INCOMPLETE if found else None, None

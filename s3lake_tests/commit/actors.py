@@ -11,12 +11,14 @@ from greenlet import greenlet
 
 from s3lake.commit.index import TopicIndex
 from s3lake.errors import S3LakeError
+from s3lake.land.follower import TableFollower
 from s3lake.plan.tile import Tile
 from s3lake.source.offsets import Snapshot
 from s3lake.store import Begun, Completion, Document, Head
 from s3lake_tests.commit import invariants
 from s3lake_tests.commit.bucket import PREFIX
 from s3lake_tests.commit.kafka import TOPIC, ms
+from s3lake_tests.commit.table import Table
 from s3lake_tests.commit.trace import short
 
 if TYPE_CHECKING:
@@ -77,9 +79,11 @@ class Actor:
         self.wants: Request | None = None
         self.store = _Door(self)
         self.offsets = self.store
-        self.index = TopicIndex(self.store, PREFIX, TOPIC)
+        self.table = Table(self)
+        self.index = TopicIndex(
+            self.store, PREFIX, TOPIC, follower=TableFollower(self.table if world.letters else None)
+        )
         self.got: dict[str, int] = {}
-        self.replaced: set[str] = set()  # commits that it takes the place of, and the table has to follow first
         self._work = work
         self._greenlet = greenlet(self._live)
         self.resume(None)

@@ -27,7 +27,6 @@ from s3lake.store import probe
 from s3lake_tests.commit.actors import Actor, Work
 from s3lake_tests.commit.bucket import DATA, PREFIX
 from s3lake_tests.commit.kafka import FIRST_HOUR, TOPIC, ExpiredError, Record, hour
-from s3lake_tests.commit.table import Table
 from s3lake_tests.commit.works import PACE, begun, commit, records_of, staged_records, upload, void
 
 SINK = Sink.model_validate({"name": "sink", "topics": [TOPIC], "bucket": "memory", "start": FIRST_HOUR})
@@ -48,14 +47,13 @@ class _Holding(Holding):
 
     @classmethod
     def by(cls, me: Actor) -> "_Holding":
-        return cls(SINK, me.index, lambda _: me.store, Table(me), PACE, me=me)  # type: ignore[arg-type]
+        return cls(SINK, me.index, lambda _: me.store, PACE, me=me)
 
     def exchange(
         self, hour: str, replaced: Sequence[Manifest], reason: str, stage: Callable[[Attempt], Staged]
     ) -> Manifest:
         def staged(attempt: Attempt) -> Staged:
             begun(self.me, attempt)
-            self.me.replaced |= set(attempt.replaces)
             if reason == retention.REASON:
                 self.expired.update(*(staged_records(self.me.world, one) for one in replaced))
                 self.me.world.erasing |= self.expired
@@ -137,7 +135,7 @@ def replaying(number: int) -> Work:
 
 def following() -> Work:
     """The table is brought to all hours of the index."""
-    return lambda me: void(Table(me).follow())
+    return lambda me: void(me.table.follow())
 
 
 def trying() -> Work:

@@ -100,6 +100,15 @@ class Stale:
 
 
 @dataclass(frozen=True)
+class Catalog:
+    """The catalog of the table goes away, or comes back."""
+
+    def happen(self, world: World) -> None:
+        world.catalog_away = not world.catalog_away
+        world.happens(f"the catalog is {'away' if world.catalog_away else 'there again'}")
+
+
+@dataclass(frozen=True)
 class Lifecycle:
     """The bucket drops an upload."""
 

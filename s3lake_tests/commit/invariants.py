@@ -178,14 +178,13 @@ def i8_delete_discipline(world: "World", view: "View") -> None:
 
 
 def tables_let_go_first(world: "World", view: "View") -> None:
-    """Who changes what has landed deletes an object only once the table does not list it."""
+    """No object that the table lists is deleted, whoever deletes it, and for what reason."""
     for effect in world.bucket.effects:
         before = getattr(effect, "before", None) if type(effect).__name__ == "Deleted" else None
         commit = before[1].metadata.get(COMMIT) if before else None
-        if world.acting and commit in world.acting.replaced:
-            noted = [hour for hour, held in view.table.items() if commit in held.commits]
-            if noted:
-                raise Violation(world, "tables", f"{effect.key} of {commit} goes, and the table has it in {noted}")
+        noted = [hour for hour, held in view.table.items() if commit in held.commits]
+        if noted:
+            raise Violation(world, "tables", f"{effect.key} of {commit} goes, and the table has it in {noted}")
 
 
 def tables_never_go_back(world: "World", _: "View") -> None:

@@ -11,6 +11,7 @@ from s3lake_tests.commit.bucket import Circumstances
 from s3lake_tests.commit.events import (
     AddPartition,
     Arrive,
+    Catalog,
     Compact,
     Foreign,
     Lifecycle,
@@ -93,6 +94,16 @@ change = st.builds(
     st.sampled_from([0, 0, 0, -72, 72]),
 )
 landed_is_changed = st.one_of(*[everyday] * 3, change)
+replace = st.builds(
+    Start,
+    st.sampled_from(["land and rewrite", "land and merge", "land and change", "rewrite", "merge", "replay", "erase"]),
+    st.sampled_from([0, 0, 0, 1, 2]),
+    st.sampled_from([2, 1, 3]),
+    st.sampled_from([99, 2, 4]),
+    st.just(0),
+)
+to_the_end = st.builds(Run, st.integers(0, 5), st.just(100))
+catalog_comes_and_goes = st.one_of(*[landed_is_changed] * 3, *[replace, to_the_end] * 2, st.builds(Catalog))
 adopt = st.builds(Start, st.just("adopt"), st.just(0), st.just(2), st.just(99), st.sampled_from([0, 0, 72]))
 stop = st.builds(Stop, st.integers(0, 3))
 adopted_at_first = st.one_of(*[landed_is_changed] * 4, adopt)

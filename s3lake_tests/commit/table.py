@@ -35,6 +35,9 @@ class Table:
 
     def follow(self, hours_asked: Iterable[str] | None = None) -> list[str]:
         """See `LakeTable.follow`."""
+        if self._me.world.catalog_away:
+            self._me.world.outcomes["catalog away"] += 1
+            raise TableUnavailableError("the catalog is away")
         try:
             if any(self._once(hours_asked) for _ in range(_TRIES)):
                 return []

@@ -80,7 +80,7 @@ def test_who_finds_the_tile_changed_while_it_finishes_settles_it(index: TopicInd
     monkeypatch.setattr(protocol, "finish", lambda *_: None)
     attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
 
-    assert commit(index, attempt, staged(index.store, "orders/new"), PACE).id == "new"
+    assert commit(index, attempt, staged(index.store, "orders/new"), PACE).manifest.id == "new"
     assert index.existing_tile(FIVE)[0].commits == ("new",)
 
 
@@ -155,7 +155,7 @@ def test_a_manifest_says_all_that_was_planned_and_staged(index: TopicIndex):
         filled={"b": 2},
     )
     before_ms = int(time.time() * 1000)
-    manifest = commit(index, attempt, more, PACE)
+    manifest, _ = commit(index, attempt, more, PACE)
 
     assert before_ms <= manifest.created_ms <= int(time.time() * 1000)
     assert msgspec.structs.replace(manifest, created_ms=0) == Manifest(
@@ -182,7 +182,7 @@ def test_a_manifest_says_all_that_was_planned_and_staged(index: TopicIndex):
 
 def test_records_that_are_new_have_waited_until_the_commit(index: TopicIndex):
     attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
-    manifest = commit(index, attempt, Staged((), {0: Read(0, 5, 5, oldest_ms=1, newest_ms=2)}), PACE)
+    manifest, _ = commit(index, attempt, Staged((), {0: Read(0, 5, 5, oldest_ms=1, newest_ms=2)}), PACE)
 
     assert manifest.waits == (Wait(5, manifest.created_ms - 2, manifest.created_ms - 1),)
 

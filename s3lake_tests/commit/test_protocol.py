@@ -361,7 +361,7 @@ def test_two_files_of_one_name_are_refused_before_anything_is_written(world: Wor
 def test_a_manifest_says_which_offsets_each_partition_covers_even_if_nothing_was_read(world: World):
     opening.open_hour(world.index, world.kafka, hour(0))
 
-    manifest = protocol.commit(world.index, begin(world, 0), Staged((), {}), PACE)
+    manifest, _ = protocol.commit(world.index, begin(world, 0), Staged((), {}), PACE)
 
     assert (manifest.partitions[0].start, manifest.partitions[0].end, manifest.partitions[0].read) == (0, 5, 0)
 
@@ -479,8 +479,8 @@ def test_committing_the_same_attempt_twice_is_one_commit(world: World):
     opening.open_hour(world.index, world.kafka, hour(0))
     attempt = begin(world, 0)
 
-    first = protocol.commit(world.index, attempt, Staged((), {}), PACE)
-    again = protocol.commit(world.index, attempt, Staged((), {}), PACE)
+    first, _ = protocol.commit(world.index, attempt, Staged((), {}), PACE)
+    again, _ = protocol.commit(world.index, attempt, Staged((), {}), PACE)
 
     assert again.id == first.id
     assert tile(world, 0).commits == (first.id,)

@@ -68,6 +68,13 @@ def test_every_invariant_holds_when_what_has_landed_is_changed(story: Story) -> 
 
 
 @pytest.mark.long
+@slowly(100)
+@given(stories.stories(stories.catalog_comes_and_goes, letters=stories.WITH_LETTERS))
+def test_every_invariant_holds_while_the_catalog_of_the_table_comes_and_goes(story: Story) -> None:
+    play(story)
+
+
+@pytest.mark.long
 @slowly(50)
 @given(stories.stories(stories.adopted_at_first, stories.stop, stories.adopt, letters=stories.WITH_LETTERS))
 def test_every_invariant_holds_where_a_connector_stopped(story: Story) -> None:

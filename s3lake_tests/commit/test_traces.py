@@ -15,15 +15,17 @@ from s3lake import hours
 from s3lake.commit import clean as clean_module
 from s3lake.commit import opening, protocol, recovery, rewrite
 from s3lake.commit.index import Manifest, TopicHead, TopicIndex
+from s3lake.commit.rollback import roll_back
 from s3lake.errors import StoreConflictError
 from s3lake.plan import tile as tiles
 from s3lake.plan.tile import Tile
-from s3lake_tests.commit import invariants
+from s3lake_tests.commit import invariants, table
 from s3lake_tests.commit.actors import Request
 from s3lake_tests.commit.bucket import Circumstances
+from s3lake_tests.commit.changing import compacting
 from s3lake_tests.commit.invariants import Violation
 from s3lake_tests.commit.kafka import hour
-from s3lake_tests.commit.works import accepting, cleaning, materialise, recovering, rewriting
+from s3lake_tests.commit.works import PACE, accepting, cleaning, materialise, merging, recovering, rewriting, void
 from s3lake_tests.commit.world import World
 
 Trace = Callable[[World], None]
@@ -408,6 +410,75 @@ def rewrite_recreated(world: World) -> None:
     world.do("rewrite", rewriting(0))
 
 
+# --------------------------------------------------------------------------------------------------------------- tables
+
+
+def landed_in_a_table(world: World) -> None:
+    """An hour is over, landed in two commits, and a table lists them; then the catalog goes away."""
+    world.kafka.produce(0, 1, 2, 3, 4)
+    world.minute = 65
+    world.do("A", materialise(0), limit=2)
+    world.catalog_away = True
+
+
+def puts_table(request: Request) -> bool:
+    return request.method == "put" and request.key == table.KEY
+
+
+def table_behind_a_rewrite(world: World) -> None:
+    """C14: a rewrite replaces what the table lists, and the run after it finds garbage."""
+    landed_in_a_table(world)
+    world.do("rewrite", rewriting(0))
+    world.do("B", materialise(0))
+    if not world.view().tiles[hour(0)].garbage:
+        raise Violation(world, "tables", "the garbage is forgotten, and the table lists it")
+
+
+def table_behind_a_merge(world: World) -> None:
+    """C14: the small commits of an hour are merged, and `clean` runs, once at once, and once a day later."""
+    landed_in_a_table(world)
+    world.do("merge", merging(0))
+    world.do("clean", cleaning())
+    world.do("clean", cleaning(later_days=2))
+
+
+def table_behind_a_manifest_that_is_old(world: World) -> None:
+    """C14: the catalog is away so long that the manifest of what it lists is old, and was the last to name it."""
+    landed_in_a_table(world)
+    world.do("rewrite", rewriting(0))
+    world.do("clean", cleaning(later_days=30))
+    if "c1" not in world.view().manifests:
+        raise Violation(world, "tables", "nothing names objects any more that a table lists")
+
+
+def table_behind_a_rewrite_that_died(world: World) -> None:
+    """C14: a rewrite dies after its switch; the catalog is there, but nobody has told the table yet."""
+    landed_in_a_table(world)
+    world.catalog_away = False
+    rewrite_ = world.do("rewrite", rewriting(0), until=puts_table)
+    rewrite_.crash()
+    world.do("Z", recovering(0))
+
+
+def catalog_goes_after_the_switch_of_a_change(world: World) -> None:
+    """C14: compaction begins with a table that follows, and its catalog goes away just before it has to."""
+    landed_in_a_table(world)
+    world.catalog_away = False
+    change = world.do("compact", compacting(0), until=puts_table)
+    world.catalog_away = True
+    world.step(change, "timeout, not done")
+    world.run(change)
+    world.do("Z", recovering(0))
+
+
+def table_behind_when_a_commit_is_rolled_back(world: World) -> None:
+    """C14: somebody rolls back by hand what is pending in an hour that has garbage."""
+    landed_in_a_table(world)
+    world.do("rewrite", rewriting(0))
+    world.do("another", rewriting(0), until=completes).crash()
+    world.do("rollback", lambda me: void(roll_back(me.index, me.offsets, hour(0), pace=PACE)))
+
+
 # ------------------------------------------------------------------------------------------------------ rules taken out
 
 
@@ -615,6 +686,16 @@ def without_since(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+def without_asking_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recovery, "_let_go", lambda *_: True)
+
+
+def asking_the_table_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table is asked, and objects are deleted whatever it answers."""
+    let_go = recovery._let_go
+    monkeypatch.setattr(recovery, "_let_go", lambda index, tile: let_go(index, tile) or True)
+
+
 # ---------------------------------------------------------------------------------------------------------------- tests
 
 DEFAULT = Circumstances()
@@ -729,3 +810,41 @@ def test_trace_breaks_without_its_rule(
     with pytest.raises(Violation) as caught:
         play(trace, circumstances, mute)
     assert caught.value.invariant == violated, str(caught.value)
+
+
+def in_table(trace: Trace, mute: tuple[str, ...] = ()) -> None:
+    with World(mute=mute, letters=True) as world:
+        trace(world)
+        world.come_to_rest(random.Random(0))
+
+
+OF_TABLES = [
+    table_behind_a_rewrite,
+    table_behind_a_merge,
+    table_behind_a_rewrite_that_died,
+    catalog_goes_after_the_switch_of_a_change,
+    table_behind_when_a_commit_is_rolled_back,
+    table_behind_a_manifest_that_is_old,
+]
+
+
+@pytest.mark.parametrize("trace", OF_TABLES)
+def test_no_object_that_a_table_lists_is_deleted(trace: Trace) -> None:
+    in_table(trace)
+
+
+@pytest.mark.parametrize(
+    ("trace", "rule"),
+    [
+        *[(trace, without_asking_the_table) for trace in OF_TABLES],
+        # Where the catalog is there all the time, it is enough to ask.
+        *[(trace, asking_the_table_in_vain) for trace in OF_TABLES if trace is not table_behind_a_rewrite_that_died],
+    ],
+)
+def test_an_object_that_a_table_lists_is_deleted_unless_the_table_is_asked(
+    trace: Trace, rule: Rule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule(monkeypatch)
+    with pytest.raises(Violation) as caught:
+        in_table(trace)
+    assert caught.value.invariant == "tables", str(caught.value)

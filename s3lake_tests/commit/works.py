@@ -14,7 +14,6 @@ from s3lake.commit.letters import LETTERS
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import Pace
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, IncompleteError, ReplacedError
-from s3lake.land.follower import Follower
 from s3lake.land.task.outcomes import merged
 from s3lake.sink.collisions import Keys
 from s3lake.store import COMMIT
@@ -22,7 +21,6 @@ from s3lake_tests.commit import invariants
 from s3lake_tests.commit.actors import Actor, Work
 from s3lake_tests.commit.bucket import DATA
 from s3lake_tests.commit.kafka import MINUTE, TOPIC, ExpiredError, Record, hour
-from s3lake_tests.commit.table import Table
 
 if TYPE_CHECKING:
     from s3lake_tests.commit.world import World
@@ -167,9 +165,6 @@ def commit(me: Actor, attempt: Attempt, stage: Callable[[], Staged], outcome: st
     try:
         if me.world.mode != "exactly once":
             protocol.commit_at_once(me.index, attempt, stage(), PACE)
-        elif me.world.letters:
-            follower = Follower(Table(me))  # type: ignore[arg-type]
-            protocol.commit(me.index, attempt, stage(), PACE, switched=lambda tile: follower(tile.hour))
         else:
             protocol.commit(me.index, attempt, stage(), PACE)
     except (ExpiredError, FencedError) as error:

@@ -27,9 +27,9 @@ from s3lake_tests.commit.bucket import BEST, PREFIX, Aborted, Bucket, Circumstan
 from s3lake_tests.commit.invariants import Violation
 from s3lake_tests.commit.kafka import FIRST_HOUR, TOPIC, ExpiredError, FakeKafka, Log, Record, hour, ms
 from s3lake_tests.commit.stand_ins import ShortId, standing_in
-from s3lake_tests.commit.table import Noted, Table
+from s3lake_tests.commit.table import Noted
 from s3lake_tests.commit.trace import short
-from s3lake_tests.commit.works import accepting, cleaning, materialise, void
+from s3lake_tests.commit.works import accepting, cleaning, materialise
 
 Fault = Literal[
     "ok",
@@ -94,6 +94,7 @@ class World:
         self.in_flight: list[Request] = []
         self.foreign: dict[str, tuple[bytes, Head]] = {}
         self.had_foreign = False
+        self.catalog_away = False
         self.outcomes: Counter[str] = Counter()  # what actors came to, to see that a search reaches everything
         # history, for the invariants
         self.moment = 0
@@ -340,6 +341,7 @@ class World:
         self.minute += 180
         self.happens("three hours later")
         self.kafka.unseen.clear()
+        self.catalog_away = False
         for log in self.kafka.logs:
             log.unstable = None
         if not self.kafka.topic_id:
@@ -363,8 +365,6 @@ class World:
             for number in range(self._first_hour(), final + 1):
                 self._healthy(materialise(number, rounds=40))
             self._healthy(cleaning(later_days=30))
-            if self.letters:
-                self._healthy(lambda me: void(Table(me).follow()))
         self.check(invariants.AT_THE_END, self.view())
 
     def check(self, among: Sequence[invariants.Invariant], view: View) -> None:

@@ -138,6 +138,19 @@ class TestHoursOfTheIndex:
         assert (request.tags[FIRST], request.tags[LAST]) == ("2026-01-05T09", "2026-01-05T09")
         assert request.tags["s3lake/reason"] == "incomplete"
 
+    def test_an_hour_that_waits_for_the_catalog_of_its_table_is_asked_for_once_an_hour(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Nothing is left of it but objects that the table may list; the others do not wait for that."""
+        table = "table: {name: lake.orders, catalog: {type: sql, uri: 'sqlite:////nowhere/at/all.db'}}"
+        world = World(monkeypatch, f"{{name: events, format: {{type: parquet}}, {table}}}")
+        unswept = Tile("2026-01-05T05", {0: Span(0, 20, 20)}, garbage=("c",))
+        world.write(unswept, Tile("2026-01-05T09", {0: Span(20, 40, 50)}), Tile(HOUR, {0: Span(50, 100)}))
+        first, others = ("2026-01-05T05", "2026-01-05T05"), ("2026-01-05T09", "2026-01-05T09")
+        assert [ranges(world.tick(60_000)) for _ in range(3)] == [[first], [others], [others]]
+        world.now += hours.HOUR_MS
+        assert ranges(world.tick())[0] == first
+
     @pytest.mark.usefixtures("few_a_tick")
     def test_an_hour_that_was_complete_and_is_no_more_is_found_before_long(self, world: World) -> None:
         """A rewrite died: the cursor knows better, and is wrong."""

@@ -80,16 +80,9 @@ def _compacted(holding: Holding, hour: str, size: int) -> Compaction:
     files = sum(len(manifest.files) for manifest in manifests)
     size_before = sum(file.bytes for file in files_of(manifests))
     try:
-        for _ in merge(
-            holding.index,
-            holding.sink,
-            holding.stores,
-            hour,
-            manifests,
-            switched=lambda tile: holding.follow(tile.hour),
-            way=_way(size),
-        ):
-            pass
+        for merged in merge(holding.index, holding.sink, holding.stores, hour, manifests, _way(size)):
+            if merged.tile.garbage:
+                holding.tidied(hour)
     except Unjoinable as error:
         return Compaction(hour, files, files, size_before, str(error))
     left = sum(len(manifest.files) for manifest in holding.manifests(hour) or [])

@@ -24,7 +24,6 @@ from s3lake.plan.tile import Tile
 if TYPE_CHECKING:
     from s3lake.land.landing import Landing
     from s3lake.sink import Sink
-    from s3lake.table.iceberg import LakeTable
 
 _TRIES = 5
 A = TypeVar("A")
@@ -35,15 +34,14 @@ class Holding:
     """One sink and topic.
 
     Attributes:
+        index: of them, with what follows it.
         stores: opens the bucket.
-        table: that follows the index; None where the sink has none.
         pace: of requests.
     """
 
     sink: Sink
     index: TopicIndex
     stores: Stores
-    table: LakeTable | None = None
     pace: Pace = PACE
 
     @classmethod
@@ -58,7 +56,7 @@ class Holding:
                 f"sink {landing.sink.name} has exactly_once: false, so objects that the index does not list may hold "
                 "the same records: what it has landed cannot be changed commit by commit. Rewrite its hours"
             )
-        return cls(landing.sink, landing.index, landing.stores, landing.table)
+        return cls(landing.sink, landing.index, landing.stores)
 
     def hours(self, first: str | None = None, last: str | None = None) -> list[str]:
         """The hours that the index has, of this range."""
@@ -74,30 +72,28 @@ class Holding:
         stored = self.index.tile(hour)
         return list(Commits(self.index, hour, stored[0].commits)) if stored and stored[0].landed else None
 
-    def follow(self, hour: str) -> None:
-        """Bring the table to the hour, and fail where that fails: objects go only once no table lists them.
-
-        Raises:
-            TableUnavailableError: the table, its catalog or the store was in the way.
-            TableConflictError: the table cannot follow before somebody has changed something.
-        """
-        if self.table is not None:
-            self.table.follow([hour])
-
     def tidied(self, hour: str) -> Tile:
         """The tile with nothing pending and no garbage: what an exchange before did not come to is done.
 
         Raises:
             StoreDeniedError: objects that were replaced may not be deleted.
-            TableUnavailableError: the table still lists them, and cannot be reached.
+            TableUnavailableError: the table, its catalog or the store was in the way, and the table may list them.
+            TableConflictError: the table cannot follow before somebody has changed something.
         """
         settle(self.index, hour, self.pace)
-        self.follow(hour)
+        self._follow(hour)
         tile, _ = protocol.ready(self.index, hour, self.pace)
         while tile.garbage:  # it was denied, and somebody has to be told
+            self._follow(hour)
             swept = sweep(self.index, hour, self.pace)
             tile = swept[0] if swept else tile
         return tile
+
+    def _follow(self, hour: str) -> None:
+        """Bring the table to the hour, and raise what prevents that: a change begins only once it can be finished."""
+        error = self.index.follow(hour)
+        if error is not None:
+            raise error
 
     def exchange(
         self, hour: str, replaced: Sequence[Manifest], reason: str, stage: Callable[[Attempt], Staged]
@@ -115,7 +111,10 @@ class Holding:
             raise FencedError(f"{self.index.topic} {hour} is made of other commits by now; nothing of it is changed")
         with self.index.reading(hour, [manifest.id for manifest in replaced]):
             staged = stage(attempt)
-        return protocol.commit(self.index, attempt, staged, self.pace, switched=lambda tile: self.follow(tile.hour))
+        manifest, tile = protocol.commit(self.index, attempt, staged, self.pace)
+        if tile.garbage:
+            self.tidied(hour)
+        return manifest
 
 
 def again(change: Callable[[], A]) -> A:

@@ -6,7 +6,7 @@ The committed objects are read back, never Kafka, and joined at the level of the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -59,6 +59,7 @@ class Merged:
     """A commit that took the place of so many others, and of their files."""
 
     manifest: Manifest
+    tile: Tile
     commits: int
     files: int
 
@@ -72,7 +73,6 @@ def merge(
     stores: Stores,
     hour: str,
     manifests: Sequence[Manifest],
-    switched: Callable[[Tile], None] | None = None,
     way: Way = Way(),
 ) -> Iterator[Merged]:
     """Merge commits of `hour`, each time when the next is asked for; none where nothing is to be gained.
@@ -82,7 +82,6 @@ def merge(
         stores: opens the bucket.
         hour: an hour that is complete.
         manifests: its commits'.
-        switched: see `protocol.commit`.
         way: how it is done.
 
     Raises:
@@ -100,8 +99,8 @@ def merge(
             with index.reading(hour, [manifest.id for manifest in run]):
                 files = _joined(index, joining, packed_files, way.large_at_once)
             staged = replace(carried(run), files=tuple(sorted(files, key=attrgetter("key"))))
-            manifest = protocol.commit(index, attempt, staged, switched=switched)
-            yield Merged(manifest, len(run), sum(map(count_data_files, run)))
+            manifest, tile = protocol.commit(index, attempt, staged)
+            yield Merged(manifest, tile, len(run), sum(map(count_data_files, run)))
 
 
 def planned(

@@ -1,7 +1,6 @@
 """What a sink holds, and the exchange of its commits: what is gone, and when, and who is told where it may not go."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from s3lake.commit.written import Written
 from s3lake.errors import ConfigurationError, StoreDeniedError, TableUnavailableError
 from s3lake.land.change.compact import compact
 from s3lake.land.change.holding import Holding, alike
+from s3lake.land.follower import TableFollower
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.land import at_hand
 from s3lake_tests.land.change.parts import holding
@@ -30,10 +30,11 @@ class Table:
         self.world, self.away = world, away
         self.followed: list[tuple[list[str], set[str]]] = []
 
-    def follow(self, hours: Iterable[str]) -> None:
+    def follow(self, hours: Iterable[str]) -> list[str]:
         self.followed.append((list(hours), set(self.world.bodies())))
         if len(self.followed) in self.away:
             raise TableUnavailableError("the catalog is away")
+        return []
 
 
 class Denying(MemoryStore):
@@ -51,7 +52,9 @@ class Denying(MemoryStore):
 def followed(world: Parts, *away: int) -> tuple[Holding, Table]:
     """What it holds, and a table that follows."""
     table: Any = Table(world, *away)
-    return replace(holding(world), table=table), table
+    held = holding(world)
+    held.index.follower = TableFollower(table)
+    return held, table
 
 
 def test_the_table_follows_before_the_objects_go_that_were_replaced() -> None:
@@ -67,20 +70,20 @@ def test_the_table_follows_before_the_objects_go_that_were_replaced() -> None:
 def test_where_the_table_cannot_follow_what_was_replaced_stays_until_the_change_is_repeated() -> None:
     world = many()
     before = set(world.bodies())
-    held, table = followed(world, 2)
+    held, table = followed(world, 2, 3)
     with pytest.raises(TableUnavailableError):
         compact(held, HOUR)
     assert before < set(world.bodies())
     compact(held, HOUR)
     assert before.isdisjoint(world.bodies())
-    assert before < table.followed[2][1]
+    assert before < table.followed[3][1]
     assert world.verified().clean
 
 
 def test_before_the_table_has_followed_an_earlier_exchange_nothing_of_it_is_swept() -> None:
     world = many()
     before = set(world.bodies())
-    held, _ = followed(world, 2, 3)
+    held, _ = followed(world, 2, 3, 4)
     for _ in range(2):
         with pytest.raises(TableUnavailableError):
             compact(held, HOUR)
@@ -91,7 +94,7 @@ def garbage(denials: int) -> tuple[Holding, Denying]:
     """An hour whose replaced objects are still there, at a store that denies their deletion so often from now on."""
     world = many()
     with pytest.raises(TableUnavailableError):
-        compact(followed(world, 2)[0], HOUR)
+        compact(followed(world, 2, 3)[0], HOUR)
     store = Denying(world.store.bucket)
     store.objects, store.denials = world.store.objects, denials
     return holding(world, store), store
@@ -104,10 +107,8 @@ def test_what_was_replaced_and_may_not_be_deleted_is_told() -> None:
 
 
 def test_a_holding_is_of_what_a_landing_lands() -> None:
-    world = at_hand.World()
-    world.table = object()
-    landing = world.landing()
-    assert Holding.of(landing) == Holding(landing.sink, landing.index, landing.stores, world.table)
+    landing = at_hand.World().landing()
+    assert Holding.of(landing) == Holding(landing.sink, landing.index, landing.stores)
 
 
 def test_what_is_not_landed_exactly_once_is_not_held() -> None:

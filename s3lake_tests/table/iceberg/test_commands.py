@@ -84,5 +84,5 @@ def test_ddl_refuses_what_there_is_not(shelf: Shelf, words: list[str]) -> None:
 def test_what_lands_a_sink_with_a_table_keeps_the_table(shelf: Shelf) -> None:
     (lander,) = routes(load(shelf.configuration()))
     shelf.commit(FIVE)
-    lander.follower(FIVE)
+    assert lander.index.follow(FIVE) is None
     assert len(rows(shelf)) == 10

@@ -1,13 +1,11 @@
 """Landing with a table, on real parts: what a run commits, merges and rewrites is in the table when it ends."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from s3lake.land.landing import Landing
-from s3lake.table.iceberg import LakeTable
 from s3lake_tests.lake import START, Lake, at, values
 
 AFTER = at("2026-01-06T00")
@@ -16,12 +14,7 @@ AFTER = at("2026-01-06T00")
 def landing(lake: Lake, topic: str, home: Path, now_ms: int, reachable: bool = True) -> Landing:
     uri = f"sqlite:///{home}/{'catalog' if reachable else 'no/such/directory'}.db"
     table = f"table: {{name: 'lake.{{topic}}', catalog: {{type: sql, uri: '{uri}'}}, partition: [hour, type]}}"
-    made = lake.landing(topic, f"format: {{type: parquet}}, layout: {{partition_by: [type]}}, {table}", now_ms)
-    assert made.sink.table is not None
-    followed = LakeTable.of(made.sink, made.sink.table, made.index, lake.connection)
-    with_table = replace(made, table=followed)
-    with_table.clock = made.clock
-    return with_table
+    return lake.landing(topic, f"format: {{type: parquet}}, layout: {{partition_by: [type]}}, {table}", now_ms)
 
 
 def ids(made: Landing) -> list[Any]:
