@@ -27,11 +27,15 @@ class Recorded(msgspec.Struct, frozen=True):
         source: of a sink with SQL, what its query reads: columns of values and keys before they are projected.
         history: how they came to be: first those of the first commit, then every change.
         words: what they are in words, as the schemas of records said it last.
+        exact: paths of columns that have held integers beyond 2^53: such a column never becomes one of doubles.
+        source_exact: those of `source`.
     """
 
     columns: dict[str, Any]
     source: dict[str, Any] = {}
     history: tuple[Changed, ...] = ()
     words: dict[str, str] = {}
+    exact: tuple[str, ...] = ()
+    source_exact: tuple[str, ...] = ()
     rev: int = 0
     version: int = 1

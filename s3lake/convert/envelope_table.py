@@ -14,6 +14,7 @@ from s3lake.convert.cells import Column, Rows
 from s3lake.convert.converters import CONVERTERS
 from s3lake.convert.envelope import Envelope
 from s3lake.convert.gate import Refusals
+from s3lake.convert.limits import Limits, misfit
 from s3lake.encode.formats import Rule
 from s3lake.schema import described
 from s3lake.schema.arrow import to_arrow
@@ -47,6 +48,7 @@ class Shape:
         given: columns that the user gives of the value.
         apart: whether records without a value are no rows of it (they keep only their sidecars).
         most: how many columns there may be.
+        integral: path of a column that stays one of integers -> why.
     """
 
     spread: str | None
@@ -57,6 +59,12 @@ class Shape:
     envelope: Envelope | None
     apart: bool
     most: int
+    integral: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def limits(self) -> Limits:
+        """What the columns of records without a schema may become."""
+        return Limits(self.rule, self.most, self.integral)
 
     @property
     def is_flat(self) -> bool:
@@ -96,6 +104,7 @@ class Found:
         columns: those given to `read`, with what is found in rows that have no schema of their own.
         seen: columns of rows that have one.
         words: what columns are in words, as the schemas of rows say it.
+        large: paths of columns in which rows without a schema have integers beyond 2^53.
     """
 
     batch: pa.RecordBatch | None
@@ -103,6 +112,7 @@ class Found:
     columns: Columns
     seen: Columns
     words: Mapping[str, str] = field(default_factory=dict)
+    large: frozenset[str] = frozenset()
 
 
 def read(shape: Shape, rows: Rows, columns: Columns) -> Found:
@@ -116,14 +126,14 @@ def _spread(shape: Shape, rows: Rows, columns: Columns) -> Found:
     if schema is not None and not fields_of(schema.type):
         # No object, so it is a column of its own.
         return _by_part(_alone(shape), rows, columns)
-    texts = part.data
+    texts, large = part.data, frozenset[str]()
     present = None
     if shape.apart and texts.null_count:
         present = pc.indices_nonzero(texts.is_valid())
         texts = texts.take(present)
     texts = pc.fill_null(texts, b"{}") if texts.null_count else texts
     if schema is None:
-        batch, columns, refused = table.read_objects(texts, columns, shape.given, shape.rule, shape.most)
+        batch, columns, refused, large = table.read_objects(texts, columns, shape.given, shape.limits)
         seen: Columns = {}
     else:
         seen = fields_of(schema.type)
@@ -134,7 +144,7 @@ def _spread(shape: Shape, rows: Rows, columns: Columns) -> Found:
         batch = _spliced(rows, schema.file)
     elif batch is not None and schema is not None:
         batch = _as_described(batch, schema, shape.rule)
-    return Found(batch, refused, columns, seen, {} if schema is None else words(schema.type, schema.detail))
+    return Found(batch, refused, columns, seen, {} if schema is None else words(schema.type, schema.detail), large)
 
 
 def _as_described(batch: pa.RecordBatch, schema: Schema, rule: Rule) -> pa.RecordBatch:
@@ -161,7 +171,7 @@ def _with_schema(
     part: Column, texts: pa.BinaryArray, name: str | None, columns: Columns, shape: Shape
 ) -> tuple[pa.RecordBatch | None, Refusals]:
     rule = shape.rule
-    reason = table.misfit(columns, rule) or beyond(columns, {}, shape.most)
+    reason = misfit(columns, rule) or beyond(columns, {}, shape.most)
     if rule == "avro" and name and not all(map(LEGAL_NAME.fullmatch, name.split("."))):
         reason = f"the schema's name {name!r} is none that Avro allows: letters, digits and '_' between dots"
     reason = reason or (None if held(columns) == columns != {} else _NO_FIELDS)
@@ -169,7 +179,7 @@ def _with_schema(
         return None, dict.fromkeys(range(len(texts)), reason)
     if (array := part.array) is not None:
         return pa.RecordBatch.from_struct_array(array), {}
-    batch, _, refused = table.read_objects(texts, {}, columns, rule)
+    batch, _, refused, _ = table.read_objects(texts, {}, columns, Limits(rule))
     return batch, refused
 
 
@@ -188,18 +198,17 @@ def _spaced(
 def _by_part(shape: Shape, rows: Rows, columns: Columns) -> Found:
     schemas = {part: schema for part in shape.json_parts if (schema := rows.column(part).schema)}
     seen: Columns = {part: schema.type for part, schema in schemas.items()}
-    reason = (
-        table.misfit(seen, shape.rule) or beyond(seen, {}, shape.most) or (_NO_FIELDS if held(seen) != seen else None)
-    )
+    reason = misfit(seen, shape.rule) or beyond(seen, {}, shape.most) or (_NO_FIELDS if held(seen) != seen else None)
     if reason:
         return Found(None, dict.fromkeys(range(len(rows)), reason), columns, {})
     shown: Columns = {}
     refused: Refusals = {}
+    large = frozenset[str]()
     arrays = {part: array for part in schemas if (array := rows.column(part).array) is not None}
     texts = replace(shape, parts=tuple(part for part in shape.parts if part not in arrays))
     if texts.json_parts:
         of_texts = {part: kind for part, kind in seen.items() if part not in arrays}
-        batch, shown, refused = _parsed(texts, rows, columns, of_texts)
+        batch, shown, refused, large = _parsed(texts, rows, columns, of_texts)
         if refused:
             left = _others(len(rows), refused)
             rows, arrays = rows.take(left), {part: array.take(left) for part, array in arrays.items()}
@@ -209,13 +218,13 @@ def _by_part(shape: Shape, rows: Rows, columns: Columns) -> Found:
     shown = {part: kind for part, kind in (shown | shape.fixed).items() if part not in seen}
     known = columns | {part: shown[part] for part in shape.parts if part in shown}
     if not present:
-        return Found(None, refused, known, seen)
+        return Found(None, refused, known, seen, large=large)
     columns_of_file = [_column(shape, part, arrays[part], schemas.get(part)) for part in present]
     schema = pa.schema([field for field, _ in columns_of_file], {NAME: _FLAT_NAME} if shape.is_flat else None)
     of_parts = {part: words(one.type, one.detail) for part, one in schemas.items()}
     in_words = {part: "\n".join(map(": ".join, of_part.items())) for part, of_part in of_parts.items() if of_part}
     batch = pa.record_batch([array for _, array in columns_of_file], schema=schema)
-    return Found(batch, refused, known, seen, in_words)
+    return Found(batch, refused, known, seen, in_words, large)
 
 
 def _column(shape: Shape, part: str, array: pa.Array, schema: Schema | None) -> tuple[pa.Field, pa.Array]:
@@ -232,22 +241,22 @@ def _column(shape: Shape, part: str, array: pa.Array, schema: Schema | None) -> 
 
 def _parsed(
     shape: Shape, rows: Rows, columns: Columns, seen: Columns
-) -> tuple[pa.RecordBatch | None, Columns, Refusals]:
+) -> tuple[pa.RecordBatch | None, Columns, Refusals, frozenset[str]]:
     """The columns of the JSON parts: each record as one object, so that primitives and nulls come out right."""
     given: Columns = {"value": Struct(shape.given)} if shape.given and "value" in shape.json_parts else {}
     known = {part: columns[part] for part in shape.json_parts if part in columns and part not in seen}
     pieces: list[json_text.Piece] = []
     for position, part in enumerate(shape.json_parts):
         pieces += [(b"," if position else b"{") + b'"' + part.encode() + b'":', rows.column(part).as_json()]
-    batch, found, refused = table.read_objects(
-        json_text.joined(*pieces, b"}"), known, given | seen, shape.rule, shape.most
+    batch, found, refused, large = table.read_objects(
+        json_text.joined(*pieces, b"}"), known, given | seen, shape.limits
     )
     refused = {row: reason for row, reason in refused.items() if reason != table.NOTHING}
     lost = _lost(shape, rows, found, refused)
     if lost and batch is not None:
         kept = (row for row in range(len(rows)) if row not in refused)
         batch = batch.take(pa.array([at for at, row in enumerate(kept) if row not in lost], pa.int64()))
-    return batch, found, refused | lost
+    return batch, found, refused | lost, large
 
 
 def _lost(shape: Shape, rows: Rows, found: Columns, refused: Refusals) -> Refusals:

@@ -6,7 +6,7 @@ which JSON allows only between tokens, become spaces; text formats follow the sa
 
 import re
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from operator import length_hint
 from typing import Any
 
@@ -102,3 +102,12 @@ def _half_a_character(value: bytes) -> str | None:
             half = escape[1].decode()
             return f"\\{half} is a lone surrogate, half a character (byte {escape.start()})"
     return None
+
+
+def rest(total: int, without: Collection[int]) -> pa.Int64Array | None:
+    """Return the other rows of `total`; None for all."""
+    if not without:
+        return None
+    kept = np.ones(total, np.bool_)
+    kept[list(without)] = False
+    return pa.array(np.flatnonzero(kept), pa.int64())

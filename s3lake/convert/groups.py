@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from s3lake.convert.cells import Column, Rows
-from s3lake.convert.gate import Refusals
+from s3lake.convert.gate import Refusals, rest
 from s3lake.convert.schemas import Numbers
 
 
@@ -44,20 +44,12 @@ class Group:
 
 @dataclass
 class Losses:
-    """What rows of a batch lose: see `values.Converted`."""
+    """What rows of a batch lose, and their large integers: see `values.Converted`."""
 
     refused: Refusals
     forbidden: Refusals = field(default_factory=dict)
     dropped: Counter[str] = field(default_factory=Counter)
-
-
-def rest(total: int, without: Collection[int]) -> pa.Int64Array | None:
-    """The other rows of so many; None for all."""
-    if not without:
-        return None
-    kept = np.ones(total, np.bool_)
-    kept[list(without)] = False
-    return pa.array(np.flatnonzero(kept), pa.int64())
+    large: set[str] = field(default_factory=set)
 
 
 def alike(*columns: Column | None) -> list[Numbers] | None:

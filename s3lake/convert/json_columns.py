@@ -9,18 +9,17 @@ record (`json_values.py` finds which).
 from __future__ import annotations
 
 import functools
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal
 
-import msgspec
 import pyarrow as pa
 
+from s3lake.convert.json_probes import decimals_of
 from s3lake.schema.arrow import arrow_type, to_arrow
 from s3lake.schema.json import INFERRED
 from s3lake.schema.types import (
-    MOST_DIGITS,
     TICKS,
     UNKNOWN,
     Columns,
@@ -36,10 +35,13 @@ from s3lake.schema.types import (
     has,
     item_of,
 )
-from s3lake.schema.unite import joined, unite
+from s3lake.schema.unite import Conflict, joined, unite
 
 Spelling = Literal["text", "number"]
 """How dates, times and timestamps are spelt in JSON."""
+
+NOT_INTEGRAL: Mapping[str, str] = MappingProxyType({})
+"""No column stays one of integers: all may widen to doubles."""
 
 _NUMBERS = dict.fromkeys(TICKS, pa.int64()) | {Primitive.DATE: pa.int32(), Primitive.TIME: pa.int32()}
 _TEXTS = (Primitive.UUID, Primitive.BINARY)
@@ -84,7 +86,7 @@ def _json_columns(columns: tuple[tuple[str, Type], ...], given: tuple[tuple[str,
         given=given_types,
         pinned=frozenset(name for name, type in columns if name in given_types or has(type, _is_foreign, maps=True)),
         has_map=has_map,
-        decimals=None if has_map else _decimals_of(types),
+        decimals=None if has_map else decimals_of(types),
         arrow=to_arrow(types),
         spelt={"text": _spelt_schema(types, "text"), "number": _spelt_schema(types, "number")},
     )
@@ -100,28 +102,35 @@ def is_pinned(leaf: Primitive | Decimal, given: Type) -> bool:
     return given != UNKNOWN or leaf not in INFERRED
 
 
-def fitted(known: Columns, seen: Columns, given: Columns, path: str = "") -> Columns:
+def fitted(
+    known: Columns, seen: Columns, given: Columns, path: str = "", integral: Mapping[str, str] = NOT_INTEGRAL
+) -> Columns:
     """Known columns united with what JSON showed; pinned ones stay as they are.
 
+    Args:
+        integral: path of a column that stays one of integers -> why.
+
     Raises:
-        Conflict: a field's types have nothing in common.
+        Conflict: a field's types have nothing in common, or a column that stays one of integers would be of doubles.
     """
     united = dict(known)
     for name, type in seen.items():
-        united[name] = _fitted(known.get(name, UNKNOWN), type, given.get(name, UNKNOWN), joined(path, name))
+        united[name] = _fitted(known.get(name, UNKNOWN), type, given.get(name, UNKNOWN), joined(path, name), integral)
     return united
 
 
-def _fitted(known: Type, seen: Type, given: Type, path: str) -> Type:
+def _fitted(known: Type, seen: Type, given: Type, path: str, integral: Mapping[str, str]) -> Type:
     match known, seen:
         case Map(), _:
             return known
         case Primitive() | Decimal(), _ if is_pinned(known, given):
             return known
-        case Struct(fields), Struct(seen_fields):
-            return Struct(fitted(fields, seen_fields, fields_of(given), path))
-        case List(item), List(seen_item):
-            return List(_fitted(item, seen_item, item_of(given), f"{path}[]"))
+        case ((Struct() | Unknown()), Struct(seen_fields)):
+            return Struct(fitted(fields_of(known), seen_fields, fields_of(given), path, integral))
+        case ((List() | Unknown()), List(seen_item)):
+            return List(_fitted(item_of(known), seen_item, item_of(given), f"{path}[]", integral))
+        case _, Primitive.DOUBLE if known != Primitive.DOUBLE and path in integral:
+            raise Conflict(f"field {path!r} is {seen}, and its column stays one of integers: {integral[path]}")
     return unite(known, seen, path)
 
 
@@ -176,68 +185,3 @@ def _type_in(inferred: Any, name: str) -> Any:
         return None
     position = inferred.get_field_index(name)
     return inferred.field(position).type if position >= 0 else None
-
-
-# pyarrow's reader of JSON multiplies a decimal to its column's scale without looking at overflow: 44696973661389609 as
-# decimal(38,30) silently becomes another number, and the text "1e-41" becomes zero. So each decimal's text is looked at
-# first; what is not plainly safe is left to `json_values.py`, which computes exactly.
-
-_NULL = msgspec.Raw(b"null")
-_Probe = tuple[Any, Callable[[Any], Iterator[bool]]]
-"""What msgspec decodes only the decimals of a value with, as texts, and what says of each whether it is safe."""
-
-
-def _decimals_of(columns: Columns) -> Callable[[pa.BinaryArray], bool] | None:
-    probe = fold(Struct(columns), _probe_leaf, _probe_list, _probe_struct, lambda value: value)
-    if probe is None:
-        return None
-    decode, leaves = msgspec.json.Decoder(probe[0]).decode, probe[1]
-
-    def are_safe(values: pa.BinaryArray) -> bool:
-        try:
-            return all(all(leaves(decode(value))) for value in values.to_pylist())
-        except msgspec.DecodeError:
-            return False
-
-    return are_safe
-
-
-def _probe_leaf(leaf: Primitive | Decimal | Unknown) -> _Probe | None:
-    if not isinstance(leaf, Decimal):
-        return None
-    # No exponent, and room for the column's scale behind the digits that are there.
-    digits = leaf.precision - leaf.scale
-    whole = rf"\d{{1,{digits}}}" if digits else "0"
-    plain = re.compile(rf'"?-?{whole}(?:\.\d{{1,{MOST_DIGITS - 1}}})?"?|null'.encode()).fullmatch
-    return msgspec.Raw, lambda raw: iter([plain(bytes(raw)) is not None])
-
-
-def _probe_list(item: _Probe | None) -> _Probe | None:
-    if item is None:
-        return None
-    decoded, of_item = item
-
-    def leaves(values: Any) -> Iterator[bool]:
-        for value in values or ():
-            yield from of_item(value)
-
-    return list[decoded] | None, leaves  # type: ignore[valid-type]
-
-
-def _probe_struct(fields: dict[str, _Probe | None]) -> _Probe | None:
-    probes = [(name, *probe) for name, probe in fields.items() if probe is not None]
-    if not probes:
-        return None
-    # Names of fields need be no names of Python's.
-    members = [
-        (f"f{at}", decoded, _NULL if decoded is msgspec.Raw else None) for at, (_, decoded, _) in enumerate(probes)
-    ]
-    probe = msgspec.defstruct("Probe", members, rename={f"f{at}": name for at, (name, _, _) in enumerate(probes)})
-    attributes = [(f"f{at}", of_field) for at, (_, _, of_field) in enumerate(probes)]
-
-    def leaves(value: Any) -> Iterator[bool]:
-        if value is not None:
-            for attribute, of_field in attributes:
-                yield from of_field(getattr(value, attribute))
-
-    return probe | None, leaves

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from s3lake.convert.json_columns import is_pinned
+from s3lake.convert.json_probes import explain_rounding, holds_exactly
 from s3lake.convert.pinned import DAY_S
 from s3lake.schema.types import (
     TICKS,
@@ -113,6 +114,8 @@ def _leaf(value: Any, type: Primitive | Decimal, path: str) -> Any:
             else _FORMS[type]
         )
         raise _unfit(value, type, path, form)
+    if isinstance(value, int) and not holds_exactly(type, value):
+        raise Conflict(explain_rounding(type, path))
     return spelt
 
 

@@ -16,8 +16,8 @@ from s3lake.convert.contract import Contract
 from s3lake.convert.converters import CONVERTERS, Wanted
 from s3lake.convert.envelope import Envelope
 from s3lake.convert.envelope_table import Found, Shape
-from s3lake.convert.gate import Refusals
-from s3lake.convert.groups import Group, Losses, alike, rest
+from s3lake.convert.gate import Refusals, rest
+from s3lake.convert.groups import Group, Losses, alike
 from s3lake.convert.parts import Part, Streams, merge_parts
 from s3lake.convert.projection import Standing
 from s3lake.encode.formats import FORMATS
@@ -41,6 +41,7 @@ class Converted:
         broken: how many of the refused lack a required field or break a rule.
         dropped: path of a field that was left out -> of how many records.
         filled: path of a field that got a default -> in how many records.
+        large: paths of columns in which records without a schema have integers beyond 2^53.
     """
 
     parts: tuple[Part, ...]
@@ -53,6 +54,7 @@ class Converted:
     broken: int = 0
     dropped: Mapping[str, int] = field(default_factory=dict)
     filled: Mapping[str, int] = field(default_factory=dict)
+    large: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,7 @@ class Conversion:
         max_columns: a record whose new fields would make more is refused.
         contract: what values have to be; None where nothing is asked of them.
         base64_decimals: whether decimals of schemas are base64 in JSON; else they are numbers.
+        integral: path of a column that stays one of integers -> why.
         compatibility: which files a record with a schema goes into: `none`, of that; `forward`, of one that lacks some
             of its fields; `backward` and `full`, of one that has them all.
     """
@@ -89,6 +92,7 @@ class Conversion:
     contract: Contract | None = None
     compatibility: str = "none"
     base64_decimals: bool = False
+    integral: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def standing(self) -> Standing | None:
@@ -149,6 +153,7 @@ class Conversion:
             envelope=envelope,
             apart=self.apart,
             most=self.max_columns,
+            integral=self.integral,
         )
 
     def __call__(self, batch: pa.RecordBatch, columns: Columns, standing: Standing | None = None) -> Converted:
@@ -184,6 +189,7 @@ class Conversion:
             len(broken),
             losses.dropped,
             filled,
+            frozenset(losses.large),
         )
 
     def _read(self, batch: pa.RecordBatch) -> tuple[Rows, Refusals, set[int]]:
@@ -252,6 +258,7 @@ class Conversion:
         else:
             group, found = self._table(shape, group, columns, losses)
             columns, seen, words = found.columns, found.seen, found.words
+            losses.large |= found.large
             lost = found.refused
             if found.batch is None and not self.apart:
                 lost = dict.fromkeys(range(len(group.rows)), table.NOTHING) | lost

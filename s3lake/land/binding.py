@@ -23,13 +23,14 @@ from s3lake.layout.elements import Reading
 from s3lake.layout.key import KeyRule
 from s3lake.layout.pieces import Number, Text
 from s3lake.schema import grammar
-from s3lake.schema.types import fields_of, to_document
+from s3lake.schema.types import fields_of, from_document, to_document
 from s3lake.schema.unite import shown
 from s3lake.sink.format import Format
 from s3lake.transform import sql
 from s3lake.transform.chain import Chain
 
 if TYPE_CHECKING:
+    from s3lake.commit.recorded import Recorded
     from s3lake.convert.contract import Contract
     from s3lake.convert.values import Conversion
     from s3lake.land.sql.table import Tabulate
@@ -121,8 +122,9 @@ def chain(sink: Sink) -> Chain:
     return Chain.of(sink.transforms, key=converter.key, value=converter.value, registry=_registry(sink))
 
 
-def tabulate(sink: Sink, topic: str, query: Query, source: Columns, work: Work) -> Tabulate:
+def tabulate(sink: Sink, topic: str, query: Query, known: Recorded, work: Work) -> Tabulate:
     """The first stage of a sink with SQL for `work`, the second."""
+    from s3lake.convert.limits import HAS_LARGE
     from s3lake.land.sql.table import Tabulate
 
     transforms = work.chain
@@ -130,7 +132,8 @@ def tabulate(sink: Sink, topic: str, query: Query, source: Columns, work: Work) 
         topic=topic,
         key=transforms.key_converter if transforms else sink.converter.key,
         value=transforms.value_converter if transforms else sink.converter.value,
-        source=source,
+        source=from_document(known.source),
+        integral=dict.fromkeys(known.source_exact, HAS_LARGE),
         query=query,
         chain=transforms,
         wallclock_ms=work.wallclock_ms,

@@ -28,7 +28,7 @@ from s3lake.land.task.outcomes import OUTCOME, Done, Failed, Outcome, Refused, o
 from s3lake.land.task.pipeline import Work
 from s3lake.plan.batch import Intervals
 from s3lake.plan.tasks import shared_out
-from s3lake.schema.types import Columns, from_document
+from s3lake.schema.types import from_document
 from s3lake.source.records import Reader
 from s3lake.transform import sql
 
@@ -164,16 +164,17 @@ class Job:
             if self.sink.sql is not None:
                 columns = record(self._look(work, heads))
             if work.conversion.has_columns:
-                columns = record(self._run(work.looking(), heads, from_document(columns.source)))
+                columns = record(self._run(work.looking(), heads, columns))
         while True:
-            work = work.with_columns(from_document(columns.columns))
-            outcomes = self._run(work, reads, from_document(columns.source))
+            work = work.with_columns(from_document(columns.columns), columns.exact)
+            outcomes = self._run(work, reads, columns)
             done = [one for one in outcomes if isinstance(one, Done)]
             if work.settled(outcomes):
                 break
             self._drop(work, done)
             columns = record(outcomes)
-        if any(one.seen for one in done):  # readers know all columns, whichever schema a file has
+        # Readers know all columns, whichever schema a file has; and which columns later commits must not round.
+        if any(one.seen or {*one.large} - {*columns.exact} for one in done):
             record(done)
         return done, work
 
@@ -181,17 +182,17 @@ class Job:
         """The columns that SQL reads."""
         if not reads:
             return []
-        tabulate = replace(self._tabulate(work, {}), looking=True)
+        tabulate = replace(self._tabulate(work, Recorded({})), looking=True)
         marks = self.engine.table(tabulate, reads).where("__grown is not null").select("__grown").collect()
         return [outcome_of(bytes(row["__grown"])) for row in marks]
 
-    def _run(self, work: Work, reads: Intervals, source: Columns) -> list[Outcome]:
-        """What the tasks have to say, none of it an error; `source` is what SQL reads, as far as it was seen."""
+    def _run(self, work: Work, reads: Intervals, known: Recorded) -> list[Outcome]:
+        """What the tasks have to say, none of it an error; `known` says what SQL reads, as far as it was seen."""
         if not reads:
             return []
         if self.sink.sql is None:
             return self._sound(work, self.engine.outcomes(work, reads))
-        tabulate = self._tabulate(work, source)
+        tabulate = self._tabulate(work, known)
         while True:
             try:
                 with self._projected(tabulate, reads) as (frame, types):
@@ -229,10 +230,10 @@ class Job:
     def _drop(self, work: Work, done: Sequence[Done]) -> None:
         abort(work.stores(work.bucket), files_of(done))
 
-    def _tabulate(self, work: Work, source: Columns) -> Tabulate:
+    def _tabulate(self, work: Work, known: Recorded) -> Tabulate:
         assert self.sink.sql is not None
         query = sql.parse(self.sink.sql.select, self.sink.sql.where)
-        return binding.tabulate(self.sink, self.topic, query, source, work)
+        return binding.tabulate(self.sink, self.topic, query, known, work)
 
     @contextmanager
     def _projected(self, tabulate: Tabulate, reads: Intervals) -> Iterator[tuple[DataFrame, dict[str, str]]]:

@@ -50,7 +50,9 @@ def staged(sink: Sink, topic: str, store: Store, work: Work, done: Sequence[Done
         converter=landed.converter.value,
         nulls=landed.nulls,
         shape=binding.written_by(landed),
-        columns=None if work.file_columns is None else to_document(outcomes.with_seen(work.file_columns, done)),
+        columns=None
+        if work.file_columns is None
+        else to_document(outcomes.with_seen(work.file_columns, done, work.conversion.integral)),
         replacing=work.keys.replaces,
         letters=letters.united(one.letters for one in done),
         dropped=sum((Counter(one.dropped) for one in done), Counter()),

@@ -5,6 +5,8 @@ Integers widen to doubles; 32 bits widen to 64; any other difference is a confli
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from s3lake.schema.types import (
     MOST_LEVELS,
     UNKNOWN,
@@ -79,6 +81,24 @@ def agree(recorded: Columns, other: Columns) -> Columns:
             if fields_of(have) and fields_of(type):
                 united[name] = Struct(agree(fields_of(have), fields_of(type)))
     return united
+
+
+def keep_integers(columns: Columns, paths: Collection[str], path: str = "") -> Columns:
+    """Return the columns with int64 instead of double at these paths, as `orders.items[].id`."""
+    if not paths:
+        return columns
+    return {name: _kept_integers(type, paths, joined(path, name)) for name, type in columns.items()}
+
+
+def _kept_integers(type: Type, paths: Collection[str], path: str) -> Type:
+    match type:
+        case Primitive.DOUBLE if path in paths:
+            return Primitive.INT64
+        case Struct(fields):
+            return Struct(keep_integers(fields, paths, path))
+        case List(item):
+            return List(_kept_integers(item, paths, f"{path}[]"))
+    return type
 
 
 def agree_within(recorded: Columns, other: Columns, most: int) -> Columns:

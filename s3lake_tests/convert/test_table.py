@@ -10,14 +10,15 @@ from hypothesis import strategies as st
 
 from s3lake.convert import table
 from s3lake.convert.gate import Refusals
-from s3lake.schema.types import from_document, to_document
+from s3lake.convert.json_reading import _OddRows
+from s3lake.schema.types import Columns, Primitive, from_document, to_document
 
 Document = dict[str, Any]
 
 
 def read_objects(values: pa.BinaryArray, columns: Document) -> tuple[pa.RecordBatch | None, Document, Refusals]:
     """With columns as the index writes them."""
-    batch, united, refused = table.read_objects(values, from_document(columns))
+    batch, united, refused, _ = table.read_objects(values, from_document(columns))
     return batch, to_document(united), refused
 
 
@@ -53,9 +54,9 @@ def test_known_columns_make_a_batch_of_empty_objects() -> None:
 
 
 def test_integers_widen_to_doubles() -> None:
-    batch, columns, _ = read_objects(binary({"a": 1}, {"a": 2.5}, {"a": 10**30}), {"a": "int64"})
+    batch, columns, _ = read_objects(binary({"a": 1}, {"a": 2.5}, {"a": 2**70}), {"a": "int64"})
     assert columns == {"a": "double"}
-    assert batch.to_pylist() == [{"a": 1.0}, {"a": 2.5}, {"a": 1e30}]
+    assert batch.to_pylist() == [{"a": 1.0}, {"a": 2.5}, {"a": float(2**70)}]
 
 
 def test_integers_go_into_a_column_of_doubles() -> None:
@@ -249,3 +250,30 @@ def test_with_the_columns_of_a_batch_it_shows_nothing_new(values: list[Any], kno
     if kept:
         _, again, none = read_objects(binary(*kept), columns)
         assert (again, none) == (columns, {})
+
+
+# Odd records
+
+
+PLAIN = [{"id": row, "at": "2026-11-20T08:15:00Z", "price": row / 8} for row in range(4_000)]
+
+
+@pytest.mark.parametrize("pinned", [{}, {"at": Primitive.TIMESTAMP}])
+@pytest.mark.parametrize("odd", [{"id": "x"}, {"id": 0.5}, {"id": {}}, {"new": [1]}, {"at": 5}, {"price": 2**63}])
+def test_an_odd_record_makes_no_other_be_looked_at_by_itself(
+    odd: dict[str, Any], pinned: Columns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[int] = []
+    look = _OddRows.look
+    monkeypatch.setattr(_OddRows, "look", lambda rows, row: (looked.append(row), look(rows, row)))
+    columns = from_document({"id": "int64", "price": "double"}) | (pinned or {"at": Primitive.STRING})
+    values: list[Any] = [dict(value) for value in PLAIN]
+    for row in (7, 1_800, 3_999):
+        values[row] |= odd
+    batch, _, refused, _ = table.read_objects(binary(*values), columns, pinned)
+    assert (
+        len(looked) <= 3 * 65
+    )  # of each odd record, no more than those few among which it is not searched any further
+    assert set(refused) <= {7, 1_800, 3_999}
+    kept = [values[row]["id"] for row in range(len(values)) if row not in refused]
+    assert [value["id"] for value in batch.to_pylist()] == kept

@@ -18,8 +18,10 @@ import pyarrow.compute as pc
 
 from s3lake.convert import gate, table
 from s3lake.convert.gate import Refusals
+from s3lake.convert.limits import Limits
 from s3lake.land.task.outcomes import Grown
 from s3lake.schema.arrow import arrow_type
+from s3lake.schema.changes import type_at
 from s3lake.schema.types import Columns, Primitive, Struct, fields_of, to_document
 from s3lake.source.records import UNREADABLE_HEADERS, take_unreadable
 from s3lake.transform.sql import Query
@@ -54,6 +56,7 @@ class Tabulate:
         excluded: records that are known to fail in SQL.
         looking: give only the columns that are seen.
         max_columns: a record whose new fields would make more is refused.
+        integral: path of a column of `source` that stays one of integers -> why.
     """
 
     topic: str
@@ -67,6 +70,7 @@ class Tabulate:
     excluded: Excluded = field(default_factory=dict)
     looking: bool = False
     max_columns: int = sys.maxsize
+    integral: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def fields(self) -> Columns:
@@ -104,6 +108,7 @@ class Tabulate:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """What `mapInArrow` runs."""
         source, first, grown = self.source, None, self.looking
+        large = set[str]()
         for batch in batches:
             if not batch.num_rows:
                 continue
@@ -111,12 +116,13 @@ class Tabulate:
             batch, unreadable = take_unreadable(batch)
             transformed, refused, dropped = self._transformed(batch)
             refused |= dict.fromkeys(unreadable, UNREADABLE_HEADERS)
-            rows, now = self._rows(batch, transformed, refused, dropped, source)
-            grown, source = grown or now != source, now
+            rows, now, seen = self._rows(batch, transformed, refused, dropped, source)
+            large |= {path for path in seen - self.integral.keys() if type_at(self.source, path) != "double"}
+            grown, source = grown or now != source or bool(large), now
             if not grown:
                 yield rows
         if grown and first is not None:
-            mark = msgspec.json.encode(Grown(*first, to_document(source), source=True))
+            mark = msgspec.json.encode(Grown(*first, to_document(source), source=True, large=tuple(sorted(large))))
             columns = [pa.array([mark if one.name == "__grown" else None], one.type) for one in self.schema]
             yield pa.record_batch(columns, schema=self.schema)
 
@@ -139,13 +145,14 @@ class Tabulate:
         transformed: Refusals,
         dropped: pa.BooleanArray,
         source: Columns,
-    ) -> tuple[pa.RecordBatch, Columns]:
+    ) -> tuple[pa.RecordBatch, Columns, frozenset[str]]:
         values, total = batch.column("value"), original.num_rows
         excluded = self.excluded.get(original.column("partition")[0].as_py(), {})
         offsets = original.column("offset").to_pylist() if excluded else []
         refused = {row: excluded[offset] for row, offset in enumerate(offsets) if offset in excluded} | transformed
         key = batch.column("key") if "key" in batch.schema.names else pa.nulls(total, pa.binary())
         parsed: Any = None
+        large = frozenset[str]()
         if self.value == "json":
             refused |= gate.json_refusals(values)
         elif self.value == "string":
@@ -157,9 +164,8 @@ class Tabulate:
         kept = [row for row in range(total) if row not in refused]
         if self.value == "json" or self.key == "json":
             wrapped = [self._wrapped(values[row].as_py(), key[row].as_py()) for row in kept]
-            parsed, source, conflicts = table.read_objects(
-                pa.array(wrapped, pa.binary()), source, most=self.max_columns
-            )
+            limits = Limits(most=self.max_columns, integral=self.integral)
+            parsed, source, conflicts, large = table.read_objects(pa.array(wrapped, pa.binary()), source, limits=limits)
             refused |= {kept[row]: reason for row, reason in conflicts.items()}
             kept = [row for position, row in enumerate(kept) if position not in conflicts]
         places = pa.array(_places(kept, total), pa.int64())
@@ -179,7 +185,7 @@ class Tabulate:
             "__grown": pa.nulls(total, pa.binary()),
             **{f"__{name}": batch.column(name) for name in RAW if name in self.carried},
         }
-        return pa.record_batch([columns[name] for name in schema.names], schema=schema), source
+        return pa.record_batch([columns[name] for name in schema.names], schema=schema), source, large
 
     def _wrapped(self, value: bytes | None, key: bytes | None) -> bytes:
         parts = []

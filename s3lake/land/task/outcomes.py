@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import chain
@@ -18,9 +18,9 @@ from s3lake.commit.index import File, Read, TopicIndex
 from s3lake.commit.letters import Reason
 from s3lake.commit.recorded import Changed, Recorded
 from s3lake.errors import S3LakeError
-from s3lake.schema.changes import Change, changes, conflicts
-from s3lake.schema.types import Columns, from_document, to_document
-from s3lake.schema.unite import agree, agree_within
+from s3lake.schema.changes import Change, changes, conflicts, type_at
+from s3lake.schema.types import Columns, Primitive, from_document, to_document
+from s3lake.schema.unite import agree, agree_within, keep_integers
 
 OUTCOME = "outcome binary"
 """Spark schema of the rows that a task returns."""
@@ -45,12 +45,14 @@ class Grown(msgspec.Struct, frozen=True, tag="grown"):
 
     Attributes:
         source: whether they are columns that SQL reads, and not those of files.
+        large: paths of columns in which records without a schema have integers beyond 2^53.
     """
 
     partition: int
     offset: int
     columns: dict[str, Any]
     source: bool = False
+    large: tuple[str, ...] = ()
 
 
 class Done(msgspec.Struct, frozen=True, tag="done"):
@@ -65,6 +67,7 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
         dropped: see `Manifest`.
         filled: see `Manifest`.
         words: what columns are in words, as the records' own schemas say it.
+        large: see `Grown`.
     """
 
     files: list[File]
@@ -78,6 +81,7 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
     filled: dict[str, int] = {}
     words: dict[str, str] = {}
     plain: tuple[str, ...] = ()
+    large: tuple[str, ...] = ()
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):
@@ -165,13 +169,17 @@ def recorded(have: Recorded, outcomes: Sequence[Outcome], most: int, hour: str =
     """Columns that are recorded, united with what tasks saw; the same revision where nothing is new.
 
     Each task keeps to `most` columns, all together need not: what there is no room for is refused when they read again.
+    A column in which some task saw integers beyond 2^53 is not recorded as one of doubles, unless it is one already.
     """
     grown = [one for one in outcomes if isinstance(one, Grown)]
-    before = from_document(have.columns)
-    columns = united(before, [one for one in grown if not one.source], most)
+    of_files, of_sources = [one for one in grown if not one.source], [one for one in grown if one.source]
+    before, source = from_document(have.columns), from_document(have.source)
     done = [one for one in outcomes if isinstance(one, Done)]
-    columns = with_seen(columns, done)
-    source = united(from_document(have.source), [one for one in grown if one.source], most)
+    exact = _exact(have.exact, before, [*of_files, *done])
+    source_exact = _exact(have.source_exact, source, of_sources)
+    columns = keep_integers(united(before, of_files, most), exact)
+    columns = with_seen(columns, done, exact)
+    source = keep_integers(united(source, of_sources, most), source_exact)
     documents = to_document(columns), to_document(source)
     apart = [change for one in done for change in conflicts(columns, from_document(one.seen))]
     history = chain.from_iterable(one.changes for one in have.history)
@@ -180,9 +188,17 @@ def recorded(have: Recorded, outcomes: Sequence[Outcome], most: int, hour: str =
     words = dict(have.words)
     for one in done:
         words |= one.words
-    if (*documents, words) == (have.columns, have.source, have.words) and not seen:
+    told = *documents, words, exact, source_exact
+    if told == (have.columns, have.source, have.words, have.exact, have.source_exact) and not seen:
         return have
-    return Recorded(*documents, _history(have.history, hour, commit, seen), words, have.rev + 1)
+    grown_history = _history(have.history, hour, commit, seen)
+    return Recorded(*documents, grown_history, words, exact, source_exact, have.rev + 1)
+
+
+def _exact(known: tuple[str, ...], columns: Columns, outcomes: Iterable[Grown | Done]) -> tuple[str, ...]:
+    """Paths of columns that have held integers beyond 2^53, with those seen now; a column of doubles stays one."""
+    seen = {path for one in outcomes for path in one.large} - {*known}
+    return (*known, *sorted(path for path in seen if type_at(columns, path) != str(Primitive.DOUBLE)))
 
 
 def _history(history: tuple[Changed, ...], hour: str, commit: str, seen: Sequence[Change]) -> tuple[Changed, ...]:
@@ -199,9 +215,9 @@ def _history(history: tuple[Changed, ...], hour: str, commit: str, seen: Sequenc
     return (*history[:-1], Changed(last.hour, commit, tuple(by_column.values())))
 
 
-def with_seen(columns: Columns, done: Iterable[Done]) -> Columns:
-    """Columns, and those of records that brought their own schema."""
-    return reduce(agree, (from_document(one.seen) for one in done), columns)
+def with_seen(columns: Columns, done: Iterable[Done], integral: Collection[str] = ()) -> Columns:
+    """Columns, and those of records that brought their own schema; `integral` are paths that stay integers."""
+    return keep_integers(reduce(agree, (from_document(one.seen) for one in done), columns), integral)
 
 
 def merged(reads: Iterable[Mapping[int, Read]]) -> dict[int, Read]:

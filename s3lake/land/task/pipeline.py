@@ -8,7 +8,7 @@ their type under Spark Connect.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.convert.gate import Refusals
+from s3lake.convert.limits import HAS_LARGE
 from s3lake.convert.parts import Part
 from s3lake.convert.values import Conversion
 from s3lake.errors import S3LakeError
@@ -91,9 +92,10 @@ class Work:
         """The same work, only to see the columns."""
         return replace(self, look_only=True)
 
-    def with_columns(self, columns: Columns) -> Work:
-        """The same work for files with these columns."""
-        return replace(self, look_only=False, columns=columns)
+    def with_columns(self, columns: Columns, exact: Collection[str] = ()) -> Work:
+        """The same work for files with these columns, of which `exact` are paths of those that stay integers."""
+        conversion = replace(self.conversion, integral=dict.fromkeys(exact, HAS_LARGE))
+        return replace(self, look_only=False, columns=columns, conversion=conversion)
 
     def settled(self, outcomes: Sequence[Outcome]) -> bool:
         """Whether every task is done, and its records without a schema were judged by all columns of the commit.
@@ -105,7 +107,7 @@ class Work:
             return False
         plain = set().union(*(one.plain for one in done))
         of_parts = self.conversion.of_parts
-        return of_parts(plain, with_seen(self.columns, done)) == of_parts(plain, self.columns)
+        return of_parts(plain, with_seen(self.columns, done, self.conversion.integral)) == of_parts(plain, self.columns)
 
     @property
     def file_columns(self) -> Columns | None:
@@ -231,6 +233,7 @@ class _Task:
         self._counts: dict[int, Counts] = {}
         self._seen: Columns = {}
         self._plain: set[str] = set()
+        self._large: set[str] = set()
         self._words: dict[str, str] = {}
         self._standing = work.conversion.standing
         self._broken = 0
@@ -262,7 +265,8 @@ class _Task:
         if self._grown:
             self.staging.abort()
             first = min(((partition, counts.first) for partition, counts in self._counts.items()), default=None)
-            return Grown(*first, to_document(self._columns)) if first else None
+            large = tuple(sorted(self._large))
+            return Grown(*first, to_document(self._columns), large=large) if first else None
         for where in list(self._waiting):
             self._sort(where)
         self._letters.finish()  # before staging does, which makes files visible where the sink is not exactly once
@@ -280,6 +284,7 @@ class _Task:
             dict(self._filled),
             self._words,
             tuple(sorted(self._plain)),
+            tuple(sorted(self._large)),
         )
 
     def _take(self, partition: int, batch: pa.RecordBatch) -> None:
@@ -300,6 +305,7 @@ class _Task:
             self._waiting.clear()
         self._seen = agree(self._seen, converted.seen)
         self._plain |= converted.plain
+        self._large |= converted.large
         if converted.forbidden and not self._grown:
             row = min(converted.forbidden)
             offset = original.column("offset")[row].as_py()

@@ -1,0 +1,267 @@
+"""JSON objects read at once by pyarrow, and those that it cannot read with the others one by one.
+
+Values with a new field show themselves in what pyarrow infers beside the given schema. An object with a field of
+another type makes it fail: then every object that does not fit the columns is looked at by itself, and the others are
+read at once, so that an odd one makes no other dearer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import json as pyarrow_json
+
+from s3lake.convert.gate import Refusals, joined, rest
+from s3lake.convert.json_columns import JsonColumns, Spelling, fitted, json_columns
+from s3lake.convert.json_probes import strict_decoder
+from s3lake.convert.json_values import Number, respelt
+from s3lake.convert.limits import Limits, misfit
+from s3lake.convert.pinned import converted
+from s3lake.convert.schemas import Numbers
+from s3lake.schema.arrow import from_arrow, to_arrow
+from s3lake.schema.json import of_object
+from s3lake.schema.types import Columns
+from s3lake.schema.unite import Conflict, agree, beyond, held, leaves
+
+_FEW, _MANY = 200, 1000
+"""Records of the first slice that is looked at for new fields, and of each further one."""
+
+_FIRST = 100
+"""Odd records that are looked at before the others are compared with the columns that these have shown."""
+
+_STRAYS = 64
+"""Records among which one that cannot be read with the others is not searched any further."""
+
+
+def read_texts(
+    values: pa.BinaryArray, known: JsonColumns, limits: Limits
+) -> tuple[pa.RecordBatch | None, Columns, Refusals]:
+    """Read JSON objects: the rows of those that are not refused, and their columns."""
+    try:
+        if _outgrows(values, known, limits.most):
+            raise Conflict("each record has fields of its own")
+        batch, united = _parse(values, known, limits)
+        if beyond(held(united), known.columns, limits.most):
+            raise Conflict("some record has too many fields")
+        return batch, united, {}
+    except (pa.ArrowInvalid, Conflict):
+        return _read_apart(values, known, limits)
+
+
+def _read_apart(
+    values: pa.BinaryArray, known: JsonColumns, limits: Limits
+) -> tuple[pa.RecordBatch | None, Columns, Refusals]:
+    """Read JSON objects of which some are odd: only these are looked at one by one, the others are read at once."""
+    odd = _OddRows(values.to_pylist(), known, limits)
+    odd.look_for_columns()
+    apart = set(odd.texts) if known.pinned else set[int]()
+    while True:
+        columns = json_columns(held(odd.columns), known.given)
+        if not columns.columns:
+            return None, {}, odd.refused
+        ordinary = rest(len(values), apart | odd.refused.keys())
+        rows = np.arange(len(values)) if ordinary is None else ordinary.to_numpy()
+        pieces, strays = _read_in_parts(values, rows, columns, limits)
+        for row in strays:
+            odd.look(row)
+        apart.update(strays)
+        if held(odd.columns) == columns.columns:
+            break
+    rows = np.array(sorted(apart - odd.refused.keys()), np.int64)
+    if len(rows):
+        texts = pa.array([odd.texts[row] for row in rows.tolist()], pa.binary())
+        pieces.append((rows, _parse(texts, columns, limits, respelt=True)[0]))
+    if not pieces:
+        return None, columns.columns, odd.refused
+    table = pa.Table.from_batches([batch for _, batch in pieces]).combine_chunks()
+    order = np.argsort(np.concatenate([rows for rows, _ in pieces]))
+    if len(pieces) > 1:
+        table = table.take(pa.array(order))
+    return table.combine_chunks().to_batches()[0], columns.columns, odd.refused
+
+
+def _read_in_parts(
+    values: pa.BinaryArray, rows: Numbers, columns: JsonColumns, limits: Limits
+) -> tuple[list[tuple[Numbers, pa.RecordBatch]], list[int]]:
+    """Read rows at once, halved until only few remain that cannot be read so: the parts that can, and these few."""
+    parts: list[tuple[Numbers, pa.RecordBatch]] = []
+    strays: list[int] = []
+    waiting = [rows] if len(rows) else []
+    while waiting:
+        some = waiting.pop()
+        try:
+            batch, united = _parse(values.take(pa.array(some)), columns, limits)
+            if united != columns.columns:
+                raise Conflict("some record has a new column")
+            parts.append((some, batch))
+        except (pa.ArrowInvalid, Conflict):
+            if len(some) <= _STRAYS:
+                strays += some.tolist()
+            else:
+                waiting += np.array_split(some, 2)
+    return parts, strays
+
+
+class _OddRows:
+    """JSON objects that are looked at one by one.
+
+    Attributes:
+        columns: those known, united with what the objects showed that were looked at.
+        texts: row -> its text with pinned columns spelt alike.
+        refused: row -> why.
+    """
+
+    def __init__(self, texts: Sequence[bytes], known: JsonColumns, limits: Limits) -> None:
+        self.columns = known.columns
+        self.texts: dict[int, bytes] = {}
+        self.refused: Refusals = {}
+        self._all, self._known, self._limits = texts, known, limits
+
+    def look_for_columns(self) -> None:
+        """Look at every object that does not fit the columns, which grow by what the ones before it showed."""
+        left, count = self._unfitting(range(len(self._all))), _FIRST
+        while left:
+            for row in left[:count]:
+                self.look(row)
+            left, count = self._unfitting(left[count:]), 2 * count
+
+    def look(self, row: int) -> None:
+        """Take in the columns of an object and its text, or refuse it."""
+        known, limits, text = self._known, self._limits, self._all[row]
+        try:
+            decoded = json.loads(text, object_pairs_hook=_unique, parse_int=_integer, parse_float=Number.of)
+            if known.pinned:
+                text = json.dumps(respelt(decoded, known.columns, known.given)).encode()
+            wider = fitted(self.columns, of_object(decoded), known.given, integral=limits.integral)
+            if wider != self.columns:
+                if reason := misfit(wider, limits.rule) or beyond(wider, self.columns, limits.most):
+                    raise Conflict(reason)
+                self.columns = wider
+            self.texts[row] = text
+        except (Conflict, RecursionError) as error:
+            self.refused[row] = str(error) if isinstance(error, Conflict) else "nested too deeply"
+
+    def _unfitting(self, rows: Sequence[int]) -> Sequence[int]:
+        if self._known.has_map or not self.columns:  # maps are read one by one
+            return rows
+        decode, unfitting = strict_decoder(held(self.columns)), []
+        for row in rows:
+            try:
+                decode(self._all[row])
+            except (msgspec.DecodeError, RecursionError):
+                unfitting.append(row)
+        return unfitting
+
+
+def _integer(digits: str) -> int | float:
+    # Python refuses to read thousands of digits; far fewer are beyond a double.
+    return int(digits) if len(digits) < 400 else float(digits)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
+        raise Conflict(f"field {twice!r} is given twice")
+    return found
+
+
+def _parse(
+    values: pa.BinaryArray, known: JsonColumns, limits: Limits, *, respelt: bool = False
+) -> tuple[pa.RecordBatch | None, Columns]:
+    """Read values all at once. Raise ArrowInvalid or Conflict if some of them cannot be read in this way."""
+    united = known.columns
+    if not len(values):
+        return None, united
+    if not respelt and known.has_map:
+        raise pa.ArrowInvalid("maps are read one by one")
+    if not respelt and known.decimals is not None and not known.decimals(values):
+        raise pa.ArrowInvalid("some decimal would overflow, or is no plain number")
+    block = joined(values)
+    table, schema, spell = _spelt(block, known, ("number",) if respelt else ("text", "number"))
+    if limits.rule == "flat" and any(pa.types.is_nested(field.type) for field in table.schema):
+        raise pa.ArrowInvalid("some record holds an object or a list")
+    if table.schema != schema:
+        united = united if respelt else fitted(united, from_arrow(table.schema), known.given, integral=limits.integral)
+        if misfit(united, limits.rule):
+            raise pa.ArrowInvalid("some record has a column that does not fit the format")
+        # Inferred types serve, inferred arrays do not: strings became timestamps, and lists that begin with a null
+        # point outside of their memory (apache/arrow#51305).
+        table = _read(block, spell(json_columns(united, known.given)), "ignore")
+    if any(map(_has_infinity, table.columns)):
+        raise pa.ArrowInvalid("an integer is beyond a double")
+    if table.num_rows != len(values):
+        raise pa.ArrowInvalid(f"{len(values)} values gave {table.num_rows} rows")
+    if not united:
+        return None, united
+    batch = table.combine_chunks().to_batches()[0]
+    if known.pinned:
+        arrays = [
+            converted(batch.column(at), type) if name in known.pinned else batch.column(at)
+            for at, (name, type) in enumerate(united.items())
+        ]
+        batch = pa.record_batch(arrays, schema=json_columns(united, known.given).arrow)
+    return batch, united
+
+
+def _outgrows(values: pa.BinaryArray, known: JsonColumns, most: int) -> bool:
+    """Whether the columns become too many, found out slice by slice: a table has every column in every row."""
+    united, start = known.columns, 0
+    while start < len(values) - _FEW:
+        end = start + (_MANY if start else _FEW)
+        try:
+            part = _read(joined(values[start:end]), known.spelt["text"], "infer")
+        except pa.ArrowInvalid:
+            return False  # for a reason that tells itself when all are read
+        wider = agree(united, from_arrow(part.schema))
+        if leaves(wider) > max(most, leaves(known.columns)):
+            return True
+        if not start and wider == united:
+            return False
+        united, start = wider, end
+    return False
+
+
+def _spelt(
+    block: pa.Buffer, known: JsonColumns, spellings: Sequence[Spelling]
+) -> tuple[pa.Table, pa.Schema, Callable[[JsonColumns], pa.Schema]]:
+    """The table, the schema that it was read with, and how to make such a schema of more columns."""
+    for spelling in spellings if known.pinned else spellings[:1]:
+        schema = known.spelt[spelling]
+        try:
+            return _read(block, schema, "infer"), schema, lambda columns, spelling=spelling: columns.spelt[spelling]
+        except pa.ArrowInvalid:
+            if not known.pinned or len(spellings) == 1:
+                raise
+    plain = {name: type for name, type in known.columns.items() if name not in known.pinned}
+    shown_types = _read(block, to_arrow(plain), "infer").schema
+    schema = known.spelt_like(shown_types)
+    return _read(block, schema, "infer"), schema, partial(JsonColumns.spelt_like, schema=shown_types)
+
+
+def _has_infinity(column: Any) -> bool:
+    # JSON has no infinity: pyarrow makes it of integers with hundreds of digits.
+    if pa.types.is_floating(column.type):
+        return pc.any(pc.is_inf(column)).as_py() is True
+    if pa.types.is_list(column.type):
+        return _has_infinity(pc.list_flatten(column))
+    if pa.types.is_struct(column.type):
+        return any(map(_has_infinity, column.flatten()))  # all fields at once: one by one each costs all of them
+    return False
+
+
+def _read(block: pa.Buffer, schema: pa.Schema, unexpected: str) -> pa.Table:
+    return pyarrow_json.read_json(
+        pa.BufferReader(block),
+        # One block: types inferred block by block could differ. No threads: Spark has given this task its core.
+        read_options=pyarrow_json.ReadOptions(use_threads=False, block_size=block.size + 1),
+        parse_options=pyarrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected),
+    )
