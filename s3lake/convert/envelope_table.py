@@ -14,7 +14,7 @@ from s3lake.convert.cells import Column, Rows
 from s3lake.convert.converters import CONVERTERS
 from s3lake.convert.envelope import Envelope
 from s3lake.convert.gate import Refusals
-from s3lake.convert.limits import Limits, misfit
+from s3lake.convert.limits import Limits, find_unpromotable, misfit
 from s3lake.encode.formats import Rule
 from s3lake.schema import described
 from s3lake.schema.arrow import to_arrow
@@ -137,7 +137,7 @@ def _spread(shape: Shape, rows: Rows, columns: Columns) -> Found:
         seen: Columns = {}
     else:
         seen = fields_of(schema.type)
-        batch, refused = _with_schema(part, texts, schema.name, seen, shape)
+        batch, refused = _with_schema(part, texts, schema.name, seen, shape, columns)
     if present is not None:
         batch, refused = _spaced(batch, refused, present.to_pylist(), len(rows))
     if batch is not None and schema is not None and schema.file is not None:
@@ -168,10 +168,12 @@ def _alone(shape: Shape) -> Shape:
 
 
 def _with_schema(
-    part: Column, texts: pa.BinaryArray, name: str | None, columns: Columns, shape: Shape
+    part: Column, texts: pa.BinaryArray, name: str | None, columns: Columns, shape: Shape, known: Columns
 ) -> tuple[pa.RecordBatch | None, Refusals]:
     rule = shape.rule
     reason = misfit(columns, rule) or beyond(columns, {}, shape.most)
+    if rule in ("iceberg", "iceberg by hour"):
+        reason = reason or find_unpromotable(Struct(known), Struct(columns))
     if rule == "avro" and name and not all(map(LEGAL_NAME.fullmatch, name.split("."))):
         reason = f"the schema's name {name!r} is none that Avro allows: letters, digits and '_' between dots"
     reason = reason or (None if held(columns) == columns != {} else _NO_FIELDS)

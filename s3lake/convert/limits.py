@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from s3lake.encode.formats import Rule
 from s3lake.schema.avro_names import illegal_name
-from s3lake.schema.types import Columns, Decimal, Primitive
-from s3lake.schema.unite import held, shown
+from s3lake.schema.types import UNKNOWN, Columns, Decimal, List, Map, Primitive, Struct, Type, item_of
+from s3lake.schema.unite import held, joined, shown
+
+LANDED_HOUR = "landed_hour"
+"""A column that no file has: a table that is partitioned by the hour of landing gives it to every row."""
+
+IN_TABLE = "the sink's Iceberg table has it, and makes no doubles of integers"
+"""Why a column stays one of integers."""
+
+_PROMOTED = ({Primitive.INT32, Primitive.INT64}, {Primitive.FLOAT, Primitive.DOUBLE})
+"""Types of which Iceberg makes one the other."""
 
 HAS_LARGE = "it has integers beyond 2^53, which a column of doubles would round"
 """Why a column stays one of integers."""
@@ -45,4 +55,62 @@ def misfit(columns: Columns, rule: Rule) -> str | None:
                 return f"field {name!r} is {shown(type)}, which a row of CSV cannot hold: use another format"
     elif rule == "avro" and (path := illegal_name(held(columns))):
         return f"field {path!r} has a name that Avro forbids: letters, digits and '_', no digit first"
+    elif rule in ("iceberg", "iceberg by hour"):
+        if rule == "iceberg by hour" and LANDED_HOUR in columns:
+            return f"field {LANDED_HOUR!r} is a column that the sink's table has of its own: rename it"
+        if twice := [name for name, count in Counter(_full_names(columns)).items() if count > 1]:
+            return f"field {twice[0]!r} is two fields to the sink's table, as one name holds a dot: rename it"
     return None
+
+
+def find_unpromotable(known: Type, seen: Type, path: str = "") -> str | None:
+    """Return why an Iceberg table with a known column cannot take files with the other type; None if it can."""
+    match known, seen:
+        case Struct(fields), Struct(others):
+            inner = (
+                find_unpromotable(fields[name], others[name], joined(path, name)) for name in fields.keys() & others
+            )
+            return next(filter(None, inner), None)
+        case (List(), List()) | (Map(), Map()):
+            return find_unpromotable(item_of(known), item_of(seen), f"{path}[]")
+    if known == seen or UNKNOWN in (known, seen) or {known, seen} in _PROMOTED:
+        return None
+    if isinstance(known, Decimal) and isinstance(seen, Decimal) and known.scale == seen.scale:
+        return None
+    return f"field {path!r} is {shown(seen)}, and {shown(known)} in the sink's table, which cannot hold both"
+
+
+def integer_paths(columns: Columns) -> Iterator[str]:
+    """Yield the paths of columns of integers."""
+    for name, type in columns.items():
+        yield from _integer_paths(type, name)
+
+
+def _integer_paths(type: Type, path: str) -> Iterator[str]:
+    match type:
+        case Primitive.INT32 | Primitive.INT64:
+            yield path
+        case Struct(fields):
+            for name, inner in fields.items():
+                yield from _integer_paths(inner, joined(path, name))
+        case List(item):
+            yield from _integer_paths(item, f"{path}[]")
+
+
+def _full_names(columns: Columns) -> Iterator[str]:
+    """Yield the names by which Iceberg knows each field."""
+    for name, type in columns.items():
+        yield from _full_names_of(type, name)
+
+
+def _full_names_of(type: Type, path: str) -> Iterator[str]:
+    yield path
+    match type:
+        case Struct(fields):
+            for name, inner in fields.items():
+                yield from _full_names_of(inner, f"{path}.{name}")
+        case List(item):
+            yield from _full_names_of(item, f"{path}.element")
+        case Map(value):
+            yield f"{path}.key"
+            yield from _full_names_of(value, f"{path}.value")

@@ -20,7 +20,7 @@ from s3lake.convert.gate import Refusals, rest
 from s3lake.convert.groups import Group, Losses, alike
 from s3lake.convert.parts import Part, Streams, merge_parts
 from s3lake.convert.projection import Standing
-from s3lake.encode.formats import FORMATS
+from s3lake.encode.formats import FORMATS, Rule
 from s3lake.schema.registry import Connection
 from s3lake.schema.types import Columns, fields_of
 from s3lake.schema.unite import agree
@@ -72,6 +72,8 @@ class Conversion:
         contract: what values have to be; None where nothing is asked of them.
         base64_decimals: whether decimals of schemas are base64 in JSON; else they are numbers.
         integral: path of a column that stays one of integers -> why.
+        table: what the sink's table asks of columns; empty without a table.
+        integers_of_table: paths of its columns of integers when the micro-batch began.
         compatibility: which files a record with a schema goes into: `none`, of that; `forward`, of one that lacks some
             of its fields; `backward` and `full`, of one that has them all.
     """
@@ -93,6 +95,8 @@ class Conversion:
     compatibility: str = "none"
     base64_decimals: bool = False
     integral: Mapping[str, str] = field(default_factory=dict)
+    table: Rule = ""
+    integers_of_table: tuple[str, ...] = ()
 
     @property
     def standing(self) -> Standing | None:
@@ -149,7 +153,7 @@ class Conversion:
             parts=parts,
             converters=converters,
             given=self.given,
-            rule=spec.rule,
+            rule=self.table or spec.rule,
             envelope=envelope,
             apart=self.apart,
             most=self.max_columns,

@@ -26,6 +26,7 @@ from s3lake.schema import grammar
 from s3lake.schema.types import fields_of, from_document, to_document
 from s3lake.schema.unite import shown
 from s3lake.sink.format import Format
+from s3lake.sink.table import HOUR
 from s3lake.transform import sql
 from s3lake.transform.chain import Chain
 
@@ -163,6 +164,7 @@ def conversion(sink: Sink, topic: str, *, keyed: bool = False, valued: bool = Tr
         contract=contract(sink),
         compatibility=sink.contract.compatibility,
         base64_decimals=sink.format.decimals == "base64",
+        table="" if sink.table is None else "iceberg by hour" if HOUR in sink.table.partition else "iceberg",
     )
 
 

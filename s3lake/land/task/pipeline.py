@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.convert.gate import Refusals
-from s3lake.convert.limits import HAS_LARGE
+from s3lake.convert.limits import HAS_LARGE, IN_TABLE, integer_paths
 from s3lake.convert.parts import Part
 from s3lake.convert.values import Conversion
 from s3lake.errors import S3LakeError
@@ -83,8 +83,10 @@ class Work:
     def held_to(self, columns: Columns) -> Work:
         """The same work, whose records are held against the columns that were recorded when it began."""
         conversion, contract = self.conversion, self.conversion.contract
+        if conversion.table:
+            conversion = replace(conversion, integers_of_table=tuple(integer_paths(columns)))
         if contract is None:
-            return self
+            return replace(self, conversion=conversion)
         held = replace(contract, columns=conversion.of_values(columns))
         return replace(self, conversion=replace(conversion, contract=held))
 
@@ -94,7 +96,8 @@ class Work:
 
     def with_columns(self, columns: Columns, exact: Collection[str] = ()) -> Work:
         """The same work for files with these columns, of which `exact` are paths of those that stay integers."""
-        conversion = replace(self.conversion, integral=dict.fromkeys(exact, HAS_LARGE))
+        of_table = dict.fromkeys(self.conversion.integers_of_table, IN_TABLE)
+        conversion = replace(self.conversion, integral={**of_table, **dict.fromkeys(exact, HAS_LARGE)})
         return replace(self, look_only=False, columns=columns, conversion=conversion)
 
     def settled(self, outcomes: Sequence[Outcome]) -> bool:
