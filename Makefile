@@ -9,13 +9,14 @@ PYTEST := $(BIN)/python -m pytest
 SHARED := -n 2 --dist loadscope --no-loadscope-reorder
 # What a part of the tests skipped, for the last line of the next part.
 NOT_RUN := .venv/.not-run
+SLICE ?= 1
 BENCH ?= sink --records 1000000 --format json
 TRIAL ?= soak --minutes 10
 
 # Every process of the suite would compile and rewrite all its modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: sbom audit wheel help demo test test-fast test-all durations lint types bench trial docs reference pictures java
+.PHONY: sbom audit wheel help demo test test-fast test-all slice durations lint types bench trial docs reference pictures java
 .DELETE_ON_ERROR:
 
 help: ## List these commands
@@ -25,14 +26,17 @@ demo: $(STAMP) java ## Land 200,000 events from an embedded Kafka in an embedded
 	$(BIN)/s3lake demo
 
 test: test-fast ## Every change: the fast tests, then each real part once; the last line says what was not run
-	$(PYTEST) $(SHARED) --durations=25 --not-run $(NOT_RUN) -m "(real or long) and not slow"
+	$(PYTEST) $(SHARED) --durations=25 --not-run=$(NOT_RUN) -m "(real or long) and not slow"
 
 test-fast: $(STAMP) ## Tests without a server, a JVM or a process of their own
 	@rm -f $(NOT_RUN)
-	$(PYTEST) -n auto --dist worksteal --durations=20 --not-run $(NOT_RUN) -m "not (real or long or slow)"
+	$(PYTEST) -n auto --dist worksteal --durations=20 --not-run=$(NOT_RUN) -m "not (real or long or slow)"
 
 test-all: test ## And all slow ones
-	$(PYTEST) $(SHARED) --durations=25 --not-run $(NOT_RUN) -m slow
+	$(PYTEST) $(SHARED) --durations=25 --not-run=$(NOT_RUN) -m slow
+
+slice: $(STAMP) ## One slice of five of the slow tests: make slice SLICE=3
+	$(PYTEST) $(SHARED) --durations=10 -m slow --splits 5 --group $(SLICE)
 
 durations: $(STAMP) ## Measure all but the fast tests, and write .test_durations, by which slices are cut
 	$(PYTEST) $(SHARED) --store-durations --clean-durations -m "real or long or slow"

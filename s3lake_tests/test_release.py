@@ -63,8 +63,9 @@ def test_an_audit_says_whether_it_could_be_made(program: str, code: int, told: s
 @pytest.mark.skipif(
     ACTIONLINT is None, reason="actionlint is missing: go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.7"
 )
-def test_the_workflow_of_a_release_is_one_that_github_reads() -> None:
-    command = [str(ACTIONLINT), "-no-color", "-oneline", str(ROOT / ".github" / "workflows" / "release.yml")]
+@pytest.mark.parametrize("name", ["ci.yml", "release.yml"])
+def test_a_workflow_is_one_that_github_reads(name: str) -> None:
+    command = [str(ACTIONLINT), "-no-color", "-oneline", str(ROOT / ".github" / "workflows" / name)]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (run.returncode, run.stdout) == (0, "")
 

@@ -299,6 +299,7 @@ def test_a_run_whose_server_is_killed_may_pass_later_and_then_lands_everything_o
 
 @pytest.mark.slow("starts a Spark Connect server of its own")
 @pytest.mark.usefixtures("jvm")
+@pytest.mark.skipif("NIGHTLY" not in os.environ, reason="it lands for minutes: .ci/nightly runs it")
 @pytest.mark.timeout(900)
 def test_all_that_works_locally_works_through_a_server(server: str) -> None:
     environment = {**os.environ, "SPARK_MASTER_OF_TESTS": server}
