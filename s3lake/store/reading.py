@@ -10,18 +10,19 @@ from s3lake.store.upload import PART_BYTES
 _BUFFER_BYTES = 2**18
 
 
-def opened(store: Store, key: str, size: int, commit: str) -> BinaryIO:
-    """The object that `commit` wrote at `key`; it holds two blocks of an upload's part in memory at most.
+def opened(store: Store, key: str, size: int, commit: str, block_bytes: int | None = None) -> BinaryIO:
+    """The object that `commit` wrote at `key`; it holds two blocks in memory at most, as large as an upload's part.
 
     Reading raises:
         DataLossError: no object stands there, or another one.
     """
-    return io.BufferedReader(_Object(store, key, size, commit), _BUFFER_BYTES)
+    return io.BufferedReader(_Object(store, key, size, commit, block_bytes or PART_BYTES), _BUFFER_BYTES)
 
 
 class _Object(io.RawIOBase):
-    def __init__(self, store: Store, key: str, size: int, commit: str) -> None:
+    def __init__(self, store: Store, key: str, size: int, commit: str, block_bytes: int) -> None:
         self._store, self._key, self._size, self._commit = store, key, size, commit
+        self._block_bytes = block_bytes
         self._at = 0
         self._blocks: dict[int, memoryview] = {}
 
@@ -41,7 +42,7 @@ class _Object(io.RawIOBase):
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         if self._at >= self._size:
             return 0
-        number, within = divmod(self._at, PART_BYTES)
+        number, within = divmod(self._at, self._block_bytes)
         some = self._block(number)[within : within + len(buffer)]
         buffer[: len(some)] = some
         self._at += len(some)
@@ -51,11 +52,11 @@ class _Object(io.RawIOBase):
         if number not in self._blocks:
             if len(self._blocks) > 1:  # readers of tables look at a file's end first
                 self._blocks.pop(min(self._blocks))
-            self._blocks[number] = memoryview(self._read(number * PART_BYTES))
+            self._blocks[number] = memoryview(self._read(number * self._block_bytes))
         return self._blocks[number]
 
     def _read(self, start: int) -> bytes:
-        end = min(start + PART_BYTES, self._size)
+        end = min(start + self._block_bytes, self._size)
         found = self._store.get(self._key, (start, end))
         if found is None or found.metadata.get(COMMIT) != self._commit or len(found.body) != end - start:
             state = "is gone" if found is None else f"has {len(found.body)} bytes of {end - start} or is another's"

@@ -14,6 +14,7 @@ import pyarrow as pa
 from s3lake.errors import ConfigurationError
 
 _ROW = "s3lake row"
+_STRING = re.compile(r"'(?:[^']|'')*'")
 _WHOLE = re.compile(r"\*|\b(?:rows|columns)\b|^\s*(?:true|false)\s*$", re.IGNORECASE)
 """What names all columns, or needs none."""
 
@@ -38,6 +39,11 @@ class Condition:
         """Those of a schema that the condition may name."""
         every = '"' in self.sql or _WHOLE.search(self.sql)
         return pa.schema([field for field in schema if every or _names(self.sql, field.name)])
+
+    def find_missing(self, schema: pa.Schema, existing: pa.Schema) -> list[str]:
+        """Return the columns of `schema` that the condition names and `existing` does not have."""
+        sql = _STRING.sub("''", self.sql)
+        return [name for name in schema.names if name not in existing.names and _names(sql, name)]
 
     def rows(self, batch: pa.RecordBatch, key: str) -> list[int]:
         """The rows of a batch for which it is true, in order.

@@ -59,7 +59,7 @@ class Person:
 
     Attributes:
         where: of data and sidecars.
-        letters: of dead letters, which have other columns; None to ask them the same.
+        letters: of dead letters, which have other columns; None to ask them the same, if they have its columns.
     """
 
     where: Condition
@@ -87,6 +87,7 @@ class Erasure:
     Attributes:
         records: rows and dead letters; sidecars hold the same records once more.
         copied: objects without such a row that are written again as they are, because their commit is replaced.
+        unasked: dead letters that stay because they lack a column that the condition names.
         obstacle: why the hour stays as it is; empty where it does not.
     """
 
@@ -95,16 +96,22 @@ class Erasure:
     objects: tuple[Erased, ...] = ()
     copied: int = 0
     obstacle: str = ""
+    unasked: int = 0
 
     def __str__(self) -> str:
         if self.obstacle:
             return f"{self.hour}: it stays as it is: {self.obstacle}"
         taken = "".join(f"\n  {one}" for one in self.objects)
+        if self.unasked:
+            taken += (
+                f"\n  {self.unasked:,} dead letters stay: they have no column of the data that --where names. Say by "
+                "--letters which of them are meant"
+            )
         return f"{self.hour}: {self.records:,} records; {self.copied:,} objects beside them are copied{taken}"
 
 
 def erasures(holding: Holding, hours: Iterable[str], person: Person) -> Iterator[Erasure]:
-    """What erasing would do; nothing is said of hours that hold no such row.
+    """What erasing would do; nothing is said of hours that hold no such row, and no dead letter that is not asked.
 
     Raises:
         ConfigurationError: the condition cannot be asked of the columns of an hour.
@@ -117,8 +124,8 @@ def erasures(holding: Holding, hours: Iterable[str], person: Person) -> Iterator
         if holding.manifests(hour) is None:
             yield Erasure(hour, obstacle="it is not landed as a whole; its commits so far are not looked at")
             continue
-        commits = again(partial(_meant, holding, hour, person))
-        if commits:
+        commits = again(partial(_looked, holding, hour, person))
+        if any(commit.records or commit.unasked for commit in commits):
             yield _erasure(hour, commits)
 
 
@@ -132,10 +139,13 @@ def erase(holding: Holding, hour: str, person: Person) -> Erasure:
     """
     done: list[_Commit] = []
     anew: dict[str, str] = {}
+    others: list[_Commit] = []
 
     def take_out() -> None:
         holding.tidied(hour)
-        commits = {commit.manifest.id: commit for commit in _meant(holding, hour, person)}
+        looked = _looked(holding, hour, person)
+        others[:] = [commit for commit in looked if not commit.records]
+        commits = {commit.manifest.id: commit for commit in looked if commit.records}
         for group in alike([one.manifest for one in commits.values()]):
             own = [commits[manifest.id] for manifest in group]
             holding.exchange(hour, group, REASON, partial(_staged, holding, own, anew))
@@ -143,7 +153,7 @@ def erase(holding: Holding, hour: str, person: Person) -> Erasure:
 
     again(take_out)
     forget_replaced(holding.index, hour, REASON, holding.pace)
-    return _erasure(hour, done, anew)
+    return _erasure(hour, [*done, *others], anew)
 
 
 @dataclass
@@ -160,10 +170,11 @@ class _Source:
 
 @dataclass
 class _Commit:
-    """One commit, and which of its rows are meant."""
+    """One commit, which of its rows are meant, and how many dead letters were not asked."""
 
     holding: Holding
     manifest: Manifest
+    unasked: int = 0
 
     @cached_property
     def sources(self) -> list[_Source]:
@@ -189,6 +200,11 @@ class _Commit:
         shape = Shape.of(self.manifest, key=sink.converter.key, value=sink.converter.value)
         return shape if stream == "data" else shape.sidecar(stream)
 
+    def columns(self, recorded: Columns) -> pa.Schema:
+        """Return the columns that rows of its data may have."""
+        data = self.shape("data")
+        return columns.of(data, data.columns.fields if data.columns else recorded)
+
     def body(self, file: File) -> bytes:
         """The bytes of an object; rows are looked for in one object at a time.
 
@@ -199,30 +215,27 @@ class _Commit:
             return body.read()
 
 
-def _meant(holding: Holding, hour: str, person: Person) -> list[_Commit]:
-    """Commits of an hour that have such rows."""
-    manifests = holding.manifests(hour) or []
-    with holding.index.reading(hour, [manifest.id for manifest in manifests]):
-        return [commit for commit in _looked(holding, manifests, person) if commit.records]
-
-
-def _looked(holding: Holding, manifests: Sequence[Manifest], person: Person) -> list[_Commit]:
-    stored = holding.index.columns()
-    recorded = from_document(stored[0].columns) if stored else {}
-    commits = [_Commit(holding, manifest) for manifest in manifests]
-    for commit in commits:
-        for source in commit.sources:
-            if LETTERS in source.files:
-                source.gone = set(_letters(commit, source.files[LETTERS], person))
-            else:
-                source.gone = set(_rows(commit, source, person.where, recorded))
+def _looked(holding: Holding, hour: str, person: Person) -> list[_Commit]:
+    """The commits of an hour, each with the rows that are meant."""
+    commits = [_Commit(holding, manifest) for manifest in holding.manifests(hour) or []]
+    with holding.index.reading(hour, [commit.manifest.id for commit in commits]):
+        stored = holding.index.columns()
+        recorded = from_document(stored[0].columns) if stored else {}
+        for commit in commits:
+            for source in commit.sources:
+                if LETTERS not in source.files:
+                    source.gone = set(_rows(commit, source, person.where, recorded))
+                elif person.letters is None and person.where.find_missing(commit.columns(recorded), _LETTER_COLUMNS):
+                    commit.unasked += source.first.records
+                else:
+                    source.gone = set(_letters(commit, source.files[LETTERS], person))
     return commits
 
 
 def _rows(commit: _Commit, source: _Source, where: Condition, recorded: Columns) -> Iterator[int]:
     """The rows that are meant. Columns that its hour has, and not these records, are null."""
     whole: dict[str, pa.ChunkedArray] = {}
-    first, data = source.first, commit.shape("data")
+    first = source.first
     for stream in sorted(source.files):  # data before keys
         file = source.files[stream]
         shape, body = commit.shape(stream).of_file(file), commit.body(file)
@@ -235,7 +248,7 @@ def _rows(commit: _Commit, source: _Source, where: Condition, recorded: Columns)
         if table.num_columns and table.num_rows != file.records:
             raise DataLossError(f"{file.key} has {table.num_rows} rows, its manifest says {file.records}")
         whole = {**{name: table[name] for name in table.column_names}, **whole}
-    declared = columns.of(data, data.columns.fields if data.columns else recorded)
+    declared = commit.columns(recorded)
     for column in where.columns(declared) or declared:
         whole.setdefault(column.name, pa.chunked_array([pa.nulls(first.records, column.type)]))
     row = 0
@@ -357,11 +370,12 @@ def _reasons(commit: _Commit) -> tuple[Reason, ...]:
 
 
 def _erasure(hour: str, commits: Sequence[_Commit], anew: Mapping[str, str] = {}) -> Erasure:
-    objects, copied = [], 0
-    for source in chain.from_iterable(commit.sources for commit in commits):
+    objects, copied, changed = [], 0, [commit for commit in commits if commit.records]
+    for source in chain.from_iterable(commit.sources for commit in changed):
         if not source.gone:
             copied += len(source.files)
             continue
         for file in source.files.values():
             objects.append(Erased(file.key, file.kind, len(source.gone), file.records, anew.get(file.key, "")))
-    return Erasure(hour, sum(commit.records for commit in commits), tuple(objects), copied)
+    unasked = sum(commit.unasked for commit in commits)
+    return Erasure(hour, sum(commit.records for commit in changed), tuple(objects), copied, unasked=unasked)

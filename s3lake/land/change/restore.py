@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-import io
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, groupby, islice
+from itertools import chain, count, groupby, islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from s3lake.objects import Shape
 from s3lake.objects.letters import letters
 from s3lake.source.kafka.properties import client_properties
 from s3lake.store.reading import opened
+from s3lake.store.upload import PART_BYTES
 
 if TYPE_CHECKING:
     from s3lake.sink import Sink
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 PARTS = ("key", "headers", "timestamp")
 TRANSACTION = 50_000
 """Records of one transaction."""
+MEMORY_BYTES = 256 * 2**20
+"""That blocks of objects hold which are read at the same time, as long as a block is not below the least."""
+LEAST_BLOCK = 256 * 2**10
 _TIMEOUT_S = 60.0
 _SETTINGS = {
     "log_level": "0",
@@ -149,23 +153,49 @@ class Restore:
         for hour in self.hours:
             ordered = sorted(self.files[hour], key=attrgetter("partition", "first_offset", "key"))
             for _, some in groupby(ordered, key=attrgetter("partition")):
-                yield from heapq.merge(*map(self._records, some), key=attrgetter("offset"))
+                yield from self._merge(list(some))
 
-    def _records(self, file: File) -> Iterator[Record]:
+    def _merge(self, files: Sequence[File]) -> Iterator[Record]:
+        """Yield the records of files by offset. Files are in the order of their first offsets.
+
+        An object is opened when its first record is due, and closed after its last one: so those are open at the same
+        time whose offsets overlap.
+        """
+        block_bytes = max(LEAST_BLOCK, min(PART_BYTES, MEMORY_BYTES // (2 * _count_overlapping(files))))
+        waiting, positions = deque(files), count()
+        being_read: list[tuple[int, int, Record, Generator[Record, None, None]]] = []
+        try:
+            while waiting or being_read:
+                while waiting and (not being_read or waiting[0].first_offset <= being_read[0][0]):
+                    rows = self._records(waiting.popleft(), block_bytes)
+                    position, first = next(positions), next(rows, None)
+                    if first is not None:
+                        heapq.heappush(being_read, (first.offset, position, first, rows))
+                if being_read:
+                    _, position, record, rows = being_read[0]
+                    yield record
+                    following = next(rows, None)
+                    if following is None:
+                        heapq.heappop(being_read)
+                    else:
+                        heapq.heapreplace(being_read, (following.offset, position, following, rows))
+        finally:
+            for *_, rows in being_read:
+                rows.close()
+
+    def _records(self, file: File, block_bytes: int) -> Generator[Record, None, None]:
         manifest = self._commits[file.key]
         index = self.holding.index
         with (
             index.reading(manifest.hour, [manifest.id]),
-            opened(index.store, file.key, file.bytes, manifest.id) as stream,
+            opened(index.store, file.key, file.bytes, manifest.id, block_bytes) as stream,
         ):
-            body = stream.read()
-        if file.kind == LETTERS:
-            for letter in letters(io.BytesIO(body), file.key):
-                place = letter.topic, letter.partition, letter.offset, letter.timestamp_ms
-                yield Record(*place, letter.key, letter.value, letter.headers)
-            return
-        shape = Shape.of(manifest)
-        yield from chain.from_iterable(records(shape, body, file, self.holding.index.topic))
+            if file.kind == LETTERS:
+                for letter in letters(stream, file.key):
+                    place = letter.topic, letter.partition, letter.offset, letter.timestamp_ms
+                    yield Record(*place, letter.key, letter.value, letter.headers)
+            else:
+                yield from chain.from_iterable(records(Shape.of(manifest), stream, file, index.topic))
 
     def _must_hold(self, manifest: Manifest) -> None:
         if all(file.kind == LETTERS for file in manifest.files):
@@ -182,6 +212,18 @@ class Restore:
                 f"{where} as it was: its envelope does not hold the {' and '.join(lacks)} of records. To restore "
                 f"without, say {' '.join(f'--without {part}' for part in lacks)}"
             )
+
+
+def _count_overlapping(files: Sequence[File]) -> int:
+    """Count the files whose offsets overlap, at the place where most do; files are in the order of their first ones."""
+    ends: list[int] = []
+    most = 1
+    for file in files:
+        while ends and ends[0] < file.first_offset:
+            heapq.heappop(ends)
+        heapq.heappush(ends, file.last_offset)
+        most = max(most, len(ends))
+    return most
 
 
 def restore(

@@ -36,11 +36,11 @@ def erased(holding: Holding, hours: Iterable[str], person: Person, *, yes: bool)
     for hour in hours:
         if yes and holding.manifests(hour) is not None:
             done = erase(holding, hour, person)
-            if done.records:
-                yield done, True
+            if done.records or done.unasked:
+                yield done, bool(done.records)
             continue
         for plan in erasures(holding, [hour], person):
-            yield plan, not plan.obstacle
+            yield plan, bool(plan.records)
     if yes:
         clean(holding.index, now_ms=hourly.now_ms(), keys=Keys.of(holding.sink, holding.index.topic))
 

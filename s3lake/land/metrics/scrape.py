@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -56,7 +56,7 @@ class Scrape(Collector):
     ) -> None:
         self._find, self._tiles, self._deadline_s, self._clock = routes, tiles, deadline_s, clock
         self._pool = ThreadPoolExecutor(_AT_ONCE, "s3lake-metrics")
-        self._under_way: dict[int, Future[Measured]] = {}
+        self._under_way: dict[tuple[str, str], Future[Measured]] = {}
         self._lock = threading.Lock()
         self._routes: dict[tuple[str, str], Route] = {}
         self._routes_s = self._looked_s = float("-inf")
@@ -81,7 +81,7 @@ class Scrape(Collector):
         self._renew()
         routes = list(self._routes.values())
         samples = _Samples()
-        for route, measured in zip(routes, self._measured(routes), strict=True):
+        for route, measured in zip(routes, self._measured(self._routes), strict=True):
             self._add(samples, route, measured)
         for sink, topics in Counter(sink for sink, _ in self._routes).items():
             samples.add("topics", topics, sink)
@@ -91,17 +91,17 @@ class Scrape(Collector):
         samples.add("scrape_seconds", self._clock() - began)
         return samples.families()
 
-    def _measured(self, routes: Sequence[Route]) -> list[Measured]:
+    def _measured(self, routes: Mapping[tuple[str, str], Route]) -> list[Measured]:
         down = _Down()
         before, self._under_way = self._under_way, {}
-        looks = [before.get(id(route)) or self._pool.submit(down.measured, route) for route in routes]
+        looks = [before.get(name) or self._pool.submit(down.measured, route) for name, route in routes.items()]
         wait(looks, self._deadline_s)
         found = []
-        for route, look in zip(routes, looks, strict=True):
+        for (name, route), look in zip(routes.items(), looks, strict=True):
             if look.done():
                 found.append(look.result())
             else:
-                self._under_way[id(route)] = look
+                self._under_way[name] = look
                 late = TransientError(f"no answer within {self._deadline_s:g} s")
                 found.append(Measured(None, None, {route.asking: late}))
         return found

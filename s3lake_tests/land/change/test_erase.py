@@ -18,6 +18,7 @@ from s3lake.commit.rewrite import begin_rewrite
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.land.change.condition import Condition
 from s3lake.land.change.erase import Erasure, Person, erase, erasures
+from s3lake.land.change.rounds import erased
 from s3lake_tests.land.change.parts import holding, killed_everywhere
 from s3lake_tests.land.merge.parts import Parts
 from s3lake_tests.verify.sinks import sinks
@@ -162,18 +163,58 @@ def test_wherever_a_process_dies_the_next_one_ends_with_nothing_left_and_all_oth
         assert left(world) == [], place
 
 
-def test_dead_letters_that_the_condition_cannot_be_asked_of_change_nothing_and_the_remedy_is_said() -> None:
+def test_dead_letters_without_the_column_stay_and_the_report_names_the_remedy() -> None:
     world = Parts(format={"type": "parquet"})
-    world.land(value(ALICE, 1), b"no JSON " + ALICE.encode())
+    world.land(value(ALICE, 1), value(BOB, 2), b"no JSON " + ALICE.encode())
     world.write_index()
-    before = dict(world.store.objects)
-    with pytest.raises(ConfigurationError, match=r"Dead letters .* --letters"):
-        erase(holding(world), HOUR, person(f"user = '{ALICE}'", letters=None))
-    assert world.store.objects == before
+    (planned,) = erasures(holding(world), [HOUR], person(f"user = '{ALICE}'", letters=None))
+    assert (planned.records, planned.unasked) == (1, 1)
+    done = erase(holding(world), HOUR, person(f"user = '{ALICE}'", letters=None))
+    assert (done.records, done.unasked) == (1, 1)
+    assert "1 dead letters stay: they have no column of the data that --where names. Say by --letters" in str(done)
+    (manifest,) = holding(world).manifests(HOUR) or []
+    assert (manifest.partitions[0].landed, manifest.partitions[0].dead, manifest.partitions[0].erased) == (1, 1, 1)
+
     erase(holding(world), HOUR, person(f"user = '{ALICE}'", letters=f"contains(value, '{ALICE}')"))
     assert left(world) == []
     (manifest,) = holding(world).manifests(HOUR) or []
     assert manifest.letters == ()
+
+
+def test_an_hour_of_which_only_dead_letters_are_not_asked_is_reported_and_stays() -> None:
+    world = Parts(format={"type": "parquet"})
+    world.land(value(BOB, 1), b"no JSON " + ALICE.encode())
+    world.write_index()
+    before = dict(world.store.objects)
+    for yes in (False, True):
+        ((outcome, possible),) = erased(holding(world), [HOUR], person(f"user = '{ALICE}'", letters=None), yes=yes)
+        assert (outcome.records, outcome.unasked, possible) == (0, 1, False)
+    assert {key: world.store.objects[key] for key in before} == before
+
+
+def test_dead_letters_are_asked_for_the_columns_that_they_have() -> None:
+    world = Parts(format={"type": "parquet"}, envelope={"fields": ["key", "value"]})
+    world.land_records([(ALICE.encode(), b"no JSON", []), (BOB.encode(), b"no JSON", []), (b"k", value(BOB, 1), [])])
+    world.write_index()
+    done = erase(holding(world), HOUR, person(f"key = '{ALICE}'", letters=None))
+    assert (done.records, done.unasked) == (1, 0)
+    assert left(world) == []
+
+
+def test_dead_letters_whose_values_the_condition_does_not_fit_change_nothing_and_the_remedy_is_said() -> None:
+    world = Parts()
+    world.land(value(ALICE, 1), b"no JSON " + ALICE.encode())
+    world.write_index()
+    before = dict(world.store.objects)
+    with pytest.raises(ConfigurationError, match=r"Dead letters .* --letters"):
+        erase(holding(world), HOUR, person(f"value ->> 'user' = '{ALICE}'", letters=None))
+    assert world.store.objects == before
+
+
+def test_a_column_that_the_condition_has_in_a_text_alone_is_not_missing() -> None:
+    data, letters = pa.schema([("user", pa.string()), ("value", pa.string())]), pa.schema([("value", pa.string())])
+    assert Condition("contains(value, 'the user''s user')").find_missing(data, letters) == []
+    assert Condition("contains(value, 'x') OR User = 'y'").find_missing(data, letters) == ["user"]
 
 
 def test_a_condition_that_names_no_column_there_is_says_those_that_there_are_and_quotes_no_row() -> None:

@@ -2,12 +2,15 @@
 
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from s3lake.errors import ConfigurationError
+from s3lake.land.change import restore as restoring
 from s3lake.land.change.compact import compact
 from s3lake.land.change.restore import Restore, _produce, restore
 from s3lake.land.given import Record
@@ -159,6 +162,92 @@ def test_records_of_files_that_overlap_are_in_the_order_of_their_offsets() -> No
     world.write_index()
     assert [one.offset for one in Restore(holding(world), [HOUR], "back").records()] == list(range(6))
     assert {one.timestamp for one in Restore(holding(world), [HOUR], "back").records()} == {IN_TIME}
+
+
+@dataclass
+class Readers:
+    """Counts the objects that are open at once, and the bytes of each request."""
+
+    began: int = 0
+    open: int = 0
+    most: int = 0
+    largest: int = 0
+
+    def watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        opened = restoring.opened
+
+        @contextmanager
+        def watched(store: Any, *given: Any) -> Iterator[Any]:
+            self.began, self.open = self.began + 1, self.open + 1
+            self.most = max(self.most, self.open)
+            try:
+                with opened(Watched(store, self), *given) as stream:
+                    yield stream
+            finally:
+                self.open -= 1
+
+        monkeypatch.setattr(restoring, "opened", watched)
+
+
+@dataclass
+class Watched:
+    """A store that says how much was asked for at once."""
+
+    store: Any
+    readers: Readers
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+    def get(self, key: str, span: tuple[int, int]) -> Any:
+        self.readers.largest = max(self.readers.largest, span[1] - span[0])
+        return self.store.get(key, span)
+
+
+def test_objects_are_read_one_after_the_other_where_their_offsets_do_not_overlap(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, readers = Parts(envelope=RECORD, flush={"count": 2}), Readers()
+    world.land(*(b'{"n":%d}' % number for number in range(20)))
+    world.write_index()
+    readers.watch(monkeypatch)
+    wanted = Restore(holding(world), [HOUR], "back")
+    assert wanted.planned.files == 10
+    begun = [(one.offset, readers.began) for one in wanted.records()]
+    assert begun == [(offset, offset // 2 + 1) for offset in range(20)]
+    assert (readers.most, readers.open) == (1, 0)
+
+
+def test_objects_whose_offsets_overlap_are_open_at_once_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, readers = Parts(envelope=RECORD, layout={"partition_by": ["n"]}, flush={"count": 2}), Readers()
+    world.land(*(b'{"n":%d}' % (number % 2) for number in range(12)))
+    world.write_index()
+    readers.watch(monkeypatch)
+    assert [one.offset for one in Restore(holding(world), [HOUR], "back").records()] == list(range(12))
+    assert (readers.most, readers.open) == (2, 0)
+
+
+def test_an_object_is_read_in_blocks_that_fit_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, readers = Parts(envelope=RECORD, layout={"partition_by": ["n"]}), Readers()
+    world.land(*(b'{"n":%d,"text":"%s"}' % (number % 2, b"x" * 1000) for number in range(100)))
+    world.write_index()
+    readers.watch(monkeypatch)
+    monkeypatch.setattr(restoring, "MEMORY_BYTES", 64_000)
+    monkeypatch.setattr(restoring, "LEAST_BLOCK", 1_000)
+    assert [one.offset for one in Restore(holding(world), [HOUR], "back").records()] == list(range(100))
+    assert (readers.most, readers.largest) == (2, 16_000)
+
+
+def test_a_restoration_that_is_given_up_leaves_no_object_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, readers = Parts(envelope=RECORD, layout={"partition_by": ["n"]}), Readers()
+    world.land(*(b'{"n":%d}' % (number % 2) for number in range(12)))
+    world.write_index()
+    readers.watch(monkeypatch)
+    rows = Restore(holding(world), [HOUR], "back").records()
+    next(rows)
+    assert readers.open == 1
+    rows.close()  # type: ignore[attr-defined]
+    assert readers.open == 0
 
 
 @pytest.mark.slow("a case more on a real broker")
