@@ -29,8 +29,12 @@ class Trial(NamedTuple):
 
 
 TRIALS = {
-    "soak": Trial("production for N minutes under kills, stops and faults", "soak", ("test_checker.py",)),
-    "matrix": Trial("a command killed at each of its requests to S3 and Kafka", "matrix", ("test_checker.py",)),
+    "soak": Trial(
+        "production for N minutes under kills, stops and faults", "soak", ("test_checker.py", "test_catalog.py")
+    ),
+    "matrix": Trial(
+        "a command killed at each of its requests to S3 and Kafka", "matrix", ("test_checker.py", "test_catalog.py")
+    ),
     "kill": Trial("twenty runs killed at requests of the commit", tests=("test_kill.py",)),
     "recovery": Trial("the next commit after a run was killed with its code server", tests=("test_recovery.py",)),
     "kills": Trial("how soon the next commit comes after SIGKILL to each service", "kills"),

@@ -24,10 +24,15 @@ class ArmedS3(ProxiedS3):
     def arm(self, at: int = 0, *, answered: bool = False, strike: Callable[[], object] | None = None) -> None:
         """Count anew, and strike at request `at`, or when it has been `answered`."""
         with self._lock:
+            self._notify_at, self._notify = 0, _nothing
             self.requests, self.struck_at, self._over = 0, "", False
             self._at, self._answered, self._strike = at, answered, strike
             self._marked: BaseHTTPRequestHandler | None = None
             self._sort, self._spoil, self._often, self._spoilt = "", "", False, ""
+
+    def notify(self, at: int, call: Callable[[], object]) -> None:
+        """Call `call` when request `at` has come, before it is sent on."""
+        self._notify_at, self._notify = at, call
 
     def spoil(self, sort: str, fault: str, *, often: bool) -> None:
         """Count anew, and let `fault` become of the first request of this sort, and as `often` as it is repeated."""
@@ -51,6 +56,8 @@ class ArmedS3(ProxiedS3):
             if self._over:
                 return "unsent"
             self.requests += 1
+            if self.requests == self._notify_at:
+                self._notify()
             if self.requests == self._at:
                 self.struck_at, self._over = what, True
                 if self._answered:
@@ -127,4 +134,4 @@ def _sort_of(request: BaseHTTPRequestHandler) -> str | None:
     return f"PUT {named[0]}" if named else None
 
 
-def _nothing() -> None: ...
+def _nothing() -> object: ...

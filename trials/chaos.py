@@ -17,22 +17,27 @@ from confluent_kafka.cimpl import NewPartitions
 
 from s3lake import hours
 from s3lake.demo import process
+from trials.catalog import Catalog
 from trials.checker import Bucket, committed
 from trials.clock.shared_clock import SharedClock
 from trials.commands import Commands
 from trials.faults import FaultyS3
 from trials.kafka_proxy import FaultyKafka
 from trials.production import CODE, CONNECT, DAEMON, Production, kill
+from trials.sender import FORGOTTEN
 from trials.truth import Truth
 from trials.upheavals import Rebirths, adopted
 
 START = hours.key_of_ms(int(time.time() * 1000) - 2 * hours.HOUR_MS)
+ERASES = "tables"
+"""The sink whose rows are erased, and whose tables are in the catalog that goes away."""
 COMMANDS = (
     ("rewrite", "--from", START, "--to", START),
     ("compact", "--yes"),
     ("clean",),
     ("dead-letters", "replay", "--yes"),
     ("verify", "--allow-open"),
+    ("erase", "--sink", ERASES, "--where", f"id LIKE '{FORGOTTEN}%'", "--yes"),
 )
 _MOST_PARTITIONS = 5
 _CALM_S = 600.0
@@ -52,6 +57,7 @@ class Chaos:
         adopts: sink and topic of a connector that has stopped.
         rebirths: of the topic that is created again.
         commands: that are run beside.
+        catalog: that goes away.
     """
 
     def __init__(
@@ -65,13 +71,14 @@ class Chaos:
         adopts: tuple[str, str],
         rebirths: Rebirths,
         commands: Commands,
+        catalog: Catalog,
         seed: int,
     ) -> None:
         self.acts: Counter[str] = Counter()
         self._made, self._clock, self._proxies, self._truth, self._bucket = made, clock, proxies, truth, bucket
-        self._adopts, self._rebirths, self._commands = adopts, rebirths, commands
+        self._adopts, self._rebirths, self._commands, self._catalog = adopts, rebirths, commands, catalog
         self._routes = [(sink, topic) for sink, topics in routes.items() for topic in topics]
-        self._spoilt_until = self._turned = 0.0
+        self._spoilt_until = self._turned = self._away_until = 0.0
         # What is drawn while something is done depends on what was there: the order of all does not.
         self._order, self._rng = random.Random(seed), random.Random(f"{seed} in the midst")
         self._servers = {"broker": Revivable(made.kafka.pid, made.home), "s3": Revivable(made.s3.pid, made.home)}
@@ -88,8 +95,10 @@ class Chaos:
             ("add a partition", 1, self._add_partition),
             ("expire records", 2, self._expire),
             ("create a topic again", 3, self._create_again),
+            ("take the catalog away", 4, self._take_catalog_away),
         ]
         self._surely: list[tuple[str, Callable[[], object]]] = [
+            ("take the catalog away", self._take_catalog_away),
             ("adopt a topic", self._adopt),
             ("create a topic again", self._create_again),
         ]
@@ -109,6 +118,8 @@ class Chaos:
         self._surely = [one for one in self._surely if not (done and one[0] == name)]
         if time.monotonic() > self._spoilt_until:
             self._spoil_no_more()
+        if time.monotonic() > self._away_until:
+            self._catalog.bring_back()
         self._commands.collect()
         time.sleep(self._rng.uniform(1, 12))
 
@@ -121,6 +132,7 @@ class Chaos:
         """All services are up, and nobody harms anything."""
         print(f"{time.strftime('%X')} peace", file=sys.stderr, flush=True)
         self._spoil_no_more()
+        self._catalog.bring_back()
         self._commands.collect(all_of_them=True)
         for service in self._made.services.values():
             if not service.running:
@@ -194,6 +206,13 @@ class Chaos:
     def _spoil_no_more(self) -> None:
         for proxy in self._proxies:
             proxy.share = 0.0
+
+    def _take_catalog_away(self) -> bool:
+        """For a while, in which hours end, merge and are changed. Return whether it was there."""
+        if self._catalog.is_away or not self._catalog.take_away():
+            return False
+        self._away_until = time.monotonic() + self._rng.uniform(30, 120)
+        return True
 
     def _command(self) -> None:
         self._commands.begin(self._rng.choice(COMMANDS))

@@ -184,6 +184,16 @@ def check(
     return found
 
 
+def data_files(bucket: Bucket, sink: str, topic: str) -> Counter[str]:
+    """The data files that the tiles of a sink and topic list."""
+    root = f"{INDEX}/{sink}/{topic}"
+    listed = [
+        (tile["hour"], commit) for tile in _tiles(bucket, bucket.objects(), sink, topic) for commit in tile["commits"]
+    ]
+    manifests = [json.loads(bucket.body(f"{root}/{hour}/{commit}.json")) for hour, commit in listed]
+    return Counter(file["key"] for manifest in manifests for file in manifest["files"] if file["kind"] == "data")
+
+
 def freshness(bucket: Bucket, sink: str, topics: Iterable[str], truth: Truth) -> float:
     """The 95th percentile of the seconds until a record was in a file, of files that no others have replaced yet."""
     objects, ages = bucket.objects(), [0.0]

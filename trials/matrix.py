@@ -5,6 +5,10 @@ its answer has come, before that is passed back; for every k. Another process ru
 would two days later, and `checker.py` compares. Then Complete, conditional PUT and DELETE get each answer that S3 may
 give, once and each time that they are sent.
 
+Where a table follows, its catalog goes away at an earlier request, drawn by the seed, and at request k of runs that
+nothing else happens to. It is away while the next process goes on, and comes back then; the table is scanned before,
+between and after.
+
 The bucket is the same at the start of each run, to the ids of uploads: it is copied as the S3 server keeps it.
 """
 
@@ -23,9 +27,9 @@ from pathlib import Path
 from s3lake.demo.s3 import versitygw_binary
 from trials.armed import ArmedKafka, ArmedS3
 from trials.operations import OPERATIONS, Operation
-from trials.rehearsal import Rehearsal, Row, rehearsal
+from trials.rehearsal import UNAVAILABLE, Rehearsal, Row, rehearsal
 
-WAYS = ("S3", "Kafka", "answers")
+WAYS = ("S3", "Kafka", "answers", "catalog")
 ANSWERED = ("Complete", "PUT If-None-Match", "PUT If-Match", "DELETE")
 ANSWERS = (
     *("400", "403", "404", "409", "412", "500", "503", "200 with an error"),
@@ -52,17 +56,22 @@ def main() -> None:
                 continue
             stage.prepare(operation)
             for way in options.ways:
-                if way != "answers" or operation.name in OF_ANSWERS:
-                    runs = _answered if way == "answers" else partial(_killed, way=way)
+                if _has(operation, way):
+                    runs = {"answers": _answered, "catalog": _without_catalog}.get(way) or partial(
+                        _killed, way=way, rng=rng
+                    )
                     rows.append(Row(f"{operation.name}, {way}"))
                     first = rng.randrange(options.every) if options.first is None else options.first - 1
                     runs(rows[-1], stage, operation, first, options.every)
     sys.exit(0 if all(row.clean for row in rows) else 1)
 
 
-def _killed(row: Row, stage: Rehearsal, operation: Operation, first: int, every: int, *, way: str) -> None:
-    """Killed at every request that a run in peace makes, on either side."""
-    proxy: ArmedS3 | ArmedKafka = stage.s3 if way == "S3" else stage.kafka
+def _has(operation: Operation, way: str) -> bool:
+    return {"answers": operation.name in OF_ANSWERS, "catalog": operation.has_table}.get(way, True)
+
+
+def _in_peace(row: Row, stage: Rehearsal, operation: Operation, proxy: ArmedS3 | ArmedKafka) -> None:
+    """A run that nothing happens to, which counts the requests."""
     stage.s3.arm()
     stage.kafka.arm()
     stage.begin(operation)
@@ -72,15 +81,45 @@ def _killed(row: Row, stage: Rehearsal, operation: Operation, first: int, every:
     row.add(replace(peace, failed=peace.failed or code != 0))
     if code:
         print(f"{operation.name} in peace ended with {code}:\n{said}", file=sys.stderr)
+
+
+def _without_catalog(row: Row, stage: Rehearsal, operation: Operation, first: int, every: int) -> None:
+    """The catalog of the table goes away at every request, and is away while a new process goes on."""
+    _in_peace(row, stage, operation, stage.s3)
+    for at in range(1 + first, row.requests + 1, every):
+        stage.s3.arm()
+        stage.kafka.arm()
+        stage.s3.notify(at, stage.catalog.take_away)
+        stage.begin(operation)
+        code, said = stage.ended()
+        row.points += stage.catalog.is_away
+        row.codes[code] += 1
+        after = stage.judged(operation)
+        if code not in (0, UNAVAILABLE):
+            print(f"exit code {code}, and it said:\n{said}", file=sys.stderr)
+            after.failed = 1
+        _tell(row, after, f"away at {at}: exit code {code}")
+
+
+def _killed(
+    row: Row, stage: Rehearsal, operation: Operation, first: int, every: int, *, way: str, rng: random.Random
+) -> None:
+    """Killed at every request that a run in peace makes, on either side."""
+    proxy: ArmedS3 | ArmedKafka = stage.s3 if way == "S3" else stage.kafka
+    _in_peace(row, stage, operation, proxy)
     for at in range(1 + first, row.requests + 1, every):
         for answered in (False, True):
             stage.s3.arm()
             stage.kafka.arm()
             proxy.arm(at, answered=answered, strike=stage.strike)
+            away_at = rng.randint(1, at) if operation.has_table else 0
+            stage.s3.notify(away_at, stage.catalog.take_away)
             stage.begin(operation)
             code, _ = stage.ended()
             row.points += code == -signal.SIGKILL
-            _tell(row, stage.judged(operation), f"{'after' if answered else 'before'} {at} {stage.s3.struck_at}")
+            away = f", without catalog from {away_at} on" if stage.catalog.is_away else ""
+            after = stage.judged(operation)
+            _tell(row, after, f"{'after' if answered else 'before'} {at} {stage.s3.struck_at}{away}")
 
 
 def _answered(row: Row, stage: Rehearsal, operation: Operation, first: int, every: int) -> None:
@@ -97,7 +136,7 @@ def _answered(row: Row, stage: Rehearsal, operation: Operation, first: int, ever
         row.points += bool(stage.s3.spoilt)
         row.codes[code] += 1
         after = stage.judged(operation)
-        if code not in (0, 3) or (code and not said.strip()):
+        if code not in (0, UNAVAILABLE) or (code and not said.strip()):
             print(f"exit code {code}, and it said:\n{said}", file=sys.stderr)
             after.failed = 1
         _tell(row, after, f"{sort}: {fault}{', each time' if often else ''}: exit code {code}, {stage.s3.spoilt}")
@@ -122,7 +161,19 @@ def _told(rows: Sequence[Row]) -> Iterator[None]:
 
 
 def _in_words(rows: Sequence[Row]) -> str:
-    columns = ("requests", "points", "runs", "lost", "doubled", "unlisted", "left", "of_tables", "failed")
+    columns = (
+        "requests",
+        "points",
+        "runs",
+        "lost",
+        "doubled",
+        "unlisted",
+        "left",
+        "of_tables",
+        "broken",
+        "otherwise",
+        "failed",
+    )
     lines = [
         f"| operation | {' | '.join(column.replace('_', ' ') for column in columns)} |",
         f"|{'---|' * (len(columns) + 1)}",

@@ -24,7 +24,7 @@ INTO = "{into}"
 AGE = "{age}"
 """In a command: an age that the first hour has, and the last one has not."""
 CATALOG = "{catalog}"
-"""In a sink: the file of a catalog."""
+"""In a sink: where a catalog is."""
 ADOPTED = 10
 """Records of each topic-partition that a connector has landed, the good ones at its beginning."""
 
@@ -38,8 +38,9 @@ _SETTINGS = {
 }
 _BY_FIELD = {"layout": {"template": "{topic}/{time:yyyy}/{partition}-{offset:012}"}}
 _SMALL = {"flush": {"count": 6, "merge": False}}
-_TABLE = {"name": "lake.{topic}", "catalog": {"type": "sql", "uri": f"sqlite:///{CATALOG}"}}
+_TABLE = {"name": "lake.{topic}", "catalog": {"type": "sql", "uri": CATALOG}}
 _COLUMNS = {"format": {"type": "parquet", "codec": "snappy"}, "columns": {"id": "string", "at": "int64"}}
+_FOLLOWED = {**_COLUMNS, "format": {"type": "parquet", "codec": "none"}, "table": _TABLE}
 _WHOLE = {"envelope": {"style": "record", "fields": ["key", "value", "headers", "metadata"]}}
 
 
@@ -73,6 +74,11 @@ class Operation:
     codes: frozenset[int] = frozenset({0})
     gone: tuple[str, ...] = ()
 
+    @property
+    def has_table(self) -> bool:
+        """Whether a table follows from the beginning on, whose catalog goes away."""
+        return "table" in self.before
+
     def settings(self, *, landing: bool) -> dict[str, Any]:
         """Of the sink, while the beginning is `landing` or when the command is run."""
         return {**_SETTINGS, **self.before, **({} if landing else self.sink)}
@@ -100,6 +106,14 @@ OPERATIONS = (
         before=_WHOLE,
     ),
     Operation("table sync", ("table", "sync"), before=_COLUMNS, sink={"table": _TABLE}),
+    Operation("landing with table", ("land", "--from", LAST, "--to", LAST), landed=FIRST, before=_FOLLOWED),
+    Operation("compact with table", ("compact", "--from", LAST, "--yes"), before={**_SMALL, **_FOLLOWED}),
+    Operation(
+        "erase with table",
+        ("erase", "--where", f"id = '{ERASED}'", "--from", LAST, "--letters", "false", "--yes"),
+        before=_FOLLOWED,
+        gone=(ERASED,),
+    ),
     Operation(
         "adopt",
         ("adopt", "--connector", SINK),

@@ -26,6 +26,7 @@ from s3lake import hours
 from s3lake.config import native
 from trials import connector
 from trials.armed import ArmedKafka, ArmedS3
+from trials.catalog import Catalog, Tables
 from trials.checker import INDEX, Bucket, Left, check
 from trials.operations import (
     ADOPTED,
@@ -45,6 +46,8 @@ from trials.production import BUCKET, CONNECT, ROOT, Production, cleaned, produc
 from trials.truth import Truth
 
 _LONGEST_S = 400.0
+UNAVAILABLE = 3
+"""The exit code of a command that something unavailable was in the way of."""
 _IMPORTED = [
     *("s3lake.cli", "s3lake.land.landing", "s3lake.land.replay", "s3lake.land.adopt", "s3lake.store.s3"),
     *("s3lake.source.kafka.client", "s3lake.verify", "s3lake.objects.readback", "s3lake.table.iceberg"),
@@ -64,6 +67,8 @@ class Row:
         points: moments that came: the process was killed, or a request got its answer.
         left: uploads that `clean` did not end.
         of_tables: those of a table's metadata, which are pyiceberg's.
+        broken: files that a scan of the whole table did not find, whenever it was scanned.
+        otherwise: files that the table lists and the index does not, or the other way round.
         failed: commands that did not end well.
         codes: exit codes of commands that got another answer.
     """
@@ -77,15 +82,18 @@ class Row:
     unlisted: int = 0
     left: int = 0
     of_tables: int = 0
+    broken: int = 0
+    otherwise: int = 0
     failed: int = 0
     codes: Counter[int] = field(default_factory=Counter)
 
     @property
     def clean(self) -> bool:
-        return not (self.lost or self.doubled or self.unlisted or self.left or self.failed)
+        wrong = self.lost or self.doubled or self.unlisted or self.left or self.broken or self.otherwise or self.failed
+        return not wrong
 
     def add(self, other: "Row") -> None:
-        for name in ("runs", "lost", "doubled", "unlisted", "left", "of_tables", "failed"):
+        for name in ("runs", "lost", "doubled", "unlisted", "left", "of_tables", "broken", "otherwise", "failed"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.codes += other.codes
 
@@ -101,7 +109,8 @@ class Rehearsal:
         (server,) = psutil.Process(made.s3.pid).children()
         self._data = Path(server.cmdline()[-1])
         self._written = yaml.safe_load((made.home / "s3lake.yaml").read_text())
-        self._catalog = made.home / "catalog.db"
+        self.catalog = Catalog(made.home / "catalog.db")
+        self._tables = Tables.of(self.catalog, self._bucket, made.s3)
         self._start = self._data.parent / "start"
         self._processes = multiprocessing.get_context("forkserver")
         self._processes.set_forkserver_preload(_IMPORTED)
@@ -113,6 +122,8 @@ class Rehearsal:
         """Land what the operation begins with, and keep the bucket as it is then."""
         shutil.rmtree(self._data / BUCKET)
         self._made.s3.create_bucket(BUCKET)
+        self.catalog.path.unlink(missing_ok=True)
+        self._catalog_then.unlink(missing_ok=True)
         self.s3.arm()
         self.kafka.arm()
         if operation.landed:  # through the proxies, where it is then remembered that the store was tried
@@ -123,12 +134,17 @@ class Rehearsal:
             self._leave_to_adopt()
         shutil.rmtree(self._start, ignore_errors=True)
         shutil.copytree(self._data / BUCKET, self._start)
+        if self.catalog.path.exists():
+            shutil.copy(self.catalog.path, self._catalog_then)
 
     def begin(self, operation: Operation) -> None:
         """All is as it was prepared, and the command starts, through the proxies."""
         shutil.rmtree(self._data / BUCKET)
         shutil.copytree(self._start, self._data / BUCKET)
-        self._catalog.unlink(missing_ok=True)
+        self.catalog.bring_back()
+        self.catalog.path.unlink(missing_ok=True)
+        if self._catalog_then.exists():
+            shutil.copy(self._catalog_then, self.catalog.path)
         if INTO in operation.words:
             self._into = f"into-{uuid.uuid4().hex}"
             topic = NewTopic(self._into, PARTITIONS, 1)
@@ -152,6 +168,8 @@ class Rehearsal:
     def judged(self, operation: Operation) -> Row:
         """A new process goes on, `clean` runs two days later, and the checker looks: what is wrong."""
         row = Row(operation.name, runs=1)
+        if operation.has_table and (code := self._gone_on_without_catalog(operation, row)) not in (0, UNAVAILABLE):
+            return self._failed(row, code)
         code = _ended(self._started(operation, operation.words, proxied=False))
         if code not in operation.codes:
             return self._failed(row, code)
@@ -162,6 +180,22 @@ class Rehearsal:
         cleaned(config.sinks[0], TOPIC, config)
         self._check(operation, row)
         return row
+
+    def _gone_on_without_catalog(self, operation: Operation, row: Row) -> int:
+        """A new process goes on while the catalog is away still: its exit code; the table can be scanned all along."""
+        self._scan(row)
+        code = 0
+        if self.catalog.is_away:
+            code = _ended(self._started(operation, operation.words, proxied=False))
+            self._scan(row)
+            self.catalog.bring_back()
+        return code
+
+    def _scan(self, row: Row) -> None:
+        broken = self._tables.broken()
+        row.broken += len(broken)
+        if broken:
+            print("a scan of the table does not find", broken, file=sys.stderr, flush=True)
 
     def _check(self, operation: Operation, row: Row) -> None:
         left = Left(TOPIC, adopted()) if operation.name == "adopt" else None
@@ -180,12 +214,17 @@ class Rehearsal:
         row.unlisted += len(found.unlisted) + len(found.absent)
         if not row.clean:
             print(found, uploads, file=sys.stderr, flush=True)
-        if operation.name == "table sync":
-            self._check_table(row)
+        if operation.has_table or "table" in operation.sink:
+            self._scan(row)
+            otherwise = [*self._tables.differences(SINK, [TOPIC], "lake.{topic}")]
+            row.otherwise += len(otherwise)
+            if otherwise:
+                print(otherwise, file=sys.stderr, flush=True)
 
     def _check_gone(self, operation: Operation, row: Row) -> None:
         """What it takes out is nowhere any more, before anybody cleans, and the index says how much that was."""
-        bodies = {key: self._bucket.body(key) for key in self._bucket.objects()} if operation.gone else {}
+        keys = [key for key in self._bucket.objects() if operation.gone and not key.startswith(".tables/")]
+        bodies = {key: self._bucket.body(key) for key in keys}
         row.unlisted += sum(name.encode() in body for name in operation.gone for body in bodies.values())
         if operation.name == "retention":
             root = f"{INDEX}/{SINK}/{TOPIC}/{FIRST}"
@@ -197,19 +236,6 @@ class Rehearsal:
             row.unlisted += sum(bool(manifest["files"]) for manifest in manifests.values())
         if not row.clean:
             print(f"{operation.gone} is left: {row}", sorted(bodies), file=sys.stderr, flush=True)
-
-    def _check_table(self, row: Row) -> None:
-        from pyiceberg.catalog import load_catalog
-
-        s3 = self._made.s3
-        keys = {"s3.access-key-id": s3.access_key_id, "s3.secret-access-key": s3.secret_access_key}
-        uri = f"sqlite:///{self._catalog}"
-        catalog = load_catalog("s3lake", type="sql", uri=uri, **{"s3.endpoint": s3.endpoint_url, **keys})
-        tasks = catalog.load_table(f"lake.{TOPIC}").scan().plan_files()
-        held = Counter(task.file.file_path.removeprefix(f"s3://{BUCKET}/") for task in tasks)
-        wanted = Counter(key for key in self._bucket.objects() if key.startswith(SINK) and key.endswith(".parquet"))
-        row.lost += (wanted - held).total()
-        row.doubled += (held - wanted).total()
 
     def _check_restored(self, row: Row) -> None:
         wanted = Counter(records())
@@ -233,6 +259,10 @@ class Rehearsal:
         return process
 
     @property
+    def _catalog_then(self) -> Path:
+        return self._made.home / "catalog-then.db"
+
+    @property
     def _log(self) -> Path:
         return self._made.home / "command.log"
 
@@ -245,7 +275,7 @@ class Rehearsal:
         sink = {"name": SINK, "topics": [TOPIC], "bucket": BUCKET, **operation.settings(landing=landing)}
         written["sinks"] = [sink]
         path = self._made.home / f"{'proxied' if proxied else 'direct'}.yaml"
-        path.write_text(yaml.safe_dump(written).replace(CATALOG, str(self._catalog)))
+        path.write_text(yaml.safe_dump(written).replace(CATALOG, self.catalog.uri))
         return path
 
     def _leave_to_adopt(self) -> None:

@@ -13,6 +13,9 @@ from confluent_kafka import KafkaException, Producer
 
 from s3lake import hours
 
+FORGOTTEN = "forget-"
+"""How the ids of some records begin, which `erase` takes out."""
+
 
 class Sender:
     """Records of one topic, about so many a second, until told to end: what becomes of each, only Kafka knows.
@@ -98,7 +101,8 @@ class Sender:
             return key, None, stamp
         if drawn < 0.04:
             return key, b"no json: %d" % number, stamp
-        value = {"id": f"{self.topic}-{number}", "amount": number, "note": "x" * self._rng.randrange(200)}
+        begins = FORGOTTEN if drawn < 0.06 else ""
+        value = {"id": f"{begins}{self.topic}-{number}", "amount": number, "note": "x" * self._rng.randrange(200)}
         if time.monotonic() - self._begun > 60:
             value["later"] = "a field that came later"
         return key, json.dumps(value).encode(), stamp

@@ -3,8 +3,9 @@
 Three sinks land four topics while records arrive in transactions and without, late, skewed, poisoned, with tombstones
 and with fields that come later. Processes are killed and stopped, Spark's workers, the broker and the S3 server as
 well; requests to S3 and Kafka are delayed, lost, repeated and refused; logs expire and are compacted, topic-partitions
-are added, a topic is deleted and created again, and one that a connector has begun is adopted; hours end every few
-minutes; and the commands that change what has landed run beside. Then all is left in peace, `clean` runs as it would
+are added, a topic is deleted and created again, and one that a connector has begun is adopted; the catalog of one
+sink's Iceberg tables is unavailable for minutes; hours end every few minutes; and the commands that change what has
+landed run beside, while whole tables are scanned again and again. Then all is left in peace, `clean` runs as it would
 two days later, and `checker.py` compares.
 
 The seed decides what is done and in which order; when exactly, the machine does.
@@ -20,7 +21,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -39,14 +40,15 @@ from s3lake import hours
 from s3lake.config import native
 from s3lake.demo.s3 import minio_binary, versitygw_binary
 from trials import connector
-from trials.chaos import START, Chaos
+from trials.catalog import Catalog, Scans, Tables
+from trials.chaos import ERASES, START, Chaos
 from trials.checker import Bucket, check, freshness
 from trials.clock.shared_clock import SharedClock
 from trials.commands import Commands
 from trials.faults import FaultyS3
 from trials.kafka_proxy import FaultyKafka
 from trials.production import BUCKET, Production, cleaned, production
-from trials.sender import Sender
+from trials.sender import FORGOTTEN, Sender
 from trials.truth import Truth
 from trials.upheavals import Rebirths, connected
 
@@ -58,9 +60,10 @@ PARTITIONS = 3
 COLUMNS = {"id": "string", "amount": "int64", "note": "string", "later": "string"}
 FORMATS: dict[str, dict[str, Any]] = {
     ADOPTS: {"format": {"type": "json", "codec": "gzip"}, "layout": connector.LAYOUT},
-    "tables": {"format": {"type": "parquet", "codec": "snappy"}, "columns": COLUMNS},
+    ERASES: {"format": {"type": "parquet", "codec": "snappy"}, "columns": COLUMNS},
     "blocks": {"format": {"type": "avro", "codec": "deflate"}, "columns": COLUMNS},
 }
+TABLE = "lake.{topic}"
 STORES = {"versitygw": versitygw_binary, "minio": minio_binary}
 _COMPACTION = {
     "cleanup.policy": "compact,delete",  # the latter for what expires
@@ -94,15 +97,20 @@ def main() -> None:
             FaultyS3(made.s3.endpoint_url, options.seed) as s3,
             FaultyKafka(made.kafka.bootstrap_servers, options.seed) as kafka,
         ):
-            _configure(made, s3.url, kafka.bootstrap_servers)
-            told = _soaked(made, clock, (s3, kafka), options)
+            catalog = Catalog(home / "catalog.db")
+            _configure(made, s3.url, kafka.bootstrap_servers, catalog)
+            told = _soaked(made, clock, (s3, kafka), catalog, options)
             print(_in_words(told))
             print(json.dumps({**vars(options), **told}), flush=True)
     sys.exit(0 if told["clean"] else 1)
 
 
 def _soaked(
-    made: Production, clock: SharedClock, proxies: tuple[FaultyS3, FaultyKafka], options: argparse.Namespace
+    made: Production,
+    clock: SharedClock,
+    proxies: tuple[FaultyS3, FaultyKafka],
+    catalog: Catalog,
+    options: argparse.Namespace,
 ) -> dict[str, Any]:
     servers = made.kafka.bootstrap_servers
     routes = {sink: (*TOPICS, ADOPTED) if sink == ADOPTS else TOPICS for sink in FORMATS}
@@ -117,8 +125,11 @@ def _soaked(
     bucket = Bucket(made.s3.endpoint_url, made.s3.access_key_id, made.s3.secret_access_key, BUCKET)
     commands = Commands(made)
     rebirths = Rebirths(made, truth, senders[AGAIN], bucket, tuple(FORMATS), commands)
-    chaos = Chaos(made, clock, proxies, truth, bucket, routes, (ADOPTS, ADOPTED), rebirths, commands, options.seed)
-    with Memory(made) as memory:
+    chaos = Chaos(
+        made, clock, proxies, truth, bucket, routes, (ADOPTS, ADOPTED), rebirths, commands, catalog, options.seed
+    )
+    tables = Tables.of(catalog, bucket, made.s3)
+    with Memory(made) as memory, Scans(tables) as scans:
         while time.monotonic() < until or (chaos.owes and time.monotonic() < until + _LONGER_S):
             chaos.act()
         chaos.calm()
@@ -135,15 +146,19 @@ def _soaked(
     truth.stop()
     truth.compacted(COMPACTED)
     found = {
-        sink: check(bucket, sink, topics, truth, left if sink == ADOPTS else None, rebirths.formers)
+        sink: check(bucket, sink, topics, _erased(truth, sink), left if sink == ADOPTS else None, rebirths.formers)
         for sink, topics in routes.items()
     }
+    broken = [*scans.broken, *tables.broken()]
+    of_tables = [*tables.differences(ERASES, TOPICS, TABLE)]
     # MinIO lists the uploads of one key only, and ends them itself.
-    uploads = len(bucket.uploads()) if options.store != "minio" else None
+    uploads = [key for key in bucket.uploads() if not key.startswith(".tables/")] if options.store != "minio" else None
     chaos.end()
     flat = memory.flat or options.minutes < _MINUTES_TO_BE_WARM
     return {
-        "clean": not (behind or uploads or verified) and flat and all(one.clean for one in found.values()),
+        "clean": not (behind or uploads or verified or broken or of_tables)
+        and flat
+        and all(one.clean for one in found.values()),
         "kills": sum(count for act, count in chaos.acts.items() if act.startswith("kill") and "in vain" not in act),
         "acts": dict(chaos.acts),
         "faults": {name: count for proxy in proxies for name, count in proxy.spoilt.items()},
@@ -158,13 +173,22 @@ def _soaked(
         "behind": behind,
         "verified": verified,
         "swept": swept,
-        "uploads_left": uploads,
+        "uploads_left": None if uploads is None else len(uploads),
+        "scans": scans.done,
+        "scans_broken": broken[:20],
+        "tables_differ": of_tables[:20],
         "rss_mb": memory.thirds,
         "rss_flat": memory.flat,
         "freshness_p95_s": fresh,
         "load": os.getloadavg()[2],
         "sinks": {sink: asdict(one) for sink, one in found.items()},
     }
+
+
+def _erased(truth: Truth, sink: str) -> Truth:
+    """What may have been erased of a sink: such a record is there once or not at all."""
+    forgotten = {one for one in truth.seen if one.startswith(FORGOTTEN)} if sink == ERASES else set()
+    return replace(truth, gone=truth.gone | forgotten)
 
 
 def _verified(commands: Commands) -> int:
@@ -216,7 +240,7 @@ class Memory:
             self._samples.append(total / 2**20)
 
 
-def _configure(made: Production, s3: str, kafka: str) -> None:
+def _configure(made: Production, s3: str, kafka: str, catalog: Catalog) -> None:
     """Three sinks in place of one, S3 and Kafka behind the proxies, a topic that is compacted."""
     admin = AdminClient({"bootstrap.servers": made.kafka.bootstrap_servers, "log_level": 0})
     entries = [
@@ -239,6 +263,8 @@ def _configure(made: Production, s3: str, kafka: str) -> None:
     written["sinks"] = [
         {"name": name, "prefix": name, "topics": [*TOPICS], **alike, **more} for name, more in FORMATS.items()
     ]
+    (erases,) = [sink for sink in written["sinks"] if sink["name"] == ERASES]
+    erases["table"] = {"name": TABLE, "catalog": {"type": "sql", "uri": catalog.uri}}
     path.write_text(yaml.safe_dump(written))
     # Otherwise than in a benchmark without kills runs die before they have begun; those that are asked for just now
     # seem old by this clock, and are asked for again.
@@ -261,6 +287,8 @@ def _in_words(told: dict[str, Any]) -> str:
         f"lost {total['lost']}, given up with {len(told['created_again'])} deleted topics {total['given_up']}, "
         f"duplicated {total['duplicated']}, made up {total['made_up']}, of another topic {total['misplaced']}, "
         f"unlisted {unlisted}, uploads left {uploads}, "
+        f"tables: scans {told['scans']:,}, broken {len(told['scans_broken'])}, "
+        f"files otherwise than the index {len(told['tables_differ'])}, "
         f"verify {'agrees' if not told['verified'] else 'DIFFERS'}, "
         f"freshness p95 {max(told['freshness_p95_s'].values())} s, "
         f"RSS {'flat' if told['rss_flat'] else 'GROWS'} ({', '.join(map(str, told['rss_mb']))} MiB), "
