@@ -1,4 +1,4 @@
-"""Twenty runs are killed, whole process trees, at random moments of the commit protocol and before it.
+"""Runs are killed, twenty or `--kills`, whole process trees, at random moments of the commit protocol and before it.
 
 Afterwards one run ends what they began, and every record of Kafka is in the bucket exactly once.
 """
@@ -211,13 +211,14 @@ def _no_session() -> NoReturn:
 
 
 def test_runs_killed_at_any_moment_leave_every_record_exactly_once(
-    killed: Killed, capsys: pytest.CaptureFixture[str]
+    killed: Killed, capsys: pytest.CaptureFixture[str], pytestconfig: pytest.Config
 ) -> None:
+    kills = pytestconfig.getoption("--kills")
     wanted = list(hours.span(FIRST, LAST))
     began, interrupted, requests = time.monotonic(), Counter[str](), Counter[str]()
     run = killed.run()
     try:
-        for moment in moments(random.Random(SEED)):
+        for moment in moments(random.Random(SEED))[:kills]:
             if isinstance(moment, float):
                 killed.kill_after(moment)
                 requests["none: hardly begun"] += 1
@@ -233,14 +234,14 @@ def test_runs_killed_at_any_moment_leave_every_record_exactly_once(
     finally:
         run.kill()
     with capsys.disabled():
-        print(f"\n{KILLS} runs killed in {time.monotonic() - began:.0f} s at", dict(sorted(requests.items())))
+        print(f"\n{kills} runs killed in {time.monotonic() - began:.0f} s at", dict(sorted(requests.items())))
         for state, times in sorted(interrupted.items()):
             print(f"  {times:2d} left {state}")
 
-    assert sum(interrupted.values()) == KILLS
-    assert sum(times for state, times in interrupted.items() if state.startswith("step")) >= 8
+    assert sum(interrupted.values()) == kills
+    assert sum(times for state, times in interrupted.items() if state.startswith("step")) >= kills * 2 // 5
     # Which of a commit's files were visible depends on what else was on its way; that it was pending does not.
-    assert sum(times for state, times in interrupted.items() if state.startswith("step 5")) >= 4
+    assert sum(times for state, times in interrupted.items() if state.startswith("step 5")) >= kills // 5
     killed.assert_exactly_once(len(wanted) * 2 * RECORDS)
 
     before, index = killed.lake.objects(), killed.landing.index
