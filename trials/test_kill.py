@@ -218,7 +218,7 @@ def test_runs_killed_at_any_moment_leave_every_record_exactly_once(
     began, interrupted, requests = time.monotonic(), Counter[str](), Counter[str]()
     run = killed.run()
     try:
-        for moment in moments(random.Random(SEED))[:kills]:
+        for moment in moments(random.Random(SEED))[-kills:]:
             if isinstance(moment, float):
                 killed.kill_after(moment)
                 requests["none: hardly begun"] += 1
