@@ -27,6 +27,7 @@ from s3lake.schema.types import (
     item_of,
 )
 from s3lake.schema.unite import Conflict, joined, shown
+from s3lake.text.masking import quote
 
 _INT32, _INT64 = range(-(2**31), 2**31), range(-(2**63), 2**63)
 _BEYOND_FLOAT = 2.0**128 - 2.0**103  # from here on a float rounds to infinity
@@ -199,5 +200,5 @@ def _ticks(per_second: int, hour: str, minute: str | None, second: str | None, f
 
 def _unfit(value: Any, type: Type, path: str, form: str) -> Conflict:
     text = value.text if isinstance(value, Number) else repr(value)
-    text = text if len(text) <= 60 else f"{text[:60]}…"
+    text = quote(path, text if len(text) <= 60 else f"{text[:60]}…")
     return Conflict(f"field {path!r}: {text} does not fit {shown(type)}: {form} is allowed")

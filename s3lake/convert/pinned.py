@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from s3lake.convert.gate import Refusals
 from s3lake.schema.arrow import arrow_type
 from s3lake.schema.types import TICKS, Decimal, Primitive, Type, Unknown, fold
+from s3lake.text.masking import strip_values
 
 DAY_S = 86_400
 _UUID_HYPHENS = (8, 13, 18, 23)
@@ -45,7 +46,7 @@ def column(values: Sequence[Any], type: Type) -> tuple[pa.Array, Refusals]:
         try:
             _array([value], type)
         except _MISFITS as error:
-            refused[row] = f"a value does not fit its column: {error}"[:300]
+            refused[row] = f"a value does not fit its column: {strip_values(str(error))}"[:300]
     return _array([None if row in refused else value for row, value in enumerate(values)], type), refused
 
 
@@ -184,7 +185,7 @@ def _uuids(texts: pa.Array) -> pa.Array:
     filled = pc.fill_null(texts, "00000000-0000-0000-0000-000000000000")
     block = b"".join(filled.cast(pa.binary()).to_pylist())
     if len(block) != 36 * len(texts) or (len(texts) and pc.max(pc.binary_length(filled)).as_py() != 36):
-        raise pa.ArrowInvalid("a UUID has not 36 characters")
+        raise pa.ArrowInvalid("a UUID has another length")
     characters = np.frombuffer(block, np.uint8).reshape(-1, 36)
     if not (characters[:, _UUID_HYPHENS] == ord("-")).all():
         raise pa.ArrowInvalid("a UUID has no hyphen where one belongs")

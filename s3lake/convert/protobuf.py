@@ -26,6 +26,7 @@ from s3lake.schema.arrow import arrow_type
 from s3lake.schema.connect import Schema, SchemaError
 from s3lake.schema.registry import Connection, UnknownSchema, client
 from s3lake.schema.types import UNKNOWN, Primitive, Type, fields_of, item_of
+from s3lake.text.masking import strip_values
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
@@ -147,7 +148,7 @@ def _take(
             except DecodeError as error:
                 refused[int(rows[at])] = f"the data is no {reader.schema.name}: {error}"[:300]
             except _MISFITS as error:
-                refused[int(rows[at])] = f"a value does not fit its column: {error}"[:300]
+                refused[int(rows[at])] = f"a value does not fit its column: {strip_values(str(error))}"[:300]
             else:
                 sound.append(at)
                 messages.append(message)

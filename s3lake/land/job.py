@@ -30,6 +30,7 @@ from s3lake.plan.batch import Intervals
 from s3lake.plan.tasks import shared_out
 from s3lake.schema.types import from_document
 from s3lake.source.records import Reader
+from s3lake.text.masking import is_secret, strip_values
 from s3lake.transform import sql
 
 if TYPE_CHECKING:
@@ -283,7 +284,9 @@ class Job:
             reason = failure(error)
             if reason is None:
                 raise
-            return reason
+            # Spark quotes the value and not the field that it is of.
+            named = any(is_secret(".".join(path)) for path in tabulate.query.paths)
+            return strip_values(reason) if named else reason
         return None
 
 

@@ -33,6 +33,7 @@ from s3lake.layout.pieces import (
     Unplaceable,
 )
 from s3lake.text.dates import joda
+from s3lake.text.masking import MASK, is_secret
 
 MAX_KEY_BYTES = 1024
 _MARK_BYTES = 13  # of any commit, for example `~1f2e3d4c5b6a`
@@ -183,6 +184,7 @@ class Placing:
         )
         self._most = MAX_KEY_BYTES - composition.reserve
         self._kept = kept
+        self._secret = [is_secret(_name(element)) for element in composition.elements]
         self._own = frozenset(step.replace("%%", "%") for step in self._key.split("/") if "%s" not in step)
 
     def __call__(self, texts: tuple[str, ...]) -> str:
@@ -192,21 +194,36 @@ class Placing:
             Unplaceable: a key would be too long, or mean another place to some client.
         """
         group, key = self._group % texts, self._key % texts
-        if (len(group) if group.isascii() else len(group.encode())) > self._most:
-            raise Unplaceable(f"its object key would exceed {MAX_KEY_BYTES} bytes: {group.replace(_GAP, '…')[:80]}…")
         if not key:
             raise Unplaceable("its object key would be empty")
+        problem = self._problem(group, key)
+        if problem is not None:
+            secret = zip(texts, self._secret, strict=True)
+            shown = self._group % tuple(MASK if hidden else text for text, hidden in secret)
+            raise Unplaceable(f"its object key would {problem}: {shown.replace(_GAP, '…')[:80]!r}")
+        return group
+
+    def _problem(self, group: str, key: str) -> str | None:
+        """Why no object can have this key; None if one can."""
+        if (len(group) if group.isascii() else len(group.encode())) > self._most:
+            return f"exceed {MAX_KEY_BYTES} bytes"
         if "//" in key or key[0] == "/" or key[-1] == "/":
-            raise Unplaceable(f"its object key would hold an empty step, which clients leave out: {key[:80]!r}")
+            return "hold an empty step, which clients leave out"
         steps = key.split("/")
         if not RESERVED_STEPS.isdisjoint(steps):
-            raise Unplaceable(f"its object key would hold a step that has another meaning: {key[:80]!r}")
+            return "hold a step that has another meaning"
         if key.startswith(self._kept):
             index = next(one for one in self._kept if key.startswith(one))
-            raise Unplaceable(f"its object key would lie in the index {index!r}: {key[:80]!r}")
+            return f"lie in the index {index!r}"
         if _INDEXES in key and any(step.startswith(_INDEXES) and step not in self._own for step in steps):
-            raise Unplaceable(f"its object key would hold a step that is an index's by default: {key[:80]!r}")
-        return group
+            return "hold a step that is an index's by default"
+        return None
+
+
+def _name(element: Element) -> str:
+    """The path of a field, or the name of a header; empty for what has neither."""
+    path = getattr(element, "path", ())
+    return ".".join((*((element.name,) if isinstance(element, Header) else ()), *path))
 
 
 def _spelled(piece: Text | Number | Element, partition: int) -> str:

@@ -19,6 +19,7 @@ from s3lake.convert.java_numbers import java_double
 from s3lake.layout.pieces import Date, Element, Field, Header, Key, Routed, Schema, Time, Unplaceable
 from s3lake.layout.timestamps import milliseconds
 from s3lake.text.dates import joda, keys, zones
+from s3lake.text.masking import quote
 
 _CONNECT = {"schema", "payload"}
 
@@ -309,7 +310,7 @@ def safe(value: str, what: str) -> str:
             dot segments.
     """
     if not value.isprintable() and any(ord(char) < 32 or char in "\x7f\ufffe\uffff" for char in value):
-        raise Unplaceable(f"{what} holds a control character: {value[:40]!r}")
+        raise Unplaceable(f"{what} holds a control character: {quote(what, repr(value[:40]))}")
     if "." in value and any(part in (".", "..") for part in value.split("/")):
-        raise Unplaceable(f"{what} holds a path step: {value[:40]!r}")
+        raise Unplaceable(f"{what} holds a path step: {quote(what, repr(value[:40]))}")
     return value

@@ -6,6 +6,7 @@ from typing import Any
 
 from s3lake.layout.pieces import Unplaceable
 from s3lake.text.dates import iso
+from s3lake.text.masking import quote
 
 _DIGITS = re.compile(r"-?[0-9]{1,19}")
 _NAMES = {bool: "a boolean", float: "a fraction", list: "a list", dict: "an object"}
@@ -30,9 +31,10 @@ def milliseconds(value: Any, where: tzinfo, what: str) -> int:
         return iso.epoch_ms(value, where)
     except iso.SkippedError:
         raise Unplaceable(
-            f"{what} is {value!r}, which the clock of {where} jumps over: write it with an offset"
+            f"{what} is {quote(what, repr(value))}, which the clock of {where} jumps over: write it with an offset"
         ) from None
     except (ValueError, OverflowError):
         raise Unplaceable(
-            f"{what} is {value[:40]!r}, no time: write epoch milliseconds or ISO 8601, for example 2026-11-20T09:30:00Z"
+            f"{what} is {quote(what, repr(value[:40]))}, no time: write epoch milliseconds or ISO 8601, for example "
+            "2026-11-20T09:30:00Z"
         ) from None

@@ -337,10 +337,8 @@ def _decimal(document: dict[str, Any], path: str) -> _Node:
             if not number.is_finite() or abs(number.adjusted()) > _EXACT.prec:
                 raise ValueError(text)
         except (ValueError, ArithmeticError):
-            shown = text[:40].decode(errors="replace")
-            raise msgspec.ValidationError(
-                f"{shown} is no decimal: base64 of its bytes, or a number - at `{path}`"
-            ) from None
+            # Not what it is: the path is of the schema, and does not tell whether the field's name is a secret's.
+            raise msgspec.ValidationError(f"no decimal: base64 of its bytes, or a number - at `{path}`") from None
         return msgspec.Raw(format(number, "f").encode())
 
     return _Node(Decimal(precision, scale), msgspec.Raw, mend)

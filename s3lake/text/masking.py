@@ -6,8 +6,8 @@ from typing import Any
 
 _SECRET = re.compile(
     r"passw|passphrase|pwd|secret|token|jaas|credential|private|user\.?info|basic\.?auth|oauthbearer\.(config|extensions)"
-    r"|\.key(\.|$)|(api|customer|account|signing|encryption|master|shared)[._-]?key|access[._-]?key(?![._-]?id)"
-    r"|(^|[._-])pass($|[._-])|connection[._-]?string|external[._-]?id|authori[sz]ation|cookie|^header\.(?!converter)",
+    r"|\.key(\W|$)|(api|customer|account|signing|encryption|master|shared)[._-]?key|access[._-]?key(?![._-]?id)"
+    r"|(?<![a-z\d])pass(?![a-z\d])|connection[._-]?string|external[._-]?id|authori[sz]ation|cookie|^header\.(?!converter)",
     re.IGNORECASE,
 )
 # Secrets hide inside harmless names too, for example in the JVM options of spark.conf.
@@ -17,6 +17,7 @@ _ASSIGNED = re.compile(
 )
 _PROXY = re.compile(r"proxy", re.IGNORECASE)
 _USER = re.compile(r"(?<=://)[^/?#\s'\"]+(?=@)")
+_VALUES = re.compile(r"""(['"`]).*?\1|\b0x[0-9a-fA-F]+\b|(?<![\w-])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?""", re.DOTALL)
 MASK = "********"
 # What is shorter stands in many a word of ours that is no secret.
 _PART_OF_WORDS = 8
@@ -54,6 +55,16 @@ def shown(name: str, value: str) -> str:
 def is_secret(name: str) -> bool:
     """Whether a property of this name holds something that must never be printed."""
     return _SECRET.search(name) is not None
+
+
+def quote(field: str, value: str) -> str:
+    """Return a value of a record as a refusal may quote it: masked if the path or name of its field is a secret's."""
+    return MASK if is_secret(field) else value
+
+
+def strip_values(message: str) -> str:
+    """Return another program's message without texts in quotes and numbers: it may quote a field that nobody names."""
+    return _VALUES.sub("…", message)
 
 
 def is_masked(text: str) -> bool:

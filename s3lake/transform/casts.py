@@ -78,11 +78,11 @@ def cast(value: Any, type_name: str, what: str) -> Any:
     if value is None:
         return None
     if not isinstance(value, (bool, int, Decimal, str)) and not (isinstance(value, bytes) and type_name == "string"):
-        raise Refusal(f"{what} is {shown(value)}, which cannot be cast to {type_name}")
+        raise Refusal(f"{what} is {shown(value, what)}, which cannot be cast to {type_name}")
     try:
         return _CASTS[type_name](value)
     except (ValueError, ArithmeticError, struct.error):
-        raise Refusal(f"{what} is {shown(value)}, which {type_name} cannot hold") from None
+        raise Refusal(f"{what} is {shown(value, what)}, which {type_name} cannot hold") from None
 
 
 def _integer(bits: int) -> Callable[[Any], int]:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from s3lake.convert.framed import Unframing
 from s3lake.convert.schemas import Schemas
+from s3lake.text.masking import strip_values
 from s3lake.transform import headers
 from s3lake.transform.chain import Chain, Link, parts
 from s3lake.transform.instants import Marking, marking
@@ -131,7 +132,7 @@ class _Run:
             except RecursionError:
                 refused[row] = f"{label}: nested too deeply"
             except (ArithmeticError, ValueError) as error:
-                refused[row] = f"{label}: {error}"
+                refused[row] = f"{label}: {strip_values(str(error))}"
         rows = pa.array(kept.rows, pa.int64())
         left_over = batch if len(rows) == batch.num_rows else batch.take(rows)
         dropped = batch.num_rows - len(rows) - len(refused)

@@ -139,7 +139,7 @@ class MaskField(SideStep):
         if self.replacement is None and type(value) in _EMPTY:
             return _EMPTY[type(value)]
         if self.replacement is None:
-            raise Refusal(f"field {name!r} is {shown(value)}, which cannot be masked")
+            raise Refusal(f"field {name!r} is {shown(value, 'secret')}, which cannot be masked")
         try:
             match value:
                 case str():
@@ -151,8 +151,12 @@ class MaskField(SideStep):
                 case Decimal():
                     return _finite(self.replacement)
         except (ValueError, ArithmeticError):
-            raise Refusal(f"field {name!r} is {shown(value)}, but replacement {self.replacement!r} is none") from None
-        raise Refusal(f"field {name!r} is {shown(value)}, which takes no replacement: only numbers and texts do")
+            raise Refusal(
+                f"field {name!r} is {shown(value, 'secret')}, but replacement {self.replacement!r} is none"
+            ) from None
+        raise Refusal(
+            f"field {name!r} is {shown(value, 'secret')}, which takes no replacement: only numbers and texts do"
+        )
 
 
 _EMPTY: dict[type, Any] = {

@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from s3lake.text import expressions
+from s3lake.text.masking import strip_values
 from s3lake.transform.options import OptionError
 from s3lake.transform.record import Refusal
 
@@ -119,7 +120,7 @@ def _holds(test: str, operand: Any, value: Any) -> bool:
             try:
                 return operand.search(value) is not None
             except expressions.EndlessError as error:
-                raise Refusal(str(error)) from None
+                raise Refusal(strip_values(str(error))) from None
     return operand in value
 
 

@@ -100,11 +100,11 @@ class Source:
             return from_unix(number, self.precision)
         what = f"field {'.'.join(self.path)!r}" if self.path else f"the {self.part}"
         if not isinstance(value, str):
-            raise Refusal(f"{what} is {shown(value)}; a timestamp is a whole number or a text")
+            raise Refusal(f"{what} is {shown(value, what)}; a timestamp is a whole number or a text")
         if not self.patterns:
-            raise Refusal(f"{what} is {shown(value)}; to read texts, format.from.pattern is needed")
+            raise Refusal(f"{what} is {shown(value, what)}; to read texts, format.from.pattern is needed")
         tried = ", ".join(one.pattern for one in self.patterns)
-        raise Refusal(f"{what} is {shown(value)}, which matches none of format.from.pattern: {tried}")
+        raise Refusal(f"{what} is {shown(value, what)}, which matches none of format.from.pattern: {tried}")
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def value_at(value: Any, path: Sequence[str]) -> Any:
     for depth, name in enumerate(path):
         if not isinstance(step_value, dict):
             where = ".".join(path[:depth])
-            raise Refusal(f"field {where!r} is {shown(step_value)}, an object is needed for {'.'.join(path)!r}")
+            raise Refusal(f"field {where!r} is {shown(step_value, where)}, an object is needed for {'.'.join(path)!r}")
         step_value = step_value.get(name)
         if step_value is None:
             return None

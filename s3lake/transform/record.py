@@ -11,6 +11,7 @@ import msgspec
 
 from s3lake.convert.converters import CONVERTERS
 from s3lake.schema import connect
+from s3lake.text.masking import quote
 from s3lake.transform.instants import Marking, marking
 
 Side = Literal["key", "value"]
@@ -216,17 +217,17 @@ def header_text(value: Any) -> bytes | None:
     return _encoder.encode(value)
 
 
-def shown(value: Any) -> str:
-    """A value in messages: its kind, and what it is where that is short."""
+def shown(value: Any, field: str = "") -> str:
+    """A value in messages: its kind, and what it is where that is short and `field` is not the name of a secret."""
     match value:
         case None:
             return "null"
         case bool():
-            return f"{str(value).lower()} (a boolean)"
+            return f"{quote(field, str(value).lower())} (a boolean)"
         case int() | float() | Decimal():
-            return f"{str(value)[:_SHOWN]} (a number)"
+            return f"{quote(field, str(value)[:_SHOWN])} (a number)"
         case str():
-            return f"{value[:_SHOWN]!r} (a text)"
+            return f"{quote(field, repr(value[:_SHOWN]))} (a text)"
         case bytes():
             return f"{len(value)} bytes"
         case dict():

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from s3lake.text.dates.java import DatePattern
+from s3lake.text.masking import quote
 from s3lake.transform.instants import DAY_MS, Date, Instant, Time, Timestamp
 from s3lake.transform.options import OptionError, Options
 from s3lake.transform.record import Record, Refusal, Side, SideStep, shown
@@ -142,9 +143,9 @@ class TimestampConverter(SideStep):
             try:
                 return self.pattern.parser()(value)
             except ValueError as error:
-                raise Refusal(f"{what}: {error}") from None
+                raise Refusal(f"{what}: {quote(what, str(error))}") from None
         allowed = "a whole number or, with the option format, a text"
-        raise Refusal(f"{what} is {shown(value)}; a timestamp is {allowed}")
+        raise Refusal(f"{what} is {shown(value, what)}; a timestamp is {allowed}")
 
 
 def unix_number(value: Any) -> int | None:

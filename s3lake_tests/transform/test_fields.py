@@ -140,9 +140,9 @@ def test_mask_field_replaces_a_whole_number_by_one() -> None:
 @pytest.mark.parametrize(
     ("value", "why"),
     [
-        (True, "field 'a' is true (a boolean), which takes no replacement: only numbers and texts do"),
+        (True, "field 'a' is ******** (a boolean), which takes no replacement: only numbers and texts do"),
         ([1], "field 'a' is a list, which takes no replacement: only numbers and texts do"),
-        (7, "field 'a' is 7 (a number), but replacement 'xxx' is none"),
+        (7, "field 'a' is ******** (a number), but replacement 'xxx' is none"),
     ],
 )
 def test_mask_field_refuses_what_cannot_be_replaced(value: Any, why: str) -> None:

@@ -1,0 +1,116 @@
+"""No refusal quotes the value of a field whose name is a secret's: what is said of it goes to logs and dead letters."""
+
+import json
+from typing import Any
+
+import pytest
+from google.protobuf import message_factory
+
+from s3lake.land.given import Record
+from s3lake.land.preview import preview
+from s3lake.schema import protoc
+from s3lake.sink import Sink
+from s3lake_tests.schema.registry.server import SchemaRegistry, framed
+
+PLANT = "hunter2plant"
+NUMBER = 18446744073709550011
+TOLERANT = {"errors": {"tolerance": "all"}}
+
+
+def refusals(value: Any, key: bytes | None = None, headers: Any = (), **settings: Any) -> str:
+    """What is said of a record that is refused, all of it."""
+    sink = Sink(**{"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00", **TOLERANT, **settings})
+    body = value if isinstance(value, bytes) else json.dumps(value).encode()
+    found = preview(sink, "t", [Record("t", 0, 0, 0, key, body, headers)])
+    assert found.refusals, "the record is to be refused"
+    return "; ".join(one.message for one in found.refusals)
+
+
+def columns(type: str, form: str = "parquet") -> dict[str, Any]:
+    return {"format": {"type": form}, "columns": {"password": type}}
+
+
+@pytest.mark.parametrize("form", ["parquet", "avro"])
+@pytest.mark.parametrize(
+    "type", ["timestamp", "int64", "double", "bool", "date", "time", "uuid", "binary", "decimal(10,2)", "list<date>"]
+)
+def test_of_declared_columns(type: str, form: str) -> None:
+    said = refusals({"password": f"{PLANT}?"}, **columns(type, form))
+    assert PLANT not in said
+    assert "field 'password'" in said
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"password": [PLANT]},
+        {"password": {"a": PLANT}},
+    ],
+    ids=str,
+)
+def test_of_what_nests(value: Any) -> None:
+    assert PLANT not in refusals(value, **columns("struct<a: timestamp>"))
+    nested = {"columns": {"users": "list<struct<api_key: timestamp>>"}, "format": {"type": "parquet"}}
+    said = refusals({"users": [{"api_key": PLANT}]}, **nested)
+    assert PLANT not in said
+    assert "api_key" in said
+
+
+def test_of_schemas_in_the_record() -> None:
+    decimal = {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": "2"}}
+    schema = {"type": "struct", "fields": [{"field": "password", **decimal}]}
+    envelope = {"schema": schema, "payload": {"password": f"{PLANT}?"}}
+    assert PLANT not in refusals(envelope, converter={"value": "connect_json"}, format={"type": "parquet"})
+    replaced = {"type": "ReplaceField$Value", "options": {"renames": "password:p"}}
+    assert PLANT not in refusals(envelope, converter={"value": "connect_json"}, transforms=[replaced])
+
+
+def test_of_schemas_of_a_registry(registry: SchemaRegistry) -> None:
+    proto = 'syntax = "proto3"; message A { uint64 secret_pin = 1; }'
+    number = registry.add(proto, "PROTOBUF")
+    message = message_factory.GetMessageClass(protoc.message(proto, {}, (0,)))(secret_pin=NUMBER)
+    value = framed(number, b"\0" + message.SerializeToString())
+    there = {"converter": {"value": "protobuf", "registry": {"url": registry.url}}, "format": {"type": "parquet"}}
+    assert str(NUMBER) not in refusals(value, **there)
+
+
+@pytest.mark.parametrize("value", [f"{PLANT}\t", f"../{PLANT}", f"{PLANT}//", f".indexes/{PLANT}", PLANT * 100])
+@pytest.mark.parametrize("element", ["field:user.password", "header:token", "key:api_key"])
+def test_of_places(element: str, value: str) -> None:
+    said = refusals(
+        {"user": {"password": value}},
+        json.dumps({"api_key": value}).encode(),
+        (("token", value.encode()),),
+        layout={"template": f"{{{element}}}/{{partition}}-{{offset}}"},
+        converter={"key": "json"},
+    )
+    assert PLANT not in said
+
+
+@pytest.mark.parametrize("value", [f"2026-{PLANT}", "hunter2plant"])
+def test_of_times_of_places(value: str) -> None:
+    layout = {"template": "{time:yyyy}/{partition}-{offset}", "time": {"source": "field", "field": "user.password"}}
+    assert PLANT not in refusals({"user": {"password": value}}, layout=layout)
+
+
+def step(type: str, **options: Any) -> dict[str, Any]:
+    return {"type": type, "options": {name.replace("_", "."): value for name, value in options.items()}}
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        step("Cast$Value", spec="password:int32"),
+        step("Cast$Value", spec="password:float64"),
+        step("TimestampConverter$Value", field="password", target_type="Timestamp", format="yyyy-MM-dd"),
+        step("TimestampConverter$Value", field="password", target_type="Timestamp"),
+    ],
+    ids=str,
+)
+def test_of_transforms(transform: dict[str, Any]) -> None:
+    assert PLANT not in refusals({"password": PLANT}, transforms=[transform])
+
+
+def test_of_a_field_that_is_to_be_masked_whatever_its_name() -> None:
+    mask = step("MaskField$Value", fields="ssn", replacement="x")
+    assert "123456789012" not in refusals({"ssn": 123456789012}, transforms=[mask])
