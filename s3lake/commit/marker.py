@@ -4,17 +4,24 @@ It says by its metadata which content it stands for, so that it is written once,
 comes late with an older tile, and never taken for data. Nobody but those who look at the bucket reads it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from s3lake.commit.files import files_of
-from s3lake.commit.index import Manifest
+from s3lake.commit.index import Manifest, TopicIndex
+from s3lake.commit.sums import Commits
 from s3lake.errors import ForeignObjectError, StoreConflictError
 from s3lake.plan.sealed import content
 from s3lake.plan.tile import Tile
+from s3lake.sink.marker import key as marker_key
 from s3lake.store import Store
+
+if TYPE_CHECKING:
+    from s3lake.sink import Sink
 
 CONTENT, REVISION = "s3lake-sealed", "s3lake-revision"
 _TRIES = 3
@@ -45,6 +52,19 @@ def renew(store: Store, key: str, tile: Tile, body: bytes) -> bool:
         if store.put(key, body, if_match=head.etag, metadata=metadata) is not None:
             return True
     raise StoreConflictError(f"s3://{store.bucket}/{key} is being written by others. Run again.")
+
+
+def renew_existing(index: TopicIndex, sink: Sink, tile: Tile) -> None:
+    """Renew the marker of an hour that has one, after its commits were replaced: it may name keys that say too much.
+
+    Raises:
+        ForeignObjectError: somebody else's object stands there.
+        StoreConflictError: others write it just now.
+    """
+    key = marker_key(sink, index.topic, tile.hour)
+    if key is not None and index.store.head(key) is not None:
+        manifests = Commits(index, tile.hour, tile.commits)
+        renew(index.store, key, tile, body_of(sink.sealed.marker, index.topic, tile, manifests))
 
 
 def body_of(

@@ -21,6 +21,7 @@ from s3lake.commit import opening, protocol, sums
 from s3lake.commit.clean import Cleaned, clean
 from s3lake.commit.files import files_of
 from s3lake.commit.index import MOST_FILES, Manifest, TopicHead, TopicIndex
+from s3lake.commit.marker import renew_existing
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import abort
 from s3lake.commit.rewrite import begin_rewrite
@@ -191,6 +192,7 @@ class Landing:
             manifests = list(landed.manifests)
             for merged in merge(self.index, self.sink, self.stores, tile.hour, manifests):
                 self._last[tile.hour], self._tiles[tile.hour], done = merged.manifest, merged.tile, True
+                renew_existing(self.index, self.sink, merged.tile)
                 self.observer.merged(tile.hour, str(merged))
                 self.follower.tell(self.observer)
         except (Unjoinable, S3LakeError) as error:
@@ -232,7 +234,10 @@ class Landing:
         """Steps 3 to 6: see `protocol.commit`."""
         with self.committing:
             if self.sink.exactly_once:
-                manifest, self._tiles[attempt.tile.hour] = protocol.commit(self.index, attempt, staged)
+                manifest, tile = protocol.commit(self.index, attempt, staged)
+                self._tiles[tile.hour] = tile
+                if attempt.replaces:
+                    renew_existing(self.index, self.sink, tile)
             else:
                 manifest = protocol.commit_at_once(self.index, attempt, staged)
         self._last[manifest.hour] = manifest

@@ -13,6 +13,7 @@ import msgspec
 from s3lake import hours
 from s3lake.commit import protocol
 from s3lake.commit.index import Manifest, TopicIndex
+from s3lake.commit.marker import renew_existing
 from s3lake.commit.merge import begin_merge, united
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import PACE, Pace, settle, sweep
@@ -87,6 +88,7 @@ class Holding:
             self._follow(hour)
             swept = sweep(self.index, hour, self.pace)
             tile = swept[0] if swept else tile
+        renew_existing(self.index, self.sink, tile)  # a change before may have ended between its switch and this
         return tile
 
     def _follow(self, hour: str) -> None:
@@ -112,9 +114,14 @@ class Holding:
         with self.index.reading(hour, [manifest.id for manifest in replaced]):
             staged = stage(attempt)
         manifest, tile = protocol.commit(self.index, attempt, staged, self.pace)
-        if tile.garbage:
-            self.tidied(hour)
+        self.finish(tile)
         return manifest
+
+    def finish(self, tile: Tile) -> None:
+        """End an exchange: renew the marker of the hour, and raise what keeps replaced objects from being deleted."""
+        renew_existing(self.index, self.sink, tile)
+        if tile.garbage:
+            self.tidied(tile.hour)
 
 
 def again(change: Callable[[], A]) -> A:
