@@ -89,6 +89,8 @@ def clean(
             days[day] = digest
             continue
         unfollowed = None if dry_run else index.follow(*of_day)
+        if unfollowed is not None:
+            _log.warning("%s %s: replaced objects stay until the table can follow: %s", index.topic, day, unfollowed)
         tiles = dict(zip(of_day, each(index.tile, of_day, pace), strict=True))  # a day's: all may be too many to hold
         for hour in of_day:
             stored = tiles[hour]

@@ -157,9 +157,7 @@ class Landing:
 
     def clean(self, *, dry_run: bool = False) -> list[Cleaned]:
         """Remove what dead writers left behind."""
-        done = clean(self.index, now_ms=self.clock(), dry_run=dry_run, keys=Keys.of(self.sink, self.topic))
-        self.follower.tell(self.observer)
-        return done
+        return clean(self.index, now_ms=self.clock(), dry_run=dry_run, keys=Keys.of(self.sink, self.topic))
 
     def recent(self, tile: Tile) -> Sums:
         """What the commits of a tile hold together, or, in a tile of an earlier s3lake, what the last of them holds."""
@@ -185,14 +183,12 @@ class Landing:
         tile, done = landed.tile, False
         if not self.sink.flush.merge or not tile.complete or len(tile.commits) < 2:
             return False
-        if tile.hour in self.follower.behind:
-            self.observer.merged(tile.hour, "its small files stay: the table is behind, and may list them")
-            return False
         try:
+            if tile.hour in self.follower.behind:
+                raise Unjoinable("the table is behind, and may list them")
             manifests = list(landed.manifests)
             for merged in merge(self.index, self.sink, self.stores, tile.hour, manifests):
                 self._last[tile.hour], self._tiles[tile.hour], done = merged.manifest, merged.tile, True
-                renew_existing(self.index, self.sink, merged.tile)
                 self.observer.merged(tile.hour, str(merged))
                 self.follower.tell(self.observer)
         except (Unjoinable, S3LakeError) as error:
@@ -234,10 +230,9 @@ class Landing:
         """Steps 3 to 6: see `protocol.commit`."""
         with self.committing:
             if self.sink.exactly_once:
-                manifest, tile = protocol.commit(self.index, attempt, staged)
-                self._tiles[tile.hour] = tile
+                manifest, self._tiles[attempt.tile.hour] = protocol.commit(self.index, attempt, staged)
                 if attempt.replaces:
-                    renew_existing(self.index, self.sink, tile)
+                    renew_existing(self.index, self.sink, self._tiles[attempt.tile.hour])
             else:
                 manifest = protocol.commit_at_once(self.index, attempt, staged)
         self._last[manifest.hour] = manifest

@@ -81,7 +81,8 @@ def _compacted(holding: Holding, hour: str, size: int) -> Compaction:
     size_before = sum(file.bytes for file in files_of(manifests))
     try:
         for merged in merge(holding.index, holding.sink, holding.stores, hour, manifests, _way(size)):
-            holding.finish(merged.tile)
+            if merged.tile.garbage:
+                holding.tidied(hour)
     except Unjoinable as error:
         return Compaction(hour, files, files, size_before, str(error))
     left = sum(len(manifest.files) for manifest in holding.manifests(hour) or [])

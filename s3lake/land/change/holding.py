@@ -114,14 +114,10 @@ class Holding:
         with self.index.reading(hour, [manifest.id for manifest in replaced]):
             staged = stage(attempt)
         manifest, tile = protocol.commit(self.index, attempt, staged, self.pace)
-        self.finish(tile)
-        return manifest
-
-    def finish(self, tile: Tile) -> None:
-        """End an exchange: renew the marker of the hour, and raise what keeps replaced objects from being deleted."""
         renew_existing(self.index, self.sink, tile)
         if tile.garbage:
-            self.tidied(tile.hour)
+            self.tidied(hour)
+        return manifest
 
 
 def again(change: Callable[[], A]) -> A:

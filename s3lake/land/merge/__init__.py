@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from s3lake.commit import letters, protocol
 from s3lake.commit.files import count_data_files
 from s3lake.commit.index import MOST_FILES, File, Manifest, TopicIndex
+from s3lake.commit.marker import renew_existing
 from s3lake.commit.merge import REASON, begin_merge
 from s3lake.commit.protocol import Staged
 from s3lake.commit.recovery import abort
@@ -100,6 +101,7 @@ def merge(
                 files = _joined(index, joining, packed_files, way.large_at_once)
             staged = replace(carried(run), files=tuple(sorted(files, key=attrgetter("key"))))
             manifest, tile = protocol.commit(index, attempt, staged)
+            renew_existing(index, sink, tile)
             yield Merged(manifest, tile, len(run), sum(map(count_data_files, run)))
 
 
