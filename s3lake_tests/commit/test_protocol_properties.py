@@ -39,46 +39,75 @@ def slowly(examples: int) -> settings:
     return settings(max_examples=examples * EXAMPLES, database=None, phases=phases)
 
 
+FEW = 40
+"""Stories that `make test` plays of each kind."""
+STORIES = {
+    "whatever happens": (stories.stories(stories.everyday), 200),
+    "the topic is created again": (stories.stories(stories.topics_come_and_go), 100),
+    "without exactly once": (
+        stories.stories(
+            stories.everyday, circumstances=stories.at_once, mode=st.sampled_from(["at once", "replacing"])
+        ),
+        100,
+    ),
+    "what has landed is changed": (stories.stories(stories.landed_is_changed, letters=stories.WITH_LETTERS), 100),
+    "the catalog comes and goes": (stories.stories(stories.catalog_comes_and_goes, letters=stories.WITH_LETTERS), 100),
+    "a connector stopped": (
+        stories.stories(stories.adopted_at_first, stories.stop, stories.adopt, letters=stories.WITH_LETTERS),
+        50,
+    ),
+}
+"""Kinds of stories, and how many are played of each in a slice of the slow tests."""
+
+
 @pytest.mark.long
-@slowly(200)
-@given(stories.stories(stories.everyday))
+@slowly(FEW)
+@given(STORIES["whatever happens"][0])
 def test_every_invariant_holds_whatever_happens(story: Story) -> None:
     play(story)
 
 
 @pytest.mark.long
-@slowly(100)
-@given(stories.stories(stories.topics_come_and_go))
+@slowly(FEW)
+@given(STORIES["the topic is created again"][0])
 def test_every_invariant_holds_when_the_topic_is_created_again(story: Story) -> None:
     play(story)
 
 
 @pytest.mark.long
-@slowly(100)
-@given(stories.stories(stories.everyday, circumstances=stories.at_once, mode=st.sampled_from(["at once", "replacing"])))
+@slowly(FEW)
+@given(STORIES["without exactly once"][0])
 def test_without_exactly_once_nothing_that_the_index_lists_is_ever_lost(story: Story) -> None:
     play(story)
 
 
 @pytest.mark.long
-@slowly(100)
-@given(stories.stories(stories.landed_is_changed, letters=stories.WITH_LETTERS))
+@slowly(FEW)
+@given(STORIES["what has landed is changed"][0])
 def test_every_invariant_holds_when_what_has_landed_is_changed(story: Story) -> None:
     play(story)
 
 
 @pytest.mark.long
-@slowly(100)
-@given(stories.stories(stories.catalog_comes_and_goes, letters=stories.WITH_LETTERS))
+@slowly(FEW)
+@given(STORIES["the catalog comes and goes"][0])
 def test_every_invariant_holds_while_the_catalog_of_the_table_comes_and_goes(story: Story) -> None:
     play(story)
 
 
 @pytest.mark.long
-@slowly(50)
-@given(stories.stories(stories.adopted_at_first, stories.stop, stories.adopt, letters=stories.WITH_LETTERS))
+@slowly(FEW)
+@given(STORIES["a connector stopped"][0])
 def test_every_invariant_holds_where_a_connector_stopped(story: Story) -> None:
     play(story)
+
+
+@pytest.mark.slow("more of the same stories")
+@pytest.mark.long
+@pytest.mark.parametrize("kind", STORIES)
+def test_every_invariant_holds_in_many_more_stories(kind: str) -> None:
+    strategy, examples = STORIES[kind]
+    slowly(examples)(given(strategy)(play))()
 
 
 @pytest.mark.parametrize("path", sorted(CORPUS.glob("*.txt")), ids=lambda path: path.stem)

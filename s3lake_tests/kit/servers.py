@@ -241,7 +241,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def servers(request: pytest.FixtureRequest) -> Servers:
+def servers_of_run(request: pytest.FixtureRequest) -> Servers:
     """The servers of this run by name."""
     return request.config.stash[_servers]
 
@@ -256,66 +256,66 @@ def jvm() -> Path:
 
 
 @pytest.fixture(scope="session")
-def kafka(jvm: Path, servers: Servers) -> EmbeddedKafka:  # noqa: ARG001 (it needs Java)
+def kafka(jvm: Path, servers_of_run: Servers) -> EmbeddedKafka:  # noqa: ARG001 (it needs Java)
     """One broker for all tests: name topics so that tests do not meet."""
-    return RunningKafka(servers.address_of("kafka"))
+    return RunningKafka(servers_of_run.address_of("kafka"))
 
 
 @pytest.fixture(scope="session")
-def s3_server(servers: Servers) -> EmbeddedS3:
+def s3_server(servers_of_run: Servers) -> EmbeddedS3:
     """One server for all tests: name buckets so that tests do not meet."""
-    return RunningS3(S3_SERVER if S3_SERVER_RUNS else servers.address_of(S3_SERVER))
+    return RunningS3(S3_SERVER if S3_SERVER_RUNS else servers_of_run.address_of(S3_SERVER))
 
 
 @pytest.fixture(scope="session")
-def moto(servers: Servers) -> EmbeddedS3:
+def moto(servers_of_run: Servers) -> EmbeddedS3:
     """moto's server, for all tests."""
-    return RunningS3(servers.address_of("moto"))
+    return RunningS3(servers_of_run.address_of("moto"))
 
 
 @pytest.fixture(scope="session")
-def versitygw(servers: Servers) -> EmbeddedS3:
+def versitygw(servers_of_run: Servers) -> EmbeddedS3:
     """A versitygw for all tests."""
     if versitygw_binary() is None:
         pytest.skip("versitygw is missing: go install github.com/versity/versitygw/cmd/versitygw@v1.8.0")
-    return RunningS3(servers.address_of("versitygw"))
+    return RunningS3(servers_of_run.address_of("versitygw"))
 
 
 @pytest.fixture(scope="session")
-def minio(servers: Servers) -> EmbeddedS3:
+def minio(servers_of_run: Servers) -> EmbeddedS3:
     """A MinIO for all tests."""
     if minio_binary() is None:
         pytest.skip(f"MinIO is missing: go install {MINIO}")
-    return RunningS3(servers.address_of("minio"))
+    return RunningS3(servers_of_run.address_of("minio"))
 
 
 @pytest.fixture(scope="session")
-def postgres(servers: Servers) -> str:
+def postgres(servers_of_run: Servers) -> str:
     """What libpq is told of a database of a PostgreSQL for all tests."""
     from s3lake_tests.forwarding import server
 
     if server.programs() is None:
         pytest.skip("PostgreSQL is missing: apt-get install postgresql")
-    return servers.address_of("postgres")
+    return servers_of_run.address_of("postgres")
 
 
 @pytest.fixture(scope="session")
-def mongodb(servers: Servers) -> str:
+def mongodb(servers_of_run: Servers) -> str:
     """The address of a FerretDB, which speaks MongoDB's protocol, for all tests."""
     from s3lake_tests.forwarding import mongo
 
     if mongo.program() is None:
         pytest.skip("FerretDB is missing: go install . in s3lake_tests/forwarding/ferretdb")
-    return servers.address_of("mongodb")
+    return servers_of_run.address_of("mongodb")
 
 
 @pytest.fixture(scope="session")
-def apicurio(servers: Servers) -> "Apicurio":
+def apicurio(servers_of_run: Servers) -> "Apicurio":
     """An Apicurio Registry for all tests: name subjects so that tests do not meet."""
     from s3lake_tests.schema.registry import apicurio
 
     apicurio.find_java()
-    return apicurio.Apicurio(servers.address_of("apicurio"))
+    return apicurio.Apicurio(servers_of_run.address_of("apicurio"))
 
 
 @pytest.fixture(scope="session")
