@@ -37,8 +37,9 @@ COMMANDS = (
     ("clean",),
     ("dead-letters", "replay", "--yes"),
     ("verify", "--allow-open"),
-    ("erase", "--sink", ERASES, "--where", f"id LIKE '{FORGOTTEN}%'", "--yes"),
 )
+COMPACT = ("compact", "--sink", ERASES, "--yes")
+ERASE = ("erase", "--sink", ERASES, "--where", f"id LIKE '{FORGOTTEN}%'", "--yes")
 _MOST_PARTITIONS = 5
 _CALM_S = 600.0
 _HOUR_S = 75.0
@@ -96,9 +97,11 @@ class Chaos:
             ("expire records", 2, self._expire),
             ("create a topic again", 3, self._create_again),
             ("take the catalog away", 4, self._take_catalog_away),
+            ("compact and erase", 2, self._compact_and_erase),
         ]
         self._surely: list[tuple[str, Callable[[], object]]] = [
             ("take the catalog away", self._take_catalog_away),
+            ("compact and erase", self._compact_and_erase),
             ("adopt a topic", self._adopt),
             ("create a topic again", self._create_again),
         ]
@@ -216,6 +219,11 @@ class Chaos:
 
     def _command(self) -> None:
         self._commands.begin(self._rng.choice(COMMANDS))
+
+    def _compact_and_erase(self) -> None:
+        """What the tables of a sink follow, side by side."""
+        self._commands.begin(COMPACT)
+        self._commands.begin(ERASE)
 
     def _turn(self) -> bool:
         """Whether it is time: each hour is sealed and merged, which takes its while."""

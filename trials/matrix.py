@@ -5,9 +5,9 @@ its answer has come, before that is passed back; for every k. Another process ru
 would two days later, and `checker.py` compares. Then Complete, conditional PUT and DELETE get each answer that S3 may
 give, once and each time that they are sent.
 
-Where a table follows, its catalog goes away at an earlier request, drawn by the seed, and at request k of runs that
-nothing else happens to. It is away while the next process goes on, and comes back then; the table is scanned before,
-between and after.
+Where a table follows, its catalog goes away at an earlier request, drawn by the seed, or with the one whose answer is
+lost; and at request k of runs that nothing else happens to. It is away while the next process goes on, and comes back
+then; the table is scanned before, between and after.
 
 The bucket is the same at the start of each run, to the ids of uploads: it is copied as the S3 server keeps it.
 """
@@ -112,7 +112,7 @@ def _killed(
             stage.s3.arm()
             stage.kafka.arm()
             proxy.arm(at, answered=answered, strike=stage.strike)
-            away_at = rng.randint(1, at) if operation.has_table else 0
+            away_at = (at if answered else rng.randint(1, at)) if operation.has_table else 0
             stage.s3.notify(away_at, stage.catalog.take_away)
             stage.begin(operation)
             code, _ = stage.ended()

@@ -95,10 +95,10 @@ class Brokers:
             TransientError: Kafka expired what was being read, or the topic is gone: planning again tells.
             ConfigurationError: the brokers refuse to let this user read.
         """
-        consumer, trouble = _consumer(os.getpid(), tuple(sorted(self.consumer_settings.items())))
-        _introduce(consumer, topic)
+        settings = tuple(sorted(self.consumer_settings.items()))
+        _introduce(_consumer(os.getpid(), settings)[0], topic)
         for part in ranges:
-            yield from _Reading(consumer, trouble, self.bootstrap_servers, topic, part).batches(columns)
+            yield from _Reading(settings, self.bootstrap_servers, topic, part).batches(columns)
 
 
 class _Trouble:
@@ -143,17 +143,16 @@ def _introduce(consumer: Consumer, topic: str) -> None:
 class _Reading:
     """One range on its way."""
 
-    def __init__(self, consumer: Consumer, trouble: _Trouble, servers: str, topic: str, range: Range) -> None:
-        self._consumer, self._trouble, self._servers = consumer, trouble, servers
+    def __init__(self, settings: tuple[tuple[str, str], ...], servers: str, topic: str, range: Range) -> None:
+        self._consumer, self._trouble = _consumer(os.getpid(), settings)
+        self._settings, self._servers = settings, servers
         self._topic, self._range = topic, range
         self._next = range.start
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        from confluent_kafka import TopicPartition
-
         if self._trouble.last is not None and self._trouble.last.code() in _gone():
             self._trouble.last = None  # another topic was
-        self._consumer.assign([TopicPartition(self._topic, self._range.partition, self._range.start)])
+        self._assign()
         rows, silent, asked = FIRST_ROWS, time.monotonic(), 0
         try:
             while self._next < self._range.end:
@@ -167,10 +166,29 @@ class _Reading:
                 elif time.monotonic() - silent >= SILENCE_S:
                     asked += 1
                     self._insist(asked)
+                    if asked == 1:
+                        self._renew_client()
                     silent = time.monotonic()
             self._trouble.last = None  # only now is it over: some of it is said once, and not for every range
         finally:
             self._consumer.unassign()
+
+    def _assign(self) -> None:
+        from confluent_kafka import TopicPartition
+
+        self._consumer.assign([TopicPartition(self._topic, self._range.partition, self._next)])
+
+    def _renew_client(self) -> None:
+        """Continue with a new client, because the log has records and this one gets none.
+
+        One that has read a topic of this name which was deleted may ignore where the present one is: the epoch of its
+        leader is lower, so librdkafka (2.16) takes the brokers' answer for an outdated one, and never asks for records.
+        """
+        self._consumer.close()
+        _consumer.cache_clear()
+        self._consumer, self._trouble = _consumer(os.getpid(), self._settings)
+        _introduce(self._consumer, self._topic)
+        self._assign()
 
     def _taken(self, messages: list[Message]) -> list[Message]:
         """The records of the range among `messages`; moves on to behind them."""

@@ -5,13 +5,14 @@ import signal
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pyarrow as pa
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from s3lake.demo.kafka import EmbeddedKafka
@@ -203,6 +204,32 @@ class TestWhatIsGone:
             time.sleep(0.02)
         with pytest.raises(TransientError, match=rf"topic '{log.topic}', partition 0 is not there any more"):
             log.values(0, 1)
+
+
+class SilentConsumer:
+    """Stands for a client of librdkafka that takes the leader of a topic which was created again for an old answer."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._real = Consumer(settings)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def consume(self, *_: Any) -> list[Any]:
+        return []
+
+
+@pytest.mark.usefixtures("hasty")
+def test_a_range_is_read_by_a_new_client_when_a_warm_one_gets_nothing_of_it(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.write(b"a", b"b", b"c")
+    monkeypatch.setattr(reader, "SILENCE_S", 0.5)
+    reader._consumer.cache_clear()
+    with monkeypatch.context() as patched:
+        patched.setattr("confluent_kafka.Consumer", SilentConsumer)
+        reader._consumer(os.getpid(), tuple(sorted(log.brokers.consumer_settings.items())))
+    assert log.values(1, 3) == {1: b"b", 2: b"c"}
 
 
 class TestRecords:
