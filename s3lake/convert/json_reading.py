@@ -42,29 +42,29 @@ _STRAYS = 64
 
 
 def read_texts(
-    values: pa.BinaryArray, known: JsonColumns, limits: Limits
+    values: pa.BinaryArray, recorded: JsonColumns, limits: Limits
 ) -> tuple[pa.RecordBatch | None, Columns, Refusals]:
     """Read JSON objects: the rows of those that are not refused, and their columns."""
     try:
-        if _outgrows(values, known, limits.most):
+        if _outgrows(values, recorded, limits.most):
             raise Conflict("each record has fields of its own")
-        batch, united = _parse(values, known, limits)
-        if beyond(held(united), known.columns, limits.most):
+        batch, united = _parse(values, recorded, limits)
+        if beyond(held(united), recorded.columns, limits.most):
             raise Conflict("some record has too many fields")
         return batch, united, {}
     except (pa.ArrowInvalid, Conflict):
-        return _read_apart(values, known, limits)
+        return _read_apart(values, recorded, limits)
 
 
 def _read_apart(
-    values: pa.BinaryArray, known: JsonColumns, limits: Limits
+    values: pa.BinaryArray, recorded: JsonColumns, limits: Limits
 ) -> tuple[pa.RecordBatch | None, Columns, Refusals]:
     """Read JSON objects of which some are odd: only these are looked at one by one, the others are read at once."""
-    odd = _OddRows(values.to_pylist(), known, limits)
+    odd = _OddRows(values.to_pylist(), recorded, limits)
     odd.look_for_columns()
-    apart = set(odd.texts) if known.pinned else set[int]()
+    apart = set(odd.texts) if recorded.pinned else set[int]()
     while True:
-        columns = json_columns(held(odd.columns), known.given)
+        columns = json_columns(held(odd.columns), recorded.given)
         if not columns.columns:
             return None, {}, odd.refused
         ordinary = rest(len(values), apart | odd.refused.keys())
@@ -114,16 +114,16 @@ class _OddRows:
     """JSON objects that are looked at one by one.
 
     Attributes:
-        columns: those known, united with what the objects showed that were looked at.
+        columns: those recorded, united with what the objects showed that were looked at.
         texts: row -> its text with pinned columns spelt alike.
         refused: row -> why.
     """
 
-    def __init__(self, texts: Sequence[bytes], known: JsonColumns, limits: Limits) -> None:
-        self.columns = known.columns
+    def __init__(self, texts: Sequence[bytes], recorded: JsonColumns, limits: Limits) -> None:
+        self.columns = recorded.columns
         self.texts: dict[int, bytes] = {}
         self.refused: Refusals = {}
-        self._all, self._known, self._limits = texts, known, limits
+        self._all, self._recorded, self._limits = texts, recorded, limits
 
     def look_for_columns(self) -> None:
         """Look at every object that does not fit the columns, which grow by what the ones before it showed."""
@@ -135,12 +135,12 @@ class _OddRows:
 
     def look(self, row: int) -> None:
         """Take in the columns of an object and its text, or refuse it."""
-        known, limits, text = self._known, self._limits, self._all[row]
+        recorded, limits, text = self._recorded, self._limits, self._all[row]
         try:
             decoded = json.loads(text, object_pairs_hook=_unique, parse_int=_integer, parse_float=Number.of)
-            if known.pinned:
-                text = json.dumps(respelt(decoded, known.columns, known.given)).encode()
-            wider = fitted(self.columns, of_object(decoded), known.given, integral=limits.integral)
+            if recorded.pinned:
+                text = json.dumps(respelt(decoded, recorded.columns, recorded.given)).encode()
+            wider = fitted(self.columns, of_object(decoded), recorded.given, integral=limits.integral)
             if wider != self.columns:
                 if reason := misfit(wider, limits.rule) or beyond(wider, self.columns, limits.most):
                     raise Conflict(reason)
@@ -150,7 +150,7 @@ class _OddRows:
             self.refused[row] = str(error) if isinstance(error, Conflict) else "nested too deeply"
 
     def _unfitting(self, rows: Sequence[int]) -> Sequence[int]:
-        if self._known.has_map or not self.columns:  # maps are read one by one
+        if self._recorded.has_map or not self.columns:  # maps are read one by one
             return rows
         decode, unfitting = strict_decoder(held(self.columns)), []
         for row in rows:
@@ -175,27 +175,29 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _parse(
-    values: pa.BinaryArray, known: JsonColumns, limits: Limits, *, respelt: bool = False
+    values: pa.BinaryArray, recorded: JsonColumns, limits: Limits, *, respelt: bool = False
 ) -> tuple[pa.RecordBatch | None, Columns]:
     """Read values all at once. Raise ArrowInvalid or Conflict if some of them cannot be read in this way."""
-    united = known.columns
+    united = recorded.columns
     if not len(values):
         return None, united
-    if not respelt and known.has_map:
+    if not respelt and recorded.has_map:
         raise pa.ArrowInvalid("maps are read one by one")
-    if not respelt and known.decimals is not None and not known.decimals(values):
+    if not respelt and recorded.decimals is not None and not recorded.decimals(values):
         raise pa.ArrowInvalid("some decimal would overflow, or is no plain number")
     block = joined(values)
-    table, schema, spell = _spelt(block, known, ("number",) if respelt else ("text", "number"))
+    table, schema, spell = _spelt(block, recorded, ("number",) if respelt else ("text", "number"))
     if limits.rule == "flat" and any(pa.types.is_nested(field.type) for field in table.schema):
         raise pa.ArrowInvalid("some record holds an object or a list")
     if table.schema != schema:
-        united = united if respelt else fitted(united, from_arrow(table.schema), known.given, integral=limits.integral)
+        united = (
+            united if respelt else fitted(united, from_arrow(table.schema), recorded.given, integral=limits.integral)
+        )
         if misfit(united, limits.rule):
             raise pa.ArrowInvalid("some record has a column that does not fit the format")
         # Inferred types serve, inferred arrays do not: strings became timestamps, and lists that begin with a null
         # point outside of their memory (apache/arrow#51305).
-        table = _read(block, spell(json_columns(united, known.given)), "ignore")
+        table = _read(block, spell(json_columns(united, recorded.given)), "ignore")
     if any(map(_has_infinity, table.columns)):
         raise pa.ArrowInvalid("an integer is beyond a double")
     if table.num_rows != len(values):
@@ -203,26 +205,26 @@ def _parse(
     if not united:
         return None, united
     batch = table.combine_chunks().to_batches()[0]
-    if known.pinned:
+    if recorded.pinned:
         arrays = [
-            converted(batch.column(at), type) if name in known.pinned else batch.column(at)
+            converted(batch.column(at), type) if name in recorded.pinned else batch.column(at)
             for at, (name, type) in enumerate(united.items())
         ]
-        batch = pa.record_batch(arrays, schema=json_columns(united, known.given).arrow)
+        batch = pa.record_batch(arrays, schema=json_columns(united, recorded.given).arrow)
     return batch, united
 
 
-def _outgrows(values: pa.BinaryArray, known: JsonColumns, most: int) -> bool:
+def _outgrows(values: pa.BinaryArray, recorded: JsonColumns, most: int) -> bool:
     """Whether the columns become too many, found out slice by slice: a table has every column in every row."""
-    united, start = known.columns, 0
+    united, start = recorded.columns, 0
     while start < len(values) - _FEW:
         end = start + (_MANY if start else _FEW)
         try:
-            part = _read(joined(values[start:end]), known.spelt["text"], "infer")
+            part = _read(joined(values[start:end]), recorded.spelt["text"], "infer")
         except pa.ArrowInvalid:
             return False  # for a reason that tells itself when all are read
         wider = agree(united, from_arrow(part.schema))
-        if leaves(wider) > max(most, leaves(known.columns)):
+        if leaves(wider) > max(most, leaves(recorded.columns)):
             return True
         if not start and wider == united:
             return False
@@ -231,19 +233,19 @@ def _outgrows(values: pa.BinaryArray, known: JsonColumns, most: int) -> bool:
 
 
 def _spelt(
-    block: pa.Buffer, known: JsonColumns, spellings: Sequence[Spelling]
+    block: pa.Buffer, recorded: JsonColumns, spellings: Sequence[Spelling]
 ) -> tuple[pa.Table, pa.Schema, Callable[[JsonColumns], pa.Schema]]:
     """The table, the schema that it was read with, and how to make such a schema of more columns."""
-    for spelling in spellings if known.pinned else spellings[:1]:
-        schema = known.spelt[spelling]
+    for spelling in spellings if recorded.pinned else spellings[:1]:
+        schema = recorded.spelt[spelling]
         try:
             return _read(block, schema, "infer"), schema, lambda columns, spelling=spelling: columns.spelt[spelling]
         except pa.ArrowInvalid:
-            if not known.pinned or len(spellings) == 1:
+            if not recorded.pinned or len(spellings) == 1:
                 raise
-    plain = {name: type for name, type in known.columns.items() if name not in known.pinned}
+    plain = {name: type for name, type in recorded.columns.items() if name not in recorded.pinned}
     shown_types = _read(block, to_arrow(plain), "infer").schema
-    schema = known.spelt_like(shown_types)
+    schema = recorded.spelt_like(shown_types)
     return _read(block, schema, "infer"), schema, partial(JsonColumns.spelt_like, schema=shown_types)
 
 

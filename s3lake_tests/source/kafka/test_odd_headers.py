@@ -26,14 +26,14 @@ MANY = [(b"4", ODD)] * 500
 
 
 @pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
+def mock_servers() -> Iterator[str]:
     with mock_broker() as servers:
         produce(servers, "t", (b"0", b"plain"), (b"1", ODD), (b"2", None), (b"3", b"other"), *MANY)
         yield servers
 
 
-def test_the_reader_hands_over_the_record_without_them(servers: str) -> None:
-    (batch,) = Brokers(servers).batches("t", [Range(0, 0, 4)], ("offset", "value", "headers"))
+def test_the_reader_hands_over_the_record_without_them(mock_servers: str) -> None:
+    (batch,) = Brokers(mock_servers).batches("t", [Range(0, 0, 4)], ("offset", "value", "headers"))
     readable, unreadable = take_unreadable(batch)
     assert unreadable == [1]
     assert readable.column("value").to_pylist() == [b"0", b"1", b"2", b"3"]
@@ -42,13 +42,13 @@ def test_the_reader_hands_over_the_record_without_them(servers: str) -> None:
     assert (odd, none) == (None, None)
 
 
-def test_many_of_them_do_not_crash_the_process(servers: str) -> None:
-    batches = list(Brokers(servers).batches("t", [Range(0, 0, 4 + len(MANY))], ("offset", "headers")))
+def test_many_of_them_do_not_crash_the_process(mock_servers: str) -> None:
+    batches = list(Brokers(mock_servers).batches("t", [Range(0, 0, 4 + len(MANY))], ("offset", "headers")))
     assert sum(len(take_unreadable(batch)[1]) for batch in batches) == 1 + len(MANY)
 
 
-def test_verify_marks_the_record(servers: str) -> None:
-    with KafkaLog(servers, {}) as kafka:
+def test_verify_marks_the_record(mock_servers: str) -> None:
+    with KafkaLog(mock_servers, {}) as kafka:
         batches = list(kafka.read("t", {0: (0, 4 + len(MANY))}, ("headers",)))
     marks = [headers is log.UNREADABLE for records in batches for headers in records.headers]
     assert marks == [False, True, False, False, *([True] * len(MANY))]
