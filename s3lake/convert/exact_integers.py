@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 from s3lake.convert.gate import Refusals
 from s3lake.convert.json_columns import JsonColumns
 from s3lake.convert.json_probes import LARGE, LARGE_FLOAT, explain_rounding, holds_exactly, large_integers
-from s3lake.schema.types import Columns, List, Primitive, Struct, Type
+from s3lake.schema.types import Columns, Primitive, leaf_paths
 from s3lake.schema.unite import joined
 
 _INT64 = range(-(2**63), 2**63)
+_FLOATING = (Primitive.DOUBLE, Primitive.FLOAT)
 
 
 @dataclass
@@ -55,7 +56,7 @@ def judge(
         judged.large.update(_large(column, name))
     find = large_integers(suspects) if suspects else None
     if find is not None:
-        doubles, given = set(_paths(known.columns)), set(_paths(known.given))
+        doubles, given = (set(leaf_paths(types, _FLOATING)) for types in (known.columns, known.given))
         for row in _suspect_rows(batch, suspects):
             at = row if rows is None else rows[row].as_py()
             for path, number, type in find(values[at].as_py()):
@@ -107,19 +108,3 @@ def _suspect_rows(batch: pa.RecordBatch, suspects: Iterable[str]) -> Iterable[in
         least = LARGE_FLOAT if pa.types.is_float32(column.type) else LARGE
         marks |= np.abs(np.nan_to_num(column.to_numpy(zero_copy_only=False))) >= least
     return np.flatnonzero(marks).tolist()
-
-
-def _paths(columns: Columns, path: str = "") -> Iterator[str]:
-    """Yield the paths of columns of doubles or floats."""
-    for name, type in columns.items():
-        yield from _paths_of(type, joined(path, name))
-
-
-def _paths_of(type: Type, path: str) -> Iterator[str]:
-    match type:
-        case Primitive.DOUBLE | Primitive.FLOAT:
-            yield path
-        case Struct(fields):
-            yield from _paths(fields, path)
-        case List(item):
-            yield from _paths_of(item, f"{path}[]")

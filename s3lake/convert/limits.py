@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from s3lake.encode.formats import Rule
 from s3lake.schema.avro_names import illegal_name
-from s3lake.schema.types import UNKNOWN, Columns, Decimal, List, Map, Primitive, Struct, Type, item_of
+from s3lake.schema.types import UNKNOWN, Columns, Decimal, List, Map, Primitive, Struct, Type, fold, item_of
 from s3lake.schema.unite import held, joined, shown
 
 LANDED_HOUR = "landed_hour"
@@ -80,37 +80,16 @@ def find_unpromotable(known: Type, seen: Type, path: str = "") -> str | None:
     return f"field {path!r} is {shown(seen)}, and {shown(known)} in the sink's table, which cannot hold both"
 
 
-def integer_paths(columns: Columns) -> Iterator[str]:
-    """Yield the paths of columns of integers."""
-    for name, type in columns.items():
-        yield from _integer_paths(type, name)
+def _full_names(columns: Columns) -> list[str]:
+    """Return the names by which Iceberg knows each field."""
 
+    def of_list(item: list[str]) -> list[str]:
+        return ["", *(f".element{name}" for name in item)]
 
-def _integer_paths(type: Type, path: str) -> Iterator[str]:
-    match type:
-        case Primitive.INT32 | Primitive.INT64:
-            yield path
-        case Struct(fields):
-            for name, inner in fields.items():
-                yield from _integer_paths(inner, joined(path, name))
-        case List(item):
-            yield from _integer_paths(item, f"{path}[]")
+    def of_struct(fields: dict[str, list[str]]) -> list[str]:
+        return ["", *(f".{name}{inner}" for name, names in fields.items() for inner in names)]
 
+    def of_map(value: list[str]) -> list[str]:
+        return ["", ".key", *(f".value{name}" for name in value)]
 
-def _full_names(columns: Columns) -> Iterator[str]:
-    """Yield the names by which Iceberg knows each field."""
-    for name, type in columns.items():
-        yield from _full_names_of(type, name)
-
-
-def _full_names_of(type: Type, path: str) -> Iterator[str]:
-    yield path
-    match type:
-        case Struct(fields):
-            for name, inner in fields.items():
-                yield from _full_names_of(inner, f"{path}.{name}")
-        case List(item):
-            yield from _full_names_of(item, f"{path}.element")
-        case Map(value):
-            yield f"{path}.key"
-            yield from _full_names_of(value, f"{path}.value")
+    return [name[1:] for name in fold(Struct(columns), lambda _: [""], of_list, of_struct, of_map)[1:]]

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -160,6 +160,21 @@ def has(type: Type, leaf: Callable[[Primitive | Decimal | Unknown], bool], *, ma
         return maps or value
 
     return fold(type, leaf, of_list, of_struct, of_map)
+
+
+def leaf_paths(columns: Columns, leaves: Collection[Primitive]) -> list[str]:
+    """Return the paths of all such leaves, as `orders.items[].id`. What is in maps has none."""
+
+    def leaf(leaf: Primitive | Decimal | Unknown) -> list[str]:
+        return [""] if leaf in leaves else []
+
+    def of_list(item: list[str]) -> list[str]:
+        return [f"[]{path}" for path in item]
+
+    def of_struct(fields: dict[str, list[str]]) -> list[str]:
+        return [f".{name}{path}" for name, paths in fields.items() for path in paths]
+
+    return [path[1:] for path in fold(Struct(columns), leaf, of_list, of_struct, lambda _: [])]
 
 
 def fields_of(type: Type | None) -> Columns:

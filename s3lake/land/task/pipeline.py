@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.convert.gate import Refusals
-from s3lake.convert.limits import HAS_LARGE, IN_TABLE, integer_paths
+from s3lake.convert.limits import HAS_LARGE, IN_TABLE
 from s3lake.convert.parts import Part
 from s3lake.convert.values import Conversion
 from s3lake.errors import S3LakeError
@@ -27,7 +27,7 @@ from s3lake.land.task.prepared import Prepared, after_sql, milliseconds
 from s3lake.land.task.staging import FileRule, Kind, Rows, Staging, Streams
 from s3lake.layout.key import Fields, KeyRule
 from s3lake.layout.partitioners import Unplaceable
-from s3lake.schema.types import Columns, to_document
+from s3lake.schema.types import Columns, Primitive, leaf_paths, to_document
 from s3lake.schema.unite import agree
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake.source.records import UNREADABLE_HEADERS, take_unreadable
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 Stores = Callable[[str], Store]
 """Opens a bucket; picklable, and the same in the driver and in the workers."""
+
+_INTEGERS = (Primitive.INT32, Primitive.INT64)
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class Work:
         """The same work, whose records are held against the columns that were recorded when it began."""
         conversion, contract = self.conversion, self.conversion.contract
         if conversion.table:
-            conversion = replace(conversion, integers_of_table=tuple(integer_paths(columns)))
+            conversion = replace(conversion, integers_of_table=tuple(leaf_paths(columns, _INTEGERS)))
         if contract is None:
             return replace(self, conversion=conversion)
         held = replace(contract, columns=conversion.of_values(columns))
