@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from s3lake.land.spark import jars
-from s3lake_tests.conftest import EXAMPLES, slow_after
+from s3lake_tests.conftest import EXAMPLES
 
 pytestmark = [pytest.mark.usefixtures("jvm"), pytest.mark.timeout(600 * EXAMPLES)]
 
@@ -87,18 +87,15 @@ def search(tmp_path: Path, bounds: Bounds, *without: str) -> Verdict:
     return Verdict(int(states[1]) if states else 0, violated[1] if violated else None)
 
 
+@pytest.mark.slow("TLC searches for up to a minute")
 @pytest.mark.parametrize(
     ("bounds", "at_least"),
-    slow_after(
-        1,
-        "TLC searches for up to a minute",
-        [
-            pytest.param(Bounds(2, "{2}", "{0}", 2, 4, ("die",)), 90_000, id="an hour, several files a commit"),
-            pytest.param(Bounds(2, "{2}", "{0}", 2, 8, ()), 90_000, id="nobody dies: nothing is left behind"),
-            pytest.param(Bounds(1, "{0, 1}", "{0, 1}", 2, 4, ("die",)), 90_000, id="two hours"),
-            pytest.param(Bounds(1, "{1}", "{0}", 3, 4, ("die", "rewrite", "clean")), 90_000, id="rewrites and clean"),
-        ],
-    ),
+    [
+        pytest.param(Bounds(2, "{2}", "{0}", 2, 4, ("die",)), 90_000, id="an hour, several files a commit"),
+        pytest.param(Bounds(2, "{2}", "{0}", 2, 8, ()), 90_000, id="nobody dies: nothing is left behind"),
+        pytest.param(Bounds(1, "{0, 1}", "{0, 1}", 2, 4, ("die",)), 90_000, id="two hours"),
+        pytest.param(Bounds(1, "{1}", "{0}", 3, 4, ("die", "rewrite", "clean")), 90_000, id="rewrites and clean"),
+    ],
 )
 def test_every_order_of_requests_keeps_the_invariants(tmp_path: Path, bounds: Bounds, at_least: int) -> None:
     verdict = search(tmp_path, bounds._replace(changes=bounds.changes + EXAMPLES - 1))

@@ -65,6 +65,7 @@ def test_topics_do_not_come_by_themselves(kafka: EmbeddedKafka) -> None:
     assert [error.code() for error in errors if error] == [KafkaError.UNKNOWN_TOPIC_OR_PART]
 
 
+@pytest.mark.slow("starts a broker of its own")
 def test_a_temporary_broker_leaves_no_process_port_or_file() -> None:
     with EmbeddedKafka.start() as kafka:
         guard = psutil.Process(kafka.pid)

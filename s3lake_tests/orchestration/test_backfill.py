@@ -64,6 +64,7 @@ def backfilled(instance: dg.DagsterInstance, config: Path, key: dg.AssetKey, wan
     raise AssertionError("the backfill does not end")
 
 
+@pytest.mark.slow("lands 26 hours")
 def test_of_26_hours_is_two_runs_that_land_them_all(
     lake: Lake, instance: dg.DagsterInstance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,6 +24,7 @@ def produce(servers: str, *counts: int) -> None:
     assert producer.flush(10) == 0
 
 
+@pytest.mark.slow("starts three brokers of its own")
 @pytest.mark.usefixtures("jvm")
 def test_a_log_that_was_cut_and_grew_again_is_told_where_it_was_cut(tmp_path: Path) -> None:
     home, copy = tmp_path / "kafka", tmp_path / "copy"

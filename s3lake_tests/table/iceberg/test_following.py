@@ -333,6 +333,7 @@ class TestOthers:
         assert len(rows(shelf)) == shelf.listed() == 4
 
 
+@pytest.mark.slow("follows once for each request")
 def test_killed_at_any_request_the_next_one_mends_it(make: Callable[..., Shelf], tmp_path: Path) -> None:
     """The requests of a commit are what it writes to S3 and to the catalog; each is not sent, or its answer is lost."""
     for lost in (False, True):
