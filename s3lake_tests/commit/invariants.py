@@ -311,9 +311,9 @@ def adopted_records_are_not_landed(world: "World", view: "View") -> None:
 
 
 def i10_no_orphans(world: "World", view: "View") -> None:
-    """Visible objects are those of listed commits; nothing is pending, garbage, or an upload of a known manifest."""
+    """Visible objects are of listed commits or crashed trials; no commit is pending, garbage, or uploading."""
     listed = {file.key for tile in view.tiles.values() for manifest in view.listed(tile) for file in manifest.files}
-    orphans = set(view.data) - listed - set(world.foreign)
+    orphans = {key for key in view.data if not is_trial(key)} - listed - set(world.foreign)
     if orphans:
         raise Violation(world, "I10", f"visible, but not in the index: {sorted(orphans)}")
     for tile in view.tiles.values():
