@@ -27,7 +27,7 @@ from trials.commit_proxy import Moment, Proxy, Step
 
 pytestmark = [pytest.mark.timeout(1500)]
 
-FIRST, LAST = "2026-01-05T08", "2026-01-05T15"
+FIRST = "2026-01-05T08"
 RECORDS = 2_500  # an hour and topic-partition
 SETTINGS = "flush: {count: 50}, batch_records: 1000"  # 5 commits of 20 files an hour
 KILLS = 20
@@ -46,7 +46,7 @@ job = defs().resolve_job_def("land_events")
 session(load().spark)
 if not sys.stdin.readline():
     sys.exit("nobody waits for this run any more")
-tags = {{"dagster/asset_partition_range_start": "{FIRST}", "dagster/asset_partition_range_end": "{LAST}"}}
+tags = {{"dagster/asset_partition_range_start": "{FIRST}", "dagster/asset_partition_range_end": sys.argv[1]}}
 with dg.DagsterInstance.ephemeral() as instance:
     job.execute_in_process(tags=tags, instance=instance)
 """
@@ -83,7 +83,7 @@ def moments(chance: random.Random) -> list[Moment | float]:
 class Run:
     """One run, from a process of its own. It loads its code and starts its JVM, and then waits to be told to go on."""
 
-    def __init__(self, config: Path, log: Path) -> None:
+    def __init__(self, config: Path, log: Path, last: str) -> None:
         self.mark, self._log = str(uuid.uuid4()), log
         environment = {**os.environ, MARK: self.mark, "S3LAKE_CONFIG": str(config)}
         # What is killed tidies up nothing: Python's, Spark's and the JVM's temporary files.
@@ -91,7 +91,7 @@ class Run:
         environment |= {"TMPDIR": home, "SPARK_LOCAL_DIRS": home, "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={home}"}
         with log.open("wb") as out:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", RUN],
+                [sys.executable, "-c", RUN, last],
                 env=environment,
                 stdin=subprocess.PIPE,
                 stdout=out,
@@ -117,8 +117,8 @@ class Run:
 class Killed:
     """A sink of a topic, and runs of it through the proxy."""
 
-    def __init__(self, lake: Lake, topic: str, proxy: Proxy, home: Path) -> None:
-        self.lake, self.proxy, self.home = lake, proxy, home
+    def __init__(self, lake: Lake, topic: str, hours: list[str], proxy: Proxy, home: Path) -> None:
+        self.lake, self.hours, self.proxy, self.home = lake, hours, proxy, home
         self.landing: Landing = lake.landing(topic, SETTINGS)
         self._known: set[str] = set()
         config = lake.config_text(f"name: events, topics: ['{topic}'], {SETTINGS}")
@@ -127,7 +127,7 @@ class Killed:
         self.config.write_text("\n".join(lines).replace(lake.s3.endpoint_url, proxy.url))
 
     def run(self) -> Run:
-        return Run(self.config, self.home / f"{uuid.uuid4()}.log")
+        return Run(self.config, self.home / f"{uuid.uuid4()}.log", self.hours[-1])
 
     def kill_at(self, moment: Moment, run: Run) -> None:
         """Let the run go on, and end it then."""
@@ -195,15 +195,18 @@ class Killed:
 
 
 @pytest.fixture
-def killed(kafka: EmbeddedKafka, s3_server: EmbeddedS3, tmp_path: Path) -> Iterator[Killed]:
-    """Eight hours of two topic-partitions, and a proxy that lets nothing happen unseen."""
+def killed(
+    kafka: EmbeddedKafka, s3_server: EmbeddedS3, tmp_path: Path, pytestconfig: pytest.Config
+) -> Iterator[Killed]:
+    """Hours of two topic-partitions, eight for twenty kills, and a proxy that lets nothing happen unseen."""
     lake = Lake(kafka, s3_server, _no_session)
     topic = lake.topic(partitions=2)
-    for hour in hours.span(FIRST, LAST):
+    wanted = list(hours.span(FIRST, hours.shift(FIRST, max(1, 7 * pytestconfig.getoption("--kills") // 20))))
+    for hour in wanted:
         for partition in (0, 1):
             lake.produce(topic, values(RECORDS), at(hour, 5), partition)
     with Proxy(s3_server.endpoint_url) as proxy:
-        yield Killed(lake, topic, proxy, tmp_path)
+        yield Killed(lake, topic, wanted, proxy, tmp_path)
 
 
 def _no_session() -> NoReturn:
@@ -214,7 +217,7 @@ def test_runs_killed_at_any_moment_leave_every_record_exactly_once(
     killed: Killed, capsys: pytest.CaptureFixture[str], pytestconfig: pytest.Config
 ) -> None:
     kills = pytestconfig.getoption("--kills")
-    wanted = list(hours.span(FIRST, LAST))
+    wanted = killed.hours
     began, interrupted, requests = time.monotonic(), Counter[str](), Counter[str]()
     run = killed.run()
     try:
