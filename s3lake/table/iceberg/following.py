@@ -148,11 +148,21 @@ class LakeTable:
 
     def _insist(self, hours: list[str], footers: Footers, by_files: bool) -> tuple[Followed | None, list[str]]:
         """One snapshot, tried again where another writer was faster, and the hours that are left."""
-        from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException, TableAlreadyExistsError
+        from pyiceberg.exceptions import (
+            CommitFailedException,
+            CommitStateUnknownException,
+            TableAlreadyExistsError,
+            ValidationException,
+        )
 
         # Whatever came of it, the next try begins with what table and index say then. A file may be gone because its
         # commit was replaced meanwhile (OSError, as all that a file system says), and its manifest because of an erase.
-        again = (CommitFailedException, CommitStateUnknownException, TableAlreadyExistsError, OSError, ReplacedError)
+        # pyiceberg (0.12) looks at manifests in threads that share what it notes of one, now and then takes one for
+        # another's, and misses files to delete that are there (ValidationException): nothing is committed then.
+        again = (
+            *(CommitFailedException, CommitStateUnknownException, TableAlreadyExistsError, ValidationException),
+            *(OSError, ReplacedError),
+        )
         with self._in_words():
             for tries in range(_TRIES):
                 try:

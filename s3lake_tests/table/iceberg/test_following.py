@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg.table.update.snapshot import _OverwriteFiles
 
 from s3lake.commit.index import Watermark
 from s3lake.errors import TableConflictError, TableUnavailableError
@@ -112,6 +113,25 @@ def test_a_commit_that_replaces_others_is_one_snapshot(shelf: Shelf) -> None:
     assert len(loaded(shelf).snapshots()) == snapshots + 1
     assert len(rows(shelf)) == 30
     assert f"s3://{shelf.bucket}/{other.files[0].key}" in {t.file.file_path for t in loaded(shelf).scan().plan_files()}
+
+
+def test_a_replacement_is_tried_again_when_pyiceberg_misses_files_that_are_there(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = shelf.commit(FIVE)
+    shelf.commit(SIX)
+    shelf.table().follow()
+    shelf.commit(FIVE, rows=4, replaces=[first.id])
+    find = _OverwriteFiles._deleted_entries
+
+    def misses(producer: _OverwriteFiles) -> Any:
+        monkeypatch.setattr(_OverwriteFiles, "_deleted_entries", find)
+        return producer._validate_required_deletes([])
+
+    monkeypatch.setattr(_OverwriteFiles, "_deleted_entries", misses)
+    (followed,) = shelf.table().follow([FIVE])
+    assert (followed.files, followed.removed) == (1, 1)
+    assert len(rows(shelf)) == 14
 
 
 def test_every_snapshot_has_the_rows_that_the_index_had(shelf: Shelf) -> None:
