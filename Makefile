@@ -5,8 +5,8 @@ STAMP := .venv/.installed
 RELEASE := .venv-release/.installed
 MUTMUT := .venv-mutants/.installed
 PYTEST := $(BIN)/python -m pytest
-# Two workers share the servers and the classes of a module; in order of path, so that a slice needs few servers.
-SHARED := -n 2 --dist loadscope --no-loadscope-reorder
+# Three workers share the servers and the classes of a module; in order of path, so that a slice needs few servers.
+SHARED := -n 3 --dist loadscope --no-loadscope-reorder
 # What a part of the tests skipped, for the last line of the next part.
 NOT_RUN := .venv/.not-run
 SLICE ?= 1

@@ -356,6 +356,7 @@ def _imported(directory: str) -> set[str]:
         ("release", ("s3lake_tests", "benchmarks", "trials")),
     ],
 )
+@pytest.mark.long
 def test_nothing_imports_trials_and_benchmarks_import_no_tests(directory: str, strangers: tuple[str, ...]) -> None:
     assert [name for name in sorted(_imported(directory)) if name.partition(".")[0] in strangers] == []
 

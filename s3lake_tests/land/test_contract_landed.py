@@ -37,6 +37,7 @@ def figures(lake: Lake, landing: Landing) -> tuple[int, int, dict[str, int]]:
     return second.sums.landed, second.sums.dead, dict(second.sums.dropped)
 
 
+@pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
 def test_one_topic_lands_by_each_rule_of_its_sink(lake: Lake) -> None:
     topic = lake.filled(texts({"id": 1, "to": {"zip": "a"}}, {"id": 2}), at(START, 5))
     lake.produce(topic, texts({"id": 3, "note": "x"}, {"id": 4}, {"id": "x"}, {"n": 1}, {"id": -1}), at(NEXT, 5))

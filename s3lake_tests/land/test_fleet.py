@@ -78,6 +78,7 @@ def test_several_hours_of_many_topics_are_one_job_each(fleet: Fleet) -> None:
     assert all(isinstance(one, list) and [hour.new for hour in one] == [1, 1] for one in landed)
 
 
+@pytest.mark.slow("a case more of a fleet, which test_fleet_together.py tries in memory")
 def test_a_topic_whose_record_is_refused_fails_alone(fleet: Fleet) -> None:
     fleet.produce()
     poisoned = fleet.topics[7]

@@ -470,6 +470,7 @@ class TestRewrite:
         assert lake.objects() == before
 
 
+@pytest.mark.slow("a case more on real parts; commit/test_recreated.py has its rules")
 class TestTopicCreatedAgain:
     def test_is_refused_until_it_is_accepted_and_then_landed_from_its_start(self, lake: Lake) -> None:
         topic = lake.filled(values(10), at(NINE, 5))
@@ -745,6 +746,7 @@ class TestSql:
         assert table.schema.types == [pa.decimal128(10, 2), pa.timestamp("ms", "UTC")]
         assert table.to_pylist() == [{"amount": Decimal("12.34"), "at": datetime(2026, 1, 5, 8, tzinfo=timezone.utc)}]
 
+    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
     def test_fails_on_a_record_and_not_on_the_others(self, lake: Lake) -> None:
         topic = lake.filled(values(40), at(START, 5))
         landing = lake.landing(topic, "sql: {select: 'id, 10 / (id - 7) AS x'}, errors: {tolerance: all}", AFTER)

@@ -67,6 +67,7 @@ def landing_of(lake: Lake, config: Config, topic: str) -> Landing:
     return made
 
 
+@pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
 def test_with_a_key_of_its_own_it_is_landed_rewritten_verified_and_read_and_the_key_stands_nowhere(
     lake: Lake, watched: Watching
 ) -> None:

@@ -265,6 +265,7 @@ print(sorted(key.to_user_string() for key in defs().resolve_asset_graph().get_al
 """
 
 
+@pytest.mark.long
 def test_a_project_s_definitions_load_in_a_plain_process(project: Path) -> None:
     lake = project / "shop" / "defs" / "lake"
     lake.mkdir()

@@ -443,6 +443,7 @@ class TestUploadsUnderWay:
         ids = {upload(store, prefix + "a", b"one")[0] for _ in range(3)}
         assert {one.upload for one in store.list_uploads(prefix)} == ids
 
+    @pytest.mark.slow("a thousand uploads, one request each")
     def test_more_than_one_page(self, store: Store, prefix: str) -> None:
         count = 1_010
         ids = {store.create_upload(f"{prefix}{number:04}", {}) for number in range(count)}

@@ -109,6 +109,7 @@ class TestAddresses:
 
 @pytest.mark.usefixtures("jvm")
 class TestServer:
+    @pytest.mark.slow("starts a Spark Connect server of its own")
     def test_says_that_it_serves(self, server: str) -> None:
         assert _check(server).returncode == 0
 

@@ -21,7 +21,6 @@ from s3lake.source.kafka.client import KafkaOffsets
 from s3lake.source.kafka.reader import Brokers
 from s3lake.source.records import Range
 from s3lake.verify import Grid, verify
-from s3lake_tests.conftest import slow_after
 from s3lake_tests.lake import START, Lake
 from s3lake_tests.orchestration.catalogues import parts
 from s3lake_tests.source.kafka.secured import MODULES, QUOTED, TO_LAND, Secured, login, started
@@ -37,9 +36,8 @@ def secured(jvm: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sec
 
 
 class TestWhatIsRead:
-    @pytest.mark.parametrize(
-        "mechanism", slow_after(1, "another mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
-    )
+    @pytest.mark.slow("another way to log in to a real broker")
+    @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
     def test_with_a_password(self, secured: Secured, mechanism: str) -> None:
         given = {"security.protocol": "SASL_PLAINTEXT", **login(mechanism)}
         assert secured.read("SASL", given) == [b"behind locks"]
@@ -82,28 +80,25 @@ class TestWhatIsRead:
         given = {"security.protocol": "SSL", "ssl.ca.pem": (secured.files / "ca.pem").read_text()}
         assert secured.read("TLS", given) == [b"behind locks"]
 
+    @pytest.mark.slow("another way to log in to a real broker")
     @pytest.mark.parametrize(
         "certificate",
-        slow_after(
-            1,
-            "another form of it",
-            [
-                lambda files: {
-                    "ssl.certificate.location": str(files / "client.crt"),
-                    "ssl.key.location": str(files / "client.key"),
-                },
-                lambda files: {
-                    "ssl.certificate.location": str(files / "client.crt"),
-                    "ssl.key.location": str(files / "client.locked.key"),
-                    "ssl.key.password": "hunter2",
-                },
-                lambda files: {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(files / "client.pem")},
-                lambda files: {
-                    "ssl.certificate.pem": (files / "client.crt").read_text(),
-                    "ssl.key.pem": (files / "client.key").read_text(),
-                },
-            ],
-        ),
+        [
+            lambda files: {
+                "ssl.certificate.location": str(files / "client.crt"),
+                "ssl.key.location": str(files / "client.key"),
+            },
+            lambda files: {
+                "ssl.certificate.location": str(files / "client.crt"),
+                "ssl.key.location": str(files / "client.locked.key"),
+                "ssl.key.password": "hunter2",
+            },
+            lambda files: {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(files / "client.pem")},
+            lambda files: {
+                "ssl.certificate.pem": (files / "client.crt").read_text(),
+                "ssl.key.pem": (files / "client.key").read_text(),
+            },
+        ],
         ids=["two files", "a locked key", "one file in Java's words", "in the configuration"],
     )
     def test_with_a_certificate_of_the_client(
