@@ -96,22 +96,22 @@ def _comments(file: Any, path: tuple[int, ...], described: Any) -> dict[str, str
 
 
 def oneofs(descriptor: Descriptor) -> list[tuple[str, OneofDescriptor]]:
-    """The oneofs of a message by the names of their columns; an `optional` field is none."""
-    real = [one for one in descriptor.oneofs if not _is_synthetic(one)]
-    return [(f"{one.name}_{number}", one) for number, one in enumerate(real)]
+    """Return the oneofs of a message with the names of their columns; an `optional` field is not in one."""
+    proto = descriptor_pb2.DescriptorProto()
+    descriptor.CopyToProto(proto)
+    optional = {field.name for field in proto.field if field.proto3_optional}
+    declared = [oneof for oneof in descriptor.oneofs if oneof.fields[0].name not in optional]
+    return [(f"{oneof.name}_{number}", oneof) for number, oneof in enumerate(declared)]
 
 
 def plain_fields(descriptor: Descriptor) -> list[FieldDescriptor]:
-    """The fields of a message that stand in no oneof."""
-    return [one for one in descriptor.fields if one.containing_oneof is None or _is_synthetic(one.containing_oneof)]
+    """Return the fields of a message that are in no oneof."""
+    members = {field.name for _, oneof in oneofs(descriptor) for field in oneof.fields}
+    return [field for field in descriptor.fields if field.name not in members]
 
 
 def is_map(field: FieldDescriptor) -> bool:
     return bool(field.message_type is not None and field.message_type.GetOptions().map_entry)
-
-
-def _is_synthetic(oneof: OneofDescriptor) -> bool:
-    return len(oneof.fields) == 1 and oneof.name == f"_{oneof.fields[0].name}"
 
 
 def type_of(descriptor: Descriptor) -> Type:
@@ -131,6 +131,13 @@ def _struct(descriptor: Descriptor, path: str, inside: tuple[str, ...]) -> Type:
     inside = (*inside, descriptor.full_name)
     if len(inside) > MOST_LEVELS:
         raise SchemaError(f"{path} nests deeper than {MOST_LEVELS} levels, which Parquet's readers refuse")
+    plain = {field.name for field in plain_fields(descriptor)}
+    for column, oneof in oneofs(descriptor):
+        if column in plain:
+            raise SchemaError(
+                f"{path} has a oneof {oneof.name}, whose column is {column}, and a field {column}: rename one of them; "
+                "use bytes"
+            )
     types = {
         **{
             column: Struct({one.name: _field(one, f"{path}.{one.name}", inside) for one in oneof.fields})

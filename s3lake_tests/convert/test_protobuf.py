@@ -111,6 +111,21 @@ def test_the_golden_table_in_avro(registry: SchemaRegistry) -> None:
     assert json.loads(reader.metadata["avro.schema"])["name"] == "Order"
 
 
+def test_an_optional_field_whose_name_begins_with_an_underscore_is_a_column_of_its_own(
+    registry: SchemaRegistry,
+) -> None:
+    proto = 'syntax = "proto3"; message Order { optional int32 _x = 1; oneof a { int32 y = 2; } }'
+    number = registry.add(proto, "PROTOBUF")
+    found = conversion(registry)(batch(framed(number, b"\0" + b"\x08\x07")), {})
+    assert {name: str(type) for name, type in found.seen.items()} == {"a_0": "struct<y: int32>", "_x": "int32"}
+
+
+def test_a_oneof_and_a_field_of_one_column_are_refused(registry: SchemaRegistry) -> None:
+    number = registry.add('syntax = "proto3"; message Order { int32 a_0 = 1; oneof a { int32 y = 2; } }', "PROTOBUF")
+    found = conversion(registry)(batch(framed(number, b"\0" + b"\x08\x07")), {})
+    assert "Order has a oneof a, whose column is a_0, and a field a_0: rename one of them" in found.refused[0]
+
+
 def test_the_golden_table_in_json(registry: SchemaRegistry) -> None:
     (part,) = converted(registry, full(), b"", format="json").parts
     lines = [json.loads(line) for line in part.streams["data"].to_pylist()]
