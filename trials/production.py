@@ -112,9 +112,8 @@ class Production:
 
     @property
     def runs(self) -> list[psutil.Process]:
-        """Processes of runs, with what they have started; runs are forked from a child of the code server."""
-        tree = self.services[CODE].tree
-        return [one for one in tree[1:] if _parent(one) != tree[0].pid]
+        """Processes of runs, with what they have started: Dagster's code server starts nothing else but a tracker."""
+        return [process for process in self.services[CODE].tree[1:] if not _tracks_resources(process)]
 
     def start(self, *names: str) -> None:
         """Start services, all of them where none is named, one after another as each answers."""
@@ -147,10 +146,11 @@ def kill(processes: Sequence[psutil.Process]) -> None:
     psutil.wait_procs(processes, timeout=10)
 
 
-def _parent(process: psutil.Process) -> int | None:
+def _tracks_resources(process: psutil.Process) -> bool:
+    """Return whether a process is the resource tracker of Python's `multiprocessing`."""
     with contextlib.suppress(psutil.Error):  # it ended just now
-        return process.ppid()
-    return None
+        return any("resource_tracker" in word for word in process.cmdline())
+    return False
 
 
 @contextlib.contextmanager
@@ -249,7 +249,7 @@ def _services(home: Path, environment: Mapping[str, str], code_port: int, spark_
     if spark_port is not None:
         command = [*S3LAKE, "spark", home / "s3lake.yaml", "--port", str(spark_port)]
         yield service(CONNECT, lambda said: "serves" in said, command)
-    command = [*S3LAKE, "code-server", "--port", str(code_port)]
+    command = ["-m", "dagster", "api", "grpc", "--module-name", "s3lake.definitions", "--port", str(code_port)]
     yield service(CODE, lambda said: "Started Dagster" in said, command)
     command = ["-m", "dagster._daemon", "run", "--workspace", home / "workspace.yaml"]
     yield service(DAEMON, lambda said: "daemons" in said, command)

@@ -10,7 +10,6 @@ import typer
 from s3lake.cli import (
     adoption,
     change,
-    code_server,
     configuration,
     ddl,
     dead_letters,
@@ -68,7 +67,6 @@ for command in (
     change.restore,
     change.retention,
     spark.spark,
-    code_server.code_server,
 ):
     app.command("test" if command is trials.hold else None)(command)  # pytest would collect a function of that name
 app.add_typer(index.app, name="index")

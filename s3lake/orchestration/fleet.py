@@ -26,7 +26,6 @@ from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.checks import checked
 from s3lake.orchestration.progress import Announced, Progress, materialisation
 from s3lake.orchestration.resources import landing, resource
-from s3lake.orchestration.run_process import spared
 from s3lake.sink import Sink
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ def fleet_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
                 f"{topic}: matches topics_regex since the code location was loaded; it is landed all the same, and has "
                 "assets to look at and to backfill once the location is reloaded"
             )
-        with alive(context), spared(context.instance, context.run.run_id):
+        with alive(context):
             fleet.land(hours_by_topic)
         if fleet.failed:
             named = ", ".join(sorted(fleet.failed)[:_NAMED])

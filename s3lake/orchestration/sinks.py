@@ -24,7 +24,6 @@ from s3lake.orchestration.resources import (
     stores,
 )
 from s3lake.orchestration.retries import retried
-from s3lake.orchestration.run_process import spared
 from s3lake.orchestration.translator import SinkTranslator
 from s3lake.sink import S3, Config, Sink
 
@@ -74,7 +73,7 @@ class SinkResource(dg.IOManager, TreatAsResourceParam):
         failed: list[dg.Failure | dg.RetryRequested] = []
         selected = sorted(context.selected_asset_keys)
         spark = Announced(self._spark, context.log, sql=any(self._route(key)[0].sql for key in selected))
-        with alive(context), spared(context.instance, context.run.run_id):
+        with alive(context):
             for key in selected:
                 try:
                     landed = self._land(context, key, spark, wanted, rewrite=rewrite)
