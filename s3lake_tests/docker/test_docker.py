@@ -248,7 +248,7 @@ def test_code_location_is_served_where_the_workspace_looks_for_it() -> None:
     served = parsed(OUR_COMMANDS["code-command"])
     assert (origin.host, origin.port) == ("code", served["port"])
     assert parsed(OUR_COMMANDS["code-healthcheck"])["port"] == served["port"]
-    assert find_spec(served["module"]) is not None
+    assert find_spec(served["module_name"]) is not None
 
 
 def test_web_server_and_daemon_read_the_workspace_that_is_mounted() -> None:
