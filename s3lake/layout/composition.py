@@ -185,6 +185,7 @@ class Placing:
         self._most = MAX_KEY_BYTES - composition.reserve
         self._kept = kept
         self._secret = [is_secret(_name(element)) for element in composition.elements]
+        self._begins_with_slash = self._key.startswith("/")  # of the template itself, as Aiven's prefix may
         self._own = frozenset(step.replace("%%", "%") for step in self._key.split("/") if "%s" not in step)
 
     def __call__(self, texts: tuple[str, ...]) -> str:
@@ -207,7 +208,7 @@ class Placing:
         """Why no object can have this key; None if one can."""
         if (len(group) if group.isascii() else len(group.encode())) > self._most:
             return f"exceed {MAX_KEY_BYTES} bytes"
-        if "//" in key or key[0] == "/" or key[-1] == "/":
+        if "//" in key or (key[0] == "/" and not self._begins_with_slash) or key[-1] == "/":
             return "hold an empty step, which clients leave out"
         steps = key.split("/")
         if not RESERVED_STEPS.isdisjoint(steps):

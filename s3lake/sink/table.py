@@ -67,6 +67,8 @@ class Table(Part):
         """
         if sink.format.type != "parquet":
             raise Misfit(f"a table lists files of parquet, this sink writes {sink.format.type}", "table")
+        if (sink.layout.template or "").startswith("/") and not sink.root:
+            raise Misfit("a table's files have no empty step: take the '/' at the template's beginning out", "table")
         place = (self.location or "").partition("://")[2].rstrip("/") + "/"
         index = f"{sink.bucket}/{sink.index.prefix}/"
         if place.startswith(index) or ".indexes" in place.split("/"):

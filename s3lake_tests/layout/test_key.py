@@ -251,6 +251,7 @@ def test_an_empty_value_keeps_its_name() -> None:
         (rule("_key"), b"a/"),
         (template("{key}/{offset}"), b""),
         (template("{key}-{offset}"), b"/a"),
+        (template("/{key}-{offset}"), b"/a"),
         (template("{offset}/{key}", layout={"extension": ""}), b""),
     ],
 )

@@ -620,6 +620,7 @@ def tabled(table: dict[str, Any], **changes: Any) -> dict[str, Any]:
         (tabled({}, exactly_once=False), "a table needs exactly_once"),
         (tabled({}, topics=["a", "b"]), "a table of its own with {topic}"),
         (tabled({"name": "events"}), "namespace.table"),
+        (tabled({}, layout={"template": "/{topic}-{partition}-{offset}"}), "take the '/' at the template's beginning"),
         (tabled({"partition": ["hour", "type"]}), "'type': a file holds one value only of what layout.partition_by"),
         (tabled({"catalog": {"type": "sql"}}), "needs the uri"),
         (tabled({"catalog": {"uri": "x"}}), "None is no catalog: use one of rest, glue, sql, hive"),
