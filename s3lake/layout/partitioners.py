@@ -111,7 +111,7 @@ def _date(text: str, pattern: str) -> Element:
 
 
 def lenses(
-    partition_by: Sequence[str], padding: Padding, *, include_keys: bool, observed_names: bool, suffix: str
+    partition_by: Sequence[str], padding: Padding, *, include_keys: bool, connector_names: bool, suffix: str
 ) -> tuple[Piece, ...]:
     """The key below the prefix that Lenses' options say.
 
@@ -119,16 +119,16 @@ def lenses(
     Observed names have the last offset, then the timestamps, and no topic directory under partition_by.
     """
     partition = Number("partition", padding.partition, padding.type, padding.char)
-    offset = Number("last_offset" if observed_names else "offset", padding.offset, padding.type, padding.char)
+    offset = Number("last_offset" if connector_names else "offset", padding.offset, padding.type, padding.char)
     pieces: list[Piece] = []
-    if partition_by and not observed_names:
+    if partition_by and not connector_names:
         pieces += [Topic(), Text("/")]
     for element in map(parse, partition_by or ("_topic", "_partition")):
         name = [Text(f"{element.name}=")] if include_keys else []
         pieces += [*name, _piece(element, partition), Text("/")]
     if partition_by:
         pieces += [Topic(), Text("("), partition, Text("_"), offset, Text(")")]
-    elif observed_names:
+    elif connector_names:
         pieces += [offset, Text("_"), Number("min_timestamp"), Text("_"), Number("max_timestamp")]
     else:
         pieces += [offset]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 BY_HOUR = "{topic}/date={hour:yyyy-MM-dd}/hour={hour:HH}/{partition}-{offset:012}"
 """Of a native sink that says nothing else: a directory is a partition of Dagster's, and whole when that is complete."""
-_LENSES = ("partition_by", "include_keys", "padding", "suffix", "observed_names")
+_LENSES = ("partition_by", "include_keys", "padding", "suffix", "connector_names")
 _SUFFIX_BYTES, _PADDED = 64, 64
 
 
@@ -120,7 +120,7 @@ class Layout(Part):
         include_keys: directories are `name=value`; without it so where there is a partition_by.
         padding: of the numbers in names; a template may pad on its own, `{offset:020}`.
         suffix: stands before the extension.
-        observed_names: names as the Lenses connector really gives them: `LASTOFFSET_minTs_maxTs`, no topic directory
+        connector_names: names as the Lenses connector really gives them: `LASTOFFSET_minTs_maxTs`, no topic directory
             under partition_by. A file is uploaded when it is closed, because its name is not known before.
         template: the whole key below the prefix, instead of all of the above (docs/layouts.md); the extension is
             appended unless it says {extension}. None for the elements, also where one of them is given.
@@ -134,7 +134,7 @@ class Layout(Part):
     include_keys: bool | None = None
     padding: Padding = Field(default_factory=Padding)
     suffix: str = ""
-    observed_names: bool = False
+    connector_names: bool = False
     template: str | None = BY_HOUR
     tombstones: str | None = None
     missing: str = "[missing]"
@@ -192,7 +192,7 @@ class Layout(Part):
             raise Misfit("time is what {time:…} of a template prints: give layout.template too", "time")
         if self.template is None:
             return self
-        for name in ("partition_by", "include_keys", "suffix", "observed_names"):
+        for name in ("partition_by", "include_keys", "suffix", "connector_names"):
             if getattr(self, name):
                 raise Misfit(f"{name} has no meaning with a template: write it into the template", name)
         return self
@@ -208,7 +208,7 @@ class Layout(Part):
             self.partition_by,
             self.padding,
             include_keys=bool(self.include_keys),
-            observed_names=self.observed_names,
+            connector_names=self.connector_names,
             suffix=self.suffix,
         )
 

@@ -139,7 +139,7 @@ def test_a_codec_is_in_the_name_of_text_files() -> None:
         ("NOPARTITION", "raw/demo(1_000000000003).gz"),
     ],
 )
-def test_observed_names_are_those_that_the_connector_really_gives(rest: str, expected: str) -> None:
+def test_connector_names_are_those_that_the_connector_really_gives(rest: str, expected: str) -> None:
     codec = {} if "AVRO" in rest else {"connect__s3__compression__codec": "GZIP"}
     loaded = load(rest, s3lake__observed="true", **codec)
     records = [Record(offset, timestamp=stamp, key=b"a", partition=1) for offset, stamp in ((2, 300), (3, 100))]

@@ -696,7 +696,7 @@ class TestFormats:
     def test_names_may_tell_what_only_a_closed_file_knows(self, lake: Lake) -> None:
         topic = lake.filled(values(5), at(START, 5))
         stamp = at(START, 5)
-        landing = lake.landing(topic, "layout: {observed_names: true}, flush: {count: 3}", AFTER)
+        landing = lake.landing(topic, "layout: {connector_names: true}, flush: {count: 3}", AFTER)
         landing.land([START])
         assert lake.objects() == [
             f"{topic}/0/000000000002_{stamp}_{stamp}.json",

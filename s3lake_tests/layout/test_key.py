@@ -275,7 +275,7 @@ def test_a_key_of_nothing_is_refused() -> None:
         ),
         (template("{key}/{offset}"), b"_dead_letters/events", "has another meaning"),
         (template("{key}/{offset}"), b".probe/1800000000-x", "has another meaning"),
-        (rule("_key", layout={"include_keys": False, "observed_names": True}, prefix=""), b".indexes", "in the index"),
+        (rule("_key", layout={"include_keys": False, "connector_names": True}, prefix=""), b".indexes", "in the index"),
     ],
 )
 def test_a_value_cannot_lead_into_what_s3lake_keeps_for_itself(keys: KeyRule, value: bytes, why: str) -> None:

@@ -1,4 +1,4 @@
-"""The key vectors of reference/lenses.md 1.6, as `observed_names` gives them and as the document has them.
+"""The key vectors of reference/lenses.md 1.6, as `connector_names` gives them and as the document has them.
 
 KCQL is translated by hand. Where compatibility.md overrides the real connector, the row's third column says so.
 """
@@ -288,13 +288,13 @@ VECTORS: list[Vector] = [
 @pytest.mark.parametrize("observed", [True, False], ids=["observed", "documented"])
 def test_a_layout_of_lenses(vector: Vector, observed: bool) -> None:
     _, layout, changes, records, count, as_observed, as_documented = vector
-    keys = rule(topics=("myTopic",), prefix=P, layout={**layout, "observed_names": observed}, **changes)
+    keys = rule(topics=("myTopic",), prefix=P, layout={**layout, "connector_names": observed}, **changes)
     assert keys.deferred is observed
     assert files(keys, *records, count=count) == [f"{P}/{key}" for key in (as_observed if observed else as_documented)]
 
 
 def test_22_without_a_prefix() -> None:
-    layout = by("_key.region", "name", observed_names=True, **BOTH_12)
+    layout = by("_key.region", "name", connector_names=True, **BOTH_12)
     keys = rule(topics=("myTopic",), layout=layout, **JSON_KEY)
     assert files(keys, record(0, b'{"name":"sam"}', key=b'{"region":8}')) == [
         "region=8/name=sam/myTopic(000000000001_000000000000).json"
@@ -303,7 +303,7 @@ def test_22_without_a_prefix() -> None:
 
 @pytest.mark.parametrize("topic", ["myTopic", "myTopic2"])
 def test_28_every_topic(topic: str) -> None:
-    keys = rule(topics=(topic,), prefix=P, layout={**BOTH_12, "observed_names": True})
+    keys = rule(topics=(topic,), prefix=P, layout={**BOTH_12, "connector_names": True})
     assert files(keys, *R, count=3) == [f"{P}/{topic}/000000000001/000000000002_0_2.json"]
 
 
@@ -326,7 +326,7 @@ def test_35_a_suffix_and_padding() -> None:
 @pytest.mark.parametrize("format", ["avro", "parquet"])
 def test_43_the_codec_of_avro_and_parquet_is_not_in_the_name(format: str) -> None:
     keys = rule(
-        topics=("myTopic",), prefix=P, layout={"observed_names": True}, format={"type": format, "codec": "zstd"}
+        topics=("myTopic",), prefix=P, layout={"connector_names": True}, format={"type": format, "codec": "zstd"}
     )
     assert files(keys, Record(0)) == [f"{P}/myTopic/0/000000000000_0_0.{format}"]
 
@@ -337,5 +337,5 @@ def test_44_a_missing_header() -> None:
 
 
 def test_names_without_a_timestamp() -> None:
-    keys = rule(topics=("myTopic",), layout={"observed_names": True})
+    keys = rule(topics=("myTopic",), layout={"connector_names": True})
     assert files(keys, record(0, timestamp=-1)) == ["myTopic/1/000000000000_-1_-1.json"]

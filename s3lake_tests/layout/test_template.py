@@ -237,7 +237,7 @@ def test_the_time_field_is_a_path(field: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "layout", [{"partition_by": ["a"]}, {"include_keys": True}, {"suffix": "-s"}, {"observed_names": True}]
+    "layout", [{"partition_by": ["a"]}, {"include_keys": True}, {"suffix": "-s"}, {"connector_names": True}]
 )
 def test_a_template_says_all_that_lenses_options_would(layout: dict[str, Any]) -> None:
     assert f"{next(iter(layout))} has no meaning with a template" in refusal(GOOD, layout=layout)

@@ -255,7 +255,7 @@ def test_a_sink_that_says_nothing_of_its_layout_has_a_directory_an_hour() -> Non
         {"include_keys": True},
         {"padding": {"offset": 20}},
         {"suffix": "-a"},
-        {"observed_names": True},
+        {"connector_names": True},
     ],
 )
 def test_where_an_option_of_lenses_is_given_there_is_no_template(layout: dict[str, Any]) -> None:
@@ -373,7 +373,7 @@ def test_a_sink_inside_another_ones_index_is_refused() -> None:
             {"topics": [], "topics_regex": "a.*", "layout": {"template": "{topic}-{partition}-{offset}"}},
             {"topics": ["a-1"], "layout": {"template": "{topic}-{partition}-{offset}"}},
         ),
-        ({"layout": {"observed_names": True}}, {"layout": {"template": "{topic}/{partition}/{offset}_{key}"}}),
+        ({"layout": {"connector_names": True}}, {"layout": {"template": "{topic}/{partition}/{offset}_{key}"}}),
         (
             {"sidecars": {"keys": "json"}},
             {"layout": {"extension": ".keys.json"}},
@@ -401,7 +401,7 @@ def test_sinks_that_may_collide(one: dict[str, Any], other: dict[str, Any]) -> N
         {"format": {"type": "parquet"}},
         {"format": {"type": "json", "codec": "gzip"}},
         {"layout": {"partition_by": ["a"]}},
-        {"layout": {"observed_names": True}},
+        {"layout": {"connector_names": True}},
         {"layout": {"template": "raw/{topic}/{partition}-{offset}"}},
         {"layout": {"template": "{topic}/{partition}/{offset}-{key}"}},
         {"layout": {"template": "{topic}/{key}/{partition}+{offset}"}},

@@ -30,7 +30,7 @@ _LAYOUTS: list[dict[str, Any]] = [
     {"partition_by": ["_key", "_partition"]},
     {"partition_by": ["_header.a", "_date.yyyy-MM-dd"], "include_keys": False},
     {"partition_by": ["_value"]},
-    {"template": None, "observed_names": True},
+    {"template": None, "connector_names": True},
     {"template": "{field:a}/{partition}+{offset:010}", "missing": "null"},
     {"template": "{key}/{header:b-c}/{time:yyyy/MM}/{partition}-{last_offset}"},
     {"template": "{schema}/{partition}-{offset}-{min_timestamp}-{records}{extension}", "extension": ".x"},

@@ -96,7 +96,7 @@ def _properties(sink: Draft, statement: Statement, query: Setting, keys: Keys, r
         if include.setting:
             sink.put("layout.include_keys", include)
         if real.value:
-            sink.put("layout.observed_names", real)
+            sink.put("layout.connector_names", real)
     else:
         if include.setting:
             own.wrong(include.setting, "has no meaning with NOPARTITION, which makes no directories; take it out")

@@ -69,7 +69,7 @@ class LensesNames:
         suffix: `key.suffix`.
         padding: of numbers.
         char: what they are padded with.
-        observed: s3lake wrote here with `layout.observed_names`, so its offsets are last ones too.
+        observed: s3lake wrote here with `layout.connector_names`, so its offsets are last ones too.
     """
 
     root: str = ""
@@ -193,7 +193,7 @@ def naming_of(sink: Sink, *, lenses: bool) -> Naming:
             layout.suffix,
             layout.padding.type,
             layout.padding.char,
-            layout.observed_names,
+            layout.connector_names,
         )
     lines = sink.format.type in ("json", "text") or (sink.format.type == "csv" and not sink.format.header)
     return TemplateNames(sink.root, layout.pieces, lenses, layout.tombstones is None, lines)

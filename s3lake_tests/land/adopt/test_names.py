@@ -166,7 +166,7 @@ def test_a_sink_without_a_template_is_named_as_lenses_does():
     made = sink(layout={"partition_by": ("type",), "suffix": "-x", "padding": {"char": "_"}})
     assert naming_of(made, lenses=True) == LensesNames("p/", True, True, "-x", "left", "_")
     assert naming_of(sink(layout={"template": None}), lenses=True) == LensesNames("p/")
-    assert naming_of(sink(layout={"observed_names": True}), lenses=True).observed
+    assert naming_of(sink(layout={"connector_names": True}), lenses=True).observed
 
 
 def test_a_template_names_the_first_record_but_for_lenses():

@@ -76,7 +76,7 @@ def test_objects_of_s3lake_are_known_by_their_metadata():
     assert said(store, LensesNames()) == {0: (120, 120, 120)}
 
 
-def test_with_observed_names_s3lake_names_the_last_record_too():
+def test_with_connector_names_s3lake_names_the_last_record_too():
     store = bucket()
     ours(store, "t/0/000000000100_1_2.json", 20)
     ours(store, "q/name=a/t(0_000000000100).json", 20)

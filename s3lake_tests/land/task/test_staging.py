@@ -382,7 +382,7 @@ def test_a_file_is_full_by_what_its_sidecars_hold_too() -> None:
 
 def test_a_name_may_say_what_only_the_closed_file_knows() -> None:
     store = MemoryStore()
-    files = staging(store, layout={"observed_names": True}, flush={"count": 2})
+    files = staging(store, layout={"connector_names": True}, flush={"count": 2})
     add(files, 5, lines(b"a", b"b", b"c"), [300, 100, 200])
     reported = files.finish()
     assert bodies(store, reported) == {
@@ -394,7 +394,7 @@ def test_a_name_may_say_what_only_the_closed_file_knows() -> None:
 def test_nothing_is_uploaded_before_the_name_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore()
     monkeypatch.setattr(uploads, "PART_BYTES", MB)
-    files = staging(store, layout={"observed_names": True})
+    files = staging(store, layout={"connector_names": True})
     add(files, 0, lines(b"x" * 2 * MB), [0])
     assert store.uploads == {}
     assert sum(file.buffered for file in files._open.values()) < MB
