@@ -1,14 +1,11 @@
-"""Whether another run of a sink and topic may be asked for, by what became of those before."""
+"""Runs of a sink and topic: whether another one may be requested, and why the last one failed."""
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 
 import dagster as dg
-from dagster._core.storage.dagster_run import (
-    NOT_FINISHED_STATUSES,  # Dagster's own list, queued ones included
-    RunRecord,
-)
-from dagster._core.storage.tags import WILL_RETRY_TAG
 
 from s3lake.orchestration import names
 from s3lake.orchestration.alive import silent
@@ -22,6 +19,10 @@ _MOST_STARTED = 500
 
 STARTED = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
 WAITING = [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED]
+
+WILL_RETRY = "dagster/will_retry"
+"""The tag of a failed run that Dagster starts again."""
+_MOST_FAILED = 50
 
 State = Callable[[str, str], str]
 """Of the configuration and the index from one hour to another, as a digest."""
@@ -37,7 +38,7 @@ def held(
     """
     ours = {names.SINK: catalogue.tag(sink), names.TOPIC: topic}
     ended = _end_silent(instance, catalogue.key(sink, topic), ours, now_ms)
-    if instance.get_run_records(dg.RunsFilter(tags=ours, statuses=list(NOT_FINISHED_STATUSES)), limit=1):
+    if instance.get_run_records(dg.RunsFilter(tags=ours, statuses=[*STARTED, *WAITING]), limit=1):
         return "a run that was asked for is under way; what it lands decides what is due next"
     last = next(iter(instance.get_run_records(dg.RunsFilter(tags=ours), limit=1)), None)
     if last is None or last.dagster_run.status == dg.DagsterRunStatus.SUCCESS:
@@ -48,7 +49,7 @@ def held(
     return after(last, now_ms, refused, at_once=run.run_id in ended)
 
 
-def started(instance: dg.DagsterInstance) -> Sequence[RunRecord]:
+def started(instance: dg.DagsterInstance) -> Sequence[dg.RunRecord]:
     """Return the runs that have started and not ended: asked for apart, however long the queue of a backfill is."""
     return instance.get_run_records(dg.RunsFilter(statuses=STARTED), limit=_MOST_STARTED)
 
@@ -61,7 +62,7 @@ class Refused:
     is_same: Callable[[], bool]
 
 
-def after(last: RunRecord, now_ms: int, refused: Refused | None, *, at_once: bool) -> str | None:
+def after(last: dg.RunRecord, now_ms: int, refused: Refused | None, *, at_once: bool) -> str | None:
     """Why no run may be asked for now, after one that did not succeed.
 
     Args:
@@ -72,7 +73,7 @@ def after(last: RunRecord, now_ms: int, refused: Refused | None, *, at_once: boo
     run = last.dagster_run
     since_ms = now_ms - int((last.end_time or last.update_timestamp.timestamp()) * 1000)
     name = f"run {run.run_id[:8]}"
-    if run.tags.get(WILL_RETRY_TAG) == "true" and (at_once or since_ms < SOON_MS):
+    if run.tags.get(WILL_RETRY) == "true" and (at_once or since_ms < SOON_MS):
         return f"{name} did not succeed; Dagster starts it again"
     if at_once:
         return None
@@ -86,6 +87,34 @@ def after(last: RunRecord, now_ms: int, refused: Refused | None, *, at_once: boo
             "hour after its end"
         )
     return None
+
+
+def last_failure(instance: dg.DagsterInstance, sink: str, topic: str, after_ms: int) -> str | None:
+    """Return the run that failed last to land the topic, and its error; None if none did since `after_ms`."""
+    since = datetime.fromtimestamp(after_ms / 1000, timezone.utc)
+    failed = dg.RunsFilter(tags={names.SINK: sink}, statuses=[dg.DagsterRunStatus.FAILURE], updated_after=since)
+    for record in instance.get_run_records(failed, limit=_MOST_FAILED):  # the latest first
+        error = _error(instance, record.dagster_run, topic)
+        if error is not None:
+            return f"run {record.dagster_run.run_id[:8]}: {error}"
+    return None
+
+
+def _error(instance: dg.DagsterInstance, run: dg.DagsterRun, topic: str) -> str | None:
+    """Return the error by which a run failed the topic; None if the run did not fail this topic."""
+    alone = names.TOPIC in run.tags
+    if alone and run.tags[names.TOPIC] != topic:
+        return None
+    begin, errors = f"{topic}: ", list[str]()
+    for entry in instance.all_logs(run.run_id):
+        event = entry.dagster_event
+        if event is not None and event.event_type_value == dg.DagsterEventType.STEP_FAILURE.value:
+            failure = event.step_failure_data
+            said = failure.user_failure_data.description if failure.user_failure_data else None
+            errors.append(said or str(failure.error_display_string).strip())
+        elif not alone and entry.level >= logging.ERROR and entry.user_message.startswith(begin):
+            return entry.user_message.removeprefix(begin)
+    return (errors[-1] if errors else "its process ended before its work did") if alone else None
 
 
 def _state(run: dg.DagsterRun, state: State) -> str | None:

@@ -1,0 +1,48 @@
+"""Which run failed last to land a topic, and why."""
+
+import dagster as dg
+
+from s3lake import hours
+from s3lake.orchestration import names
+from s3lake.orchestration.runs import last_failure
+
+
+ALONE = {names.SINK: "events", names.TOPIC: "orders"}
+
+
+def run(instance: dg.DagsterInstance, error: Exception | None, tags: dict[str, str], log: str = "") -> str:
+    @dg.op
+    def land(context: dg.OpExecutionContext) -> None:
+        if log:
+            context.log.error(log)
+        if error is not None:
+            raise error
+
+    @dg.job
+    def job() -> None:
+        land()
+
+    return job.execute_in_process(instance=instance, tags=tags, raise_on_error=False).run_id[:8]
+
+
+class TestLastFailure:
+    def test_is_the_newest_failed_run_of_the_topic_with_its_error(self, instance: dg.DagsterInstance) -> None:
+        run(instance, dg.Failure("the bucket is full"), ALONE)
+        newest = run(instance, dg.Failure("offset 7 of orders-0 was refused"), ALONE)
+        run(instance, None, ALONE)
+        run(instance, dg.Failure("of another topic"), {**ALONE, names.TOPIC: "clicks"})
+        assert last_failure(instance, "events", "orders", 0) == f"run {newest}: offset 7 of orders-0 was refused"
+
+    def test_is_none_if_no_run_failed_since(self, instance: dg.DagsterInstance) -> None:
+        run(instance, dg.Failure("earlier"), ALONE)
+        assert last_failure(instance, "events", "orders", hours.now_ms() + 60_000) is None
+
+    def test_of_a_run_of_many_topics_is_the_topic_s_own(self, instance: dg.DagsterInstance) -> None:
+        many = {names.SINK: "events", names.FLEET: "2"}
+        found = run(instance, dg.Failure("1 of 2 topics failed"), many, "orders: Kafka did not answer")
+        assert last_failure(instance, "events", "orders", 0) == f"run {found}: Kafka did not answer"
+        assert last_failure(instance, "events", "clicks", 0) is None
+
+    def test_without_an_exception_of_ours_is_the_exception(self, instance: dg.DagsterInstance) -> None:
+        run(instance, KeyError("x"), ALONE)
+        assert "KeyError" in (last_failure(instance, "events", "orders", 0) or "")
