@@ -6,7 +6,6 @@ from s3lake import hours
 from s3lake.orchestration import names
 from s3lake.orchestration.runs import last_failure
 
-
 ALONE = {names.SINK: "events", names.TOPIC: "orders"}
 
 
