@@ -5,9 +5,10 @@ Rows of columns stay rows of columns, whatever the file; texts go through the pr
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain, islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, NoReturn
@@ -24,14 +25,15 @@ from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recorded import Recorded
 from s3lake.commit.recovery import abort
 from s3lake.encode.formats import FORMATS
+from s3lake.errors import ConfigurationError
 from s3lake.land import binding
 from s3lake.land.given import Batches, GivenEngine, batch
 from s3lake.land.job import Job
-from s3lake.land.recast.records import Parts, offsets_of, records, slack
+from s3lake.land.recast.records import Parts, offsets_of, read_offsets, records, slack
 from s3lake.land.staged import staged
 from s3lake.land.task import outcomes
 from s3lake.land.task.pipeline import Stores
-from s3lake.land.task.staging import Rows, Staging
+from s3lake.land.task.staging import FileRule, Rows, Staging
 from s3lake.layout.key import Fields, KeyRule
 from s3lake.objects import Shape, content, fit, tables
 from s3lake.objects.digest import Digest
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 
 _EMPTY_NULLS = ("text", "bytes")
 """Formats in which null and an empty value are the same."""
+_NO_LIMIT = 2**63 - 1
 
 
 class Unformattable(Exception):
@@ -146,6 +149,30 @@ class Recast:
         files = files_of(self.manifests, "data")
         return sorted(files, key=attrgetter("partition", "first_offset"))
 
+    @cached_property
+    def _overlapping(self) -> set[str]:
+        """Keys of data files whose offset ranges overlap that of another file of their topic-partition."""
+        keys: set[str] = set()
+        last: File | None = None  # the file so far whose range ends last
+        for file in self._files:
+            if last is None or last.partition != file.partition:
+                last = file
+                continue
+            if file.first_offset <= last.last_offset:
+                keys |= {last.key, file.key}
+            last = max(last, file, key=attrgetter("last_offset"))
+        return keys
+
+    def _file_rule(self, rule: FileRule, file: File) -> FileRule:
+        """Return when files made of `file` are closed.
+
+        A second file is named after its least possible offset, which may be that of a record in another file. So an
+        overlapping file whose rows do not say their offsets becomes one file.
+        """
+        if file.key not in self._overlapping or Parts.of(self._shape).offset:
+            return rule
+        return replace(rule, count=_NO_LIMIT, size=_NO_LIMIT)
+
     def _body(self, file: File) -> bytes:
         commit = next(one.id for one in self.manifests if file in one.files)
         with opened(self.index.store, file.key, file.bytes, commit) as body:
@@ -169,6 +196,13 @@ class Recast:
                 more = slack(self._shape, file, self.dead.get(file.partition, frozenset()))
                 longer = (msgspec.structs.replace(new, last_offset=new.last_offset + more) for new in written.files)
                 parts.append(replace(written, files=tuple(longer)))
+            keys = Counter(file.key for file in files_of(parts))
+            twice = next((key for key, files in keys.items() if files > 1), None)
+            if twice is not None:
+                raise Unformattable(
+                    f"two files would have the key {twice}: records of its files lie between each other, and rows do "
+                    "not say their offsets"
+                )
         except BaseException:
             abort(self.index.store, files_of(parts))
             raise
@@ -185,11 +219,12 @@ class Recast:
             wallclock_ms=attempt.begun_ms,
             hour_ms=hourly.start_ms(self.hour),
         )
-        staging = Staging(self.index.store, keys, binding.file_rule(sink), attempt.commit)
+        rule, has_offsets = self._file_rule(binding.file_rule(sink), file), Parts.of(self._shape).offset
+        staging = Staging(self.index.store, keys, rule, attempt.commit)
         try:
             for rows in self._rows(file, body):
                 times = pa.array([0] * len(rows), pa.int64())
-                numbers = pa.array(islice(offsets, len(rows)), pa.int64())
+                numbers = read_offsets(rows) if has_offsets else pa.array(islice(offsets, len(rows)), pa.int64())
                 groups = _groups(keys, file.partition, rows)
                 if isinstance(groups, str):
                     staging.add(file.partition, groups, Rows(numbers, times, {"data": rows}))
@@ -214,7 +249,10 @@ class Recast:
         assert shape.columns is not None  # else there was an obstacle
         schema = to_arrow(shape.columns.fields)
         for some in tables.opened(shape, body, file.key).batches:
-            yield fit.fitted(some, schema, file.key, fit.widened)
+            try:
+                yield fit.fitted(some, schema, file.key, fit.widened)
+            except ConfigurationError as error:
+                raise Unformattable(str(error)) from None
 
     def _digested(self, keys: KeyRule, file: File, body: bytes, files: Sequence[File]) -> Iterator[File]:
         """The new files with the digests of the rows that they were made of, which are read once more."""
@@ -251,6 +289,8 @@ class Recast:
             columns={},
             wallclock_ms=attempt.begun_ms,
         )
+
+        work = replace(work, files=self._file_rule(work.files, file))
 
         def read(_: Intervals) -> Batches:
             return {file.partition: map(batch, records(self._shape, body, file, index.topic, others))}

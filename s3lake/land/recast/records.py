@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from s3lake.commit.index import File
 from s3lake.land.given import Record
@@ -92,6 +93,13 @@ def records(shape: Shape, body: Body, file: File, topic: str, others: Set[int] =
 def offsets_of(file: File, others: Set[int]) -> Iterator[int]:
     """The least offsets that the rows of an object can have, one after the other."""
     return (offset for offset in count(file.first_offset) if offset not in others)
+
+
+def read_offsets(rows: pa.RecordBatch) -> pa.Int64Array:
+    """Return the offsets that rows of an envelope say."""
+    if "metadata" in rows.schema.names:
+        return pc.struct_field(rows.column("metadata"), "offset")
+    return rows.column("offset")
 
 
 def slack(shape: Shape, file: File, others: Set[int]) -> int:

@@ -123,6 +123,67 @@ def test_offsets_that_objects_do_not_say_stay_within_what_was_known() -> None:
         assert file.kind != "data" or any(a <= file.first_offset <= file.last_offset <= b for a, b in spans)
 
 
+def connect(value: object, type: str = "int32", field: str = "a") -> bytes:
+    """A value of Connect's JSON converter with its schema."""
+    fields = [{"field": field, "type": type, "optional": True}]
+    return json.dumps({"schema": {"type": "struct", "fields": fields}, "payload": {field: value}}).encode()
+
+
+BETWEEN: dict[str, Any] = {"converter": {"value": "connect_json"}, "format": {"type": "parquet"}}
+
+
+def offsets(world: Parts) -> list[tuple[int, int, int]]:
+    """First offset, last offset and records of each data file of the hour."""
+    files = [file for one in holding(world).manifests(HOUR) or [] for file in one.files if file.kind == "data"]
+    return sorted((file.first_offset, file.last_offset, file.records) for file in files)
+
+
+def test_rows_that_say_their_offsets_keep_them_when_another_file_has_records_between_them() -> None:
+    sink = {**BETWEEN, "envelope": RECORD, "nulls": "write"}
+    world = Parts(**sink)
+    world.land(connect(1), None, connect(2))
+    world.write_index()
+    assert offsets(world) == [(0, 2, 2), (1, 1, 1)]
+    now = changed(world, **{**sink, "format": {"type": "avro"}, "flush": {"count": 1}})
+    assert reformat(holding(now), HOUR).obstacle == ""
+    assert offsets(now) == [(0, 0, 1), (1, 1, 1), (2, 2, 1)]
+    assert now.verified().clean, now.verified().differences
+
+
+def test_files_whose_offset_ranges_overlap_stay_one_file_each_when_rows_do_not_say_their_offsets() -> None:
+    world = Parts(**BETWEEN)
+    world.land(connect(1), connect("x", "string", "b"), connect(2), connect("y", "string", "b"))
+    world.write_index()
+    now = changed(world, **{**BETWEEN, "format": {"type": "avro"}, "flush": {"count": 1}})
+    assert reformat(holding(now), HOUR).obstacle == ""
+    assert offsets(now) == [(0, 2, 2), (1, 3, 2)]
+    assert now.verified().clean, now.verified().differences
+
+
+def test_the_hour_stays_when_its_files_have_columns_that_cannot_be_one_table() -> None:
+    sink = {**BETWEEN, "envelope": RECORD}
+    world = Parts(**sink)
+    world.land(connect(1), connect("x", "string"))
+    world.write_index()
+    now = changed(world, **{**sink, "format": {"type": "avro"}})
+    before = now.bodies()
+    assert (
+        "column 'value' is struct<a: string>, the sink's columns have struct<a: int32>"
+        in reformat(holding(now), HOUR).obstacle
+    )
+    assert (now.bodies(), now.store.uploads) == (before, {})
+
+
+def test_the_hour_stays_when_two_new_files_would_have_one_key() -> None:
+    world = Parts(layout={"partition_by": ["a"]})
+    world.land(b'{"a":1,"b":1}', b'{"a":2,"b":2}', b'{"a":2,"b":1}', b'{"a":1,"b":2}')
+    world.write_index()
+    now = changed(world, layout={"partition_by": ["b"]}, flush={"count": 1})
+    before = now.bodies()
+    assert "two files would have the key" in reformat(holding(now), HOUR).obstacle
+    assert (now.bodies(), now.store.uploads) == (before, {})
+
+
 @pytest.mark.parametrize(
     ("was", "now", "why"),
     [
