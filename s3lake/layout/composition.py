@@ -161,14 +161,14 @@ class Composition:
             "max_timestamp": span.max_timestamp,
             "records": span.records,
         }
-        texts = [gap.text(numbers[gap.name]) if isinstance(gap, Number) else self.mark + ending for gap in self.gaps]
+        texts = [gap.format(numbers[gap.name]) if isinstance(gap, Number) else self.mark + ending for gap in self.gaps]
         first, *rest = group.split(_GAP)
         return first + "".join(gap + part for gap, part in zip(texts, rest, strict=True))
 
     @property
     def reserve(self) -> int:
         """Bytes that a key may have beyond its group's: the longest numbers, a mark, a sidecar's ending."""
-        numbers = sum(len(gap.text(LARGEST[gap.name])) for gap in self.gaps if isinstance(gap, Number))
+        numbers = sum(len(gap.format(LARGEST[gap.name])) for gap in self.gaps if isinstance(gap, Number))
         ending = max(len(one.encode()) for one in (self.extension, *self.sidecars))
         return numbers + ending + _MARK_BYTES - len(self.gaps)
 
@@ -232,6 +232,6 @@ def _spelled(piece: Text | Number | Element, partition: int) -> str:
         case Text(text):
             return text.replace("%", "%%")
         case Number():
-            return piece.text(partition).replace("%", "%%")
+            return piece.format(partition).replace("%", "%%")
         case _:
             return "%s"

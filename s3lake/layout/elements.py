@@ -6,6 +6,7 @@ error. Source: compatibility.md, Object keys.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
@@ -17,11 +18,13 @@ import msgspec
 from s3lake.convert.converters import CONVERTERS
 from s3lake.convert.java_numbers import java_double
 from s3lake.layout.pieces import Date, Element, Field, Header, Key, Routed, Schema, Time, Unplaceable
-from s3lake.layout.timestamps import milliseconds
-from s3lake.text.dates import joda, keys, zones
+from s3lake.text.dates import iso, joda, zones
+from s3lake.text.dates.java import compile_key_date
 from s3lake.text.masking import quote
 
 _CONNECT = {"schema", "payload"}
+_DIGITS = re.compile(r"-?[0-9]{1,19}")
+_SHAPES = {bool: "a boolean", float: "a fraction", list: "a list", dict: "an object"}
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ def wallclock_text(element: Time, epoch_ms: int) -> str:
 
 @lru_cache(maxsize=64)
 def _date_formatter(pattern: str) -> Callable[[int], str]:
-    return keys.formatter(pattern)
+    return compile_key_date(pattern)
 
 
 @lru_cache(maxsize=64)
@@ -130,7 +133,7 @@ def field_times(element: Time, fields: Fields) -> list[int | None]:
 
 
 def _field_time(row: Any, element: Time, where: tzinfo, what: str) -> int:
-    return milliseconds(_stepped(row, element.path, strict=True), where, what)
+    return read_time(_stepped(row, element.path, strict=True), where, what)
 
 
 def _field_times(element: Time, rows: list[Any]) -> Texts:
@@ -300,6 +303,36 @@ def _utf8(data: bytes, what: str) -> str:
         return data.decode().replace("\n", "\\n")
     except UnicodeDecodeError:
         raise Unplaceable(f"{what} is no UTF-8") from None
+
+
+def read_time(value: Any, where: tzinfo, what: str) -> int:
+    """Convert the time in a field to epoch milliseconds: a number, digits, or ISO 8601 text.
+
+    A text without an offset is read in the zone `where`.
+
+    Raises:
+        Unplaceable: it is not a time.
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if value is None:
+        raise Unplaceable(f"{what} is null or missing: it has no time")
+    if not isinstance(value, str):
+        name = _SHAPES[type(value)]
+        raise Unplaceable(f"{what} is {name}, not a time: write epoch milliseconds or ISO 8601 text")
+    if _DIGITS.fullmatch(value):
+        return int(value)
+    try:
+        return iso.epoch_ms(value, where)
+    except iso.NonexistentTimeError:
+        raise Unplaceable(
+            f"{what} is {quote(what, repr(value))}, which the clock of {where} skips: write it with an offset"
+        ) from None
+    except (ValueError, OverflowError):
+        raise Unplaceable(
+            f"{what} is {quote(what, repr(value[:40]))}, which is not a time: write epoch milliseconds or ISO 8601, "
+            "for example 2026-11-20T09:30:00Z"
+        ) from None
 
 
 def safe(value: str, what: str) -> str:

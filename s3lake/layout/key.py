@@ -114,7 +114,7 @@ class KeyRule:
 
     def dead_letters_key(self, partition: int, offset: int) -> str:
         """The key of a dead-letter object that begins with `offset`."""
-        name = self.offset.text(offset)
+        name = self.offset.format(offset)
         return f"{self.root}_dead_letters/{self.sink}/{self.topic}/{partition}/{name}{self.renamed}.json"
 
     @property

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from s3lake.layout.pieces import Date, Extension, Field, Header, Key, Number, Padding, Piece, Text, Topic, Unplaceable
-from s3lake.text.dates import keys
+from s3lake.text.dates.java import compile_key_date
 
 __all__ = ["Element", "Unplaceable", "lenses", "parse", "steps"]
 
@@ -105,7 +105,7 @@ def parse(text: str) -> Element:
 def _date(text: str, pattern: str) -> Element:
     if not pattern:
         raise ValueError("partition_by '_date': a pattern is needed, for example _date.yyyy-MM-dd")
-    if {".", ".."} & set(keys.formatter(pattern)(0).split("/")):
+    if {".", ".."} & set(compile_key_date(pattern)(0).split("/")):
         raise ValueError(f"partition_by {text!r}: a path step cannot stand in a key")
     return Element(text, "date", (pattern,), "date")
 

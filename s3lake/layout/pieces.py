@@ -8,11 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from s3lake.layout.padding import PaddingType, pad
-
 RESERVED_STEPS = frozenset((".", "..", "_dead_letters", ".probe"))
 """What no step of a key may be: clients resolve the first two, dead letters and trials of the store have the others."""
 
+PaddingType = Literal["left", "right", "none"]
 NumberName = Literal["partition", "offset", "last_offset", "min_timestamp", "max_timestamp", "records"]
 NUMBERS: tuple[NumberName, ...] = ("partition", "offset", "last_offset", "min_timestamp", "max_timestamp", "records")
 LARGEST: dict[NumberName, int] = {**dict.fromkeys(NUMBERS, 2**63 - 1), "partition": 2**31 - 1}
@@ -77,16 +76,19 @@ class Extension:
 
 @dataclass(frozen=True)
 class Number:
-    """A number of the topic-partition or of the file, filled up to a length."""
+    """A number of the topic-partition or of the file, filled up to a length so that keys sort as numbers do."""
 
     name: NumberName
     length: int = 0
     how: PaddingType = "left"
     char: str = "0"
 
-    def text(self, number: int) -> str:
-        """`number` as it stands in the key."""
-        return pad(number, self.length, self.how, self.char)
+    def format(self, number: int) -> str:
+        """Format `number` for a key; padding never cuts it."""
+        text = str(number)
+        if self.how == "left":
+            return text.rjust(self.length, self.char)
+        return text.ljust(self.length, self.char) if self.how == "right" else text
 
 
 @dataclass(frozen=True)

@@ -163,7 +163,7 @@ def _hour(pattern: str) -> Hour:
 
 
 def _time(pattern: str, time: Clock) -> Time:
-    joda.parse(pattern)
+    joda.formatter(pattern, time.timezone, time.locale)
     return Time(
         pattern,
         time.source,

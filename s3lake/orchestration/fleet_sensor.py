@@ -358,7 +358,7 @@ class _Tick:
 def _matching(sink: Sink, topics: Sequence[str]) -> frozenset[str]:
     try:
         return frozenset(topic for topic in topics if sink.reads(topic))
-    except expressions.EndlessError as error:
+    except expressions.PatternTimeoutError as error:
         raise dg.Failure(f"topics_regex: {error}") from None
 
 

@@ -72,8 +72,8 @@ class Time(Part):
             the same keys), `field` a field of the value.
         field: dotted path of that field: epoch milliseconds, digits, or ISO 8601 text.
         timezone: IANA name or offset; ISO text without an offset is read in it too.
-        locale: language of months' and days' names; with anything but a bare language (`en-US`) they are short
-            English ones, as Java's are.
+        locale: names of months and days are English: short ones for anything but `en` (`en-US`), as Java's are;
+            another bare language is an error if a name is printed.
         duration: seconds that a bucket lasts, counted from local 1970-01-01T00:00; None for no buckets.
     """
 
@@ -102,7 +102,7 @@ class Time(Part):
     @classmethod
     def _language(cls, value: str) -> str:
         if not value.strip():
-            raise ValueError(f"{value!r} is no locale: write a language, for example en")
+            raise ValueError(f"{value!r} is not a locale: write a language, for example en")
         return value
 
     @field_validator("timezone")

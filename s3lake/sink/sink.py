@@ -62,7 +62,7 @@ class Sink(Part):
     Attributes:
         name: of the sink; the index and the assets are called after it.
         topics: by name; either these or `topics_regex`.
-        topics_regex: topics whose whole name matches, as RE2 reads it.
+        topics_regex: topics whose whole name matches, a regular expression of Python.
         missing_topic: what a run does about a topic that does not exist yet.
         bucket: where objects and index go.
         s3: how this bucket is reached and what is asked of it, all of it; None for the configuration's `s3`.
@@ -193,7 +193,7 @@ class Sink(Part):
     def _regex(cls, value: str | None) -> str | None:
         if value is not None:
             try:
-                expressions.compiled(value)
+                expressions.compile_pattern(value)
             except re.error as error:
                 raise ValueError(f"{value[:100]!r} is no regular expression: {error}") from None
         return value
@@ -373,5 +373,5 @@ class Sink(Part):
     def reads(self, topic: str) -> bool:
         """Whether this sink lands `topic`."""
         return topic in self.topics or (
-            self.topics_regex is not None and expressions.compiled(self.topics_regex).fits(topic)
+            self.topics_regex is not None and expressions.compile_pattern(self.topics_regex).matches(topic)
         )

@@ -131,8 +131,8 @@ def matching(offsets: Offsets, regex: str) -> list[str]:
         SourceUnavailableError: nobody answered in time.
         ConfigurationError: the source refuses to answer at all, or the expression does not come to an end.
     """
-    expression = expressions.compiled(regex)
+    expression = expressions.compile_pattern(regex)
     try:
-        return [topic for topic in offsets.topics() if expression.fits(topic)]
-    except expressions.EndlessError as error:
+        return [topic for topic in offsets.topics() if expression.matches(topic)]
+    except expressions.PatternTimeoutError as error:
         raise ConfigurationError(f"topics_regex: {error}") from None

@@ -81,7 +81,7 @@ def _test(setting: Any, tests: tuple[str, ...], type_names: tuple[str, ...], pla
         try:
             # Rust's \z is Python's \Z, and its groups need no P.
             text = re.sub(r"\(\?<(?=[A-Za-z_])", "(?P<", operand).replace(r"\z", r"\Z")
-            return name, expressions.compiled(text)
+            return name, expressions.compile_pattern(text)
         except re.error as error:
             raise OptionError(f"{place}: {operand!r} is no regular expression: {error}", "patterns") from None
     return name, operand
@@ -119,7 +119,7 @@ def _holds(test: str, operand: Any, value: Any) -> bool:
         case "regex":
             try:
                 return operand.search(value) is not None
-            except expressions.EndlessError as error:
+            except expressions.PatternTimeoutError as error:
                 raise Refusal(strip_values(str(error))) from None
     return operand in value
 

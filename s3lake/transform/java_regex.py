@@ -30,7 +30,7 @@ def compiled(pattern: str) -> Expression:
         ValueError: it is none, or uses what Python's engine cannot do.
     """
     try:
-        return expressions.compiled(_translated(pattern), ascii=True)
+        return expressions.compile_pattern(_translated(pattern), ascii=True)
     except re.error as error:
         raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
 
@@ -45,7 +45,7 @@ def replaced(pattern: str, replacement: str) -> Callable[[str], str]:
     parts = _parts(replacement, regex.syntax)
 
     def of(text: str) -> str:
-        if not regex.fits(text):
+        if not regex.matches(text):
             return text
         # The first occurrence need not be the whole text: `a|ab` finds `a` in `ab`.
         match = regex.search(text)

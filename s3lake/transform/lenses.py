@@ -247,7 +247,6 @@ class InsertTimestampHeaders(HeaderStep):
         zone = options.text("timezone", "UTC")
         locale = options.text("locale", "en")
         options.read("timezone", zone, _ISO_MILLISECONDS.formatter)
-        options.read("locale", locale, lambda text: DatePattern("MMM", "java.time", text).formatter())
         headers = tuple(
             (
                 prefix + part,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from s3lake.text.dates.java import DatePattern
-from s3lake.text.expressions import EndlessError
+from s3lake.text.expressions import PatternTimeoutError
 from s3lake.transform import java_regex
 from s3lake.transform.options import Options
 from s3lake.transform.record import Header, HeaderStep, Record, Refusal, Step
@@ -59,7 +59,7 @@ class RegexRouter(_Router):
     def __call__(self, record: Record) -> None:
         try:
             record.topic = checked(_replaced(self.regex, self.replacement)(record.topic))
-        except EndlessError as error:
+        except PatternTimeoutError as error:
             raise Refusal(str(error)) from None
 
 
@@ -153,13 +153,13 @@ class TopicNameMatches(Step):
     def __call__(self, record: Record) -> bool:
         try:
             return _matches(self.pattern, record.topic)
-        except EndlessError as error:
+        except PatternTimeoutError as error:
             raise Refusal(str(error)) from None
 
 
 @lru_cache(maxsize=1024)
 def _matches(pattern: str, topic: str) -> bool:
-    return java_regex.compiled(pattern).fits(topic)
+    return java_regex.compiled(pattern).matches(topic)
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,16 @@
 """Elements of a record: how values are spelled in keys, and which have no spelling."""
 
 import json
+from datetime import datetime, timezone
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.layout.elements import Fields, Reading, columns, decoded, field, text_of
+from s3lake.layout.elements import Fields, Reading, columns, decoded, field, read_time, text_of
 from s3lake.layout.pieces import Field, Header, Key, Schema, Unplaceable
+from s3lake.text.dates.zones import zone
 
 
 @pytest.mark.parametrize(
@@ -157,3 +159,88 @@ def test_reading_a_few_fields_finds_what_reading_all_finds(values: list[Any], pa
     assert [a for a, b in zip(texts, expected, strict=True) if a is not None] == [
         b for a, b in zip(texts, expected, strict=True) if a is not None
     ]
+
+
+# Times
+
+NEW_YORK = zone("America/New_York")
+
+
+def utc(text: str) -> int:
+    return round(datetime.fromisoformat(text).replace(tzinfo=timezone.utc).timestamp() * 1000)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2024-01-15T10:30:00Z", "2024-01-15T10:30:00"),
+        ("2024-01-15T10:30:00", "2024-01-15T15:30:00"),
+        ("2024-01-15", "2024-01-15T05:00:00"),
+        ("2024-01", "2024-01-01T05:00:00"),
+        ("2024-01-15T10", "2024-01-15T15:00:00"),
+        ("2024-01-15T10:30", "2024-01-15T15:30:00"),
+        ("2024-01-15T10:30:00.123456Z", "2024-01-15T10:30:00.123000"),
+        ("2024-01-15T10:30:00,5Z", "2024-01-15T10:30:00.500000"),
+        ("2024-01-15T10:30:00.123456789+02:00", "2024-01-15T08:30:00.123000"),
+        ("2024-01-15T10:30:00+0530", "2024-01-15T05:00:00"),
+        ("2024-01-15T10:30:00-08", "2024-01-15T18:30:00"),
+        ("2024-W03-1", "2024-01-15T05:00:00"),
+        ("2024-W03", "2024-01-15T05:00:00"),
+        ("2024-015", "2024-01-15T05:00:00"),
+        ("T10:30", "1970-01-01T15:30:00"),
+        ("2024-01-15t10:30:00z", "2024-01-15T10:30:00"),
+        ("2015-04-02T01:00:00-07:00", "2015-04-02T08:00:00"),
+        ("2015-04-02T01:00:00.000-07:00", "2015-04-02T08:00:00"),
+    ],
+)
+def test_iso_text(text: str, expected: str) -> None:
+    assert read_time(text, NEW_YORK, "field ts") == utc(expected)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (1_705_314_600_000, 1_705_314_600_000),
+        (0, 0),
+        (-1, -1),
+        ("20240115", 20_240_115),
+        ("2024", 2024),
+        ("-1", -1),  # C38
+        ("0", 0),
+        ("-9223372036854775808", -(2**63)),
+        ("9223372036854775807", 2**63 - 1),
+    ],
+)
+def test_numbers_and_digits_are_epoch_read_time(value: Any, expected: int) -> None:
+    assert read_time(value, NEW_YORK, "field ts") == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ("2024-01-15 10:30:00", "not a time: write epoch milliseconds or ISO 8601"),
+        ("20240115T103000Z", "not a time"),
+        ("2024-13-01", "not a time"),
+        ("2024-02-30", "not a time"),
+        ("2023-366", "not a time"),
+        ("2024-W54-1", "not a time"),
+        ("2024-01-15T24:00", "not a time"),
+        ("2024-01-15T10:60", "not a time"),
+        ("2024-01-15T10:30+24:00", "not a time"),
+        ("2024-01-15T10:30 Z", "not a time"),
+        ("Mon Jan 15", "not a time"),
+        ("", "not a time"),
+        ("T", "not a time"),
+        ("٢٠٢٤-01-15", "not a time"),
+        ("12345678901234567890", "not a time"),
+        ("2024-03-10T02:30:00", "which the clock of America/New_York skips"),
+        (None, "is null or missing"),
+        (1.5, "is a fraction, not a time"),
+        (True, "is a boolean, not a time"),
+        ([], "is a list, not a time"),
+        ({}, "is an object, not a time"),
+    ],
+)
+def test_anything_else_has_no_place(value: Any, why: str) -> None:
+    with pytest.raises(Unplaceable, match=why):
+        read_time(value, NEW_YORK, "field ts")

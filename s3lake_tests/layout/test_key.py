@@ -340,7 +340,7 @@ def test_a_topic_cannot_lead_there_either(topic: str) -> None:
         (
             template("{time:yyyy}/{offset}", layout={"time": {"source": "field", "field": "at"}}),
             {"value": b'{"at":"soon"}'},
-            "time field at is 'soon', no time",
+            "time field at is 'soon', which is not a time",
         ),
         (
             template("{time:yyyy}/{offset}", layout={"time": {"source": "field", "field": "at"}}),

@@ -56,7 +56,7 @@ def test_the_extension_is_appended_unless_it_is_there() -> None:
 
 def test_a_time_is_the_layouts() -> None:
     time = {"source": "field", "field": "meta.at", "timezone": "+02:00", "locale": "fr", "duration": "1h"}
-    assert pieces("{time:MMM}", **time)[0] == Time("MMM", "field", ("meta", "at"), "+02:00", "fr", 3_600_000)
+    assert pieces("{time:MM}", **time)[0] == Time("MM", "field", ("meta", "at"), "+02:00", "fr", 3_600_000)
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_the_timezone_is_known(text: str, why: str) -> None:
 
 
 def test_the_locale_is_not_blank() -> None:
-    assert "is no locale: write a language" in refusal(GOOD, layout={"time": {"locale": " "}})
+    assert "is not a locale: write a language" in refusal(GOOD, layout={"time": {"locale": " "}})
 
 
 @pytest.mark.parametrize("field", ["", "a..b", ".a", "`a"])

@@ -35,7 +35,7 @@ def test_expressions(pattern: str, text: str, matches: bool | None) -> None:
         with pytest.raises(ValueError, match=r"not supported|no regular expression"):
             java_regex.compiled(pattern)
     else:
-        assert java_regex.compiled(pattern).fits(text) is matches
+        assert java_regex.compiled(pattern).matches(text) is matches
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_the_whole_value_can_be_the_timestamp() -> None:
         ({"target_type": "Time"}, b"11:21:04.123Z"),
         ({"target_type": "timestamp"}, b"2020-01-05T11:21:04.123Z"),
         ({"target_timezone": "Asia/Kolkata", "format_to_pattern": "HH:mm"}, b"16:51"),
-        ({"format_to_pattern": "EEEE d. MMMM", "locale": "de"}, b"Sonntag 5. Januar"),
+        ({"format_to_pattern": "EEEE d. MMMM", "locale": "en"}, b"Sunday 5. January"),
         ({"format_to_pattern": "HH:mm", "rolling_window_type": "minutes", "rolling_window_size": 15}, b"11:15"),
         ({"format_to_pattern": "ss", "rolling_window_type": "seconds", "rolling_window_size": 3}, b"03"),
     ],
@@ -248,8 +248,8 @@ def test_patterns_zone_and_locale_of_the_parts() -> None:
         "timezone": "Asia/Kolkata",
         "month.format": "MMM",
     }
-    found = dict(headers_after(Message(b"x"), smt("InsertRecordTimestampHeaders", options | {"locale": "fr"})))
-    assert (found["date"], found["hour"], found["month"]) == (b"date=2020-05-01", b"16", b"janv.")
+    found = dict(headers_after(Message(b"x"), smt("InsertRecordTimestampHeaders", options | {"locale": "en"})))
+    assert (found["date"], found["hour"], found["month"]) == (b"date=2020-05-01", b"16", b"Jan")
 
 
 @pytest.mark.parametrize("value", [None, {}, {"t": None}])

@@ -124,9 +124,13 @@ def test_types(kind: str, why: str) -> None:
         (
             f"{LENSES}TimestampConverter",
             {"header.name": "a", "target.type": "unix", "format.from.pattern": "HH:mm"},
-            "format.from.pattern: date pattern 'HH:mm' does not say which day",
+            "format.from.pattern: date pattern 'HH:mm' does not name a day",
         ),
-        ("InsertRecordTimestampHeaders", {"locale": "xx_nope"}, "locale: 'xx_nope' is no locale"),
+        (
+            "InsertRecordTimestampHeaders",
+            {"locale": "fr", "month.format": "MMM"},
+            "month.format: date pattern 'MMM': MMM prints a name, and names are English only",
+        ),
         ("iggy.add_fields", {"fields": "a"}, "fields: 'a' is no list; write [{key: service, value: {static: api}}]"),
         ("iggy.add_fields", {"fields": [{"value": {"static": 1}}]}, "fields[0]: key is missing"),
         (

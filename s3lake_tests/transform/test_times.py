@@ -61,7 +61,7 @@ def test_less_than_a_millisecond_before_1970_is_1970(precision: str, number: int
     ("given", "why"),
     [
         ("yesterday", "field 'ts': 'yesterday' does not match the pattern yyyy-MM-dd"),
-        ("2020-02-30", "field 'ts': '2020-02-30' is no date by the pattern yyyy-MM-dd"),
+        ("2020-02-30", "field 'ts': '2020-02-30' is not a date of the pattern yyyy-MM-dd"),
         (1.5, "field 'ts' is 1.5 (a number); a timestamp is a whole number or, with the option format, a text"),
         (True, "field 'ts' is true (a boolean); a timestamp is a whole number or, with the option format, a text"),
     ],

@@ -186,8 +186,8 @@ def _subscribed(keys: Keys, topic: str) -> bool:
     """Whether the connector reads that topic."""
     expression = keys.text("topics.regex").value
     try:
-        matched = bool(expression) and expressions.compiled(expression).fits(topic)
-    except (re.error, expressions.EndlessError):
+        matched = bool(expression) and expressions.compile_pattern(expression).matches(topic)
+    except (re.error, expressions.PatternTimeoutError):
         matched = False  # the model says what is wrong with it
     return matched or topic in map(str.strip, keys.text("topics").value.split(","))
 

@@ -276,8 +276,8 @@ def _read(
 
 def _matches(expression: str, topic: str) -> bool:
     try:
-        return expressions.compiled(expression).fits(topic)
-    except (re.error, expressions.EndlessError):
+        return expressions.compile_pattern(expression).matches(topic)
+    except (re.error, expressions.PatternTimeoutError):
         return True  # the model says what is wrong with it
 
 

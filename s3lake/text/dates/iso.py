@@ -18,16 +18,16 @@ _ISO = re.compile(
 )
 
 
-class SkippedError(ValueError):
-    """A local time that the clock of the zone jumps over."""
+class NonexistentTimeError(ValueError):
+    """A local time that the clock of the zone skips."""
 
 
 def epoch_ms(text: str, where: tzinfo) -> int:
-    """The epoch milliseconds of a text; one without an offset is read in `where`.
+    """Parse a text to epoch milliseconds; one without an offset is read in the zone `where`.
 
     Raises:
-        SkippedError: there was no such local time.
-        ValueError, OverflowError: it is no time.
+        NonexistentTimeError: the zone never had this local time.
+        ValueError, OverflowError: it is not a time.
     """
     match = _ISO.fullmatch(text)
     if match is None or not (match["year"] or match["hour"]):
@@ -39,7 +39,7 @@ def epoch_ms(text: str, where: tzinfo) -> int:
         return (local.replace(tzinfo=zone(match["offset"].upper())) - _EPOCH) // _MILLISECOND
     moment = local.replace(tzinfo=where)
     if moment.astimezone(timezone.utc).astimezone(where).replace(tzinfo=None) != local:
-        raise SkippedError(text)
+        raise NonexistentTimeError(text)
     return (moment - _EPOCH) // _MILLISECOND
 
 
@@ -55,12 +55,12 @@ def _date(match: re.Match[str]) -> datetime:
 
 
 def day_of_year(year: int, day: int) -> datetime:
-    """The midnight of a year's day, of which the first is 1.
+    """Return the midnight of a day of a year, of which the first is 1.
 
     Raises:
-        ValueError: the year has no such day.
+        ValueError: the year does not have this day.
     """
     moment = datetime(year, 1, 1) + timedelta(days=day - 1)
     if moment.year != year:
-        raise ValueError(f"{year} has no day {day}")
+        raise ValueError(f"{year} does not have day {day}")
     return moment

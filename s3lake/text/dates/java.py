@@ -1,8 +1,9 @@
-"""Date patterns of Java: those of DateTimeFormatter (Lenses' transforms) and of SimpleDateFormat (Kafka Connect's).
+"""Date patterns of Java: those of DateTimeFormatter (Lenses' transforms, `_date.<pattern>`) and of SimpleDateFormat.
 
-Reading is stricter than Java's: numbers must be in range, and an offset in the text counts (Lenses' transforms read
-over it). DateTimeFormatter's patterns match the whole text, SimpleDateFormat's its beginning, but no part of a number.
-What the pattern does not say is midnight. Two digits of a year are 1950 to 2049 (DateTimeFormatter: 2000 to 2099).
+Reading is stricter than Java's: numbers must be in range, and an offset in the text counts (Lenses' transforms ignore
+it). DateTimeFormatter's patterns match the whole text, SimpleDateFormat's its beginning, but no part of a number.
+Fields that the pattern does not have are those of midnight. Two digits of a year are 1950 to 2049 (DateTimeFormatter:
+2000 to 2099). Names of months and days are English.
 """
 
 from __future__ import annotations
@@ -14,60 +15,66 @@ from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 from typing import Literal
 
-from s3lake.text.dates import names
-from s3lake.text.dates.letters import JAVA_TIME, SIMPLE, Letter, Moment, Style, printed
+from s3lake.text.dates.letters import JAVA_TIME, SIMPLE, Letter, PartialTime, Style, compile_printer, prints_name
 from s3lake.text.dates.tokens import Token, tokens
 from s3lake.text.dates.zones import java_zone
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MILLISECOND = timedelta(milliseconds=1)
-_FINE = frozenset("SnAN")
+_YEAR_10000_MS = 253_402_300_800_000
+_ENGLISH = ("", "en", "en_US", "en-US")
+_IN_KEYS = {
+    **{"y": (1, 2, 4), "M": (1, 2, 3), "d": (1, 2), "D": (1, 3), "H": (1, 2), "m": (1, 2), "s": (1, 2)},
+    **{"u": (1, 2, 4), "L": (1, 2, 3)},
+}
+"""How often each letter may be repeated in a key."""
 
 
 @dataclass(frozen=True)
 class DatePattern:
-    """A pattern; `locale` names months and days."""
+    """A pattern; a `locale` that is not English is allowed if no letter prints a name."""
 
     pattern: str
     dialect: Literal["java.time", "simple"] = "java.time"
     locale: str = "en"
 
     def formatter(self, zone_name: str = "UTC") -> Callable[[int], str]:
-        """A function from epoch ms to text; it raises ValueError where a timestamp has no date.
+        """Return a function from epoch milliseconds to text; it raises ValueError if a timestamp has no date.
 
         Raises:
-            ValueError: the pattern or the zone cannot be right.
+            ValueError: the pattern or the zone is invalid.
         """
         return _formatter(self, zone_name)
 
     @property
     def resolution(self) -> int:
-        """Milliseconds within which the text is the same: a second, unless a letter says less."""
-        return 1 if any(part.letter in _FINE for part in self.parts()) else 1000
+        """Milliseconds within which the text is the same: a second, unless the pattern has fractions."""
+        return 1 if any(part.letter == "S" for part in self.parts()) else 1000
 
     def parser(self, zone_name: str = "UTC") -> Callable[[str], int]:
-        """A function from text to epoch ms; a text that names no offset is in the zone. It raises ValueError.
+        """Return a function from text to epoch milliseconds; a text without an offset is in the zone.
 
         Raises:
-            ValueError: the pattern or the zone cannot be right, or the pattern does not say which day.
+            ValueError: the pattern or the zone is invalid, or the pattern does not name a day. The function raises it
+                for a text that does not match.
         """
         return _parser(self, zone_name)
 
     @property
     def simple(self) -> bool:
-        """Whether it is one of SimpleDateFormat."""
+        """True for a pattern of SimpleDateFormat."""
         return self.dialect == "simple"
 
     @property
     def letters(self) -> dict[str, Letter]:
-        """What each letter means in it."""
+        """The meaning of each letter."""
         return SIMPLE if self.simple else JAVA_TIME
 
     def parts(self) -> list[Token]:
-        """Its letters and texts.
+        """Return the letters and texts of the pattern.
 
         Raises:
-            ValueError: it cannot be right.
+            ValueError: it is invalid.
         """
         if not self.pattern:
             raise ValueError("the date pattern is empty; for example yyyy-MM-dd")
@@ -82,7 +89,7 @@ class DatePattern:
         depth = 0
         for part in parts:
             if part.letter:
-                self._check_letter(part.letter, part.count)
+                self._check_letter(part)
             elif not self.simple and not part.quoted and part.text in "{}#":
                 raise ValueError(f"{part.text!r} is reserved; put it in quotes")
             elif self.is_bracket(part):
@@ -92,7 +99,8 @@ class DatePattern:
         if depth:
             raise ValueError("'[' and ']' do not pair")
 
-    def _check_letter(self, letter: str, count: int) -> None:
+    def _check_letter(self, part: Token) -> None:
+        letter, count = part.letter, part.count
         if letter == "Y":
             raise ValueError(f"Y is the year of the week, not of the day; use {'y' * count}")
         if letter not in self.letters:
@@ -100,42 +108,70 @@ class DatePattern:
         most = self.letters[letter].most
         if count > most or (letter == "V" and count != 2):
             allowed = f"at most {most} times" if letter != "V" else "twice"
-            raise ValueError(f"{letter!r} stands {count} times in a row; {allowed}")
+            raise ValueError(f"{letter!r} is repeated {count} times; {allowed}")
+        if self.locale not in _ENGLISH and prints_name(part):
+            raise ValueError(f"{part.text} prints a name, and names are English only; write MM, or set locale to en")
 
     def is_bracket(self, part: Token) -> bool:
-        """Whether it begins or ends what a text may leave out."""
+        """Return whether a part begins or ends an optional section."""
         return not self.simple and not part.quoted and part.text in ("[", "]")
 
     def is_number(self, part: Token | None) -> bool:
-        """Whether it prints digits."""
+        """Return whether a part prints digits."""
         return part is not None and part.letter != "" and part.count < self.letters[part.letter].digits_below
+
+
+def compile_key_date(pattern: str) -> Callable[[int], str]:
+    """Return a function from epoch milliseconds to the text of `_date.<pattern>`, in UTC.
+
+    Raises:
+        ValueError: a letter has no meaning in a key, or a quote is not closed. The function raises it if a timestamp
+            has no date: Kafka's own are any 64 bits, and -1 stands for none.
+    """
+    try:
+        for part in tokens(pattern, pairs=False):
+            if part.letter and part.count not in _IN_KEYS.get(part.letter, ()):
+                allowed = ", ".join(letter * count for letter, counts in _IN_KEYS.items() for count in counts)
+                raise ValueError(f"{part.text!r} is not among {allowed}; quote plain text")
+            if not part.quoted and (part.text in "[]{}#" or not part.text.isprintable()):
+                raise ValueError(f"{part.text!r} has another meaning; take it out")
+    except ValueError as error:
+        raise ValueError(f"date pattern {pattern!r}: {error}") from None
+    print_date = DatePattern(pattern).formatter()
+
+    def format_date(epoch_ms: int) -> str:
+        if not 0 <= epoch_ms < _YEAR_10000_MS:
+            raise ValueError(f"timestamp {epoch_ms} has no date")
+        return print_date(epoch_ms)
+
+    return format_date
 
 
 @lru_cache(maxsize=256)
 def _formatter(pattern: DatePattern, zone_name: str) -> Callable[[int], str]:
-    place, style = java_zone(zone_name), Style(names.of_locale(pattern.locale), zone_name, pattern.simple)
+    place, style = java_zone(zone_name), Style(zone_name, pattern.simple)
     parts = [part for part in pattern.parts() if not pattern.is_bracket(part)]
-    printer = printed(parts, {name: letter.printer for name, letter in pattern.letters.items()}, style)
+    printer = compile_printer(parts, {name: letter.printer for name, letter in pattern.letters.items()}, style)
     unit = pattern.resolution
 
     @lru_cache(maxsize=16_384)
-    def of(units: int) -> str:
+    def format_units(units: int) -> str:
         return printer((_EPOCH + units * unit * _MILLISECOND).astimezone(place))
 
-    def checked(epoch_ms: int) -> str:
+    def format_date(epoch_ms: int) -> str:
         try:
-            return of(epoch_ms // unit)
+            return format_units(epoch_ms // unit)
         except OverflowError:
             raise ValueError(f"{epoch_ms} ms after 1970 has no date") from None
 
-    return checked
+    return format_date
 
 
 @lru_cache(maxsize=256)
 def _parser(pattern: DatePattern, zone_name: str) -> Callable[[str], int]:
-    place, style = java_zone(zone_name), Style(names.of_locale(pattern.locale), zone_name, pattern.simple)
+    place, style = java_zone(zone_name), Style(zone_name, pattern.simple)
     parts = pattern.parts()
-    _can_be_read(pattern, {part.letter for part in parts})
+    _require_day(pattern, {part.letter for part in parts})
     expression = ""
     fields: list[tuple[Letter, Style]] = []
     for part, after in zip(parts, [*parts[1:], None], strict=True):
@@ -149,30 +185,30 @@ def _parser(pattern: DatePattern, zone_name: str) -> Callable[[str], int]:
             adjacent = pattern.is_number(part) and pattern.is_number(after)
             expression += rf"(\d{{{part.count}}})" if adjacent else f"({letter.expression(repeated)})"
             fields.append((letter, repeated))
-    # SimpleDateFormat reads names in any case, and nothing behind what the pattern says.
+    # SimpleDateFormat reads names in any case, and nothing after the end of the pattern.
     expression += r"(?!\d).*" if pattern.simple else ""
     regex = re.compile(expression, re.ASCII | (re.IGNORECASE | re.DOTALL if pattern.simple else 0))
 
-    def of(text: str) -> int:
+    def parse_date(text: str) -> int:
         match = regex.fullmatch(text)
         if match is None:
             raise ValueError(f"{text[:60]!r} does not match the pattern {pattern.pattern}")
-        moment = Moment(place)
+        time = PartialTime(place)
         try:
             for (letter, repeated), group in zip(fields, match.groups(), strict=True):
                 if group is not None:
-                    letter.read(moment, group, repeated)
-            return moment.epoch_ms()
+                    letter.read(time, group, repeated)
+            return time.to_epoch_ms()
         except (ValueError, OverflowError):
-            raise ValueError(f"{text[:60]!r} is no date by the pattern {pattern.pattern}") from None
+            raise ValueError(f"{text[:60]!r} is not a date of the pattern {pattern.pattern}") from None
 
-    return of
+    return parse_date
 
 
-def _can_be_read(pattern: DatePattern, letters: set[str]) -> None:
+def _require_day(pattern: DatePattern, letters: set[str]) -> None:
     if pattern.simple:
         return
     if not letters & set("yu") or not letters & set("MLD"):
-        raise ValueError(f"date pattern {pattern.pattern!r} does not say which day: year, month and day are needed")
+        raise ValueError(f"date pattern {pattern.pattern!r} does not name a day: year, month and day are needed")
     if letters & set("hK") and "a" not in letters:
         raise ValueError(f"date pattern {pattern.pattern!r}: h is one of 12 hours and needs a; use H, or add a")

@@ -1,6 +1,6 @@
 """Joda-Time's patterns, as `path.format` of Confluent's partitioners has them: from epoch milliseconds to text.
 
-Not Java's DateTimeFormatter (letters.py): here `Y` is the year of era, `x` the week year, and `u` and `L` are nothing.
+Not Java's DateTimeFormatter: here `Y` is the year of era, `x` the week year, and `u` and `L` are not letters.
 Buckets count from local 1970-01-01T00:00 and are cut toward zero, as the connectors' own arithmetic does.
 """
 
@@ -11,8 +11,8 @@ from datetime import datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-from s3lake.text.dates import names, zones
-from s3lake.text.dates.letters import SIMPLE, Printer, Style, counted, printed, year
+from s3lake.text.dates import zones
+from s3lake.text.dates.letters import SIMPLE, Printer, Style, compile_printer, format_number, format_year, prints_name
 from s3lake.text.dates.tokens import Token, tokens
 
 _EPOCH = datetime(1970, 1, 1)
@@ -36,26 +36,28 @@ _MEANT = {
 def formatter(
     pattern: str, zone: str = "UTC", locale: str = "en", bucket_ms: int | None = None
 ) -> Callable[[int], str]:
-    """A function from epoch milliseconds to text; the beginning of its bucket where there are buckets.
+    """Return a function from epoch milliseconds to text: of the beginning of its bucket if there are buckets.
 
     Args:
         pattern: Joda's letters, plain text in single quotes.
         zone: id of a time zone.
-        locale: language of names; anything but a bare, known language prints short English names, as Java does.
+        locale: `en` for English names, anything that is not a bare language for short English ones, as Java does.
         bucket_ms: how long a bucket lasts.
 
     Raises:
-        ValueError: the pattern cannot be right, or the zone is none.
-
-    The function raises ValueError for a moment outside of the years 1 to 9999.
+        ValueError: the pattern or the zone is invalid, or a name would have to be in another language. The function
+            raises it for a moment outside of the years 1 to 9999.
     """
     parts = parse(pattern)
-    where, style = zones.zone(zone), Style(names.of_language(locale), zones.zone_id(zone), simple=True)
-    printer = printed(parts, _LETTERS, style)
+    language = locale.lower()
+    if language != "en" and language.isalpha() and any(map(prints_name, parts)):
+        raise ValueError(f"time pattern {pattern!r}: names are English only; write MM, or set locale to en")
+    where, style = zones.zone(zone), Style(zones.zone_id(zone), simple=True, short_names=language != "en")
+    printer = compile_printer(parts, _LETTERS, style)
     letters = {part.letter for part in parts}
 
     @lru_cache(maxsize=65_536)
-    def of_instant(epoch_ms: int) -> str:
+    def format_instant(epoch_ms: int) -> str:
         try:
             return printer(_local(epoch_ms, where, bucket_ms))
         except OverflowError:
@@ -65,34 +67,36 @@ def formatter(
     whole_minutes = finest == 1000 and "s" not in letters and (bucket_ms or 60_000) % 60_000 == 0
     coarsest = 60_000 if whole_minutes else finest
 
-    def of(epoch_ms: int) -> str:
+    def format_moment(epoch_ms: int) -> str:
         if not _FIRST_MS <= epoch_ms <= _LAST_MS:
             raise ValueError(f"timestamp {epoch_ms} has no date")
         # Moments that print alike share an entry. Cut toward zero, as their bucket is.
         size = coarsest if epoch_ms >= _MINUTES_FROM_MS else finest
-        return of_instant(epoch_ms - epoch_ms % size if epoch_ms >= 0 else epoch_ms)
+        return format_instant(epoch_ms - epoch_ms % size if epoch_ms >= 0 else epoch_ms)
 
-    return of
+    return format_moment
 
 
 def parse(pattern: str) -> list[Token]:
-    """The parts of a pattern.
+    """Return the parts of a pattern.
 
     Raises:
-        ValueError: it has a letter that Joda has not, a quote is not closed, or it cannot be what was meant.
+        ValueError: it has a letter that Joda does not have, a quote is not closed, or it is surely a mistake.
     """
     try:
         parts = tokens(pattern, pairs=True)
-        _plausible(parts)
+        _require_plausible(parts)
     except ValueError as error:
         raise ValueError(f"time pattern {pattern!r}: {error}") from None
     return parts
 
 
-def _plausible(parts: list[Token]) -> None:
+def _require_plausible(parts: list[Token]) -> None:
     if not all(part.text.isprintable() for part in parts):
         raise ValueError("a control character cannot stand in a key")
     for part in parts:
+        if part.letter == "z" and part.count >= 4:
+            raise ValueError(f"{part.text!r}: long names of zones are not supported; write z, or ZZZ")
         if part.letter and part.letter not in _LETTERS:
             meant = _MEANT.get(part.letter, f"quote plain text, as in '{part.text}='")
             raise ValueError(
@@ -100,7 +104,7 @@ def _plausible(parts: list[Token]) -> None:
             )
     letters = {part.letter for part in parts if part.letter}
     if not letters:
-        raise ValueError(f"it prints no part of a time; letters are {_TABLE}")
+        raise ValueError(f"it does not print any part of a time; letters are {_TABLE}")
     if "m" in letters and letters & _DATES and not letters & _HOURS:
         raise ValueError("m is the minute, and there is no hour; write M for the month")
     if "D" in letters and ("M" in letters or any(part.text == "DD" for part in parts if part.letter)):
@@ -108,7 +112,7 @@ def _plausible(parts: list[Token]) -> None:
     if "w" in letters and letters & {"Y", "y"} and "x" not in letters:
         raise ValueError("w is the week of a week year; write xxxx for its year")
     if "x" in letters and "M" in letters and not letters & {"Y", "y", "w", "e"}:
-        raise ValueError("x is the year of a week; write yyyy beside a month")
+        raise ValueError("x is the year of a week; write yyyy next to a month")
 
 
 def _local(epoch_ms: int, where: tzinfo, bucket_ms: int | None) -> datetime:
@@ -131,20 +135,10 @@ def _fraction(moment: datetime, style: Style) -> str:
 
 
 def _zone_name(moment: datetime, style: Style) -> str:
-    if style.count >= 4:
-        return _long_zone_name(moment, style)
     name = moment.tzname() or ""
     if isinstance(moment.tzinfo, ZoneInfo) and name.isalpha():
         return name
     return _offset(moment, ":") if moment.utcoffset() else style.zone
-
-
-def _long_zone_name(moment: datetime, style: Style) -> str:
-    if not isinstance(moment.tzinfo, ZoneInfo):
-        return "Coordinated Universal Time" if style.zone == "UTC" else style.zone
-    from babel.dates import get_timezone_name
-
-    return str(get_timezone_name(moment, "long", locale=style.names.language))
 
 
 def _zone_offset(moment: datetime, style: Style) -> str:
@@ -159,11 +153,11 @@ def _offset(moment: datetime, between: str) -> str:
 
 _SHARED = {letter: SIMPLE[letter].printer for letter in "EDyMdaKhHkms"}
 _LETTERS: dict[str, Printer] = {
-    "G": lambda _, style: style.names.era,
-    "C": lambda moment, style: counted(moment.year // 100, style),
-    "x": lambda moment, style: year(moment.isocalendar()[0], style),
-    "w": lambda moment, style: counted(moment.isocalendar()[1], style),
-    "e": lambda moment, style: counted(moment.isoweekday(), style),
+    "G": lambda *_: "AD",
+    "C": lambda moment, style: format_number(moment.year // 100, style),
+    "x": lambda moment, style: format_year(moment.isocalendar()[0], style),
+    "w": lambda moment, style: format_number(moment.isocalendar()[1], style),
+    "e": lambda moment, style: format_number(moment.isoweekday(), style),
     **{"Y": _SHARED["y"], **_SHARED},
     "S": _fraction,
     "z": _zone_name,

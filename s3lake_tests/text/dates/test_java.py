@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.text.dates.java import DatePattern
+from s3lake.text.dates.java import DatePattern, compile_key_date
 from s3lake.text.dates.zones import java_zone
+from s3lake_tests.layout.files import ms
 
 MOMENT = 1_578_223_264_123  # Sunday, 2020-01-05T11:21:04.123Z
 
@@ -20,13 +21,12 @@ MOMENT = 1_578_223_264_123  # Sunday, 2020-01-05T11:21:04.123Z
     [
         ("yyyy-MM-dd'T'HH:mm:ss.SSSXXX", "2020-01-05T11:21:04.123Z"),
         ("y yy uuuu", "2020 20 2020"),
-        ("M MM MMM MMMM MMMMM LLL", "1 01 Jan January J Jan"),
+        ("M MM MMM MMMM LLL", "1 01 Jan January Jan"),
         ("d dd D DDD", "5 05 5 005"),
         ("H HH k K h hh a", "11 11 11 11 11 11 AM"),
         ("m mm s ss", "21 21 4 04"),
         ("S SS SSS SSSSSS SSSSSSSSS", "1 12 123 123000 123000000"),
-        ("n A N", "123000000 40864123 40864123000000"),
-        ("E EEE EEEE EEEEE G", "Sun Sun Sunday S AD"),
+        ("E EEE EEEE G", "Sun Sun Sunday AD"),
         ("X XX XXX x xx xxx Z ZZZZ ZZZZZ", "Z Z Z +00 +0000 +00:00 +0000 GMT Z"),
         ("z VV", "UTC UTC"),
         ("'year' yyyy ''yy 'o''clock'", "year 2020 '20 o'clock"),
@@ -70,14 +70,12 @@ def test_zones(zone_name: str, text: str) -> None:
     assert DatePattern("HH:mm xxx X VV").formatter(zone_name)(MOMENT) == text
 
 
-def test_locales() -> None:
-    assert DatePattern("EEEE d MMMM", locale="fr").formatter()(MOMENT) == "dimanche 5 janvier"
-    assert DatePattern("d MMMM yyyy", locale="fr").parser()("5 janvier 2020") == MOMENT // 86_400_000 * 86_400_000
-
-
-def test_a_month_alone_is_of_its_own_language_whichever_was_asked_before() -> None:
-    names = [DatePattern("LLLL", locale=locale).formatter()(MOMENT) for locale in ("ja", "it", "fr")]
-    assert names == ["1月", "gennaio", "janvier"]
+@pytest.mark.parametrize("pattern", ["MMM", "LLLL", "EEEE d", "h a", "G"])
+def test_a_name_in_another_language_is_refused(pattern: str) -> None:
+    with pytest.raises(ValueError, match="names are English only; write MM, or set locale to en"):
+        DatePattern(pattern, locale="fr").formatter()
+    assert DatePattern("yyyy-MM-dd", locale="fr").formatter()(MOMENT) == "2020-01-05"
+    assert DatePattern(pattern, locale="en-US").formatter()(MOMENT)
 
 
 @pytest.mark.parametrize(
@@ -135,8 +133,10 @@ def test_texts_without_an_offset_are_in_the_zone() -> None:
         ("YYYY-MM-dd", "Y is the year of the week, not of the day; use yyyy"),
         ("yyyy-'MM", "the quote at character 6 is not closed"),
         ("bad-format", "'b' is not supported"),
-        ("HHH", "'H' stands 3 times in a row; at most 2 times"),
-        ("V", "'V' stands 1 times in a row; twice"),
+        ("HHH", "'H' is repeated 3 times; at most 2 times"),
+        ("V", "'V' is repeated 1 times; twice"),
+        ("MMMMM", "'M' is repeated 5 times; at most 4 times"),
+        ("n", "'n' is not supported"),
         ("yyyy {MM}", "'{' is reserved; put it in quotes"),
         ("[yyyy", "'[' and ']' do not pair"),
         ("", "the date pattern is empty; for example yyyy-MM-dd"),
@@ -149,7 +149,7 @@ def test_a_pattern_that_cannot_be_right(pattern: str, why: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "why"), [("HH:mm", "does not say which day"), ("yyyy-MM-dd hh:mm", "h is one of 12 hours")]
+    ("pattern", "why"), [("HH:mm", "does not name a day"), ("yyyy-MM-dd hh:mm", "h is one of 12 hours")]
 )
 def test_a_pattern_that_cannot_be_read(pattern: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
@@ -184,3 +184,75 @@ def test_what_is_printed_can_be_read(moment: int, dialect: str, zone_name: str) 
     if zone_name == "Asia/Kolkata" and moment < 0:
         return  # local mean time had seconds, which the offset's pattern cannot say
     assert pattern.parser()(pattern.formatter(zone_name)(moment)) == moment
+
+
+# `_date.<pattern>` of a key
+
+IN_KEYS = ms(2010, 4, 2, 6, 7, 8)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("yyyy-MM-dd", "2010-04-02"),
+        ("uuuu/LL/dd", "2010/04/02"),
+        ("yyyy-MM-dd-HH", "2010-04-02-06"),
+        ("yyyyMMddHHmmss", "20100402060708"),
+        ("yy", "10"),
+        ("y", "2010"),
+        ("M", "4"),
+        ("MMM", "Apr"),
+        ("LLL", "Apr"),
+        ("d", "2"),
+        ("D", "92"),
+        ("DDD", "092"),
+        ("H.m.s", "6.7.8"),
+        ("yyyy'y'", "2010y"),
+        ("'year='yyyy", "year=2010"),
+        ("yyyy-MM-dd'T'HH", "2010-04-02T06"),
+        ("yyyy''MM", "2010'04"),
+        ("'a''b'", "a'b"),
+        ("''''", "'"),
+        ("_-=+ ,;", "_-=+ ,;"),
+    ],
+)
+def test_a_date_in_a_key_is_printed_as_java_prints_it(pattern: str, expected: str) -> None:
+    assert compile_key_date(pattern)(IN_KEYS) == expected
+
+
+@pytest.mark.parametrize("pattern", ["YYYY-MM-dd", "yyyy-MM-DD", "hh", "EEE", "yyy", "MMMM", "SSS", "z", "w", "foo"])
+def test_letters_without_a_meaning_in_a_key_are_refused(pattern: str) -> None:
+    with pytest.raises(ValueError, match="is not among y, yy, yyyy"):
+        compile_key_date(pattern)
+
+
+@pytest.mark.parametrize("pattern", ["yyyy'", "'yyyy", "yyyy-'MM'-'dd"])
+def test_a_quote_has_to_be_closed(pattern: str) -> None:
+    with pytest.raises(ValueError, match=r"the quote at character \d+ is not closed"):
+        compile_key_date(pattern)
+
+
+@pytest.mark.parametrize("pattern", ["[yyyy]", "yyyy#", "{MM}", "yyyy\nMM"])
+def test_characters_with_another_meaning_are_refused(pattern: str) -> None:
+    with pytest.raises(ValueError, match="has another meaning"):
+        compile_key_date(pattern)
+
+
+@pytest.mark.parametrize(
+    ("moment", "expected"),
+    [
+        (0, "1970-01-01 00"),
+        (ms(2010, 1, 1) - 1, "2009-12-31 23"),
+        (ms(2010, 1, 1), "2010-01-01 00"),
+        (ms(2024, 2, 29, 23), "2024-02-29 23"),
+        (253_402_300_799_999, "9999-12-31 23"),
+    ],
+)
+def test_days_begin_at_midnight_utc(moment: int, expected: str) -> None:
+    assert compile_key_date("yyyy-MM-dd HH")(moment) == expected
+
+
+@pytest.mark.parametrize("moment", [-1, -(2**63), 253_402_300_800_000, 2**63 - 1])
+def test_a_timestamp_outside_of_the_calendar_has_no_date(moment: int) -> None:
+    with pytest.raises(ValueError, match=f"timestamp {moment} has no date"):
+        compile_key_date("yyyy")(moment)

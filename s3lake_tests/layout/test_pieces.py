@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.layout.padding import PaddingType, pad
+from s3lake.layout.pieces import Number, PaddingType
 
 
 @pytest.mark.parametrize(
@@ -22,9 +22,10 @@ from s3lake.layout.padding import PaddingType, pad
     ],
 )
 def test_a_number_is_filled_up_and_never_cut(how: PaddingType, char: str, length: int, expected: str) -> None:
-    assert pad(81, length, how, char) == expected
+    assert Number("offset", length, how, char).format(81) == expected
 
 
 @given(st.integers(0, 10**12 - 1), st.integers(0, 10**12 - 1))
 def test_twelve_zeros_make_keys_sort_as_offsets(one: int, other: int) -> None:
-    assert (pad(one, 12, "left", "0") < pad(other, 12, "left", "0")) == (one < other)
+    offset = Number("offset", 12)
+    assert (offset.format(one) < offset.format(other)) == (one < other)
