@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 import s3lake
 from s3lake.cli import program
-from s3lake.cli.terminal import DIFFERENT, EXIT_CODES
+from s3lake.cli.output import DIFFERENT, EXIT_CODES
 from s3lake.sink import Config
 from s3lake.sink.schema import json_schema, meanings, parts_of, summary
 

@@ -78,7 +78,7 @@ ROOMS = [
 """From left to right: a room imports only from rooms to its left, and so do the rooms within `land`."""
 
 TO_THE_RIGHT = {
-    ("cli.demo", "demo.run"): "the command `demo` starts it, and only that command imports it",
+    ("cli.services", "demo.run"): "the command `demo` starts it, and only that command imports it",
     ("source.opening", "source.kafka.source"): "`kafka` in a configuration is no name that an entry point could have",
 }
 """Imports against the order, and why each is there. All but those of types happen when a function is called."""

@@ -76,6 +76,7 @@ COMMANDS = {
     "index show": "index show CONFIG",
     "clean": "clean CONFIG",
     "metrics": "metrics CONFIG",
+    "status": "status CONFIG",
     "dead-letters list": "dead-letters list CONFIG",
 }
 

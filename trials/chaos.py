@@ -32,9 +32,9 @@ START = hours.key_of_ms(int(time.time() * 1000) - 2 * hours.HOUR_MS)
 ERASES = "tables"
 """The sink whose rows are erased, and whose tables are in the catalog that goes away."""
 COMMANDS = (
-    ("rewrite", "--from", START, "--to", START),
+    ("rewrite", "--from", START, "--to", START, "--yes"),
     ("compact", "--yes"),
-    ("clean",),
+    ("clean", "--yes"),
     ("dead-letters", "replay", "--yes"),
     ("verify", "--allow-open"),
 )

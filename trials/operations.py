@@ -86,11 +86,11 @@ class Operation:
 
 OPERATIONS = (
     Operation("landing", ("land", "--from", LAST, "--to", LAST), landed=FIRST),
-    Operation("rewrite", ("rewrite", "--from", LAST, "--to", LAST)),
+    Operation("rewrite", ("rewrite", "--from", LAST, "--to", LAST, "--yes")),
     Operation("compact", ("compact", "--from", LAST, "--yes"), before=_SMALL),
     Operation(
         "erase",
-        ("erase", "--where", f"value LIKE '%\"{ERASED}\"%'", "--from", LAST, "--letters", "false", "--yes"),
+        ("erase", "--where", f"value LIKE '%\"{ERASED}\"%'", "--from", LAST, "--dead-letters", "false", "--yes"),
         gone=(ERASED,),
     ),
     Operation("reformat", ("reformat", "--from", LAST, "--yes"), sink={"format": {"type": "json", "codec": "gzip"}}),
@@ -105,18 +105,18 @@ OPERATIONS = (
         ("restore", "--into", INTO, "--sink", SINK, "--topic", TOPIC, "--from", FIRST, "--to", LAST, "--yes"),
         before=_WHOLE,
     ),
-    Operation("table sync", ("table", "sync"), before=_COLUMNS, sink={"table": _TABLE}),
+    Operation("table sync", ("table", "sync", "--yes"), before=_COLUMNS, sink={"table": _TABLE}),
     Operation("landing with table", ("land", "--from", LAST, "--to", LAST), landed=FIRST, before=_FOLLOWED),
     Operation("compact with table", ("compact", "--from", LAST, "--yes"), before={**_SMALL, **_FOLLOWED}),
     Operation(
         "erase with table",
-        ("erase", "--where", f"id = '{ERASED}'", "--from", LAST, "--letters", "false", "--yes"),
+        ("erase", "--where", f"id = '{ERASED}'", "--from", LAST, "--dead-letters", "false", "--yes"),
         before=_FOLLOWED,
         gone=(ERASED,),
     ),
     Operation(
         "adopt",
-        ("adopt", "--connector", SINK),
+        ("adopt", "--name", SINK, "--yes"),
         landed="",
         before={"layout": connector.LAYOUT},
         then=("land",),

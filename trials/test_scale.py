@@ -52,8 +52,8 @@ SINKS = {
 }
 
 LAND = """
-from s3lake.cli.options import load, routes
-for landing in routes(load(os.environ["CONFIG"])):
+from s3lake.cli.request import Request
+for landing in Request(os.environ["CONFIG"]).landings():
     print(landing.sink.name, sum(one.new for one in landing.land([os.environ["HOUR"]])), flush=True)
 """
 

@@ -53,7 +53,7 @@ class Rebirths:
             self._truth.follow(topic)
         finally:
             self._sender.go_on()
-        self._commands.insist(("index", "accept", "--topic", topic), done_before="there is nothing to accept")
+        self._commands.insist(("index", "accept", "--topic", topic, "--yes"), done_before="there is nothing to accept")
         first = {sink: since(self._bucket, sink, topic) or "" for sink in self._sinks}
         self.formers.append(Former(topic, kept, first))
         return True
@@ -101,7 +101,7 @@ def adopted(made: Production, commands: Commands, sink: str, topic: str) -> None
         if one["name"] == sink:
             one["topics"].append(topic)
     before.write_text(yaml.safe_dump(written))
-    words = ("adopt", "--connector", CONNECTOR, "--sink", sink, "--topic", topic, str(before))
-    commands.insist(words, done_before="has tiles already")
+    words = ("adopt", "--name", CONNECTOR, "--sink", sink, "--topic", topic, "--yes", str(before))
+    commands.insist(words, done_before="is adopted already")
     before.replace(path)
     made.config = native.loads(path.read_text(), str(path))

@@ -1,38 +1,23 @@
-"""The command line. Exit codes: 0 fine, 1 differences found, 2 configuration or input, 3 failed while running."""
+"""The command line. Exit codes: 0 success, 1 differences found, 2 configuration or input, 3 failed while running."""
 
 import functools
 import traceback
+from collections.abc import Callable, Mapping
 from importlib import metadata
 from typing import Annotated, Any, NoReturn
 
 import typer
 
-from s3lake.cli import (
-    adoption,
-    change,
-    configuration,
-    ddl,
-    dead_letters,
-    demo,
-    iam,
-    index,
-    init,
-    landed,
-    metrics,
-    schema,
-    spark,
-    table,
-    trials,
-    verify,
-)
-from s3lake.cli.terminal import FAILED, INPUT, fail
+from s3lake.cli import change, check, ddl, dead_letters, files, iam, index, land, services, status, verify
+from s3lake.cli.output import FAILED, INPUT, fail
+from s3lake.cli.request import CHANGE, HOURS, JSON, READING, ROUTES, SINK, SOURCE, Group, command
 from s3lake.errors import ConfigurationError, IncompleteError, S3LakeError
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"s3lake {metadata.version('s3lake')}")
         raise typer.Exit
 
@@ -40,56 +25,61 @@ def _version(asked: bool) -> None:
 @app.callback(help=__doc__)
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version, and end.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     pass
 
 
-for command in (
-    demo.demo,
-    init.init,
-    configuration.check,
-    configuration.convert,
-    configuration.preview,
-    trials.hold,
-    ddl.ddl,
-    iam.iam,
-    adoption.adopt,
-    verify.verify,
-    metrics.metrics,
-    landed.land,
-    landed.rewrite,
-    landed.clean,
-    change.compact,
-    change.erase,
-    change.reformat,
-    change.restore,
-    change.retention,
-    spark.spark,
-):
-    app.command("test" if command is trials.hold else None)(command)  # pytest would collect a function of that name
-app.add_typer(index.app, name="index")
-app.add_typer(schema.app, name="schema")
-app.add_typer(table.app, name="table")
-app.add_typer(dead_letters.app, name="dead-letters")
+_COMMANDS: Mapping[Callable[..., None], tuple[Group, ...]] = {
+    services.demo: (READING, JSON),
+    files.init: (READING,),
+    check.check: (SOURCE, JSON),
+    files.convert: (SOURCE,),
+    files.preview: (SOURCE, SINK, JSON),
+    files.test: (SOURCE, JSON),
+    ddl.ddl: (SOURCE, ROUTES, CHANGE),
+    iam.iam: (SOURCE, SINK),
+    land.adopt: (SOURCE, ROUTES, CHANGE),
+    land.land: (SOURCE, ROUTES, HOURS, JSON),
+    status.status: (SOURCE, ROUTES, JSON),
+    verify.verify: (SOURCE, ROUTES, HOURS, JSON),
+    status.metrics: (SOURCE, ROUTES),
+    land.rewrite: (SOURCE, ROUTES, HOURS, CHANGE),
+    land.clean: (SOURCE, ROUTES, CHANGE),
+    change.compact: (SOURCE, ROUTES, HOURS, CHANGE),
+    change.erase: (SOURCE, ROUTES, HOURS, CHANGE),
+    change.reformat: (SOURCE, ROUTES, HOURS, CHANGE),
+    change.restore: (SOURCE, ROUTES, HOURS, CHANGE),
+    change.retention: (SOURCE, ROUTES, CHANGE),
+    services.spark: (SOURCE, JSON),
+}
+for _work, _groups in _COMMANDS.items():
+    command(app, *_groups)(_work)
+for _name, _app in {
+    "index": index.index,
+    "schema": index.schema,
+    "table": index.table,
+    "dead-letters": dead_letters.app,
+}.items():
+    app.add_typer(_app, name=_name)
 
 
 @functools.cache
 def program() -> Any:
-    """All commands with their options, which take a twentieth of a second to be read from the functions above."""
+    """Return all commands as Click has them. It takes a twentieth of a second to build them."""
     return typer.main.get_command(app)
 
 
 def main() -> NoReturn:
-    """The console script."""
+    """Run the console script."""
     try:
         program()()
     except (ConfigurationError, IncompleteError) as error:
         fail(error, INPUT)
     except S3LakeError as error:
         fail(error, FAILED)
-    except Exception:  # Python's own exit code for these, 1, says that differences were found
+    except Exception:  # Python's own exit code for these, 1, means that differences were found
         traceback.print_exc()
         raise SystemExit(FAILED) from None
     raise SystemExit(0)

@@ -1,4 +1,4 @@
-"""Commands that change what has landed: each says what it would do, and does it with --yes."""
+"""Commands that change landed hours by commits that replace others. Kafka is not read."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -6,179 +6,89 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from s3lake.cli.options import (
-    ConfigArgument,
-    FromOption,
-    JsonOption,
-    SinkOption,
-    ToOption,
-    TopicOption,
-    in_order,
-    load,
-    routes,
-)
-from s3lake.cli.terminal import DIFFERENCES, FAILED, err, progress_bar, say, tell
-from s3lake.errors import ConfigurationError, S3LakeError
+from s3lake.cli.output import emit, print_text, progress_bar
+from s3lake.cli.request import NOT_DONE, Outcome, Request
+from s3lake.errors import ConfigurationError
 from s3lake.text.quantities import seconds_of, size_of
 
 if TYPE_CHECKING:
     from s3lake.land.change.holding import Holding
-
-Outcomes = Iterator[tuple[Any, bool]]
-"""What becomes of hours, and whether anything does."""
-YesOption = Annotated[bool, typer.Option("--yes", help="Do it, and do not only say what would be done.")]
+    from s3lake.land.landing import Landing
 
 
 def compact(
-    config: ConfigArgument = None,
-    sink: SinkOption = None,
-    topic: TopicOption = None,
-    first: FromOption = None,
-    last: ToOption = None,
-    size: Annotated[str, typer.Option(help="Of the files that are made, about; larger ones stay.")] = "512MB",
-    yes: YesOption = False,
-    as_json: JsonOption = False,
+    request: Request,
+    size: Annotated[str, typer.Option(help="About the size of the new files; larger files stay.")] = "512MB",
 ) -> None:
-    """Make few large files of the files of landed hours: one commit takes the place of others, and Kafka is not asked.
-
-    Without --yes it says what it would do, and ends with exit code 1 where there is something.
-    """
+    """Merge the small files of landed hours into larger ones; does not read Kafka."""
     from s3lake.land.change.rounds import compacted
 
-    most = int(_quantity("--size", size, size_of))
-
-    def hours_of(holding: "Holding") -> Outcomes:
-        return compacted(holding, holding.hours(first, last), yes=yes, size=most)
-
-    in_order(first, last)
-    _change(config, sink, topic, hours_of, yes=yes, as_json=as_json)
+    file_size = int(_parse("--size", size, size_of))
+    _change(request, lambda holding, hours: compacted(holding, hours, yes=request.yes, size=file_size))
 
 
 def erase(
+    request: Request,
     where: Annotated[
-        str, typer.Option(metavar="SQL", help="Of which rows: a condition over the columns of an object, for DuckDB.")
+        str, typer.Option(metavar="SQL", help="Which rows: a condition over the columns of an object, for DuckDB.")
     ],
-    config: ConfigArgument = None,
-    sink: SinkOption = None,
-    topic: TopicOption = None,
-    first: FromOption = None,
-    last: ToOption = None,
-    letters: Annotated[
+    dead_letters: Annotated[
         str | None,
-        typer.Option(metavar="SQL", help="Of which dead letters, where their columns do not have what --where names."),
+        typer.Option(metavar="SQL", help="Which dead letters, if they lack the columns that --where names."),
     ] = None,
-    yes: YesOption = False,
-    as_json: JsonOption = False,
 ) -> None:
-    """Take rows out of landed hours: of data, of keys and headers beside it, and of dead letters.
+    """Delete matching rows from landed hours, key and header files, and dead letters.
 
-    It says what is taken from which object. Kafka keeps what it has, and a bucket with versions keeps versions.
-    Without --yes it says what it would do, and ends with exit code 1 where there is something.
+    Kafka keeps its records, and a bucket with versions keeps versions.
     """
     from s3lake.land.change.condition import Condition
     from s3lake.land.change.erase import Person
     from s3lake.land.change.rounds import erased
 
-    person = Person(Condition(where), Condition(letters, "--letters") if letters else None)
-
-    def hours_of(holding: "Holding") -> Outcomes:
-        return erased(holding, holding.hours(first, last), person, yes=yes)
-
-    in_order(first, last)
-    _change(config, sink, topic, hours_of, yes=yes, as_json=as_json)
+    person = Person(Condition(where), Condition(dead_letters, "--dead-letters") if dead_letters else None)
+    _change(request, lambda holding, hours: erased(holding, hours, person, yes=request.yes))
 
 
-def reformat(
-    config: ConfigArgument = None,
-    sink: SinkOption = None,
-    topic: TopicOption = None,
-    first: FromOption = None,
-    last: ToOption = None,
-    yes: YesOption = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Write landed hours anew in the format, codec, layout and columns that the sink has now, without Kafka.
+def reformat(request: Request) -> None:
+    """Write landed hours again in the present format and layout.
 
-    Without --yes it says what it would do, and ends with exit code 1 where there is something.
+    Codec and columns too are those that the sink has now.
     """
     from s3lake.land.change.rounds import reformatted
 
-    def hours_of(holding: "Holding") -> Outcomes:
-        return reformatted(holding, holding.hours(first, last), yes=yes)
-
-    in_order(first, last)
-    _change(config, sink, topic, hours_of, yes=yes, as_json=as_json)
+    _change(request, lambda holding, hours: reformatted(holding, hours, yes=request.yes))
 
 
 def retention(
-    config: ConfigArgument = None,
-    sink: SinkOption = None,
-    topic: TopicOption = None,
+    request: Request,
     older_than: Annotated[
         str | None,
-        typer.Option(metavar="AGE", help="As 30d, counted from the end of an hour; without it the sink's `retention`."),
+        typer.Option(metavar="AGE", help="For example 30d after the end of an hour; default: the sink's `retention`."),
     ] = None,
-    yes: YesOption = False,
-    as_json: JsonOption = False,
 ) -> None:
-    """Let hours that are too old go: from objects, index and table together.
+    """Delete hours past their retention.
 
-    Without --yes it says what it would do, and ends with exit code 1 where there is something.
+    Objects, index and table lose them together.
     """
     from s3lake.land.change.rounds import expired_hours
 
-    age = None if older_than is None else _quantity("--older-than", older_than, seconds_of)
-
-    def hours_of(holding: "Holding") -> Outcomes:
-        return expired_hours(holding, yes=yes, older_than_s=age)
-
-    _change(config, sink, topic, hours_of, yes=yes, as_json=as_json)
+    age = None if older_than is None else _parse("--older-than", older_than, seconds_of)
+    _change(request, lambda holding, _: expired_hours(holding, yes=request.yes, older_than_s=age))
 
 
-def _change(
-    config: str | None,
-    sink: str | None,
-    topic: str | None,
-    hours_of: Callable[["Holding"], Outcomes],
-    *,
-    yes: bool,
-    as_json: bool,
-) -> None:
-    """Say what would become of hours, or do it.
-
-    Args:
-        config: where it is.
-        sink: only this one.
-        topic: only this one.
-        hours_of: gives what becomes of each hour, and does it where that was asked for.
-        yes: whether it was.
-        as_json: for programs.
-    """
+def _change(request: Request, change: Callable[["Holding", list[str]], Iterator[tuple[Any, bool]]]) -> None:
+    """Print, or with --yes do, what `change` yields: an hour's result, and whether it is possible."""
     from s3lake.land.change.holding import Holding
 
-    planned = failed = 0
-    for lander in routes(load(config), sink, topic):
-        name = {"sink": lander.sink.name, "topic": lander.topic}
-        try:
-            for outcome, possible in hours_of(Holding.of(lander)):
-                planned += possible
-                row = {**name, **asdict(outcome), "done": possible and yes, "summary": str(outcome)}
-                tell(as_json, row, "{sink} {topic} {summary}".format_map)
-        except ConfigurationError:
-            raise
-        except S3LakeError as error:
-            failed += 1
-            err.print(f"{lander.sink.name} {lander.topic}: {type(error).__name__}: {error}", markup=False)
-    if failed:
-        raise typer.Exit(FAILED)
-    if not planned:
-        say(as_json, "nothing to change")
-    elif not yes:
-        say(as_json, "nothing is changed yet: --yes does it")
-        raise typer.Exit(DIFFERENCES)
+    def plan(landing: "Landing") -> Iterator[Outcome]:
+        holding = Holding.of(landing)
+        for result, possible in change(holding, holding.hours(request.first, request.last)):
+            yield Outcome(asdict(result), str(result), possible)
+
+    request.change(plan)
 
 
-def _quantity(option: str, text: str, read: Callable[[str], Any]) -> float:
+def _parse(option: str, text: str, read: Callable[[str], Any]) -> float:
     try:
         return float(read(text))
     except ValueError as error:
@@ -186,46 +96,41 @@ def _quantity(option: str, text: str, read: Callable[[str], Any]) -> float:
 
 
 def restore(
-    into: Annotated[str, typer.Option(metavar="TOPIC", help="Where records go; it has to exist.")],
-    sink: Annotated[str, typer.Option(help="The sink that landed them.")],
-    topic: Annotated[str, typer.Option(help="The topic that they came from.")],
-    first: Annotated[str, typer.Option("--from", metavar="H", help="First hour, as 2026-11-20T05 (UTC).")],
-    last: Annotated[str, typer.Option("--to", metavar="H", help="Last hour, included.")],
-    config: ConfigArgument = None,
+    request: Request,
+    into: Annotated[str, typer.Option(metavar="TOPIC", help="The topic to produce into; it has to exist.")],
     without: Annotated[
-        list[str] | None, typer.Option(help="key, headers or timestamp: restore them without, where objects lack them.")
+        list[str] | None, typer.Option(help="key, headers or timestamp: restore without it, if objects lack it.")
     ] = None,
     landed_again: Annotated[
-        bool, typer.Option("--landed-again", help="Also into a topic that a sink reads, which lands them once more.")
+        bool, typer.Option("--landed-again", help="Allow a topic that a sink reads, which lands the records again.")
     ] = False,
-    yes: YesOption = False,
-    as_json: JsonOption = False,
 ) -> None:
-    """Produce the records of landed hours into a topic: same key, value, headers, timestamp and topic-partition.
+    """Produce landed records into a topic.
 
-    Stopped anywhere, the same command goes on, and each record is there exactly once for readers of committed data.
-    Without --yes it says what it would do, and ends with exit code 1 where there is something.
+    Key, value, headers, timestamp and topic-partition are the same. If it is interrupted, the same command continues:
+    a reader of committed data gets each record exactly once.
     """
     from s3lake.land.change.holding import Holding
-    from s3lake.land.change.restore import Restore, permitted, restore
+    from s3lake.land.change.restore import Restore, permitted
+    from s3lake.land.change.restore import restore as produce
 
-    in_order(first, last)
-    loaded = load(config)
-    if loaded.kafka is None:
+    request.require("first", "last")
+    config = request.load()
+    if config.kafka is None:
         raise ConfigurationError("restore produces into Kafka, and this configuration has no `kafka`")
-    permitted(loaded.sinks, into, without or (), landed_again=landed_again)
-    (lander,) = routes(loaded, sink, topic)
-    holding = Holding.of(lander)
-    wanted = Restore(holding, holding.hours(first, last), into, without or ())
-    if not wanted.hours or not wanted.planned.records:
-        say(as_json, "nothing to restore")
+    permitted(config.sinks, into, without or (), landed_again=landed_again)
+    landing = request.landing(config)
+    holding = Holding.of(landing)
+    restoration = Restore(holding, holding.hours(request.first, request.last), into, without or ())
+    if not restoration.hours or not restoration.planned.records:
+        print_text(request.as_json, "nothing to restore")
         return
-    outcome = wanted.planned
-    if yes:
-        with progress_bar(f"restore {topic}: records", outcome.records, quiet=as_json) as progress:
-            outcome = restore(wanted, loaded.kafka.bootstrap_servers, loaded.kafka.properties, progress)
-    row = {"sink": sink, "topic": topic, **asdict(outcome), "finished": yes, "summary": str(outcome)}
-    tell(as_json, row, "{sink} {topic} {summary}".format_map)
-    if not yes:
-        say(as_json, "nothing is produced yet: --yes does it")
-        raise typer.Exit(DIFFERENCES)
+    outcome = restoration.planned
+    if request.yes:
+        with progress_bar(f"restore {landing.topic}: records", outcome.records, quiet=request.as_json) as progress:
+            outcome = produce(restoration, config.kafka.bootstrap_servers, config.kafka.properties, progress)
+    name = {"sink": landing.sink.name, "topic": landing.topic}
+    row = {**name, **asdict(outcome), "finished": request.yes, "summary": str(outcome)}
+    emit(request.as_json, row, "{sink} {topic} {summary}".format_map)
+    if not request.yes:
+        print_text(request.as_json, NOT_DONE)

@@ -1,65 +1,69 @@
-"""The command that describes committed objects to engines that read directories."""
+"""The command that describes committed objects as a table for engines that read directories."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from s3lake.cli.options import ConfigArgument, JsonOption, SinkOption, TopicOption, load, routes
-from s3lake.cli.terminal import err, tell
+from s3lake.cli.output import emit, err
+from s3lake.cli.request import Request
 from s3lake.commit.files import files_of
 from s3lake.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from s3lake.commit.index import File, TopicIndex
+    from s3lake.land.landing import Landing
     from s3lake.schema.types import Columns
-    from s3lake.sink import S3, Sink
+    from s3lake.sink import Sink
     from s3lake.table.hive import HiveTable
 
 _LINES = ("json", "text", "bytes")
 
 
 def ddl(
+    request: Request,
     engine: Annotated[str, typer.Option("--for", metavar="ENGINE", help="athena, glue, trino, duckdb or spark.")],
-    config: ConfigArgument = None,
-    sink: SinkOption = None,
-    topic: TopicOption = None,
     database: Annotated[str, typer.Option(help="Database or schema of the table.")] = "s3lake",
-    apply: Annotated[bool, typer.Option("--apply", help="Run it: for glue, through boto3.")] = False,
-    as_json: JsonOption = False,
 ) -> None:
-    """Print what makes the objects of a topic a table for an engine that reads directories, with its partitions.
+    """Print CREATE TABLE statements for Athena, Glue, Trino, DuckDB or Spark.
 
-    Partitions are computed where the directories are days and hours, and else those that there are: run it again when
-    there are more. Columns are those that were recorded so far.
+    For Glue it prints what boto3 would send, and with --yes sends it. Partitions are computed if directories are days
+    and hours; otherwise repeat the command when there are more. Columns are those that were recorded so far.
     """
+    from s3lake.store.client import client
+    from s3lake.store.connection import S3Connection
     from s3lake.table.hive import ENGINES, statements
-    from s3lake.table.hive.glue import apply as applied
+    from s3lake.table.hive.glue import apply
 
     if engine not in ENGINES:
-        raise ConfigurationError(f"--for {engine}: there is no such engine; s3lake knows {', '.join(sorted(ENGINES))}")
-    if apply and engine != "glue":
-        raise ConfigurationError(f"--apply is for glue alone: run in {engine} what is printed without it")
-    loaded = load(config)
-    for lander in routes(loaded, sink, topic):
-        table = described(lander.sink, lander.index, engine)
-        for text in notices(table, engine, lander.sink, lander.topic):
-            err.print(f"notice: {lander.topic}: {text}", markup=False)
-        name = {"sink": lander.sink.name, "topic": lander.topic, "table": f"{database}.{table.name}"}
-        if apply:
-            new = applied(_glue(lander.sink.s3 or loaded.s3), table, database)
-            tell(as_json, {**name, "new": new}, "{table}: {new} new partitions".format_map)
-            continue
+        raise ConfigurationError(f"--for {engine}: unknown engine; s3lake knows {', '.join(sorted(ENGINES))}")
+    if request.yes and engine != "glue":
+        raise ConfigurationError(f"--yes is for glue alone: run in {engine} what is printed without it")
+    config = request.load()
+
+    def work(landing: "Landing") -> None:
+        table = build_hive_table(landing.sink, landing.index, engine)
+        for text in find_differences(table, engine, landing.sink, landing.topic):
+            err.print(f"notice: {landing.topic}: {text}", markup=False)
+        name = {"sink": landing.sink.name, "topic": landing.topic, "table": f"{database}.{table.name}"}
+        if request.yes:
+            glue = client(S3Connection.of(config.s3_of(landing.sink)), service="glue")
+            row = {**name, "new": apply(glue, table, database), "done": True}
+            emit(request.as_json, row, "{table}: {new} new partitions".format_map)
+            return
+        line = "{statement}" if engine == "glue" else "{statement};"
         for text in statements(engine, table, database):
-            tell(as_json, {**name, "statement": text}, _with_end if engine != "glue" else _alone)
+            emit(request.as_json, {**name, "statement": text}, line.format_map)
+
+    request.each(work, list(request.landings(config)))
 
 
-def notices(table: "HiveTable", engine: str, sink: "Sink", topic: str) -> Iterator[str]:
-    """What an engine shows otherwise than one may think."""
+def find_differences(table: "HiveTable", engine: str, sink: "Sink", topic: str) -> Iterator[str]:
+    """Yield what an engine shows otherwise than the user may expect."""
     from s3lake.convert.converters import CONVERTERS
 
     for field in table.hidden:
-        yield f"a directory has the name of field {field}, so {engine} shows what it says"
+        yield f"a directory has the name of field {field}, so {engine} shows the directory's value"
     if table.deep and engine == "trino":
         yield f"trino finds what is further down in {table.location} where its catalog has hive.recursive-directories"
     if table.header and engine != "duckdb" and CONVERTERS[sink.converter.value].versioned:
@@ -68,11 +72,11 @@ def notices(table: "HiveTable", engine: str, sink: "Sink", topic: str) -> Iterat
         yield f"{engine} reads every object below {table.location}: also those of other topics, where it has some"
 
 
-def described(sink: "Sink", index: "TopicIndex", engine: str) -> "HiveTable":
-    """The table that the objects of a topic make for an engine.
+def build_hive_table(sink: "Sink", index: "TopicIndex", engine: str) -> "HiveTable":
+    """Build the table definition for an engine from the topic's committed objects.
 
     Raises:
-        ConfigurationError: they make none.
+        ConfigurationError: the engine cannot read the objects as a table.
     """
     from s3lake.table.hive import of_keys
 
@@ -83,7 +87,7 @@ def described(sink: "Sink", index: "TopicIndex", engine: str) -> "HiveTable":
 
 
 def _rows(sink: "Sink", index: "TopicIndex", engine: str) -> tuple[str, "Columns"]:
-    """The form of rows, as tables call it, and their columns."""
+    """Return the form of rows, as tables call it, and their columns."""
     from s3lake.commit.evolution import present
     from s3lake.land import binding
     from s3lake.schema.types import Primitive
@@ -122,24 +126,3 @@ def _files(index: "TopicIndex", columns: tuple[str, ...]) -> "list[File]":
                 "another format, or a header line (format.header: true) for DuckDB, and rewrite the hours"
             )
     return files
-
-
-def _glue(s3: "S3") -> Any:
-    import boto3
-
-    from s3lake.store.connection import S3Connection
-
-    connection = S3Connection.of(s3)
-    return boto3.session.Session(
-        aws_access_key_id=connection.access_key_id,
-        aws_secret_access_key=connection.secret_access_key,
-        aws_session_token=connection.session_token,
-    ).client("glue", region_name=connection.region)
-
-
-def _with_end(row: dict[str, str]) -> str:
-    return f"{row['statement']};"
-
-
-def _alone(row: dict[str, str]) -> str:
-    return row["statement"]

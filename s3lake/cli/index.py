@@ -1,103 +1,235 @@
-"""Commands about the index."""
+"""Commands about what was committed: the index, the columns of files, and tables that follow the index."""
 
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
-from s3lake.cli import rows
-from s3lake.cli.options import ConfigArgument, JsonOption, SinkOption, TopicOption, in_order, load, routes
-from s3lake.cli.terminal import print_json, print_table, say, tell
+from s3lake.cli.output import print_json, print_table, print_text, write
+from s3lake.cli.request import CHANGE, HOURS, JSON, ROUTES, SOURCE, Outcome, Request, command, require_hours
 from s3lake.errors import ConfigurationError
 
-app = typer.Typer(no_args_is_help=True, help="Look at the index, and mend it knowingly.")
+if TYPE_CHECKING:
+    from s3lake.land.landing import Landing
+    from s3lake.plan.tile import Tile
+
+index = typer.Typer(no_args_is_help=True, help="Inspect the index and repair it (expert).")
+schema = typer.Typer(no_args_is_help=True, help="Inspect the columns of files; print the configuration's JSON Schema.")
+table = typer.Typer(no_args_is_help=True, help="Tables that follow the index.")
+_KILLED_MS = 24 * 3_600_000
+"""No process takes as long to write a file of metadata: an older upload is of a killed one."""
 
 
-@app.command("show")
-def index_show(
-    config: ConfigArgument = None, sink: SinkOption = None, topic: TopicOption = None, as_json: JsonOption = False
-) -> None:
-    """Tiles, commits, what is pending and what is garbage, and up to which hour all are sealed."""
+@command(index, SOURCE, ROUTES, HOURS, JSON, name="show")
+def show_index(request: Request) -> None:
+    """Show tiles: offsets, commits, what is pending, garbage, and up to which hour all are sealed."""
     from s3lake.commit.index import TopicHead
     from s3lake.commit.sealing import Sealing
     from s3lake.plan.stamps import find_notices
 
-    for lander in routes(load(config), sink, topic):
-        found, tiles = lander.index.head(), list(lander.index.tiles())
-        sealing = Sealing.of(lander.index, found[0] if found else TopicHead(), tiles)
-        upto = sealing.upto(lander.sink.start)
-        if as_json:
-            name = {"sink": lander.sink.name, "topic": lander.topic}
-            for tile in tiles:
-                row = rows.tile_row(tile, sealed=not sealing.flaw(tile.hour))
-                print_json({**name, **row, "sealed_up_to": upto})
+    for landing in request.landings():
+        name, stored, tiles = f"{landing.sink.name}: {landing.topic}", landing.index.head(), list(landing.index.tiles())
+        sealing = Sealing.of(landing.index, stored[0] if stored else TopicHead(), tiles)
+        sealed_up_to = sealing.upto(landing.sink.start)
+        tiles = [tile for tile in tiles if (request.first or "") <= tile.hour <= (request.last or tile.hour)]
+        states = [_state(tile, sealed=not sealing.flaw(tile.hour)) for tile in tiles]
+        if request.as_json:
+            for tile, state in zip(tiles, states, strict=True):
+                row = {"sink": landing.sink.name, "topic": landing.topic, **_describe_tile(tile, state)}
+                print_json({**row, "sealed_up_to": sealed_up_to})
             continue
         if not tiles:
-            say(as_json, f"{lander.sink.name}: {lander.topic}: nothing is landed yet")
+            print_text(
+                False, f"{name}: nothing is landed {'in these hours' if request.first or request.last else 'yet'}"
+            )
             continue
-        title = f"{lander.sink.name}: {lander.topic}, sealed up to {upto or 'no hour'}"
-        table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-        for column in ("hour", "state", "offsets", "landed", "commits", "pending", "garbage", "expired"):
-            table.add_column(column, no_wrap=True)
-        for tile in tiles:
-            table.add_row(*rows.tile_cells(tile, sealed=not sealing.flaw(tile.hour)))
-        print_table(table)
+        columns = ("hour", "state", "offsets", "landed", "commits", "pending", "garbage", "expired")
+        cells = [_tile_cells(tile, state) for tile, state in zip(tiles, states, strict=True)]
+        print_table(columns, cells, f"{name}, sealed up to {sealed_up_to or 'no hour'}")
         for tile in tiles:
             for notice in find_notices(tile):
-                say(as_json, f"notice: {lander.sink.name} {lander.topic} {tile.hour}: {notice}")
+                print_text(False, f"notice: {landing.sink.name} {landing.topic} {tile.hour}: {notice}")
 
 
-@app.command("rollback")
-def index_rollback(
-    sink: Annotated[str, typer.Option(help="The sink.")],
-    topic: Annotated[str, typer.Option(help="The topic.")],
+def _describe_tile(tile: "Tile", state: str) -> dict[str, Any]:
+    from s3lake.plan.stamps import find_notices
+
+    return {
+        "hour": tile.hour,
+        "state": state,
+        "offsets": {str(number): [span.start, span.committed, span.end] for number, span in tile.partitions.items()},
+        "commits": list(tile.commits),
+        "pending": tile.pending,
+        "garbage": list(tile.garbage),
+        "expired": [list(offsets) for offsets in tile.expired],
+        "rev": tile.rev,
+        "notices": find_notices(tile),
+    }
+
+
+def _tile_cells(tile: "Tile", state: str) -> list[Any]:
+    spans = tile.partitions.values()
+    covered = sum((span.committed if span.end is None else span.end) - span.start for span in spans)
+    landed = sum(span.committed - span.start for span in spans)
+    pending = (tile.pending or "")[:12]
+    return [tile.hour, state, covered, landed, len(tile.commits), pending, len(tile.garbage), len(tile.expired)]
+
+
+def _state(tile: "Tile", *, sealed: bool) -> str:
+    if sealed:
+        return "sealed"
+    if tile.complete:
+        return "complete"
+    return "closed" if tile.closed else "open"
+
+
+@command(index, SOURCE, ROUTES, CHANGE, name="rollback")
+def rollback_index(
+    request: Request,
     hour: Annotated[str, typer.Option(metavar="H", help="The hour whose commit is pending, as 2026-11-20T05 (UTC).")],
-    config: ConfigArgument = None,
     give_up_expired: Annotated[
-        bool, typer.Option("--give-up-expired", help="Also where Kafka has expired some of its records.")
+        bool, typer.Option("--give-up-expired", help="Even if Kafka has expired some of its records.")
     ] = False,
-    as_json: JsonOption = False,
 ) -> None:
-    """Give up a pending commit that no run can finish; its records are read from Kafka again, under other names."""
+    """Give up a pending commit that no run can finish.
+
+    The next run reads its records from Kafka again, and writes them under other names.
+    """
     from s3lake.commit.rollback import roll_back
 
-    in_order(hour, hour)
-    for lander in routes(load(config), sink, topic):
-        done = roll_back(lander.index, lander.offsets, hour, give_up_expired=give_up_expired)
-        row = {"sink": sink, "topic": topic, "hour": hour, **asdict(done)}
-        tell(
-            as_json,
-            row,
-            (
-                "{sink} {topic} {hour}: commit {commit} is rolled back; the next run "
-                "reads its {offsets} offsets again, {expired} of them have expired"
-            ).format_map,
+    require_hours(hour)
+    request.require("sink", "topic")
+
+    def plan(landing: "Landing") -> Iterator[Outcome]:
+        result = roll_back(
+            landing.index, landing.offsets, hour, give_up_expired=give_up_expired, dry_run=not request.yes
         )
+        verb = "is" if request.yes else "would be"
+        summary = (
+            f"{hour}: commit {result.commit} {verb} rolled back; the next run reads its {result.offsets} offsets "
+            f"again, {result.expired} of them have expired"
+        )
+        yield Outcome({"hour": hour, **asdict(result)}, summary)
+
+    request.change(plan)
 
 
-@app.command("accept")
-def index_accept(
-    topic: Annotated[str, typer.Option(help="The topic that was deleted and created again.")],
-    config: ConfigArgument = None,
-    sink: SinkOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Go on with a topic that was deleted and created again; what the former one had not landed is given up."""
+@command(index, SOURCE, ROUTES, CHANGE, name="accept")
+def accept_topic(request: Request) -> None:
+    """Continue with a topic that was deleted and created again.
+
+    What the former topic had not landed is given up. --topic is needed.
+    """
     from s3lake.commit.recreated import accept
 
-    refused: list[str] = []
-    accepted = False
-    for lander in routes(load(config), sink, topic):
+    request.require("topic")
+    landings, refusals = list(request.landings()), list[ConfigurationError]()
+
+    def plan(landing: "Landing") -> Iterator[Outcome]:
         try:
-            since = accept(lander.index, lander.offsets)
-        except ConfigurationError as error:  # one that died had begun with some of the sinks
-            refused.append(f"{lander.sink.name}: {error}")
-            continue
-        accepted = True
-        row = {"sink": lander.sink.name, "topic": topic, "since": since}
-        tell(as_json, row, "{sink} {topic}: the present topic's hours begin at {since}".format_map)
-    if not accepted:
-        raise ConfigurationError("\n".join(refused))
-    for line in refused:
-        say(as_json, line)
+            since = accept(landing.index, landing.offsets, dry_run=not request.yes)
+        except ConfigurationError as error:  # an interrupted command has accepted it for some of the sinks
+            refusals.append(error)
+            if len(refusals) == len(landings):
+                raise
+            yield Outcome({}, str(error), possible=False)
+        else:
+            yield Outcome(
+                {"since": since}, f"hours of the present topic {'' if request.yes else 'would '}begin at {since}"
+            )
+
+    request.change(plan, landings)
+
+
+@command(schema, SOURCE, ROUTES, JSON, name="show")
+def show_schema(request: Request) -> None:
+    """Show the columns that files have now, with their types."""
+    from s3lake.commit.evolution import present
+
+    for landing in request.landings():
+        rows = [{"column": name, "type": str(type)} for name, type in present(landing.index).items()]
+        _print_columns(landing, rows, "files have no columns, or none yet", as_json=request.as_json)
+
+
+@command(schema, SOURCE, ROUTES, JSON, name="history")
+def show_schema_history(request: Request) -> None:
+    """Show each change of columns: its hour and commit, and the type before and after."""
+    from s3lake.commit.evolution import steps
+
+    for landing in request.landings():
+        rows = [
+            {
+                "hour": step.hour,
+                "commit": step.commit,
+                "column": step.change.column,
+                "before": step.change.before,
+                "after": step.change.after,
+            }
+            for step in steps(landing.index)
+        ]
+        _print_columns(landing, rows, "no columns were seen yet", as_json=request.as_json)
+
+
+def _print_columns(
+    landing: "Landing", rows: Sequence[Mapping[str, str | None]], if_empty: str, *, as_json: bool
+) -> None:
+    name = f"{landing.sink.name}: {landing.topic}"
+    if as_json:
+        for row in rows:
+            print_json({"sink": landing.sink.name, "topic": landing.topic, **row})
+    elif rows:
+        print_table(list(rows[0]), [[cell or "" for cell in row.values()] for row in rows], name)
+    else:
+        print_text(as_json, f"{name}: {if_empty}")
+
+
+@command(schema, name="editor")
+def print_json_schema(request: Request) -> None:  # noqa: ARG001 - it has no options
+    """Print the JSON Schema of the native configuration, for editors.
+
+    s3lake schema editor > s3lake.schema.json
+    """
+    from s3lake.sink.schema import json_schema
+
+    write(json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n")
+
+
+@command(table, SOURCE, ROUTES, HOURS, CHANGE, name="sync")
+def sync_table(
+    request: Request,
+    by_files: Annotated[
+        bool,
+        typer.Option("--by-files", help="Read the table's files, not its notes: files that were removed come back."),
+    ] = False,
+) -> None:
+    """Bring tables to the state of the index, by reference.
+
+    Uploads of metadata that killed processes left more than a day ago are ended too. It may be repeated, and run next
+    to Dagster's runs.
+    """
+    landings = [landing for landing in request.landings() if landing.table is not None]
+    if not landings:
+        raise ConfigurationError("no selected sink has a table: give it one with `table:`")
+
+    def plan(landing: "Landing") -> Iterator[Outcome]:
+        synced = landing.table
+        assert synced is not None, "others are left out"
+        row = {"table": synced.name}
+        hours = [hour for hour in synced.hours() if (request.first or hour) <= hour <= (request.last or hour)]
+        if not request.yes:
+            for difference in synced.differences(hours, by_files=by_files):
+                add, remove = len(difference.added), len(difference.gone)
+                yield Outcome(
+                    {**row, "hour": difference.hour, "to_add": add, "to_take_out": remove},
+                    f"{synced.name} {difference.hour}: {add} commits to add, {remove} to remove",
+                )
+            return
+        for snapshot in synced.follow(hours, by_files=by_files):
+            yield Outcome({**row, **asdict(snapshot)}, f"{synced.name}: {snapshot}")
+        if ended := synced.end_uploads(time.time_ns() // 10**6 - _KILLED_MS):
+            yield Outcome({**row, "uploads_ended": ended}, f"{synced.name}: {ended} uploads of metadata ended")
+
+    request.change(plan, landings, nothing="every table is as the index has it")

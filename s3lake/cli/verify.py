@@ -1,72 +1,63 @@
-"""The command that compares Kafka and the bucket, for a cron job as for people: exit 0 only where all is landed."""
+"""The command that compares Kafka and the bucket: it ends with 0 only if everything is landed."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from s3lake import hours
-from s3lake.cli import rows
-from s3lake.cli.options import (
-    ConfigArgument,
-    FromOption,
-    JsonOption,
-    OpenOption,
-    SinkOption,
-    ToOption,
-    TopicOption,
-    in_order,
-    load,
-    no_hours,
-    routes,
-)
-from s3lake.cli.terminal import DIFFERENCES, progress_bar, tell
+from s3lake.cli.output import DIFFERENCES, emit, progress_bar
+from s3lake.cli.request import Request
+from s3lake.errors import ConfigurationError
 from s3lake.sink import Config
 
 if TYPE_CHECKING:
     from s3lake.land.landing import Landing
-    from s3lake.verify import Grid, Report
+    from s3lake.verify import Checked, Grid, Report, Unlanded
 
 
 def verify(
-    config: ConfigArgument = None,
-    sink: SinkOption = None,
-    topic: TopicOption = None,
-    first: FromOption = None,
-    last: ToOption = None,
-    allow_open: OpenOption = False,
-    as_json: JsonOption = False,
+    request: Request,
+    allow_open: Annotated[
+        bool, typer.Option("--allow-open", help="Records of the current hour may still be waiting.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print differences and totals only.")] = False,
 ) -> None:
-    """Compare Kafka and the committed files record by record, and name what should be landed by now and is not.
+    """Compare Kafka with the committed files, record by record.
 
-    Without --from every hour since the sink's start is looked at, without --to every hour up to the present.
+    Hours that should be landed by now and are not are differences too. Without --from: every hour since the sink's
+    start; without --to: up to the current hour.
     """
     from s3lake.verify import Grid, combined
 
-    in_order(first, last)
-    loaded = load(config)
-    landings = list(routes(loaded, sink, topic))
-    grids = [Grid.of(lander.sink, hours.now_ms(), first, last) for lander in landings]
-    _must_have_hours(landings, grids)
-    reports = verified(loaded, landings, grids, quiet=as_json)
+    config, now_ms = request.load(), hours.now_ms()
+    landings = list(request.landings(config))
+    grids = [Grid.of(landing.sink, now_ms, request.first, request.last) for landing in landings]
+    if not any(_landed_hours(landing, grid) for landing, grid in zip(landings, grids, strict=True)):
+        require_due_hours(landings, grids)
+    reports = verify_landings(config, landings, grids, quiet=request.as_json)
     reports = [report.allowing_open() if allow_open else report for report in reports]
-    for lander, report in zip(landings, reports, strict=True):
-        for checked in report.checked:
-            row = {"sink": lander.sink.name, "topic": lander.topic, **rows.checked_row(checked)}
-            tell(as_json, row, rows.checked_line)
-        list_differences(lander, report, as_json)
+    for landing, report in zip(landings, reports, strict=True):
+        for checked in () if quiet else report.checked:
+            row = {"sink": landing.sink.name, "topic": landing.topic, **_describe_checked(checked)}
+            emit(request.as_json, row, _format_checked)
+        print_differences(landing, report, as_json=request.as_json)
     report = combined(reports)
-    tell(as_json, rows.totals(report), rows.totals_line)
+    emit(request.as_json, describe_totals(report), format_totals)
     if not report.clean:
         raise typer.Exit(DIFFERENCES)
 
 
-def verified(config: Config, landings: Sequence["Landing"], grids: Sequence["Grid"], *, quiet: bool) -> list["Report"]:
+def verify_landings(
+    config: Config, landings: Sequence["Landing"], grids: Sequence["Grid"], *, quiet: bool
+) -> list["Report"]:
+    """Verify each landing and show the progress."""
     from s3lake.verify import verify_against
     from s3lake.verify.logs import log_of
 
-    total = sum(_offsets(lander, grid) for lander, grid in zip(landings, grids, strict=True))
+    total = sum(_count_offsets(landing, grid) for landing, grid in zip(landings, grids, strict=True))
     done = 0
     with progress_bar("verify: offsets compared", total, quiet=quiet) as progress:
 
@@ -77,36 +68,109 @@ def verified(config: Config, landings: Sequence["Landing"], grids: Sequence["Gri
 
         with log_of(config) as log:
             return [
-                verify_against(lander.sink, lander.index, log, grid, advance)
-                for lander, grid in zip(landings, grids, strict=True)
+                verify_against(landing.sink, landing.index, log, grid, advance)
+                for landing, grid in zip(landings, grids, strict=True)
             ]
 
 
-def _offsets(lander: "Landing", grid: "Grid") -> int:
-    tiles = (lander.index.tile(hour) for hour in _tiles(lander, grid))
+def _count_offsets(landing: "Landing", grid: "Grid") -> int:
+    tiles = (landing.index.tile(hour) for hour in _landed_hours(landing, grid))
     spans = chain.from_iterable(tile[0].partitions.values() for tile in tiles if tile)
     return sum(span.committed - span.start for span in spans)
 
 
-def _tiles(lander: "Landing", grid: "Grid") -> list[str]:
-    head = lander.index.head()
+def _landed_hours(landing: "Landing", grid: "Grid") -> list[str]:
+    head = landing.index.head()
     return [hour for hour in hours.expand(head[0].hours) if hour in grid] if head else []
 
 
-def _must_have_hours(landings: Sequence["Landing"], grids: Sequence["Grid"]) -> None:
-    """Of a range in which nothing can be, nothing can be said: neither that all is well."""
-    if any(grid.due() or _tiles(lander, grid) for lander, grid in zip(landings, grids, strict=True)):
-        return
-    raise no_hours(landings, grids[0].present)
+def require_due_hours(landings: Sequence["Landing"], grids: Iterable["Grid"]) -> None:
+    """Raise ConfigurationError if no sink has an hour in the requested range."""
+    grids = list(grids)
+    if not any(grid.due() for grid in grids):
+        starts = ", ".join(dict.fromkeys(f"{landing.sink.name} at {landing.sink.start}" for landing in landings))
+        raise ConfigurationError(
+            f"no sink has an hour in this range: they begin {starts}, and now it is {grids[0].present}"
+        )
 
 
-def list_differences(lander: "Landing", report: "Report", as_json: bool) -> None:
+def print_differences(landing: "Landing", report: "Report", *, as_json: bool) -> None:
+    """Print the differences, notices and hours not landed of a report."""
+    sink = {"sink": landing.sink.name}
     for difference in report.differences:
-        row = rows.difference_row(difference) | {"sink": lander.sink.name}
-        tell(as_json, row, lambda _, difference=difference: str(difference))  # type: ignore[misc]
+        row = {
+            "difference": difference.kind,
+            "topic": difference.topic,
+            "hour": difference.hour,
+            "partition": difference.partition,
+            "detail": difference.detail,
+        }
+        emit(as_json, row | sink, lambda _, difference=difference: str(difference))  # type: ignore[misc]
     for notice in report.notices:
-        row = {"notice": notice, "topic": lander.topic, "sink": lander.sink.name}
-        tell(as_json, row, "notice: {sink} {topic}: {notice}".format_map)
-    for rest in report.unlanded:
-        row = rows.unlanded_row(rest) | {"sink": lander.sink.name}
-        tell(as_json, row, lambda _, rest=rest: str(rest))  # type: ignore[misc]
+        row = {"notice": notice, "topic": landing.topic, **sink}
+        emit(as_json, row, "notice: {sink} {topic}: {notice}".format_map)
+    for unlanded in report.unlanded:
+        row = _describe_unlanded(unlanded) | sink
+        emit(as_json, row, lambda _, unlanded=unlanded: str(unlanded))  # type: ignore[misc]
+
+
+def _describe_unlanded(unlanded: "Unlanded") -> dict[str, Any]:
+    """Return hours that should be landed and are not, with their offsets: `[first, end)` per topic-partition."""
+    return {
+        "difference": "not_landed",
+        "topic": unlanded.topic,
+        "hour": unlanded.first,
+        "last_hour": unlanded.last,
+        "offsets": {str(partition): list(pair) for partition, pair in unlanded.offsets.items()},
+        "not_landed": unlanded.count,
+        "expired": unlanded.expired,
+        "state": unlanded.state,
+        "under_way": unlanded.under_way,
+        "allowed": unlanded.allowed,
+    }
+
+
+def _describe_checked(checked: "Checked") -> dict[str, Any]:
+    return asdict(checked) | {"not_checkable": [asdict(part) for part in checked.not_checkable]}
+
+
+def _format_checked(row: Mapping[str, Any]) -> str:
+    unchecked = "".join(
+        f"; offsets {part['first']} to {part['end']} not checkable: {part['reason']}" for part in row["not_checkable"]
+    )
+    erased = f"{row['erased']:,} erased, " if row["erased"] else ""
+    return (
+        "{sink} {topic} {hour} partition {partition}: {kafka_records:,} in Kafka, {landed:,} landed, {dead_letters:,} "
+        "dead letters, {skipped:,} skipped, {out}{stored}; missing {missing:,}, duplicated {duplicated:,}"
+    ).format(stored=format_files(row), out=erased, **row) + unchecked
+
+
+def describe_totals(report: "Report") -> dict[str, Any]:
+    """Return the totals of a report."""
+    names = ("compared", "not_compared", "landed", "dead_letters", "skipped", "erased", "files", "dead_letter_files")
+    faults = ("not_landed", "missing", "duplicated", "not_checkable")
+    return {name: getattr(report, name) for name in (*names, *faults)}
+
+
+def format_totals(row: Mapping[str, Any]) -> str:
+    """Return totals as a line."""
+    extra = "".join(
+        f", {row[name]:,} {text}"
+        for name, text in (
+            ("skipped", "nulls skipped"),
+            ("erased", "erased"),
+            ("not_checkable", "offsets not checkable"),
+        )
+        if row[name]
+    )
+    counted = f" and counted {row['not_compared']:,} more" if row["not_compared"] else ""
+    return (
+        "compared {compared:,} records of Kafka{counted}: {landed:,} landed, {dead_letters:,} dead letters{extra}, in "
+        "{stored}; not landed {not_landed:,}, missing {missing:,}, duplicated {duplicated:,}"
+    ).format(extra=extra, counted=counted, stored=format_files(row), **row)
+
+
+def format_files(row: Mapping[str, Any]) -> str:
+    """Return how many files of data and of dead letters a row counts."""
+    dead = f" and {row['dead_letter_files']:,} dead-letter files" if row["dead_letter_files"] else ""
+    return f"{row['files']:,} data files{dead}"

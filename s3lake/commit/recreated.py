@@ -35,13 +35,19 @@ class _Cut(NamedTuple):
     begins: dict[int, int]
 
 
-def accept(index: TopicIndex, offsets: Offsets, pace: Pace = PACE) -> str:
+def accept(index: TopicIndex, offsets: Offsets, pace: Pace = PACE, *, dry_run: bool = False) -> str:
     """Give up what the former topic had not landed, and begin anew: the first hour of the present topic.
 
     Every unfinished tile ends where it was committed; the rest is recorded as expired. The present topic's tiles begin
     at its log start, in the hour after the last tile, under names with a suffix, because its offsets repeat. Of the
     same topic with a log that was cut off, they begin where it was cut, and elsewhere where landing had come to: what
     they land then is no earlier hour's any more.
+
+    Args:
+        index: of the sink and topic.
+        offsets: of the source.
+        pace: of the requests.
+        dry_run: only return the hour; what is pending in the index stays as it is.
 
     Raises:
         ConfigurationError: the topic is the one that the index knows, and whole, or does not exist.
@@ -52,10 +58,11 @@ def accept(index: TopicIndex, offsets: Offsets, pace: Pace = PACE) -> str:
         if stored is None or last is None:
             raise ConfigurationError(f"topic {index.topic!r} has no index yet: there is nothing to accept")
         head, etag = stored
-        finish_creation(index, head)
+        if not dry_run:
+            finish_creation(index, head)
         existing = [hour for hour in hours.expand(head.hours) if head.since is None or hour >= head.since]
         # Settled first: what is pending may be landed. And before Kafka is asked, whose logs grow meanwhile.
-        settled = [stood for hour in existing if (stood := tidy(index, hour, pace))]
+        settled = [tile for hour in existing if (tile := index.tile(hour) if dry_run else tidy(index, hour, pace))]
         kafka = offsets.snapshot(index.topic, last)
         cut: _Cut | None = None
         if kafka.topic_id == head.topic_id and settled and settled[-1][0].hour == last:
@@ -63,6 +70,9 @@ def accept(index: TopicIndex, offsets: Offsets, pace: Pace = PACE) -> str:
         if not kafka.exists or (kafka.topic_id == head.topic_id and cut is None):
             state = "is the one that the index was cut from" if kafka.exists else "does not exist in Kafka"
             raise ConfigurationError(f"topic {index.topic!r} {state}: there is nothing to accept")
+        since = hours.shift(last, 1)
+        if dry_run:
+            return since
         given_on, begins = cut or _Cut({}, {})
         # The last hour first: what a later one lands meanwhile is known before an earlier one gives anything on.
         ending = [(_ended(tile, given_on), of_tile) for tile, of_tile in reversed(settled) if not tile.landed]
@@ -73,7 +83,6 @@ def accept(index: TopicIndex, offsets: Offsets, pace: Pace = PACE) -> str:
         moving = [(moved, of_tile) for tile, of_tile in settled if (moved := _moved(tile, given_on)) is not tile]
         if not all(index.swap_tile(tile, of_tile) for tile, of_tile in moving):
             continue
-        since = hours.shift(last, 1)
         earlier = head.earlier if head.since is None else (*head.earlier, head.since)
         led = tiles.epochs(kafka, begins)
         anew = head.changed(topic_id=kafka.topic_id, since=since, earlier=earlier, begins=begins, led=led, new=None)

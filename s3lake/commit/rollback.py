@@ -19,7 +19,13 @@ class RolledBack:
 
 
 def roll_back(
-    index: TopicIndex, offsets: Offsets, hour: str, *, give_up_expired: bool = False, pace: Pace = PACE
+    index: TopicIndex,
+    offsets: Offsets,
+    hour: str,
+    *,
+    give_up_expired: bool = False,
+    dry_run: bool = False,
+    pace: Pace = PACE,
 ) -> RolledBack:
     """Roll the pending commit of `hour` back, whether it could be completed or not, and sweep what it had completed.
 
@@ -28,6 +34,7 @@ def roll_back(
         offsets: asked whether Kafka still has the commit's records.
         hour: the hour whose commit is pending.
         give_up_expired: also where Kafka has expired some of the records; the next run records them as expired.
+        dry_run: only return what would be done.
         pace: of the sweeping.
 
     Raises:
@@ -48,10 +55,13 @@ def roll_back(
                 f"{index.topic} {hour}: Kafka has expired {expired} offsets that commit {commit} holds; to give "
                 "them up say --give-up-expired, and the next run records them as expired"
             )
+        reads = manifest.partitions.values() if manifest else ()
+        result = RolledBack(commit, sum(read.end - read.start for read in reads), expired)
+        if dry_run:
+            return result
         if index.swap_tile(back(tile, manifest, ()), etag):
             sweep(index, hour, pace)
-            reads = manifest.partitions.values() if manifest else ()
-            return RolledBack(commit, sum(read.end - read.start for read in reads), expired)
+            return result
 
 
 def _expired(index: TopicIndex, offsets: Offsets, manifest: Manifest) -> int:

@@ -50,7 +50,7 @@ def of_hour(landed: "LandedHour", lander: "Landing") -> dict[str, Any] | None:
         except S3LakeError as error:  # they are looked at for people: landing them went well
             metadata["not_read"] = str(error)
         metadata["to_replay"] = dg.MetadataValue.md(
-            f"`s3lake dead-letters replay --sink {lander.sink.name} --topic {lander.topic} --hour {hour} --dry-run`"
+            f"`s3lake dead-letters replay --sink {lander.sink.name} --topic {lander.topic} --hour {hour}`"
         )
     return metadata
 

@@ -141,3 +141,9 @@ def end(instance: dg.DagsterInstance, run: dg.DagsterRun, why: str) -> None:
     instance.report_run_failed(run, f"The run {why}: its process, its code server or its machine is gone.")
     if instance.event_log_storage.supports_global_concurrency_limits:
         instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
+
+
+def read_last_failure(sink: str, topic: str, after_ms: int) -> str | None:
+    """Return `last_failure` of the instance of `DAGSTER_HOME`."""
+    with dg.DagsterInstance.get() as instance:
+        return last_failure(instance, sink, topic, after_ms)

@@ -18,8 +18,11 @@ _clients: dict[S3Connection, Any] = {}
 _making = threading.Lock()
 
 
-def client(connection: S3Connection, attempts: int = 1) -> Any:
-    """A new client of S3 that tries so often by itself: our tries are counted, and know which answers are answers."""
+def client(connection: S3Connection, attempts: int = 1, service: str = "s3") -> Any:
+    """Create a client of S3, or of another service of AWS, that tries each request `attempts` times.
+
+    Every service gets the same credentials, role, proxy and certificates; only S3 gets the endpoint.
+    """
     import boto3
     import botocore.session
     from botocore import UNSIGNED
@@ -59,16 +62,16 @@ def client(connection: S3Connection, attempts: int = 1) -> Any:
         core.set_credentials(connection.access_key_id, connection.secret_access_key, connection.session_token)
     if connection.role_arn is not None:
         _assume(core, connection)
-    s3 = boto3.session.Session(botocore_session=core).client(
-        "s3",
-        endpoint_url=connection.endpoint_url,
+    made = boto3.session.Session(botocore_session=core).client(
+        service,
+        endpoint_url=connection.endpoint_url if service == "s3" else None,
         region_name=connection.region,
         use_ssl=connection.use_ssl,
         verify=connection.ca_file or connection.verify,
         config=config,
     )
-    parameters.register(s3, connection)
-    return s3
+    parameters.register(made, connection)  # which concern requests of S3 alone
+    return made
 
 
 @functools.cache

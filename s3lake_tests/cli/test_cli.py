@@ -122,6 +122,15 @@ class TestCheck:
         assert "hunter2" not in outcome.out + outcome.err
         assert outcome.out.count("********") == 2
 
+    def test_strict_refuses_a_configuration_that_has_notices(self, run: Run, nobody: Path) -> None:
+        quickstart = Path(__file__).parents[1] / "config" / "public" / "quickstart.properties"
+        notice = re.search(r"notice: (.+)", run("check", quickstart).out)
+        assert notice
+        outcome = run("check", quickstart, "--strict")
+        assert outcome.code == 2
+        assert notice[1] in outcome.err
+        assert run("check", nobody, "--strict").code == 0
+
     def test_finds_properties_that_librdkafka_cannot_have(self, run: Run, nobody: Path) -> None:
         nobody.write_text(NOBODY.replace("sasl.username: me", "ssl.truststore.location: /ca.jks"))
         outcome = run("check", nobody)
@@ -224,14 +233,14 @@ class TestPreview:
         outcome = self.preview(run, nobody, options=())
         assert (outcome.code, outcome.out) == (
             0,
-            f"nothing to preview: {nobody.parent}/records.jsonl holds no record\n",
+            f"nothing to preview: {nobody.parent}/records.jsonl has no record\n",
         )
 
     def test_records_that_no_sink_takes_are_exit_code_two(self, run: Run, nobody: Path) -> None:
         nobody.write_text(NOBODY.replace("topics: [orders]", "topics: [clicks]"))
         outcome = self.preview(run, nobody, "1")
         assert outcome.code == 2
-        assert "no sink takes topic 'orders'" in outcome.err
+        assert "no sink reads topic 'orders'" in outcome.err
 
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
@@ -262,20 +271,13 @@ class TestTest:
             "  dead_letters:",
             '    -{"offset": 0, "stage": "layout"}',
             '    +{"offset": 0, "stage": "convert"}',
-            "1 of 2 cases differ (- expected, + there); --update writes what is there",
+            "1 of 2 cases differ (- expected, + actual)",
         ]
         rows = run("test", EXAMPLES / "s3lake.yaml", cases, "--json").rows
         assert [(row["passed"], [part["what"] for part in row["differences"]]) for row in rows] == [
             (True, []),
             (False, ["dead_letters"]),
         ]
-
-    def test_update_writes_what_there_is_and_says_where_there_was_nothing_to_do(self, run: Run, cases: Path) -> None:
-        cases.write_text(cases.read_text().replace("stage: convert", "stage: layout"))
-        outcome = run("test", EXAMPLES / "s3lake.yaml", cases, "--update")
-        assert (outcome.code, outcome.out.splitlines()[-1]) == (0, f"{cases} is written")
-        again = run("test", EXAMPLES / "s3lake.yaml", cases, "--update")
-        assert (again.code, again.out.splitlines()[-1]) == (0, "nothing to update: all is as expected")
 
     def test_a_case_of_which_nothing_is_expected_is_no_success(self, run: Run, cases: Path) -> None:
         cases.write_text("cases: [{name: a, records: [{topic: orders, value: {type: click}}]}]")
@@ -354,7 +356,7 @@ class TestInit:
     def test_a_file_that_is_there_is_not_written_over(self, run: Run, nobody: Path) -> None:
         outcome = run("init", nobody)
         assert outcome.code == 2
-        assert f"{nobody} is there already" in outcome.err
+        assert f"{nobody} exists already" in outcome.err
         assert nobody.read_text() == NOBODY
 
 
@@ -399,23 +401,23 @@ class TestExitCodeTwo:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (("verify", "--sink", "evnets"), "--sink evnets: there is no such sink; the configuration has events"),
+            (("verify", "--sink", "evnets"), "--sink evnets: unknown sink; the configuration has events"),
             (
                 ("verify", "--topic", "clicks"),
-                "--topic clicks: no such topic is landed; those of all sinks are: orders",
+                "--topic clicks: no such topic is landed; topics of all sinks: orders",
             ),
             (
                 ("verify", "--from", "yesterday", "--to", TEN),
                 "'yesterday' is no hour: write it as YYYY-MM-DDTHH in UTC",
             ),
-            (("land", "--sink", "evnets"), "--sink evnets: there is no such sink; the configuration has events"),
+            (("land", "--sink", "evnets"), "--sink evnets: unknown sink; the configuration has events"),
             (
                 ("land", "--from", "2026-01-01T00", "--to", "2026-01-01T05"),
                 "no sink has an hour in this range: they begin events at 2026-01-05T00, and now it is ",
             ),
-            (("rewrite", "--from", TEN), "rewrite needs --from H and --to H"),
+            (("rewrite", "--from", TEN), "--to H missing: this command never changes everything"),
             (("verify", "--from", TEN, "--to", START), "--from 2026-01-05T10 is later than --to 2026-01-05T08"),
-            (("rewrite",), "rewrite needs --from H and --to H"),
+            (("rewrite",), "--from H and --to H missing: this command never changes everything"),
         ],
     )
     def test_options_that_cannot_be(self, arguments: tuple[str, ...], message: str, run: Run, nobody: Path) -> None:
@@ -423,7 +425,7 @@ class TestExitCodeTwo:
         assert outcome.code == 2
         assert message in outcome.err
 
-    @pytest.mark.parametrize("arguments", [("--nonsense",), ("verfiy",), ("index", "accept"), ("index", "rollback")])
+    @pytest.mark.parametrize("arguments", [("--nonsense",), ("verfiy",), ("index", "rollback")])
     def test_what_is_no_command_or_lacks_an_option(self, arguments: tuple[str, ...], run: Run) -> None:
         assert run(*arguments).code == 2
 
@@ -471,7 +473,7 @@ class TestExitCodeThree:
     def test_what_nobody_thought_of_is_no_difference_found(
         self, run: Run, nobody: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("s3lake.cli.rows.sink_row", lambda _: 1 / 0)
+        monkeypatch.setattr("s3lake.cli.check.describe_sink", lambda _: 1 / 0)
         outcome = run("check", nobody)
         assert outcome.code == 3
         assert "ZeroDivisionError" in outcome.err
@@ -511,6 +513,8 @@ class TestOnLandedHours:
         rows = [row for row in run("verify", config, "--to", TEN, "--json").rows if "kafka_records" in row]
         assert {(row["topic"], row["hour"], row["partition"]) for row in rows} >= {(landed, START, 0), (landed, TEN, 1)}
         assert sum(row["landed"] for row in rows) == 30
+        (total,) = run("verify", config, "--from", TEN, "--to", TEN, "--quiet").out.splitlines()
+        assert total.startswith("compared 11 records")
 
     @pytest.mark.slow("lands two hours for one line of output")
     def test_verify_of_some_hours_only(self, run: Run, config: Path) -> None:
@@ -583,6 +587,8 @@ class TestOnLandedHours:
         assert lines[1].split() == ["hour", "state", "offsets", "landed", "commits", "pending", "garbage", "expired"]
         assert lines[2].split() == [START, "sealed", "20", "20", "1", "0", "0"]
         assert lines[3].split() == [TEN, "sealed", "11", "11", "1", "0", "0"]
+        of_range = run("index", "show", config, "--from", TEN, "--json").rows
+        assert [row["hour"] for row in of_range] == [TEN]
 
     @pytest.mark.slow("lands two hours for one line of output")
     def test_index_show_says_that_nothing_is_landed_yet(self, run: Run, lake: Lake, tmp_path: Path) -> None:
@@ -600,7 +606,7 @@ class TestOnLandedHours:
 
     @pytest.mark.slow("lands two hours for one line of output")
     def test_index_accept_refuses_a_topic_that_is_the_same(self, run: Run, config: Path, landed: str) -> None:
-        outcome = run("index", "accept", "--topic", landed, config)
+        outcome = run("index", "accept", "--topic", landed, config, "--yes")
         assert outcome.code == 2
         assert "there is nothing to accept" in outcome.err
 
@@ -609,9 +615,9 @@ class TestOnLandedHours:
     ) -> None:
         lake.delete(landed)
         lake.topic(name=landed)
-        outcome = run("index", "accept", "--topic", landed, config)
+        outcome = run("index", "accept", "--topic", landed, config, "--yes")
         assert outcome.code == 0
-        assert outcome.out.strip() == f"events {landed}: the present topic's hours begin at {hours.shift(TEN, 1)}"
+        assert outcome.out.strip() == f"events {landed}: hours of the present topic begin at {hours.shift(TEN, 1)}"
 
     @pytest.mark.slow("lands two hours for one line of output")
     def test_index_accept_passes_over_sinks_that_have_nothing_to_accept_as_after_one_that_was_interrupted(
@@ -623,21 +629,21 @@ class TestOnLandedHours:
         lake.delete(landed)
         lake.topic(name=landed)
 
-        outcome = run("index", "accept", "--topic", landed, path)
+        outcome = run("index", "accept", "--topic", landed, path, "--yes")
         assert outcome.code == 0, outcome.err
         assert outcome.out.splitlines() == [
-            f"events {landed}: the present topic's hours begin at {hours.shift(TEN, 1)}",
-            f"copies: topic '{landed}' has no index yet: there is nothing to accept",
+            f"events {landed}: hours of the present topic begin at {hours.shift(TEN, 1)}",
+            f"copies {landed} topic '{landed}' has no index yet: there is nothing to accept",
         ]
-        again = run("index", "accept", "--topic", landed, path)
+        again = run("index", "accept", "--topic", landed, path, "--yes")
         assert (again.code, again.out) == (2, "")
-        assert f"copies: topic '{landed}' has no index yet: there is nothing to accept" in again.err
+        assert f"topic '{landed}' has no index yet: there is nothing to accept" in again.err
 
     @pytest.mark.slow("lands two hours for one line of output")
     def test_land_begins_where_the_present_topic_does(self, run: Run, config: Path, landed: str, lake: Lake) -> None:
         lake.delete(landed)
         lake.topic(name=landed)
-        run("index", "accept", "--topic", landed, config)
+        run("index", "accept", "--topic", landed, config, "--yes")
         first = hours.shift(TEN, 1)
         lake.produce(landed, values(5), at(first, 5), 0)
 
@@ -650,7 +656,7 @@ class TestOnLandedHours:
 
     @pytest.mark.slow("lands two hours for one line of output")
     def test_index_rollback_refuses_an_hour_without_a_pending_commit(self, run: Run, config: Path, landed: str) -> None:
-        outcome = run("index", "rollback", "--sink", "events", "--topic", landed, "--hour", TEN, config)
+        outcome = run("index", "rollback", "--sink", "events", "--topic", landed, "--hour", TEN, config, "--yes")
         assert outcome.code == 2
         assert f"{landed} {TEN} has no pending commit: there is nothing to roll back" in outcome.err
 
@@ -661,7 +667,7 @@ class TestOnLandedHours:
         index.record(Manifest("stuck", landed, TEN, {0: Read(0, 3)}))
         assert index.swap_tile(found[0].changed(pending="stuck"), found[1])
 
-        outcome = run("index", "rollback", "--sink", "events", "--topic", landed, "--hour", TEN, config)
+        outcome = run("index", "rollback", "--sink", "events", "--topic", landed, "--hour", TEN, config, "--yes")
         assert outcome.code == 0
         assert outcome.out.strip() == (
             f"events {landed} {TEN}: commit stuck is rolled back; the next run reads its 3 offsets again, 0 of them "
@@ -699,7 +705,7 @@ class TestOnLandedHours:
 
     def test_rewrite_replaces_the_files_of_the_hours(self, run: Run, config: Path, landed: str, lake: Lake) -> None:
         before = lake.objects()
-        outcome = run("rewrite", config, "--from", TEN, "--to", TEN)
+        outcome = run("rewrite", config, "--from", TEN, "--to", TEN, "--yes")
         assert outcome.code == 0
         assert outcome.out.startswith(f"events {landed} {TEN}: 11 offsets = 10 rows + 1 dead letters; 1 data files ")
         assert len(set(before) & set(lake.objects())) == 1
@@ -713,7 +719,7 @@ class TestOnLandedHours:
         config.write_text(
             lake.config_text(f"name: events, topics: ['{other}', '{landed}'], errors: {{tolerance: all}}")
         )
-        outcome = run("rewrite", config, "--from", TEN, "--to", TEN)
+        outcome = run("rewrite", config, "--from", TEN, "--to", TEN, "--yes")
         assert outcome.code == 3
         assert outcome.out.startswith(f"events {landed} {TEN}: 11 offsets = 10 rows + 1 dead letters; 1 data files ")
         assert f"events {other} {TEN} is not landed as a whole: materialise it before rewriting it" in outcome.err
@@ -725,7 +731,7 @@ class TestOnLandedHours:
         assert outcome.code == 2
         assert "is not landed as a whole: materialise it before rewriting it" in outcome.err
 
-    def test_clean_removes_what_a_dead_writer_left_and_dry_run_only_says_so(
+    def test_clean_removes_with_yes_what_a_crashed_writer_left(
         self, run: Run, config: Path, landed: str, lake: Lake
     ) -> None:
         index = lake.landing(landed).index
@@ -736,13 +742,16 @@ class TestOnLandedHours:
         manifest = Manifest("dead", landed, TEN, {0: Read(0, 10)}, (file,), created_ms=two_days_ago)
         lake.store.put(index.manifest_key(TEN, "dead"), msgspec.json.encode(manifest))
 
-        dry = run("clean", config, "--dry-run")
-        assert dry.out.strip() == f"would fence and sweep: events {landed} {TEN}, commit dead, 1 files"
+        dry = run("clean", config)
+        assert dry.out.splitlines() == [
+            f"events {landed} would be removed: {TEN}, commit dead: fence and sweep, 1 files",
+            "nothing is changed yet: --yes does it",
+        ]
         assert lake.uploads() == ["left-behind"]
-        (row,) = run("clean", config, "--json").rows
+        (row,) = run("clean", config, "--yes", "--json").rows
         assert (row["commit"], row["files"], row["action"], row["done"]) == ("dead", 1, "fence and sweep", True)
         assert lake.uploads() == []
-        assert run("clean", config).out == "nothing to remove\n"
+        assert run("clean", config, "--yes").out == "nothing to remove\n"
         assert run("verify", config, "--from", TEN, "--to", TEN).code == 0
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.cli.ddl import described, notices
+from s3lake.cli.ddl import build_hive_table, find_differences
 from s3lake.errors import ConfigurationError
 from s3lake_tests.land.merge.parts import Parts
 from s3lake_tests.verify.test_writer_agrees import connect_value
@@ -26,7 +26,7 @@ def test_engines_go_by_position_so_files_of_other_columns_are_no_table() -> None
         converter={"value": "connect_json"},
     )
     with pytest.raises(ConfigurationError, match=r"has the columns b, a, of a, b in all: without a header line"):
-        described(world.sink, world.index, "athena")
+        build_hive_table(world.sink, world.index, "athena")
 
 
 def test_files_that_lack_the_last_columns_are_a_table() -> None:
@@ -35,7 +35,7 @@ def test_files_that_lack_the_last_columns_are_a_table() -> None:
         format={"type": "csv", "header": False},
         converter={"value": "connect_json"},
     )
-    assert list(described(world.sink, world.index, "athena").columns) == ["a", "b"]
+    assert list(build_hive_table(world.sink, world.index, "athena").columns) == ["a", "b"]
 
 
 def test_keys_beside_the_data_make_no_table() -> None:
@@ -43,13 +43,13 @@ def test_keys_beside_the_data_make_no_table() -> None:
     world.land_records([(b"k", b"{}", [])])
     world.write_index()
     with pytest.raises(ConfigurationError, match=r"keys.json is among the data, and engines read every object"):
-        described(world.sink, world.index, "athena")
+        build_hive_table(world.sink, world.index, "athena")
 
 
 @pytest.mark.parametrize("type", ["csv", "parquet"])
 def test_texts_are_a_table_of_one_column(type: str) -> None:
     world = landed(b"x", format={"type": type}, converter={"value": "string"})
-    assert list(described(world.sink, world.index, "athena").columns) == ["value"]
+    assert list(build_hive_table(world.sink, world.index, "athena").columns) == ["value"]
 
 
 @pytest.mark.parametrize(
@@ -62,20 +62,20 @@ def test_texts_are_a_table_of_one_column(type: str) -> None:
 def test_what_has_no_lines_makes_no_table(format: dict[str, Any], why: str) -> None:
     world = landed(b"x", format=format, converter={"value": "bytes"})
     with pytest.raises(ConfigurationError, match=why):
-        described(world.sink, world.index, "athena")
+        build_hive_table(world.sink, world.index, "athena")
 
 
 def test_rows_of_an_envelope_in_csv_are_columns_that_nothing_quotes() -> None:
     world = landed(b"{}", format={"type": "csv"}, envelope={"style": "flat", "fields": ["key", "value", "offset"]})
-    made = described(world.sink, world.index, "athena")
+    made = build_hive_table(world.sink, world.index, "athena")
     assert (made.form, list(made.columns)) == ("delimited", ["key", "value", "offset"])
 
 
 def test_an_array_of_json_is_a_table_for_duckdb_alone() -> None:
     world = landed(b"{}", format={"type": "json_array"})
-    assert described(world.sink, world.index, "duckdb").form == "json_array"
+    assert build_hive_table(world.sink, world.index, "duckdb").form == "json_array"
     with pytest.raises(ConfigurationError, match="athena reads lines, and of format json_array not each is a record"):
-        described(world.sink, world.index, "athena")
+        build_hive_table(world.sink, world.index, "athena")
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def test_notices_say_what_engines_do(engine: str, template: str, topics: tuple[s
     for partition in (0, 1):
         world.land(b'{"date":1}', partition=partition)
     world.write_index()
-    table = described(world.sink, world.index, engine)
-    told = list(notices(table, engine, world.sink, TOPIC))
+    table = build_hive_table(world.sink, world.index, engine)
+    told = list(find_differences(table, engine, world.sink, TOPIC))
     assert [text.startswith(part) for text, part in zip(told, said, strict=True)] == [True] * len(said)
 
 
@@ -108,5 +108,5 @@ def test_a_notice_says_that_schemas_of_records_may_move_columns(engine: str, con
         format={"type": "csv"},
         converter={"value": converter},
     )
-    found = list(notices(described(world.sink, world.index, engine), engine, world.sink, TOPIC))
+    found = list(find_differences(build_hive_table(world.sink, world.index, engine), engine, world.sink, TOPIC))
     assert ["goes by the position of columns" in text for text in found] == [True] * told

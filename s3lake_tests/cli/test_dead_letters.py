@@ -1,14 +1,15 @@
 """`s3lake dead-letters`: what it prints of an hour in memory, and its exit codes."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
-from s3lake.cli import app, dead_letters
-from s3lake.errors import ConfigurationError, StoreUnavailableError
+from s3lake.cli import app
+from s3lake.cli.request import Request
+from s3lake.errors import StoreUnavailableError
 from s3lake_tests.land.replay.lake import GOOD, MENDED, Lake
 from s3lake_tests.verify.world import HOUR, IN_TIME
 
@@ -24,11 +25,7 @@ def lake() -> Lake:
 def run(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs a command on the lake, whatever the configuration says."""
 
-    def routes(*_: Any) -> Iterator[Any]:
-        yield lake.landing()
-
-    monkeypatch.setattr(dead_letters, "load", lambda _: None)
-    monkeypatch.setattr(dead_letters, "routes", routes)
+    monkeypatch.setattr(Request, "landings", lambda _: iter([lake.landing()]))
     return lambda *words: CliRunner().invoke(app, ["dead-letters", *words])
 
 
@@ -78,20 +75,14 @@ def test_show_leaves_out_what_is_beyond_its_limit(run: Run) -> None:
     assert "only the first 1" in result.stderr
 
 
-def test_a_dry_run_says_what_would_be_done(run: Run, lake: Lake) -> None:
+def test_replay_without_yes_prints_what_it_would_do_and_changes_nothing(run: Run, lake: Lake) -> None:
     lake.mended(**MENDED)
     before = dict(lake.store.objects)
     refused = "convert: JSON is malformed: expected … (byte …)"
     line = f"events verified {HOUR}: 3 dead letters: 2 can be landed, 1 stay dead letters, 1 for {refused}"
-    assert run("replay", "--dry-run").stdout.splitlines()[0] == line
-    assert lake.store.objects == before
-
-
-def test_replay_asks_for_a_yes(run: Run, lake: Lake) -> None:
-    before = dict(lake.store.objects)
     result = run("replay")
-    assert isinstance(result.exception, ConfigurationError)
-    assert "--yes" in str(result.exception)
+    assert (result.exit_code, result.stdout.splitlines()[0]) == (0, line)
+    assert result.stdout.endswith("\nnothing is changed yet: --yes does it\n")
     assert lake.store.objects == before
 
 

@@ -13,8 +13,8 @@ import boto3
 import pytest
 
 from s3lake import cli
+from s3lake.cli.check import connection_checks, try_connection
 from s3lake.cli.iam import policy_of, policy_of_caller
-from s3lake.cli.reach import attempts, outcome
 from s3lake.config import native
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
@@ -222,8 +222,8 @@ def test_a_user_with_the_policy_lands_rewrites_cleans_and_verifies_and_may_do_no
     report = lake.verify(landing)
     assert (report.landed, report.dead_letters, report.differences) == (10, 1, ())
     monkeypatch.setattr(S3Connection, "of", lambda _: connection)
-    tried = [attempt for group in attempts(config) for attempt in group]
-    assert {what: outcome(attempt)[0] for what, attempt in tried if "bucket" in what} == {
+    tried = [attempt for group in connection_checks(config) for attempt in group]
+    assert {what: try_connection(attempt)[0] for what, attempt in tried if "bucket" in what} == {
         f"{what}bucket {lake.bucket} of sink events": "ok" for what in ("", "conditional writes in ", "uploads in ")
     }
     for key in ("raw/other", ".indexes/clicks/topic.json"):

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 import pytest
 from typer.testing import CliRunner
 
-from s3lake.cli import app, schema
+from s3lake.cli import app
+from s3lake.cli.request import Request
 from s3lake_tests.land.at_hand import FIRST, SECOND, World
 
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     made = World(format={"type": "parquet"})
-    monkeypatch.setattr(schema, "load", lambda _: None)
-    monkeypatch.setattr(schema, "routes", lambda *_: iter([made.landing()]))
+    monkeypatch.setattr(Request, "landings", lambda _: iter([made.landing()]))
     return made
 
 

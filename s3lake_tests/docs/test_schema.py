@@ -8,7 +8,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from s3lake.cli import app, schema
+from s3lake.cli import app
+from s3lake.cli.request import Request
 from s3lake.errors import GateError
 from s3lake_tests.docs.test_links import ROOT
 from s3lake_tests.land.at_hand import FIRST, SECOND, World
@@ -31,8 +32,7 @@ def test_a_command_prints_what_the_page_shows(command: str, monkeypatch: pytest.
     world.produce(1, b'{"id": 3, "to": {"zip": "c", "street": "d"}, "note": "x"}', b'{"id": 4.5}', b'{"id": 5}')
     first, second = world.landing().land([FIRST, SECOND])
     assert (second.sums.landed, second.sums.dead) == (2, 1)
-    monkeypatch.setattr(schema, "load", lambda _: None)
-    monkeypatch.setattr(schema, "routes", lambda *_: iter([world.landing()]))
+    monkeypatch.setattr(Request, "landings", lambda _: iter([world.landing()]))
     printed = CliRunner().invoke(app, command.split(), catch_exceptions=False).stdout
     for name, hour in (("FIRST", first), ("SECOND", second)):
         printed = printed.replace(hour.tile.commits[0], name)

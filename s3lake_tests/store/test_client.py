@@ -221,3 +221,14 @@ def test_a_forked_process_makes_a_client_of_its_own(server: Scripted) -> None:
         thread.join()
     store.put("parent again", b"")
     assert server.asked == ["PUT /lake/parent", "PUT /lake/child", "PUT /lake/parent%20again"]
+
+
+def test_a_client_of_another_service_has_the_role_the_proxy_and_the_certificates_of_s3(tmp_path: Path) -> None:
+    ca = tmp_path / "ca.pem"
+    ca.write_text("")
+    place = replace(PLACE, role_arn="arn:aws:iam::1:role/lake", proxy_url="http://proxy:3128", ca_file=str(ca))
+    glue = client.client(place, service="glue")
+    assert glue.meta.endpoint_url == "https://glue.eu-north-1.amazonaws.com"
+    assert glue._request_signer._credentials.method == "assume-role"
+    assert glue.meta.config.proxies == {"http": "http://proxy:3128", "https": "http://proxy:3128"}
+    assert glue._endpoint.http_session._verify == str(ca)

@@ -105,7 +105,7 @@ class Erasure:
         if self.unasked:
             taken += (
                 f"\n  {self.unasked:,} dead letters stay: they have no column of the data that --where names. Say by "
-                "--letters which of them are meant"
+                "--dead-letters which of them are meant"
             )
         return f"{self.hour}: {self.records:,} records; {self.copied:,} objects beside them are copied{taken}"
 
@@ -282,8 +282,8 @@ def _letters(commit: _Commit, file: File, person: Person) -> Iterator[int]:
         yield from person.where.rows(batch, file.key)
     except ConfigurationError as error:
         raise ConfigurationError(
-            f"{error}. Dead letters hold what could not be converted: say by --letters which of them are meant, for "
-            "example --letters \"contains(value, 'alice@example.org')\""
+            f"{error}. Dead letters hold what could not be converted: say by --dead-letters which of them are meant, "
+            "for example --dead-letters \"contains(value, 'alice@example.org')\""
         ) from None
 
 

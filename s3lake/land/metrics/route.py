@@ -32,6 +32,7 @@ class Progress:
         incomplete: hours whose time and grace are over and that are not complete, those without a tile yet included.
         sealed: the last hour such that all up to it are sealed, as it was noted last; None where none was.
         unread: tiles that this process has not looked at: it reads a few each time, the newest first.
+        read: the tiles that were read this time.
     """
 
     reached: dict[int, int] = field(default_factory=dict)
@@ -40,6 +41,12 @@ class Progress:
     incomplete: int = 0
     sealed: str | None = None
     unread: int = 0
+    read: tuple[Tile, ...] = ()
+
+    def count_dead_letters(self, first: str) -> int:
+        """Return how many records were refused in the hours of `read` from `first` on."""
+        sums = [tile.sums for tile in self.read if tile.hour >= first]
+        return sum(0 if each is msgspec.UNSET else each.dead for each in sums)
 
 
 @dataclass
@@ -58,6 +65,7 @@ class Route:
     _complete: list[hours.Range] = field(default_factory=list, init=False, repr=False)
     _latest: Tile | None = field(default=None, init=False, repr=False)  # of those that are complete
     _open: dict[str, Tile] = field(default_factory=dict, init=False, repr=False)  # as they were when they were read
+    _now: list[Tile] = field(default_factory=list, init=False, repr=False)  # read this time
 
     def progress(self) -> Progress:
         """What the index says now.
@@ -81,6 +89,7 @@ class Route:
             incomplete=late + self._unopened(last, now, grace_ms),
             sealed=Sealing(self.landing.index, head).watermark(self.landing.sink.start),
             unread=max(0, unread),
+            read=tuple(self._now),
         )
 
     def waiting(self, progress: Progress) -> Waiting:
@@ -102,9 +111,11 @@ class Route:
         self._open = {hour: tile for hour, tile in self._open.items() if hours.in_ranges(hour, rest)}
         unread = hours.without(rest, hours.ranges(self._open))
         chosen = [*hours.latest(head.hours, 1), *reversed(hours.latest(unread, self.tiles)), *list(self._open)]
+        self._now = []
         for hour in list(dict.fromkeys(chosen))[: self.tiles]:
             self._open.pop(hour, None)
             found = self.landing.index.tile(hour)
+            self._now += found[:1] if found else ()
             if found is None:  # announced and not written yet, or gone with the objects of its time
                 self._complete = self._complete if hour == head.hours[-1][1] else self._known(hour)
             elif found[0].complete:

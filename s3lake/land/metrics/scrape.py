@@ -92,12 +92,12 @@ class Scrape(Collector):
         return samples.families()
 
     def _measured(self, routes: Mapping[tuple[str, str], Route]) -> list[Measured]:
-        down = _Down()
+        looks = Looks()
         before, self._under_way = self._under_way, {}
-        looks = [before.get(name) or self._pool.submit(down.measured, route) for name, route in routes.items()]
-        wait(looks, self._deadline_s)
+        running = [before.get(name) or self._pool.submit(looks.measure, route) for name, route in routes.items()]
+        wait(running, self._deadline_s)
         found = []
-        for (name, route), look in zip(routes.items(), looks, strict=True):
+        for (name, route), look in zip(routes.items(), running, strict=True):
             if look.done():
                 found.append(look.result())
             else:
@@ -184,14 +184,14 @@ class _Samples:
         return (family for family in self._families.values())
 
 
-class _Down:
-    """What did not answer in this scrape: it is not asked again for every topic, which would take minutes."""
+class Looks:
+    """Looks at routes. A part that has not answered is not asked again for each topic, which would take minutes."""
 
     def __init__(self) -> None:
         self._parts: dict[tuple[str, str], S3LakeError] = {}
 
-    def measured(self, route: Route) -> Measured:
-        """One look."""
+    def measure(self, route: Route) -> Measured:
+        """Look at a route; `errors` of the result has what did not answer."""
         errors: dict[str, S3LakeError] = {}
         route.asking = "s3"
         progress = self._asked("s3", route.landing.sink.bucket, route.progress, errors)

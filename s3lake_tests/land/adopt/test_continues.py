@@ -76,6 +76,9 @@ def test_the_first_run_goes_on_where_the_connector_stopped(
     lake.produce(topic, values(10), hours.now_ms())
     left(lake, topic, committed=5, group=6)
     assert adopt(config, monkeypatch) == 0
+    assert "would be adopted in hour" in capsys.readouterr().out
+    assert list(lake.landing(topic).index.tiles()) == []
+    assert adopt(config, monkeypatch, "--yes") == 0
     assert "topic-partition 0 at 6 (index)" in capsys.readouterr().out
     landing = lake.landing(topic)
     landing.sink = sink
@@ -99,11 +102,11 @@ def test_what_one_that_was_interrupted_had_adopted_stays_and_the_rest_is_adopted
     for topic in (first, second):
         lake.produce(topic, values(10), hours.now_ms())
         left(lake, topic, committed=5, group=6)
-    assert adopt(config, monkeypatch, "--topic", first) == 0
+    assert adopt(config, monkeypatch, "--topic", first, "--yes") == 0
     capsys.readouterr()
-    assert adopt(config, monkeypatch) == 0
+    assert adopt(config, monkeypatch, "--yes") == 0
     printed = capsys.readouterr().out
-    assert f"{first}: has tiles already, as what was adopted has; it stays" in printed
+    assert f"{first} is adopted already" in printed
     assert printed.count("topic-partition 0 at 6 (index)") == 1
     assert adopt(config, monkeypatch) == 2
 

@@ -25,7 +25,7 @@ def test_erase_says_what_it_would_take_takes_it_from_objects_and_table_and_then_
     shelf.commit(SIX, pa.table({"id": [10, 11], "type": ["c", "c"]}))
     shelf.table().follow()
     where = ("erase", config, "--where", "type = 'a'")
-    told = run(*where, code=1).splitlines()
+    told = run(*where).splitlines()
     assert told == [
         f"events orders {FIVE}: 5 records; 0 objects beside them are copied",
         f"  5 of 10 rows of {first.files[0].key}",

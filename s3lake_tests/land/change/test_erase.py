@@ -31,7 +31,7 @@ SEPARABLE = [one for one in MORE + SINKS if "framing" not in one["format"] and o
 
 
 def person(where: str = ANYWHERE, letters: str | None = ANYWHERE) -> Person:
-    return Person(Condition(where), None if letters is None else Condition(letters, "--letters"))
+    return Person(Condition(where), None if letters is None else Condition(letters, "--dead-letters"))
 
 
 def value(user: str, number: int) -> bytes:
@@ -171,7 +171,7 @@ def test_dead_letters_without_the_column_stay_and_the_report_names_the_remedy() 
     assert (planned.records, planned.unasked) == (1, 1)
     done = erase(holding(world), HOUR, person(f"user = '{ALICE}'", letters=None))
     assert (done.records, done.unasked) == (1, 1)
-    assert "1 dead letters stay: they have no column of the data that --where names. Say by --letters" in str(done)
+    assert "1 dead letters stay: they have no column of the data that --where names. Say by --dead-letters" in str(done)
     (manifest,) = holding(world).manifests(HOUR) or []
     assert (manifest.partitions[0].landed, manifest.partitions[0].dead, manifest.partitions[0].erased) == (1, 1, 1)
 
@@ -206,7 +206,7 @@ def test_dead_letters_whose_values_the_condition_does_not_fit_change_nothing_and
     world.land(value(ALICE, 1), b"no JSON " + ALICE.encode())
     world.write_index()
     before = dict(world.store.objects)
-    with pytest.raises(ConfigurationError, match=r"Dead letters .* --letters"):
+    with pytest.raises(ConfigurationError, match=r"Dead letters .* --dead-letters"):
         erase(holding(world), HOUR, person(f"value ->> 'user' = '{ALICE}'", letters=None))
     assert world.store.objects == before
 

@@ -1,4 +1,4 @@
-"""Assertions over a preview: cases of records and what is expected of them, compared, and written anew."""
+"""Assertions over a preview: cases of records, and what is expected of them."""
 
 from pathlib import Path
 from textwrap import dedent
@@ -8,7 +8,6 @@ import pytest
 from s3lake.errors import ConfigurationError
 from s3lake.land.preview.cases import Case, read
 from s3lake.land.preview.trial import Difference, Outcome, differences, tried
-from s3lake.land.preview.updated import updated
 from s3lake.sink import Sink
 
 TEN = "2026-11-22T10:15:00Z"
@@ -171,81 +170,3 @@ class TestRead:
     def test_a_mistake_has_its_place(self, text: str, message: str, tmp_path: Path) -> None:
         with pytest.raises(ConfigurationError, match=rf"cases\.yaml:.*{message}"):
             cases(tmp_path, text)
-
-
-BEFORE = """\
-# What the sink has to do.
-cases:
-  - name: block   # a comment
-    records:
-      - {topic: orders}
-    expect:   # another
-      keys: [old.json]
-      # about rows
-      files: 9
-
-  # the next
-  - {name: flow, records: [{topic: orders}]}
-
-  - records: [{topic: orders, value: "$${n}"}]
-    name: without
-"""
-
-
-class TestUpdated:
-    def test_expectations_are_written_anew_and_everything_else_stays(self, tmp_path: Path) -> None:
-        path = tmp_path / "cases.yaml"
-        path.write_text(BEFORE)
-        letter = {"topic": "orders", "partition": 0, "offset": 1, "stage": "convert", "message": "it's ${n}"}
-        seen = {
-            "block": Outcome(("a.json", "b.json"), {"a.json": [1], "b.json": [{"n": "1"}]}, (), False),
-            "flow": Outcome(("c.json",), {"c.json": [{"n": None}]}, (), False),
-            "without": Outcome((), {}, (letter,), True),
-        }
-        path.write_text(updated(path, seen))
-        assert path.read_text() == (
-            "# What the sink has to do.\n"
-            "cases:\n"
-            "  - name: block   # a comment\n"
-            "    records:\n"
-            "      - {topic: orders}\n"
-            "    expect:\n"
-            "      keys:\n"
-            "        - a.json\n"
-            "        - b.json\n"
-            "      files: 2\n"
-            "\n"
-            "  # the next\n"
-            "  - {name: flow, records: [{topic: orders}], "
-            "expect: {keys: [c.json], rows: {c.json: [{n: null}]}}}\n"
-            "\n"
-            '  - records: [{topic: orders, value: "$${n}"}]\n'
-            "    name: without\n"
-            "    expect:\n"
-            "      failed: true\n"
-            "      keys: []\n"
-            "      dead_letters:\n"
-            "        - {topic: orders, partition: 0, offset: 1, stage: convert, message: 'it''s $${n}'}\n"
-        )
-        again = read(path)
-        assert [differences(case.expect, seen[case.name]) for case in again.cases] == [[], [], []]
-
-    def test_what_was_as_expected_stays_as_it_was_written(self, tmp_path: Path) -> None:
-        path = tmp_path / "cases.yaml"
-        path.write_text("cases:\n- name: a\n  records: []\n  expect: {keys: [x.json]}  # so\n")
-        assert updated(path, {"a": Outcome(("x.json",), {}, (), False)}) == path.read_text()
-
-    def test_notices_that_are_expected_are_written_anew_too(self, tmp_path: Path) -> None:
-        path = tmp_path / "cases.yaml"
-        path.write_text("notices: []  # none\ncases:\n- {name: a, records: [], expect: {files: 0}}\n")
-        text = updated(path, {"a": Outcome((), {}, (), False)}, ["s3.part.size: closes a file"])
-        assert text.splitlines()[:3] == ["notices:", "  - 's3.part.size: closes a file'  # none", "cases:"]
-
-    def test_what_an_alias_stands_for_is_left_to_who_wrote_it(self, tmp_path: Path) -> None:
-        path = tmp_path / "cases.yaml"
-        path.write_text(
-            "cases:\n- {name: a, records: [], expect: &same {files: 0}}\n- {name: b, records: [], expect: *same}\n"
-        )
-        seen = {"a": Outcome((), {}, (), False), "b": Outcome(("x.json",), {"x.json": [1]}, (), False)}
-        with pytest.raises(ConfigurationError, match="an alias stands for what is expected, so it cannot be updated"):
-            updated(path, seen)

@@ -52,10 +52,10 @@ print(json.dumps({"pids": sorted({row.pid for row in rows}), "warm": all(row.war
 
 LAND = """
 import logging
-from s3lake.cli.options import load, routes
+from s3lake.cli.request import Request
 from s3lake.errors import S3LakeError
 logging.basicConfig(level=logging.INFO, format="%(message)s")
-[landing] = routes(load(os.environ["CONFIG"]))
+[landing] = Request(os.environ["CONFIG"]).landings()
 try:
     print([one.new for one in landing.land([os.environ["HOUR"]])])
 except S3LakeError as error:

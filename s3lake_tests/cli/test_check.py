@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from s3lake import hours
-from s3lake.cli.reach import check_topics
+from s3lake.cli.check import check_topics
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Sink
 from s3lake.source.offsets import LogRange, Snapshot

@@ -5,22 +5,22 @@ import io
 import pytest
 from rich.console import Console
 
-from s3lake.cli import terminal
+from s3lake.cli import output
 
 
 def shown(monkeypatch: pytest.MonkeyPatch, *, on_a_terminal: bool) -> io.StringIO:
     """What standard error gets."""
     file = io.StringIO()
-    monkeypatch.setattr(terminal, "err", Console(file=file, force_terminal=on_a_terminal, width=100, highlight=False))
+    monkeypatch.setattr(output, "err", Console(file=file, force_terminal=on_a_terminal, width=100, highlight=False))
     return file
 
 
 def work(*, quiet: bool = False) -> None:
     """Five steps."""
-    with terminal.progress_bar("land orders: offsets", 0, quiet=quiet) as progress:
+    with output.progress_bar("land orders: offsets", 0, quiet=quiet) as progress:
         for done in range(6):
             progress(done, 5)
-        with progress.aside():
+        with progress.hidden():
             pass
 
 
@@ -46,6 +46,6 @@ def test_a_terminal_says_what_is_being_tried(
     on_a_terminal: bool, quiet: bool, named: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = shown(monkeypatch, on_a_terminal=on_a_terminal)
-    with terminal.trying("bucket lake of sink events", quiet=quiet):
+    with output.show_attempt("bucket lake of sink events", quiet=quiet):
         pass
     assert ("bucket lake of sink events …" in file.getvalue()) == named

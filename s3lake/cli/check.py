@@ -1,0 +1,290 @@
+"""The command that validates a configuration, and with --connect everything that it names."""
+
+import functools
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from s3lake import hours
+from s3lake.cli.output import FAILED, emit, format_cell, print_json, print_table, show_attempt
+from s3lake.cli.request import Request
+from s3lake.config.draft import Loaded
+from s3lake.errors import ConfigurationError, S3LakeError
+from s3lake.sink import Config, Sink
+from s3lake.store import COMMIT, Store
+from s3lake.text.quantities import duration_text, size_text
+
+if TYPE_CHECKING:
+    from s3lake.source.offsets import Offsets
+
+Attempt = tuple[str, Callable[[], Sequence[str] | None]]
+"""What is tried, and how; it may return notices."""
+UNTRIED = "not tried, after what failed before it"
+
+
+def check(
+    request: Request,
+    strict: Annotated[bool, typer.Option("--strict", help="Refuse a configuration that has notices.")] = False,
+    connect: Annotated[
+        bool,
+        typer.Option("--connect", help="Also try Kafka, its topics, schema registries, and reading and writing in S3."),
+    ] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Show settings with default values too.")] = False,
+) -> None:
+    """Validate a configuration; show effective settings, where each came from, and warnings."""
+    from s3lake.source.kafka.properties import client_properties
+    from s3lake.source.opening import opener
+
+    as_json, loaded = request.as_json, request.read(to_land=connect)
+    if strict and loaded.notices:
+        raise ConfigurationError("\n".join(map(str, loaded.notices)))
+    if as_json:
+        print_json(loaded.config.model_dump(mode="json", by_alias=True))
+    for sink in loaded.config.sinks:
+        row = describe_sink(sink)
+        if as_json:
+            print_json(row)
+        else:
+            print_table(("", ""), [pair for pair in row.items() if pair[0] != "sink"], f"sink {sink.name}")
+    if not as_json:
+        _print_settings(loaded, everything=everything)
+    _print_notices([*map(str, loaded.notices), *find_suspicious_settings(loaded.config)], as_json=as_json)
+    if loaded.config.kafka is not None:
+        client_properties(loaded.config.kafka.properties)  # raises if librdkafka does not know them
+    elif loaded.config.source is not None:
+        opener(loaded.config.source.type)  # raises if no package brings it
+    if connect and not _connect(loaded.config, as_json=as_json):
+        raise typer.Exit(FAILED)
+
+
+def _connect(config: Config, *, as_json: bool) -> bool:
+    """Try everything that the configuration names. Return whether all of it succeeded."""
+    succeeded = True
+    for group in connection_checks(config):
+        outcome = "ok"
+        notices: Sequence[str] = ()
+        for what, attempt in group:
+            with show_attempt(what, quiet=as_json):
+                outcome, notices = try_connection(attempt) if outcome == "ok" else (UNTRIED, ())
+            succeeded = succeeded and outcome == "ok"
+            emit(as_json, {"check": what, "outcome": outcome}, "{check}: {outcome}".format_map)
+            _print_notices(notices, as_json=as_json)
+    return succeeded
+
+
+def _print_notices(notices: Sequence[str], *, as_json: bool) -> None:
+    for notice in notices:
+        emit(as_json, {"notice": notice}, "notice: {notice}".format_map)
+
+
+def _print_settings(loaded: Loaded, *, everything: bool) -> None:
+    """Print what was set, and where a connector's default differs from ours; or everything."""
+    effective, ours = _settings_of(loaded.config), _settings_of(_with_defaults(loaded.config))
+    rows = []
+    for path, value in effective.items():
+        place = loaded.origins.get(path)
+        if everything or place is not None or ours.get(path) != value:
+            source = "default" if place is None else f"{place} {place.key}".rstrip()
+            rows.append((".".join(map(str, path)), format_cell(value) or "none", source))
+    print_table(("setting", "value", "read from"), rows, "settings")
+
+
+def _settings_of(config: Config) -> Mapping[tuple[str | int, ...], Any]:
+    return dict(_leaves(config.model_dump(mode="json", by_alias=True)))
+
+
+def _leaves(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    if isinstance(value, dict) and value:
+        for name, inner in value.items():
+            yield from _leaves(inner, (*path, name))
+    elif isinstance(value, list) and value and isinstance(value[0], dict):
+        for position, inner in enumerate(value):
+            yield from _leaves(inner, (*path, position))
+    else:
+        yield path, value
+
+
+def _with_defaults(config: Config) -> Config:
+    """Return the configuration with only those settings that have no default."""
+    where = config.model_dump(
+        include={"kafka": {"bootstrap_servers"}, "source": {"type", "address"}}, exclude_none=True
+    )
+    required = {"name", "topics", "topics_regex", "bucket", "start"}
+    sinks = [sink.model_dump(include=required, exclude_defaults=True) for sink in config.sinks]
+    # Without their prefixes sinks may be in each other's way: each is validated by itself.
+    (first, *others) = (Config.model_validate({**where, "sinks": [sink]}) for sink in sinks)
+    return first.model_copy(update={"sinks": (first.sinks[0], *(other.sinks[0] for other in others))})
+
+
+def describe_sink(sink: Sink) -> dict[str, Any]:
+    """Return a sink in short: topics, an example of a key, format, when files are closed, stages."""
+    from s3lake.land import binding
+
+    landed = sink.landed
+    rule = binding.key_rule(landed, sink.topics[0] if sink.topics else "TOPIC", hour_ms=hours.start_ms(sink.start))
+    flush = sink.flush
+    limits = [size_text(flush.size), f"at latest after {duration_text(flush.interval)}"]
+    if flush.count is not None:
+        limits.insert(0, f"{flush.count} records")
+    if flush.span is not None:
+        limits.append(f"records less than {duration_text(flush.span)} apart")
+    return {
+        "sink": sink.name,
+        "topics": [str(topic) for topic in sink.topics or (sink.topics_regex,)],
+        "bucket": sink.bucket,
+        "key": rule.example(),
+        "format": " ".join([sink.format.type, sink.format.codec, *(["envelope"] if sink.envelope else [])]),
+        "flush": limits,
+        "stages": _stages(sink),
+        "exactly_once": sink.exactly_once,
+    }
+
+
+def _stages(sink: Sink) -> list[str]:
+    """Return what happens to a record, in order; SQL needs a second Spark stage."""
+    from s3lake.land import binding
+
+    stages = ["read (Spark)"]
+    if sink.transforms:
+        chain = binding.chain(sink)
+        reads = "reads keys and values" if {"key", "value"} & (chain.reads | chain.writes) else "headers only"
+        stages.append(f"{len(sink.transforms)} transforms ({reads}, Arrow stage)")
+    if sink.sql is not None:
+        stages.append("SQL (a Spark stage of its own)")
+    return [*stages, f"convert {sink.landed.converter.value}", "lay out", f"encode {sink.format.type}", "stage, commit"]
+
+
+def find_suspicious_settings(config: Config) -> list[str]:
+    """Return a warning for each setting that is valid but probably a mistake."""
+    from s3lake.land import binding
+
+    warnings = []
+    for sink in config.sinks:
+        if sink.transforms:
+            warnings += [f"sink {sink.name}: {notice}" for notice in binding.chain(sink).notices]
+        if sink.layout.template and sink.layout.time.source == "wallclock" and "{time:" in sink.layout.template:
+            warnings.append(
+                f"sink {sink.name}: directories are named after the time of landing: a rewrite or a backfill gives "
+                "other keys; layout.time.source record gives the same ones"
+            )
+        if sink.sealed.within <= sink.close_grace:
+            within, grace = duration_text(sink.sealed.within), duration_text(sink.close_grace)
+            warnings.append(
+                f"sink {sink.name}: sealed.within {within} is over before close_grace {grace}: every hour will be late"
+            )
+        if not sink.exactly_once:
+            warnings.append(f"sink {sink.name}: exactly_once is off: a crash can leave objects that are written again")
+        if sink.flush.size < 5_000_000 and sink.flush.count != 1:
+            size = size_text(sink.flush.size)
+            warnings.append(f"sink {sink.name}: flush.size {size} makes small files, which cost requests")
+    return warnings
+
+
+def connection_checks(config: Config) -> Iterator[Sequence[Attempt]]:
+    """Yield groups of attempts in the order of a run; in a group an attempt needs the ones before it."""
+    from s3lake.source.opening import opened
+    from s3lake.store.connection import S3Connection
+    from s3lake.store.probe import probe
+    from s3lake.store.s3 import S3Store
+
+    source = opened(config)
+    yield [
+        (source.place, functools.partial(_check_answers, source.offsets)),
+        ("topics", functools.partial(check_topics, config.sinks, source.offsets, hours.now_ms())),
+    ]
+    for sink in config.sinks:
+        if sink.converter.registry is not None and sink.converter.registry.url:
+            yield [(f"registry {sink.converter.registry.url} of sink {sink.name}", functools.partial(_ask, sink))]
+    for sink in config.sinks:
+        connection = replace(S3Connection.of(config.s3_of(sink)), patience_s=0)  # the user waits
+        store, place = S3Store(connection, sink.bucket), f"{sink.index.prefix}/{sink.name}"
+        where = f"bucket {sink.bucket} of sink {sink.name}"
+        group: list[Attempt] = [(where, functools.partial(_list_a_key, store, f"{place}/"))]
+        if sink.exactly_once:
+            group.append((f"conditional writes in {where}", functools.partial(probe, store, place, sink.root)))
+        group.append((f"uploads in {where}", functools.partial(_upload, store, f"{sink.root}.probe/{uuid.uuid4()}")))
+        yield group
+
+
+def try_connection(attempt: Callable[[], Sequence[str] | None]) -> tuple[str, Sequence[str]]:
+    """Return `ok`, or why the attempt failed; and its notices."""
+    try:
+        return "ok", attempt() or ()
+    except S3LakeError as error:
+        return str(error), ()
+
+
+def _check_answers(offsets: "Offsets") -> None:
+    offsets.topics()
+
+
+def check_topics(sinks: Sequence[Sink], offsets: "Offsets", now_ms: int) -> list[str]:
+    """Read the offsets of all topics. Return notices about topics whose records land otherwise than one expects.
+
+    Raises:
+        ConfigurationError: a topic does not exist and its sink does not wait for it, or the source refuses to answer.
+        SourceUnavailableError: the source did not answer in time.
+    """
+    from s3lake.land.missing import describe_missing
+    from s3lake.source.offsets import matching
+
+    known, missing, notices = offsets.topics(), list[str](), list[str]()
+    for sink in sinks:
+        topics = sink.topics if sink.topics_regex is None else matching(offsets, sink.topics_regex)
+        if not topics:
+            notices.append(f"sink {sink.name}: topics_regex {sink.topics_regex} matches no topic yet")
+        for topic in topics:
+            of_topic = _find_topic_notices(sink, topic, offsets, now_ms)
+            if of_topic is not None:
+                notices += of_topic
+            elif sink.missing_topic == "wait":
+                notices.append(f"{describe_missing(sink, topic, known)} It waits (missing_topic: wait)")
+            else:
+                missing.append(describe_missing(sink, topic, known))
+    if missing:
+        raise ConfigurationError(f"{' '.join(missing)} Correct topics, create them, or set missing_topic: wait")
+    return notices
+
+
+def _find_topic_notices(sink: Sink, topic: str, offsets: "Offsets", now_ms: int) -> list[str] | None:
+    """Return notices about the timestamps of a topic's records; None if the topic does not exist."""
+    from s3lake.plan.stamps import AHEAD_MS, describe_before_start, describe_stamps_ahead, find_stamps_ahead
+
+    kafka = offsets.snapshot(topic, hours.key_of_ms(now_ms + AHEAD_MS))
+    if not kafka.exists:
+        return None
+    notices = describe_stamps_ahead(find_stamps_ahead(kafka, now_ms))
+    if sink.from_ == "start" and hours.start_ms(sink.start) <= now_ms:
+        since = offsets.first_since(topic, hours.start_ms(sink.start))
+        counts = {number: since.get(number, log.low) - log.low for number, log in kafka.partitions.items()}
+        notices += describe_before_start(sink.start, {number: count for number, count in counts.items() if count > 0})
+    return [f"sink {sink.name}: topic {topic!r}: {text}" for text in notices]
+
+
+def _ask(sink: Sink) -> None:
+    from s3lake.schema.registry import UnknownSchema, client
+
+    assert sink.converter.registry is not None
+    with suppress(UnknownSchema):  # any answer of the registry is enough
+        client(sink.converter.registry.connection).schema(1)
+
+
+def _list_a_key(store: Store, prefix: str) -> None:
+    # A listing fails if the bucket does not exist; the head of an object does not say which of both is missing.
+    next(iter(store.list(prefix)), None)
+
+
+def _upload(store: Store, key: str) -> None:
+    """Begin an upload where data goes, send a part, and abort it: nothing becomes visible."""
+    upload = store.create_upload(key, {COMMIT: "check"})
+    try:
+        store.upload_part(key, upload, 1, b"x")
+    except S3LakeError:
+        with suppress(S3LakeError):  # the first error is the one to report
+            store.abort_upload(key, upload)
+        raise
+    store.abort_upload(key, upload)

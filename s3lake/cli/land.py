@@ -1,0 +1,244 @@
+"""Commands that land hours, land them again, clean up, and continue the bucket of a connector."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from s3lake import hours
+from s3lake.cli.output import ProgressPrinter, emit, print_text, progress_bar
+from s3lake.cli.request import Outcome, Request, print_notices
+from s3lake.cli.verify import format_files, require_due_hours
+from s3lake.commit.index import Manifest
+from s3lake.config.draft import Connector
+from s3lake.errors import ConfigurationError, IncompleteError
+from s3lake.land.observer import LandedHour, Logged
+from s3lake.plan.stamps import find_notices
+
+if TYPE_CHECKING:
+    from s3lake.land.adopt import Adopted
+    from s3lake.land.landing import Landing
+    from s3lake.verify import Grid
+
+Trust = Literal["index", "group", "objects"]
+
+
+@dataclass
+class _Printer(Logged):
+    """Shows how far a topic is, and prints each hour when it is done if `prints_hours` is set."""
+
+    as_json: bool
+    progress: ProgressPrinter
+    prints_hours: bool
+    offsets: int = 0
+    read: int = 0
+
+    def planned(self, hour: str, offsets: int, batches: int) -> None:
+        super().planned(hour, offsets, batches)
+        self.offsets += offsets
+        self.progress(self.read, self.offsets)
+
+    def committed(self, manifest: Manifest) -> None:
+        super().committed(manifest)
+        self.read += sum(read.end - read.start for read in manifest.partitions.values())
+        self.progress(self.read, self.offsets)
+
+    def done(self, landed: LandedHour) -> None:
+        if self.prints_hours:
+            with self.progress.hidden():
+                emit(self.as_json, describe_hour(self.sink, self.topic, landed), format_hour)
+
+
+@contextmanager
+def _show_progress(landing: "Landing", verb: str, *, as_json: bool, prints_hours: bool = True) -> Iterator[None]:
+    sink, topic = landing.sink.name, landing.topic
+    with progress_bar(f"{verb} {sink} {topic}: offsets", 0, quiet=as_json) as progress:
+        landing.observer = _Printer(sink, topic, as_json, progress, prints_hours)
+        yield
+
+
+def describe_hour(sink: str, topic: str, landed: LandedHour) -> dict[str, Any]:
+    """Return what was landed of an hour. No record of committed data exists for offsets `without_record`."""
+    sums = landed.sums
+    offsets = sum(span.committed - span.start for span in landed.tile.partitions.values())
+    expired = sum(end - start for _, start, end in landed.tile.expired)
+    return {
+        "sink": sink,
+        "topic": topic,
+        "hour": landed.tile.hour,
+        "offsets": offsets,
+        "rows": sums.landed,
+        "dead_letters": sums.dead,
+        "skipped": sums.skipped,
+        "erased": sums.erased,
+        "expired": expired,
+        "without_record": offsets - expired - sums.read,
+        "files": sums.files,
+        "dead_letter_files": sums.dead_files,
+        "bytes": sums.bytes,
+        "notices": find_notices(landed.tile),
+    }
+
+
+def format_hour(row: Mapping[str, Any]) -> str:
+    """Return `describe_hour` as a line whose figures add up."""
+    place = "{sink} {topic}".format(**row)
+    notices = (f"notice: {place} {row['hour']}: {text}" for text in row["notices"])
+    return "\n".join([f"{place} {_format_sums(row)}", *notices])
+
+
+def _format_sums(row: Mapping[str, Any]) -> str:
+    parts = (
+        ("rows", "rows"),
+        ("dead_letters", "dead letters"),
+        ("skipped", "skipped nulls"),
+        ("erased", "erased"),
+        ("expired", "expired"),
+        ("without_record", "markers and aborted"),
+    )
+    sums = " + ".join(f"{row[name]:,} {text}" for name, text in parts if row[name] or name == "rows")
+    return f"{row['hour']}: {row['offsets']:,} offsets = {sums}; {format_files(row)}, {row['bytes']:,} bytes"
+
+
+def land(request: Request) -> None:
+    """Land what Kafka has, without Dagster: for cron, CI and debugging; it may run next to Dagster's runs.
+
+    Without --from: every hour since the sink's start, or the bucket's adoption, that is not complete. Without --to: up
+    to the current hour.
+    """
+    from s3lake.verify import Grid
+
+    landings, now_ms = list(request.landings()), hours.now_ms()
+    grids = {id(landing): Grid.of(landing.sink, now_ms, request.first, request.last) for landing in landings}
+    require_due_hours(landings, grids.values())
+    count = 0
+
+    def work(landing: "Landing") -> None:
+        nonlocal count
+        if incomplete := _find_incomplete_hours(landing, grids[id(landing)]):
+            with _show_progress(landing, "land", as_json=request.as_json):
+                count += len(landing.land(incomplete))
+
+    request.each(work, landings)
+    if not count:
+        print_text(request.as_json, "nothing to land: every hour of this range is complete")
+
+
+def _find_incomplete_hours(landing: "Landing", grid: "Grid") -> Sequence[str]:
+    """Return the hours that the index does not call complete.
+
+    If none is given by name, hours that a connector landed before the adoption, or of an earlier topic, do not count.
+    """
+    from s3lake.objects.readback import completeness
+
+    head = landing.index.head() if grid.first is None else None
+    due = grid.due(head[0].since if head else None)
+    return [hour for hour, tile in completeness.tiles(landing.index, due).items() if tile is None or not tile.complete]
+
+
+def rewrite(request: Request) -> None:
+    """Land complete hours again from Kafka.
+
+    The new objects replace those of each hour.
+    """
+    request.require("first", "last")
+
+    def plan(landing: "Landing") -> Iterator[Outcome]:
+        for hour in hours.span(request.first or "", request.last or ""):
+            if request.yes:
+                with _show_progress(landing, "rewrite", as_json=request.as_json, prints_hours=False):
+                    landed = landing.rewrite(hour)
+            else:
+                landed = landing.report(hour)
+                if not landed.tile.landed:
+                    raise IncompleteError(
+                        f"{landing.topic} {hour} is not landed as a whole: land it before rewriting it"
+                    )
+            row = describe_hour(landing.sink.name, landing.topic, landed)
+            yield Outcome(row, ("" if request.yes else "would be landed again: ") + _format_sums(row))
+
+    request.change(plan)
+
+
+def clean(request: Request) -> None:
+    """Remove what interrupted runs left behind."""
+
+    def plan(landing: "Landing") -> Iterator[Outcome]:
+        for leftover in landing.clean(dry_run=not request.yes):
+            yield Outcome(asdict(leftover), f"{'' if request.yes else 'would be removed: '}{leftover}")
+
+    request.change(plan, nothing="nothing to remove")
+
+
+def adopt(
+    request: Request,
+    trust: Annotated[
+        Trust | None, typer.Option(help="Which source counts if they contradict: index, group or objects.")
+    ] = None,
+    accept_expired: Annotated[
+        bool, typer.Option("--accept-expired", help="Continue even if Kafka has expired records that were not landed.")
+    ] = False,
+) -> None:
+    """Continue the bucket of a stopped connector.
+
+    No record is missing and none is landed twice.
+    """
+    from s3lake.land.adopt import Adoption, KafkaGroups, first_tile, naming_of, table
+    from s3lake.land.adopt import adopt as adopt_topic
+
+    loaded = request.read()
+    print_notices(loaded)
+    if loaded.config.kafka is None:
+        raise ConfigurationError("adopt continues connectors of Kafka Connect, and source is not Kafka")
+    groups = KafkaGroups(loaded.config.kafka.bootstrap_servers, loaded.config.kafka.properties)
+    landings = list(request.landings(loaded.config))
+    begun = {id(landing) for landing in landings if first_tile(landing.index) is not None}
+
+    def plan(landing: "Landing") -> Iterator[Outcome]:
+        if id(landing) in begun and len(begun) < len(landings):  # an interrupted command has adopted some of the topics
+            yield Outcome({}, "is adopted already: it has tiles", possible=False)
+            return
+        connector = loaded.connectors.get(landing.sink.name, Connector(""))
+        connector = replace(connector, name=request.name or connector.name)
+        if not connector.name:
+            raise ConfigurationError(
+                f"sink {landing.sink.name}: the configuration does not name the connector to continue; give its "
+                "name with --name, or the connector's own file as CONFIG"
+            )
+        adopted = adopt_topic(
+            Adoption(connector, naming_of(landing.sink, lenses=connector.lenses)),
+            landing.index,
+            landing.offsets,
+            groups,
+            first_hour=landing.sink.start,
+            now_ms=hours.now_ms(),
+            trust=trust,
+            accept_expired=accept_expired,
+            dry_run=not request.yes,
+        )
+        for line in table(adopted.evidence):
+            print_text(request.as_json, line)
+        yield Outcome(*_describe_adoption(adopted))
+
+    request.change(plan, landings)
+
+
+def _describe_adoption(adopted: "Adopted") -> tuple[dict[str, Any], str]:
+    """Return the first offset of each topic-partition and its source, as a row and as text."""
+    evidence = adopted.evidence
+    row = {
+        "hour": adopted.hour,
+        "starts": {str(one): {"offset": start.offset, "source": start.source} for one, start in adopted.starts.items()},
+        "evidence": {
+            str(one): {claim.source: str(claim) for claim in evidence.claims.get(one, ())}
+            for one in evidence.partitions
+        },
+        "running": evidence.running,
+        "recovered": list(adopted.recovered),
+    }
+    starts = ", ".join(f"{one} at {start.offset} ({start.source})" for one, start in adopted.starts.items())
+    verb = "adopted" if adopted.written else "would be adopted"
+    steps = "".join(f"\n  {step}" for step in adopted.recovered)
+    return row, f"{verb} in hour {adopted.hour}: topic-partition {starts}{steps}"

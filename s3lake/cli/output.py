@@ -1,0 +1,164 @@
+"""Exit codes, and what the commands print: lines or JSON on standard output, progress on standard error."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from s3lake.errors import S3LakeError
+
+DIFFERENCES, INPUT, FAILED, INTERRUPTED, UNREAD = 1, 2, 3, 130, 141
+EXIT_CODES: Mapping[int, str] = {
+    0: "success; or there was nothing to do, which is printed",
+    DIFFERENCES: "differences were found, by the commands below",
+    INPUT: "the configuration or an argument is wrong: correct it, trying again does not help",
+    FAILED: "it failed while running: Kafka, the store or a stage; what was landed stays, trying again may help",
+    INTERRUPTED: "stopped by Ctrl-C; a command that serves until then ends with 0",
+    UNREAD: "the reader of the output has closed it, as `head` does",
+}
+DIFFERENT: Mapping[str, str] = {
+    "demo": "a record is not landed, missing or duplicated",
+    "preview": "a record is refused, and the sink tolerates none",
+    "test": "a case differs, or expects nothing",
+    "verify": "a record is not landed, missing, duplicated or changed",
+}
+"""Commands that end with `DIFFERENCES`, and when."""
+_WIDEST = 1000
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """See `Console.on_broken_pipe`, whose exit code is that of differences."""
+        raise _close_output()
+
+
+out = _Console(highlight=False, soft_wrap=True)
+err = _Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def emit(as_json: bool, row: Mapping[str, Any], line: Callable[[Any], str]) -> None:
+    """Print a row as JSON, or the line that `line` makes of it."""
+    if as_json:
+        print_json(row)
+    else:
+        out.print(line(row), markup=False)
+
+
+def print_text(as_json: bool, text: str) -> None:
+    """Print a line for people; nothing with `--json`."""
+    if not as_json:
+        out.print(text, markup=False)
+
+
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "", *, right: Sequence[str] = ()
+) -> None:
+    """Print a table as wide as its cells and its title need: a path that is folded cannot be searched for.
+
+    Args:
+        columns: their titles.
+        rows: their cells.
+        title: above it.
+        right: columns that are aligned to the right.
+    """
+    table = Table(title=escape(title) or None, title_justify="left", box=None, pad_edge=False, min_width=len(title))
+    table.show_header = any(columns)
+    for column in columns:
+        table.add_column(column, no_wrap=True, justify="right" if column in right else "left")
+    for row in rows:
+        table.add_row(*(escape(format_cell(value)) for value in row))
+    _Console(highlight=False, width=_WIDEST).print(table, crop=False)
+
+
+def format_cell(value: Any) -> str:
+    """Return a value as the text of a cell."""
+    match value:
+        case list():
+            return ", ".join(map(str, value)) or "none"
+        case bool():
+            return "true" if value else "false"
+        case dict() | None:
+            return "none"
+    return str(value)
+
+
+def print_json(row: Mapping[str, Any]) -> None:
+    """Print a JSON document on a line."""
+    write(json.dumps(row) + "\n")
+
+
+def write(text: str) -> None:
+    """Write a document to standard output, unchanged."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise _close_output() from None
+
+
+def _close_output() -> SystemExit:
+    sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - Python flushes it once more when it ends
+    return SystemExit(UNREAD)
+
+
+def fail(error: S3LakeError, code: int) -> NoReturn:
+    """Print an error and end with an exit code."""
+    err.print(f"{type(error).__name__}: {error}", markup=False)
+    raise SystemExit(code)
+
+
+class ProgressPrinter:
+    """How far a command is: a bar on a terminal, else a line every few seconds."""
+
+    def __init__(self, what: str, total: int, bar: Progress | None, *, quiet: bool) -> None:
+        self._what, self._total, self._bar, self._quiet = what, total, bar, quiet
+        self._task = bar.add_task(what, total=total) if bar else None
+        self._printed, self._last = 0.0, -1
+
+    def __call__(self, done: int, total: int | None = None) -> None:
+        """Show how much is done, and set the total if it became known."""
+        self._total = self._total if total is None else total
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=done, total=self._total)
+        elif not self._quiet and done != self._last and (time.monotonic() - self._printed > 5 or done >= self._total):
+            self._printed, self._last = time.monotonic(), done
+            err.print(f"{self._what}: {done:,} of {self._total:,}", markup=False)
+
+    @contextmanager
+    def hidden(self) -> Iterator[None]:
+        """Hide the bar while lines that stay are printed."""
+        if self._bar is not None:
+            self._bar.stop()
+        yield
+        if self._bar is not None:
+            self._bar.start()
+
+
+@contextmanager
+def progress_bar(what: str, total: int, *, quiet: bool) -> Iterator[ProgressPrinter]:
+    """Show the progress of `what`, which is `total` long."""
+    if quiet or not err.is_terminal:
+        yield ProgressPrinter(what, total, None, quiet=quiet)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True) as bar:
+        yield ProgressPrinter(what, total, bar, quiet=quiet)
+
+
+@contextmanager
+def show_attempt(what: str, *, quiet: bool) -> Iterator[None]:
+    """Show on a terminal what is being tried, because it may take seconds."""
+    if quiet or not err.is_terminal:
+        yield
+    else:
+        with err.status(f"{what} …"):
+            yield

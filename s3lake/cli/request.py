@@ -1,0 +1,270 @@
+"""The options that commands share, in groups, and the request that a command receives them as."""
+
+import functools
+import inspect
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from inspect import Parameter
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from s3lake import hours
+from s3lake.cli.output import FAILED, INPUT, emit, err, print_text
+from s3lake.config import load as configuration
+from s3lake.config.connectors.worker import WORKER
+from s3lake.config.dialects import NAME, STRICT
+from s3lake.config.draft import Loaded
+from s3lake.config.load import DIALECT, LOCATION
+from s3lake.errors import ConfigurationError, IncompleteError, S3LakeError
+from s3lake.sink import Config, Sink
+
+if TYPE_CHECKING:
+    from s3lake.land.landing import Landing
+
+Group = Mapping[str, Any]
+"""Options that belong together: the attribute of `Request` that each sets, and its type for Typer."""
+Text = str | None
+
+
+def _text(*names: str, **settings: Any) -> Any:
+    return Annotated[Text, typer.Option(*names, show_default=False, **settings)]
+
+
+READING: Group = {
+    "dialect": _text(
+        "--dialect", help="native, lenses, confluent, aiven or iggy, if the content does not show it.", envvar=DIALECT
+    ),
+    "name": _text("--name", help="The connector's name, if its file does not contain it.", envvar=NAME),
+    "worker": _text(
+        "--worker",
+        metavar="FILE",
+        help="The .properties file of the Kafka Connect worker: its converters apply if the connector sets none.",
+        envvar=WORKER,
+    ),
+}
+SOURCE: Group = {
+    "config": Annotated[
+        Text,
+        typer.Argument(
+            metavar="CONFIG",
+            help="A file, a directory or an http(s) address, in any dialect.",
+            envvar=LOCATION,
+            show_default=False,
+        ),
+    ],
+    **READING,
+}
+SINK: Group = {"sink": _text("--sink", help="Only this sink.")}
+ROUTES: Group = {**SINK, "topic": _text("--topic", help="Only this topic.")}
+HOURS: Group = {
+    "first": _text("--from", metavar="H", help="First hour, for example 2026-11-20T05 (UTC)."),
+    "last": _text("--to", metavar="H", help="Last hour, included."),
+}
+JSON: Group = {"as_json": Annotated[bool, typer.Option("--json", help="Print one JSON document per line.")]}
+CHANGE: Group = {
+    "yes": Annotated[bool, typer.Option("--yes", help="Do it. Without it, only print what would be done.")],
+    **JSON,
+}
+_OPTIONS = {"sink": "--sink NAME", "topic": "--topic NAME", "first": "--from H", "last": "--to H"}
+
+
+class Outcome(NamedTuple):
+    """Something that a command has done with --yes, or would do.
+
+    Attributes:
+        row: for `--json`.
+        summary: for people.
+        possible: False if something prevents it, which the summary names.
+    """
+
+    row: Mapping[str, Any]
+    summary: str
+    possible: bool = True
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was given on the command line for the options of the groups."""
+
+    config: str | None = None
+    dialect: str | None = None
+    name: str | None = None
+    worker: str | None = None
+    strict: bool = False
+    sink: str | None = None
+    topic: str | None = None
+    first: str | None = None
+    last: str | None = None
+    yes: bool = False
+    as_json: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the range of hours.
+
+        Raises:
+            ConfigurationError: an hour is not valid, or the first is later than the last.
+        """
+        require_hours(self.first, self.last)
+        if self.first is not None and self.last is not None and self.first > self.last:
+            raise ConfigurationError(f"--from {self.first} is later than --to {self.last}")
+
+    def require(self, *names: str) -> None:
+        """Raise ConfigurationError if one of these options is not given."""
+        missing = [_OPTIONS[name] for name in names if getattr(self, name) is None]
+        if missing:
+            raise ConfigurationError(f"{' and '.join(missing)} missing: this command never changes everything")
+
+    def read(self, *, to_land: bool = True) -> Loaded:
+        """Read the configuration. `to_land`: it must contain all that landing needs."""
+        options = {NAME: self.name, WORKER: self.worker, STRICT: "true" if self.strict else None}
+        environment = {**os.environ, **{variable: text for variable, text in options.items() if text}}
+        return configuration.loaded(self.config, self.dialect, environment, to_land=to_land)
+
+    def load(self, *, to_land: bool = True) -> Config:
+        """Read the configuration and print its notices."""
+        loaded = self.read(to_land=to_land)
+        print_notices(loaded)
+        return loaded.config
+
+    def sinks(self, config: Config) -> list[Sink]:
+        """Return the sinks that `--sink` selects.
+
+        Raises:
+            ConfigurationError: the configuration has no such sink.
+        """
+        names = [sink.name for sink in config.sinks]
+        if self.sink is not None and self.sink not in names:
+            raise ConfigurationError(f"--sink {self.sink}: unknown sink; the configuration has {', '.join(names)}")
+        return [sink for sink in config.sinks if self.sink in (None, sink.name)]
+
+    def landings(self, config: Config | None = None, *, hasty: bool = False) -> Iterator["Landing"]:
+        """Create a landing for each selected sink and topic.
+
+        Args:
+            config: what was loaded before; None to load it now.
+            hasty: to look only: give up within seconds.
+
+        Raises:
+            ConfigurationError: nothing is selected.
+        """
+        from s3lake.orchestration.resources import S3Resource, SparkResource, landing, source_of
+        from s3lake.orchestration.topics import topics_of
+
+        config = config or self.load()
+        names = {sink.name for sink in self.sinks(config)}
+        routes = [(config.sink(name), topic) for name, topics in topics_of(config).items() for topic in topics]
+        routes = [(sink, topic) for sink, topic in routes if sink.name in names]
+        selected = [(sink, topic) for sink, topic in routes if self.topic in (None, topic)]
+        if not selected:
+            topics = ", ".join(sorted({topic for _, topic in routes})) or "none yet"
+            option = f"--topic {self.topic}: " if self.topic else ""
+            raise ConfigurationError(f"{option}no such topic is landed; topics of {self.sink or 'all sinks'}: {topics}")
+        kafka, s3 = source_of(config, 3.0 if hasty else 5.0), S3Resource(config.s3)
+        spark = SparkResource(config.spark)
+        for sink, topic in selected:
+            yield landing(sink, topic, kafka, s3, spark, hasty=hasty)
+
+    def landing(self, config: Config | None = None) -> "Landing":
+        """Return the only selected landing.
+
+        Raises:
+            ConfigurationError: several are selected.
+        """
+        first, *others = self.landings(config)
+        if others:
+            names = ", ".join(f"{landing.sink.name} {landing.topic}" for landing in (first, *others))
+            raise ConfigurationError(f"--sink and --topic must select one topic of one sink, and select {names}")
+        return first
+
+    def each(self, work: Callable[["Landing"], None], landings: Sequence["Landing"] | None = None) -> None:
+        """Call `work` for each selected landing. One that fails is reported, the others go on.
+
+        Raises:
+            typer.Exit: with code 3 if one has failed; with 2 if all have, and trying again does not help.
+        """
+        landings = list(self.landings()) if landings is None else landings
+        errors = []
+        for landing in landings:
+            try:
+                work(landing)
+            except S3LakeError as error:
+                errors.append(error)
+                err.print(f"{landing.sink.name} {landing.topic}: {type(error).__name__}: {error}", markup=False)
+        if errors:
+            wrong = len(errors) == len(landings) and all(
+                isinstance(error, ConfigurationError | IncompleteError) for error in errors
+            )
+            raise typer.Exit(INPUT if wrong else FAILED)
+
+    def change(
+        self,
+        plan: Callable[["Landing"], Iterator[Outcome]],
+        landings: Sequence["Landing"] | None = None,
+        nothing: str = "nothing to change",
+    ) -> None:
+        """Print each outcome of each selected landing. `plan` acts only if `yes` is set."""
+        count = 0
+
+        def work(landing: "Landing") -> None:
+            nonlocal count
+            for row, summary, possible in plan(landing):
+                count += possible
+                name = {"sink": landing.sink.name, "topic": landing.topic}
+                emit(
+                    self.as_json,
+                    {**name, **row, "done": self.yes and possible, "summary": summary},
+                    "{sink} {topic} {summary}".format_map,
+                )
+
+        self.each(work, landings)
+        if not count:
+            print_text(self.as_json, nothing)
+        elif not self.yes:
+            print_text(self.as_json, NOT_DONE)
+
+
+NOT_DONE = "nothing is changed yet: --yes does it"
+
+
+def print_notices(loaded: Loaded) -> None:
+    """Print the notices of a configuration to standard error."""
+    for notice in loaded.notices:
+        err.print(f"notice: {notice}", markup=False)
+
+
+def require_hours(*given: str | None) -> None:
+    """Raise ConfigurationError if one of these is not an hour."""
+    try:
+        for hour in filter(None, given):
+            hours.parse(hour)
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from None
+
+
+def command(
+    app: typer.Typer, *groups: Group, name: str | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a function as a command: it receives the options of `groups` as a `Request`, then its own."""
+
+    def register(work: Callable[..., None]) -> Callable[..., None]:
+        shared = {option: annotation for group in groups for option, annotation in group.items()}
+        _, *own = inspect.signature(work).parameters.values()
+
+        @functools.wraps(work)
+        def run(**values: Any) -> None:
+            work(Request(**{option: values.pop(option) for option in shared}), **values)
+
+        parameters = [
+            Parameter(option, Parameter.KEYWORD_ONLY, default=getattr(Request, option), annotation=annotation)
+            for option, annotation in shared.items()
+        ]
+        # CONFIG comes before the command's own arguments, as in s3lake test CONFIG CASES.
+        parameters[1 if "config" in shared else 0 : 0] = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in own]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        app.command(name)(run)
+        return run
+
+    return register

@@ -1,0 +1,136 @@
+"""Commands that serve: Spark for many runs, and the demo."""
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from s3lake import hours, sink
+from s3lake.cli.land import describe_hour, format_hour
+from s3lake.cli.output import DIFFERENCES, emit, print_text, progress_bar
+from s3lake.cli.request import Request
+from s3lake.cli.verify import describe_totals, format_totals, print_differences, verify_landings
+from s3lake.errors import ConfigurationError
+from s3lake.land.spark import session
+from s3lake.land.spark.shared import PORT
+from s3lake.text.quantities import seconds_of
+
+if TYPE_CHECKING:
+    from s3lake.land.landing import Landing
+
+_NEXT = """\
+next: s3lake demo --serve keeps all of it running, with Dagster's UI and new events
+      s3lake demo --keep DIR keeps the files, the configuration and Dagster's state in DIR"""
+
+
+def spark(
+    request: Request,
+    master: Annotated[
+        str | None, typer.Option(help="Spark's master; default: the cores of this machine.", show_default=False)
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address to listen on. Spark Connect checks no user.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for a free port.")] = PORT,
+    idle: Annotated[
+        str | None, typer.Option(metavar="30m", help="Stop after this time without work.", show_default=False)
+    ] = None,
+    check: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Start no server; check whether the one at sc://HOST:PORT answers."),
+    ] = None,
+) -> None:
+    """Serve warm Spark sessions (Spark Connect) in the foreground.
+
+    Runs use it by spark.master: sc://HOST:PORT. CONFIG sets its memory and conf.
+    """
+    if check is not None:
+        session(sink.Spark(master=check if "://" in check else f"sc://{check}"))
+        emit(request.as_json, {"serves": check}, "{serves} serves".format_map)
+        return
+    from s3lake.land.spark.server import serve
+
+    settings = request.load(to_land=False).spark if request.config else sink.Spark()
+    master = master or (settings.master if not settings.master.startswith("sc://") else "local[*]")
+    if master.startswith("sc://"):
+        raise ConfigurationError(f"--master {master}: a server needs a cluster or this machine's cores, not a server")
+    try:
+        idle_s = None if idle is None else seconds_of(idle)
+    except ValueError as error:
+        raise ConfigurationError(f"--idle {idle}: {error}") from None
+
+    def ready(address: str, cores: int) -> None:
+        emit(request.as_json, {"serves": address, "cores": cores}, "{serves} serves, {cores} cores".format_map)
+
+    print_text(request.as_json, f"starting Spark, {master}")
+    serve(settings.model_copy(update={"master": master}), host, port, idle_s, ready)
+
+
+def demo(
+    request: Request,
+    config: Annotated[
+        str | None, typer.Option("--config", metavar="FILE", help="Land by the sinks of this file, in any dialect.")
+    ] = None,
+    records: Annotated[int, typer.Option(min=1, help="How many committed records to produce.")] = 200_000,
+    serve: Annotated[bool, typer.Option("--serve", help="Keep producing, and serve Dagster's UI.")] = False,
+    keep: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep data, configuration and state in this directory.")
+    ] = None,
+    table: Annotated[bool, typer.Option("--table", help="Land into Iceberg tables too, and query them.")] = False,
+) -> None:
+    """Run real Kafka and S3 on this machine: produce events, land every hour through Dagster, verify every record."""
+    from s3lake.verify import Grid, combined
+
+    try:
+        from s3lake.demo import run
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(f"the demo needs {error.name}: in a clone of s3lake, pip install '.[demo]'") from None
+    as_json = request.as_json
+    own = Request(config, request.dialect, request.name, request.worker).load(to_land=False) if config else None
+    port = run.ui_port() if serve else 0
+    print_text(as_json, f"starting Kafka{', S3 and Spark' if serve else ' and S3'} on this machine")
+    if serve:
+        print_text(as_json, f"Dagster's UI will be at http://127.0.0.1:{port} as soon as everything is verified")
+    with ExitStack() as stack:
+        with progress_bar("produce", records, quiet=as_json) as produced:
+            stage = stack.enter_context(run.stage(records, keep, produced, own, warm=serve, tables=table))
+        line = "produced {committed:,} committed records, {malformed:,} of them malformed, and {aborted:,} aborted"
+        emit(as_json, run.produced_row(stage), lambda row: line.format(**row))
+        server = "; Spark starts first" if stage.spark is None else f" and {stage.spark.address}"
+        print_text(as_json, f"backfilling {stage.hours[0]} to {stage.hours[-1]} through Dagster{server}")
+        run.backfill(stage, lambda message: print_text(as_json, f"  {message}"))
+        landings = list(Request().landings(stage.config))
+        for hour in stage.hours:
+            for landing in landings:
+                row = describe_hour(landing.sink.name, landing.topic, landing.report(hour))
+                emit(as_json, row, format_hour)
+        grids = [Grid.of(landing.sink, hours.now_ms()) for landing in landings]
+        reports = verify_landings(stage.config, landings, grids, quiet=as_json)
+        for landing, report in zip(landings, reports, strict=True):
+            print_differences(landing, report, as_json=as_json)
+        report = combined(reports)
+        lost = max(0, run.expected(stage) - report.compared)
+        emit(as_json, describe_totals(report) | {"missing": report.missing + lost}, format_totals)
+        behind = [landing for landing in landings if table and not _query_table(landing, stage.hours, as_json=as_json)]
+        if serve:
+            with run.served(stage, port) as (process, url):
+                stop = run.interrupted()
+                addresses = run.addresses(stage, landings, url)
+                lines = [*(f"{name}: {value}" for name, value in addresses.items()), "Ctrl-C ends"]
+                emit(as_json, addresses, lambda _: "\n".join(lines))
+                run.trickle(stage, process, stop)
+        else:
+            print_text(as_json, _NEXT)
+        if lost or behind or not report.clean:
+            raise typer.Exit(DIFFERENCES)
+
+
+def _query_table(landing: "Landing", hours: list[str], *, as_json: bool) -> bool:
+    """Query a topic's table. Return whether it has as many rows as the index."""
+    from s3lake.demo.run import queried
+
+    row = queried(landing, hours)
+    if row is None:
+        return True
+    line = "DuckDB, {table}: {query} -> {rows:,}; landed {landed:,}"
+    emit(as_json, row, lambda row: line.format(**row))
+    return bool(row["rows"] == row["landed"])

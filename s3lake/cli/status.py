@@ -1,0 +1,141 @@
+"""Commands that show how far every sink is: for people, and for Prometheus."""
+
+import os
+import re
+import signal
+import threading
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from s3lake import hours
+from s3lake.cli.output import FAILED, err, print_json, print_table, write
+from s3lake.cli.request import Request
+from s3lake.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from s3lake.land.metrics.route import Measured, Route
+
+_TILES_ONCE = 48
+_ONCE_S = 120.0
+"""Limits of `metrics` without --listen: tiles read of each topic, and seconds."""
+_DAY = 24
+_AT_ONCE = 16
+
+
+def status(request: Request) -> None:
+    """Print one line for each sink and topic: how far it is landed, and its last error.
+
+    Columns: the last complete hour; records in Kafka that are not landed and the age of the oldest; the hour up to
+    which all are sealed; dead letters of the last 24 hours; the last error. The exit code is 3 if Kafka or S3 did not
+    answer.
+    """
+    from s3lake.land.metrics.route import Route
+    from s3lake.land.metrics.scrape import Looks
+
+    looks = Looks()
+    routes = [Route(landing, tiles=_DAY) for landing in request.landings(hasty=True)]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        measured = list(pool.map(looks.measure, routes))
+    rows = [_describe(route, look) for route, look in zip(routes, measured, strict=True)]
+    if request.as_json:
+        for row in rows:
+            print_json(row)
+    else:
+        columns = ("sink", "topic", "landed up to", "lag", "sealed up to", "dead letters (24 h)", "last error")
+        print_table(columns, list(map(_cells, rows)), right=("dead letters (24 h)",))
+    if any(look.errors for look in measured):
+        raise typer.Exit(FAILED)
+
+
+def _describe(route: "Route", look: "Measured") -> dict[str, Any]:
+    """Return the status of a sink and topic; None for what could not be read."""
+    progress, waiting = look.progress, look.waiting
+    errors = [f"{part}: {error}" for part, error in look.errors.items()]
+    first = hours.shift(hours.key_of_ms(route.landing.clock()), 1 - _DAY)
+    return {
+        "sink": route.landing.sink.name,
+        "topic": route.landing.topic,
+        "landed_up_to": progress.complete.hour if progress and progress.complete else None,
+        "lag_records": None if waiting is None else waiting.records,
+        "lag_seconds": None if waiting is None else round(waiting.seconds),
+        "sealed_up_to": progress.sealed if progress else None,
+        "dead_letters": None if progress is None else progress.count_dead_letters(first),
+        "last_error": "; ".join(errors) or _find_failed_run(route, look.last_commit_ms),
+    }
+
+
+def _find_failed_run(route: "Route", after_ms: int | None) -> str | None:
+    """Return why Dagster's newest run for the sink and topic failed, if it failed after the last commit."""
+    if "DAGSTER_HOME" not in os.environ:
+        return None
+    from s3lake.orchestration.runs import read_last_failure
+
+    return read_last_failure(route.landing.sink.name, route.landing.topic, after_ms or 0)
+
+
+def _cells(row: Mapping[str, Any]) -> list[str]:
+    """Return a status as cells; `?` for what could not be read."""
+    lag = "?"
+    if row["lag_records"] is not None:
+        age = f", {_format_age(row['lag_seconds'])}" if row["lag_records"] else ""
+        lag = f"{row['lag_records']:,}{age}"
+    unread = row["dead_letters"] is None
+    dates = [row[name] or ("?" if unread else "none") for name in ("landed_up_to", "sealed_up_to")]
+    dead = "?" if unread else f"{row['dead_letters']:,}"
+    return [row["sink"], row["topic"], dates[0], lag, dates[1], dead, row["last_error"] or "none"]
+
+
+def _format_age(seconds: int) -> str:
+    """Return seconds with their two largest units, for example `3h9m`."""
+    parts = [(seconds // 86_400, "d"), (seconds // 3600 % 24, "h"), (seconds // 60 % 60, "m"), (seconds % 60, "s")]
+    first = next((place for place, (count, _) in enumerate(parts) if count), len(parts) - 1)
+    return "".join(f"{count}{unit}" for count, unit in parts[first : first + 2] if count) or "0s"
+
+
+def metrics(
+    request: Request,
+    listen: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Serve them there, for example 127.0.0.1:9108.")
+    ] = None,
+) -> None:
+    """Print lag, completeness and volumes of every sink and topic for Prometheus, or serve them."""
+    from prometheus_client import CollectorRegistry, generate_latest, start_http_server
+
+    from s3lake.land.metrics import Scrape
+
+    address = None if listen is None else _parse_address(listen)
+    config = request.load()
+    find = partial(request.landings, config, hasty=True)
+    list(find())  # a wrong option ends the command now
+    registry = CollectorRegistry()
+    registry.register(Scrape(find) if address else Scrape(find, _TILES_ONCE, _ONCE_S))
+    if address is None:
+        write(generate_latest(registry).decode())
+        return
+    host, port = address
+    try:
+        server, _ = start_http_server(port, host, registry)
+    except OSError as error:
+        raise ConfigurationError(f"--listen {listen}: cannot listen there: {error.strerror or error}") from None
+    shown = f"[{host}]" if ":" in host else host
+    err.print(f"metrics: http://{shown}:{server.server_address[1]}/metrics", markup=False)
+    ended = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    try:
+        ended.wait()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def _parse_address(listen: str) -> tuple[str, int]:
+    address = re.fullmatch(r"\[?([^\[\]]+)\]?:(\d{1,5})", listen)
+    if address is None or int(address[2]) > 65_535:
+        raise ConfigurationError(f"--listen {listen}: write HOST:PORT, for example 127.0.0.1:9108")
+    return address[1], int(address[2])

@@ -1,0 +1,96 @@
+"""Commands that change what has landed: without --yes they print what they would do, change nothing, and end with 0.
+
+`adopt`, `table sync` and `ddl --for glue` are in land/adopt/test_continues.py and table/iceberg/test_commands.py.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from s3lake import hours
+from s3lake.cli import app
+from s3lake.cli.request import Request
+from s3lake.commit.index import Manifest, Read
+from s3lake.land.landing import Landing
+from s3lake.source.offsets import LogRange, Snapshot
+from s3lake_tests.lake import NOBODY
+from s3lake_tests.land.replay.lake import MENDED, Lake
+from s3lake_tests.verify.world import HOUR, TOPIC
+
+
+class Log:
+    """A topic of one topic-partition that was created again and has 1,000 records."""
+
+    def ranges(self, _: str) -> Mapping[int, tuple[int, int]]:
+        return {0: (0, 1000)}
+
+    def snapshot(self, *_: str, **__: bool) -> Snapshot:
+        return Snapshot("present", {0: LogRange(0, 1000, 0, 1000)})
+
+
+def landing(lake: Lake) -> Landing:
+    return replace(lake.landing(), offsets=Log())
+
+
+def leave_a_manifest(lake: Lake) -> None:
+    """A writer crashed long ago."""
+    lake.index.record(Manifest("dead", TOPIC, HOUR, {0: Read(0, 1)}, created_ms=hours.start_ms("2020-01-01T00")))
+
+
+def leave_a_commit_pending(lake: Lake) -> None:
+    stored = lake.index.tile(HOUR)
+    assert stored is not None
+    lake.index.record(Manifest("stuck", TOPIC, HOUR, {0: Read(0, 3)}))
+    assert lake.index.swap_tile(stored[0].changed(pending="stuck"), stored[1])
+
+
+def correct_the_layout(lake: Lake) -> None:
+    lake.mended(**MENDED)
+
+
+def compress(lake: Lake) -> None:
+    lake.mended(format={"type": "json", "codec": "gzip"})
+
+
+def leave_it(lake: Lake) -> None:
+    """Nothing has to be prepared."""
+
+
+RESTORE = ("restore", "--into", "again", "--without", "key", "--without", "headers", "--without", "timestamp")
+COMMANDS: dict[str, tuple[tuple[str, ...], Callable[[Lake], None], str]] = {
+    "rewrite": (("rewrite", "--from", HOUR, "--to", HOUR), leave_it, "would be landed again"),
+    "clean": (("clean",), leave_a_manifest, "would be removed"),
+    "compact": (("compact",), leave_it, "4 files of 1,244 bytes become 2"),
+    "erase": (("erase", "--where", "true", "--dead-letters", "true"), leave_it, "records"),
+    "reformat": (("reformat",), compress, "files"),
+    "retention": (("retention", "--older-than", "1d"), leave_it, "11 records in 4 files of 1,244 bytes go"),
+    "restore": ((*RESTORE, "--from", HOUR, "--to", HOUR), leave_it, "records"),
+    "replay": (("dead-letters", "replay"), correct_the_layout, "can be landed"),
+    "rollback": (
+        ("index", "rollback", "--sink", "events", "--topic", TOPIC, "--hour", HOUR),
+        leave_a_commit_pending,
+        "would be rolled back",
+    ),
+    "accept": (("index", "accept", "--topic", TOPIC), leave_it, "would begin at"),
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_without_yes_prints_what_it_would_do_changes_nothing_and_ends_with_0(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    words, prepare, summary = COMMANDS[name]
+    lake = Lake().landed(7, 4)
+    prepare(lake)
+    config = tmp_path / "s3lake.yaml"
+    config.write_text(NOBODY)
+    monkeypatch.setattr(Request, "landings", lambda *_: iter([landing(lake)]))
+    before = dict(lake.store.objects)
+    done = CliRunner().invoke(app, [*words, str(config)])
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert summary in done.stdout
+    assert done.stdout.endswith("\nnothing is changed yet: --yes does it\n")
+    assert lake.store.objects == before
