@@ -617,7 +617,7 @@ class TestOnLandedHours:
         lake.topic(name=landed)
         outcome = run("index", "accept", "--topic", landed, config, "--yes")
         assert outcome.code == 0
-        assert outcome.out.strip() == f"events {landed}: hours of the present topic begin at {hours.shift(TEN, 1)}"
+        assert outcome.out.strip() == f"events {landed} hours of the present topic begin at {hours.shift(TEN, 1)}"
 
     @pytest.mark.slow("lands two hours for one line of output")
     def test_index_accept_passes_over_sinks_that_have_nothing_to_accept_as_after_one_that_was_interrupted(
@@ -632,7 +632,7 @@ class TestOnLandedHours:
         outcome = run("index", "accept", "--topic", landed, path, "--yes")
         assert outcome.code == 0, outcome.err
         assert outcome.out.splitlines() == [
-            f"events {landed}: hours of the present topic begin at {hours.shift(TEN, 1)}",
+            f"events {landed} hours of the present topic begin at {hours.shift(TEN, 1)}",
             f"copies {landed} topic '{landed}' has no index yet: there is nothing to accept",
         ]
         again = run("index", "accept", "--topic", landed, path, "--yes")
