@@ -38,7 +38,7 @@ def test_list_counts_by_hour_and_reason(run: Run) -> None:
     found = [(one["hour"], one["stage"], one["count"], one["offset"]) for one in rows(run("list", "--json"))]
     assert found == [(HOUR, "layout", 3, 2), (HOUR, "convert", 2, 6)]
     table = run("list", "--hour", HOUR).stdout
-    assert "time field at is null or missing: there is no time" in table
+    assert "time field at is null or missing: it has no time" in table
     assert "0@2" in table
 
 
@@ -61,7 +61,7 @@ def test_show_says_place_reason_headers_key_and_value_without_secrets(run: Run, 
     shown = run("show", "--offset", "11").stdout
     assert shown.splitlines() == [
         f"events {HOUR}: verified, partition 0, offset 11, timestamp {IN_TIME}",
-        "  layout: time field at is null or missing: there is no time",
+        "  layout: time field at is null or missing: it has no time",
         "  header region: eu",
         "  header cookie: ********",
         '  key: {"id":7}',
