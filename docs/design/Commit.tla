@@ -22,7 +22,7 @@ CONSTANTS
     Hours,        \* {0} or {0, 1}
     MaxCommit,    \* how many commits may be tried
     MaxRev,       \* how often a tile may change
-    Doing,        \* what else happens: "die", "rewrite", "clean"
+    Doing,        \* what else happens: "die", "rewrite", "clean", "table"
     Without       \* the rules that are left out, to see what they are for
 
 Rule(name) == name \notin Without
@@ -41,9 +41,10 @@ VARIABLES
     tiles,
     topic,        \* topic.json: the hours that have a tile, and the tile made last
     actors,
-    misled        \* somebody aborted uploads of a commit that was pending
+    misled,       \* somebody aborted uploads of a commit that was pending
+    table         \* the commits that a table outside the index lists, and how often it has changed
 
-vars == <<edge, objects, uploads, flights, manifests, tiles, topic, actors, misled>>
+vars == <<edge, objects, uploads, flights, manifests, tiles, topic, actors, misled, table>>
 
 NoTile     == [rev |-> 0, start |-> 0, committed |-> 0, end |-> Open, commits |-> {}, pending |-> Nobody,
                garbage |-> {}, burnt |-> 0]
@@ -75,6 +76,7 @@ Init ==
     /\ topic = [rev |-> 1, hours |-> {}, hour |-> 0, new |-> NoTile]
     /\ actors = [a \in Actors |-> Idle]
     /\ misled = FALSE
+    /\ table = [h \in Hours |-> [rev |-> 0, commits |-> {}]]
 
 ---------------------------------------------------------------------------
 (* open: only topic.json adds tiles (R5). Its actors read their neighbours first, and close the earlier one. *)
@@ -97,7 +99,7 @@ ReadTopic(a) == \E h \in Hours :
     /\ Rule("topic") => ~Announced
     /\ h - 1 \in Known => tiles[h - 1].end # Open
     /\ Go(a, [Idle EXCEPT !.at = "announce", !.hour = h, !.seen = Made(h), !.commit = topic.rev])
-    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, tiles, topic, misled>>
+    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, tiles, topic, misled, table>>
 
 Announce(a) ==
     /\ actors[a].at = "announce"
@@ -107,18 +109,18 @@ Announce(a) ==
                          hour |-> actors[a].hour, new |-> actors[a].seen]
             /\ GoTo(a, "create")
        ELSE Rest(a) /\ UNCHANGED topic
-    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, tiles, misled>>
+    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, tiles, misled, table>>
 
 Create(a) ==
     /\ actors[a].at = "create"
     /\ tiles' = IF Exists(actors[a].hour) THEN tiles ELSE [tiles EXCEPT ![actors[a].hour] = actors[a].seen]
     /\ Rest(a)
-    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, topic, misled>>
+    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, topic, misled, table>>
 
 FinishCreation(a) ==
     /\ actors[a].at = "idle" /\ Rule("topic") /\ Announced
     /\ Go(a, [Idle EXCEPT !.at = "create", !.hour = topic.hour, !.seen = topic.new])
-    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, tiles, topic, misled>>
+    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, tiles, topic, misled, table>>
 
 ---------------------------------------------------------------------------
 (* close: at any time, because clocks never decide what is right. *)
@@ -127,7 +129,7 @@ Close(a) == \E h \in Hours :
     /\ actors[a].at = "idle" /\ Exists(h) /\ tiles[h].end = Open
     /\ Rule("settle") => tiles[h].pending = Nobody
     /\ Go(a, [Idle EXCEPT !.at = "close", !.hour = h, !.seen = tiles[h]])
-    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, tiles, topic, misled>>
+    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, tiles, topic, misled, table>>
 
 Closed(a) ==
     /\ actors[a].at = "close"
@@ -136,7 +138,7 @@ Closed(a) ==
            end  == IF h = 0 THEN edge ELSE Records
        IN  IF Same(h, seen) THEN Swap(h, [seen EXCEPT !.end = Max(seen.committed, end)]) ELSE UNCHANGED tiles
     /\ Rest(a)
-    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, topic, misled>>
+    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, topic, misled, table>>
 
 ---------------------------------------------------------------------------
 (* write: the look that is the fence, staging and the manifest (all under names of its own) are one action. *)
@@ -145,7 +147,7 @@ Stage(a, h, c, manifest) ==
     /\ manifests' = [manifests EXCEPT ![c] = manifest]
     /\ uploads' = uploads \union {<<c, o>> : o \in manifest.low .. manifest.high - 1}
     /\ Go(a, [Idle EXCEPT !.at = "switch", !.hour = h, !.seen = tiles[h], !.commit = c])
-    /\ UNCHANGED <<edge, objects, flights, tiles, topic, misled>>
+    /\ UNCHANGED <<edge, objects, flights, tiles, topic, misled, table>>
 
 Tidy(h) == Exists(h) /\ tiles[h].pending = Nobody /\ tiles[h].garbage = {}
 
@@ -172,7 +174,7 @@ Switch(a) ==
        THEN /\ Swap(h, [actors[a].seen EXCEPT !.pending = actors[a].commit])
             /\ \E answer \in {"settle", "refused"} : GoTo(a, answer)
        ELSE GoTo(a, "refused") /\ UNCHANGED tiles
-    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, topic, misled>>
+    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, topic, misled, table>>
 
 Refused(a) ==
     /\ actors[a].at = "refused"
@@ -183,7 +185,7 @@ Refused(a) ==
            ELSE /\ uploads' = {u \in uploads : u[1] # c}
                 /\ misled' = (misled \/ tile.pending = c)
                 /\ Rest(a)
-    /\ UNCHANGED <<edge, objects, flights, manifests, tiles, topic>>
+    /\ UNCHANGED <<edge, objects, flights, manifests, tiles, topic, table>>
 
 ---------------------------------------------------------------------------
 (* settle: by its writer, or by anybody who comes by. *)
@@ -194,7 +196,7 @@ Settle(a) == \E h \in Hours :
     /\ IF tiles[h].pending = Nobody THEN Rest(a)
        ELSE Go(a, [at |-> "complete", hour |-> h, seen |-> tiles[h], commit |-> tiles[h].pending,
                    left |-> Files(tiles[h].pending), mine |-> FALSE])
-    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, tiles, topic, misled>>
+    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, tiles, topic, misled, table>>
 
 (* Complete with If-None-Match. The store may take its time: the upload is gone, the object not there (C9). *)
 Complete(a) ==
@@ -211,24 +213,24 @@ Complete(a) ==
                    \/ /\ flights' = flights \union {<<c, o>>}
                       /\ Go(a, [actors[a] EXCEPT !.at = "waits", !.mine = TRUE])
                       /\ UNCHANGED objects
-    /\ UNCHANGED <<edge, manifests, tiles, topic, misled>>
+    /\ UNCHANGED <<edge, manifests, tiles, topic, misled, table>>
 
 Arrive == \E f \in flights :
     /\ flights' = flights \ {f}
     /\ objects' = [objects EXCEPT ![Name(f[1], f[2])] = IF @ = Nobody THEN f[1] ELSE @]
-    /\ UNCHANGED <<edge, uploads, manifests, tiles, topic, actors, misled>>
+    /\ UNCHANGED <<edge, uploads, manifests, tiles, topic, actors, misled, table>>
 
 Answered(a) ==
     /\ actors[a].at = "waits" /\ <<actors[a].commit, Least(actors[a].left)>> \notin flights
     /\ GoTo(a, "head")
-    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, tiles, topic, misled>>
+    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, tiles, topic, misled, table>>
 
 Head(a) ==
     /\ actors[a].at = "head"
     /\ IF IsOf(Least(actors[a].left), actors[a].commit)
        THEN Go(a, [actors[a] EXCEPT !.at = "complete", !.left = @ \ {Least(@)}])
        ELSE GoTo(a, "back")
-    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, tiles, topic, misled>>
+    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, tiles, topic, misled, table>>
 
 Settled(a) ==
     /\ actors[a].at \in {"forward", "back"}
@@ -243,7 +245,7 @@ Settled(a) ==
        IN  IF Same(h, seen)
            THEN Swap(h, IF actors[a].at = "forward" THEN forward ELSE back) /\ Rest(a)
            ELSE GoTo(a, "lost") /\ UNCHANGED tiles
-    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, topic, misled>>
+    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, topic, misled, table>>
 
 (* Somebody else settled it, and may have looked for its objects before what I completed was there (C9): whoever is *)
 (* about to clear that garbage has to look again, so the tile changes even where it lists the commit already.       *)
@@ -257,17 +259,59 @@ Lost(a) ==
                    THEN Swap(actors[a].hour, [tile EXCEPT !.garbage = @ \union {c}])
                    ELSE UNCHANGED tiles
                 /\ Rest(a)
-    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, topic, misled>>
+    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, topic, misled, table>>
 
 ---------------------------------------------------------------------------
-(* sweep: abort, ask who it is, delete (R3). `left` holds what is still to be asked. *)
+(* table: a catalog swaps what it lists of an hour, if that has not changed since it was read. The table is read *)
+(* first and the tile after it, so what was read of a tile that has changed since is never written over newer.   *)
+
+Follow(a) == \E h \in Hours :
+    /\ "table" \in Doing /\ actors[a].at = "idle" /\ Exists(h)
+    /\ Go(a, [Idle EXCEPT !.at = "load", !.hour = h])
+    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, tiles, topic, misled, table>>
+
+(* `left` holds the commits that the table is to list, `commit` the change of the table that was seen. *)
+LoadTable(a) ==
+    /\ actors[a].at = "load"
+    /\ LET h == actors[a].hour IN
+       Go(a, [actors[a] EXCEPT !.at = "read", !.commit = table[h].rev,
+                               !.left = IF Rule("table first") THEN {} ELSE tiles[h].commits])
+    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, tiles, topic, misled, table>>
+
+ReadTile(a) ==
+    /\ actors[a].at = "read"
+    /\ LET h == actors[a].hour IN
+       Go(a, [actors[a] EXCEPT !.at = "bring", !.left = IF Rule("table first") THEN tiles[h].commits ELSE @,
+                               !.commit = IF Rule("table first") THEN @ ELSE table[h].rev])
+    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, tiles, topic, misled, table>>
+
+(* What comes of it: the table follows, or another was faster, or its catalog is away. `mine` says: for a sweep. *)
+Bring(a) ==
+    /\ actors[a].at = "bring"
+    /\ LET h == actors[a].hour
+           listed == table[h]
+       IN  \/ Rest(a) /\ UNCHANGED table
+           \/ /\ listed.rev = actors[a].commit
+              /\ table' = IF listed.commits = actors[a].left THEN table
+                          ELSE [table EXCEPT ![h] = [rev |-> listed.rev + 1, commits |-> actors[a].left]]
+              /\ IF actors[a].mine THEN GoTo(a, "abort") ELSE Rest(a)
+    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, tiles, topic, misled>>
+
+---------------------------------------------------------------------------
+(* sweep: the table follows, abort, ask who it is, delete (R3). `left` holds what is still to be asked. *)
 
 Sweep(a) == \E h \in Hours :
     /\ actors[a].at = "idle" /\ tiles[h].garbage # {}
-    /\ uploads' = {u \in uploads : u[1] \notin tiles[h].garbage}
-    /\ Go(a, [Idle EXCEPT !.at = "ask", !.hour = h, !.seen = tiles[h],
-                          !.left = {<<c, o>> \in tiles[h].garbage \X Offsets : o \in Files(c)}])
-    /\ UNCHANGED <<edge, objects, flights, manifests, tiles, topic, misled>>
+    /\ Go(a, [Idle EXCEPT !.at = IF "table" \in Doing /\ Rule("follow") THEN "load" ELSE "abort",
+                          !.hour = h, !.seen = tiles[h], !.mine = TRUE])
+    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, tiles, topic, misled, table>>
+
+Abort(a) ==
+    /\ actors[a].at = "abort"
+    /\ LET garbage == actors[a].seen.garbage IN
+       /\ uploads' = {u \in uploads : u[1] \notin garbage}
+       /\ Go(a, [actors[a] EXCEPT !.at = "ask", !.left = {<<c, o>> \in garbage \X Offsets : o \in Files(c)}])
+    /\ UNCHANGED <<edge, objects, flights, manifests, tiles, topic, misled, table>>
 
 Ask(a) ==
     /\ actors[a].at = "ask"
@@ -276,21 +320,21 @@ Ask(a) ==
             IF IsOf(f[2], f[1])
             THEN GoTo(a, "delete")
             ELSE Go(a, [actors[a] EXCEPT !.left = @ \ {f}])
-    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, tiles, topic, misled>>
+    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, tiles, topic, misled, table>>
 
 Delete(a) ==
     /\ actors[a].at = "delete"
     /\ LET f == CHOOSE f \in actors[a].left : TRUE IN
        /\ objects' = [objects EXCEPT ![Name(f[1], f[2])] = Nobody]
        /\ Go(a, [actors[a] EXCEPT !.at = "ask", !.left = @ \ {f}])
-    /\ UNCHANGED <<edge, uploads, flights, manifests, tiles, topic, misled>>
+    /\ UNCHANGED <<edge, uploads, flights, manifests, tiles, topic, misled, table>>
 
 Swept(a) ==
     /\ actors[a].at = "swept"
     /\ LET h == actors[a].hour IN
        IF Same(h, actors[a].seen) THEN Swap(h, [actors[a].seen EXCEPT !.garbage = {}]) ELSE UNCHANGED tiles
     /\ Rest(a)
-    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, topic, misled>>
+    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, topic, misled, table>>
 
 ---------------------------------------------------------------------------
 (* clean: fences the writer of a manifest that its tile does not name, and sweeps after that (C7). *)
@@ -303,7 +347,7 @@ Look(a) == \E h \in Hours : \E c \in Ids \ Free :
     /\ Go(a, [Idle EXCEPT !.at = IF Rule("fence") THEN "fence" ELSE "ask",
                           !.hour = h, !.seen = tiles[h], !.commit = c,
                           !.left = IF Rule("fence") THEN {} ELSE {<<c, o>> : o \in Files(c)}])
-    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, tiles, topic, misled>>
+    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, tiles, topic, misled, table>>
 
 Fence(a) ==
     /\ actors[a].at = "fence"
@@ -311,7 +355,7 @@ Fence(a) ==
            seen == actors[a].seen
        IN IF Same(h, seen) THEN Swap(h, [seen EXCEPT !.garbage = @ \union {actors[a].commit}]) ELSE UNCHANGED tiles
     /\ Rest(a)
-    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, topic, misled>>
+    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, topic, misled, table>>
 
 ---------------------------------------------------------------------------
 (* And what nobody asks for: a process dies, a bucket's lifecycle drops an upload. *)
@@ -319,11 +363,11 @@ Fence(a) ==
 Die(a) ==
     /\ "die" \in Doing
     /\ actors[a].at # "idle" /\ Rest(a)
-    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, tiles, topic, misled>>
+    /\ UNCHANGED <<edge, objects, uploads, flights, manifests, tiles, topic, misled, table>>
 
 Vanish == \E u \in uploads :
     /\ uploads' = uploads \ {u}
-    /\ UNCHANGED <<edge, objects, flights, manifests, tiles, topic, actors, misled>>
+    /\ UNCHANGED <<edge, objects, flights, manifests, tiles, topic, actors, misled, table>>
 
 Next ==
     \/ Vanish \/ Arrive
@@ -331,7 +375,8 @@ Next ==
         \/ ReadTopic(a) \/ Announce(a) \/ Create(a) \/ FinishCreation(a) \/ Close(a) \/ Closed(a)
         \/ Begin(a) \/ Rewrite(a) \/ Switch(a) \/ Refused(a)
         \/ Settle(a) \/ Complete(a) \/ Answered(a) \/ Head(a) \/ Settled(a) \/ Lost(a)
-        \/ Sweep(a) \/ Ask(a) \/ Delete(a) \/ Swept(a) \/ Look(a) \/ Fence(a) \/ Die(a)
+        \/ Follow(a) \/ LoadTable(a) \/ ReadTile(a) \/ Bring(a)
+        \/ Sweep(a) \/ Abort(a) \/ Ask(a) \/ Delete(a) \/ Swept(a) \/ Look(a) \/ Fence(a) \/ Die(a)
 
 Spec == Init /\ [][Next]_vars
 
@@ -353,6 +398,8 @@ Apart == (0 \in Hours /\ 1 \in Hours /\ Exists(0) /\ Exists(1)) => tiles[0].end 
 Within == \A h \in Hours : Exists(h) => tiles[h].committed <= tiles[h].end                                 \* T5
 
 NotMisled == ~misled                                                                                       \* I8
+
+Scans == \A h \in Hours : \A c \in table[h].commits : \A o \in Files(c) : objects[Name(c, o)] = c        \* R3, C14
 
 (* When nobody works and nothing is owed, what is visible is listed. Of those who died in a slow Complete, `clean`    *)
 (* finds the rest.                                                                                                  *)

@@ -33,7 +33,7 @@ CONFIGURATION = """\
 SPECIFICATION Spec
 CONSTRAINT Bounded
 SYMMETRY Alike
-INVARIANTS NoLoss Once Apart Within NotMisled AtRest
+INVARIANTS NoLoss Once Apart Within NotMisled Scans AtRest
 PROPERTIES Forever Fenced
 CHECK_DEADLOCK FALSE
 CONSTANTS
@@ -95,6 +95,7 @@ def search(tmp_path: Path, bounds: Bounds, *without: str) -> Verdict:
         pytest.param(Bounds(2, "{2}", "{0}", 2, 8, ()), 90_000, id="nobody dies: nothing is left behind"),
         pytest.param(Bounds(1, "{0, 1}", "{0, 1}", 2, 4, ("die",)), 90_000, id="two hours"),
         pytest.param(Bounds(1, "{1}", "{0}", 3, 4, ("die", "rewrite", "clean")), 90_000, id="rewrites and clean"),
+        pytest.param(Bounds(1, "{1}", "{0}", 2, 7, ("rewrite", "table")), 30_000, id="a table whose catalog goes away"),
     ],
 )
 def test_every_order_of_requests_keeps_the_invariants(tmp_path: Path, bounds: Bounds, at_least: int) -> None:
@@ -106,6 +107,7 @@ def test_every_order_of_requests_keeps_the_invariants(tmp_path: Path, bounds: Bo
 
 HOUR = Bounds(1, "{1}", "{0}", 2, 12, ("die",))
 CLEANED = HOUR._replace(doing=("clean",))
+FOLLOWED = HOUR._replace(doing=("rewrite", "table"), changes=9)
 TWO_HOURS = HOUR._replace(hours="{0, 1}")
 
 
@@ -126,6 +128,8 @@ TWO_HOURS = HOUR._replace(hours="{0, 1}")
         pytest.param("readback", HOUR, "NotMisled", id="R4: an answer that was lost is looked for (C5)"),
         pytest.param("rev", CLEANED, "Fenced", id="no document returns to earlier bytes (C6)"),
         pytest.param("fence", HOUR._replace(doing=("clean",)), "NoLoss", id="R3: fence first, then delete (C7)"),
+        pytest.param("follow", FOLLOWED, "Scans", id="R3: the table follows first, then delete (C14)"),
+        pytest.param("table first", FOLLOWED, "Scans", id="R3: the table is read before the tile (C14)"),
         pytest.param("again", HOUR._replace(doing=()), "AtRest", id="what was completed late is swept again (C9)"),
         pytest.param("though listed", HOUR._replace(doing=()), "AtRest", id="by whoever is sweeping it (C9)"),
         pytest.param("topic", TWO_HOURS, "Apart", id="R5: one document adds tiles (T1)"),
