@@ -5,8 +5,8 @@ answers every later hour with that one record: these hours stay empty, and their
 when they arrive. A producer that writes seconds stamps far back: its records lie before the sink's start.
 """
 
+import time
 from collections.abc import Mapping
-from datetime import datetime, timezone
 
 from s3lake import hours
 from s3lake.plan.tile import Tile
@@ -14,8 +14,6 @@ from s3lake.source.offsets import Snapshot
 
 AHEAD_MS = hours.HOUR_MS
 """Clocks differ, and late closes wait: a stamp that is less ahead is not reported."""
-_YEAR_MS = 31_556_952_000
-_LAST_DATE_MS = 253_402_300_800_000  # the year 10000, which no datetime has
 
 
 def find_stamps_ahead(kafka: Snapshot, now_ms: int) -> dict[int, tuple[int, int]]:
@@ -61,7 +59,5 @@ def find_notices(tile: Tile) -> list[str]:
 
 
 def format_stamp(epoch_ms: int) -> str:
-    """Return a timestamp as a date and time in UTC, or as its year if that has five digits or more."""
-    if epoch_ms >= _LAST_DATE_MS:
-        return f"in the year {1970 + epoch_ms // _YEAR_MS}"
-    return datetime.fromtimestamp(epoch_ms // 1000, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """Return a timestamp as a date and time in UTC; its year may have more than four digits."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(epoch_ms / 1000))

@@ -300,4 +300,4 @@ def test_a_record_that_is_stamped_far_ahead_is_named_once() -> None:
     for number in (1, 2):
         world.span(4, 4, 4, hour=hour(number))
     notices = world.verify(last=hour(2)).notices
-    assert [notice.split(":")[0] for notice in notices] == ["offset 4 of partition 0 is stamped in the year 58856"]
+    assert [notice.split(": ")[0] for notice in notices] == ["offset 4 of partition 0 is stamped 58856-01-24T08:00:00Z"]
