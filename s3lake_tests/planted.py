@@ -52,6 +52,10 @@ sinks:
         {type: rest, uri: "<<server>>", credential: "me:<<credential of the catalog>>", token: "<<catalog token>>",
          header.Authorization: "Bearer <<header of the catalog>>", header.X-Tenant: "<<other header>>",
          auth: '{"type": "basic", "basic": {"username": "me", "password": "<<json of the catalog>>"}}'}
+    forwards:
+      - {to: postgres, options: {conninfo: "host=127.0.0.1 port=1 user=me password=<<password of postgres>>"}}
+      - {to: mongodb, options: {uri: "mongodb://127.0.0.1:1", username: me, password: "<<password of mongodb>>"}}
+      - {to: elasticsearch, options: {url: "http://127.0.0.1:1", api_key: "<<key of elasticsearch>>"}}
 """
 VARIABLES = """\
 kafka: {bootstrap_servers: "127.0.0.1:1", properties: {sasl.password: "${VARIABLE}", sasl.username: "me-${PART}"}}

@@ -22,7 +22,7 @@ from s3lake import cli, definitions
 from s3lake.config import load as configuration
 from s3lake.config import native
 from s3lake.errors import ConfigurationError
-from s3lake.forwarding.destination import opened
+from s3lake.forwarding.destination import open_destination
 from s3lake.orchestration import forwards
 from s3lake.orchestration.build import build_definitions
 from s3lake.source.kafka.client import KafkaOffsets
@@ -219,7 +219,7 @@ def test_nothing_that_hours_are_forwarded_to_says_one(
     monkeypatch.setattr("s3lake.forwarding.mongodb._CONNECT_MS", 50)
     options = {option: words.plant(value) for option, value in told.items()}
     with pytest.raises(ConfigurationError) as refused:
-        opened(name, {**options, "unheard": "of"})
+        open_destination(name, {**options, "unheard": "of"})
     shown = ["".join(traceback.format_exception(refused.value))]
     sink = f"{{name: events, topics: [clicks], bucket: lake, start: {START}, errors: {{max_retries: 0}}}}"
     config = native.loads(f"kafka: {{bootstrap_servers: 127.0.0.1:1}}\nsinks: [{sink}]\n", "f")

@@ -36,6 +36,7 @@ def check(
     everything: Annotated[bool, typer.Option("--all", help="Show settings with default values too.")] = False,
 ) -> None:
     """Validate a configuration; show effective settings, where each came from, and warnings."""
+    from s3lake.forwarding.destination import open_forwards
     from s3lake.source.kafka.properties import client_properties
     from s3lake.source.opening import opener
 
@@ -57,6 +58,8 @@ def check(
         client_properties(loaded.config.kafka.properties)  # raises if librdkafka does not know them
     elif loaded.config.source is not None:
         opener(loaded.config.source.type)  # raises if no package brings it
+    for sink in loaded.config.sinks:
+        open_forwards(sink)  # raises if a destination refuses its options; no server is asked
     if connect and not _connect(loaded.config, as_json=as_json):
         raise typer.Exit(FAILED)
 
@@ -141,6 +144,7 @@ def describe_sink(sink: Sink) -> dict[str, Any]:
         "flush": limits,
         "stages": _stages(sink),
         "exactly_once": sink.exactly_once,
+        **({"forwards": [forward.key for forward in sink.forwards]} if sink.forwards else {}),
     }
 
 

@@ -144,4 +144,6 @@ def escaped(value: Any) -> Any:
 
 def _hidden(path: Path) -> bool:
     own = path[2:] if path[:1] == ("sinks",) else path
+    if own[:1] == ("forwards",) and "options" in own:
+        return True
     return own[:2] in _HIDDEN or any(is_secret(str(step)) for step in path)

@@ -1,8 +1,9 @@
-"""Where landed hours are forwarded to: what comes with s3lake, or what another package brings by an entry point."""
+"""Destinations of landed hours: those of s3lake, and those that other packages bring by an entry point."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from s3lake.errors import ConfigurationError
@@ -10,6 +11,8 @@ from s3lake.plugins import brought
 
 if TYPE_CHECKING:
     from s3lake.forwarding.hour import Hour
+    from s3lake.sink import Sink
+    from s3lake.sink.forwards import Forward
 
 GROUP = "s3lake.forwards"
 _OURS = {
@@ -54,14 +57,32 @@ Opener = Callable[..., Destination]
 """What an entry point names: options come in by name."""
 
 
-def opened(name: str, options: dict[str, Any]) -> Destination:
-    """The destination that is called so.
+def open_destination(name: str, options: Mapping[str, Any]) -> Destination:
+    """Open the destination registered as `name` with these options. No server is asked.
 
     Raises:
-        ConfigurationError: no installed package brings it, or it does not know these options.
+        ConfigurationError: no installed package brings it, or it refuses these options.
     """
     opener: Opener = brought(name, GROUP, _OURS, "to", "destination")
     try:
         return opener(**options)
-    except TypeError as error:
-        raise ConfigurationError(f"options of {name}: {error}") from None
+    except TypeError as error:  # "Postgres.__init__() got an unexpected keyword argument 'tabel'"
+        known = [option for option in inspect.signature(opener).parameters if option != "self"]
+        raise ConfigurationError(
+            f"options of {name}: {str(error).rpartition('() ')[2]}; it takes {', '.join(known)}"
+        ) from None
+
+
+def open_forwards(sink: Sink) -> list[tuple[Forward, Destination]]:
+    """Open the destination of each forward of a sink.
+
+    Raises:
+        ConfigurationError: one cannot be opened; the message names the sink and the forward.
+    """
+    opened = []
+    for position, forward in enumerate(sink.forwards):
+        try:
+            opened.append((forward, open_destination(forward.to, forward.options)))
+        except ConfigurationError as error:
+            raise ConfigurationError(f"sink {sink.name}: forwards[{position}]: {error}") from None
+    return opened

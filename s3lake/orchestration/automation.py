@@ -34,6 +34,6 @@ def follower(
             name,
             target=dg.AssetSelection.assets(*assets),
             default_status=status,
-            description="Materialises the example assets, an hour each, when it is sealed.",
+            description="Materialises forwards and example assets of an hour when it is sealed.",
         )
     ]

@@ -25,6 +25,7 @@ from s3lake.orchestration.checks import sink_checks
 from s3lake.orchestration.example import counts_by_type
 from s3lake.orchestration.fleet import fleet_job
 from s3lake.orchestration.fleet_sensor import fleet_sensor
+from s3lake.orchestration.forwards import forward_assets
 from s3lake.orchestration.in_time import in_time_checks, in_time_sensor
 from s3lake.orchestration.replays import replay_job
 from s3lake.orchestration.schedules import clean_job, daily_clean, hourly_schedule, sink_job
@@ -100,6 +101,7 @@ def definitions_of(
     nightly = dg.DefaultScheduleStatus.RUNNING if sensors_running else dg.DefaultScheduleStatus.STOPPED
     with disable_dagster_warnings():  # backfill policies are beta
         examples = [counts_by_type(catalogue, *route) for route in routes if _has_types(config, route[0])]
+    forwards = forward_assets(catalogue)
     return dg.Definitions(
         assets=[
             *(catalogue.topic(topic) for topic in topics if topic_assets),
@@ -108,6 +110,7 @@ def definitions_of(
             *(catalogue.sealed(*route) for route in routes),
             *(catalogue.dead_letters(*route) for route in routes if route[0].errors.tolerance == "all"),
             *examples,
+            *forwards,
         ],
         asset_checks=[
             *(sink_checks(catalogue, *route) for route in routes),
@@ -120,7 +123,7 @@ def definitions_of(
                 for name in fleets
             ),
             *(in_time_sensor(catalogue, config.sink(name), status) for name in jobs),
-            *follower(catalogue.name("follow_sealed_hours"), examples, status),
+            *follower(catalogue.name("follow_sealed_hours"), [*examples, *forwards], status),
         ],
         jobs=[*jobs.values(), *fleets.values(), *cleans.values(), *replays, *changes, *kept.values()],
         schedules=[

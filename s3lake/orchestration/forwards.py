@@ -9,7 +9,7 @@ import dagster as dg
 from dagster._utils.warnings import disable_dagster_warnings
 
 from s3lake.errors import ConfigurationError
-from s3lake.forwarding.destination import Destination, opened
+from s3lake.forwarding.destination import Destination, open_destination, open_forwards
 from s3lake.orchestration import names
 from s3lake.orchestration.assets import backfill_policy
 from s3lake.orchestration.automation import on_sealed_hours
@@ -23,6 +23,22 @@ if TYPE_CHECKING:
     from s3lake.forwarding.forwarding import Forwarded
 
 
+def forward_assets(catalogue: Catalogue) -> list[dg.AssetsDefinition]:
+    """Build the assets of all `forwards` of the configuration.
+
+    Raises:
+        ConfigurationError: a destination does not exist, or refuses its options.
+    """
+    with disable_dagster_warnings():  # backfill policies are beta
+        return [
+            _asset(catalogue, sink, topic, destination, forward.key)
+            for sink in catalogue.config.sinks
+            for forward, destination in open_forwards(sink)
+            for topic in catalogue.topics[sink.name]
+            if topic in (forward.topics or (topic,))
+        ]
+
+
 def forward(
     config: Config,
     sink: str,
@@ -34,34 +50,33 @@ def forward(
     translator: SinkTranslator | None = None,
     resources: Mapping[str, Any] | None = None,
 ) -> list[dg.AssetsDefinition]:
-    """Assets `forward/<name>/<topic>` that bring the sealed hours of a sink to another system, each hour exactly once.
+    """Build assets `forward/<name>/<topic>` that bring the sealed hours of a sink to another system, each exactly once.
 
-    They follow sealed hours: an hour is forwarded when it is sealed, and once more, in place of what is there of it,
-    when it was rewritten. Give them to `dg.Definitions` beside what `build_definitions` makes of the same
-    configuration, whose S3 they use.
+    `forwards` of the sink in a configuration does the same without Python; this is for an object of your own. An hour
+    is forwarded when it is sealed, and again, replacing what is there of it, when it was rewritten. Give the assets to
+    `dg.Definitions` with those of `build_definitions` of the same configuration, whose S3 they use.
 
     Args:
         config: the configuration.
         sink: the name of the sink.
-        topics: those of its topics that are forwarded; all of them where they are not given.
-        to: where to: `postgres`, `mongodb`, `elasticsearch`, `quickwit`, `stdout`, the name of a plugin's entry point
-            in the group `s3lake.forwards`, or an object such as these make.
-        options: what a destination that is given by name is made with.
-        name: what the destination is called in keys of assets; its own name where it is not given.
+        topics: the topics to forward; default: all topics of the sink.
+        to: `postgres`, `mongodb`, `elasticsearch`, `quickwit`, `stdout`, the name of a plugin's entry point in the
+            group `s3lake.forwards`, or an object such as these make.
+        options: of a destination that is given by name.
+        name: of the destination in keys of assets; default: its own name.
         translator: that of the configuration's assets.
         resources: stand-ins for `kafka`, `s3` and `spark`, as `build_definitions` takes them.
 
     Raises:
-        ConfigurationError: nothing brings that destination, or it cannot be told what the options say.
-        KeyError: no sink is called so.
+        ConfigurationError: the destination does not exist or refuses its options, or a topic is not one of the sink.
+        KeyError: the configuration has no such sink.
     """
     if isinstance(to, str):
-        destination, own_name = opened(to, dict(options or {})), to
+        destination, own_name = open_destination(to, options or {}), to
     elif options is not None:
         raise ConfigurationError("options: they make a destination that is given by name; this one is made already")
     else:
         destination, own_name = to, type(to).__name__.lower()
-    # Without topics of their own those of an expression are asked for, as for every asset.
     catalogue = Catalogue(
         config, translator, topics={sink: topics} if topics is not None else None, resources=resources
     )

@@ -6,6 +6,7 @@ from itertools import combinations
 from pydantic import Field, field_validator, model_validator
 
 from s3lake.sink.connections import S3, Kafka, Spark
+from s3lake.sink.forwards import check_forwards
 from s3lake.sink.part import Misfit, Part
 from s3lake.sink.sink import Sink
 from s3lake.sink.source import Source
@@ -80,6 +81,7 @@ class Config(Part):
                         "index.prefix",
                         *("sinks", position, "prefix"),
                     )
+        check_forwards(self.sinks)
         for position, sink in enumerate(self.sinks):
             sink.beside(self.sinks)
             if sink.table is not None and self.s3_of(sink).objects.customer_key is not None:

@@ -18,6 +18,7 @@ from s3lake.sink.contract import Contract
 from s3lake.sink.errors import Errors
 from s3lake.sink.flush import Flush
 from s3lake.sink.format import Converter, Envelope, Format, Sidecars
+from s3lake.sink.forwards import Forward
 from s3lake.sink.layout import Layout
 from s3lake.sink.part import Misfit, Part, at_least, matching, plain_path
 from s3lake.sink.sealed import Sealed
@@ -93,6 +94,7 @@ class Sink(Part):
         sealed: what is expected of an hour that is over.
         retention: how long after their end hours are kept, in seconds; None: for ever.
         table: that follows the commits by reference; None for none.
+        forwards: other systems that get a copy of each sealed hour, exactly once.
         index: where the index lives.
         owners: who answers for its assets in Dagster: `team:data`, `ann@example.com`.
     """
@@ -129,6 +131,7 @@ class Sink(Part):
     sealed: Sealed = Field(default_factory=Sealed)
     retention: float | None = None
     table: Table | None = None
+    forwards: tuple[Forward, ...] = ()
     index: Index = Field(default_factory=Index)
     owners: tuple[str, ...] = ()
 

@@ -131,6 +131,18 @@ class TestCheck:
         assert notice[1] in outcome.err
         assert run("check", nobody, "--strict").code == 0
 
+    def test_opens_each_destination_that_hours_are_forwarded_to(self, run: Run, nobody: Path) -> None:
+        forward = "{to: postgres, options: {conninfo: 'host=db password=hunter2-pg', table: 'a;b'}}"
+        nobody.write_text(NOBODY.replace("bucket: lake,", f"bucket: lake, forwards: [{forward}],"))
+        outcome = run("check", nobody)
+        assert outcome.code == 2
+        assert "sink events: forwards[0]: table 'a;b'" in outcome.err
+        nobody.write_text(nobody.read_text().replace("a;b", "lake.orders"))
+        outcome = run("check", nobody)
+        assert outcome.code == 0
+        assert re.search(r"forwards +postgres", outcome.out)
+        assert "hunter2" not in outcome.out + outcome.err
+
     def test_finds_properties_that_librdkafka_cannot_have(self, run: Run, nobody: Path) -> None:
         nobody.write_text(NOBODY.replace("sasl.username: me", "ssl.truststore.location: /ca.jks"))
         outcome = run("check", nobody)
@@ -313,6 +325,20 @@ class TestConvert:
         again = tmp_path / "again.yaml"
         again.write_text(outcome.out)
         assert configuration.load(again) == configuration.load(nobody)
+
+    def test_options_of_a_forward_that_have_a_secret_become_variables(
+        self, run: Run, nobody: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        conninfo = "host=db password=hunter2-pg"
+        forward = f"{{to: postgres, options: {{conninfo: '{conninfo}', table: lake.orders}}}}"
+        nobody.write_text(NOBODY.replace("bucket: lake,", f"bucket: lake, forwards: [{forward}],"))
+        outcome = run("convert", nobody)
+        for name in re.findall(r"\$\{(S3LAKE_SECRET_\w+)\}", outcome.out):
+            monkeypatch.setenv(name, conninfo if "CONNINFO" in name else "hunter2")
+        assert "hunter2" not in outcome.out + outcome.err
+        again = tmp_path / "again.yaml"
+        again.write_text(outcome.out)
+        assert configuration.load(again).sinks[0].forwards == configuration.load(nobody).sinks[0].forwards
 
 
 class TestInit:

@@ -12,7 +12,7 @@ from s3lake.errors import (
     FencedError,
     TransientError,
 )
-from s3lake.forwarding.destination import opened
+from s3lake.forwarding.destination import open_destination
 from s3lake.forwarding.elasticsearch import Elasticsearch
 from s3lake.forwarding.forwarding import forwarded
 from s3lake_tests.forwarding.elastic import Elastic, class_path, running
@@ -76,7 +76,7 @@ def test_an_hour_is_there_once_and_a_rewritten_one_takes_its_place(server: Searc
     before = hour_of(lander).content
     lander.rewrite(START)
     assert rows(server) == [(before, 1), (before, 2)]
-    by_name = opened("elasticsearch", {"url": server.url, "api_key": KEY})
+    by_name = open_destination("elasticsearch", {"url": server.url, "api_key": KEY})
     assert forwarded(hour_of(lander), by_name).outcome == "replaced"
     assert rows(server) == [(hour_of(lander).content, 1), (hour_of(lander).content, 2)]
     assert len(server.documents("events-hours")) == 1

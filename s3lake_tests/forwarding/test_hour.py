@@ -9,7 +9,7 @@ import pytest
 
 from s3lake.config import native
 from s3lake.errors import ConfigurationError, DataLossError, FencedError
-from s3lake.forwarding.destination import opened
+from s3lake.forwarding.destination import open_destination
 from s3lake.forwarding.documents import Row
 from s3lake.forwarding.forwarding import forwarded
 from s3lake.land.landing import Landing
@@ -118,7 +118,7 @@ def test_where_nothing_tells_records_apart_none_are_made_up(land: Land) -> None:
 
 def test_standard_output_gets_a_line_for_each_row(land: Land, capsys: pytest.CaptureFixture[str]) -> None:
     lander = land("format: {type: json}, envelope: {style: flat, fields: [offset, value]}")
-    assert forwarded(hour_of(lander), opened("stdout", {})).outcome == "written"
+    assert forwarded(hour_of(lander), open_destination("stdout", {})).outcome == "written"
     [first, second] = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert first == {
         "topic": "clicks",
@@ -140,7 +140,7 @@ class TestADestinationOfAnotherPackage:
 
     def test_gets_each_hour_once_and_a_rewritten_one_in_its_place(self, land: Land, tmp_path: Path) -> None:
         lander, files = land("format: {type: json}"), tmp_path / "files"
-        destination = opened("files", {"directory": str(files)})
+        destination = open_destination("files", {"directory": str(files)})
         assert forwarded(hour_of(lander), destination).outcome == "written"
         assert forwarded(hour_of(lander), destination).outcome == "there already"
         lander.rewrite(START)
@@ -153,8 +153,8 @@ class TestADestinationOfAnotherPackage:
 
     def test_that_nobody_brings_is_refused_with_those_that_there_are(self) -> None:
         with pytest.raises(ConfigurationError, match=r"to: no installed package brings 'kafka'; there are .*files"):
-            opened("kafka", {})
+            open_destination("kafka", {})
 
     def test_that_does_not_know_an_option_is_refused(self) -> None:
         with pytest.raises(ConfigurationError, match=r"options of files: .*'folder'"):
-            opened("files", {"folder": "x"})
+            open_destination("files", {"folder": "x"})

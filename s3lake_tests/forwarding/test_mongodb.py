@@ -16,7 +16,7 @@ from s3lake.errors import (
     DestinationUnavailableError,
     FencedError,
 )
-from s3lake.forwarding.destination import opened
+from s3lake.forwarding.destination import open_destination
 from s3lake.forwarding.forwarding import forwarded
 from s3lake.forwarding.mongodb import MongoDB, decoded
 from s3lake_tests.forwarding.landed import Killed, Land, Mortal, Overtaken, hour_of
@@ -70,7 +70,7 @@ def test_an_hour_is_there_once_and_a_rewritten_one_takes_its_place(
     before = hour_of(lander).content
     lander.rewrite(START)
     assert rows(database) == [(before, 1), (before, 2)]
-    assert forwarded(hour_of(lander), opened("mongodb", {"uri": uri})).outcome == "replaced"
+    assert forwarded(hour_of(lander), open_destination("mongodb", {"uri": uri})).outcome == "replaced"
     assert rows(database) == [(hour_of(lander).content, 1), (hour_of(lander).content, 2)]
     assert database["events_hours"].count_documents({}) == 1
 

@@ -14,6 +14,7 @@ import dagster as dg
 import psycopg
 import pyarrow as pa
 import pytest
+import yaml
 
 import s3lake
 from s3lake import hours
@@ -284,14 +285,17 @@ class TestSettings:
 def test_an_asset_forwards_its_hours_and_says_what_the_ledger_has(
     shelf: Shelf, database: "psycopg.Connection[Any]", conninfo: str
 ) -> None:
-    config = s3lake.load(shelf.configuration())
-    [asset] = s3lake.forward(config, "events", to=Postgres(conninfo, table=TABLE))
-    definitions = dg.Definitions.merge(s3lake.build_definitions(config), dg.Definitions(assets=[asset]))
+    path = Path(shelf.configuration())
+    text = yaml.safe_load(path.read_text())
+    text["sinks"][0]["forwards"] = [{"to": "postgres", "options": {"conninfo": conninfo, "table": TABLE}}]
+    path.write_text(yaml.safe_dump(text))
+    definitions = s3lake.build_definitions(s3lake.load(path))
+    key = dg.AssetKey(["forward", "postgres", "orders"])
     job = definitions.resolve_implicit_global_asset_job_def()
     first, last = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
     with dg.DagsterInstance.ephemeral() as instance:
         for outcome in ("written", "there already"):
-            done = job.execute_in_process(asset_selection=[asset.key], tags={first: FIVE, last: SIX}, instance=instance)
+            done = job.execute_in_process(asset_selection=[key], tags={first: FIVE, last: SIX}, instance=instance)
             events = [event.materialization for event in done.get_asset_materialization_events()]
             assert [(one.partition, one.metadata["dagster/row_count"].value) for one in events] == [(FIVE, 2), (SIX, 1)]
             assert {one.metadata["outcome"].value for one in events} == {outcome}

@@ -7,7 +7,7 @@ import pytest
 import requests
 
 from s3lake.errors import ConfigurationError, DestinationRefusedError, DestinationUnavailableError, FencedError
-from s3lake.forwarding.destination import opened
+from s3lake.forwarding.destination import open_destination
 from s3lake.forwarding.forwarding import forwarded
 from s3lake.forwarding.quickwit import Quickwit
 from s3lake_tests.forwarding.landed import Land, hour_of, survive_a_death_at_any_request
@@ -53,7 +53,7 @@ def test_an_hour_is_there_once_and_a_rewritten_one_takes_its_place(
     before = hour_of(lander).content
     lander.rewrite(START)
     assert rows(server) == [(before, 1), (before, 2)]
-    by_name = opened("quickwit", {"url": server.url, "token": TOKEN})
+    by_name = open_destination("quickwit", {"url": server.url, "token": TOKEN})
     assert forwarded(hour_of(lander), by_name).outcome == "replaced"
     assert rows(server) == [(hour_of(lander).content, 1), (hour_of(lander).content, 2)]
 

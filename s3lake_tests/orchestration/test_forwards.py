@@ -45,6 +45,37 @@ def test_what_cannot_be_forwarded_is_refused_when_definitions_load(options: dict
         s3lake.forward(CONFIG, "events", **options)
 
 
+FORWARDS = [
+    {"to": "stdout", "topics": ["orders"]},
+    {"to": "postgres", "options": {"conninfo": "host=db password=hunter2", "table": "lake.events"}, "name": "shop"},
+]
+
+
+def with_forwards(*forwards: Any) -> s3lake.Config:
+    (sink,) = CONFIG.model_dump(mode="json", by_alias=True)["sinks"]
+    return s3lake.Config.model_validate(
+        {"kafka": {"bootstrap_servers": "a:1"}, "sinks": [sink | {"forwards": forwards}]}
+    )
+
+
+def test_forwards_of_the_configuration_are_assets_that_follow_sealed_hours() -> None:
+    definitions = s3lake.build_definitions(with_forwards(*FORWARDS))
+    graph = definitions.resolve_asset_graph()
+    keys = {key.to_user_string() for key in graph.get_all_asset_keys() if key.path[0] == "forward"}
+    assert keys == {"forward/stdout/orders", "forward/shop/clicks", "forward/shop/orders"}
+    assert sealed_key(CONFIG.sink("events"), "orders") in graph.get(ORDERS).parent_keys
+    sensor = definitions.resolve_sensor_def("follow_sealed_hours")
+    assert ORDERS in sensor.asset_selection.resolve(graph)  # type: ignore[union-attr]
+
+
+def test_a_forward_that_its_destination_refuses_names_the_sink_and_what_is_allowed() -> None:
+    config = with_forwards({"to": "postgres", "options": {"conninfo": "", "tabel": "orders"}})
+    with pytest.raises(
+        ConfigurationError, match=r"sink events: forwards\[0\]: options of postgres: .*'tabel'; it takes"
+    ):
+        s3lake.build_definitions(config)
+
+
 def test_an_hour_is_asked_for_when_it_is_sealed_and_again_when_it_was_rewritten() -> None:
     assets = s3lake.forward(CONFIG, "events", ["orders"], to="stdout")
     definitions = dg.Definitions.merge(s3lake.build_definitions(CONFIG), dg.Definitions(assets=assets))
