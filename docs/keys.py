@@ -107,7 +107,7 @@ class Outcome:
     """
 
     key: Key
-    becomes: Literal["honoured", "notice", "refused", "silent"]
+    becomes: Literal["honoured", "notice", "no effect", "refused", "silent"]
     says: str
 
 
@@ -148,9 +148,10 @@ def _loaded(definition: Definition, settings: dict[str, Any]) -> Loaded | Config
 def _outcome(key: Key, plain: Any, without: Any, changed: Any) -> Outcome:
     if isinstance(changed, ConfigurationError):
         return Outcome(key, "refused", str(changed).split("\n")[0].partition(f"{key.name}: ")[2])
-    notices = [notice.message for notice in changed.notices if _is(key, notice.place.key)]
-    if notices:
-        return Outcome(key, "notice", notices[0])
+    for becomes, remarks in (("notice", changed.notices), ("no effect", changed.without_effect)):
+        for remark in remarks:
+            if _is(key, remark.place.key) and remark not in getattr(without, "notices", ()):
+                return Outcome(key, becomes, remark.message)
     # What selects the connector has one value alone, and that is in every configuration that loads.
     selects = key.name in ("connector.class", "storage.class", "type", "enabled")
     if selects or any(_differs(changed, other) for other in (plain, without)):
@@ -186,4 +187,4 @@ def _differs(one: Loaded, other: Any) -> bool:
 def counted(definition: Definition) -> tuple[int, int]:
     """How many keys are honoured or harmless, and how many there are."""
     every = [*outcomes(definition), *outcomes_of_properties(definition)]
-    return sum(outcome.becomes in ("honoured", "notice") for outcome in every), len(every)
+    return sum(outcome.becomes in ("honoured", "notice", "no effect") for outcome in every), len(every)

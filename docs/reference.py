@@ -29,9 +29,9 @@ def connectors() -> str:
     text = ["# Every key of every connector", _WRITTEN]
     text.append(
         "What becomes of each key of a connector's own definition, found by loading it with a value that is not its "
-        "default, and what has to stand beside. *Honoured*: the native settings that it changes. *Told*: it is "
-        "accepted, and the notice says why it means nothing, or something else, here. *Refused*: the message says what "
-        "to write. No key is dropped without a word. [Connectors' configurations](../connectors.md) "
+        "default, and what else it needs. *Honoured*: the native settings that it changes. *Notice*: it is accepted, "
+        "and the notice says what it means here. *No effect*: it is accepted, for a reason. *Refused*: the message "
+        "says what to write. No key is dropped without a word. [Connectors' configurations](../connectors.md) "
         "explains the usual ones.\n"
     )
     for definition in known["DEFINITIONS"]:
@@ -45,7 +45,7 @@ def connectors() -> str:
 
 
 def _outcomes(outcomes: Iterable[Any]) -> list[str]:
-    words = {"honoured": "honoured", "notice": "told", "refused": "refused"}
+    words = {"honoured": "honoured", "notice": "notice", "no effect": "no effect", "refused": "refused"}
     rows = ["| key | default | becomes | |", "|---|---|---|---|"]
     for outcome in outcomes:
         default = f"`{outcome.key.default}`" if outcome.key.default else ""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from s3lake import hours
-from s3lake.cli.output import FAILED, emit, format_cell, print_json, print_table, show_attempt
+from s3lake.cli.output import FAILED, emit, format_cell, print_json, print_table, print_text, show_attempt
 from s3lake.cli.request import Request
 from s3lake.config.draft import Loaded
 from s3lake.errors import ConfigurationError, S3LakeError
@@ -53,6 +53,7 @@ def check(
             print_table(("", ""), [pair for pair in row.items() if pair[0] != "sink"], f"sink {sink.name}")
     if not as_json:
         _print_settings(loaded, everything=everything)
+        _print_without_effect(loaded, everything=everything)
     _print_notices([*map(str, loaded.notices), *find_suspicious_settings(loaded.config)], as_json=as_json)
     if loaded.config.kafka is not None:
         client_properties(loaded.config.kafka.properties)  # raises if librdkafka does not know them
@@ -94,6 +95,16 @@ def _print_settings(loaded: Loaded, *, everything: bool) -> None:
             source = "default" if place is None else f"{place} {place.key}".rstrip()
             rows.append((".".join(map(str, path)), format_cell(value) or "none", source))
     print_table(("setting", "value", "read from"), rows, "settings")
+
+
+def _print_without_effect(loaded: Loaded, *, everything: bool) -> None:
+    """Print the known settings that have no effect here: in one line, or each with its reason."""
+    if everything:
+        rows = [(notice.place.key, notice.message, str(notice.place)) for notice in loaded.without_effect]
+        print_table(("without effect here", "because", "read from"), rows, "")
+    elif loaded.without_effect:
+        keys = dict.fromkeys(notice.place.key for notice in loaded.without_effect)
+        print_text(False, f"without effect here: {', '.join(keys)} (--all says why)")
 
 
 def _settings_of(config: Config) -> Mapping[tuple[str | int, ...], Any]:

@@ -14,7 +14,7 @@ from s3lake import hours
 from s3lake.cli.output import FAILED, INPUT, emit, err, print_text
 from s3lake.config import load as configuration
 from s3lake.config.connectors.worker import WORKER
-from s3lake.config.dialects import NAME, STRICT
+from s3lake.config.dialects import NAME
 from s3lake.config.draft import Loaded
 from s3lake.config.load import DIALECT, LOCATION
 from s3lake.errors import ConfigurationError, IncompleteError, S3LakeError
@@ -92,7 +92,6 @@ class Request:
     dialect: str | None = None
     name: str | None = None
     worker: str | None = None
-    strict: bool = False
     sink: str | None = None
     topic: str | None = None
     first: str | None = None
@@ -118,7 +117,7 @@ class Request:
 
     def read(self, *, to_land: bool = True) -> Loaded:
         """Read the configuration. `to_land`: it must contain all that landing needs."""
-        options = {NAME: self.name, WORKER: self.worker, STRICT: "true" if self.strict else None}
+        options = {NAME: self.name, WORKER: self.worker}
         environment = {**os.environ, **{variable: text for variable, text in options.items() if text}}
         return configuration.loaded(self.config, self.dialect, environment, to_land=to_land)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path, PurePosixPath
 
@@ -15,12 +16,12 @@ from s3lake.config.providers import PREFIX
 from s3lake.config.read import json, yaml
 from s3lake.config.read.yaml import position_of
 from s3lake.config.references import References, SecretsManager
-from s3lake.config.setting import Place, Report, Setting, index, variable
+from s3lake.config.setting import Place, Report, Setting, index, is_comment, variable
 from s3lake.errors import ConfigurationError
 from s3lake.text.options import suggestion
 
-NAME, STRICT = "S3LAKE_NAME", "S3LAKE_STRICT"
-"""Environment variables: the name of a connector whose file has none; `true` to refuse what nothing reads."""
+NAME = "S3LAKE_NAME"
+"""Environment variable: the name of a connector whose file has none."""
 
 
 class Dialect(Enum):
@@ -82,6 +83,7 @@ _AROUND = (
     ),
 )
 """What people keep a connector's configuration in, and which part of it is the connector's."""
+_REGIONS = ("s3.region", "aws.s3.region", "aws_s3_region", "connect.s3.aws.region", "aws.region")
 _CONNECTORS = {Dialect.lenses: lenses.loads, Dialect.confluent: confluent.loads, Dialect.aiven: aiven.loads}
 
 
@@ -92,13 +94,17 @@ def sketched(
     environment: Mapping[str, str],
     base: Path,
     secret: Callable[[str], str] | None = None,
+    *,
+    ask_servers: bool = True,
 ) -> Sketch:
     """What `text` says; `name` is what errors call the file, relative paths in it begin at `base`.
+
+    Without `ask_servers` secrets of servers stay references.
 
     Raises:
         ConfigurationError: what stands there cannot be right; one line per error.
     """
-    report = Report(name, strict=environment.get(STRICT, "").lower() in ("1", "true", "yes"))
+    report = Report(name)
     if dialect:
         language = named(dialect, name)
         settings = wrappers.read(text, report) if language in _CONNECTORS else []
@@ -106,14 +112,18 @@ def sketched(
         language, settings = recognised(text, report)
     if language is Dialect.native:
         return native.sketched(text, name, environment)
-    references = References(environment, base, secret or SecretsManager())
+    references = References(environment, base, secret or SecretsManager(), ask_servers=ask_servers)
     if language is Dialect.iggy:
         return iggy.loads(text, report, references)
+    settings = [setting for setting in settings if not is_comment(setting.key)]
     own = list(index(settings, report).values())
+    region = next((setting.value for setting in own if setting.key in _REGIONS and "${" not in setting.value), "")
+    if secret is None and region:
+        references = replace(references, secret=SecretsManager({"region": region}))
     references = worker.with_providers(own, report, references)
     settings = worker.completed([one for one in own if not one.key.startswith(PREFIX)], report, references)
     settings += _named(settings, report, environment.get(NAME, ""))
-    resolved = cloud.translated(references.resolve(settings, report), report)
+    resolved = cloud.translated(references.resolve(settings, report), report, environment)
     return _CONNECTORS[language](resolved, report, environment)
 
 

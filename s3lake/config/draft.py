@@ -43,7 +43,8 @@ class Loaded:
     Attributes:
         notices: what has to be said of settings that were accepted.
         origins: native path -> where its value was read from; defaults have none.
-        references: native path -> where a value came from that does not stand in the file.
+        references: native path -> where a value came from that is not written in the file.
+        without_effect: known settings that have no effect here, each with the reason.
         connectors: sink name -> connector; none where the dialect is not one of Kafka Connect's.
     """
 
@@ -52,6 +53,7 @@ class Loaded:
     origins: Mapping[Path, Place] = field(default_factory=dict)
     connectors: Mapping[str, Connector] = field(default_factory=dict)
     references: Mapping[Path, Reference] = field(default_factory=dict)
+    without_effect: tuple[Notice, ...] = ()
 
 
 @dataclass
@@ -162,7 +164,16 @@ class Sketch:
             path: setting.reference for path, setting in self.draft.origins.items() if setting.reference is not None
         }
         connectors = {sink.name: self.connector for sink in config.sinks} if self.connector else {}
-        return Loaded(config, tuple(sorted(self.report.notices)), places, connectors, references)
+        notices = tuple(sorted(notice for notice in self.report.notices if not self._is_overridden(notice)))
+        return Loaded(config, notices, places, connectors, references, tuple(sorted(self.report.without_effect)))
+
+    def _is_overridden(self, notice: Notice) -> bool:
+        """True if a file or a variable sets what the notice names, with any value."""
+        sink, path = notice.override
+        if not path or sink not in self.sinks:
+            return False
+        setting = self.draft.origins.get(("sinks", self.sinks.index(sink), *path.split(".")))
+        return setting is not None and (setting.key == f"s3lake.{path}" or setting.place.line == 0)
 
     def _override(self, environment: Mapping[str, str]) -> None:
         self.draft.values, changes = overridden(self.draft.values, environment)

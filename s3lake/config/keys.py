@@ -7,13 +7,23 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
-from s3lake.config.connectors import components
 from s3lake.config.setting import Report, Setting, index
 from s3lake.text import options
 from s3lake.text.options import nearest
 
 _LISTED = 24
-_LOOK = "take it out, or look into docs/connectors.md for its name"
+SPELLED_OTHERWISE = {
+    "s3.endpoint": "store.url",
+    "s3.endpoint.url": "store.url",
+    "aws.s3.endpoint.url": "aws.s3.endpoint",
+    "topics.directory": "topics.dir",
+    "aws.endpoint": "store.url",
+    "connect.s3.endpoint": "connect.s3.custom.endpoint",
+    "connect.s3.flush.size": "'flush.size' in PROPERTIES of connect.s3.kcql",
+    "connect.s3.flush.count": "'flush.count' in PROPERTIES of connect.s3.kcql",
+    "connect.s3.flush.interval": "'flush.interval' in PROPERTIES of connect.s3.kcql",
+}
+"""Names that people write for keys of a connector."""
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -107,12 +117,12 @@ class Keys:
             self._known[setting.key] = None
         return settings
 
-    def meaningless(self, reasons: Mapping[str, str]) -> None:
-        """Keys that are accepted with a notice which says why they have no meaning here."""
+    def no_effect(self, reasons: Mapping[str, str]) -> None:
+        """Accept keys that have no effect here, each for a reason."""
         for key, reason in reasons.items():
             setting = self.get(key)
             if setting is not None:
-                self.report.notice(setting, reason)
+                self.report.no_effect(setting, reason)
 
     def refused(self, key: str, reason: str, unless: Sequence[str] = ("",)) -> None:
         """A key that is refused with a reason, unless its value is one of those that ask for nothing."""
@@ -136,33 +146,13 @@ class Keys:
         """Note what is wrong with a setting."""
         self.report.error(where, message)
 
-    def all_known(self) -> None:
-        """Whatever nobody asked for is an error, where nobody else's keys can stand."""
-        for key, setting in self._settings.items():
-            if key not in self._known:
-                near = nearest(key, list(self._known))
-                few = len(self._known) <= _LISTED
-                allowed = f"allowed here: {', '.join(self._known)}" if few else _LOOK
-                message = f"did you mean {near}?" if near else allowed
-                self.report.error(setting, f"unknown key; {message}")
-
-    def finish(self) -> None:
-        """What nobody asked for: a mistake in a key of the connector is an error, a key of another's is told.
-
-        Kafka Connect and its connectors read over what they do not know. A mistake it is where the key is near one that
-        is known, or begins as only the connector's own do.
-        """
-        own = {key.partition(".")[0] for key in self._known}
+    def report_unknown(self) -> None:
+        """Note every key that was not asked for: another program may read it, so it is a notice."""
         for key, setting in self._settings.items():
             if key in self._known:
                 continue
-            if (message := components.reason(key)) is not None:
-                self.report.unread(setting, f"{message}: nothing reads it here")
-                continue
-            near = components.usual(key, self._known) or nearest(key, list(self._known))
-            if near is not None:
-                self.report.error(setting, f"unknown key; did you mean {near}?")
-            elif key.partition(".")[0] in own:
-                self.report.error(setting, f"unknown key; {_LOOK}")
-            else:
-                self.report.unread(setting, "no component that s3lake knows reads it, and neither does s3lake")
+            usual = SPELLED_OTHERWISE.get(key, "")
+            near = usual if usual in self._known or " " in usual else nearest(key, list(self._known))
+            allowed = f"; allowed here: {', '.join(self._known)}" if len(self._known) <= _LISTED else ""
+            hint = f"; did you mean {near}?" if near else allowed
+            self.report.notice(setting, f"unknown key: nothing reads it here{hint}")

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from s3lake import hours
 from s3lake.config import dialects, source
+from s3lake.config.connectors.cloud import REGISTRY
 from s3lake.config.connectors.overrides import SERVERS, START
 from s3lake.config.draft import Loaded
 from s3lake.config.setting import Notice, Path, Place, Reference, variable
@@ -26,6 +27,8 @@ A = TypeVar("A")
 _log = logging.getLogger(__name__)
 LOCATION, DIALECT = "S3LAKE_CONFIG", "S3LAKE_DIALECT"
 """Environment variables that say where the configuration is, and its dialect where the content does not tell."""
+IGGYS_LOCATION = "IGGY_CONNECTORS_CONFIG_PATH"
+"""Iggy's own variable for the file of its runtime."""
 
 
 def load(location: str | pathlib.Path | None = None, dialect: str | None = None) -> Config:
@@ -47,7 +50,7 @@ def loaded(
 
     Args:
         location: a file, a directory whose files are one configuration together, or an http(s) address; without it
-            what `S3LAKE_CONFIG` names.
+            what `S3LAKE_CONFIG` names, or else `IGGY_CONNECTORS_CONFIG_PATH`.
         dialect: of every file there; without it that is seen from the content.
         environment: of the process; a `.env` file that it names is read too.
         to_land: whether it has to say where Kafka is and which hour is the first, which a connector's file does not;
@@ -57,7 +60,7 @@ def loaded(
         ConfigurationError: there is none, it cannot be read, or it cannot be right.
     """
     variables = completed(os.environ if environment is None else environment)
-    location = location or variables.get(LOCATION)
+    location = location or variables.get(LOCATION) or variables.get(IGGYS_LOCATION)
     if not location:
         raise ConfigurationError(
             f"no configuration: set {LOCATION} to a file, a directory or an address, or give CONFIG on the command line"
@@ -69,9 +72,10 @@ def loaded(
 
 
 def _with_stand_ins(location: str, dialect: str | None, variables: Mapping[str, str]) -> Loaded:
-    stand_ins = {SERVERS: "localhost:9092", START: hours.key_of_ms(hours.now_ms())}
+    present = hours.key_of_ms(hours.now_ms())
+    stand_ins = {SERVERS: "localhost:9092", START: present, REGISTRY: "http://localhost:8081"}
     missing = {name: text for name, text in stand_ins.items() if not variables.get(name)}
-    configuration = _loaded(location, dialect, {**variables, **missing})
+    configuration = _loaded(location, dialect, {**variables, **missing}, ask_servers=False)
     used = [name for name in missing if variable(name) in configuration.origins.values()]
     notices = tuple(
         Notice(variable(name), f"is not set, and nothing else says it: {missing[name]} stands in; set it to land")
@@ -80,10 +84,12 @@ def _with_stand_ins(location: str, dialect: str | None, variables: Mapping[str, 
     return replace(configuration, notices=(*configuration.notices, *notices))
 
 
-def _loaded(location: str, dialect: str | None, variables: Mapping[str, str]) -> Loaded:
+def _loaded(location: str, dialect: str | None, variables: Mapping[str, str], *, ask_servers: bool = True) -> Loaded:
     base = pathlib.Path(location) if pathlib.Path(location).is_dir() else pathlib.Path(location).parent
     texts = source.sources(location, variables)
-    sketches = [dialects.sketched(text.text, text.name, dialect, variables, base) for text in texts]
+    sketches = [
+        dialects.sketched(text.text, text.name, dialect, variables, base, ask_servers=ask_servers) for text in texts
+    ]
     if len(sketches) == 1:
         return sketches[0].loaded(variables)
     own = [tuple(map(prefix_of, sketch.sinks)) for sketch in sketches]
@@ -131,7 +137,8 @@ def _together(parts: Sequence[Loaded], location: str) -> Loaded:
         before += len(part.config.sinks)
     notices = tuple(chain.from_iterable(part.notices for part in parts))
     connectors = {name: connector for part in parts for name, connector in part.connectors.items()}
-    return Loaded(config, notices, origins, connectors, references)
+    without_effect = tuple(chain.from_iterable(part.without_effect for part in parts))
+    return Loaded(config, notices, origins, connectors, references, without_effect)
 
 
 def _with_its_own_s3(part: Loaded, first: Config) -> Loaded:

@@ -12,6 +12,7 @@ never `${NAME}` itself: there the variable has to be set. `$${` stands for a pla
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,13 +23,14 @@ from urllib.parse import unquote
 from s3lake.config.environment import filled, looked_up
 from s3lake.config.providers import Provider, usual
 from s3lake.config.read import properties
-from s3lake.config.setting import Report, Setting
+from s3lake.config.setting import Reference, Report, Setting
 from s3lake.config.unresolved import Unresolved
 from s3lake.config.vault import Vault
 from s3lake.text.masking import is_secret, users
 
 _FORMS = "${env:NAME}, ${file:path:key}, ${directory:path:name}, ${secrets:name:key} or ${vault:path:key}"
 _ARN = 7  # parts of a secret's ARN, which has colons of its own
+_ACCESS_KEY = re.compile(r"access[._-]?key", re.IGNORECASE)
 _CHAINS = ("transforms.", "predicates.")
 
 
@@ -40,12 +42,14 @@ class References:
         base: where relative paths of `${file:…}` begin.
         secret: the text of a secret of AWS Secrets Manager.
         providers: those that a worker calls by names of its own.
+        ask_servers: whether secrets of servers are read; otherwise they stay references in settings of secrets.
     """
 
     environment: Mapping[str, str]
     base: Path
     secret: Callable[[str], str]
     providers: Mapping[str, Provider] = field(default_factory=dict)
+    ask_servers: bool = True
     _opened: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def resolve(self, settings: Sequence[Setting], report: Report) -> list[Setting]:
@@ -75,6 +79,8 @@ class References:
             report.secrets.add(part.value)
         report.secrets |= users(part.value)
         reference = part.reference(setting.value, secret=is_secret(setting.key))
+        if reference is None and part.secret:  # a secret that is not read
+            reference = Reference("", part.value, alone=True, secret=True)
         return replace(setting, value=part.value, spots=part.spots, secret=part.secret, reference=reference)
 
     def _value(self, reference: str, setting: Setting, report: Report) -> tuple[str, bool]:
@@ -82,6 +88,9 @@ class References:
         if not colon or rest.startswith("-"):
             return self._of_shell(reference, setting, report)
         source = self.providers.get(provider) or usual(provider)
+        unread = source.reads in ("secrets", "vault") and not self.ask_servers
+        if unread and (is_secret(setting.key) or _ACCESS_KEY.search(setting.key)):
+            return f"${{{reference}}}", True
         match source.reads:
             case "env":
                 return self._variable(rest.removeprefix(":"))

@@ -43,6 +43,11 @@ class Place:
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
 
+def is_comment(key: str) -> bool:
+    """True if a key holds a remark: nothing reads it, and its references are not looked up."""
+    return key.startswith(("_", "#"))
+
+
 def variable(name: str) -> Place:
     """The place of a value that an environment variable holds."""
     return Place(f"environment variable {name}", 0, 0)
@@ -50,10 +55,16 @@ def variable(name: str) -> Place:
 
 @dataclass(frozen=True, order=True)
 class Notice:
-    """A setting that was accepted and means less here, or something else, than where it comes from."""
+    """A setting that is accepted and means less here, or something else, than where it comes from.
+
+    Attributes:
+        override: the sink, and the native path below it, that says the same otherwise: the notice is left out if a
+            file or a variable sets it.
+    """
 
     place: Place
     message: str
+    override: tuple[str, str] = ("", "")
 
     def __str__(self) -> str:
         return f"{self.place}: " + (f"{self.place.key}: " if self.place.key else "") + self.message
@@ -128,7 +139,7 @@ class Report:
         secrets: values that are masked wherever a message quotes them.
         unknown: keys whose values cannot be had; that was said, and nothing else is said of them.
         unset: keys that hold `${NAME}` as text, because there is no such variable, and the variables.
-        strict: a setting that nothing reads is an error, and no notice.
+        without_effect: known settings that have no effect here, each with the reason.
     """
 
     file: str
@@ -136,7 +147,7 @@ class Report:
     secrets: set[str] = field(default_factory=set)
     unknown: set[str] = field(default_factory=set)
     unset: dict[str, str] = field(default_factory=dict)
-    strict: bool = False
+    without_effect: list[Notice] = field(default_factory=list)
     _problems: set[Notice] = field(default_factory=set)
 
     def error(self, where: Setting | Place | None, message: str) -> None:
@@ -148,18 +159,17 @@ class Report:
         if key not in self.unknown:
             self._problems.add(Notice(place, self._masked(message)))
 
-    def notice(self, where: Setting | Place | None, message: str) -> None:
+    def notice(self, where: Setting | Place | None, message: str, override: tuple[str, str] = ("", "")) -> None:
         """Note what has to be said of a setting that is accepted."""
-        notice = Notice(self._place(where), self._masked(message))
+        notice = Notice(self._place(where), self._masked(message), override)
         if notice not in self.notices:
             self.notices.append(notice)
 
-    def unread(self, where: Setting | Place | None, message: str) -> None:
-        """Note a setting that does nothing where it comes from either: a notice, or an error to who is strict."""
-        if self.strict:
-            self.error(where, f"{message}; take it out")
-        else:
-            self.notice(where, message)
+    def no_effect(self, where: Setting | Place | None, reason: str) -> None:
+        """Note a known setting that has no effect here."""
+        notice = Notice(self._place(where), self._masked(reason))
+        if notice not in self.without_effect:
+            self.without_effect.append(notice)
 
     @property
     def failed(self) -> bool:
@@ -199,6 +209,6 @@ def index(settings: Sequence[Setting], report: Report) -> Settings:
     for setting in settings:
         if setting.key in by_key:
             message = f"is given again in line {setting.place.line}; that one counts, as in Java"
-            report.unread(by_key[setting.key], message)
+            report.notice(by_key[setting.key], message)
         by_key[setting.key] = setting
     return by_key

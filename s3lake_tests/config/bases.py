@@ -7,6 +7,7 @@ from pathlib import Path
 from s3lake.config import dialects
 from s3lake.config import load as configuration
 from s3lake.config.draft import Loaded
+from s3lake.config.setting import Notice
 from s3lake.land import binding
 from s3lake_tests.layout.files import Record, files
 
@@ -122,6 +123,11 @@ def iggy(old: str = "", new: str = "") -> Loaded:
     """What the Iggy base loads to with one text in place of another."""
     assert old in IGGY
     return loads(IGGY.replace(old, new, 1), "sink.toml", None, {})
+
+
+def remarks(loaded: Loaded) -> list[Notice]:
+    """Return the notices, and the settings without effect with their reasons."""
+    return [*loaded.notices, *loaded.without_effect]
 
 
 def keys_of(

@@ -17,7 +17,7 @@ def load(changes: dict[str, str | None] | None = None) -> Loaded:
 
 
 def noticed(loaded: Loaded) -> set[str]:
-    return {notice.place.key for notice in loaded.notices}
+    return {notice.place.key for notice in bases.remarks(loaded)}
 
 
 def at(partition: int, *offsets: int, **fields: Any) -> list[Record]:
@@ -92,7 +92,7 @@ def test_keys_of_templates(template: str | None, records: list[Record], most: st
 def test_a_name_of_a_key_replaces_and_says_so() -> None:
     loaded = load({"file.name.template": "{{key}}"})
     assert loaded.config.sinks[0].exactly_once is False
-    assert any("exactly_once is false" in notice.message for notice in loaded.notices)
+    assert any("exactly_once is false" in notice.message for notice in bases.remarks(loaded))
     assert load({"file.name.template": FULL}).config.sinks[0].exactly_once is True
 
 
@@ -217,13 +217,13 @@ def test_the_store() -> None:
 def test_old_names_are_taken_with_a_warning(old: str, new: str, value: str) -> None:
     loaded = load({"aws.s3.bucket.name": "lake", new: None, old: value} if new != old else {})
     assert loaded.config == load({"aws.s3.bucket.name": "lake", new: value}).config
-    assert f"is an old name: write {new}" in {notice.message for notice in loaded.notices}
+    assert f"is an old name: write {new}" in {notice.message for notice in bases.remarks(loaded)}
 
 
 def test_old_names_of_credentials() -> None:
     loaded = load({"aws_access_key_id": "AKIA", "aws_secret_access_key": "hush-hush"})
     assert loaded.config.s3.credentials != "default"
-    assert "hush" not in " ".join(map(str, loaded.notices))
+    assert "hush" not in " ".join(map(str, bases.remarks(loaded)))
 
 
 @pytest.mark.parametrize(

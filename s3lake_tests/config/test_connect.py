@@ -25,7 +25,7 @@ def given(changes: dict[str, str | None], **environment: str) -> Loaded:
 
 
 def noticed(loaded: Loaded) -> set[str]:
-    return {notice.place.key for notice in loaded.notices}
+    return {notice.place.key for notice in bases.remarks(loaded)}
 
 
 # Kafka
@@ -68,7 +68,6 @@ def test_properties_of_the_consumer_are_the_clients() -> None:
         "errors.deadletterqueue.topic.replication.factor",
         "config.action.reload",
         "group.id",
-        "tasks.max",
     ],
 )
 def test_keys_of_the_framework_are_accepted_with_a_reason(key: str) -> None:
@@ -203,7 +202,7 @@ def test_a_missing_converter_is_told() -> None:
     loaded = given({"key.converter": None, "value.converter": None, "value.converter.schemas.enable": None})
     converter = loaded.config.sinks[0].converter
     assert (converter.key, converter.value) == ("string", "json")
-    assert len([notice for notice in loaded.notices if "converter is missing" in notice.message]) == 2
+    assert len([notice for notice in bases.remarks(loaded) if "converter is missing" in notice.message]) == 2
 
 
 def registered(options: dict[str, str], part: str = "value", name: str = "avro.AvroConverter") -> Loaded:
@@ -293,8 +292,8 @@ def test_the_other_ways_into_a_registry() -> None:
 )
 def test_options_of_writers_are_accepted_with_a_reason(option: str, value: str) -> None:
     loaded = registered({"schema.registry.url": "http://r:8081", option: value})
-    assert [one.message for one in loaded.notices if one.place.key == f"value.converter.{option}"] == [
-        "has no meaning here: schemas are only read, by their ids, and all they say is kept"
+    assert [one.message for one in bases.remarks(loaded) if one.place.key == f"value.converter.{option}"] == [
+        "schemas are only read, by their ids, and all they say is kept"
     ]
 
 
@@ -303,7 +302,7 @@ def test_options_of_writers_are_accepted_with_a_reason(option: str, value: str) 
 )
 def test_a_schema_that_values_were_to_be_read_as_is_not_followed_and_said_so(option: str, value: str) -> None:
     loaded = registered({"schema.registry.url": "http://r:8081", option: value})
-    (told,) = [one.message for one in loaded.notices if one.place.key == f"value.converter.{option}"]
+    (told,) = [one.message for one in bases.remarks(loaded) if one.place.key == f"value.converter.{option}"]
     assert told.startswith("is not followed: a value has the fields of the schema that it was written with")
 
 
@@ -514,7 +513,7 @@ def test_native_files_say_where_their_values_stand(tmp_path: Path) -> None:
     path = tmp_path / "s3lake.yaml"
     path.write_text(NATIVE)
     loaded = load_file(path, {})
-    assert loaded.notices == ()
+    assert bases.remarks(loaded) == []
     assert loaded.origins[("sinks", 0, "bucket")] == Place(str(path), 2, 32, "sinks[0].bucket")
 
 

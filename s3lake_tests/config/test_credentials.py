@@ -115,7 +115,7 @@ def test_tags_are_given_and_those_of_the_records_an_object_holds(behaviour: str 
     configuration = loaded({"s3.object.tagging": "true", **pairs, "s3.object.behavior.on.tagging.error": behaviour})
     assert configuration.config.s3.objects.tags == {"team": "data", "cost": "a:b"}
     assert configuration.config.s3.objects.offset_tags == wanted
-    assert "tagging" not in "\n".join(map(str, configuration.notices))
+    assert "tagging" not in "\n".join(map(str, bases.remarks(configuration)))
     assert configuration.origins["s3", "objects", "tags", "team"].key == "s3.object.tagging.key.value.pairs"
 
 
@@ -123,8 +123,8 @@ def test_tags_that_the_connector_would_not_give_are_told() -> None:
     idle = {"s3.object.tagging.key.value.pairs": "team:data", "s3.object.behavior.on.tagging.error": "fail"}
     configuration = loaded(idle)
     assert (configuration.config.s3.objects.tags, configuration.config.s3.objects.offset_tags) == ({}, None)
-    told = "has no meaning without s3.object.tagging=true"
-    assert [notice.place.key for notice in configuration.notices if told in notice.message] == [*idle]
+    told = "has no effect without s3.object.tagging=true"
+    assert [notice.place.key for notice in bases.remarks(configuration) if told in notice.message] == [*idle]
 
 
 @pytest.mark.parametrize("name", ["bucket-owner-full-control", "BucketOwnerFullControl"])
@@ -159,7 +159,7 @@ def test_keys_beside_a_class_are_what_is_used_and_that_is_told() -> None:
     pair = {"aws.access.key.id": "AK", "aws.secret.access.key": "SK"}
     configuration = loaded({CLASS: "com.amazonaws.auth.InstanceProfileCredentialsProvider", **pair})
     assert S3Connection.of(configuration.config.s3).access_key_id == "AK"
-    assert "is not asked: the connector takes the key pair" in "\n".join(map(str, configuration.notices))
+    assert "is not asked: the connector takes the key pair" in "\n".join(map(str, bases.remarks(configuration)))
 
 
 def test_a_web_identity_and_a_profile_of_a_provider_are_used() -> None:
@@ -242,13 +242,22 @@ def test_confluent_clouds_formats_of_keys_and_headers_are_taken() -> None:
     assert sink.sidecars.keys == "json"
 
 
-def test_confluent_clouds_role_needs_ours_beside_it() -> None:
-    with pytest.raises(ConfigurationError, match=r"name ours with s3lake\.s3\.role\.arn beside it"):
-        loaded({"provider.integration.id": "cspi-1"}, CLOUD)
+def test_confluent_clouds_role_is_replaced_by_ours_or_by_botos_own_chain() -> None:
+    (message,) = [
+        notice.message
+        for notice in loaded({"provider.integration.id": "cspi-1"}, CLOUD).notices
+        if notice.place.key == "provider.integration.id"
+    ]
+    assert (
+        message
+        == "is a role that Confluent Cloud assumes; s3lake.s3.role.arn names ours, else boto3's own chain is used"
+    )
     ours = {"provider.integration.id": "cspi-1", "s3lake.s3.role.arn": "arn:aws:iam::1:role/lake"}
     assert loaded({**ours}, CLOUD).config.s3.role is not None
 
 
 def test_options_of_a_converter_of_headers_are_told() -> None:
     configuration = loaded({"header.converter.schemas.enable": "false"})
-    assert "header.converter.schemas.enable: has no meaning" in "\n".join(map(str, configuration.notices))
+    assert "header.converter.schemas.enable: headers are read as text" in "\n".join(
+        map(str, bases.remarks(configuration))
+    )

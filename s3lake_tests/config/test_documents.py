@@ -103,7 +103,7 @@ def test_lenses_retries_and_errors() -> None:
         "context_headers": True,
         "replication_factor": 3,
     }
-    noticed = {notice.place.key for notice in loaded.notices}
+    noticed = {notice.place.key for notice in bases.remarks(loaded)}
     assert errors.log == "place"
     assert "connect.s3.error.policy" in noticed
     assert not {key for key in noticed if "deadletterqueue" in key or "retr" in key}

@@ -25,7 +25,7 @@ def test_the_readmes_example() -> None:
     assert one.envelope is not None
     assert (one.envelope.stream, one.envelope.topic) == ("app_logs", "api_requests")
     assert one.envelope.fields == ("metadata", "headers", "value")
-    keys = {notice.place.key for notice in loaded.notices}
+    keys = {notice.place.key for notice in bases.remarks(loaded)}
     assert keys >= {"version", "name", "path", "verbose", "streams[0].batch_length", "streams[0].consumer_group"}
 
 
@@ -185,7 +185,7 @@ def test_a_runtimes_connectors_are_one_configuration(runtime: Path) -> None:
     connector(runtime, "other.toml", SINK.replace('key = "lake"', 'key = "other"').replace('"lake"', '"other-bucket"'))
     loaded = load_file(runtime, {})
     assert [(sink.name, sink.bucket) for sink in loaded.config.sinks] == [("other", "other-bucket"), ("lake", "lake")]
-    assert {"http", "iggy", "state"} <= {notice.place.key for notice in loaded.notices}
+    assert {"http", "iggy", "state"} <= {notice.place.key for notice in bases.remarks(loaded)}
 
 
 def test_sources_other_sinks_and_what_is_off_are_left_out_and_told(runtime: Path) -> None:
@@ -194,7 +194,9 @@ def test_sources_other_sinks_and_what_is_off_are_left_out_and_told(runtime: Path
     connector(runtime, "c.toml", SINK.replace("enabled = true", "enabled = false").replace('key = "lake"', 'key = "c"'))
     loaded = load_file(runtime, {})
     assert [sink.name for sink in loaded.config.sinks] == ["lake"]
-    told = [(Path(one.place.file).name, one.place.key) for one in loaded.notices if "connectors" in one.place.file]
+    told = [
+        (Path(one.place.file).name, one.place.key) for one in bases.remarks(loaded) if "connectors" in one.place.file
+    ]
     assert {("a.toml", "type"), ("b.toml", "path"), ("c.toml", "enabled")} <= set(told)
 
 
@@ -212,7 +214,7 @@ def test_sources_other_sinks_and_what_is_off_are_left_out_and_told(runtime: Path
 )
 def test_the_notice_about_another_sink_says_what_to_use_instead(runtime: Path, plugin: str, instead: str) -> None:
     connector(runtime, "b.toml", SINK.replace("s3_sink", f"{plugin}_sink").replace('key = "lake"', 'key = "b"'))
-    assert any(notice.message.endswith(instead) for notice in load_file(runtime, {}).notices)
+    assert any(notice.message.endswith(instead) for notice in bases.remarks(load_file(runtime, {})))
 
 
 def test_of_several_versions_the_highest_is_taken(runtime: Path) -> None:
@@ -241,7 +243,6 @@ def test_a_connector_that_reaches_s3_otherwise_says_it_at_its_sink(runtime: Path
         ('config_type = "local"', 'config_typ = "local"', "unknown name; allowed in connectors: config_type"),
         ('config_dir = "connectors"', "", "config_dir is missing"),
         ('config_dir = "connectors"', 'config_dir = "nowhere"', "'nowhere' is no directory"),
-        ("[state]", "[stat]", "unknown section; did you mean state?"),
     ],
 )
 def test_a_broken_runtime_is_told(runtime: Path, old: str, new: str, told: str) -> None:
@@ -293,7 +294,6 @@ def test_the_place_of_such_a_value_is_its_variable() -> None:
         ("SINK_LAKE_PLUGIN_CONFIG_BUCKET", "x", "plugin_config.bucket: 'x' is not allowed: "),
         ("SINK_LAKE_ENABLED", "false", "enabled: is false, so nothing is landed; write enabled = true"),
         ("SINK_LAKE_STREAMS_0_SCHEMA", "yaml", "streams[0].schema: 'yaml' is not allowed; "),
-        ("SINK_LAKE_PLUGIN_CONFIG_BUKET", "x", "plugin_config.buket: unknown key; did you mean plugin_config.bucket?"),
         ("SINK_LAKE_ENABLE", "x", "unknown name ENABLE; did you mean ENABLED? "),
         ("SINK_LAK_ENABLED", "true", "no sink has this key; did you mean IGGY_CONNECTORS_SINK_LAKE_…? "),
     ],
@@ -314,10 +314,10 @@ def test_a_secret_in_a_variable_is_never_told() -> None:
 
 def test_variables_of_the_runtime_have_no_meaning_for_one_connector() -> None:
     loaded = with_variables(IGGY_USERNAME="me", STATE_PATH="s", CONFIG_PATH="x", ENV_PATH="y")
-    assert [str(one) for one in loaded.notices if "environment" in one.place.file] == [
-        "environment variable IGGY_CONNECTORS_IGGY_USERNAME: iggy.username: has no meaning: [s3lake] says where the "
+    assert [str(one) for one in bases.remarks(loaded) if "environment" in one.place.file] == [
+        "environment variable IGGY_CONNECTORS_IGGY_USERNAME: iggy.username: has no effect: [s3lake] says where the "
         "records are",
-        "environment variable IGGY_CONNECTORS_STATE_PATH: state.path: has no meaning: the file is that of one "
+        "environment variable IGGY_CONNECTORS_STATE_PATH: state.path: has no effect: the file is that of one "
         "connector, not the runtime's",
     ]
 
@@ -349,7 +349,7 @@ def test_a_runtime_reads_its_own_server(runtime: Path) -> None:
     assert (source.type, source.address, source.username) == ("iggy", "iggy:8090", "lake")
     assert source.settings["password"] == "hunter2"
     assert loaded.config.sinks[0].topics == ("logs.api",)
-    assert "iggy" not in {notice.place.key for notice in loaded.notices}
+    assert "iggy" not in {notice.place.key for notice in bases.remarks(loaded)}
 
 
 def test_what_the_section_leaves_out_is_as_the_runtime_has_it(runtime: Path) -> None:
@@ -387,7 +387,7 @@ def test_a_template_of_kafkas_topics_has_no_meaning_for_iggys(runtime: Path) -> 
     runtime.write_text(FROM_IGGY + 'topic_template = "{topic}"\n')
     loaded = load_file(runtime, {})
     assert loaded.config.sinks[0].topics == ("logs.api",)
-    assert "s3lake.topic_template" in {notice.place.key for notice in loaded.notices}
+    assert "s3lake.topic_template" in {notice.place.key for notice in bases.remarks(loaded)}
 
 
 def test_records_that_are_nowhere_are_told_with_both_remedies() -> None:
@@ -424,7 +424,7 @@ def test_protobuf_is_read_by_the_descriptors_of_its_conversion() -> None:
     assert (converter.registry.descriptor_set, converter.registry.message) == ("orders.desc", "shop.Order")
     assert loaded.config.sinks[0].transforms == ()
     assert loaded.origins["sinks", 0, "converter", "registry", "message"].line == 14
-    assert "transforms.proto_convert.preserve_unknown_fields" in {one.place.key for one in loaded.notices}
+    assert "transforms.proto_convert.preserve_unknown_fields" in {one.place.key for one in bases.remarks(loaded)}
 
 
 def test_protobuf_may_be_described_by_a_native_setting() -> None:

@@ -128,7 +128,7 @@ def test_v25_a_placeholder_of_the_manual_parses() -> None:
 @pytest.mark.parametrize("clause", ["LIMIT 0", "LIMIT 5", "BATCH = 10", "AUTOCREATE", "WITHFORMAT JSON", "TTL = 5"])
 def test_v26_clauses_of_other_connectors_are_refused(clause: str) -> None:
     word = clause.partition(" ")[0]
-    assert str(refused(START + clause)) == f"{word} has no meaning for a sink to S3; take it out"
+    assert str(refused(START + clause)) == f"{word} has no effect for a sink to S3; take it out"
 
 
 def test_v28_a_name_that_is_a_keyword_needs_backticks() -> None:

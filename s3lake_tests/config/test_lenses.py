@@ -32,7 +32,7 @@ def s3(key: str, value: str) -> Loaded:
 
 
 def noticed(loaded: Loaded) -> set[str]:
-    return {notice.place.key for notice in loaded.notices}
+    return {notice.place.key for notice in bases.remarks(loaded)}
 
 
 # Keys of objects: rows 1 to 38 of the table, with the first record's offset and the topic directory that the document
@@ -141,7 +141,13 @@ def test_a_codec_is_in_the_name_of_text_files() -> None:
 )
 def test_connector_names_are_those_that_the_connector_really_gives(rest: str, expected: str) -> None:
     codec = {} if "AVRO" in rest else {"connect__s3__compression__codec": "GZIP"}
-    loaded = load(rest, s3lake__observed="true", **codec)
+    if rest == "NOPARTITION":
+        names = {"s3lake__layout__template": "{topic}({partition}_{last_offset:12})"}
+    else:
+        names = {"s3lake__layout__connector_names": "true"}
+    if codec:
+        names["s3lake__layout__extension"] = ".gz"
+    loaded = load(rest, **names, **codec)
     records = [Record(offset, timestamp=stamp, key=b"a", partition=1) for offset, stamp in ((2, 300), (3, 100))]
     assert bases.keys_of(loaded, *records) == [expected]
 
@@ -159,7 +165,7 @@ def test_several_statements_are_several_sinks() -> None:
         ("demo-b", "two", "p", ("b",)),
         ("demo-b-2", "two", "q", ("b",)),
     ]
-    assert any("each statement is a sink with an index of its own" in str(notice) for notice in loaded.notices)
+    assert any("each statement is a sink with an index of its own" in str(notice) for notice in bases.remarks(loaded))
 
 
 def test_a_topic_of_its_own_beats_the_wildcard() -> None:
@@ -182,11 +188,32 @@ def test_a_topic_of_its_own_beats_the_wildcard_of_an_expression() -> None:
     ]
 
 
-def test_a_projection_and_a_condition_are_the_sinks_sql() -> None:
+def test_a_projection_and_a_condition_change_nothing_and_the_notice_names_the_settings_that_do() -> None:
     query = "INSERT INTO lake SELECT a, b.c AS d FROM demo WHERE a > 1"
-    (found,) = bases.load(bases.LENSES, {"connect.s3.kcql": query}).config.sinks
-    assert found.sql is not None
-    assert (found.sql.select, found.sql.where) == ("a, b.c AS d", "a > 1")
+    loaded = bases.load(bases.LENSES, {"connect.s3.kcql": query})
+    assert loaded.config.sinks[0].sql is None
+    told = "\n".join(notice.message for notice in loaded.notices)
+    assert "SELECT leaves no field out" in told
+    assert "write s3lake.sql.select=a, b.c AS d" in told
+    assert "write s3lake.sql.where=a > 1" in told
+    wanted: dict[str, str | None] = {"s3lake.sql.select": "a", "s3lake.sql.where": "a > 1"}
+    loaded = bases.load(bases.LENSES, {"connect.s3.kcql": query, **wanted})
+    sql = loaded.config.sinks[0].sql
+    assert sql is not None
+    assert (sql.select, sql.where) == ("a", "a > 1")
+    assert not any("leaves no" in notice.message for notice in loaded.notices)
+
+
+def test_one_of_several_statements_is_projected_by_its_variable() -> None:
+    changes: dict[str, str | None] = {
+        "topics": "a,b",
+        "connect.s3.kcql": "INSERT INTO one SELECT x FROM a; INSERT INTO two SELECT x FROM b",
+    }
+    loaded = bases.load(bases.LENSES, changes, S3LAKE_SINKS_DEMO_A_SQL_SELECT="x")
+    first, second = loaded.config.sinks
+    assert (first.sql and first.sql.select, second.sql) == ("x", None)
+    (told,) = [notice.message for notice in loaded.notices if "SELECT leaves no field out" in notice.message]
+    assert told.endswith("to have it, write S3LAKE_SINKS_DEMO_B_SQL_SELECT=x")
 
 
 def test_a_connectors_name_becomes_a_sinks_name() -> None:

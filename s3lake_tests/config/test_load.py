@@ -52,9 +52,9 @@ def test_every_file_is_read_once_also_where_variables_change_sinks(
     read: list[str] = []
     sketched = dialects.sketched
 
-    def counted(text: str, name: str, *others: Any) -> Sketch:
+    def counted(text: str, name: str, *others: Any, **options: Any) -> Sketch:
         read.append(Path(name).name)
-        return sketched(text, name, *others)
+        return sketched(text, name, *others, **options)
 
     monkeypatch.setattr(dialects, "sketched", counted)
     files = {"a.yaml": native("events"), "b.yaml": native("clicks")}
@@ -105,7 +105,7 @@ def test_load_gives_the_configuration_and_logs_what_has_to_be_said(
     path.write_text(LENSES + "tasks.max=2\n")
     config = configuration.load(path)
     assert (config.sinks[0].name, config.spark.master) == ("cars", "local[2]")
-    assert "tasks.max" in caplog.text
+    assert "s3lake.layout.connector_names=true" in caplog.text
 
 
 def test_what_a_connectors_file_does_not_say_is_needed_to_land(tmp_path: Path) -> None:

@@ -41,22 +41,12 @@ def given(*lines: str, base: dict[str, str] = bases.CONFLUENT, **environment: st
 
 
 def told(loaded: Loaded) -> list[str]:
-    return [str(one) for one in loaded.notices]
+    return [str(one) for one in bases.remarks(loaded)]
 
 
 @pytest.mark.parametrize("line", UNREAD)
 def test_a_key_that_connect_reads_over_is_told(line: str) -> None:
     assert any(f"f:12:1: {line.partition('=')[0]}: " in one for one in told(given(line)))
-
-
-@pytest.mark.parametrize("line", [*UNREAD, "flush.size=2"])
-def test_who_is_strict_refuses_it(line: str) -> None:
-    with pytest.raises(ConfigurationError, match="take it out"):
-        given(line, S3LAKE_STRICT="true")
-
-
-def test_who_is_strict_refuses_nothing_that_is_read() -> None:
-    assert given("s3.send.digest=true", S3LAKE_STRICT="true").config.sinks[0].name == "demo"
 
 
 def test_of_a_key_that_is_given_twice_the_last_counts_and_that_is_told() -> None:
@@ -183,11 +173,3 @@ def test_options_of_a_converter_that_the_worker_names_are_told(tmp_path: Path) -
 def test_a_workers_file_that_is_not_there_is_an_error() -> None:
     with pytest.raises(ConfigurationError, match=r"--worker nowhere\.properties: cannot be read"):
         given(S3LAKE_WORKER="nowhere.properties")
-
-
-def test_an_unknown_property_of_a_statement_is_an_error_that_names_the_known_ones() -> None:
-    query = "INSERT INTO lake:raw SELECT * FROM demo PROPERTIES('object.key.template'='x')"
-    with pytest.raises(
-        ConfigurationError, match=r"object\.key\.template: unknown key; allowed here: flush\.count, flush"
-    ):
-        given(f"connect.s3.kcql={query}", base=bases.LENSES)

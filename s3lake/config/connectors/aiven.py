@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from s3lake.config.connectors import connect, converters, credentials, overrides
 from s3lake.config.connectors.connect import literal
-from s3lake.config.connectors.observed import observed
 from s3lake.config.draft import Draft, Sketch, drafted
 from s3lake.config.keys import Given, Keys
 from s3lake.config.setting import Report, Setting
@@ -32,7 +31,6 @@ _OLD = {
 }
 _TYPES = {"csv": "csv", "json": "json_array", "jsonl": "json", "parquet": "parquet", "avro": "avro"}
 _FIELDS = ("key", "value", "offset", "timestamp", "headers")
-_SHUFFLED = ("headers", "offset", "value", "key", "timestamp")  # of a HashMap of Java's
 _CODECS = ("none", "gzip", "snappy", "zstd")
 _EXTENSIONS = {"none": "", "gzip": ".gz", "snappy": ".snappy", "zstd": ".zst"}
 _AVRO_CODECS = {
@@ -58,11 +56,11 @@ _GROUPS = (
     {"key"},
     {"topic", "partition", "key"},
 )
-_MEANINGLESS = {
-    "aws.s3.part.size.bytes": "has no meaning: parts of an upload have a size of their own",
-    "aws.s3.backoff.max.delay.ms": "has no meaning: the pause between tries has a bound of its own",
-    "kafka.retry.backoff.ms": "has no meaning: Dagster tries a micro-batch again by its own retry policy",
-    "file.prefix.template": "has no meaning: the S3 sink never reads it",
+_NO_EFFECT = {
+    "aws.s3.part.size.bytes": "parts of an upload have a size of their own",
+    "aws.s3.backoff.max.delay.ms": "the pause between tries has a bound of its own",
+    "kafka.retry.backoff.ms": "Dagster tries a micro-batch again by its own retry policy",
+    "file.prefix.template": "the S3 sink never reads it",
 }
 
 
@@ -83,14 +81,14 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     converters.put(keys, sink, "bytes" if raw else "string", "bytes" if raw else "json")
     connect.framework(keys, common, sink)
     _store(keys, common, sink)
-    codec = _format(keys, sink, form, observed(keys, environment))
+    codec = _format(keys, sink, form)
     _flush(keys, sink)
     _layout(keys, sink, form.value, codec)
-    keys.meaningless(_MEANINGLESS)
+    keys.no_effect(_NO_EFFECT)
     for setting in keys.below("connect.parquet."):
-        report.notice(setting, "has no meaning: it is an option of another Parquet writer")
+        report.no_effect(setting, "it is an option of another Parquet writer")
     overrides.apply(keys, common, [sink], environment)
-    keys.finish()
+    keys.report_unknown()
     return drafted(common, [sink], report, connect.connector(keys))
 
 
@@ -109,13 +107,13 @@ def _store(keys: Keys, common: Draft, sink: Draft) -> None:
     credentials.role(keys, common, "aws.sts.")
 
 
-def _format(keys: Keys, sink: Draft, form: Given[str], real: Given[bool]) -> str | None:
+def _format(keys: Keys, sink: Draft, form: Given[str]) -> str | None:
     """The codec as the file's name says it; None where the name says none."""
     sink.put("format.type", form)
     codec = keys.choice("file.compression.type", {codec_name: codec_name for codec_name in _CODECS}, "gzip")
     avro = keys.choice("avro.codec", _AVRO_CODECS, "null")
     if avro.setting and form.value != "avro":
-        keys.report.unread(avro.setting, f"has no meaning with format.output.type {_name(form.value)}")
+        keys.report.notice(avro.setting, f"has no effect with format.output.type {_name(form.value)}")
     named: str | None = codec.value
     if form.value == "avro":
         sink.put("format.codec", avro)
@@ -133,18 +131,18 @@ def _format(keys: Keys, sink: Draft, form: Given[str], real: Given[bool]) -> str
         sink.put("format.framing", _FRAMINGS[form.value], form.setting)
     if form.value == "csv":
         sink.put("format.header", False)
-    _envelope(keys, sink, _SHUFFLED if real.value and form.value.startswith("json") else None)
+    _envelope(keys, sink)
     return named
 
 
-def _envelope(keys: Keys, sink: Draft, order: Sequence[str] | None) -> None:
-    """Which fields a row has; `order` is that of JSON's members where it is not the file's."""
+def _envelope(keys: Keys, sink: Draft) -> None:
+    """Put which fields a row has."""
     fields = keys.several("format.output.fields")
     for field in fields.value:
         if fields.setting is not None and field not in _FIELDS:
             near = suggestion(field, _FIELDS)
             keys.wrong(fields.setting, f"{field!r} is not allowed; {near}use some of: {', '.join(_FIELDS)}")
-    known_fields = [field for field in order or fields.value if field in fields.value and field in _FIELDS]
+    known_fields = [field for field in fields.value if field in _FIELDS]
     encoding = keys.choice("format.output.fields.value.encoding", {"base64": "base64", "none": "none"}, "base64")
     around = keys.boolean("format.output.envelope", True)
     if not around.value and around.setting is not None and len(fields.value) > 1:
@@ -185,7 +183,7 @@ def _layout(keys: Keys, sink: Draft, form: str, codec: str | None) -> None:
     clock = of_name
     if prefix.value:
         if name.setting:
-            keys.wrong(name.setting, "has no meaning beside aws.s3.prefix, which names the files; take one of them out")
+            keys.wrong(name.setting, "has no effect beside aws.s3.prefix, which names the files; take one of them out")
         template, clock = _prefixed(keys, sink, prefix, of_prefix)
         sink.put("layout.template", f"{template}{{topic}}-{{partition}}-{{offset:020}}", prefix.setting)
     elif name.value and name.setting is not None:
@@ -205,7 +203,7 @@ def _layout(keys: Keys, sink: Draft, form: str, codec: str | None) -> None:
     for clock_part, active in ((of_prefix, clock is not of_name), (of_name, clock is of_name)):
         for option in (clock_part.source, clock_part.timezone):
             if option.setting and not (active and timed):
-                keys.report.notice(option.setting, "has no meaning: no variable of the name prints that time")
+                keys.report.notice(option.setting, "has no effect: no variable of the name prints that time")
     sink.put("layout.time.source", clock.source)
     zone = clock.timezone.to(lambda zone: "UTC" if zone in ("", "Z") else zone)
     sink.put("layout.time.timezone", zone)

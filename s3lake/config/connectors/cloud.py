@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from s3lake.config.setting import Report, Setting
+from s3lake.config.setting import Report, Setting, variable
 from s3lake.text.options import suggestion
 
 CLASS = "S3_SINK"
+REGISTRY = "S3LAKE_REGISTRY_URL"
+"""Environment variable: the Schema Registry of Confluent Cloud."""
 _CLASS = "io.confluent.connect.s3.S3SinkConnector"
 _FORMAT = "io.confluent.connect.s3.format"
 _WRITTEN = {
@@ -25,20 +27,21 @@ _READ = {
     "STRING": "org.apache.kafka.connect.storage.StringConverter",
     "BYTES": "org.apache.kafka.connect.converters.ByteArrayConverter",
 }
+_WITH_REGISTRY = ("AVRO", "JSON_SR", "PROTOBUF")
 _PARTITIONERS = {"HOURLY": "HourlyPartitioner", "DAILY": "DailyPartitioner"}
 _FORMATS_BESIDE = {"output.keys.format": "keys.format.class", "output.headers.format": "headers.format.class"}
 _ROLE, _OWN_ROLE = "provider.integration.id", "s3lake.s3.role.arn"
 _LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
-_MEANINGLESS = {
-    "authentication.method": "has no meaning: keys are used where they stand here, else boto3's own chain",
-    "kafka.auth.mode": "has no meaning: kafka.api.key and kafka.api.secret are used",
+_NO_EFFECT = {
+    "authentication.method": "keys are used where they stand here, else boto3's own chain",
+    "kafka.auth.mode": "kafka.api.key and kafka.api.secret are used",
     "kafka.service.account.id": "is Confluent Cloud's; write kafka.api.key and kafka.api.secret of that account",
-    "auto.restart.on.user.error": "has no meaning: Dagster tries a run again by its own retry policy",
-    "csfle.enabled": "has no meaning: what is encrypted field by field is landed as it is",
-    "value.subject.name.strategy": "has no meaning: a record names its schema by id",
-    "key.subject.name.strategy": "has no meaning: a record names its schema by id",
-    "max.poll.interval.ms": "has no meaning: no consumer group is used",
-    "max.poll.records": "has no meaning: Spark reads ranges of offsets",
+    "auto.restart.on.user.error": "Dagster tries a run again by its own retry policy",
+    "csfle.enabled": "what is encrypted field by field is landed as it is",
+    "value.subject.name.strategy": "a record names its schema by id",
+    "key.subject.name.strategy": "a record names its schema by id",
+    "max.poll.interval.ms": "no consumer group is used",
+    "max.poll.records": "Spark reads ranges of offsets",
 }
 _DEFAULTS = {
     "locale": "en",
@@ -51,18 +54,40 @@ _DEFAULTS = {
 """Where they are others than those of the connector that runs."""
 
 
-def translated(settings: Sequence[Setting], report: Report) -> list[Setting]:
+def translated(settings: Sequence[Setting], report: Report, environment: Mapping[str, str]) -> list[Setting]:
     """The settings of `S3_SINK` as those of Confluent's connector; other connectors' as they are."""
     by_key = {setting.key: setting for setting in settings}
     top = by_key.get("connector.class")
     if top is None or top.value != CLASS:
         return list(settings)
-    changed: list[Setting] = []
+    settings = [new for setting in settings for new in _split_format(setting, report)]
+    by_key = {setting.key: setting for setting in settings}
+    changed: list[Setting] = list(_registry(by_key, report, environment))
     for setting in settings:
         changed += _one(setting, by_key, report)
     keys = {setting.key for setting in changed}
     missing = {key: value for key, value in _DEFAULTS.items() if key not in keys}
     return [*changed, *(replace(top, key=key, value=value, spots=()) for key, value in missing.items())]
+
+
+def _split_format(setting: Setting, report: Report) -> list[Setting]:
+    """Return the settings of both formats for `data.format` of older versions; any other setting as it is."""
+    if setting.key != "data.format":
+        return [setting]
+    report.notice(setting, "is an old name: write input.data.format and output.data.format")
+    return [replace(setting, key=f"{side}.data.format") for side in ("input", "output")]
+
+
+def _registry(by_key: Mapping[str, Setting], report: Report, environment: Mapping[str, str]) -> Iterator[Setting]:
+    """Yield where the registry of Confluent Cloud is, which its own connector knows and its file does not say."""
+    formats = {"value": by_key.get("input.data.format"), "key": by_key.get("input.key.format")}
+    for part, form in formats.items():
+        if form is None or form.value.upper() not in _WITH_REGISTRY or "schema.registry.url" in by_key:
+            continue
+        if url := environment.get(REGISTRY):
+            yield Setting(f"{part}.converter.schema.registry.url", url, variable(REGISTRY))
+        else:
+            report.error(form, f"{form.value} needs the registry: set {REGISTRY}, or add schema.registry.url=URL")
 
 
 def _one(setting: Setting, by_key: dict[str, Setting], report: Report) -> list[Setting]:
@@ -102,14 +127,12 @@ def _one(setting: Setting, by_key: dict[str, Setting], report: Report) -> list[S
         case "compression.codec":
             parquet = "parquet" in by_key.get("output.data.format", setting).value.lower()
             return [replace(setting, key="parquet.codec" if parquet else "avro.codec")]
-    if setting.key in _MEANINGLESS:
-        report.notice(setting, _MEANINGLESS[setting.key])
+    if setting.key in _NO_EFFECT:
+        report.no_effect(setting, _NO_EFFECT[setting.key])
         return []
     if setting.key == _ROLE:
-        if _OWN_ROLE in by_key:
-            report.notice(setting, f"is a role that Confluent Cloud assumes; {_OWN_ROLE} names ours")
-        else:
-            report.error(setting, f"is a role that Confluent Cloud assumes; name ours with {_OWN_ROLE} beside it")
+        message = f"is a role that Confluent Cloud assumes; {_OWN_ROLE} names ours, else boto3's own chain is used"
+        report.notice(setting, message)
         return []
     return [setting]
 

@@ -9,7 +9,6 @@ from typing import Any
 from s3lake.config.connectors import connect, converters, credentials, overrides
 from s3lake.config.connectors.confluent_flush import SECONDS, flushed
 from s3lake.config.connectors.connect import literal
-from s3lake.config.connectors.observed import observed
 from s3lake.config.draft import Draft, Sketch, drafted
 from s3lake.config.keys import Given, Keys
 from s3lake.config.setting import Report, Setting
@@ -39,7 +38,6 @@ _PARQUET_CODECS = {
     "zstd": "zstd",
 }
 _PARQUET_EXTENSIONS = {
-    "none": ".parquet",
     "snappy": ".snappy.parquet",
     "gzip": ".gz.parquet",
     "zstd": ".zstd.parquet",
@@ -47,26 +45,26 @@ _PARQUET_EXTENSIONS = {
     "lz4": ".lz4raw.parquet",
 }
 _DAY, _HOUR = 86_400_000, 3_600_000
-_ONE_BY_ONE = "has no meaning: files are uploaded in parts of a few MB, whatever is in memory"
-_MEANINGLESS = {
-    "s3.http.send.expect.continue": "has no meaning: boto3 decides that",
-    "s3.send.digest": "has no meaning: every upload carries a checksum",
+_ONE_BY_ONE = "files are uploaded in parts of a few MB, whatever is in memory"
+_NO_EFFECT = {
+    "s3.http.send.expect.continue": "boto3 decides that",
+    "s3.send.digest": "every upload carries a checksum",
     "s3.elastic.buffer.enable": _ONE_BY_ONE,
     "s3.elastic.buffer.init.capacity": _ONE_BY_ONE,
-    "max.write.duration.ms": "has no meaning: a micro-batch is a job, not a call that has to end in time",
-    "retry.backoff.ms": "has no meaning: Dagster tries a micro-batch again by its own retry policy",
-    "shutdown.timeout.ms": "has no meaning here",
-    "schemas.cache.config": "has no meaning here",
-    "schemas.cache.size": "has no meaning here",
-    "enhanced.avro.schema.support": "has no meaning: logical types, unions and enums are always kept",
-    "allow.optional.map.keys": "has no meaning: keys of maps are text",
-    "report.null.values.to.dlq": "has no meaning: ignored records are counted, refused ones become dead letters",
-    "enable.conditional.writes": "has no meaning: every commit is conditional",
-    "rotate.file.on.partition.change": "has no meaning: a change of output partition closes no file",
-    "max.files.scan.limit": "has no meaning: the index says which files there are",
-    "partitioner.max.open.files": "has no meaning: memory_budget bounds what is open",
-    "offset.flush.interval.ms": "has no meaning: offsets are committed with the files",
-    "parquet.avro.write-old-list-structure": "has no meaning: lists have three levels",
+    "max.write.duration.ms": "a micro-batch is a job, not a call that has to end in time",
+    "retry.backoff.ms": "Dagster tries a micro-batch again by its own retry policy",
+    "shutdown.timeout.ms": "a run ends when its hours are landed",
+    "schemas.cache.config": "schemas are kept for a whole run",
+    "schemas.cache.size": "schemas are kept for a whole run",
+    "enhanced.avro.schema.support": "logical types, unions and enums are always kept",
+    "allow.optional.map.keys": "keys of maps are text",
+    "report.null.values.to.dlq": "ignored records are counted, refused ones become dead letters",
+    "enable.conditional.writes": "every commit is conditional",
+    "rotate.file.on.partition.change": "a change of output partition closes no file",
+    "max.files.scan.limit": "the index says which files there are",
+    "partitioner.max.open.files": "memory_budget bounds what is open",
+    "offset.flush.interval.ms": "offsets are committed with the files",
+    "parquet.avro.write-old-list-structure": "lists have three levels",
 }
 
 
@@ -83,17 +81,16 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     converters.put(keys, sink)
     connect.framework(keys, common, sink)
     _store(keys, common, sink)
-    real = observed(keys, environment)
-    beside = _format(keys, sink, real)
-    flushed(keys, sink, real, lambda: _partitioner(keys).value not in ("default", "field"))
+    beside = _format(keys, sink)
+    flushed(keys, sink, lambda: _partitioner(keys).value not in ("default", "field"))
     _layout(keys, sink)
     _nulls(keys, sink, beside)
-    keys.meaningless(_MEANINGLESS)
+    keys.no_effect(_NO_EFFECT)
     told = keys.boolean("connect.meta.data", True)
     if not told.value:
-        keys.report.notice(told.setting, "what Connect says of types stays in Avro's schemas; readers pass over it")
+        keys.report.no_effect(told.setting, "Avro's schemas keep what Connect says of types; readers ignore it")
     overrides.apply(keys, common, [sink], environment)
-    keys.finish()
+    keys.report_unknown()
     return drafted(common, [sink], report, connect.connector(keys))
 
 
@@ -129,7 +126,7 @@ def _tags(keys: Keys, common: Draft) -> None:
     if not tagged.value:
         for setting in (pairs.setting if pairs.value else None, refused.setting):
             if setting is not None:
-                keys.report.unread(setting, "has no meaning without s3.object.tagging=true")
+                keys.report.notice(setting, "has no effect without s3.object.tagging=true")
         return
     common.put("s3.objects.offset_tags", refused.value, refused.setting or tagged.setting)
     if pairs.setting is not None and not all(":" in pair for pair in pairs.value):
@@ -161,7 +158,7 @@ _Beside = Mapping[str, tuple[Given[str], Given[str]]]
 """Codec and extension of a sidecar by its format."""
 
 
-def _format(keys: Keys, sink: Draft, real: Given[bool]) -> _Beside:
+def _format(keys: Keys, sink: Draft) -> _Beside:
     """The files' format; what sidecars have of each."""
     if not keys.has("format.class"):
         keys.needed("format.class", "io.confluent.connect.s3.format.json.JsonFormat")
@@ -176,18 +173,20 @@ def _format(keys: Keys, sink: Draft, real: Given[bool]) -> _Beside:
     if decimals.value == "base64" and form.value == "json":
         sink.put("format.decimals", decimals)
     elif decimals.value == "base64":
-        keys.report.notice(decimals.setting, f"has no meaning with format {form.value}")
+        keys.report.notice(decimals.setting, f"has no effect with format {form.value}")
     codec = {"avro": avro, "parquet": parquet}.get(form.value, lines)
     sink.put("format.codec", codec)
     for other, formats in ((avro, ["avro"]), (parquet, ["parquet"]), (lines, ["json", "bytes"])):
         if other.setting and form.value not in formats:
-            keys.report.unread(other.setting, f"has no meaning with format {form.value}")
+            keys.report.notice(other.setting, f"has no effect with format {form.value}")
     if level.setting and level.value != -1:
         sink.put("format.level", level)
     if parquet.setting and parquet.setting.value.lower() == "lz4":
         keys.report.notice(parquet.setting, "is written as LZ4_RAW, which replaced Hadoop's own LZ4 in Parquet")
-    if real.value and form.value == "parquet":
-        sink.put("layout.extension", _PARQUET_EXTENSIONS.get(parquet.value, ".parquet"), real.setting)
+    named = _PARQUET_EXTENSIONS.get(parquet.value)
+    if form.value == "parquet" and named is not None:
+        message = f"files end in .parquet, as the document says; the connector writes {named}"
+        connect.deviates(keys, sink, parquet.setting or form.setting, message, "layout.extension", named)
     ended = extension.to(lambda name: name + (".gz" if lines.value == "gzip" else ""))
     if form.value == "bytes":
         between = separator.value if separator is not None and separator.value else "\n"
@@ -196,10 +195,9 @@ def _format(keys: Keys, sink: Draft, real: Given[bool]) -> _Beside:
     else:
         for setting in (extension.setting, separator):
             if setting is not None:
-                keys.report.unread(setting, f"has no meaning with format {form.value}")
-    named = Given(_PARQUET_EXTENSIONS.get(parquet.value, ".parquet") if real.value else "", real.setting)
+                keys.report.notice(setting, f"has no effect with format {form.value}")
     own = Given("")
-    return {"avro": (avro, own), "parquet": (parquet, named), "json": (lines, own), "bytes": (lines, ended)}
+    return {"avro": (avro, own), "parquet": (parquet, own), "json": (lines, own), "bytes": (lines, ended)}
 
 
 def _layout(keys: Keys, sink: Draft) -> None:
@@ -270,7 +268,7 @@ def _unused(keys: Keys, partitioner: Given[str], options: Sequence[Given[Any]]) 
     """People who write `path.format` believe in directories of dates: without its partitioner there are none."""
     fields, *timed = options
     if fields.setting and partitioner.value not in ("field", "fields and time"):
-        keys.report.unread(fields.setting, "has no meaning without partitioner.class=FieldPartitioner")
+        keys.report.notice(fields.setting, "has no effect without partitioner.class=FieldPartitioner")
     if partitioner.value not in ("default", "field"):
         return
     scheduled = keys.get("rotate.schedule.interval.ms")
@@ -280,11 +278,11 @@ def _unused(keys: Keys, partitioner: Given[str], options: Sequence[Given[Any]]) 
         if option.setting.key == "path.format":
             message = "is read by nothing without partitioner.class=TimeBasedPartitioner: keys have no dates"
         else:
-            message = "has no meaning without a time based partitioner"
-        keys.report.unread(option.setting, message)
+            message = "has no effect without a time based partitioner"
+        keys.report.notice(option.setting, message)
     extractor = keys.get("timestamp.extractor")
     if extractor is not None:
-        keys.report.unread(extractor, "has no meaning without a time based partitioner")
+        keys.report.notice(extractor, "has no effect without a time based partitioner")
 
 
 def _time(
@@ -304,7 +302,7 @@ def _time(
     if partitioner.value in ("daily", "hourly"):
         for option in (pattern, duration):
             if option.setting:
-                keys.report.unread(option.setting, f"has no meaning: the {partitioner.value} partitioner has its own")
+                keys.report.notice(option.setting, f"has no effect: the {partitioner.value} partitioner has its own")
         sink.put(
             "layout.time.duration", (_DAY if partitioner.value == "daily" else _HOUR) / SECONDS, partitioner.setting
         )
@@ -340,7 +338,7 @@ def _extractor(keys: Keys, sink: Draft) -> None:
     if chosen == "field":
         sink.put("layout.time.field", field)
     elif field.setting:
-        keys.report.unread(field.setting, "has no meaning without timestamp.extractor=RecordField")
+        keys.report.notice(field.setting, "has no effect without timestamp.extractor=RecordField")
 
 
 def _nulls(keys: Keys, sink: Draft, beside: _Beside) -> None:
@@ -361,6 +359,6 @@ def _nulls(keys: Keys, sink: Draft, beside: _Beside) -> None:
             if ending.value:
                 sink.put(f"sidecars.extensions.{form.value}", ending)
         elif form.setting:
-            keys.report.unread(form.setting, f"has no meaning without store.kafka.{part}=true")
+            keys.report.notice(form.setting, f"has no effect without store.kafka.{part}=true")
         if part == "keys" and nulls.value == "write" and not asked.value and nulls.setting is not None:
             keys.wrong(nulls.setting, "'write' keeps keys of records without a value; add store.kafka.keys=true")

@@ -12,7 +12,7 @@ SECONDS = 1000
 """In milliseconds, as the connector counts."""
 
 
-def flushed(keys: Keys, sink: Draft, real: Given[bool], timed: Callable[[], bool]) -> None:
+def flushed(keys: Keys, sink: Draft, timed: Callable[[], bool]) -> None:
     """Read when files are closed; `timed`: whether the partitioner goes by time, asked where that matters."""
     sink.put("flush", connect.FLUSH)
     count = keys.integer("flush.size", 1, 1)
@@ -21,22 +21,17 @@ def flushed(keys: Keys, sink: Draft, real: Given[bool], timed: Callable[[], bool
     sink.put("flush.count", count)
     size = keys.integer("s3.part.size", 0, 5_242_880, 2_147_483_647)
     sink.put("flush.size", connect.LARGEST_FILE)
-    if size.setting and real.value:
-        keys.report.notice(size.setting, "has no meaning: parts of an upload have a size of their own")
-    elif size.setting:
+    if size.setting:
         sink.put("flush.size", size)
-        message = (
-            "closes a file at that size, as the connector's manual says; the connector closes none: write "
-            "s3lake.observed=true for that, or another size as s3lake.flush.size"
-        )
-        keys.report.notice(size.setting, message)
+        message = "closes a file at that size, as the document says; the connector closes none"
+        connect.deviates(keys, sink, size.setting, message, "flush.size", "80GB")
     for key in ("rotate.interval.ms", "rotate.schedule.interval.ms"):
         if (zero := keys.get(key)) is not None and zero.value == "0":
             keys.wrong(zero, "'0' is not allowed; write milliseconds, or -1 for never")
     span = keys.integer("rotate.interval.ms", -1, -1)
     if span.setting and span.value > 0:
         if not timed():
-            keys.report.unread(span.setting, "has no meaning without a time based partitioner")
+            keys.report.notice(span.setting, "has no effect without a time based partitioner")
         else:
             _rotation(keys, sink, span)
     schedule = keys.integer("rotate.schedule.interval.ms", -1, -1)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from s3lake.config.connectors import transforms
 from s3lake.config.draft import Connector, Draft
 from s3lake.config.keys import Given, Keys
+from s3lake.config.setting import Place, Setting
 from s3lake.convert.converters import CONVERTERS
 from s3lake.encode.formats import FORMATS
 from s3lake.text import expressions
@@ -16,28 +17,30 @@ LARGEST_FILE = 80 * 10**9
 FLUSH = {"count": 50_000, "size": 500_000_000, "interval": 3600.0, "merge": False}
 """The Lenses document's defaults, and what a connector's file means where it says nothing: no native default."""
 
-_MEANINGLESS = {
-    "config.action.reload": "has no meaning: values of secrets are read when a run starts",
-    "offset.flush.timeout.ms": "has no meaning: offsets are committed with the files",
-    "topics.exclude": "has no meaning for a sink",
-    "plugin.path": "has no meaning: s3lake has no plugins",
-    "group.id": "has no meaning: offsets are in the index; no consumer group is used",
+_NO_EFFECT = {
+    "config.action.reload": "values of secrets are read when a run starts",
+    "offset.flush.timeout.ms": "offsets are committed with the files",
+    "topics.exclude": "it is of sources",
+    "tasks.max.enforce": "s3lake has no tasks",
+    "connector.plugin.version": "s3lake has no plugins",
+    "plugin.path": "s3lake has no plugins",
+    "group.id": "offsets are in the index; no consumer group is used",
 }
 _CLIENT = re.compile(r"(security\.protocol|sasl\..+|ssl\..+|client\.id|client\.rack|client\.dns\.lookup)")
 _QUEUE = "errors.deadletterqueue."
-_OFFSETS = "has no meaning: offsets are in the index; no consumer group is used"
+_OFFSETS = "offsets are in the index; no consumer group is used"
 _OURS = {
     "group.id": _OFFSETS,
     "enable.auto.commit": _OFFSETS,
     "auto.commit.interval.ms": _OFFSETS,
     "group.instance.id": _OFFSETS,
-    "max.poll.records": "has no meaning: Spark reads ranges of offsets",
-    "max.poll.interval.ms": "has no meaning: no consumer group is used",
-    "session.timeout.ms": "has no meaning: no consumer group is used",
-    "heartbeat.interval.ms": "has no meaning: no consumer group is used",
-    "partition.assignment.strategy": "has no meaning: no consumer group is used",
-    "key.deserializer": "has no meaning: key.converter says how keys are read",
-    "value.deserializer": "has no meaning: value.converter says how values are read",
+    "max.poll.records": "Spark reads ranges of offsets",
+    "max.poll.interval.ms": "no consumer group is used",
+    "session.timeout.ms": "no consumer group is used",
+    "heartbeat.interval.ms": "no consumer group is used",
+    "partition.assignment.strategy": "no consumer group is used",
+    "key.deserializer": "key.converter says how keys are read",
+    "value.deserializer": "value.converter says how values are read",
 }
 
 
@@ -118,22 +121,20 @@ def clients(keys: Keys, common: Draft, sink: Draft) -> None:
                     keys.report.notice(setting, "the first record is the first one of the hour `start`")
             elif option == "isolation.level":
                 if setting.value != "read_committed":
-                    keys.report.notice(setting, "has no meaning: only committed records are landed")
+                    keys.report.no_effect(setting, "only committed records are landed")
             elif option in _OURS:
-                keys.report.notice(setting, _OURS[option])
+                keys.report.no_effect(setting, _OURS[option])
             else:
                 common.put(("kafka", "properties", option), setting.value, setting)
     for prefix in ("producer.", "admin."):
         for setting in keys.below(prefix):
-            keys.report.unread(
-                setting, "has no meaning: only dead letters are written to Kafka, acknowledged by all replicas"
-            )
+            keys.report.no_effect(setting, "only dead letters are written to Kafka, acknowledged by all replicas")
     for prefix in ("security.", "sasl.", "ssl.", "client."):
         for setting in keys.below(prefix):
             if _CLIENT.fullmatch(setting.key):
                 common.put(("kafka", "properties", setting.key), setting.value, setting)
             else:
-                keys.wrong(setting, "unknown key; take it out")
+                keys.report.notice(setting, "unknown key: nothing reads it here")
 
 
 def errors(keys: Keys, sink: Draft) -> None:
@@ -154,10 +155,10 @@ def errors(keys: Keys, sink: Draft) -> None:
             keys.wrong(queue.setting, f"{queue.setting.shown} is a topic that the connector reads; name another one")
     for setting in (headers.setting, replicas.setting):
         if setting is not None and not queue.value:
-            keys.report.unread(setting, f"has no meaning: no dead letter topic is named; {_QUEUE}topic.name does")
+            keys.report.notice(setting, f"has no effect: no dead letter topic is named; {_QUEUE}topic.name does")
     _tried_again(keys, sink)
     _logged(keys, sink)
-    keys.meaningless(_MEANINGLESS)
+    keys.no_effect(_NO_EFFECT)
 
 
 def _tried_again(keys: Keys, sink: Draft) -> None:
@@ -179,7 +180,7 @@ def _logged(keys: Keys, sink: Draft) -> None:
     if enabled.value:
         sink.put("errors.log", "place" if places.value else "reason", enabled.setting)
     elif places.setting is not None:
-        keys.report.unread(places.setting, "has no meaning without errors.log.enable=true: nothing is logged")
+        keys.report.notice(places.setting, "has no effect without errors.log.enable=true: nothing is logged")
 
 
 def _subscribed(keys: Keys, topic: str) -> bool:
@@ -201,7 +202,6 @@ def parallelism(keys: Keys, common: Draft) -> None:
     tasks = keys.integer("tasks.max", 0, 1, 100_000)
     if tasks.setting is not None:
         common.put("spark.master", tasks.to(lambda count: f"local[{count}]"))
-        keys.report.notice(tasks.setting, f"is how many cores Spark takes: spark.master local[{tasks.value}]")
 
 
 def compatible(keys: Keys, sink: Draft, mode: Given[str]) -> None:
@@ -210,11 +210,17 @@ def compatible(keys: Keys, sink: Draft, mode: Given[str]) -> None:
         return
     form, converter = str(sink.get("format.type") or "json"), str(sink.get("converter.value") or "json")
     if not FORMATS[form].tabular:
-        keys.report.notice(mode.setting, f"has no meaning with format {form}: its files have no schema")
+        keys.report.notice(mode.setting, f"has no effect with format {form}: its files have no schema")
     elif not CONVERTERS[converter].versioned:
-        keys.report.notice(mode.setting, f"has no meaning: values of {converter} have no schema, and columns grow")
+        keys.report.notice(mode.setting, f"has no effect: values of {converter} have no schema, and columns grow")
     else:
         sink.put("schema.compatibility", mode)
         if mode.value == "forward":
             message = "fields that an older schema lacks are left out, as the connector does, and counted in each hour"
             keys.report.notice(mode.setting, message)
+
+
+def deviates(keys: Keys, sink: Draft, at: Setting | Place | None, message: str, path: str, value: str) -> None:
+    """Note that the document is followed where the connector does otherwise, unless the file sets `path`."""
+    remedy = f"{message}: write s3lake.{path}={value} for that"
+    keys.report.notice(at, remedy, (str(sink.get("name")), path))

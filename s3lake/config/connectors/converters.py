@@ -17,6 +17,7 @@ _NUMBERS = {
 _PLAIN = {"JsonConverter": "json", "StringConverter": "string", "ByteArrayConverter": "bytes", **_NUMBERS}
 _CONVERTERS = (*_PLAIN, *_WITH_REGISTRY)
 _TAKEN = {"json": "JsonConverter with schemas.enable=false", "string": "StringConverter", "bytes": "ByteArrayConverter"}
+_HEADERS = "headers are read as text, or as bytes if they are not text"
 _JSON_OPTIONS = ("schemas.cache.size", "decimal.format", "replace.null.with.default")
 _OF_OTHERS = ("schemas.enable", "plugin.version")
 _OPTIONS = {"JsonConverter": ("schemas.enable", *_JSON_OPTIONS), "StringConverter": ("encoding", "converter.encoding")}
@@ -28,9 +29,9 @@ def put(keys: Keys, sink: Draft, key: str = "string", value: str = "json") -> No
         _converter(keys, sink, part, default)
     headers = keys.get("header.converter")
     for option in keys.below("header.converter."):
-        keys.report.notice(option, "has no meaning: headers are taken as text, whatever their converter")
+        keys.report.no_effect(option, _HEADERS)
     if headers is not None and headers.value.rpartition(".")[2] != "StringConverter":
-        keys.report.notice(headers, "has no meaning: headers are taken as text, or as bytes where they are no text")
+        keys.report.no_effect(headers, _HEADERS)
 
 
 def _converter(keys: Keys, sink: Draft, part: str, default: str) -> None:
@@ -44,7 +45,7 @@ def _converter(keys: Keys, sink: Draft, part: str, default: str) -> None:
         )
         keys.report.notice(converter, message)
         for option in options.values():
-            keys.report.unread(option, f"Kafka Connect does not read it without {part}.converter; add that")
+            keys.report.notice(option, f"Kafka Connect does not read it without {part}.converter; add that")
         return
     class_name = converter.value.rpartition(".")[2]
     if class_name in _WITH_REGISTRY:
@@ -62,12 +63,11 @@ def _converter(keys: Keys, sink: Draft, part: str, default: str) -> None:
 def _options(keys: Keys, class_name: str, options: Mapping[str, Setting]) -> None:
     known_options = _OPTIONS.get(class_name, ())
     for name, option in options.items():
-        near = None if name in known_options or name in _OF_OTHERS else nearest(name, known_options)
-        if near is not None:
-            keys.wrong(option, f"{class_name} has no option {name!r}; did you mean {near}? take it out")
-        elif name not in known_options:
-            keys.report.unread(option, f"{class_name} has no option {name!r} and does not read it")
+        if name not in known_options:
+            near = None if name in _OF_OTHERS else nearest(name, known_options)
+            hint = f"; did you mean {near}?" if near else ""
+            keys.report.notice(option, f"{class_name} has no option {name!r} and does not read it{hint}")
         elif class_name == "StringConverter" and option.value.upper().replace("-", "") != "UTF8":
             keys.wrong(option, f"{option.shown} is not allowed; text is UTF-8")
         elif name in _JSON_OPTIONS:
-            keys.report.notice(option, "has no meaning here")
+            keys.report.no_effect(option, "values are read as they are written")

@@ -89,7 +89,7 @@ def provider(keys: Keys, common: Draft, key: str) -> None:
     if place is not None and isinstance(common.get("s3.credentials"), dict):
         keys.report.notice(provider_class, "is not asked: the connector takes the key pair that stands beside it")
     elif place == "default":
-        keys.report.notice(provider_class, f"has no meaning: {LOCAL_CHAIN}")
+        keys.report.no_effect(provider_class, LOCAL_CHAIN)
     elif place is not None:
         common.put("s3.credentials", place, provider_class)
     elif "role.arn" in options or (all(path in options for path in _PAIR) and "AssumeRole" not in name):
@@ -131,7 +131,7 @@ def proxy(keys: Keys, common: Draft, prefix: str) -> None:
         if option.setting is not None and option.value and url.value:
             common.put(f"s3.proxy.{name}", option)
         elif option.setting is not None and option.value:
-            keys.report.unread(option.setting, f"has no meaning without {prefix}url")
+            keys.report.notice(option.setting, f"has no effect without {prefix}url")
 
 
 def encryption(keys: Keys, common: Draft, algorithm: str, kms_key: str = "", own_key: str = "") -> None:

@@ -11,7 +11,6 @@ from s3lake.config.connectors.connect import literal
 from s3lake.config.connectors.iggy_file import File
 from s3lake.config.connectors.iggy_schemas import CONVERSIONS, Schemas
 from s3lake.config.connectors.iggy_server import SECTION, Server
-from s3lake.config.connectors.observed import observed
 from s3lake.config.draft import Draft, Sketch, drafted
 from s3lake.config.keys import Given, Keys
 from s3lake.config.read import toml
@@ -27,10 +26,10 @@ _WHERE = (
 )
 _RUNTIME = ("http", "iggy", "state", "connectors", "logging", "telemetry")
 _RUNTIME_REASONS = {
-    "http": "has no meaning: Dagster has the user interface",
-    "state": "has no meaning: the index is in the bucket",
-    "logging": "has no meaning: Dagster says how runs are logged",
-    "telemetry": "has no meaning: every run's figures are in Dagster",
+    "http": "Dagster has the user interface",
+    "state": "the index is in the bucket",
+    "logging": "Dagster says how runs are logged",
+    "telemetry": "every run's figures are in Dagster",
 }
 _TRANSFORMS = ("add_fields", "delete_fields", "filter_fields", "update_fields", "unwrap_envelope")
 _FORWARDED = {
@@ -47,18 +46,18 @@ _OUTPUTS: dict[str, tuple[str, Mapping[str, str] | None, str]] = {
 }
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
 _VARIABLES = {"partition": "{partition}", "date": "{time:yyyy-MM-dd}", "hour": "{time:HH}"}
-_MEANINGLESS = {
-    "version": "has no meaning: the file that is given is the one that runs",
-    "name": "has no meaning: the sink is called after key",
-    "path": "has no meaning: s3lake has no plugins",
-    "plugin_config_format": "has no meaning: s3lake has no plugins",
-    "verbose": "has no meaning: every run's figures are in Dagster",
-    "benchmark": "has no meaning: every run's figures are in Dagster",
+_NO_EFFECT = {
+    "version": "the file that is given is the one that runs",
+    "name": "the sink is called after key",
+    "path": "s3lake has no plugins",
+    "plugin_config_format": "s3lake has no plugins",
+    "verbose": "every run's figures are in Dagster",
+    "benchmark": "every run's figures are in Dagster",
 }
-_STREAM_MEANINGLESS = {
-    "batch_length": "has no meaning: batch_records says how many records a micro-batch has",
-    "poll_interval": "has no meaning: sensors say when a micro-batch starts",
-    "consumer_group": "has no meaning: offsets are in the index; no consumer group is used",
+_STREAM_NO_EFFECT = {
+    "batch_length": "batch_records says how many records a micro-batch has",
+    "poll_interval": "sensors say when a micro-batch starts",
+    "consumer_group": "offsets are in the index; no consumer group is used",
 }
 
 
@@ -76,7 +75,7 @@ def loads(content: str, report: Report, references: References) -> Sketch:
         runtime = iggy_variables.of_runtime(File(main.name, {}, {}), variables, report)
         for path, place in runtime.places.items():
             if path[:1] != (SECTION,):
-                report.notice(place, "has no meaning: the file is that of one connector, not the runtime's")
+                report.notice(place, "has no effect: the file is that of one connector, not the runtime's")
     else:
         runtime = iggy_variables.of_runtime(main, variables, report)
         files = list(iggy_provider.connectors(runtime, report, references))
@@ -128,20 +127,17 @@ def _connector(
     if not _is_ours(keys, report, alone=alone):
         return common, []
     key = keys.needed("key", '"lake"')
-    keys.meaningless(_MEANINGLESS)
+    keys.no_effect(_NO_EFFECT)
     each.put("from", "earliest")
     each.put("nulls", "write")
     _chain(file, each, report)
     _plugin(keys, common, each)
     if server.put(common, settings) and template is not None:
-        report.notice(template, "has no meaning: the topics are Iggy's own, and called after stream and topic")
+        report.notice(template, "has no effect: the topics are Iggy's own, and called after stream and topic")
         template = None
     sinks = list(_sinks(file, keys, each, key, template))
-    real = observed(keys, references.environment)
-    if real.setting is not None:
-        report.notice(real.setting, "has no meaning: Iggy's document says nothing that its connector does otherwise")
     overrides.apply(keys, common, sinks, references.environment, where=_WHERE)
-    keys.all_known()
+    keys.report_unknown()
     return common, sinks
 
 
@@ -154,7 +150,9 @@ def _is_ours(keys: Keys, report: Report, *, alone: bool) -> bool:
         return False
     if role.value == "source":
         refusal = role, "is a source; s3lake has sinks only"
-    elif plugin is not None and "s3_sink" not in plugin.value:
+    elif plugin is None:
+        report.notice(role, "path is missing: the sink is taken for the S3 sink; write the path of its plugin")
+    elif "s3_sink" not in plugin.value:
         refusal = (
             plugin,
             f"{plugin.shown} is not the S3 sink's plugin, iggy_connector_s3_sink: {_instead(plugin.value)}",
@@ -202,7 +200,7 @@ def _plugin(keys: Keys, common: Draft, sink: Draft) -> None:
     if form == "bytes":
         for flag in (metadata, headers):
             if flag.setting and flag.value:
-                keys.report.unread(flag.setting, "has no meaning with output_format raw, which holds payloads only")
+                keys.report.notice(flag.setting, "has no effect with output_format raw, which holds payloads only")
     else:
         fields = [name for name, on in (("metadata", metadata), ("headers", headers)) if on.value]
         sink.put("envelope.style", "iggy")
@@ -225,7 +223,7 @@ def _rotation(keys: Keys, sink: Draft) -> None:
             keys.wrong(by.setting, f"'messages' needs a number; add {p}max_messages_per_file = 10000")
     unused = count if by.value == "size" else size
     if unused.setting is not None:
-        keys.report.unread(unused.setting, f"has no meaning with file_rotation {by.value}")
+        keys.report.notice(unused.setting, f"has no effect with file_rotation {by.value}")
 
 
 def _quantity(keys: Keys, key: str, default: str, read: Any) -> Given[Any]:
@@ -270,7 +268,7 @@ def _sinks(file: File, keys: Keys, each: Draft, key: Given[str], template: Setti
 def _topics(keys: Keys, at: int, stream: Any) -> list[str]:
     prefix = f"streams[{at}]."
     keys.needed(f"{prefix}stream", '"application_logs"')
-    keys.meaningless({f"{prefix}{name}": reason for name, reason in _STREAM_MEANINGLESS.items()})
+    keys.no_effect({f"{prefix}{name}": reason for name, reason in _STREAM_NO_EFFECT.items()})
     setting = keys.get(f"{prefix}topics")
     if keys.get(f"{prefix}schema") is None:
         keys.needed(f"{prefix}schema", '"json"')
@@ -315,12 +313,13 @@ def _runtime(file: File, report: Report, references: References) -> list[Setting
     """What the runtime's file says for every sink: its table `s3lake`, if it has one."""
     for section, reason in _RUNTIME_REASONS.items():
         if section in file.data:
-            report.notice(file.places.get((section,), Place(file.name, key=section)), reason)
+            report.no_effect(file.places.get((section,), Place(file.name, key=section)), reason)
     for section in file.data:
         if section not in (*_RUNTIME, "s3lake"):
             near = suggestion(section, _RUNTIME)
-            report.error(
-                file.places.get((section,)), f"unknown section; {near}allowed here: {', '.join(_RUNTIME)}, s3lake"
+            report.notice(
+                file.places.get((section,)),
+                f"unknown section: nothing reads it here; {near}known are: {', '.join(_RUNTIME)}, s3lake",
             )
     return references.resolve([setting for setting in file.settings() if setting.key.startswith("s3lake.")], report)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from s3lake.config.read import toml
-from s3lake.config.setting import Path, Place, Setting, dotted
+from s3lake.config.setting import Path, Place, Setting, dotted, is_comment
 from s3lake.errors import ConfigurationError
 
 
@@ -53,6 +53,8 @@ def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
     tables = isinstance(value, list) and value and all(isinstance(item, dict) for item in value)
     if isinstance(value, dict):
         for name, inner in value.items():
+            if is_comment(name):
+                continue
             yield from leaves(inner, (*path, name))
     elif tables:
         for position, inner in enumerate(value):

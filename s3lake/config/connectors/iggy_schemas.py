@@ -17,7 +17,7 @@ _FLAT_BUFFER = (
     "FlatBuffers' own library reads them by classes that its compiler made of a schema, and by nothing else, and "
     "Iggy's own conversion decodes no fields either. Write schema = 'raw' to land the bytes"
 )
-_MEANINGLESS = ("include_paths", "preserve_unknown_fields", "conversion_options", "schema_registry_url")
+_NO_EFFECT = ("include_paths", "preserve_unknown_fields", "conversion_options", "schema_registry_url")
 
 
 @dataclass(frozen=True)
@@ -108,9 +108,9 @@ class Schemas:
                 continue
             place = self._place(conversion.name, name)
             sink.put(f"converter.registry.{setting}", table[name], Setting(place.key, table[name], place))
-        for name in _MEANINGLESS:
+        for name in _NO_EFFECT:
             if name in table:
-                self._report.notice(self._place(conversion.name, name), "has no meaning: the schema says it all")
+                self._report.no_effect(self._place(conversion.name, name), "the schema says it all")
 
     def _wrong(self, transform: str, name: str, message: str) -> None:
         self._report.error(self._place(transform, name), message)

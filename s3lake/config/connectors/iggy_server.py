@@ -51,6 +51,6 @@ class Server:
         return True
 
     def tell(self) -> None:
-        """Say of what nobody needed that it has no meaning."""
+        """Say of what nobody needed that it has no effect."""
         for place in () if self._used else self._places[:1]:
-            self._report.notice(place, "has no meaning: [s3lake] says where the records are")
+            self._report.notice(place, "has no effect: [s3lake] says where the records are")

@@ -26,12 +26,13 @@ _FOREIGN = re.compile(
     "WITHUNWRAP|WITHTAG|INCREMENTALMODE|WITHTYPE|WITHDOCTYPE|WITHINDEXSUFFIX|TTL|WITHCONVERTER|WITHJMSSELECTOR|"
     "WITHKEY|KEYDELIMITER|WITHPIPELINE|WITHSUBSCRIPTION|WITHREGEX|LIMIT"
 )
-_REPLACED = {
-    "WITH_FLUSH_COUNT": "PROPERTIES('flush.count'=…)",
-    "WITH_FLUSH_SIZE": "PROPERTIES('flush.size'=…)",
-    "WITH_FLUSH_INTERVAL": "PROPERTIES('flush.interval'=…)",
-    "WITHPARTITIONER": "PROPERTIES('partition.include.keys'=true|false)",
+_FORMER = {
+    "WITH_FLUSH_COUNT": "flush.count",
+    "WITH_FLUSH_SIZE": "flush.size",
+    "WITH_FLUSH_INTERVAL": "flush.interval",
+    "WITHPARTITIONER": "partition.include.keys",
 }
+_PARTITIONERS = {"keysandvalues": "true", "values": "false"}
 _WORDS = {
     "TARGET": "a bucket, or bucket:prefix",
     "COLUMNS": "* or a list of columns",
@@ -75,11 +76,17 @@ class KcqlError(ValueError):
 
 @dataclass(frozen=True)
 class Property:
-    """One entry of PROPERTIES, and where its name stands."""
+    """One entry of PROPERTIES.
+
+    Attributes:
+        offset: of its name in the text.
+        clause: the clause of older versions that it was written as, or empty.
+    """
 
     name: str
     value: str
     offset: int
+    clause: str = ""
 
 
 @dataclass(frozen=True)
@@ -206,6 +213,13 @@ def _properties(text: str, tree: Tree[Token]) -> dict[str, Property]:
         if key in properties:
             raise KcqlError(text, _at(name), f"property {key!r} is given twice; take one out")
         properties[key] = Property(key, _unquoted(value), _at(name))
+    for name, _, value in _in_order(tree.find_data("former")):
+        clause, content = name.upper(), _unquoted(value)
+        key = _FORMER[clause]
+        if key in properties:
+            raise KcqlError(text, _at(name), f"{clause} is given next to property {key!r}; take one out")
+        content = _PARTITIONERS.get(content.lower(), content) if clause == "WITHPARTITIONER" else content
+        properties[key] = Property(key, content, _at(name), clause)
     return properties
 
 
@@ -254,10 +268,8 @@ def _told(text: str, offset: int, seen: str, before: list[str], expected: set[st
     named = bool(expected & {"TARGET", "TOPIC", "FIELD", "FORMAT"})
     if upper == "UPSERT":
         return f"{seen}: a sink to S3 only inserts; write INSERT"
-    if upper in _REPLACED:
-        return f"{seen} is no clause any more: write {_REPLACED[upper]}"
     if _FOREIGN.fullmatch(upper) and not named:
-        return f"{seen} has no meaning for a sink to S3; take it out"
+        return f"{seen} has no effect for a sink to S3; take it out"
     if not seen:
         return f"the statement ends too early; here stands {expectation}"
     if seen in "'\"`" and text.find(seen, offset + 1) < 0:

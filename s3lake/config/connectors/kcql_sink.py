@@ -9,8 +9,9 @@ from s3lake.config.connectors import connect
 from s3lake.config.connectors.connect import literal
 from s3lake.config.connectors.kcql import Statement
 from s3lake.config.draft import Draft
-from s3lake.config.keys import Given, Keys
+from s3lake.config.keys import Keys
 from s3lake.config.setting import Setting
+from s3lake.config.variables import prefix_of
 from s3lake.text.options import suggestion
 
 _P = "connect.s3."
@@ -25,13 +26,12 @@ _FORMATS = {
 }
 _PADDINGS = {"LeftPad": "left", "RightPad": "right", "NoOp": "none"}
 _ENVELOPE = ("key", "value", "headers", "metadata")
-_SHUFFLED = ("headers", "metadata", "value", "key")  # of a HashMap of Java's
 
 
-def put(sink: Draft, statement: Statement, query: Setting, keys: Keys, real: Given[bool]) -> None:
+def put(sink: Draft, statement: Statement, query: Setting, keys: Keys, *, alone: bool) -> None:
     """Put what a statement of the setting `query` says into its sink; some of the connector's keys say the same.
 
-    With `real` it is what the connector does: only CSV_WITHHEADERS has a header, names are of the last record.
+    A notice names a key of the file if the statement is `alone`, else the variable of its sink.
     """
 
     def at(part: str) -> Setting:
@@ -48,7 +48,11 @@ def put(sink: Draft, statement: Statement, query: Setting, keys: Keys, real: Giv
         sink.put("prefix", statement.prefix, at("target"))
     for part, name, text in (("columns", "select", statement.columns), ("where", "where", statement.where)):
         if text is not None:
-            sink.put(f"sql.{name}", text, at(part))
+            does = "leaves no field out" if name == "select" else "leaves no record out"
+            message = f"{name.upper()} {does}: the connector writes every record as it is, as its document says"
+            key = f"s3lake.sql.{name}" if alone else f"{prefix_of(sink.get('name'))}SQL_{name.upper()}"
+            remedy = f"{message}; to have it, write {key}={text}"
+            report.notice(at(part), remedy, (str(sink.get("name")), f"sql.{name}"))
     form = (statement.format or "JSON").upper()
     if form not in _FORMATS:
         near = suggestion(form, list(_FORMATS))
@@ -56,11 +60,12 @@ def put(sink: Draft, statement: Statement, query: Setting, keys: Keys, real: Giv
             at("format"), f"STOREAS {statement.format}: no such format; {near}use one of: {', '.join(_FORMATS)}"
         )
     sink.put("format.type", _FORMATS.get(form, "json"), at("format") if statement.format else None)
-    if form == "CSV" and real.value:
-        sink.put("format.header", False, real.setting)
+    if form == "CSV":
+        message = "a file begins with a header line, as the document says; the connector writes none"
+        connect.deviates(keys, sink, at("format"), message, "format.header", "false")
     if statement.partition_by:
         sink.put("layout.partition_by", list(map(_element, statement.partition_by)), at("partition_by"))
-    _properties(sink, statement, query, keys, real)
+    _properties(sink, statement, query, keys)
 
 
 def shared(keys: Keys) -> None:
@@ -75,7 +80,10 @@ def _element(path: Sequence[str]) -> str:
     return ".".join(f"`{step}`" if "." in step else step for step in path)
 
 
-def _properties(sink: Draft, statement: Statement, query: Setting, keys: Keys, real: Given[bool]) -> None:
+def _properties(sink: Draft, statement: Statement, query: Setting, keys: Keys) -> None:
+    for former in [stated for stated in statement.properties.values() if stated.clause]:
+        message = f"{former.clause} is of older versions: write PROPERTIES('{former.name}'={former.value})"
+        keys.report.notice(query.at(former.offset), message)
     own = Keys(
         [
             Setting(stated.name, stated.value, replace(query.at(stated.offset), key=f"{query.key}: {stated.name}"))
@@ -85,7 +93,7 @@ def _properties(sink: Draft, statement: Statement, query: Setting, keys: Keys, r
     )
     _flush(sink, own, keys)
     _padding(sink, own, keys)
-    _envelope(sink, own, real)
+    _envelope(sink, own)
     suffix = own.text("key.suffix")
     for name in ("store.file.namer", "store.file.namer.param"):
         own.refused(name, "a class of Java's cannot name files here; write s3lake.layout.template")
@@ -95,16 +103,19 @@ def _properties(sink: Draft, statement: Statement, query: Setting, keys: Keys, r
         sink.put("layout.suffix", suffix)
         if include.setting:
             sink.put("layout.include_keys", include)
-        if real.value:
-            sink.put("layout.connector_names", real)
+        message = "files are named after their first offset, as the document says; the connector names the last one"
+        connect.deviates(keys, sink, query, message, "layout.connector_names", "true")
     else:
         if include.setting:
-            own.wrong(include.setting, "has no meaning with NOPARTITION, which makes no directories; take it out")
+            own.wrong(include.setting, "has no effect with NOPARTITION, which makes no directories; take it out")
         setting = replace(query, place=query.at(statement.offsets["partition_by"]))
-        offset = _number(sink, "last_offset" if real.value else "offset", "offset", 12)
+        offset = _number(sink, "offset", "offset", 12)
         template = f"{{topic}}({_number(sink, 'partition', 'partition', 0)}_{offset}){literal(suffix.value)}"
         sink.put("layout.template", template, setting)
-    own.all_known()
+        message = "files are named after their first offset, as the document says; the connector names the last one"
+        last = template.replace("{offset", "{last_offset")
+        connect.deviates(keys, sink, setting, message, "layout.template", last)
+    own.report_unknown()
 
 
 def _number(sink: Draft, name: str, length: str, default: int) -> str:
@@ -145,14 +156,13 @@ def _padding(sink: Draft, own: Keys, keys: Keys) -> None:
         sink.put("layout.padding.offset", length.to(lambda width: 12 if width == -1 else width))
 
 
-def _envelope(sink: Draft, own: Keys, real: Given[bool]) -> None:
+def _envelope(sink: Draft, own: Keys) -> None:
     on = own.boolean("store.envelope", False)
     fields = {name: own.boolean(f"store.envelope.fields.{name}", True) for name in _ENVELOPE}
     settings = [option.setting for option in fields.values() if option.setting is not None]
-    order = _SHUFFLED if real.value and sink.get("format.type") == "json" else _ENVELOPE
-    kept = [name for name in order if fields[name].value]
+    kept = [name for name in _ENVELOPE if fields[name].value]
     if settings and not on.value:
-        own.wrong(settings[0], "has no meaning without the envelope; write 'store.envelope'=true, or take it out")
+        own.wrong(settings[0], "has no effect without the envelope; write 'store.envelope'=true, or take it out")
     elif settings and len(settings) < len(_ENVELOPE):
         missing = ", ".join(
             f"store.envelope.fields.{name}" for name, option in fields.items() if option.setting is None

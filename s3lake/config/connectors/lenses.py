@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from s3lake.config.connectors import connect, converters, credentials, kcql, kcql_sink, overrides
 from s3lake.config.connectors.kcql import KcqlError, Statement
-from s3lake.config.connectors.observed import observed
 from s3lake.config.draft import Connector, Draft, Sketch, drafted
 from s3lake.config.keys import Given, Keys
 from s3lake.config.setting import Report, Setting
@@ -35,17 +34,17 @@ _CODECS = {
     "DEFLATE": "deflate",
     "XZ": "xz",
 }
-_STAGING = "has no meaning: files are streamed to S3; beyond memory_budget they go to the temporary directory"
-_COLLECTED = "has no meaning: the index is one object a commit, and `s3lake clean` removes old ones"
-_MEANINGLESS = {
+_STAGING = "files are streamed to S3; beyond memory_budget they go to the temporary directory"
+_COLLECTED = "the index is one object a commit, and `s3lake clean` removes old ones"
+_NO_EFFECT = {
     f"{_P}local.tmp.directory": _STAGING,
-    f"{_P}seek.max.files": "has no meaning: the index says where each topic-partition stands",
-    f"{_P}http.socket.timeout": "has no meaning: timeouts are boto3's own",
-    f"{_P}http.connection.timeout": "has no meaning: timeouts are boto3's own",
-    f"{_P}delete.mode": "has no meaning: nothing is deleted while records are landed",
-    f"{_P}log.metrics": "has no meaning: every run's records, files and seconds are in Dagster",
-    f"{_P}task.index": "has no meaning: s3lake has no tasks",
-    "connect.progress.enabled": "has no meaning: every run's progress is in Dagster",
+    f"{_P}seek.max.files": "the index says where each topic-partition stands",
+    f"{_P}http.socket.timeout": "timeouts are boto3's own",
+    f"{_P}http.connection.timeout": "timeouts are boto3's own",
+    f"{_P}delete.mode": "nothing is deleted while records are landed",
+    f"{_P}log.metrics": "every run's records, files and seconds are in Dagster",
+    f"{_P}task.index": "s3lake has no tasks",
+    "connect.progress.enabled": "every run's progress is in Dagster",
     f"{_P}indexes.gc.interval.seconds": _COLLECTED,
     f"{_P}indexes.gc.batch.size": _COLLECTED,
     f"{_P}indexes.gc.sweep.enabled": _COLLECTED,
@@ -53,7 +52,7 @@ _MEANINGLESS = {
     f"{_P}indexes.gc.sweep.min.age.seconds": _COLLECTED,
     f"{_P}indexes.gc.sweep.max.reads": _COLLECTED,
 }
-_OLD = {
+_RENAMED = {
     "aws.region": f"{_P}aws.region",
     "aws.access.key": f"{_P}aws.access.key",
     "aws.secret.key": f"{_P}aws.secret.key",
@@ -72,26 +71,24 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     keys = Keys([_variable(_lowered(one), environment, report) for one in settings], report)
     common, each = Draft(), Draft()
     keys.get("connector.class")
-    for old, new in _OLD.items():
-        if (setting := keys.get(old)) is not None:
-            keys.wrong(setting, f"is an old name, which Lenses refuses; write {new}")
+    for old, new in _RENAMED.items():
+        keys.renamed(old, new)
     name, topics = connect.name(keys), connect.topics(keys)
     converters.put(keys, each)
     connect.framework(keys, common, each)
-    keys.meaningless(
-        {"offset.flush.interval.ms": "has no meaning: flush.interval in PROPERTIES says when files are closed"}
+    keys.no_effect(
+        {"offset.flush.interval.ms": "has no effect: flush.interval in PROPERTIES says when files are closed"}
     )
     _store(keys, common)
     _behaviour(keys, each)
-    real = observed(keys, environment)
-    sinks = _sinks(keys, each, name, topics, real)
+    sinks = _sinks(keys, each, name, topics)
     for sink in sinks or [Draft()]:  # keys are known even where no statement can be read
-        _codec(keys, sink, real)
+        _codec(keys, sink)
         _compatible(keys, sink)
     kcql_sink.shared(keys)
-    keys.meaningless(_MEANINGLESS)
+    keys.no_effect(_NO_EFFECT)
     overrides.apply(keys, common, sinks, environment)
-    keys.finish()
+    keys.report_unknown()
     return drafted(common, sinks, report, _connector(keys))
 
 
@@ -189,10 +186,10 @@ def _policy(keys: Keys, sink: Draft) -> None:
         )
     for setting in (tries.setting, pause.setting):
         if setting is not None:
-            keys.report.unread(setting, f"has no meaning without {_P}error.policy=RETRY; s3lake's own retries apply")
+            keys.report.notice(setting, f"has no effect without {_P}error.policy=RETRY; s3lake's own retries apply")
 
 
-def _sinks(keys: Keys, each: Draft, name: Given[str], topics: connect.Topics, real: Given[bool]) -> list[Draft]:
+def _sinks(keys: Keys, each: Draft, name: Given[str], topics: connect.Topics) -> list[Draft]:
     query = keys.needed(f"{_P}kcql", "INSERT INTO bucket:prefix SELECT * FROM topic")
     if query.setting is None or not query.value:
         return []
@@ -217,7 +214,7 @@ def _sinks(keys: Keys, each: Draft, name: Given[str], topics: connect.Topics, re
             sink.put("topics_regex", regex, topics.regex.setting)
         else:
             sink.put("topics", list(names), topics.names.setting or query.setting)
-        kcql_sink.put(sink, statement, query.setting, keys, real)
+        kcql_sink.put(sink, statement, query.setting, keys, alone=len(statements) == 1)
         sinks.append(sink)
     return sinks
 
@@ -281,11 +278,13 @@ def _matches(expression: str, topic: str) -> bool:
         return True  # the model says what is wrong with it
 
 
-def _codec(keys: Keys, sink: Draft, real: Given[bool]) -> None:
+def _codec(keys: Keys, sink: Draft) -> None:
     codec = keys.choice(f"{_P}compression.codec", _CODECS, "UNCOMPRESSED")
     sink.put("format.codec", codec)
     level = keys.integer(f"{_P}compression.level", -1, 1, 9)
     if level.setting:
         sink.put("format.level", level)
-    if real.value and codec.value == "gzip" and sink.get("format.type") in ("json", "csv", "text", "bytes"):
-        sink.put("layout.extension", ".gz", real.setting)
+    form = sink.get("format.type")
+    if codec.value == "gzip" and form in ("json", "csv", "text", "bytes"):
+        message = f"files end in .{form}.gz; the connector writes .gz"
+        connect.deviates(keys, sink, codec.setting, message, "layout.extension", ".gz")

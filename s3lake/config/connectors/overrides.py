@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import NoneType
 
-from s3lake.config.connectors import observed
 from s3lake.config.draft import Draft
 from s3lake.config.keys import Keys
 from s3lake.config.model import fields, holds, names, parts
@@ -27,8 +26,6 @@ def apply(
     if servers is not None:
         common.put("kafka.bootstrap_servers", servers.value, servers)
     for setting in keys.below(PREFIX):
-        if setting.key == observed.KEY:
-            continue  # no native setting: each dialect has asked for it
         put(setting.key.removeprefix(PREFIX), setting.value, setting, common, sinks, keys.report)
     complete(common, sinks, environment, keys.report, where=where)
 

@@ -43,7 +43,7 @@ _AS_WRITTEN = (
     "is not followed: a value has the fields of the schema that it was written with, and columns of all versions are "
     "united; s3lake.schema.compatibility=backward writes older ones with the newest's fields"
 )
-_MEANINGLESS = "has no meaning here: schemas are only read, by their ids, and all they say is kept"
+_NO_EFFECT = "schemas are only read, by their ids, and all they say is kept"
 _READ = frozenset(
     {
         *(f"{_PREFIX}url", "basic.auth.credentials.source", "basic.auth.user.info", "http.read.timeout.ms"),
@@ -68,11 +68,14 @@ def put(keys: Keys, part: str, converter: Setting, options: Mapping[str, Setting
             keys.wrong(option, reason)
         elif reason is not None or _KNOWN.fullmatch(name):
             is_followed = _LATEST.fullmatch(name) is None or option.value.lower() in ("", "false")
-            keys.report.notice(option, _MEANINGLESS if is_followed else _AS_WRITTEN)
-        elif name != "schemas.enable" and (near := nearest(name, sorted(_READ))) is not None:
-            keys.wrong(option, f"{_class(converter)} has no option {name!r}; did you mean {near}? take it out")
+            if is_followed:
+                keys.report.no_effect(option, _NO_EFFECT)
+            else:
+                keys.report.notice(option, _AS_WRITTEN)
         else:
-            keys.report.unread(option, f"{_class(converter)} has no option {name!r} and does not read it")
+            near = None if name == "schemas.enable" else nearest(name, sorted(_READ))
+            hint = f"; did you mean {near}?" if near else ""
+            keys.report.notice(option, f"{_class(converter)} has no option {name!r} and does not read it{hint}")
     if "url" not in options_read and _class(converter) != "JsonSchemaConverter":
         name = f"{part}.converter.schema.registry.url"
         keys.wrong(converter, f"{_class(converter)} needs its registry; add {name}=http://HOST:8081")

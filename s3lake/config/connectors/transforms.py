@@ -13,7 +13,7 @@ from s3lake.text.options import suggestion
 
 _APACHE = "org.apache.kafka.connect.transforms"
 _TOMBSTONES = "io.confluent.connect.transforms.TombstoneHandler"
-_BEHAVIORS = {"drop_silent": True, "drop_warn": True, "ignore": False, "fail": False}
+_BEHAVIORS = {"drop_silent": True, "drop_warn": True, "ignore": False}
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,11 @@ def chain(keys: Keys, sink: Draft) -> None:
             native["type"] = entry.type.value
             origins[("type",)] = entry.type
         if entry.type is not None and entry.type.value == _TOMBSTONES:
-            _without_tombstones(keys, entry, native)
+            behavior = keys.choice(f"transforms.{entry.name}.behavior", _BEHAVIORS, "drop_silent")
+            if not behavior.value:
+                keys.report.no_effect(entry.type, "behavior=ignore leaves no record out")
+                continue
+            _drop_tombstones(keys, entry, native)
         if predicate is not None and predicate.value in predicates:
             listed = predicates[predicate.value]
             native["predicate"] = {"type": listed.type.value if listed.type else "", "options": listed.values}
@@ -56,13 +60,10 @@ def chain(keys: Keys, sink: Draft) -> None:
         add(sink, native, origins)
 
 
-def _without_tombstones(keys: Keys, entry: _Listed, native: dict[str, Any]) -> None:
-    """Confluent's handler of tombstones, as what Apache Kafka has for it."""
-    behavior = keys.choice(f"transforms.{entry.name}.behavior", _BEHAVIORS, "drop_silent")
+def _drop_tombstones(keys: Keys, entry: _Listed, native: dict[str, Any]) -> None:
+    """Put Apache Kafka's transform for Confluent's handler of tombstones."""
     native["type"], native["options"] = f"{_APACHE}.Filter", {}
     native["predicate"] = {"type": f"{_APACHE}.predicates.RecordIsTombstone", "options": {}}
-    if not behavior.value and behavior.setting is not None:
-        keys.wrong(behavior.setting, f"{behavior.setting.shown} leaves nothing out; take the transform out")
     keys.report.notice(entry.type, "is Filter with RecordIsTombstone: records without a value are left out")
 
 
@@ -86,5 +87,7 @@ def _listed(keys: Keys, what: str) -> list[_Listed]:
     for key, setting in settings.items():
         if not any(key.startswith(f"{name}.") for name in names.value):
             near = suggestion(key.partition(".")[0], names.value)
-            keys.wrong(setting, f"is not among {what}; {near}add its name to {what}, or take it out")
+            keys.report.notice(
+                setting, f"is not among {what}, so it is not read; {near}add its name to {what} to use it"
+            )
     return entries

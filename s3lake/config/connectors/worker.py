@@ -58,7 +58,7 @@ def completed(own: Sequence[Setting], report: Report, references: References) ->
             of_worker[converter].place, f"{of_worker[converter].shown} is taken: the connector names no {converter}"
         )
         for setting in [setting for setting in settings if setting.key.startswith(converter)]:
-            report.unread(setting, f"Kafka Connect does not read it without {converter}: the worker's options hold")
+            report.notice(setting, f"Kafka Connect does not read it without {converter}: the worker's options hold")
             settings.remove(setting)
         settings += [
             setting for key, setting in of_worker.items() if key == converter or key.startswith(f"{converter}.")

@@ -21,15 +21,15 @@ _CLASS = "connector.class"
 _BESIDE = {
     "tasks": "is what Connect's REST API answers; s3lake has no tasks",
     "type": "is what Connect's REST API answers",
-    "initial_state": "has no meaning: Dagster starts and stops the sensors",
+    "initial_state": "Dagster starts and stops the sensors",
 }
 _SPEC = {
-    "pause": "has no meaning: Dagster starts and stops the sensors",
-    "state": "has no meaning: Dagster starts and stops the sensors",
-    "autoRestart": "has no meaning: Dagster tries a run again by its own policy",
-    "version": "has no meaning: s3lake has no plugins",
-    "listOffsets": "has no meaning: offsets are in the index",
-    "alterOffsets": "has no meaning: offsets are in the index",
+    "pause": "Dagster starts and stops the sensors",
+    "state": "Dagster starts and stops the sensors",
+    "autoRestart": "Dagster tries a run again by its own policy",
+    "version": "s3lake has no plugins",
+    "listOffsets": "offsets are in the index",
+    "alterOffsets": "offsets are in the index",
 }
 _PLANS = (("planned_values",), ("values", "root_module"))
 _NAMES = ("name", "connector_name", "connectorName")
@@ -84,9 +84,11 @@ def _posted(root: Sequence[Member], config: tuple[Member, ...], report: Report) 
         elif entry.key == "name":
             settings += _name(entry, config, report)
         elif entry.key in _BESIDE:
-            report.notice(entry.place, _BESIDE[entry.key])
+            report.no_effect(entry.place, _BESIDE[entry.key])
         else:
-            report.error(entry.place, f"stands beside config; allowed here: name, config, {', '.join(_BESIDE)}")
+            report.notice(
+                entry.place, f"is next to config, where nothing reads it; read are: name, config, {', '.join(_BESIDE)}"
+            )
     return settings
 
 
@@ -111,9 +113,11 @@ def _strimzi(root: Sequence[Member], report: Report) -> list[Setting]:
         if entry.key == "tasksMax":
             settings += replace(entry, key="tasks.max").setting(report)
         elif entry.key in _SPEC:
-            report.notice(entry.place, _SPEC[entry.key])
+            report.no_effect(entry.place, _SPEC[entry.key])
         elif entry.key not in ("class", "config"):
-            report.error(entry.place, f"stands in spec; allowed here: class, tasksMax, config, {', '.join(_SPEC)}")
+            report.notice(
+                entry.place, f"nothing reads it in spec; read are: class, tasksMax, config, {', '.join(_SPEC)}"
+            )
     return settings + _settings(inside(spec, "config"), report)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from s3lake.config.setting import Place, Report, Setting
+from s3lake.config.setting import Place, Report, Setting, is_comment
 
 Value = str | None | tuple["Member", ...] | list["Member"]
 """Text, null, the members of an object, the values of a list."""
@@ -26,6 +26,8 @@ class Member:
 
     def setting(self, report: Report) -> Iterator[Setting]:
         """The member as a connector's setting; none where it is null."""
+        if is_comment(self.key):
+            return
         match self.value:
             case None:
                 report.notice(self.place, "null is as if it were not there")

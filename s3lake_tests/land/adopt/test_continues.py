@@ -25,7 +25,7 @@ connect.s3.aws.secret.key={secret}
 connect.s3.aws.region={region}
 connect.s3.custom.endpoint={endpoint}
 bootstrap.servers={servers}
-s3lake.observed=true
+s3lake.layout.connector_names=true
 s3lake.start={start}
 s3lake.close_grace=0s
 """

@@ -1,0 +1,270 @@
+"""The three rules of docs/connectors.md: what is strict, what an override key silences, and who asks servers."""
+
+from pathlib import Path
+
+import pytest
+
+from s3lake.config import load as configuration
+from s3lake.config.references import SecretsManager
+from s3lake.errors import ConfigurationError
+from s3lake_tests.config import bases
+from s3lake_tests.config.bases import loads
+
+KCQL = "INSERT INTO lake:raw SELECT * FROM demo"
+UNKNOWN = ": unknown key: nothing reads it here"
+FOREIGN = [
+    pytest.param(bases.CONFLUENT, "flush.sise=10", f"flush.sise{UNKNOWN}; did you mean flush.size?", id="connector"),
+    pytest.param(bases.CONFLUENT, "s3.endpoint=x", f"s3.endpoint{UNKNOWN}; did you mean store.url?", id="other name"),
+    pytest.param(bases.CONFLUENT, "description=x", f"description{UNKNOWN}", id="remark"),
+    pytest.param(bases.CONFLUENT, "security.protcol=SSL", f"security.protcol{UNKNOWN}", id="client"),
+    pytest.param(
+        bases.CONFLUENT,
+        "value.converter.schema.enable=true",
+        "JsonConverter has no option 'schema.enable' and does not read it; did you mean schemas.enable?",
+        id="converter",
+    ),
+    pytest.param(bases.CONFLUENT, "transforms.t.type=x", "transforms.t.type: is not among transforms", id="transform"),
+    pytest.param(
+        bases.LENSES,
+        f"connect.s3.kcql={KCQL} PROPERTIES('flush.kount'=1)",
+        f"flush.kount{UNKNOWN}; did you mean flush.count?",
+        id="KCQL",
+    ),
+]
+
+
+@pytest.mark.parametrize(("base", "line", "told"), FOREIGN)
+def test_a_key_that_another_program_may_read_is_a_notice(base: dict[str, str], line: str, told: str) -> None:
+    key, _, value = line.partition("=")
+    assert any(told in str(notice) for notice in bases.load(base, {key: value}).notices)
+
+
+@pytest.mark.parametrize(
+    ("new", "told"),
+    [
+        ('key = "lake"\nversoin = 1', f"versoin{UNKNOWN}; did you mean version?"),
+        ('key = "lake"\n[plugin_config.deep]\nx = 1\n[x]', f"plugin_config.deep.x{UNKNOWN}"),
+    ],
+)
+def test_an_unknown_key_of_iggys_file_is_a_notice(new: str, told: str) -> None:
+    assert any(told in str(notice) for notice in bases.iggy('key = "lake"', new).notices)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"s3lake.flush.sise": "1"}, {"s3lake.flish.size": "1"}, {"flush.size": "many"}, {"flush.size": None}]
+)
+def test_a_key_that_only_s3lake_reads_and_a_value_that_cannot_be_right_are_errors(
+    changes: dict[str, str | None],
+) -> None:
+    with pytest.raises(ConfigurationError):
+        bases.load(bases.CONFLUENT, changes)
+
+
+def test_an_unknown_name_of_native_yaml_and_of_a_variable_is_an_error() -> None:
+    with pytest.raises(ConfigurationError, match="unknown name; did you mean bucket"):
+        bases.native(bases.KAFKA + bases.SINK.replace("bucket", "buckett"))
+    with pytest.raises(ConfigurationError, match="unknown setting of sink"):
+        bases.native(bases.KAFKA + bases.SINK, {"S3LAKE_SINKS_EVENTS_FLISH": "1"})
+
+
+def test_a_key_of_a_remark_says_nothing_and_its_references_are_not_looked_up() -> None:
+    text = bases.JSON.replace(
+        '"flush.size"', '"_comment": "${file:/nowhere:x}", "#path.format": "x", "_o": {}, "flush.size"'
+    )
+    loaded = loads(text, "f", None, {})
+    assert not any("comment" in str(notice) or "#" in str(notice) for notice in bases.remarks(loaded))
+
+
+def test_a_known_key_without_effect_is_no_notice() -> None:
+    loaded = bases.load(bases.CONFLUENT, {"s3.send.digest": "true"})
+    assert not any("s3.send.digest" in str(notice) for notice in loaded.notices)
+    (remark,) = loaded.without_effect
+    assert (remark.place.key, remark.message) == ("s3.send.digest", "every upload carries a checksum")
+
+
+MINIMAL = """\
+type = "sink"
+key = "lake"
+enabled = true
+version = 0
+name = "S3 sink"
+path = "target/release/libiggy_connector_s3_sink"
+verbose = false
+
+[[streams]]
+stream = "logs"
+topics = ["api"]
+schema = "json"
+batch_length = 1000
+poll_interval = "5ms"
+consumer_group = "s3_sink"
+
+[plugin_config]
+bucket = "lake"
+region = "us-east-1"
+"""
+
+
+def test_iggys_minimal_file_has_no_notice() -> None:
+    loaded = loads(MINIMAL, "sink.toml", None, bases.ENVIRONMENT)
+    assert loaded.notices == ()
+    assert {notice.place.key for notice in loaded.without_effect} == {
+        "version",
+        "name",
+        "path",
+        "verbose",
+        *(f"streams[0].{name}" for name in ("batch_length", "poll_interval", "consumer_group")),
+    }
+
+
+FORMAT = "io.confluent.connect.s3.format.parquet.ParquetFormat"
+DEVIATIONS = [
+    pytest.param(bases.CONFLUENT, {"s3.part.size": "5242880"}, "s3lake.flush.size=80GB", "5MB", id="size"),
+    pytest.param(
+        bases.CONFLUENT, {"format.class": FORMAT}, "s3lake.layout.extension=.snappy.parquet", ".parquet", id="parquet"
+    ),
+    pytest.param(bases.LENSES, {}, "s3lake.layout.connector_names=true", "false", id="names"),
+    pytest.param(
+        bases.LENSES,
+        {"connect.s3.kcql": f"{KCQL} NOPARTITION"},
+        "s3lake.layout.template={topic}({partition}_{last_offset:12})",
+        "{topic}({partition}_{offset:12})",
+        id="no partition",
+    ),
+    pytest.param(
+        bases.LENSES, {"connect.s3.kcql": f"{KCQL} STOREAS CSV"}, "s3lake.format.header=false", "true", id="header"
+    ),
+    pytest.param(
+        bases.LENSES,
+        {"connect.s3.compression.codec": "GZIP"},
+        "s3lake.layout.extension=.gz",
+        ".json.gz",
+        id="compressed text",
+    ),
+]
+
+
+@pytest.mark.parametrize(("base", "changes", "override", "documented"), DEVIATIONS)
+def test_an_override_key_silences_the_notice_that_names_it_with_either_value(
+    base: dict[str, str], changes: dict[str, str | None], override: str, documented: str
+) -> None:
+    def told(more: dict[str, str | None]) -> list[str]:
+        loaded = bases.load(base, {**changes, **more})
+        return [notice.message for notice in loaded.notices if f"{override} for that" in notice.message]
+
+    key, _, value = override.partition("=")
+    assert len(told({})) == 1
+    assert told({key: value}) == []
+    assert told({key: documented}) == []
+
+
+def test_older_keys_and_clauses_of_lenses_load_with_a_notice_each() -> None:
+    changes: dict[str, str | None] = {
+        "aws.region": "eu-west-1",
+        "aws.access.key": "AK",
+        "aws.secret.key": "hush-hush",
+        "aws.auth.mode": "Credentials",
+        "connect.s3.kcql": f"{KCQL} PARTITIONBY a STOREAS `JSON` WITHPARTITIONER = Values WITH_FLUSH_COUNT = 5 "
+        "WITH_FLUSH_SIZE = 1000 WITH_FLUSH_INTERVAL = 30",
+    }
+    loaded = bases.load(bases.LENSES, changes)
+    (sink,) = loaded.config.sinks
+    assert loaded.config.s3_of(sink).region == "eu-west-1"
+    assert (sink.flush.count, sink.flush.size, sink.flush.interval) == (5, 1000, 30)
+    assert sink.layout.include_keys is False
+    told = "\n".join(map(str, loaded.notices))
+    assert "aws.access.key: is an old name: write connect.s3.aws.access.key" in told
+    assert "WITHPARTITIONER is of older versions: write PROPERTIES('partition.include.keys'=false)" in told
+    assert "hush-hush" not in told
+
+
+CLOUD = {
+    "name": "demo",
+    "connector.class": "S3_SINK",
+    "topics": "demo",
+    "kafka.api.key": "K",
+    "kafka.api.secret": "hush-hush",
+    "s3.bucket.name": "lake",
+    "bootstrap.servers": "kafka:9092",
+    "s3lake.start": "2026-11-20T00",
+}
+
+
+def test_clouds_former_format_is_both_formats() -> None:
+    loaded = bases.load(CLOUD, {"data.format": "JSON"})
+    (sink,) = loaded.config.sinks
+    assert (sink.format.type, sink.converter.value) == ("json", "json")
+    told = "\n".join(map(str, loaded.notices))
+    assert "data.format: is an old name: write input.data.format and output.data.format" in told
+
+
+def test_clouds_registry_comes_from_a_variable_and_is_a_placeholder_in_check(tmp_path: Path) -> None:
+    formats: dict[str, str | None] = {"input.data.format": "AVRO", "output.data.format": "AVRO"}
+    with pytest.raises(ConfigurationError, match="AVRO needs the registry: set S3LAKE_REGISTRY_URL"):
+        bases.load(CLOUD, formats)
+    loaded = bases.load(CLOUD, formats, S3LAKE_REGISTRY_URL="http://registry:8081")
+    registry = loaded.config.sinks[0].converter.registry
+    assert registry is not None
+    assert registry.url == "http://registry:8081"
+    path = tmp_path / "cloud.properties"
+    path.write_text(bases.properties(CLOUD, formats))
+    checked = configuration.loaded(str(path), environment={}, to_land=False)
+    assert any("S3LAKE_REGISTRY_URL: is not set" in str(notice) for notice in checked.notices)
+
+
+def test_a_handler_that_ignores_tombstones_leaves_none_out() -> None:
+    handler: dict[str, str | None] = {
+        "transforms": "t",
+        "transforms.t.type": "io.confluent.connect.transforms.TombstoneHandler",
+        "transforms.t.behavior": "ignore",
+    }
+    loaded = bases.load(bases.CONFLUENT, handler)
+    assert loaded.config.sinks[0].transforms == ()
+
+
+SECRETS: dict[str, str | None] = {
+    "aws.access.key.id": "${secrets:aws/access-key}",
+    "aws.secret.access.key": "${vault:kv/aws:secret}",
+    "value.converter": "io.confluent.connect.avro.AvroConverter",
+    "value.converter.schemas.enable": None,
+    "value.converter.schema.registry.url": "http://registry:8081",
+    "value.converter.basic.auth.credentials.source": "USER_INFO",
+    "value.converter.basic.auth.user.info": "${secrets:registry:login}",
+}
+
+
+def test_what_lands_nothing_asks_no_server_for_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked(*_: object) -> str:
+        raise AssertionError("a server is asked")
+
+    monkeypatch.setattr("s3lake.config.references.SecretsManager.__call__", asked)
+    monkeypatch.setattr("s3lake.config.vault.Vault.__call__", asked)
+    path = tmp_path / "s3.properties"
+    path.write_text(bases.properties(bases.CONFLUENT, SECRETS))
+    loaded = configuration.loaded(str(path), environment={}, to_land=False)
+    assert loaded.config.s3.credentials is not None
+    assert loaded.references["s3", "credentials", "access_key_id"].secret
+    with pytest.raises(AssertionError, match="a server is asked"):
+        configuration.loaded(str(path), environment={})
+
+
+def test_secrets_are_asked_for_in_the_files_own_region(monkeypatch: pytest.MonkeyPatch) -> None:
+    regions: list[str | None] = []
+
+    def ask(manager: SecretsManager, _: str) -> str:
+        regions.append(manager._option("region"))
+        return "value"
+
+    monkeypatch.setattr(SecretsManager, "__call__", ask)
+    bases.load(bases.CONFLUENT, {"s3.region": "eu-central-1", "topics.dir": "${secrets:directory}"})
+    assert regions == ["eu-central-1"]
+
+
+def test_iggys_own_variable_says_where_its_file_is(tmp_path: Path) -> None:
+    path = tmp_path / "sink.toml"
+    path.write_text(bases.IGGY)
+    loaded = configuration.loaded(environment={"IGGY_CONNECTORS_CONFIG_PATH": str(path)})
+    assert loaded.config.sinks[0].name == "lake"
+    other = {"IGGY_CONNECTORS_CONFIG_PATH": str(path), "S3LAKE_CONFIG": str(tmp_path / "nowhere")}
+    with pytest.raises(ConfigurationError, match="nowhere"):
+        configuration.loaded(environment=other)
