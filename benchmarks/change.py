@@ -24,9 +24,9 @@ from s3lake import hours
 from s3lake.commit.index import Manifest, Read, TopicHead, TopicIndex
 from s3lake.land import binding
 from s3lake.land.change.compact import compact
-from s3lake.land.change.holding import Holding
 from s3lake.land.change.restore import Restore, restore
 from s3lake.land.given import Record, batch
+from s3lake.land.target import TopicSink
 from s3lake.land.task.outcomes import Done, Grown
 from s3lake.land.task.pipeline import run
 from s3lake.land.task.staging import Rows, Staging
@@ -70,7 +70,7 @@ class Hour:
         self.sink = Sink.model_validate({**base, **sink})
         self.store = MemoryStore("lake")
         self.index = TopicIndex(self.store, ".indexes/events", TOPIC)
-        self.holding = Holding(self.sink, self.index, lambda _: self.store)
+        self.holding = TopicSink(self.sink, self.index, lambda _: self.store)
 
     def entered(self, files: list[Any], reads: dict[int, Read], columns: Any) -> None:
         """List what was staged."""

@@ -51,6 +51,8 @@ ROOMS = [
     "land.sql",
     "land.binding",
     "objects.readback",
+    "land.target",
+    "land.replace",
     "land.merge",
     "land.spark",
     "land.given",

@@ -12,8 +12,8 @@ from s3lake.errors import ConfigurationError
 from s3lake.text.quantities import seconds_of, size_of
 
 if TYPE_CHECKING:
-    from s3lake.land.change.holding import Holding
     from s3lake.land.landing import Landing
+    from s3lake.land.target import TopicSink
 
 
 def compact(
@@ -24,7 +24,7 @@ def compact(
     from s3lake.land.change.rounds import compacted
 
     file_size = int(_parse("--size", size, size_of))
-    _change(request, lambda holding, hours: compacted(holding, hours, yes=request.yes, size=file_size))
+    _change(request, lambda target, hours: compacted(target, hours, yes=request.yes, size=file_size))
 
 
 def erase(
@@ -46,7 +46,7 @@ def erase(
     from s3lake.land.change.rounds import erased
 
     person = Person(Condition(where), Condition(dead_letters, "--dead-letters") if dead_letters else None)
-    _change(request, lambda holding, hours: erased(holding, hours, person, yes=request.yes))
+    _change(request, lambda target, hours: erased(target, hours, person, yes=request.yes))
 
 
 def reformat(request: Request) -> None:
@@ -56,7 +56,7 @@ def reformat(request: Request) -> None:
     """
     from s3lake.land.change.rounds import reformatted
 
-    _change(request, lambda holding, hours: reformatted(holding, hours, yes=request.yes))
+    _change(request, lambda target, hours: reformatted(target, hours, yes=request.yes))
 
 
 def retention(
@@ -73,16 +73,14 @@ def retention(
     from s3lake.land.change.rounds import expired_hours
 
     age = None if older_than is None else _parse("--older-than", older_than, seconds_of)
-    _change(request, lambda holding, _: expired_hours(holding, yes=request.yes, older_than_s=age))
+    _change(request, lambda target, _: expired_hours(target, yes=request.yes, older_than_s=age))
 
 
-def _change(request: Request, change: Callable[["Holding", list[str]], Iterator[tuple[Any, bool]]]) -> None:
+def _change(request: Request, change: Callable[["TopicSink", list[str]], Iterator[tuple[Any, bool]]]) -> None:
     """Print, or with --yes do, what `change` yields: an hour's result, and whether it is possible."""
-    from s3lake.land.change.holding import Holding
-
     def plan(landing: "Landing") -> Iterator[Outcome]:
-        holding = Holding.of(landing)
-        for result, possible in change(holding, holding.hours(request.first, request.last)):
+        target = landing.target.require_exactly_once()
+        for result, possible in change(target, target.hours(request.first, request.last)):
             yield Outcome(asdict(result), str(result), possible)
 
     request.change(plan)
@@ -110,7 +108,6 @@ def restore(
     Key, value, headers, timestamp and topic-partition are the same. If it is interrupted, the same command continues:
     a reader of committed data gets each record exactly once.
     """
-    from s3lake.land.change.holding import Holding
     from s3lake.land.change.restore import Restore, permitted
     from s3lake.land.change.restore import restore as produce
 
@@ -120,8 +117,8 @@ def restore(
         raise ConfigurationError("restore produces into Kafka, and this configuration has no `kafka`")
     permitted(config.sinks, into, without or (), landed_again=landed_again)
     landing = request.landing(config)
-    holding = Holding.of(landing)
-    restoration = Restore(holding, holding.hours(request.first, request.last), into, without or ())
+    target = landing.target.require_exactly_once()
+    restoration = Restore(target, target.hours(request.first, request.last), into, without or ())
     if not restoration.hours or not restoration.planned.records:
         print_text(request.as_json, "nothing to restore")
         return

@@ -16,7 +16,7 @@ import msgspec
 from s3lake import hours
 from s3lake.commit.index import Manifest, TopicIndex
 from s3lake.commit.recovery import PACE, Pace, each, fence, settle, sweep
-from s3lake.commit.rewrite import REASON as REWRITE
+from s3lake.commit.replace import REWRITE
 from s3lake.errors import StoreDeniedError
 from s3lake.plan.tile import Tile
 from s3lake.sink.collisions import Keys

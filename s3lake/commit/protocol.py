@@ -5,6 +5,7 @@ recovers it when its writer dies.
 """
 
 import uuid
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -16,7 +17,6 @@ from s3lake.commit import opening
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
 from s3lake.commit.letters import Reason, Taken
 from s3lake.commit.recovery import PACE, Pace, abort, finish, forward, publish, settle, sweep, tidy
-from s3lake.commit.replacing import must_hold_as_much
 from s3lake.commit.sums import Commits, waited
 from s3lake.commit.truncated import cut_below, same_log
 from s3lake.commit.written import Written
@@ -26,6 +26,7 @@ from s3lake.errors import (
     FencedError,
     ForeignObjectError,
     KafkaUnavailableError,
+    MissingDocumentError,
     StoreConflictError,
 )
 from s3lake.plan import tile as tiles
@@ -244,7 +245,7 @@ def commit(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pace = PAC
     return Committed(manifest, (swept or settled)[0])
 
 
-def commit_at_once(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pace = PACE) -> Manifest:
+def commit_at_once(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pace = PACE) -> Committed:
     """Steps 3 to 6 with `exactly_once: false`: make the objects visible one by one, then change the tile once.
 
     Raises:
@@ -263,10 +264,9 @@ def commit_at_once(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pa
         burnt = tiles.burning(attempt.tile.burnt, {one: read.end for one, read in manifest.partitions.items()})
         index.swap_tile(attempt.tile.changed(burnt=burnt), attempt.etag)
         reason = "another attempt's file is there" if outcomes[missing[0].key] == "foreign" else "its upload vanished"
-    elif index.swap_tile(forward(index, attempt.tile, manifest), attempt.etag) or _is_mine(index, attempt):
-        if attempt.replaces:
-            sweep(index, attempt.tile.hour, pace)
-        return manifest
+    elif index.swap_tile(landed := forward(index, attempt.tile, manifest), attempt.etag) or _is_mine(index, attempt):
+        swept = sweep(index, attempt.tile.hour, pace) if attempt.replaces else None
+        return Committed(manifest, swept[0] if swept else landed)
     else:
         reason = "another writer changed the hour first"
     raise FencedError(
@@ -280,12 +280,41 @@ def _recorded(index: TopicIndex, manifest: Manifest, replaced: Sequence[Manifest
     try:
         if manifest.replaces:
             commits = Commits(index, manifest.hour, manifest.replaces, replaced)
-            must_hold_as_much(index.topic, manifest.hour, commits, manifest.partitions)
+            check_no_fewer_records(index.topic, manifest.hour, commits, manifest.partitions)
         index.record(manifest)
     except (DataLossError, StoreConflictError):
         abort(index.store, manifest.files, pace)  # a silent store is not asked once more for every file
         raise
     return manifest
+
+
+def check_no_fewer_records(topic: str, hour: str, replaced: Commits, reads: Mapping[int, Read]) -> None:
+    """Refuse a commit that holds fewer records than the commits that it replaces (rule R6).
+
+    Kafka's log start says nothing of this: compaction takes records out of the middle of a log.
+
+    Raises:
+        DataLossError: with the counts of every topic-partition that would lose records.
+    """
+    before: Counter[int] = Counter()
+    for at in range(len(replaced)):
+        try:
+            manifest = replaced[at]
+        except MissingDocumentError:
+            continue  # its files can be swept by no process either: the rewrite is what mends such an hour
+        before.update({partition: read.read for partition, read in manifest.partitions.items()})
+    now = {partition: reads[partition].read if partition in reads else 0 for partition in before}
+    fewer = [
+        f"topic-partition {partition}: {now[partition]} of {count}"
+        for partition, count in sorted(before.items())
+        if now[partition] < count
+    ]
+    if fewer:
+        raise DataLossError(
+            f"{topic} {hour}: Kafka has fewer records now than were landed ({', '.join(fewer)}), as after "
+            "compaction. A rewrite would delete the last copy of the others, so the landed files stay. To have them in "
+            "another form, read them (`load_input`, `s3lake.load`) and write the result elsewhere"
+        )
 
 
 def _must_be_mine(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pace) -> None:

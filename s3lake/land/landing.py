@@ -21,10 +21,9 @@ from s3lake.commit import opening, protocol, sums
 from s3lake.commit.clean import Cleaned, clean
 from s3lake.commit.files import files_of
 from s3lake.commit.index import MOST_FILES, Manifest, TopicHead, TopicIndex
-from s3lake.commit.marker import renew_existing
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import abort
-from s3lake.commit.rewrite import begin_rewrite
+from s3lake.commit.replace import begin_rewrite
 from s3lake.errors import DataLossError, FencedError, GateError, S3LakeError, TooManyFilesError
 from s3lake.land import binding, gate
 from s3lake.land.follower import TableFollower
@@ -32,7 +31,9 @@ from s3lake.land.job import Engine, Job, TaskEngine
 from s3lake.land.merge import Unjoinable, merge
 from s3lake.land.missing import refuse_missing
 from s3lake.land.observer import LandedHour, Logged, Observer
+from s3lake.land.replace import commit_staged
 from s3lake.land.staged import staged
+from s3lake.land.target import TopicSink
 from s3lake.land.task import outcomes
 from s3lake.land.task.pipeline import Stores
 from s3lake.plan.reached import reached
@@ -106,6 +107,11 @@ class Landing:
         self.index = TopicIndex(self.store, prefix, self.topic, self.sink.root, self.follower)
 
     @property
+    def target(self) -> TopicSink:
+        """The sink and topic, for changes of landed hours."""
+        return TopicSink(self.sink, self.index, self.stores)
+
+    @property
     def requests(self) -> Counter[str]:
         """S3 requests by kind so far, the workers' included."""
         return self._staging + Counter(getattr(self.store, "requests", {}))
@@ -142,8 +148,7 @@ class Landing:
         self.observer.planned(hour, attempt.batch.offsets, 1)
         self.observer.committed(self.commit(attempt, self._staged(head, attempt)))
         self.follower.tell(self.observer)
-        landed = self.report(hour, 1)
-        self.observer.done(landed)
+        self.observer.done(landed := self.report(hour, 1))
         return landed
 
     def report(self, hour: str, new: int = 0) -> LandedHour:
@@ -187,7 +192,7 @@ class Landing:
             if tile.hour in self.follower.behind:
                 raise Unjoinable("the table is behind, and may list them")
             manifests = list(landed.manifests)
-            for merged in merge(self.index, self.sink, self.stores, tile.hour, manifests):
+            for merged in merge(self.target, tile.hour, manifests):
                 self._last[tile.hour], self._tiles[tile.hour], done = merged.manifest, merged.tile, True
                 self.observer.merged(tile.hour, str(merged))
                 self.follower.tell(self.observer)
@@ -229,12 +234,7 @@ class Landing:
     def commit(self, attempt: Attempt, staged: Staged) -> Manifest:
         """Steps 3 to 6: see `protocol.commit`."""
         with self.committing:
-            if self.sink.exactly_once:
-                manifest, self._tiles[attempt.tile.hour] = protocol.commit(self.index, attempt, staged)
-                if attempt.replaces:
-                    renew_existing(self.index, self.sink, self._tiles[attempt.tile.hour])
-            else:
-                manifest = protocol.commit_at_once(self.index, attempt, staged)
+            manifest, self._tiles[attempt.tile.hour] = commit_staged(self.target, attempt, staged)
         self._last[manifest.hour] = manifest
         return manifest
 

@@ -65,8 +65,8 @@ def compact_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
 
         hour = context.partition_key
 
-        def change(holding: Any) -> Iterable[tuple[Any, bool]]:
-            return compacted(holding, holding.hours(hour, hour), yes=True)
+        def change(target: Any) -> Iterable[tuple[Any, bool]]:
+            return compacted(target, target.hours(hour, hour), yes=True)
 
         _change(context, catalogue, sink, catalogue.topics[sink.name], change, yes=True)
 
@@ -109,8 +109,8 @@ def reformat_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
     def write_anew(context: dg.OpExecutionContext, config: ChangeConfig) -> None:
         from s3lake.land.change.rounds import reformatted
 
-        def change(holding: Any) -> Iterable[tuple[Any, bool]]:
-            return reformatted(holding, _hours(holding, config), yes=config.confirmed)
+        def change(target: Any) -> Iterable[tuple[Any, bool]]:
+            return reformatted(target, _hours(target, config), yes=config.confirmed)
 
         _change(context, catalogue, sink, topics_asked(catalogue, sink, config.topics), change, yes=config.confirmed)
 
@@ -134,8 +134,8 @@ def erase_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
         letters = Condition(config.letters, "letters") if config.letters else None
         person = Person(Condition(config.where, "where"), letters)
 
-        def change(holding: Any) -> Iterable[tuple[Any, bool]]:
-            return erased(holding, _hours(holding, config), person, yes=config.confirmed)
+        def change(target: Any) -> Iterable[tuple[Any, bool]]:
+            return erased(target, _hours(target, config), person, yes=config.confirmed)
 
         _change(context, catalogue, sink, topics_asked(catalogue, sink, config.topics), change, yes=config.confirmed)
 
@@ -170,12 +170,11 @@ def restore_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
 
 
 def _restore(context: dg.OpExecutionContext, catalogue: Catalogue, lander: "Landing", config: RestoreConfig) -> None:
-    from s3lake.land.change.holding import Holding
     from s3lake.land.change.restore import Restore, permitted, restore
 
     permitted(catalogue.config.sinks, config.into, config.without, landed_again=config.landed_again)
-    holding = Holding.of(lander)
-    wanted = Restore(holding, holding.hours(config.first, config.last), config.into, config.without)
+    target = lander.target.require_exactly_once()
+    wanted = Restore(target, target.hours(config.first, config.last), config.into, config.without)
     if not wanted.hours or not wanted.planned.records:
         context.log.info("nothing to restore")
         return
@@ -199,8 +198,8 @@ def _op(catalogue: Catalogue, sink: Sink, name: str) -> Callable[[Callable[..., 
     )
 
 
-def _hours(holding: Any, config: ChangeConfig) -> list[str]:
-    hours: list[str] = holding.hours(config.first or None, config.last or None)
+def _hours(target: Any, config: ChangeConfig) -> list[str]:
+    hours: list[str] = target.hours(config.first or None, config.last or None)
     return hours
 
 
@@ -214,11 +213,10 @@ def _change(
     yes: bool,
 ) -> None:
     """Change what is landed of topics, and tell the assets of each hour that is another now; or only say it."""
-    from s3lake.land.change.holding import Holding
 
     def change_topic(topic: str) -> None:
         lander = looking(context.resources, catalogue.keys, sink, topic)
-        for outcome, possible in change(Holding.of(lander)):
+        for outcome, possible in change(lander.target.require_exactly_once()):
             context.log.info(f"{topic} {outcome}")
             changed = yes and possible and not outcome.obstacle
             for event in changed_hour(context, catalogue, lander, outcome.hour, 1) if changed else ():

@@ -12,7 +12,7 @@ import msgspec
 
 from s3lake import hours
 from s3lake.commit.marker import body_of, renew
-from s3lake.commit.rewrite import REASON
+from s3lake.commit.replace import REWRITE
 from s3lake.commit.sealing import Sealing
 from s3lake.commit.sums import Commits
 from s3lake.orchestration import metadata, names
@@ -166,4 +166,4 @@ def _announcement(
 
 def _reason(lander: "Landing", tile: Tile) -> str:
     """Why a sealed hour has other commits than it had."""
-    return lander.index.listed(tile.hour, tile.commits[-1]).reason or REASON
+    return lander.index.listed(tile.hour, tile.commits[-1]).reason or REWRITE

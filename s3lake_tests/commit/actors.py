@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -9,15 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 from greenlet import greenlet
 
-from s3lake.commit.index import TopicIndex
+from s3lake.commit.index import Manifest, TopicIndex
 from s3lake.errors import S3LakeError
+from s3lake.land.change import retention
 from s3lake.land.follower import TableFollower
 from s3lake.plan.tile import Tile
 from s3lake.source.offsets import Snapshot
 from s3lake.store import Begun, Completion, Document, Head
 from s3lake_tests.commit import invariants
 from s3lake_tests.commit.bucket import PREFIX
-from s3lake_tests.commit.kafka import TOPIC, ms
+from s3lake_tests.commit.kafka import TOPIC, Record, ms
 from s3lake_tests.commit.table import Table
 from s3lake_tests.commit.trace import short
 
@@ -80,10 +82,9 @@ class Actor:
         self.store = _Door(self)
         self.offsets = self.store
         self.table = Table(self)
-        self.index = TopicIndex(
-            self.store, PREFIX, TOPIC, follower=TableFollower(self.table if world.letters else None)
-        )
+        self.index = _Index(self, TableFollower(self.table if world.letters else None))
         self.got: dict[str, int] = {}
+        self.expired: set[Record] = set()
         self._work = work
         self._greenlet = greenlet(self._live)
         self.resume(None)
@@ -131,6 +132,29 @@ class Actor:
 
 
 Work = Callable[[Actor], None]
+
+
+class _Index(TopicIndex):
+    """The index as an actor sees it; the world notes what each commit was planned on, and what retention takes out."""
+
+    def __init__(self, me: Actor, follower: TableFollower) -> None:
+        super().__init__(me.store, PREFIX, TOPIC, follower=follower)
+        self._me = me
+
+    def record(self, manifest: Manifest) -> None:
+        me, world = self._me, self._me.world
+        world.began[manifest.id] = me.got[self.tile_key(manifest.hour)]
+        if manifest.reason == retention.REASON:
+            replaced = [world.view().manifests[commit] for commit in manifest.replaces]
+            me.expired.update(*(staged_records(world, one) for one in replaced))
+            world.erasing |= me.expired
+        super().record(manifest)
+
+
+def staged_records(world: World, manifest: Manifest) -> set[Record]:
+    """Return what the files of a commit were made of, which costs no actor a request."""
+    bodies = [json.loads(world.bucket.staged[file.upload]) for file in manifest.files]
+    return {(topic_id, partition, offset) for body in bodies for topic_id, partition, offset in body}
 
 
 class _Door:

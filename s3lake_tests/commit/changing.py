@@ -1,10 +1,10 @@
 """What actors do to hours that have landed: files joined, written anew, records taken out, dead letters tried again.
 
-The exchange of commits is the product's own (`s3lake/land/change/holding.py`); a toy stages what takes their place.
+The exchange of commits is the product's own (`s3lake/land/replace.py`); a toy stages what takes their place.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 
 import msgspec
@@ -13,59 +13,42 @@ from s3lake import hours
 from s3lake.commit.clean import forget_replaced
 from s3lake.commit.index import File, Manifest, Read
 from s3lake.commit.letters import LETTERS
-from s3lake.commit.protocol import Attempt, Staged, ready
-from s3lake.commit.replay import begin_replay
+from s3lake.commit.protocol import Attempt, Staged
+from s3lake.commit.replace import REPLAY
 from s3lake.config.draft import Connector
 from s3lake.errors import ConfigurationError, FencedError
 from s3lake.land.adopt.adoption import Adoption, adopt
 from s3lake.land.adopt.group import Group
 from s3lake.land.change import retention
-from s3lake.land.change.holding import Holding, alike
-from s3lake.land.merge import carried
+from s3lake.land.replace import carry_over, group_compatible, replace_commits, settle_hour
+from s3lake.land.target import TopicSink
 from s3lake.sink import Sink
 from s3lake.store import probe
 from s3lake_tests.commit.actors import Actor, Work
 from s3lake_tests.commit.bucket import DATA, PREFIX
 from s3lake_tests.commit.kafka import FIRST_HOUR, TOPIC, ExpiredError, Record, hour
-from s3lake_tests.commit.works import PACE, begun, commit, records_of, staged_records, upload, void
+from s3lake_tests.commit.works import PACE, records_of, upload, void
 
 SINK = Sink.model_validate({"name": "sink", "topics": [TOPIC], "bucket": "memory", "start": FIRST_HOUR})
 Contents = Iterable[tuple[int, str, Sequence[Record]]]
 """Topic-partition, kind and records of files."""
 
 
-@dataclass(frozen=True)
-class _Holding(Holding):
-    """What the sink holds, for one actor; the world notes what it exchanges.
+def target_of(me: Actor) -> TopicSink:
+    """What the sink has landed, as one actor sees it."""
+    return TopicSink(SINK, me.index, lambda _: me.store, PACE)
 
-    Attributes:
-        expired: records of hours that were exchanged for nothing.
-    """
 
-    me: Actor = field(kw_only=True)
-    expired: set[Record] = field(default_factory=set, kw_only=True)
-
-    @classmethod
-    def by(cls, me: Actor) -> "_Holding":
-        return cls(SINK, me.index, lambda _: me.store, PACE, me=me)
-
-    def exchange(
-        self, hour: str, replaced: Sequence[Manifest], reason: str, stage: Callable[[Attempt], Staged]
-    ) -> Manifest:
-        def staged(attempt: Attempt) -> Staged:
-            begun(self.me, attempt)
-            if reason == retention.REASON:
-                self.expired.update(*(staged_records(self.me.world, one) for one in replaced))
-                self.me.world.erasing |= self.expired
-            return stage(attempt)
-
-        try:
-            manifest = super().exchange(hour, replaced, reason, staged)
-        except FencedError as error:
-            self.me.world.outcomes[f"{reason}: {type(error).__name__}"] += 1
-            raise
-        self.me.world.outcomes[reason] += 1
-        return manifest
+def exchange(
+    me: Actor, number: int, replaced: Sequence[Manifest], reason: str, write: Callable[[Attempt], Staged]
+) -> None:
+    """Replace commits by the product's own engine."""
+    try:
+        replace_commits(target_of(me), hour(number), replaced, reason, write)
+    except FencedError as error:
+        me.world.outcomes[f"{reason}: {type(error).__name__}"] += 1
+        raise
+    me.world.outcomes[reason] += 1
 
 
 def compacting(number: int) -> Work:
@@ -82,20 +65,20 @@ def erasing(number: int, person: int) -> Work:
     """The records of a person, who has every third, leave the hour."""
 
     def work(me: Actor) -> None:
-        holding, gone = _Holding.by(me), set[Record]()
+        target, gone = target_of(me), set[Record]()
 
         def stage(commits: Sequence[Manifest], attempt: Attempt) -> Staged:
             return _without(me, commits, attempt, gone)
 
         for _ in range(3):
-            holding.tidied(hour(number))
-            commits = holding.manifests(hour(number)) or []
+            settle_hour(target, hour(number))
+            commits = target.manifests(hour(number)) or []
             meant = [(one, {record for record in _records(me, one) if record[2] % 3 == person}) for one in commits]
             gone |= {record for _, records in meant for record in records}
             me.world.erasing |= gone
             try:
-                for some in alike([manifest for manifest, records in meant if records]):
-                    holding.exchange(hour(number), some, "erase", partial(stage, some))
+                for some in group_compatible([manifest for manifest, records in meant if records]):
+                    exchange(me, number, some, "erase", partial(stage, some))
             except FencedError:
                 continue
             forget_replaced(me.index, hour(number), "erase", PACE)
@@ -109,10 +92,9 @@ def expiring(number: int) -> Work:
     """The hour is older than the sink keeps hours."""
 
     def work(me: Actor) -> None:
-        holding = _Holding.by(me)
-        retention.expire(holding, hour(number))
-        retention.forget(holding, 0, hours.end_ms(hour(number)))
-        me.world.erased |= holding.expired
+        retention.expire(target_of(me), hour(number))
+        retention.forget(target_of(me), 0, hours.end_ms(hour(number)))
+        me.world.erased |= me.expired
 
     return _of_an_hour(number, work)
 
@@ -121,14 +103,12 @@ def replaying(number: int) -> Work:
     """Half of the dead letters are none any more."""
 
     def work(me: Actor) -> None:
-        for tried in ready(me.index, hour(number), PACE)[0].commits:
+        for tried in settle_hour(target_of(me), hour(number)).commits:
             stored = me.index.tile(hour(number))
             replaced = me.index.listed(hour(number), tried) if stored and tried in stored[0].commits else None
             if replaced is None or not any(map(_accepted, _records(me, replaced, LETTERS))):
                 continue
-            attempt = begin_replay(me.index, replaced, PACE)
-            if attempt is not None:
-                commit(me, attempt, partial(_replayed, me, replaced, attempt), "replay")
+            exchange(me, number, [replaced], REPLAY, partial(_replayed, me, replaced))
 
     return _of_an_hour(number, work)
 
@@ -198,11 +178,11 @@ def _of_an_hour(number: int, work: Work) -> Work:
 
 def _changing(number: int, reason: str, stage: Callable[[Actor, Sequence[Manifest], Attempt], Staged]) -> Work:
     def work(me: Actor) -> None:
-        holding = _Holding.by(me)
-        holding.tidied(hour(number))
-        commits = holding.manifests(hour(number)) or []
+        target = target_of(me)
+        settle_hour(target, hour(number))
+        commits = target.manifests(hour(number)) or []
         if any(manifest.files for manifest in commits):
-            holding.exchange(hour(number), commits, reason, lambda attempt: stage(me, commits, attempt))
+            exchange(me, number, commits, reason, lambda attempt: stage(me, commits, attempt))
 
     return _of_an_hour(number, work)
 
@@ -217,7 +197,7 @@ def _joined(me: Actor, commits: Sequence[Manifest], attempt: Attempt) -> Staged:
 
 def _without(me: Actor, commits: Sequence[Manifest], attempt: Attempt, gone: Iterable[Record]) -> Staged:
     """Each file without some records, and none that holds no other."""
-    contents, reads = [], dict(carried(commits).reads)
+    contents, reads = [], dict(carry_over(commits).reads)
     for file, records in _read(me, commits):
         kept = [record for record in records if record not in set(gone)]
         contents.append((file.partition, file.kind, kept))
@@ -259,7 +239,7 @@ def _staged(
     reads: Mapping[int, Read] | None = None,
 ) -> Staged:
     files = tuple(upload(me, attempt, *content) for content in contents if content[2])
-    carried_on = carried(commits)
+    carried_on = carry_over(commits)
     return replace(carried_on, files=files, reads=reads or carried_on.reads)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from s3lake.commit.protocol import Attempt, must_be_the_log
-from s3lake.commit.rewrite import begin_rewrite
+from s3lake.commit.replace import begin_rewrite
 from s3lake.errors import DataLossError, KafkaUnavailableError
 from s3lake_tests.commit.kafka import hour
 from s3lake_tests.commit.test_protocol import begin

@@ -1,12 +1,9 @@
 """Merging the commits of an hour that has landed."""
 
-from unittest import mock
-
 import pytest
 
-from s3lake.commit import recovery
-from s3lake.commit.merge import begin_merge
-from s3lake.errors import FencedError, StoreDeniedError
+from s3lake.commit.replace import MERGE, begin_replacement
+from s3lake.errors import FencedError
 from s3lake_tests.commit.kafka import hour
 from s3lake_tests.commit.test_traces import completes, enters_pending
 from s3lake_tests.commit.works import PACE, accepting, materialise, merging, reading, recovering, rewriting
@@ -56,22 +53,7 @@ def test_some_of_the_commits_can_be_merged(landed: World):
 def test_commits_that_do_not_follow_each_other_are_left_alone(landed: World):
     first, _, third, _ = landed.view().listed(landed.view().tiles[hour(0)])
 
-    assert begin_merge(landed.index, hour(0), [first, third], PACE) is None
-
-
-def test_an_hour_that_is_under_way_is_left_alone(world: World):
-    world.do("A", materialise(0), limit=1)
-
-    assert len(world.view().tiles[hour(0)].commits) == 3
-    assert begin_merge(world.index, hour(0), list(world.view().manifests.values()), PACE) is None
-
-
-def test_an_hour_whose_garbage_may_not_be_deleted_is_left_alone(landed: World):
-    assert recovery.fence(landed.index, hour(0), "gone")
-    assert landed.view().tiles[hour(0)].garbage
-
-    with mock.patch.object(recovery, "sweep", side_effect=StoreDeniedError("no")):
-        assert begin_merge(landed.index, hour(0), list(landed.view().manifests.values()), PACE) is None
+    assert begin_replacement(landed.index, hour(0), [first, third], MERGE, PACE) is None
 
 
 def test_kafka_is_not_asked_and_may_have_lost_the_records(landed: World):

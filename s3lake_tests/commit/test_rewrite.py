@@ -2,7 +2,8 @@
 
 import pytest
 
-from s3lake.commit import protocol, rewrite
+from s3lake.commit import protocol
+from s3lake.commit.replace import begin_rewrite
 from s3lake.errors import DataLossError, FencedError, IncompleteError
 from s3lake.source.offsets import Snapshot
 from s3lake_tests.commit.kafka import hour
@@ -23,7 +24,7 @@ def landed(world: World) -> World:
 def refused(world: World, number: int) -> str:
     head, _ = world.index.head()
     with pytest.raises((DataLossError, IncompleteError)) as caught:
-        rewrite.begin_rewrite(world.index, world.kafka, head, hour(number), PACE)
+        begin_rewrite(world.index, world.kafka, head, hour(number), PACE)
     return str(caught.value)
 
 
@@ -128,7 +129,7 @@ def test_an_hour_that_compaction_took_records_from_is_not_rewritten(landed: Worl
     landed.kafka.compact(0, 1, 3)
     before = landed.view()
     head, _ = landed.index.head()
-    attempt = rewrite.begin_rewrite(landed.index, landed.kafka, head, hour(0), PACE)
+    attempt = begin_rewrite(landed.index, landed.kafka, head, hour(0), PACE)
     actor = landed.start("rewrite", lambda me: setattr(me, "staged", stage(me, attempt, landed.kafka.topic_id)))
     landed.run(actor)
 
@@ -185,7 +186,7 @@ def test_kafka_is_told_that_the_topic_was_there_before(landed: World, monkeypatc
 
     monkeypatch.setattr(landed.kafka, "snapshot", asked)
     head, _ = landed.index.head()
-    rewrite.begin_rewrite(landed.index, landed.kafka, head, hour(0), PACE)
+    begin_rewrite(landed.index, landed.kafka, head, hour(0), PACE)
 
     assert told == [True]
 
@@ -199,6 +200,6 @@ def test_the_first_hour_of_a_topic_created_again_is_rewritten_for_the_reason_tha
     head, _ = landed.index.head()
     assert head.since == hour(1)
 
-    attempt = rewrite.begin_rewrite(landed.index, landed.kafka, head, hour(1), PACE, reason="mend")
+    attempt = begin_rewrite(landed.index, landed.kafka, head, hour(1), PACE, reason="mend")
     assert attempt.reason == "mend"
     assert attempt.batch.reads == {0: (0, 2)}

@@ -13,7 +13,8 @@ import pytest
 
 from s3lake import hours
 from s3lake.commit import clean as clean_module
-from s3lake.commit import opening, protocol, recovery, rewrite
+from s3lake.commit import opening, protocol, recovery
+from s3lake.commit import replace as replacing
 from s3lake.commit.index import Manifest, TopicHead, TopicIndex
 from s3lake.commit.rollback import roll_back
 from s3lake.errors import StoreConflictError
@@ -561,8 +562,8 @@ def without_keeping_manifests(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_suffix(monkeypatch: pytest.MonkeyPatch) -> None:
-    attempt = rewrite.attempt
-    monkeypatch.setattr(rewrite, "attempt", lambda *given, **named: attempt(*given, **{**named, "renamed": False}))
+    attempt = replacing.attempt
+    monkeypatch.setattr(replacing, "attempt", lambda *given, **named: attempt(*given, **{**named, "renamed": False}))
 
 
 def without_queueing_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -590,7 +591,7 @@ def tidying_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_counting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "must_hold_as_much", lambda *_: None)
+    monkeypatch.setattr(protocol, "check_no_fewer_records", lambda *_: None)
 
 
 def without_sweeping_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -676,9 +677,9 @@ def without_topic_id(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_since(monkeypatch: pytest.MonkeyPatch) -> None:
-    begin = rewrite.begin_rewrite
+    begin = replacing.begin_rewrite
     monkeypatch.setattr(
-        rewrite,
+        replacing,
         "begin_rewrite",
         lambda index, offsets, head, hour, pace: begin(
             index, offsets, msgspec.structs.replace(head, since=None), hour, pace

@@ -7,7 +7,7 @@ import pytest
 
 from s3lake.commit import opening, protocol
 from s3lake.commit.recreated import accept
-from s3lake.commit.rewrite import begin_rewrite
+from s3lake.commit.replace import begin_rewrite
 from s3lake.commit.sealing import Sealing
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.plan.tile import Interval, Span, Tile

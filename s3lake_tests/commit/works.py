@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from s3lake.commit import clean as clean_module
-from s3lake.commit import merge, opening, protocol, recovery, recreated, rewrite
-from s3lake.commit.index import File, Manifest, Read, TopicHead
+from s3lake.commit import opening, protocol, recovery, recreated
+from s3lake.commit import replace as replacing
+from s3lake.commit.index import File, Read, TopicHead
 from s3lake.commit.letters import LETTERS
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import Pace
@@ -23,7 +24,7 @@ from s3lake_tests.commit.bucket import DATA
 from s3lake_tests.commit.kafka import MINUTE, TOPIC, ExpiredError, Record, hour
 
 if TYPE_CHECKING:
-    from s3lake_tests.commit.world import World
+    pass
 
 PACE = Pace(parallel=1, looks=2, pause_s=0, patience_s=0)
 KEYS = Keys((f"{DATA}{TOPIC}/",), (), (), f"{DATA}{TOPIC}/")
@@ -66,12 +67,6 @@ def records_of(me: Actor, file: File) -> list[Record]:
     return [(topic_id, partition, offset) for topic_id, partition, offset in json.loads(document.body)]
 
 
-def staged_records(world: World, manifest: Manifest) -> set[Record]:
-    """What the files of a commit were made of, which costs nobody a request."""
-    bodies = [json.loads(world.bucket.staged[file.upload]) for file in manifest.files]
-    return {(topic_id, partition, offset) for body in bodies for topic_id, partition, offset in body}
-
-
 def materialise(*numbers: int, rounds: int = 3, grace: float = 0) -> Work:
     """Open these hours, and land what Kafka has when the work begins, each in up to `rounds` micro-batches."""
 
@@ -106,7 +101,7 @@ def rewriting(number: int) -> Work:
         if found is None:
             return
         try:
-            attempt = rewrite.begin_rewrite(me.index, me.offsets, found[0], hour(number), PACE)
+            attempt = replacing.begin_rewrite(me.index, me.offsets, found[0], hour(number), PACE)
             _land(me, attempt, found[0])
         except (DataLossError, IncompleteError) as error:
             me.world.log.append(f"{me.name:<14} is refused: {error}")
@@ -126,7 +121,11 @@ def merging(number: int, last: int = 99) -> Work:
         except ReplacedError as error:
             me.world.log.append(f"{me.name:<14} comes too late: {error}")
             return
-        attempt = merge.begin_merge(me.index, hour(number), commits, PACE) if len(commits) > 1 else None
+        attempt = (
+            replacing.begin_replacement(me.index, hour(number), commits, replacing.MERGE, PACE)
+            if len(commits) > 1
+            else None
+        )
         if attempt is not None:
             commit(me, attempt, lambda: joined(me, attempt), "merged")
 
@@ -154,14 +153,8 @@ def _land(me: Actor, attempt: Attempt, head: TopicHead) -> None:
     commit(me, attempt, lambda: stage(me, attempt, head.topic_id), outcome)
 
 
-def begun(me: Actor, attempt: Attempt) -> None:
-    """Note for the invariants what an attempt was planned on."""
-    me.world.began[attempt.commit] = me.got[me.index.tile_key(attempt.tile.hour)]
-
-
 def commit(me: Actor, attempt: Attempt, stage: Callable[[], Staged], outcome: str) -> None:
     """Make visible what `stage` stages; an attempt that came to nothing is planned again by somebody."""
-    begun(me, attempt)
     try:
         if me.world.mode != "exactly once":
             protocol.commit_at_once(me.index, attempt, stage(), PACE)

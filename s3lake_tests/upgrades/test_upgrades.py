@@ -9,7 +9,6 @@ from collections.abc import Callable
 import pytest
 
 from s3lake.errors import DataLossError
-from s3lake.land.change.holding import Holding
 from s3lake.land.landing import Landing
 from s3lake_tests.lake import START, Lake, at
 from s3lake_tests.land.at_hand import FIRST, SECOND, THIRD, World
@@ -81,7 +80,7 @@ CHANGES: dict[str, Callable[[Landing], object]] = {
     "land": lambda landing: landing.land([SECOND, THIRD]),
     "rewrite": lambda landing: landing.rewrite(SECOND),
     "clean": lambda landing: landing.clean(),
-    "change what has landed": lambda landing: Holding.of(landing).hours(),
+    "change what has landed": lambda landing: landing.target.require_exactly_once().hours(),
 }
 
 

@@ -8,8 +8,9 @@ from functools import partial
 from itertools import chain
 
 from s3lake.commit.files import files_of
-from s3lake.land.change.holding import Holding, again
 from s3lake.land.merge import Rule, Unjoinable, Way, merge, planned
+from s3lake.land.replace import settle_hour
+from s3lake.land.target import TopicSink, retry_fenced
 
 REASON = "compact"
 SIZE = 512 * 2**20
@@ -39,15 +40,15 @@ class Compaction:
         return f"{self.hour}: {self.files:,} files of {self.bytes:,} bytes become {self.left:,}"
 
 
-def compactions(holding: Holding, hours: Iterable[str], size: int = SIZE) -> Iterator[Compaction]:
+def compactions(target: TopicSink, hours: Iterable[str], size: int = SIZE) -> Iterator[Compaction]:
     """What compacting would do; nothing is said of hours that are not landed as a whole, or have few files already."""
     for hour in hours:
-        manifests = holding.manifests(hour) or []
+        manifests = target.manifests(hour) or []
         files = files_of(manifests)
         if len(files) < 2:
             continue
         try:
-            worthy = planned(holding.sink, holding.index.topic, manifests, _way(size).rule)
+            worthy = planned(target.sink, target.topic, manifests, _way(size).rule)
         except Unjoinable as error:
             yield Compaction(hour, len(files), len(files), obstacle=str(error))
             continue
@@ -59,11 +60,11 @@ def compactions(holding: Holding, hours: Iterable[str], size: int = SIZE) -> Ite
             yield Compaction(hour, len(files), len(files) - spared, sum(file.bytes for file in files))
 
 
-def compact(holding: Holding, hour: str, size: int = SIZE) -> Compaction:
+def compact(target: TopicSink, hour: str, size: int = SIZE) -> Compaction:
     """Compact an hour, in one commit for each set of columns that its commits have.
 
     Args:
-        holding: of the hour.
+        target: of the hour.
         hour: that is landed as a whole.
         size: of the files that are made, about; those that are larger stay.
 
@@ -71,21 +72,21 @@ def compact(holding: Holding, hour: str, size: int = SIZE) -> Compaction:
         FencedError: other writers were faster, again and again.
         S3LakeError: the store or the table was in the way; the hour is as it was, or this can be repeated.
     """
-    return again(partial(_compacted, holding, hour, size))
+    return retry_fenced(partial(_compacted, target, hour, size))
 
 
-def _compacted(holding: Holding, hour: str, size: int) -> Compaction:
-    holding.tidied(hour)
-    manifests = holding.manifests(hour) or []
+def _compacted(target: TopicSink, hour: str, size: int) -> Compaction:
+    settle_hour(target, hour)
+    manifests = target.manifests(hour) or []
     files = sum(len(manifest.files) for manifest in manifests)
     size_before = sum(file.bytes for file in files_of(manifests))
     try:
-        for merged in merge(holding.index, holding.sink, holding.stores, hour, manifests, _way(size)):
+        for merged in merge(target, hour, manifests, _way(size)):
             if merged.tile.garbage:
-                holding.tidied(hour)
+                settle_hour(target, hour)
     except Unjoinable as error:
         return Compaction(hour, files, files, size_before, str(error))
-    left = sum(len(manifest.files) for manifest in holding.manifests(hour) or [])
+    left = sum(len(manifest.files) for manifest in target.manifests(hour) or [])
     return Compaction(hour, files, left, size_before)
 
 

@@ -26,9 +26,9 @@ from s3lake.encode.formats import FORMATS
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.land.change import rest
 from s3lake.land.change.condition import Condition
-from s3lake.land.change.holding import Holding, again, alike
-from s3lake.land.merge import carried
+from s3lake.land.replace import carry_over, group_compatible, replace_commits, settle_hour
 from s3lake.land.replay.beside import copied_as, named
+from s3lake.land.target import TopicSink, retry_fenced
 from s3lake.land.task.outcomes import merged
 from s3lake.objects import Shape, batches, columns, content, tables
 from s3lake.objects.letters import Letter, letters
@@ -110,7 +110,7 @@ class Erasure:
         return f"{self.hour}: {self.records:,} records; {self.copied:,} objects beside them are copied{taken}"
 
 
-def erasures(holding: Holding, hours: Iterable[str], person: Person) -> Iterator[Erasure]:
+def erasures(target: TopicSink, hours: Iterable[str], person: Person) -> Iterator[Erasure]:
     """What erasing would do; nothing is said of hours that hold no such row, and no dead letter that is not asked.
 
     Raises:
@@ -118,18 +118,18 @@ def erasures(holding: Holding, hours: Iterable[str], person: Person) -> Iterator
         DataLossError: an object is gone, or cannot be read.
     """
     for hour in hours:
-        stored = holding.index.tile(hour)
+        stored = target.index.tile(hour)
         if stored is None or not stored[0].commits:
             continue
-        if holding.manifests(hour) is None:
+        if target.manifests(hour) is None:
             yield Erasure(hour, obstacle="it is not landed as a whole; its commits so far are not looked at")
             continue
-        commits = again(partial(_looked, holding, hour, person))
+        commits = retry_fenced(partial(_looked, target, hour, person))
         if any(commit.records or commit.unasked for commit in commits):
             yield _erasure(hour, commits)
 
 
-def erase(holding: Holding, hour: str, person: Person) -> Erasure:
+def erase(target: TopicSink, hour: str, person: Person) -> Erasure:
     """Erase rows of an hour that is landed as a whole, and all that is left of the objects that held them.
 
     Raises:
@@ -142,17 +142,17 @@ def erase(holding: Holding, hour: str, person: Person) -> Erasure:
     others: list[_Commit] = []
 
     def take_out() -> None:
-        holding.tidied(hour)
-        looked = _looked(holding, hour, person)
+        settle_hour(target, hour)
+        looked = _looked(target, hour, person)
         others[:] = [commit for commit in looked if not commit.records]
         commits = {commit.manifest.id: commit for commit in looked if commit.records}
-        for group in alike([one.manifest for one in commits.values()]):
+        for group in group_compatible([one.manifest for one in commits.values()]):
             own = [commits[manifest.id] for manifest in group]
-            holding.exchange(hour, group, REASON, partial(_staged, holding, own, anew))
+            replace_commits(target, hour, group, REASON, partial(_staged, target, own, anew))
             done.extend(own)
 
-    again(take_out)
-    forget_replaced(holding.index, hour, REASON, holding.pace)
+    retry_fenced(take_out)
+    forget_replaced(target.index, hour, REASON, target.pace)
     return _erasure(hour, [*done, *others], anew)
 
 
@@ -172,7 +172,7 @@ class _Source:
 class _Commit:
     """One commit, which of its rows are meant, and how many dead letters were not asked."""
 
-    holding: Holding
+    target: TopicSink
     manifest: Manifest
     unasked: int = 0
 
@@ -194,7 +194,7 @@ class _Commit:
         return sum(len(source.gone) for source in self.sources)
 
     def shape(self, stream: str) -> Shape:
-        sink, shape = self.holding.sink, Shape("json", codec="none")
+        sink, shape = self.target.sink, Shape("json", codec="none")
         if stream == LETTERS:
             return shape
         shape = Shape.of(self.manifest, key=sink.converter.key, value=sink.converter.value)
@@ -211,15 +211,15 @@ class _Commit:
         Raises:
             DataLossError: it is gone, or is another one.
         """
-        with opened(self.holding.index.store, file.key, file.bytes, self.manifest.id) as body:
+        with opened(self.target.store, file.key, file.bytes, self.manifest.id) as body:
             return body.read()
 
 
-def _looked(holding: Holding, hour: str, person: Person) -> list[_Commit]:
+def _looked(target: TopicSink, hour: str, person: Person) -> list[_Commit]:
     """The commits of an hour, each with the rows that are meant."""
-    commits = [_Commit(holding, manifest) for manifest in holding.manifests(hour) or []]
-    with holding.index.reading(hour, [commit.manifest.id for commit in commits]):
-        stored = holding.index.columns()
+    commits = [_Commit(target, manifest) for manifest in target.manifests(hour) or []]
+    with target.index.reading(hour, [commit.manifest.id for commit in commits]):
+        stored = target.index.columns()
         recorded = from_document(stored[0].columns) if stored else {}
         for commit in commits:
             for source in commit.sources:
@@ -305,7 +305,7 @@ def _text(data: bytes | None) -> str | None:
     return None if data is None else data.decode(errors="replace")
 
 
-def _staged(holding: Holding, commits: Sequence[_Commit], anew: dict[str, str], attempt: Attempt) -> Staged:
+def _staged(target: TopicSink, commits: Sequence[_Commit], anew: dict[str, str], attempt: Attempt) -> Staged:
     """What takes the place of commits; `anew` gets the key of each object that was written without some of its rows."""
     files: list[File] = []
     try:
@@ -313,23 +313,23 @@ def _staged(holding: Holding, commits: Sequence[_Commit], anew: dict[str, str], 
             for source in commit.sources:
                 for stream, file in source.files.items():
                     if len(source.gone) < file.records:
-                        files.append(_written(holding, commit, stream, file, source.gone, attempt.commit))
+                        files.append(_written(target, commit, stream, file, source.gone, attempt.commit))
                         if source.gone:
                             anew[file.key] = files[-1].key
     except BaseException:
-        abort(holding.index.store, files)
+        abort(target.store, files)
         raise
     return replace(
-        carried([one.manifest for one in commits]),
+        carry_over([one.manifest for one in commits]),
         files=tuple(sorted(files, key=attrgetter("key"))),
         reads=_reads(commits),
         letters=letters_united(map(_reasons, commits)),
     )
 
 
-def _written(holding: Holding, commit: _Commit, stream: str, file: File, gone: set[int], new: str) -> File:
-    landed = holding.sink.landed
-    shape, store = commit.shape(stream), holding.index.store
+def _written(target: TopicSink, commit: _Commit, stream: str, file: File, gone: set[int], new: str) -> File:
+    landed = target.sink.landed
+    shape, store = commit.shape(stream), target.store
     ending = FORMATS[shape.format].extension(shape.codec or "none")
     endings = sorted((*landed.sidecars.endings, f".{stream}{ending}", landed.extension, ending), key=len, reverse=True)
     key = named(file.key, mark_of(commit.manifest.id), mark_of(new), endings)

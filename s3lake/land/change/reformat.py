@@ -17,10 +17,10 @@ from s3lake.commit.letters import LETTERS
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import abort
 from s3lake.land import binding
-from s3lake.land.change.holding import Holding, again, alike
-from s3lake.land.merge import carried
 from s3lake.land.recast import Recast, Unformattable, obstacle
+from s3lake.land.replace import carry_over, group_compatible, replace_commits, settle_hour
 from s3lake.land.replay.beside import copied_as
+from s3lake.land.target import TopicSink, retry_fenced
 from s3lake.layout.pieces import Time
 
 if TYPE_CHECKING:
@@ -54,37 +54,37 @@ class Reformation:
         return f"{self.hour}: {self.files:,} files of {self.bytes:,} bytes, {self.was}, are written anew"
 
 
-def reformations(holding: Holding, hours: Iterable[str]) -> Iterator[Reformation]:
+def reformations(target: TopicSink, hours: Iterable[str]) -> Iterator[Reformation]:
     """What reformatting would do; nothing is said of hours that have the sink's present form."""
     for hour in hours:
-        stored = holding.index.tile(hour)
-        manifests = holding.manifests(hour)
+        stored = target.index.tile(hour)
+        manifests = target.manifests(hour)
         if manifests is None:
             if stored is not None and stored[0].commits:
                 yield Reformation(hour, 0, 0, 0, "as it is", "it is not landed as a whole")
             continue
-        stale = _stale(holding, manifests)
+        stale = _stale(target, manifests)
         if stale:
-            yield _reformation(hour, stale, _obstacle(holding, stale))
+            yield _reformation(hour, stale, _obstacle(target, stale))
 
 
-def reformat(holding: Holding, hour: str) -> Reformation:
+def reformat(target: TopicSink, hour: str) -> Reformation:
     """Write an hour anew where it has another form than the sink: one commit for each form that it has.
 
     Raises:
         FencedError: other writers were faster, again and again.
         S3LakeError: the store or the table was in the way; the hour is as it was, or this can be repeated.
     """
-    return again(partial(_reformatted, holding, hour))
+    return retry_fenced(partial(_reformatted, target, hour))
 
 
-def _reformatted(holding: Holding, hour: str) -> Reformation:
-    holding.tidied(hour)
-    stale = _stale(holding, holding.manifests(hour) or [])
-    why = _obstacle(holding, stale)
+def _reformatted(target: TopicSink, hour: str) -> Reformation:
+    settle_hour(target, hour)
+    stale = _stale(target, target.manifests(hour) or [])
+    why = _obstacle(target, stale)
     try:
-        for group in () if why else alike(stale):
-            holding.exchange(hour, group, REASON, partial(_staged, holding, group))
+        for group in () if why else group_compatible(stale):
+            replace_commits(target, hour, group, REASON, partial(_staged, target, group))
     except Unformattable as error:
         why = str(error)
     return _reformation(hour, stale, why)
@@ -96,9 +96,9 @@ def _reformation(hour: str, stale: Sequence[Manifest], why: str) -> Reformation:
     return Reformation(hour, len(stale), len(files), sum(one.bytes for one in files), " and ".join(forms), why)
 
 
-def _stale(holding: Holding, manifests: Sequence[Manifest]) -> list[Manifest]:
+def _stale(target: TopicSink, manifests: Sequence[Manifest]) -> list[Manifest]:
     """Commits that have another form than the sink would give them."""
-    landed, topic = holding.sink.landed, holding.index.topic
+    landed, topic = target.sink.landed, target.topic
     now = (landed.format.type, landed.converter.value)
     return [
         manifest
@@ -123,15 +123,15 @@ def _placed_so(landed: Sink, topic: str, manifest: Manifest) -> bool:
     )
 
 
-def _obstacle(holding: Holding, stale: Sequence[Manifest]) -> str:
-    return obstacle(holding.sink, holding.index.topic, stale)
+def _obstacle(target: TopicSink, stale: Sequence[Manifest]) -> str:
+    return obstacle(target.sink, target.topic, stale)
 
 
-def _staged(holding: Holding, manifests: Sequence[Manifest], attempt: Attempt) -> Staged:
+def _staged(target: TopicSink, manifests: Sequence[Manifest], attempt: Attempt) -> Staged:
     """What takes the place of commits: their data anew, their dead letters as they are."""
-    sink, index, hour = holding.sink, holding.index, manifests[0].hour
+    sink, index, hour = target.sink, target.index, manifests[0].hour
     keys = binding.key_rule(sink.landed, index.topic, attempt.suffix, hour_ms=hourly.start_ms(hour))
-    data = Recast(sink, index, holding.stores, hour, manifests).staged(attempt)
+    data = Recast(sink, index, target.stores, hour, manifests).staged(attempt)
     files = list(data.files)
     try:
         for manifest in manifests:
@@ -143,7 +143,7 @@ def _staged(holding: Holding, manifests: Sequence[Manifest], attempt: Attempt) -
         abort(index.store, files)
         raise
     return replace(
-        carried(manifests),
+        carry_over(manifests),
         files=tuple(sorted(files, key=attrgetter("key"))),
         format=data.format,
         converter=data.converter,

@@ -21,9 +21,9 @@ from s3lake.commit.files import files_of
 from s3lake.commit.index import File, Manifest
 from s3lake.commit.letters import LETTERS
 from s3lake.errors import ConfigurationError, DataLossError, IncompleteError, KafkaUnavailableError
-from s3lake.land.change.holding import Holding, again
 from s3lake.land.given import Record
 from s3lake.land.recast.records import Parts, records
+from s3lake.land.target import TopicSink, retry_fenced
 from s3lake.objects import Shape
 from s3lake.objects.letters import letters
 from s3lake.source.kafka.properties import client_properties
@@ -102,7 +102,7 @@ class Restore:
         without: parts of records that may be left out, because the objects do not hold them.
     """
 
-    holding: Holding
+    target: TopicSink
     hours: Sequence[str]
     into: str
     without: Collection[str] = ()
@@ -118,9 +118,9 @@ class Restore:
         """
         files = {}
         for hour in self.hours:
-            manifests = self.holding.manifests(hour)
+            manifests = self.target.manifests(hour)
             if manifests is None:
-                raise IncompleteError(f"{self.holding.index.topic} {hour} is not landed as a whole: land it first")
+                raise IncompleteError(f"{self.target.topic} {hour} is not landed as a whole: land it first")
             files[hour] = files_of(manifests, "data", LETTERS)
             for manifest in manifests:
                 self._must_hold(manifest)
@@ -145,7 +145,7 @@ class Restore:
     @property
     def group(self) -> str:
         """The consumer group that says how far it is, and the id of its transactions."""
-        name = self.holding.sink.name, self.holding.index.topic, self.into, self.hours[0], self.hours[-1]
+        name = self.target.sink.name, self.target.topic, self.into, self.hours[0], self.hours[-1]
         return f"s3lake-restore-{'-'.join(name)}"
 
     def records(self) -> Iterator[Record]:
@@ -185,7 +185,7 @@ class Restore:
 
     def _records(self, file: File, block_bytes: int) -> Generator[Record, None, None]:
         manifest = self._commits[file.key]
-        index = self.holding.index
+        index = self.target.index
         with (
             index.reading(manifest.hour, [manifest.id]),
             opened(index.store, file.key, file.bytes, manifest.id, block_bytes) as stream,
@@ -202,7 +202,7 @@ class Restore:
             return
         shape = Shape.of(manifest)
         parts = Parts.of(shape)
-        where = f"{self.holding.index.topic} {manifest.hour} cannot go back into a topic"
+        where = f"{self.target.topic} {manifest.hour} cannot go back into a topic"
         if parts.lacking or manifest.shape.changed is True:
             why = parts.lacking or "transforms or SQL changed its values"
             raise ConfigurationError(f"{where}: {why}")
@@ -251,7 +251,7 @@ def restore(
     """
     # Each time with the objects that there are then: of what an hour was changed to after a first transaction nobody
     # knows which records are in the topic, and that is refused.
-    return again(lambda: _restored(replace(wanted), bootstrap_servers, properties, advance, transaction))
+    return retry_fenced(lambda: _restored(replace(wanted), bootstrap_servers, properties, advance, transaction))
 
 
 def _restored(
@@ -291,9 +291,7 @@ def _restored(
     finally:
         consumer.close()
     if done != planned.records:
-        raise DataLossError(
-            f"objects of {wanted.holding.index.topic} hold {done} records, the index says {planned.records}"
-        )
+        raise DataLossError(f"objects of {wanted.target.topic} hold {done} records, the index says {planned.records}")
     return Restoration(**{**vars(planned), "done": done})
 
 

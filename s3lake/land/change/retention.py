@@ -21,8 +21,8 @@ from s3lake.commit.index import Manifest, Read
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import each
 from s3lake.errors import ConfigurationError, StoreUnavailableError
-from s3lake.land.change.holding import Holding, again
-from s3lake.land.merge import carried
+from s3lake.land.replace import carry_over, replace_commits, settle_hour
+from s3lake.land.target import TopicSink, retry_fenced
 
 REASON = "retention"
 
@@ -50,78 +50,78 @@ class Expiry:
         return f"{self.hour}: {self.records:,} records in {self.files:,} files of {self.bytes:,} bytes go"
 
 
-def kept_s(holding: Holding, older_than_s: float | None) -> float:
+def kept_s(target: TopicSink, older_than_s: float | None) -> float:
     """For how long hours are kept: as it was asked for, else as the sink says.
 
     Raises:
         ConfigurationError: neither says it.
     """
-    seconds = holding.sink.retention if older_than_s is None else older_than_s
+    seconds = target.sink.retention if older_than_s is None else older_than_s
     if seconds is None:
         raise ConfigurationError(
-            f"sink {holding.sink.name} keeps its hours for ever: give it `retention: 30d`, or say --older-than"
+            f"sink {target.sink.name} keeps its hours for ever: give it `retention: 30d`, or say --older-than"
         )
     return seconds
 
 
-def expired(holding: Holding, hours: Iterable[str], seconds: float, now_ms: int) -> Iterator[Expiry]:
+def expired(target: TopicSink, hours: Iterable[str], seconds: float, now_ms: int) -> Iterator[Expiry]:
     """Hours that are over for more than `seconds`, and have objects, if only such as an earlier try did not sweep."""
     for hour in _old(hours, seconds, now_ms):
-        stored = holding.index.tile(hour)
+        stored = target.index.tile(hour)
         if stored is None or not stored[0].commits:
             continue
-        manifests = holding.manifests(hour)
+        manifests = target.manifests(hour)
         if manifests is None:
             yield Expiry(hour, 0, 0, 0, "it is not landed as a whole; land it, or what Kafka has left of it")
             continue
         if not any(manifest.files for manifest in manifests):
-            unswept = (holding.index.manifest(hour, commit) for commit in stored[0].garbage)
+            unswept = (target.index.manifest(hour, commit) for commit in stored[0].garbage)
             manifests = [manifest for manifest in unswept if manifest is not None]
         if any(manifest.files for manifest in manifests):
             yield _expiry(hour, manifests)
 
 
-def expire(holding: Holding, hour: str) -> None:
+def expire(target: TopicSink, hour: str) -> None:
     """Let the objects of an hour go that is landed as a whole, wherever an earlier try stopped.
 
     Raises:
         FencedError: other writers were faster, again and again.
         S3LakeError: the store or the table was in the way; this can be repeated.
     """
-    again(partial(_let_go, holding, hour))
+    retry_fenced(partial(_let_go, target, hour))
 
 
-def forget(holding: Holding, seconds: float, now_ms: int) -> None:
+def forget(target: TopicSink, seconds: float, now_ms: int) -> None:
     """Delete the manifests of what went of hours that are too old, wherever an earlier try stopped."""
-    below = names_below(holding.index)
-    for hour in _old(holding.hours(), seconds, now_ms):
+    below = names_below(target.index)
+    for hour in _old(target.hours(), seconds, now_ms):
         if len(below.get(hour, ())) > 1:
-            forget_replaced(holding.index, hour, REASON, holding.pace)
+            forget_replaced(target.index, hour, REASON, target.pace)
 
 
 def _old(hours: Iterable[str], seconds: float, now_ms: int) -> Iterator[str]:
     return takewhile(lambda hour: hourly.end_ms(hour) + seconds * 1000 <= now_ms, hours)
 
 
-def _let_go(holding: Holding, hour: str) -> None:
-    holding.tidied(hour)
-    manifests = holding.manifests(hour) or []
+def _let_go(target: TopicSink, hour: str) -> None:
+    settle_hour(target, hour)
+    manifests = target.manifests(hour) or []
     if any(manifest.files for manifest in manifests):
 
         def nothing(_: Attempt) -> Staged:
-            _must_be_seen(holding, manifests)
-            whole = carried(manifests)
+            _must_be_seen(target, manifests)
+            whole = carry_over(manifests)
             return replace(whole, reads={number: _gone(read) for number, read in whole.reads.items()}, letters=())
 
-        holding.exchange(hour, manifests, REASON, nothing)
+        replace_commits(target, hour, manifests, REASON, nothing)
 
 
-def _must_be_seen(holding: Holding, manifests: Iterable[Manifest]) -> None:
+def _must_be_seen(target: TopicSink, manifests: Iterable[Manifest]) -> None:
     """What of a young commit cannot be seen yet would appear after it was swept, and nobody would know of it."""
     since_ms = time.time() * 1000 - DAY_MS
     files = files_of(manifest for manifest in manifests if manifest.created_ms > since_ms)
-    store = holding.index.store
-    heads = each(lambda file: store.head(file.key), files, holding.pace)
+    store = target.store
+    heads = each(lambda file: store.head(file.key), files, target.pace)
     for file, head in zip(files, heads, strict=True):
         if head is None:
             raise StoreUnavailableError(

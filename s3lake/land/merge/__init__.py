@@ -5,26 +5,23 @@ The committed objects are read back, never Kafka, and joined at the level of the
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import chain
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from s3lake.commit import letters, protocol
 from s3lake.commit.files import count_data_files
 from s3lake.commit.index import MOST_FILES, File, Manifest, TopicIndex
-from s3lake.commit.marker import renew_existing
-from s3lake.commit.merge import REASON, begin_merge
-from s3lake.commit.protocol import Staged
+from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import abort
+from s3lake.commit.replace import MERGE
 from s3lake.land import binding
 from s3lake.land.merge.joining import LETTERS_SHAPE, Joining, Unjoinable
 from s3lake.land.merge.packs import LETTERS, Pack, Rule, obstacle, packs, runs
-from s3lake.land.task.outcomes import merged as summed
-from s3lake.land.task.pipeline import Stores
+from s3lake.land.replace import carry_over, replace_commits
+from s3lake.land.target import TopicSink
 from s3lake.objects.shape import Shape
 from s3lake.store.upload import PART_BYTES
 
@@ -32,7 +29,7 @@ if TYPE_CHECKING:
     from s3lake.plan.tile import Tile
     from s3lake.sink import Sink
 
-__all__ = ["Merged", "Rule", "Unjoinable", "Way", "carried", "merge", "planned"]
+__all__ = ["Merged", "Rule", "Unjoinable", "Way", "merge", "planned"]
 
 _AT_ONCE = 8
 """Small packs: most of their time is spent waiting for the store. A large one holds parts and row groups in memory."""
@@ -50,7 +47,7 @@ class Way:
     """
 
     rule: Rule | None = None
-    reason: str = REASON
+    reason: str = MERGE
     digests: bool = False
     large_at_once: int = 1
 
@@ -68,21 +65,15 @@ class Merged:
         return f"{self.commits} commits of {self.files} files became one of {count_data_files(self.manifest)}"
 
 
-def merge(
-    index: TopicIndex,
-    sink: Sink,
-    stores: Stores,
-    hour: str,
-    manifests: Sequence[Manifest],
-    way: Way = Way(),
-) -> Iterator[Merged]:
-    """Merge commits of `hour`, each time when the next is asked for; none where nothing is to be gained.
+def merge(target: TopicSink, hour: str, manifests: Sequence[Manifest], way: Way = Way()) -> Iterator[Merged]:
+    """Merge commits of `hour`, each time when the next is asked for; none if nothing is to be gained.
+
+    Replaced objects that cannot be deleted yet stay, and the tile lists them.
 
     Args:
-        index: the index of the sink and topic.
-        stores: opens the bucket.
+        target: the sink and topic.
         hour: an hour that is complete.
-        manifests: its commits'.
+        manifests: of its commits.
         way: how it is done.
 
     Raises:
@@ -90,19 +81,20 @@ def merge(
         S3LakeError: the store was in the way, or another writer was faster; the hour is as it was, or whoever comes
             next finishes.
     """
-    worthy, rule = planned(sink, index.topic, manifests, way.rule), binding.file_rule(sink)
-    for run, packed_files in worthy:
-        attempt = begin_merge(index, hour, run, reason=way.reason)
-        if attempt is not None:
-            keys = binding.key_rule(sink.landed, index.topic, attempt.suffix)
-            shapes = _shapes(run[-1], rule.formats) if way.digests else {}
-            joining = Joining(stores, sink.bucket, attempt.commit, keys, rule, shapes)
-            with index.reading(hour, [manifest.id for manifest in run]):
-                files = _joined(index, joining, packed_files, way.large_at_once)
-            staged = replace(carried(run), files=tuple(sorted(files, key=attrgetter("key"))))
-            manifest, tile = protocol.commit(index, attempt, staged)
-            renew_existing(index, sink, tile)
-            yield Merged(manifest, tile, len(run), sum(map(count_data_files, run)))
+    for run, packed_files in planned(target.sink, target.topic, manifests, way.rule):
+        write = partial(_staged, target, run, packed_files, way)
+        done = replace_commits(target, hour, run, way.reason, write, keeps_garbage=True)
+        if done is not None:
+            yield Merged(done.manifest, done.tile, len(run), sum(map(count_data_files, run)))
+
+
+def _staged(target: TopicSink, run: Sequence[Manifest], packed_files: list[Pack], way: Way, attempt: Attempt) -> Staged:
+    rule = binding.file_rule(target.sink)
+    keys = binding.key_rule(target.sink.landed, target.topic, attempt.suffix)
+    shapes = _shapes(run[-1], rule.formats) if way.digests else {}
+    joining = Joining(target.stores, target.sink.bucket, attempt.commit, keys, rule, shapes)
+    files = _joined(target.index, joining, packed_files, way.large_at_once)
+    return replace(carry_over(run), files=tuple(sorted(files, key=attrgetter("key"))))
 
 
 def planned(
@@ -148,22 +140,3 @@ def _joined(index: TopicIndex, joining: Joining, packed_files: list[Pack], large
         abort(index.store, files)
         raise
     return files
-
-
-def carried(manifests: Sequence[Manifest]) -> Staged:
-    """What a commit without files says that takes the place of others: all that they say of their records."""
-    last = manifests[-1]
-    return Staged(
-        files=(),
-        reads=summed(one.partitions for one in manifests),
-        format=last.format,
-        converter=last.converter,
-        nulls=last.nulls,
-        shape=last.shape,
-        columns=last.columns,
-        waits=tuple(chain.from_iterable(one.waits for one in manifests)),
-        letters=letters.united(one.letters for one in manifests),
-        taken=tuple(chain.from_iterable(one.taken for one in manifests)),
-        dropped=sum((Counter(one.dropped) for one in manifests), Counter()),
-        filled=sum((Counter(one.filled) for one in manifests), Counter()),
-    )

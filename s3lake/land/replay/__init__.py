@@ -19,15 +19,16 @@ import msgspec
 from s3lake import hours
 from s3lake.commit.index import File, Manifest, Read
 from s3lake.commit.letters import LETTERS, Reason, Taken, Tally, united
-from s3lake.commit.protocol import Attempt, Staged, mark_of, ready
+from s3lake.commit.protocol import Attempt, Staged, mark_of
 from s3lake.commit.recorded import Recorded
 from s3lake.commit.recovery import abort
-from s3lake.commit.replay import begin_replay
+from s3lake.commit.replace import REPLAY
 from s3lake.errors import ConfigurationError, FencedError
 from s3lake.land import binding
 from s3lake.land.given import BATCH, Batches, GivenEngine, Record, batch
 from s3lake.land.job import Job
 from s3lake.land.recast import Recast, Unformattable
+from s3lake.land.replace import replace_commits, settle_hour
 from s3lake.land.replay.beside import copied, obstacle, unlike
 from s3lake.land.replay.letters import Chosen, letters_of
 from s3lake.land.staged import staged
@@ -107,7 +108,7 @@ def replay(lander: Landing, hour: str, chosen: Chosen, *, dry_run: bool = False)
         stored = lander.index.tile(hour)
         if stored is None or not stored[0].commits:
             return
-        tile = stored[0] if dry_run else ready(lander.index, hour)[0]
+        tile = stored[0] if dry_run else settle_hour(lander.target, hour)
         try:
             for commit in tile.commits:
                 manifest = None if commit in done else lander.index.listed(hour, commit)
@@ -140,6 +141,7 @@ class _Replay:
     Attributes:
         tried: the chosen ones, and why they were refused, as a hash.
         dead: offsets of all of them, by topic-partition.
+        ran: the chosen ones after the stages.
     """
 
     lander: Landing
@@ -147,6 +149,7 @@ class _Replay:
     chosen: Chosen
     tried: dict[Place, int] = field(default_factory=dict)
     dead: dict[int, set[int]] = field(default_factory=dict)
+    ran: _Run | None = None
 
     def run(self, *, dry_run: bool) -> Replayed | None:
         """Replay them; None where none is chosen."""
@@ -161,21 +164,25 @@ class _Replay:
         if dry_run:
             memory = MemoryStore(lander.sink.bucket)
             return self._told(self._through(lambda _: memory, "", mark_of("dry-run"), manifest.columns), None)
-        attempt = begin_replay(lander.index, manifest)
-        if attempt is None:
-            raise FencedError(f"{lander.topic} {manifest.hour}: commit {manifest.id} was replaced meanwhile")
+        done = replace_commits(lander.target, manifest.hour, [manifest], REPLAY, self._write)
+        assert self.ran is not None
+        return self._told(self.ran, done.manifest.id if done else None)
+
+    def _write(self, attempt: Attempt) -> Staged | None:
+        """Stage the commit in which the accepted ones have landed. Return None if nothing would change."""
+        lander, manifest = self.lander, self.manifest
         record = partial(outcomes.record, lander.index, lander.sink.max_columns, manifest.hour, attempt.commit)
         anew = self._anew(attempt)
         columns = manifest.columns if anew is None else anew.columns
         try:
-            run = self._through(lander.stores, attempt.commit, attempt.suffix, columns, record)
+            run = self.ran = self._through(lander.stores, attempt.commit, attempt.suffix, columns, record)
         except BaseException:
             abort(lander.store, anew.files if anew else ())
             raise
         if run.refused == self.tried:
             abort(lander.store, [*run.staged.files, *(anew.files if anew else ())])
-            return self._told(run, None)
-        return self._told(run, lander.commit(attempt, self._beside(run, anew, attempt)).id)
+            return None
+        return self._beside(run, anew, attempt)
 
     def _anew(self, attempt: Attempt) -> Staged | None:
         """The data of the commit as the sink writes it now; None where that is how they are."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from s3lake.commit.files import files_of
 from s3lake.commit.index import Manifest, TopicIndex
-from s3lake.commit.merge import spans
+from s3lake.commit.replace import offset_ranges_of
 from s3lake.table.iceberg import ledger
 from s3lake.table.iceberg.columns import grow, of_files
 from s3lake.table.iceberg.difference import Difference
@@ -121,7 +121,7 @@ def _summary(index: TopicIndex, taken: Sequence[Difference], notes: Mapping[str,
 def _offsets(manifests: Iterable[Manifest]) -> dict[str, list[list[int]]]:
     """Topic-partition -> intervals of offsets, joined where they meet."""
     intervals: dict[int, list[list[int]]] = defaultdict(list)
-    for partition, start, end in spans(manifests):
+    for partition, start, end in offset_ranges_of(manifests):
         before = intervals[partition]
         if before and before[-1][1] == start:
             before[-1][1] = end

@@ -6,7 +6,7 @@ from unittest import mock
 
 from s3lake.commit import index as index_module
 from s3lake.commit.index import TopicIndex
-from s3lake.land.change.holding import Holding
+from s3lake.land.target import TopicSink
 from s3lake.store import Store
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.land.merge.parts import Parts
@@ -60,14 +60,14 @@ class Overtaken:
         return self._store.get(key, span)
 
 
-def holding(world: Parts, store: Store | None = None) -> Holding:
+def holding(world: Parts, store: Store | None = None) -> TopicSink:
     """What the world's sink holds, seen through a store."""
     opened: Store = store or world.store
     index = TopicIndex(opened, ".indexes/events", world.index.topic, world.sink.root)
-    return Holding(world.sink, index, lambda _: opened)
+    return TopicSink(world.sink, index, lambda _: opened)
 
 
-def killed_everywhere(world: Parts, change: Callable[[Holding], Any]) -> Iterator[str]:
+def killed_everywhere(world: Parts, change: Callable[[TopicSink], Any]) -> Iterator[str]:
     """Let a process die at each of its requests, and another one do the change again: which request it was."""
     objects = dict(world.store.objects)
     with mock.patch.object(index_module, "PAUSES_S", (0.0,)):

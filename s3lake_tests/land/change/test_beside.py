@@ -6,8 +6,8 @@ from s3lake.errors import DataLossError, FencedError
 from s3lake.land.change.compact import compact
 from s3lake.land.change.condition import Condition
 from s3lake.land.change.erase import Person, erase, erasures
-from s3lake.land.change.holding import again
 from s3lake.land.change.reformat import reformat
+from s3lake.land.target import retry_fenced
 from s3lake_tests.land.change.parts import Overtaken, holding
 from s3lake_tests.land.change.test_reformat import changed
 from s3lake_tests.land.merge.parts import Parts
@@ -69,5 +69,5 @@ def test_it_gives_up_where_others_are_always_faster() -> None:
         raise FencedError("another writer was first")
 
     with pytest.raises(FencedError):
-        again(change)
+        retry_fenced(change)
     assert tries == [1, 2, 3, 4, 5]

@@ -14,7 +14,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.commit.rewrite import begin_rewrite
+from s3lake.commit.replace import begin_rewrite
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.land.change.condition import Condition
 from s3lake.land.change.erase import Erasure, Person, erase, erasures

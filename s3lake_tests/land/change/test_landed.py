@@ -3,7 +3,6 @@
 from s3lake.land.change.compact import compact
 from s3lake.land.change.condition import Condition
 from s3lake.land.change.erase import Person, erase
-from s3lake.land.change.holding import Holding
 from s3lake.land.change.reformat import reformat
 from s3lake.land.change.retention import expire
 from s3lake_tests.lake import START, Lake, at, values
@@ -17,16 +16,16 @@ def test_an_hour_is_compacted_reformatted_freed_of_some_rows_and_expires(lake: L
     settings = "errors: {tolerance: all}, flush: {count: 50}"
     landing = lake.landing(topic, settings, AFTER)
     landing.land([START])
-    assert compact(Holding.of(landing), START).left == len(lake.objects()) == 4
+    assert compact(landing.target.require_exactly_once(), START).left == len(lake.objects()) == 4
     landing = lake.landing(topic, f"{settings}, format: {{type: parquet}}", AFTER)
-    assert reformat(Holding.of(landing), START).obstacle == ""
+    assert reformat(landing.target.require_exactly_once(), START).obstacle == ""
     report = lake.verify(landing)
     assert (report.clean, report.landed, report.dead_letters) == (True, 600, 2), report.differences
     person = Person(Condition("type = 't1'"), Condition("contains(value, 't1')"))
-    assert erase(Holding.of(landing), START, person).records == 202
+    assert erase(landing.target.require_exactly_once(), START, person).records == 202
     report = lake.verify(landing)
     assert (report.clean, report.landed, report.dead_letters) == (True, 400, 0), report.differences
-    expire(Holding.of(landing), START)
+    expire(landing.target.require_exactly_once(), START)
     assert (lake.objects(), lake.uploads()) == ([], [])
     report = lake.verify(landing)
     assert report.clean, report.differences

@@ -11,9 +11,9 @@ from s3lake.commit.sums import Commits
 from s3lake.land.change.compact import compact
 from s3lake.land.change.condition import Condition
 from s3lake.land.change.erase import Person, erase
-from s3lake.land.change.holding import Holding
 from s3lake.land.change.reformat import reformat
 from s3lake.land.change.retention import expire
+from s3lake.land.target import TopicSink
 from s3lake.sink.marker import key
 from s3lake_tests.land.change.parts import Died, Dying, holding
 from s3lake_tests.land.merge.parts import Parts
@@ -70,7 +70,7 @@ def test_it_names_no_key_of_a_person_who_was_erased() -> None:
     ids=["compact", "retention", "reformat"],
 )
 def test_it_lists_the_objects_that_there_are_after_a_change(
-    change: Callable[[Holding], object], sink: dict[str, Any]
+    change: Callable[[TopicSink], object], sink: dict[str, Any]
 ) -> None:
     world = sealed()
     before = stands(world)

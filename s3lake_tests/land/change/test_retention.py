@@ -9,9 +9,9 @@ from s3lake.commit.sealing import Sealing
 from s3lake.errors import ConfigurationError, StoreUnavailableError
 from s3lake.land.change import retention
 from s3lake.land.change.compact import compact
-from s3lake.land.change.holding import Holding
 from s3lake.land.change.retention import expire, expired, kept_s
 from s3lake.land.change.rounds import expired_hours
+from s3lake.land.target import TopicSink
 from s3lake_tests.land.change.parts import holding, killed_everywhere
 from s3lake_tests.land.merge.parts import Parts
 from s3lake_tests.land.merge.test_merge import values
@@ -89,7 +89,7 @@ def test_an_hour_stays_while_an_object_of_a_young_commit_cannot_be_seen(monkeypa
 
 
 def test_what_is_said_at_the_command_goes_before_what_the_sink_says() -> None:
-    def of(**sink: object) -> Holding:
+    def of(**sink: object) -> TopicSink:
         return holding(Parts(**sink))
 
     assert (kept_s(of(retention="30d"), None), kept_s(of(retention="30d"), 7.0)) == (30 * DAY_S, 7.0)

@@ -16,6 +16,7 @@ from s3lake.commit.index import Manifest
 from s3lake.commit.sums import Commits
 from s3lake.errors import DataLossError
 from s3lake.land.merge import Unjoinable, merge
+from s3lake.land.target import TopicSink
 from s3lake_tests.land.merge.parts import Parts
 from s3lake_tests.verify.sinks import sinks
 from s3lake_tests.verify.test_writer_agrees import MORE, SINKS, records
@@ -24,10 +25,15 @@ from s3lake_tests.verify.world import HOUR
 NEVER_JOINED = ({"type": "bytes"}, {"type": "csv", "header": False})
 
 
+def target(world: Parts) -> TopicSink:
+    """The sink and topic of a world."""
+    return TopicSink(world.sink, world.index, world.stores)
+
+
 def merged(world: Parts) -> Manifest:
     """The commit that took the place of all others."""
     world.write_index()
-    (done,) = merge(world.index, world.sink, world.stores, HOUR, list(world.manifests.values()))
+    (done,) = merge(target(world), HOUR, list(world.manifests.values()))
     return done.manifest
 
 
@@ -36,7 +42,7 @@ def left_alone(world: Parts) -> str:
     world.write_index()
     before = dict(world.store.objects)
     with pytest.raises(Unjoinable) as caught:
-        list(merge(world.index, world.sink, world.stores, HOUR, list(world.manifests.values())))
+        list(merge(target(world), HOUR, list(world.manifests.values())))
     assert (world.store.objects, world.store.uploads) == (before, {})
     return str(caught.value)
 
@@ -61,7 +67,7 @@ def test_verify_finds_nothing_after_merging_whatever_was_landed(
     landed = world.verified()
     assert landed.clean, landed.differences
     try:
-        done = list(merge(world.index, world.sink, world.stores, HOUR, list(world.manifests.values())))
+        done = list(merge(target(world), HOUR, list(world.manifests.values())))
     except Unjoinable:
         done = []
     found = world.verified()
@@ -117,7 +123,7 @@ def test_parquet_of_growing_columns_is_a_commit_for_each() -> None:
     for value in (b'{"a":1,"b":[]}', b'{"a":2}', b'{"a":3,"b":"x"}', b'{"a":4}'):
         world.land(value)
     world.write_index()
-    merge_all = merge(world.index, world.sink, world.stores, HOUR, list(world.manifests.values()))
+    merge_all = merge(target(world), HOUR, list(world.manifests.values()))
     files = [file for done in merge_all for file in done.manifest.files]
     rows = [pq.read_table(io.BytesIO(world.store.objects[file.key][0])).to_pylist() for file in files]
     assert rows == [[{"a": 1}, {"a": 2}], [{"a": 3, "b": "x"}, {"a": 4, "b": None}]]
@@ -131,7 +137,7 @@ def test_what_two_versions_of_s3lake_spelled_in_their_own_ways_is_a_commit_for_e
     for commit in ("c0", "c1"):
         world.change(commit, shape=msgspec.structs.replace(world.manifests[commit].shape, floats="earlier"))
     world.write_index()
-    merge_all = merge(world.index, world.sink, world.stores, HOUR, list(world.manifests.values()))
+    merge_all = merge(target(world), HOUR, list(world.manifests.values()))
     manifests = [done.manifest for done in merge_all]
     assert [(manifest.replaces, manifest.shape.floats) for manifest in manifests] == [
         (("c0", "c1"), "earlier"),
@@ -144,7 +150,7 @@ def test_avro_of_growing_columns_is_a_commit_for_each_schema() -> None:
     for value in (b'{"a":1}', b'{"a":2}', b'{"a":3,"b":"x"}', b'{"a":4}'):
         world.land(value)
     world.write_index()
-    merge_all = merge(world.index, world.sink, world.stores, HOUR, list(world.manifests.values()))
+    merge_all = merge(target(world), HOUR, list(world.manifests.values()))
     files = [file for done in merge_all for file in done.manifest.files]
     rows = [list(fastavro.reader(io.BytesIO(world.store.objects[file.key][0]))) for file in files]
     assert rows == [[{"a": 1}, {"a": 2}], [{"a": 3, "b": "x"}, {"a": 4, "b": None}]]
@@ -227,7 +233,7 @@ def test_few_large_files_are_left_alone() -> None:
     for number in range(6):
         world.land(*values(number, number))
     world.write_index()
-    assert list(merge(world.index, world.sink, world.stores, HOUR, list(world.manifests.values()))) == []
+    assert list(merge(target(world), HOUR, list(world.manifests.values()))) == []
 
 
 def test_a_merged_hour_is_left_alone() -> None:
@@ -235,7 +241,7 @@ def test_a_merged_hour_is_left_alone() -> None:
     for number in range(3):
         world.land(*values(number))
     manifest = merged(world)
-    assert list(merge(world.index, world.sink, world.stores, HOUR, [manifest])) == []
+    assert list(merge(target(world), HOUR, [manifest])) == []
 
 
 class TestLeftAlone:
@@ -296,5 +302,5 @@ class TestLeftAlone:
         world.overwrite(file, world.store.objects[file.key][0], "other")
         world.write_index()
         with pytest.raises(DataLossError, match="of commit c1 has 9 bytes of 9 or is another's"):
-            list(merge(world.index, world.sink, world.stores, HOUR, list(world.manifests.values())))
+            list(merge(target(world), HOUR, list(world.manifests.values())))
         assert world.store.uploads == {}

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from s3lake.commit import protocol
 from s3lake.commit.letters import reason_of
 from s3lake.commit.recorded import Recorded
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, StoreUnavailableError
@@ -153,8 +154,7 @@ def test_a_commit_that_another_writer_replaces_meanwhile_is_looked_at_again(
 ) -> None:
     other = Lake.replay
     lake.mended(**MENDED)
-    landing = lake.landing()
-    commit, faster = landing.commit, []
+    commit, faster = protocol.commit, []
 
     def fenced(*arguments: Any) -> Any:
         if not faster:
@@ -162,8 +162,8 @@ def test_a_commit_that_another_writer_replaces_meanwhile_is_looked_at_again(
             other(lake)
         return commit(*arguments)
 
-    monkeypatch.setattr(landing, "commit", fenced)
-    assert all(one.landed == 0 for one in replay(landing, HOUR, Chosen()))
+    monkeypatch.setattr(protocol, "commit", fenced)
+    assert all(one.landed == 0 for one in replay(lake.landing(), HOUR, Chosen()))
     report = lake.verified()
     assert report.clean, report.differences
     assert (report.landed, report.dead_letters) == (9, 2)
@@ -334,11 +334,10 @@ def test_dead_letters_that_are_merged_before_they_are_read_are_replayed_from_whe
 
 def test_it_gives_up_where_others_are_always_faster(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     lake.mended(**MENDED)
-    landing = lake.landing()
 
     def fenced(*_: Any) -> Any:
         raise FencedError("another writer was first")
 
-    monkeypatch.setattr(landing, "commit", fenced)
+    monkeypatch.setattr(protocol, "commit", fenced)
     with pytest.raises(FencedError):
-        list(replay(landing, HOUR, Chosen()))
+        list(replay(lake.landing(), HOUR, Chosen()))

@@ -12,7 +12,6 @@ from s3lake.errors import TableUnavailableError
 from s3lake.land.change.compact import compact
 from s3lake.land.change.condition import Condition
 from s3lake.land.change.erase import Person, erase
-from s3lake.land.change.holding import Holding
 from s3lake.land.change.retention import expire
 from s3lake.land.landing import Landing
 from s3lake.table.iceberg import LakeTable
@@ -93,7 +92,7 @@ def test_every_scan_works_while_the_catalog_is_away_and_clean_brings_the_table_t
     assert lake.shelf.index.existing_tile(FIRST)[0].garbage
     assert ids() == every
 
-    held = Holding.of(lake.landing())
+    held = lake.landing().target.require_exactly_once()
     for change in (lambda: erase(held, SECOND, ALICE), lambda: compact(held, SECOND), lambda: expire(held, THIRD)):
         with pytest.raises(TableUnavailableError):
             change()
@@ -106,7 +105,7 @@ def test_every_scan_works_while_the_catalog_is_away_and_clean_brings_the_table_t
         assert ids() == every
 
     lake.catalog_comes()
-    erase(Holding.of(lake.landing()), SECOND, ALICE)
+    erase(lake.landing().target.require_exactly_once(), SECOND, ALICE)
     lake.landing(600 + 2 * DAY).clean()
     assert all(tile.complete for tile in lake.shelf.index.tiles())
     assert lake.objects() == lake.listed()

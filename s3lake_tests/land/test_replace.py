@@ -1,4 +1,4 @@
-"""What a sink holds, and the exchange of its commits: what is gone, and when, and who is told where it may not go."""
+"""One commit replaces others: which objects are deleted, when, and what is raised if they may not be."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -7,12 +7,12 @@ import pytest
 
 from s3lake.commit.index import Manifest, Read
 from s3lake.commit.written import Written
-from s3lake.errors import ConfigurationError, StoreDeniedError, TableUnavailableError
+from s3lake.errors import StoreDeniedError, TableUnavailableError
 from s3lake.land.change.compact import compact
-from s3lake.land.change.holding import Holding, alike
 from s3lake.land.follower import TableFollower
+from s3lake.land.replace import group_compatible, settle_hour
+from s3lake.land.target import TopicSink
 from s3lake.store.memory import MemoryStore
-from s3lake_tests.land import at_hand
 from s3lake_tests.land.change.parts import holding
 from s3lake_tests.land.change.test_compact import many
 from s3lake_tests.land.merge.parts import Parts
@@ -49,7 +49,7 @@ class Denying(MemoryStore):
         super().delete(key)
 
 
-def followed(world: Parts, *away: int) -> tuple[Holding, Table]:
+def followed(world: Parts, *away: int) -> tuple[TopicSink, Table]:
     """What it holds, and a table that follows."""
     table: Any = Table(world, *away)
     held = holding(world)
@@ -90,7 +90,7 @@ def test_before_the_table_has_followed_an_earlier_exchange_nothing_of_it_is_swep
     assert before < set(world.bodies())
 
 
-def garbage(denials: int) -> tuple[Holding, Denying]:
+def garbage(denials: int) -> tuple[TopicSink, Denying]:
     """An hour whose replaced objects are still there, at a store that denies their deletion so often from now on."""
     world = many()
     with pytest.raises(TableUnavailableError):
@@ -103,21 +103,7 @@ def garbage(denials: int) -> tuple[Holding, Denying]:
 def test_what_was_replaced_and_may_not_be_deleted_is_told() -> None:
     held, _ = garbage(denials=1_000)
     with pytest.raises(StoreDeniedError):
-        held.tidied(HOUR)
-
-
-def test_a_holding_is_of_what_a_landing_lands() -> None:
-    landing = at_hand.World().landing()
-    assert Holding.of(landing) == Holding(landing.sink, landing.index, landing.stores)
-
-
-def test_what_is_not_landed_exactly_once_is_not_held() -> None:
-    with pytest.raises(ConfigurationError, match="sink events has exactly_once: false"):
-        Holding.of(at_hand.World(exactly_once=False).landing())
-
-
-def test_of_a_topic_that_was_never_landed_there_are_no_hours() -> None:
-    assert Holding.of(at_hand.World().landing()).hours() == []
+        settle_hour(held, HOUR)
 
 
 def commit(number: int, **form: Any) -> Manifest:
@@ -127,7 +113,7 @@ def commit(number: int, **form: Any) -> Manifest:
 
 def test_commits_of_one_form_that_follow_each_other_are_one() -> None:
     commits = [commit(number, format="json", columns={"a": "int64"}) for number in range(3)]
-    assert alike(commits) == [commits]
+    assert group_compatible(commits) == [commits]
 
 
 @pytest.mark.parametrize(
@@ -143,4 +129,4 @@ def test_commits_of_one_form_that_follow_each_other_are_one() -> None:
 )
 def test_commits_of_several_forms_are_read_apart_and_no_commit_reaches_over_another(form: dict[str, Any]) -> None:
     first, second, third = commit(0), commit(1, **form), commit(2)
-    assert alike([first, second, third]) == [[first], [third], [second]]
+    assert group_compatible([first, second, third]) == [[first], [third], [second]]

@@ -1,0 +1,88 @@
+"""One sink and topic, for all that changes or reads what has landed: its index, and the bucket of its objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from s3lake import hours
+from s3lake.commit.index import Manifest, TopicIndex
+from s3lake.commit.recovery import PACE, Pace
+from s3lake.commit.sums import Commits
+from s3lake.errors import ConfigurationError, FencedError
+from s3lake.land.task.pipeline import Stores
+from s3lake.store import Store
+
+if TYPE_CHECKING:
+    from s3lake.sink import Sink
+
+_TRIES = 5
+A = TypeVar("A")
+
+
+@dataclass(frozen=True)
+class TopicSink:
+    """One sink and topic.
+
+    Attributes:
+        index: of them; it knows the table that follows.
+        stores: opens the bucket, here and in Spark's workers.
+        pace: of requests.
+    """
+
+    sink: Sink
+    index: TopicIndex
+    stores: Stores
+    pace: Pace = PACE
+
+    @property
+    def topic(self) -> str:
+        """The topic."""
+        return self.index.topic
+
+    @property
+    def store(self) -> Store:
+        """The bucket."""
+        return self.index.store
+
+    def hours(self, first: str | None = None, last: str | None = None) -> list[str]:
+        """Return the hours of the index in this range."""
+        head = self.index.head()
+        listed = hours.expand(head[0].hours) if head else []
+        return [hour for hour in listed if (first or hour) <= hour <= (last or hour)]
+
+    def manifests(self, hour: str) -> list[Manifest] | None:
+        """Return the manifests of an hour's commits. Return None if the hour is not landed as a whole."""
+        return retry_fenced(partial(self._read_manifests, hour))
+
+    def _read_manifests(self, hour: str) -> list[Manifest] | None:
+        stored = self.index.tile(hour)
+        return list(Commits(self.index, hour, stored[0].commits)) if stored and stored[0].landed else None
+
+    def require_exactly_once(self) -> TopicSink:
+        """Return the target itself.
+
+        Raises:
+            ConfigurationError: the sink is not exactly once, so the index does not list all of its objects.
+        """
+        if not self.sink.exactly_once:
+            raise ConfigurationError(
+                f"sink {self.sink.name} has exactly_once: false, so objects that the index does not list may hold "
+                "the same records: what it has landed cannot be changed commit by commit. Rewrite its hours"
+            )
+        return self
+
+
+def retry_fenced(change: Callable[[], A]) -> A:
+    """Run a change, and again if another writer was faster, up to five times.
+
+    Raises:
+        FencedError: another writer was faster each time.
+    """
+    for _ in range(_TRIES - 1):
+        with suppress(FencedError):
+            return change()
+    return change()

@@ -1,0 +1,77 @@
+"""What a commit that replaces others covers, and that it holds no fewer records than they do."""
+
+import pytest
+
+from s3lake.commit.index import File, Manifest, Read, TopicIndex
+from s3lake.commit.protocol import check_no_fewer_records
+from s3lake.commit.recovery import Pace
+from s3lake.commit.replace import begin_replacement
+from s3lake.commit.sums import Commits
+from s3lake.errors import DataLossError
+from s3lake.plan.batch import Batch
+from s3lake.plan.tile import Span, Tile
+from s3lake.store.memory import MemoryStore
+
+FIVE = "2026-11-20T05"
+A = Manifest("a", "orders", FIVE, {0: Read(0, 5, 4), 1: Read(7, 8, 1)}, expired=((0, 4, 5),))
+B = Manifest("b", "orders", FIVE, {0: Read(5, 9, 3)}, expired=((0, 5, 6),))
+GONE = Manifest("gone", "orders", FIVE, {}, (File("orders/gone", "u", (), 0, 0, 0, 1, 1),))
+WHOLE = Batch({0: (0, 9), 1: (7, 8)}, {}, ((0, 4, 6),))
+OF_A, OF_B = Batch({0: (0, 5), 1: (7, 8)}, {}, ((0, 4, 5),)), Batch({0: (5, 9)}, {}, ((0, 5, 6),))
+BEGUN = {"of two commits": ([A, B], WHOLE), "of one": ([B], OF_B), "of the first": ([A], OF_A)}
+
+
+@pytest.fixture
+def index() -> TopicIndex:
+    index = TopicIndex(MemoryStore(), ".indexes/events", "orders")
+    for manifest in (A, B, GONE):
+        index.record(manifest)
+    tile = Tile(FIVE, {0: Span(0, 9, 9), 1: Span(7, 8, 8)}, commits=("a", "b"), garbage=("gone",))
+    index.create(index.tile_key(FIVE), tile)
+    return index
+
+
+@pytest.mark.parametrize(("replaced", "batch"), BEGUN.values(), ids=BEGUN)
+def test_an_attempt_covers_what_its_commits_did_replaces_them_and_says_why(
+    replaced: list[Manifest], batch: Batch, index: TopicIndex
+):
+    attempt = begin_replacement(index, FIVE, replaced, "erase", Pace(parallel=2))
+
+    assert attempt is not None
+    assert (attempt.batch, attempt.known, attempt.reason) == (batch, tuple(replaced), "erase")
+    assert attempt.replaces == tuple(manifest.id for manifest in replaced)
+    assert attempt.suffix == f"~{attempt.commit[:12]}"
+    assert (attempt.tile, attempt.etag) == index.existing_tile(FIVE)
+    assert attempt.tile.garbage == ()
+
+
+def test_a_commit_that_the_hour_does_not_list_any_more_is_not_replaced(index: TopicIndex):
+    assert begin_replacement(index, FIVE, [GONE], "replay") is None
+
+
+@pytest.fixture
+def replaced() -> Commits:
+    """A commit whose manifest is gone, and two of three records each in topic-partition 0, one with two in 1."""
+    index = TopicIndex(MemoryStore(), ".indexes/events", "orders")
+    index.record(Manifest("a", "orders", FIVE, {0: Read(0, 5, 3)}))
+    index.record(Manifest("b", "orders", FIVE, {0: Read(5, 9, 3), 1: Read(0, 2, 2)}))
+    return Commits(index, FIVE, ("gone", "a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("reads", "fewer"),
+    [
+        ({0: Read(0, 9, 5), 1: Read(0, 2, 2)}, "topic-partition 0: 5 of 6"),
+        ({0: Read(0, 9, 6)}, "topic-partition 1: 0 of 2"),
+        ({1: Read(0, 2, 1)}, "topic-partition 0: 0 of 6, topic-partition 1: 1 of 2"),
+    ],
+)
+def test_fewer_records_than_were_landed_are_refused_with_their_counts(
+    reads: dict[int, Read], fewer: str, replaced: Commits
+):
+    with pytest.raises(DataLossError, match=rf"than were landed \({fewer}\), as after compaction"):
+        check_no_fewer_records("orders", FIVE, replaced, reads)
+
+
+def test_as_many_or_more_are_not(replaced: Commits):
+    check_no_fewer_records("orders", FIVE, replaced, {0: Read(0, 9, 7), 1: Read(0, 2, 2), 2: Read(0, 1, 1)})
