@@ -538,7 +538,7 @@ def _last_of_each_key(records: set[tuple[str, int, int]]) -> set[tuple[str, int,
 
 def _visible(world: "World", view: "View") -> Iterator[tuple[str, tuple[str, int, int]]]:
     for key, (body, _) in view.data.items():
-        if key not in world.foreign:
+        if key not in world.foreign and not is_trial(key):
             for topic, partition, offset in json.loads(body):
                 yield key, (topic, partition, offset)
 
