@@ -78,6 +78,7 @@ def retention(
 
 def _change(request: Request, change: Callable[["TopicSink", list[str]], Iterator[tuple[Any, bool]]]) -> None:
     """Print, or with --yes do, what `change` yields: an hour's result, and whether it is possible."""
+
     def plan(landing: "Landing") -> Iterator[Outcome]:
         target = landing.target.require_exactly_once()
         for result, possible in change(target, target.hours(request.first, request.last)):
