@@ -86,6 +86,8 @@ def demo(
         raise ConfigurationError(f"the demo needs {error.name}: in a clone of s3lake, pip install '.[demo]'") from None
     as_json = request.as_json
     own = Request(config, request.dialect, request.name, request.worker).load(to_land=False) if config else None
+    if own is not None and any(sink.forwards or sink.table for sink in own.sinks):
+        print_text(as_json, "forwards and tables of the file are left out: their servers are not in the demo")
     port = run.ui_port() if serve else 0
     print_text(as_json, f"starting Kafka{', S3 and Spark' if serve else ' and S3'} on this machine")
     if serve:

@@ -12,7 +12,7 @@ from s3lake_tests.config.server import Answer, serving
 from s3lake_tests.config.test_iggy import RUNTIME, SINK
 
 ACTIVE = {
-    "sinks": {"lake": toml.read(SINK, "sink.toml")[0] | {"verbose": None}, "b": {"path": "stdout_sink"}},
+    "sinks": {"lake": toml.read(SINK, "sink.toml")[0] | {"verbose": None}, "b": {"path": "doris_sink"}},
     "sources": {"r": {}},
 }
 OVER_HTTP = """\

@@ -1,4 +1,4 @@
-"""Apache Iggy's S3 sink: a connector's TOML file, or the runtime's, which names a directory of them."""
+"""Apache Iggy's sinks: a connector's TOML file, or the runtime's, which names a directory of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from s3lake.config.connectors import connect, credentials, iggy_provider, iggy_variables, overrides, transforms
+from s3lake.config.connectors import (
+    connect,
+    credentials,
+    iggy_forwards,
+    iggy_provider,
+    iggy_variables,
+    overrides,
+    transforms,
+)
 from s3lake.config.connectors.connect import literal
 from s3lake.config.connectors.iggy_file import File
 from s3lake.config.connectors.iggy_schemas import CONVERSIONS, Schemas
@@ -32,13 +40,6 @@ _RUNTIME_REASONS = {
     "telemetry": "every run's figures are in Dagster",
 }
 _TRANSFORMS = ("add_fields", "delete_fields", "filter_fields", "update_fields", "unwrap_envelope")
-_FORWARDED = {
-    "postgres": "PostgreSQL",
-    "mongodb": "MongoDB",
-    "elasticsearch": "Elasticsearch",
-    "quickwit": "Quickwit",
-    "stdout": "standard output",
-}
 _OUTPUTS: dict[str, tuple[str, Mapping[str, str] | None, str]] = {
     "json_lines": ("json", None, ".jsonl"),
     "json_array": ("json_array", {"opening": "[", "between": ",", "closing": "]"}, ".json"),
@@ -81,17 +82,20 @@ def loads(content: str, report: Report, references: References) -> Sketch:
         files = list(iggy_provider.connectors(runtime, report, references))
         beside = _runtime(runtime, report, references)
     server = Server(runtime, report, references)
-    common, sinks = Draft(), []
+    common, sinks = Draft(), list[Draft]()
     if alone or not iggy_provider.over_http(runtime):  # in Iggy neither
         files = list(iggy_variables.of_connectors(files, variables, report))
-    for file in files:
-        own, of_file = _connector(file, beside, server, report, references, alone=alone)
+    # A sink of S3 first: it lands what others forward.
+    for file in sorted(files, key=lambda file: "s3_sink" not in str(file.data.get("path", "s3_sink"))):
+        own, of_file = _connector(file, beside, server, report, references, sinks, alone=alone)
         _join(common, own, of_file, file, report)
         sinks += of_file
     if sinks:
         server.tell()
     if not sinks and not report.failed:
-        report.error(None, 'no S3 sink is enabled here; a sink has type = "sink", enabled = true and the S3 plugin')
+        report.error(
+            None, 'no sink is enabled here; a sink has type = "sink", enabled = true and the path of its plugin'
+        )
     return drafted(common, sinks, report)
 
 
@@ -118,58 +122,71 @@ def _chain(file: File, sink: Draft, report: Report) -> None:
 
 
 def _connector(
-    file: File, beside: Sequence[Setting], server: Server, report: Report, references: References, *, alone: bool
+    file: File,
+    beside: Sequence[Setting],
+    server: Server,
+    report: Report,
+    references: References,
+    others: Sequence[Draft],
+    *,
+    alone: bool,
 ) -> tuple[Draft, list[Draft]]:
     settings = references.resolve([*file.settings("transforms"), *beside], report)
     template = next((setting for setting in settings if setting.key == "s3lake.topic_template"), None)
     keys = Keys([setting for setting in settings if setting is not template], report)
     common, each = Draft(), Draft()
-    if not _is_ours(keys, report, alone=alone):
+    kind = _find_kind(keys, report, alone=alone)
+    if kind is None:
         return common, []
     key = keys.needed("key", '"lake"')
     keys.no_effect(_NO_EFFECT)
     each.put("from", "earliest")
     each.put("nulls", "write")
     _chain(file, each, report)
-    _plugin(keys, common, each)
+    forward = None
+    if kind == "s3":
+        _plugin(keys, common, each)
+    elif kind == "iceberg":
+        iggy_forwards.put_table(keys, common, each, file.data.get("plugin_config"))
+    else:
+        forward = iggy_forwards.read_forward(kind, keys, key)
     if server.put(common, settings) and template is not None:
         report.notice(template, "has no effect: the topics are Iggy's own, and called after stream and topic")
         template = None
-    sinks = list(_sinks(file, keys, each, key, template))
+    sinks = list(_sinks(file, keys, each, key, template, kind=kind))
+    if forward is not None:
+        sinks = iggy_forwards.attach(forward, sinks, others)
     overrides.apply(keys, common, sinks, references.environment, where=_WHERE)
+    if kind != "s3":
+        iggy_forwards.require_buckets(sinks, keys.get("path"), keys, references.environment)
     keys.report_unknown()
     return common, sinks
 
 
-def _is_ours(keys: Keys, report: Report, *, alone: bool) -> bool:
-    """Whether the file is an enabled S3 sink; where it is given by itself, it has to be."""
+def _find_kind(keys: Keys, report: Report, *, alone: bool) -> str | None:
+    """Return which sink the file is, `s3` or one of `iggy_forwards.KINDS`. Return None if it lands nothing.
+
+    A file that is given alone has to be an enabled sink.
+    """
     role, plugin, enabled = keys.get("type"), keys.get("path"), keys.boolean("enabled", True)
-    refusal: tuple[Setting | None, str] | None = None
     if role is None or role.value not in ("sink", "source"):
         report.error(role, (f"{role.shown} is not allowed" if role else "type is missing") + '; write type = "sink"')
-        return False
+        return None
+    kinds = ("s3", *iggy_forwards.KINDS)
+    kind = "s3" if plugin is None else next((kind for kind in kinds if f"{kind}_sink" in plugin.value), None)
+    refusal: tuple[Setting | None, str] | None = None
     if role.value == "source":
         refusal = role, "is a source; s3lake has sinks only"
     elif plugin is None:
         report.notice(role, "path is missing: the sink is taken for the S3 sink; write the path of its plugin")
-    elif "s3_sink" not in plugin.value:
-        refusal = (
-            plugin,
-            f"{plugin.shown} is not the S3 sink's plugin, iggy_connector_s3_sink: {_instead(plugin.value)}",
-        )
+    elif kind is None:
+        refusal = plugin, f"{plugin.shown} is not a sink that s3lake has: it has {', '.join(kinds)}"
     elif not enabled.value:
         refusal = enabled.setting, "is false, so nothing is landed; write enabled = true"
     if refusal is not None:
         (report.error if alone else report.notice)(*refusal)
-    return refusal is None
-
-
-def _instead(plugin: str) -> str:
-    """What s3lake has in the place of another sink's plugin."""
-    for name, destination in _FORWARDED.items():
-        if f"{name}_sink" in plugin:
-            return f"s3lake.forward brings what has landed to {destination}"
-    return "an Iceberg table follows a sink by its setting table" if "iceberg_sink" in plugin else "s3lake has no other"
+        return None
+    return kind
 
 
 def _plugin(keys: Keys, common: Draft, sink: Draft) -> None:
@@ -237,7 +254,9 @@ def _quantity(keys: Keys, key: str, default: str, read: Any) -> Given[Any]:
         return Given(read(default))
 
 
-def _sinks(file: File, keys: Keys, each: Draft, key: Given[str], template: Setting | None) -> Iterator[Draft]:
+def _sinks(
+    file: File, keys: Keys, each: Draft, key: Given[str], template: Setting | None, *, kind: str
+) -> Iterator[Draft]:
     """One sink for each stream and topic: both names stand in its keys and its lines."""
     streams = file.data.get("streams")
     if not isinstance(streams, list) or not streams:
@@ -257,7 +276,11 @@ def _sinks(file: File, keys: Keys, each: Draft, key: Given[str], template: Setti
         sink.put("name", re.sub(r"[^A-Za-z0-9_-]+", "-", title), key.setting)
         name = spelled.replace("{stream}", stream.value).replace("{topic}", topic)
         sink.put("topics", [name], template or keys.get(f"streams[{at}].topics"))
-        sink.put("layout.template", _template(keys, stream.value, topic), keys.get("plugin_config.path_template"))
+        if kind == "s3":
+            path = keys.get("plugin_config.path_template")
+            sink.put("layout.template", _template(keys, stream.value, topic), path)
+        else:
+            sink.put("prefix", sink.get("name"))
         if sink.get("envelope") is not None:
             sink.put("envelope.stream", stream.value)
             sink.put("envelope.topic", topic)

@@ -1,0 +1,101 @@
+"""Files of Iggy's other sinks run: an hour reaches each server as its TOML says; real servers, or their stand-ins."""
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pymongo
+import pytest
+
+from s3lake.forwarding.destination import open_forwards
+from s3lake.forwarding.forwarding import forwarded
+from s3lake.table.iceberg import LakeTable
+from s3lake_tests.config.bases import ENVIRONMENT, loads
+from s3lake_tests.config.test_iggy_forwards import sink_file
+from s3lake_tests.forwarding import quick, search
+from s3lake_tests.forwarding.landed import Land, hour_of
+from s3lake_tests.table.iceberg.shelf import FIVE, Shelf, rows
+
+Rows = Callable[[], list[Any]]
+
+
+@pytest.fixture
+def elasticsearch() -> Any:
+    with search.serving() as server:
+        server.authorization = f"Basic {base64.b64encode(b'me:hunter2').decode()}"
+        settings = f'url = "{server.url}"\nindex = "events"\nusername = "me"\npassword = "hunter2"\n'
+        yield settings, lambda: [document["record"] for document in server.documents("events").values()]
+
+
+@pytest.fixture
+def quickwit(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr("s3lake.forwarding.quickwit._SEEN_S", 0)
+    with quick.serving() as server:
+        server.authorization = None  # type: ignore[assignment]
+        settings = f"url = \"{server.url}\"\nindex = '''\nindex_id: events\nversion: 0.9\n'''\n"
+        yield settings, lambda: [document["record"] for index in server.indexes.values() for document in index]
+
+
+@pytest.fixture
+def postgresql(postgres: str) -> Any:
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA IF EXISTS iggy CASCADE; CREATE SCHEMA iggy")
+        settings = f'connection_string = "{postgres}"\ntarget_table = "iggy.messages"\npayload_format = "json"\n'
+        yield settings, lambda: [row[0] for row in connection.execute("SELECT record FROM iggy.messages").fetchall()]
+
+
+@pytest.fixture
+def mongo(mongodb: str) -> Any:
+    with pymongo.MongoClient[dict[str, Any]](mongodb) as client:
+        client.drop_database("iggy")
+        settings = f'connection_uri = "{mongodb}"\ndatabase = "iggy"\ncollection = "messages"\n'
+        yield settings, lambda: [row["record"] for row in client["iggy"]["messages"].find()]
+
+
+@pytest.fixture
+def stdout(capsys: pytest.CaptureFixture[str]) -> Any:
+    return "print_payload = true\n", lambda: [
+        json.loads(line)["document"] for line in capsys.readouterr().out.splitlines()
+    ]
+
+
+SINKS = {
+    "elasticsearch": "elasticsearch",
+    "quickwit": "quickwit",
+    "postgres": "postgresql",
+    "mongodb": "mongo",
+    "stdout": "stdout",
+}
+
+
+@pytest.mark.parametrize("kind", SINKS)
+def test_an_hour_reaches_the_system_of_the_file(kind: str, land: Land, request: pytest.FixtureRequest) -> None:
+    settings, read = request.getfixturevalue(SINKS[kind])
+    (sink,) = loads(sink_file(kind, settings), "sink.toml", None, ENVIRONMENT).config.sinks
+    ((_, destination),) = open_forwards(sink)
+    assert forwarded(hour_of(land("1", "2")), destination).outcome == "written"
+    assert sorted(row["id"] for row in read()) == [1, 2]
+
+
+def test_an_hour_reaches_the_table_of_the_iceberg_file(s3_server: Any, tmp_path: Any) -> None:
+    shelf = Shelf(s3_server, tmp_path)
+    shelf.commit(FIVE)
+    text = sink_file(
+        "iceberg",
+        f"""\
+tables = ["lake.orders"]
+catalog_type = "sql"
+uri = "sqlite:///{tmp_path}/catalog.db"
+store_url = "{s3_server.endpoint_url}"
+store_access_key_id = "{s3_server.access_key_id}"
+store_secret_access_key = "{s3_server.secret_access_key}"
+store_region = "{s3_server.region}"
+""",
+    )
+    (sink,) = loads(text, "sink.toml", None, ENVIRONMENT).config.sinks
+    assert sink.table is not None
+    sink = sink.model_copy(update={"bucket": shelf.bucket})
+    list(LakeTable.of(sink, sink.table, shelf.index, shelf.connection).follow())
+    assert len(rows(shelf)) == 10
