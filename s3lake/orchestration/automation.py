@@ -13,7 +13,7 @@ def on_sealed_hours() -> "dg.AutomationCondition[dg.AssetKey]":
     """Materialise an asset when an hour that it depends on is sealed, and again when that hour was rewritten.
 
     A partition of several hours, as of a day, is materialised once all of its hours are sealed. Dependencies other than
-    `s3/<sink>/<topic>/sealed` count for nothing. An hour that is sealed while the asset is being materialised is not
+    `s3/<sink>/<topic>_sealed` count for nothing. An hour that is sealed while the asset is being materialised is not
     forgotten: it is materialised again afterwards.
     """
     sealed = dg.AutomationCondition.any_deps_match(dg.AutomationCondition.newly_updated()).allow(_SEALED)

@@ -13,27 +13,22 @@ from s3lake.orchestration import names
 from s3lake.orchestration.assets import Body, land, sink_asset
 from s3lake.orchestration.automation import follower
 from s3lake.orchestration.catalogue import Catalogue
-from s3lake.orchestration.changes import (
-    compact_job,
-    daily_retention,
-    erase_job,
-    reformat_job,
-    restore_job,
-    retention_job,
-)
+from s3lake.orchestration.change_jobs import change_jobs
 from s3lake.orchestration.checks import sink_checks
 from s3lake.orchestration.example import counts_by_type
 from s3lake.orchestration.fleet import fleet_job
 from s3lake.orchestration.fleet_sensor import fleet_sensor
 from s3lake.orchestration.forwards import forward_assets
 from s3lake.orchestration.in_time import in_time_checks, in_time_sensor
-from s3lake.orchestration.replays import replay_job
-from s3lake.orchestration.schedules import clean_job, daily_clean, hourly_schedule, sink_job
+from s3lake.orchestration.jobs import hourly_schedule, land_job, nightly_schedule, prune_job
 from s3lake.orchestration.sensors import topic_sensor
 from s3lake.orchestration.sinks import resources_of
 from s3lake.orchestration.topics import topics_of
 from s3lake.orchestration.translator import SinkTranslator
 from s3lake.sink import Config, Sink, sinks_of
+
+_NIGHTLY = {"clean": 40, "retention": 50}
+"""Changes that are done every night, and the minute past three."""
 
 
 def build_definitions(
@@ -82,18 +77,15 @@ def definitions_of(
     config, by_sink, routes = catalogue.config, catalogue.topics, catalogue.routes
     own = _owned(catalogue, assets)
     topics = sorted(set(chain.from_iterable(by_sink.values())))
-    jobs = {sink.name: sink_job(catalogue, sink) for sink in config.sinks if by_sink[sink.name]}
+    jobs = {sink.name: land_job(catalogue, sink) for sink in config.sinks if by_sink[sink.name]}
     fleets = {
         sink.name: fleet_job(catalogue, sink)
         for sink in config.sinks
         if body is land and sink.name not in own and _is_fleet(sink, by_sink[sink.name])
     }
-    cleans = {name: clean_job(catalogue, config.sink(name)) for name in jobs}
-    replays = [replay_job(catalogue, config.sink(name)) for name in jobs if config.sink(name).errors.tolerance == "all"]
-    changeable = [config.sink(name) for name in jobs if config.sink(name).exactly_once]
-    change_jobs = (compact_job, reformat_job, erase_job, *([restore_job] if config.kafka else ()))
-    changes = [job(catalogue, sink) for sink, job in itertools.product(changeable, change_jobs)]
-    kept = {sink.name: retention_job(catalogue, sink) for sink in changeable if sink.retention is not None}
+    changes = change_jobs(catalogue)
+    own_jobs = [*jobs.values(), *fleets.values(), *changes.values()]
+    prunes = [] if config.run_history is None else [prune_job(catalogue, own_jobs, config.run_history)]
     single = {name: topics_of_sink for name, topics_of_sink in by_sink.items() if name not in fleets}
     landed = {topic: _landing(topic, single, config.sinks) for topic in topics}
     alone = {topic: sinks for topic, sinks in landed.items() if sinks}
@@ -125,7 +117,7 @@ def definitions_of(
             *(in_time_sensor(catalogue, config.sink(name), status) for name in jobs),
             *follower(catalogue.name("follow_sealed_hours"), [*examples, *forwards], status),
         ],
-        jobs=[*jobs.values(), *fleets.values(), *cleans.values(), *replays, *changes, *kept.values()],
+        jobs=[*own_jobs, *prunes],
         schedules=[
             *(hourly_schedule(catalogue, config.sink(name), job) for name, job in jobs.items() if name not in fleets),
             *(
@@ -133,8 +125,12 @@ def definitions_of(
                 for name, job in fleets.items()
                 if by_sink[name]
             ),
-            *(daily_clean(catalogue, config.sink(name), job, nightly) for name, job in cleans.items()),
-            *(daily_retention(catalogue, config.sink(name), job, nightly) for name, job in kept.items()),
+            *(
+                nightly_schedule(catalogue, name, changes[name], minute, nightly, {"yes": True})
+                for name, minute in _NIGHTLY.items()
+                if name in changes
+            ),
+            *(nightly_schedule(catalogue, "prune_runs", job, 30, nightly) for job in prunes),
         ],
         resources=resources_of(catalogue, resources),
     )

@@ -32,6 +32,13 @@ class ResourceKeys(NamedTuple):
     spark: str
 
 
+class Route(NamedTuple):
+    """A topic of a sink."""
+
+    sink: Sink
+    topic: str
+
+
 class Catalogue:
     """The entries of one configuration.
 
@@ -67,15 +74,16 @@ class Catalogue:
         self._sealed: dict[tuple[str, str], dg.AssetSpec] = {}
         self._dead_letters: dict[tuple[str, str], dg.AssetSpec] = {}
         self._topics: dict[str, dg.AssetSpec] = {}
-        self._routes: dict[dg.AssetKey, tuple[Sink, str]] = {}
+        self._routes: dict[dg.AssetKey, Route] = {}
         names.refuse_clashes((topic, names.identifier("kafka", topic)) for _, topic in self.routes)
         names.refuse_clashes(
             (f"{sink.name} of {topic}", names.identifier(sink.name, topic)) for sink, topic in self.routes
         )
-        for sink, topic in self.routes:
+        for route in self.routes:
+            sink, topic = route
             letters = [self.dead_letters_key(sink, topic)] if sink.errors.tolerance == "all" else []
             for key in (self.key(sink, topic), self.sealed_key(sink, topic), *letters):
-                other, other_topic = self._routes.setdefault(key, (sink, topic))
+                other, other_topic = self._routes.setdefault(key, route)
                 if (other.name, other_topic) != (sink.name, topic):
                     raise ConfigurationError(
                         f"{other_topic} of sink {other.name} and {topic} of sink {sink.name} would both be the asset "
@@ -83,11 +91,11 @@ class Catalogue:
                     )
 
     @property
-    def routes(self) -> Sequence[tuple[Sink, str]]:
+    def routes(self) -> Sequence[Route]:
         """Every topic of every sink."""
-        return [(self.config.sink(name), topic) for name, topics in self.topics.items() for topic in topics]
+        return [Route(self.config.sink(name), topic) for name, topics in self.topics.items() for topic in topics]
 
-    def route(self, key: dg.AssetKey) -> tuple[Sink, str] | None:
+    def route(self, key: dg.AssetKey) -> Route | None:
         """Which sink and topic an asset is of, be it of what is landed, of the sealed hours or of dead letters."""
         return self._routes.get(key)
 
@@ -153,9 +161,13 @@ class Catalogue:
         """Of a job, a schedule, a sensor or an op."""
         return names.identifier(*self._begun(), *parts)
 
+    def own_name(self, *parts: str) -> str:
+        """Return a name that begins with the prefix or `s3lake`: of a job, schedule or pool of the configuration."""
+        return names.identifier(self._prefix or _OURS, *parts)
+
     def pool(self, *parts: str) -> str:
         """Of runs that would only fence one another."""
-        return names.identifier(self._prefix or _OURS, *parts)
+        return self.own_name(*parts)
 
     def tag(self, sink: Sink) -> str:
         """What runs of `sink` are tagged with; a sink of another configuration may have the same name."""

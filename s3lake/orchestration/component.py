@@ -3,7 +3,7 @@
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import dagster as dg
 from dagster.components.component_scaffolding import scaffold_component
@@ -15,7 +15,7 @@ from s3lake.config import load as configuration
 from s3lake.config import native
 from s3lake.orchestration.assets import LandConfig, land
 from s3lake.orchestration.build import definitions_of
-from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.catalogue import Catalogue, Route
 from s3lake.orchestration.sinks import SinkResource
 from s3lake.orchestration.translator import SinkTranslator
 from s3lake.sink import Sink
@@ -58,13 +58,6 @@ class SinkScaffolder(Scaffolder[Source]):
             print(notice)
         for setting in secrets.values():
             print(f"{setting}: {source} has this secret in clear; write a variable in its place")
-
-
-class Route(NamedTuple):
-    """What a translation is of."""
-
-    sink: Sink
-    topic: str
 
 
 Translation = Annotated[

@@ -29,11 +29,11 @@ _MOST_KNOWN = 200
 
 
 def job_name(catalogue: Catalogue, sink: Sink) -> str:
-    return catalogue.name("fleet", sink.name)
+    return catalogue.name("land_together", sink.name)
 
 
 def op_name(catalogue: Catalogue, sink: Sink) -> str:
-    return catalogue.name("land_fleet", sink.name)
+    return f"{job_name(catalogue, sink)}_op"
 
 
 def run_config(catalogue: Catalogue, sink: Sink, topics_by_span: Mapping[str, Iterable[str]]) -> dict[str, Any]:

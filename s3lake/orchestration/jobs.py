@@ -1,20 +1,198 @@
-"""A job of one op, which works for a whole sink."""
+"""Jobs that land a sink, and that prune the history of runs; schedules."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta, timezone
+from typing import Any
 
 import dagster as dg
 
+from s3lake import hours
+from s3lake.orchestration import names
+from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.fleet_runs import run_config, run_tags
+from s3lake.sink import Sink
+from s3lake.text.quantities import duration_text
 
-def job_of(
-    op: dg.OpDefinition, *, name: str, description: str, partitions_def: dg.PartitionsDefinition[str] | None = None
-) -> dg.JobDefinition:
-    """A job that does `op`, in the process of its run: another one would cost more than most of what is done."""
+_RUNS_A_PAGE = 100
+_FINISHED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
+_FAILED_HOURS = 24
 
-    @dg.job(
-        name=name,
+
+def land_job(catalogue: Catalogue, sink: Sink) -> Any:
+    """Return the job that lands hours of the topics of `sink`, each topic by its asset."""
+    return dg.define_asset_job(
+        name=catalogue.name("land", sink.name),
+        selection=[catalogue.key(sink, topic) for topic in catalogue.topics[sink.name]],
+        # A JVM per step costs more than the steps: one process, one session a run.
         executor_def=dg.in_process_executor,
-        partitions_def=partitions_def,
-        description=description,
+        description=f"Lands every topic of sink {sink.name}.",
     )
+
+
+def one_op_job(op: dg.OpDefinition, *, name: str, description: str) -> dg.JobDefinition:
+    """Return a job that runs `op` in the process of the run: another process would cost more than most of the work."""
+
+    @dg.job(name=name, executor_def=dg.in_process_executor, description=description)
     def job() -> None:
         op()
 
     return job
+
+
+def hourly_schedule(catalogue: Catalogue, sink: Sink, job: Any, together: Sequence[str] = ()) -> dg.ScheduleDefinition:
+    """Return the schedule that lands the last hour and the current one, as one range, after the grace of the last one.
+
+    The range begins earlier if runs of the schedule failed to land hours before.
+
+    Args:
+        catalogue: names of assets and jobs.
+        sink: the sink.
+        job: the job that lands it.
+        together: the topics that one op lands; without them the job has an asset for each topic.
+    """
+    topics, name = catalogue.topics[sink.name], catalogue.name("hourly", sink.name)
+    minute = min(59, int(sink.close_grace // 60) + 1)
+
+    @dg.schedule(
+        name=name,
+        job=job,
+        cron_schedule=f"{minute} * * * *",
+        execution_timezone="UTC",
+        description=f"Closes and lands the last hour of sink {sink.name}; the sensors do it sooner.",
+    )
+    def every_hour(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
+        now = context.scheduled_execution_time
+        both = catalogue.within(sink, topics[0], {hours.key(now - timedelta(hours=1)), hours.key(now)})
+        due = sorted(hour for hour in both if hour >= sink.start)
+        if not due:
+            yield dg.SkipReason(f"sink {sink.name} has neither hour: it starts at {sink.start}")
+            return
+        first, last = _first_failed(context.instance, name) or due[0], due[-1]
+        span = f"{first}..{last}"
+        if together:
+            config, tags = run_config(catalogue, sink, {span: together}), run_tags(catalogue, sink, together)
+            yield dg.RunRequest(run_key=span, run_config=config, tags=tags)
+        else:
+            yield dg.RunRequest(run_key=span, tags={names.RANGE_START: first, names.RANGE_END: last})
+
+    return every_hour
+
+
+def _first_failed(instance: dg.DagsterInstance, schedule: str) -> str | None:
+    """Return the first hour of the last run of the schedule if that run did not succeed."""
+    records = instance.get_run_records(dg.RunsFilter(tags={names.SCHEDULE: schedule}), limit=1)
+    if not records or records[0].dagster_run.status not in (dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED):
+        return None
+    first, _, last = records[0].dagster_run.tags.get(names.RUN_KEY, "").partition("..")
+    return max(first, hours.shift(last, -_FAILED_HOURS)) if last else None
+
+
+def nightly_schedule(
+    catalogue: Catalogue,
+    name: str,
+    job: dg.JobDefinition,
+    minute: int,
+    status: dg.DefaultScheduleStatus,
+    config: Mapping[str, Any] | None = None,
+) -> dg.ScheduleDefinition:
+    """Return the schedule `s3lake_daily_<name>`, which runs a job of one op every night, at a minute past three UTC.
+
+    Args:
+        catalogue: names of jobs.
+        name: what the job does.
+        job: the job.
+        minute: the minute past three.
+        status: the status before a user changes it in the UI.
+        config: the config of the op.
+    """
+    return dg.ScheduleDefinition(
+        name=catalogue.own_name("daily", name),
+        job=job,
+        cron_schedule=f"{minute} 3 * * *",
+        execution_timezone="UTC",
+        default_status=status,
+        run_config={"ops": {f"{job.name}_op": {"config": dict(config)}}} if config else None,
+        description=job.description,
+    )
+
+
+def prune_job(catalogue: Catalogue, jobs: Sequence[Any], age_s: float) -> dg.JobDefinition:
+    """Return the job that deletes old runs of this configuration which tell nothing that later runs do not.
+
+    Args:
+        catalogue: the assets whose runs are deleted.
+        jobs: the jobs whose runs are deleted.
+        age_s: how long runs are kept at least.
+    """
+    name = catalogue.own_name("prune_runs")
+    names_of_jobs = {name, *(job.name for job in jobs)}
+
+    @dg.op(name=f"{name}_op")
+    def prune(context: dg.OpExecutionContext) -> None:
+        before = datetime.now(timezone.utc) - timedelta(seconds=age_s)
+        pruned, kept = prune_runs(context.instance, catalogue, names_of_jobs, before)
+        context.log.info(f"{pruned} runs from before {before:%Y-%m-%d %H:%M} UTC are deleted, {kept} are kept")
+
+    return one_op_job(
+        prune,
+        name=name,
+        description=f"Deletes runs that ended more than {duration_text(age_s)} ago, with their events, if each asset "
+        "and hour that they materialised was materialised again later (`run_history`).",
+    )
+
+
+def prune_runs(
+    instance: dg.DagsterInstance, catalogue: Catalogue, jobs: Collection[str], before: datetime
+) -> tuple[int, int]:
+    """Delete finished runs that were created before `before`, and whose every materialisation has a later one.
+
+    A run's events are deleted with it, so a run with the last materialisation of an hour is kept. So is each run that
+    has materialised an asset of another configuration.
+
+    Returns:
+        How many old runs were deleted, and how many were kept.
+    """
+    newest: dict[dg.AssetKey, Mapping[str, int]] = {}  # by partition
+    old = [run for run in _finished_runs(instance, before) if run.job_name in jobs or _lands_ours(catalogue, run)]
+    replaced = [
+        run.run_id
+        for run in old
+        if all(_is_replaced(instance, newest, event) for event in _materialisations(instance, run.run_id))
+    ]
+    for run_id in replaced:
+        instance.delete_run(run_id)
+    return len(replaced), len(old) - len(replaced)
+
+
+def _finished_runs(instance: dg.DagsterInstance, before: datetime) -> Iterator[dg.DagsterRun]:
+    cursor: str | None = None
+    finished = dg.RunsFilter(statuses=_FINISHED, created_before=before)
+    while records := instance.get_run_records(finished, limit=_RUNS_A_PAGE, cursor=cursor):
+        yield from (record.dagster_run for record in records)
+        cursor = records[-1].dagster_run.run_id
+
+
+def _lands_ours(catalogue: Catalogue, run: dg.DagsterRun) -> bool:
+    """Return whether a run, as of a backfill, materialises assets of this configuration and no others."""
+    selection = run.asset_selection or frozenset()
+    return bool(selection) and all(catalogue.route(key) for key in selection)
+
+
+def _materialisations(instance: dg.DagsterInstance, run_id: str) -> Iterator[dg.EventLogRecord]:
+    cursor, has_more = None, True
+    while has_more:
+        page = instance.get_records_for_run(run_id, cursor, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION)
+        yield from page.records
+        cursor, has_more = page.cursor, page.has_more
+
+
+def _is_replaced(
+    instance: dg.DagsterInstance, newest: dict[dg.AssetKey, Mapping[str, int]], record: dg.EventLogRecord
+) -> bool:
+    """Return whether the asset and partition of a materialisation were materialised again later."""
+    key, partition = record.asset_key, record.partition_key
+    if key is None or partition is None:
+        return False
+    if key not in newest:
+        newest[key] = instance.get_latest_storage_id_by_partition(key, dg.DagsterEventType.ASSET_MATERIALIZATION)
+    return record.storage_id < newest[key].get(partition, 0)

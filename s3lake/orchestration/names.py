@@ -15,6 +15,8 @@ BEAT = ".dagster/s3lake_beat"
 REFUSED = "s3lake/refused"
 SEALED = "s3lake/sealed"
 REASON = "s3lake/reason"
+RUN_KEY = "dagster/run_key"
+SCHEDULE = "dagster/schedule_name"
 DATA_VERSION = "dagster/data_version"
 FLEET = "s3lake/topics"
 

@@ -112,7 +112,7 @@ def _error(instance: dg.DagsterInstance, run: dg.DagsterRun, topic: str) -> str 
             failure = event.step_failure_data
             said = failure.user_failure_data.description if failure.user_failure_data else None
             errors.append(said or str(failure.error_display_string).strip())
-        elif not alone and entry.level >= logging.ERROR and entry.user_message.startswith(begin):
+        elif not alone and int(entry.level) >= logging.ERROR and entry.user_message.startswith(begin):
             return entry.user_message.removeprefix(begin)
     return (errors[-1] if errors else "its process ended before its work did") if alone else None
 

@@ -30,13 +30,13 @@ def sink_key(sink: Sink | str, topic: str, prefix: str = "") -> dg.AssetKey:
 
 
 def sealed_key(sink: Sink | str, topic: str, prefix: str = "") -> dg.AssetKey:
-    """The asset of the sealed hours of a topic, `s3/<sink>/<topic>/sealed`: to be followed."""
-    return dg.AssetKey([*sink_key(sink, topic, prefix).path, "sealed"])
+    """The asset of the sealed hours of a topic, `s3/<sink>/<topic>_sealed`: to be followed."""
+    return _beside(sink_key(sink, topic, prefix), "sealed")
 
 
 def dead_letters_key(sink: Sink | str, topic: str, prefix: str = "") -> dg.AssetKey:
-    """The asset of the dead letters of a topic, `s3/<sink>/<topic>/dead_letters`."""
-    return dg.AssetKey([*sink_key(sink, topic, prefix).path, "dead_letters"])
+    """The asset of the dead letters of a topic, `s3/<sink>/<topic>_dead_letters`."""
+    return _beside(sink_key(sink, topic, prefix), "dead_letters")
 
 
 def hourly(sink: Sink, *, over: bool = False) -> dg.HourlyPartitionsDefinition:
@@ -84,7 +84,7 @@ class SinkTranslator:
     def get_sealed_spec(self, sink: Sink, topic: str, landed: dg.AssetSpec) -> dg.AssetSpec:
         """The external asset of its sealed hours; group, owners and tags are those of `landed`."""
         return dg.AssetSpec(
-            dg.AssetKey([*landed.key.path, "sealed"]),
+            _beside(landed.key, "sealed"),
             deps=[landed.key],
             description=f"Hours of {topic} in s3://{sink.bucket}/{sink.root} that are landed as a whole and "
             "checked: what comes after landing follows these.",
@@ -98,11 +98,11 @@ class SinkTranslator:
     def get_dead_letters_spec(self, sink: Sink, topic: str, landed: dg.AssetSpec) -> dg.AssetSpec:
         """The external asset of its dead letters; partitions, group, owners and tags are those of `landed`."""
         return dg.AssetSpec(
-            dg.AssetKey([*landed.key.path, "dead_letters"]),
+            _beside(landed.key, "dead_letters"),
             deps=[landed.key],
             description=f"Records of {topic} that sink {sink.name} has refused, hour by hour; a complete hour "
-            "without any says 0. `s3lake dead-letters` shows them, and lands them after all, as the job "
-            f"`replay_{names.identifier(sink.name)}` does.",
+            "without any says 0. `s3lake dead-letters` shows them, and lands them after all, as the "
+            "job `s3lake_replay` does.",
             partitions_def=landed.partitions_def,
             group_name=landed.group_name,
             owners=landed.owners,
@@ -144,6 +144,11 @@ def _over(partitions: dg.PartitionsDefinition[str] | None) -> dg.PartitionsDefin
         fmt=partitions.fmt,
         end_offset=min(0, partitions.end_offset),
     )
+
+
+def _beside(key: dg.AssetKey, what: str) -> dg.AssetKey:
+    """Return the key next to `key` whose last step says `what` as well: the UI shows the last step alone."""
+    return dg.AssetKey([*key.path[:-1], f"{key.path[-1]}_{what}"])
 
 
 def _key(prefix: str, *path: str) -> dg.AssetKey:

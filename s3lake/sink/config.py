@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from itertools import combinations
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_serializer, field_validator, model_validator
 
 from s3lake.sink.connections import S3, Kafka, Spark
 from s3lake.sink.forwards import check_forwards
-from s3lake.sink.part import Misfit, Part
+from s3lake.sink.part import Misfit, Part, at_least
 from s3lake.sink.sink import Sink
 from s3lake.sink.source import Source
+from s3lake.text.quantities import duration_text, seconds_of
 
 
 class Config(Part):
@@ -21,6 +22,7 @@ class Config(Part):
         s3: where the buckets are, but of sinks that say it themselves.
         spark: the session that runs work in.
         sinks: routes from topics to buckets, at least one.
+        run_history: how long Dagster's runs of this configuration are kept at least, in seconds; None: for ever.
         examples: example assets downstream of Parquet sinks of JSON, to look at.
     """
 
@@ -29,7 +31,12 @@ class Config(Part):
     s3: S3 = Field(default_factory=S3)
     spark: Spark = Field(default_factory=Spark)
     sinks: tuple[Sink, ...]
+    run_history: float | None = None
     examples: bool = False
+
+    _seconds = field_validator("run_history", mode="before")(seconds_of)
+    _an_hour = field_validator("run_history")(at_least(3600))
+    _shown = field_serializer("run_history", when_used="unless-none")(duration_text)
 
     @field_validator("sinks")
     @classmethod

@@ -1,6 +1,6 @@
 """What Dagster gets from a configuration."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from s3lake.plan.tile import Tile
 from s3lake.sink import Config
 from s3lake.source.kafka.client import KafkaOffsets
 from s3lake.store.memory import MemoryStore
+from s3lake_tests.orchestration import instances
 
 EVENTS = "{name: events, topics: [orders], bucket: lake, prefix: raw, start: 2026-01-05T00}"
 
@@ -58,7 +59,7 @@ class TestTopics:
     def test_a_topic_of_two_sinks_is_one_asset_with_one_sensor(self) -> None:
         both = repository(EVENTS, "{name: copy, topics: [orders], bucket: lake, prefix: copy, start: 2026-01-05T00}")
         keys = {key.to_user_string() for key in both.asset_graph.get_all_asset_keys()}
-        sealed = {"s3/events/orders/sealed", "s3/copy/orders/sealed"}
+        sealed = {"s3/events/orders_sealed", "s3/copy/orders_sealed"}
         assert keys == {"kafka/orders", "s3/events/orders", "s3/copy/orders", *sealed}
         assert sorted(sensor.name for sensor in both.sensor_defs) == ["in_time_copy", "in_time_events", "kafka_orders"]
 
@@ -79,11 +80,11 @@ class TestSinkAssets:
         landed = graph.get(dg.AssetKey(["s3", "events", "orders"]))
         assert landed.parent_keys == {dg.AssetKey(["kafka", "orders"])}
         example = dg.AssetKey(["example", "events", "orders_by_type"])
-        assert landed.child_keys == {dg.AssetKey(["s3", "events", "orders", "sealed"]), example}
-        assert graph.get(dg.AssetKey(["s3", "events", "orders", "sealed"])).child_keys == {example}
+        assert landed.child_keys == {dg.AssetKey(["s3", "events", "orders_sealed"]), example}
+        assert graph.get(dg.AssetKey(["s3", "events", "orders_sealed"])).child_keys == {example}
 
     def test_sealed_hours_are_materialised_by_nobody_else_and_are_hours_that_are_over(self) -> None:
-        sealed = repository(EVENTS).asset_graph.get(dg.AssetKey(["s3", "events", "orders", "sealed"]))
+        sealed = repository(EVENTS).asset_graph.get(dg.AssetKey(["s3", "events", "orders_sealed"]))
         assert sealed.is_external
         assert not sealed.is_materializable
         with dg.partition_loading_context(hours.parse("2026-01-05T03")):
@@ -220,7 +221,10 @@ class TestJobsAndSchedules:
 
     def requests(self, now: datetime, sink: str = EVENTS) -> list[dg.RunRequest]:
         schedule = repository(sink).get_schedule_def("hourly_events")
-        with dg.build_schedule_context(scheduled_execution_time=now) as context:
+        with (
+            instances.in_files() as instance,
+            dg.build_schedule_context(instance, scheduled_execution_time=now) as context,
+        ):
             return list(schedule.evaluate_tick(context).run_requests or ())
 
     def test_every_hour_the_one_before_and_the_one_under_way_are_one_run(self) -> None:
@@ -245,13 +249,17 @@ class TestJobsAndSchedules:
     def test_sensors_and_schedules_wait_to_be_switched_on(self) -> None:
         built = repository()
         assert built.get_sensor_def("kafka_orders").default_status is dg.DefaultSensorStatus.STOPPED
-        for schedule in ("hourly_events", "daily_clean_events"):
+        for schedule in ("hourly_events", "s3lake_daily_clean"):
             assert built.get_schedule_def(schedule).default_status is dg.DefaultScheduleStatus.STOPPED
 
     def test_sensors_can_be_on_from_the_start(self) -> None:
         built = build_definitions(config(), sensors_running=True).get_repository_def()
         assert built.get_sensor_def("kafka_orders").default_status is dg.DefaultSensorStatus.RUNNING
-        assert built.get_schedule_def("daily_clean_events").default_status is dg.DefaultScheduleStatus.RUNNING
+        assert built.get_schedule_def("s3lake_daily_clean").default_status is dg.DefaultScheduleStatus.RUNNING
+
+    def nightly(self, schedule: dg.ScheduleDefinition) -> Sequence[dg.RunRequest]:
+        with dg.build_schedule_context(scheduled_execution_time=datetime(2026, 1, 7, tzinfo=timezone.utc)) as context:
+            return schedule.evaluate_tick(context).run_requests or ()
 
     def test_every_night_every_topic_of_a_sink_is_cleaned(self, monkeypatch: pytest.MonkeyPatch) -> None:
         store = MemoryStore("lake")
@@ -263,24 +271,10 @@ class TestJobsAndSchedules:
             index.create(index.tile_key(hour), Tile(hour, {}))
             index.create(index.manifest_key(hour, "dead"), Manifest("dead", topic, hour, {}, created_ms=1))
         built = repository(EVENTS.replace("[orders]", "[orders, clicks]"))
-        schedule = built.get_schedule_def("daily_clean_events")
+        schedule = built.get_schedule_def("s3lake_daily_clean")
         assert (schedule.cron_schedule, schedule.execution_timezone) == ("40 3 * * *", "UTC")
-        assert built.get_job(schedule.job_name).execute_in_process().success
-        assert [key for key in store.objects if "dead" in key] == []
-
-    def test_a_topic_that_cannot_be_cleaned_fails_the_run_and_keeps_no_other_from_it(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        store = MemoryStore("lake")
-        monkeypatch.setattr(resources, "stores", lambda *_, **__: lambda _: store)
-        store.put(TopicIndex(store, ".indexes/events", "clicks").head_key, b"{ no index")
-        index = TopicIndex(store, ".indexes/events", "orders")
-        index.create(index.head_key, TopicHead(hours=(("2026-01-05T00", "2026-01-05T00"),)))
-        index.create(index.tile_key("2026-01-05T00"), Tile("2026-01-05T00", {}))
-        dead = Manifest("dead", "orders", "2026-01-05T00", {}, created_ms=1)
-        index.create(index.manifest_key("2026-01-05T00", "dead"), dead)
-        job = repository(EVENTS.replace("[orders]", "[clicks, orders]")).get_job("clean_events")
-        assert not job.execute_in_process(raise_on_error=False).success
+        (request,) = self.nightly(schedule)
+        assert built.get_job(schedule.job_name).execute_in_process(request.run_config).success
         assert [key for key in store.objects if "dead" in key] == []
 
 
@@ -322,10 +316,14 @@ class TestFleets:
 
     def test_have_a_schedule_that_lands_all_of_them_in_one_run(self) -> None:
         schedule = repository(self.sink(2, ", fleet: on")).get_schedule_def("hourly_events")
-        with dg.build_schedule_context(scheduled_execution_time=datetime(2026, 1, 7, 15, 6, tzinfo=timezone.utc)) as at:
+        now = datetime(2026, 1, 7, 15, 6, tzinfo=timezone.utc)
+        with (
+            instances.in_files() as instance,
+            dg.build_schedule_context(instance, scheduled_execution_time=now) as at,
+        ):
             (request,) = schedule.evaluate_tick(at).run_requests or ()
-        assert schedule.job_name == "fleet_events"
-        config = request.run_config["ops"]["land_fleet_events"]["config"]
+        assert schedule.job_name == "land_together_events"
+        config = request.run_config["ops"]["land_together_events_op"]["config"]
         assert config == {"hours": {"2026-01-07T14..2026-01-07T15": ["t0", "t1"]}}
 
     @pytest.mark.parametrize("setting", ["-1", "always"])
@@ -389,7 +387,7 @@ class TestTopicsByExpression:
         broker += ["orders"]
         built = build_definitions(config(self.SINK, EVENTS.replace("events", "other"))).get_repository_def()
         keys = {key.to_user_string() for key in built.asset_graph.get_all_asset_keys()}
-        assert keys == {"kafka/orders", "s3/other/orders", "s3/other/orders/sealed"}
+        assert keys == {"kafka/orders", "s3/other/orders", "s3/other/orders_sealed"}
         assert not built.has_job("land_events")
 
     @pytest.mark.parametrize("text", ["", "{", "[]", "7", '{"a": 1}', '{"a": {"b": 1}}', "\x00"])

@@ -202,7 +202,7 @@ def test_a_component_s_own_class_says_what_assets_are(tmp_path: Path) -> None:
 
     (tmp_path / "sinks.yaml").write_text(yaml.safe_dump(CONFIG))
     component = Shop(config=str(tmp_path / "sinks.yaml"))
-    assert "shop/orders/events/sealed" in keys(component.build_defs(dg.ComponentTree.for_test().load_context))
+    assert "shop/orders/events_sealed" in keys(component.build_defs(dg.ComponentTree.for_test().load_context))
 
 
 def test_a_component_asks_the_source_for_the_topics_of_an_expression(

@@ -52,7 +52,7 @@ class Fleet:
         self.config = lake.config(self.text)
         self.sink = self.config.sink("events")
         self.definitions = build_definitions(self.config, resources={"spark": Session(lake)})
-        self.job = self.definitions.resolve_job_def("fleet_events")
+        self.job = self.definitions.resolve_job_def("land_together_events")
 
     def produce(self, hour: str = START, records: int = 80) -> None:
         for topic in self.topics:
@@ -174,7 +174,7 @@ import dagster as dg
 from s3lake.definitions import defs
 
 with dg.DagsterInstance.get() as instance:
-    job = defs().resolve_job_def("fleet_events")
+    job = defs().resolve_job_def("land_together_events")
     job.execute_in_process(run_config=json.loads(sys.argv[1]), tags=json.loads(sys.argv[2]), instance=instance)
 """
 
@@ -218,7 +218,7 @@ def test_a_run_killed_in_the_middle_is_ended_and_the_next_one_lands_the_rest(lak
         assert ended is not None
         assert ended.status == dg.DagsterRunStatus.FAILURE
         (request,) = requests
-        wanted = request.run_config["ops"]["land_fleet_events"]["config"]["hours"]
+        wanted = request.run_config["ops"]["land_together_events_op"]["config"]["hours"]
         assert {topic for topics in wanted.values() for topic in topics} == set(fleet.topics)
         for span in (f"{START}..2026-01-05T10", "2026-01-05T11..2026-01-05T13"):
             assert fleet.land(span).success

@@ -21,7 +21,7 @@ from s3lake.sink import Config, Sink
 from s3lake_tests.orchestration.catalogues import catalogue, parts
 from s3lake_tests.orchestration.world import FOR_EVER, HOUR, MINUTE_MS, START, TICK_MS, FakeKafka, Ticks, at, config
 
-ORIGIN = RemoteJobOrigin(RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("s3lake"), "r"), "fleet_events")
+ORIGIN = RemoteJobOrigin(RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("s3lake"), "r"), "land_together_events")
 
 
 @functools.cache
@@ -74,7 +74,7 @@ class World(Ticks):
         """A run of these topics."""
         return create_run_for_test(
             self.instance,
-            job_name="fleet_events",
+            job_name="land_together_events",
             run_config=fleet_runs.run_config(self.catalogue, self.sink, spans),
             tags={names.SINK: "events", **tags},
             status=status,
@@ -87,7 +87,7 @@ def spans(result: Any) -> dict[str, list[str]]:
     assert len(requests) <= 1
     found: dict[str, list[str]] = {}
     for request in requests:
-        found = request.run_config["ops"]["land_fleet_events"]["config"]["hours"]
+        found = request.run_config["ops"]["land_together_events_op"]["config"]["hours"]
     return found
 
 
@@ -105,7 +105,7 @@ class TestRequests:
         result = world.tick()
         assert spans(result) == {f"{START}..{HOUR}": ["t0000", "t0001", "t0002"]}
         (request,) = result.run_requests
-        assert request.job_name == "fleet_events"
+        assert request.job_name == "land_together_events"
         assert request.tags[names.FLEET] == "3"
         assert request.tags["s3lake/reason"] == "hour_over"
 

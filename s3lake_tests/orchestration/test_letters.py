@@ -1,4 +1,4 @@
-"""Dead letters in Dagster: an asset's hours that have some, a check with a threshold, and a job that replays them."""
+"""Dead letters in Dagster: an asset's hours that have some, and a check with a threshold."""
 
 from dataclasses import replace
 from typing import Any
@@ -9,14 +9,13 @@ import pytest
 
 from s3lake.commit.sums import Commits
 from s3lake.land.observer import LandedHour
-from s3lake.orchestration import checks, letters, replays
+from s3lake.orchestration import letters
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.progress import Progress
-from s3lake.orchestration.translator import dead_letters_key, sealed_key, sink_key
+from s3lake.orchestration.translator import dead_letters_key
 from s3lake.sink import Config, Kafka, Sink
 from s3lake.sink.errors import Threshold
 from s3lake_tests.land.replay.lake import GOOD, MENDED, Lake
-from s3lake_tests.orchestration.unstaged_runs import STAND_INS, materialisations
 from s3lake_tests.verify.world import HOUR, TOPIC
 
 KEY = dead_letters_key("events", TOPIC)
@@ -152,69 +151,10 @@ def test_a_share_is_at_most_one() -> None:
         Threshold(share=1.5)
 
 
-class Jobs:
-    """The job of a sink over the lake."""
-
-    def __init__(self, lake: Lake, instance: dg.DagsterInstance, patch: pytest.MonkeyPatch) -> None:
-        self.lake, self.instance = lake, instance
-        patch.setattr(replays, "landing", lambda *_: lake.landing())
-        patch.setattr(checks, "looking", lambda *_, **__: lake.landing())
-
-    def run(self, **config: Any) -> dg.ExecuteInProcessResult:
-        text = Config(kafka=Kafka(bootstrap_servers="a:1"), sinks=(self.lake.sink,))
-        job = build_definitions(text, resources=STAND_INS).resolve_job_def("replay_events")
-        ran = {"ops": {"dead_letters_events": {"config": config}}}
-        return job.execute_in_process(ran, instance=self.instance, raise_on_error=False)
-
-    def events(self, key: dg.AssetKey) -> list[dg.AssetMaterialization]:
-        return materialisations(self.instance, key)
-
-
-@pytest.fixture
-def jobs(lake: Lake, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Jobs:
-    return Jobs(lake, instance, monkeypatch)
-
-
-def test_the_job_tries_only_unless_it_is_told_to_land(jobs: Jobs, lake: Lake) -> None:
-    lake.mended(**MENDED)
-    before = dict(lake.store.objects)
-    assert jobs.run().success
-    assert lake.store.objects == before
-    assert jobs.events(KEY) == []
-
-
-def test_the_job_replays_and_tells_the_assets(jobs: Jobs, lake: Lake) -> None:
-    lake.mended(**MENDED)
-    assert jobs.run(dry_run=False, first=HOUR, last=HOUR, topics=[TOPIC]).success
-    assert lake.verified().clean
-    (event,) = jobs.events(KEY)
-    assert (event.partition, event.metadata["dead_letters"].value, event.metadata["replayed"].value) == (HOUR, 2, 3)
-    (hour,) = jobs.events(sink_key("events", TOPIC))
-    assert hour.metadata["dagster/row_count"].value == 9
-    (sealed,) = jobs.events(sealed_key("events", TOPIC))
-    assert sealed.partition == HOUR
-
-
-def test_a_sealed_hour_is_an_event_again_with_the_reason(jobs: Jobs, lake: Lake) -> None:
-    template = MENDED["layout"]["template"]
-    lake.mended(layout={"template": template, "time": {"source": "field", "field": "when"}})  # refused for it then
-    assert jobs.run(dry_run=False).success
-    lake.mended(**MENDED)
-    assert jobs.run(dry_run=False).success
-    reasons = [one.metadata["reason"].value for one in jobs.events(sealed_key("events", TOPIC))]
-    assert reasons == ["landed", "replay"]
-
-
-def test_another_topic_is_refused(jobs: Jobs) -> None:
-    assert not jobs.run(topics=["other"]).success
-
-
-def test_a_sink_that_tolerates_none_has_neither_asset_nor_job() -> None:
+def test_a_sink_that_tolerates_none_has_no_asset_of_dead_letters() -> None:
     for tolerance in ("none", "all"):
         sink = Sink.model_validate(
             {"name": "events", "topics": [TOPIC], "bucket": "lake", "start": HOUR, "errors": {"tolerance": tolerance}}
         )
-        config = Config(kafka=Kafka(bootstrap_servers="a:1"), sinks=(sink,))
-        made = build_definitions(config)
+        made = build_definitions(Config(kafka=Kafka(bootstrap_servers="a:1"), sinks=(sink,)))
         assert (KEY in made.resolve_asset_graph().get_all_asset_keys()) is (tolerance == "all")
-        assert ("replay_events" in [job.name for job in made.resolve_all_job_defs()]) is (tolerance == "all")

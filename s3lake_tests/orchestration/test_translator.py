@@ -24,7 +24,7 @@ from s3lake_tests.orchestration.world import FakeKafka
 START, NOON = "2026-01-05T08", "2026-01-05T12"
 SINK = Sink(name="events", topics=("orders", "clicks"), bucket="lake", start=START)
 CONFIG = Config(kafka=Kafka(bootstrap_servers="a:1"), sinks=(SINK,))
-OWN, OWN_SEALED = dg.AssetKey(["own", "orders"]), dg.AssetKey(["own", "orders", "sealed"])
+OWN, OWN_SEALED = dg.AssetKey(["own", "orders"]), dg.AssetKey(["own", "orders_sealed"])
 FRESH = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=2))
 
 

@@ -100,10 +100,10 @@ def test_a_sealed_hour_can_be_seen(page: Page, site: Site, picture: Picture) -> 
 @pytest.mark.slow("another page of the UI")
 @pytest.mark.usefixtures("backfill")
 def test_the_lineage_leads_from_the_topic_into_a_second_project(page: Page, picture: Picture) -> None:
-    page.goto("/assets/s3/events/orders/sealed?view=lineage&lineageScope=neighbors&lineageDepth=2")
+    page.goto("/assets/s3/events/orders_sealed?view=lineage&lineageScope=neighbors&lineageDepth=2")
     for node in ("orders", "sealed", "orders_by_type", "revenue"):
         expect(page.get_by_text(node, exact=True).last).to_be_visible()
-    sealed = page.locator('a[href$="/orders/sealed?view=partitions"]')
+    sealed = page.locator('a[href$="/orders_sealed?view=partitions"]')
     expect(sealed.filter(has_text="filled")).to_have_text(re.compile("^(100|75)% "))  # 75 where an hour ended meanwhile
     picture("lineage", 860)
 
@@ -153,7 +153,7 @@ def test_a_run_that_failed_says_why_in_our_words(page: Page, site: Site, picture
 def test_an_hour_with_a_broken_record_shows_why_it_is_a_dead_letter(page: Page, site: Site, picture: Picture) -> None:
     materialize(page, "/assets/s3/lenient/payments", site.hours[0], "1 partition")
     expect(page.get_by_text("Success", exact=True).first).to_be_visible(timeout=_RUN_MS)
-    page.goto(f"/assets/s3/lenient/payments/dead_letters?view=partitions&partition={site.hours[0]}")
+    page.goto(f"/assets/s3/lenient/payments_dead_letters?view=partitions&partition={site.hours[0]}")
     shown = page.locator("tr")
     expect(shown.filter(has_text="dead_letters").locator("td").nth(1)).to_have_text("1")
     for text in ("Input data was truncated", "payments-0", "to_replay"):

@@ -1,0 +1,339 @@
+"""Jobs that change what has landed, each for a whole configuration: `s3lake clean`, `compact`, `erase` and the others.
+
+A run reports what it would do, and does it if its config says `yes`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+from pydantic import Field
+
+from s3lake.errors import S3LakeError
+from s3lake.orchestration import letters, metadata, prose
+from s3lake.orchestration.alive import alive
+from s3lake.orchestration.catalogue import Catalogue, Route
+from s3lake.orchestration.checks import checked
+from s3lake.orchestration.jobs import one_op_job
+from s3lake.orchestration.progress import Announced, materialisation
+from s3lake.orchestration.resources import landing, looking, resource
+from s3lake.sink import Sink
+
+if TYPE_CHECKING:
+    from s3lake.land.landing import Landing
+
+_NOTHING_YET = "nothing is changed yet: launch it again with yes: true to do it"
+
+
+class ChangeConfig(dg.Config):
+    """Run config of a job that changes what has landed."""
+
+    sink: str = Field("", description="Only this sink; without it all sinks.")
+    topics: list[str] = Field([], description="Only these topics; without them all topics.")
+    yes: bool = Field(False, description="Do it. Without it the run only reports what it would do.")
+
+
+class HoursConfig(ChangeConfig):
+    """Run config of a job that changes hours."""
+
+    from_: str = Field("", alias="from", description="First hour, as 2026-11-20T05 (UTC); without it the first one.")
+    to: str = Field("", description="Last hour, included; without it the last one.")
+
+
+class EraseConfig(HoursConfig):
+    """Run config of the job that erases rows. Dagster stores it, and shows it to everybody who can see the run."""
+
+    where: str = Field(description="Which rows: a condition over the columns of an object, in DuckDB's SQL.")
+    letters: str | None = Field(None, description="Which dead letters, if they lack the columns of `where`.")
+
+
+class ReplayConfig(HoursConfig):
+    """Run config of the job that replays dead letters."""
+
+    reason: str | None = Field(None, description="Only dead letters whose stage and reason contain this text.")
+
+
+class RestoreConfig(dg.Config):
+    """Run config of the job that restores hours into a topic."""
+
+    sink: str = Field(description="The sink that landed them.")
+    topic: str = Field(description="The topic that they came from.")
+    from_: str = Field(alias="from", description="First hour, as 2026-11-20T05 (UTC).")
+    to: str = Field(description="Last hour, included.")
+    into: str = Field(description="The topic that the records are produced into; it has to exist.")
+    without: list[str] = Field([], description="key, headers or timestamp, if the objects lack them.")
+    landed_again: bool = Field(False, description="Also into a topic that a sink reads, which lands them again.")
+    yes: bool = Field(False, description="Do it. Without it the run only reports what it would do.")
+
+    @property
+    def topics(self) -> list[str]:
+        return [self.topic]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a change: what its work needs besides the topic."""
+
+    context: dg.OpExecutionContext
+    catalogue: Catalogue
+    config: Any
+
+    def apply(self, landing: "Landing", outcomes: Iterable[tuple[Any, bool]]) -> None:
+        """Log what becomes of each hour, and store the events of the hours that have changed."""
+        for outcome, possible in outcomes:
+            self.context.log.info(f"{landing.sink.name} {landing.topic} {outcome}")
+            if self.config.yes and possible and not outcome.obstacle:
+                self.store_events(landing, outcome.hour, 1)
+
+    def store_events(self, landing: "Landing", hour: str, new: int) -> None:
+        """Store the events of an hour that `new` commits have changed."""
+        for event in change_events(self.context, self.catalogue, landing, hour, new):
+            self.context.log_event(event)
+
+    def hours(self, holding: Any) -> list[str]:
+        """Return the hours of the topic that the config names."""
+        hours: list[str] = holding.hours(self.config.from_ or None, self.config.to or None)
+        return hours
+
+
+@dataclass(frozen=True)
+class Change:
+    """One kind of change.
+
+    Attributes:
+        does: what the job does, as its description.
+        work: does it, or reports it, for one topic.
+        config: the run config.
+        applies: whether a sink can be changed in this way.
+        needs_spark: whether the work needs a Spark session.
+        allow_retries: whether Dagster may run the step again after a failure.
+    """
+
+    name: str
+    does: str
+    work: "Callable[[Run, Landing], None]"
+    config: type[Any]
+    applies: Callable[[Sink], bool] = lambda sink: sink.exactly_once
+    needs_spark: bool = False
+    allow_retries: bool = False
+
+
+def _clean(run: Run, landing: "Landing") -> None:
+    removed = landing.clean(dry_run=not run.config.yes)
+    for leftover in removed:
+        run.context.log.info(f"{landing.sink.name} {landing.topic} {leftover}")
+    if not removed:
+        run.context.log.info(f"{landing.sink.name} {landing.topic}: nothing to remove")
+
+
+def _compact(run: Run, landing: "Landing") -> None:
+    from s3lake.land.change.holding import Holding
+    from s3lake.land.change.rounds import compacted
+
+    holding = Holding.of(landing)
+    run.apply(landing, compacted(holding, run.hours(holding), yes=run.config.yes))
+
+
+def _reformat(run: Run, landing: "Landing") -> None:
+    from s3lake.land.change.holding import Holding
+    from s3lake.land.change.rounds import reformatted
+
+    holding = Holding.of(landing)
+    run.apply(landing, reformatted(holding, run.hours(holding), yes=run.config.yes))
+
+
+def _expire(run: Run, landing: "Landing") -> None:
+    from s3lake.land.change.holding import Holding
+    from s3lake.land.change.rounds import expired_hours
+
+    run.apply(landing, expired_hours(Holding.of(landing), yes=run.config.yes))
+
+
+def _erase(run: Run, landing: "Landing") -> None:
+    from s3lake.land.change.condition import Condition
+    from s3lake.land.change.erase import Person
+    from s3lake.land.change.holding import Holding
+    from s3lake.land.change.rounds import erased
+
+    config, holding = run.config, Holding.of(landing)
+    letters = Condition(config.letters, "letters") if config.letters else None
+    person = Person(Condition(config.where, "where"), letters)
+    run.apply(landing, erased(holding, run.hours(holding), person, yes=config.yes))
+
+
+def _replay(run: Run, landing: "Landing") -> None:
+    from s3lake.land.replay import replay
+    from s3lake.land.replay.letters import Chosen, hours_of
+
+    config = run.config
+    for tile, _ in hours_of(landing.index, config.from_, config.to or "9"):
+        new = 0
+        for replayed in replay(landing, tile.hour, Chosen(config.reason), dry_run=not config.yes):
+            new += replayed.commit is not None
+            run.context.log.info(f"{landing.sink.name} {landing.topic}, hour {tile.hour}: {replayed}")
+        if new:
+            run.store_events(landing, tile.hour, new)
+
+
+def _restore(run: Run, landing: "Landing") -> None:
+    from s3lake.land.change.holding import Holding
+    from s3lake.land.change.restore import Restore, permitted, restore
+
+    config, log = run.config, run.context.log
+    permitted(run.catalogue.config.sinks, config.into, config.without, landed_again=config.landed_again)
+    holding = Holding.of(landing)
+    restoration = Restore(holding, run.hours(holding), config.into, config.without)
+    planned = restoration.planned
+    if not restoration.hours or not planned.records:
+        log.info("nothing to restore")
+    elif not config.yes:
+        log.info(f"{landing.topic} {planned}")
+    else:
+        brokers = resource(run.context.resources, run.catalogue.keys.kafka).reader
+
+        def advance(done: int) -> None:
+            log.info(f"{landing.topic}: {done:,} of {planned.records:,} records are in topic {config.into}")
+
+        log.info(f"{landing.topic} {restore(restoration, brokers.bootstrap_servers, brokers.properties, advance)}")
+
+
+CHANGES = (
+    Change(
+        "clean",
+        "Removes what interrupted runs left behind: `s3lake clean`.",
+        _clean,
+        ChangeConfig,
+        applies=lambda _: True,
+        allow_retries=True,
+    ),
+    Change("compact", "Merges the small files of hours into large ones: `s3lake compact`.", _compact, HoursConfig),
+    Change(
+        "reformat",
+        "Writes hours again in the format, codec, layout and columns that their sink has now: `s3lake reformat`.",
+        _reformat,
+        HoursConfig,
+    ),
+    Change(
+        "erase",
+        "Deletes rows from hours: `s3lake erase`. Dagster stores the config of a run: use a condition that names "
+        "nobody, or the command.",
+        _erase,
+        EraseConfig,
+    ),
+    Change(
+        "retention",
+        "Deletes hours that are older than `retention` of their sink: `s3lake retention`.",
+        _expire,
+        ChangeConfig,
+        applies=lambda sink: sink.exactly_once and sink.retention is not None,
+    ),
+    Change(
+        "replay",
+        "Lands dead letters after all, into the hours that they belong to, exactly once: `s3lake dead-letters replay`. "
+        "A record that is refused again stays one, with its new reason.",
+        _replay,
+        ReplayConfig,
+        applies=lambda sink: sink.errors.tolerance == "all",
+        needs_spark=True,
+    ),
+    Change(
+        "restore",
+        "Produces the records of hours into a topic, exactly once: `s3lake restore`. Launched again, it continues "
+        "where it stopped.",
+        _restore,
+        RestoreConfig,
+    ),
+)
+
+
+def change_jobs(catalogue: Catalogue) -> dict[str, dg.JobDefinition]:
+    """Return, by the name of the change, the job of each one that can be done to a sink of the configuration."""
+    sinks = [catalogue.config.sink(name) for name, topics in catalogue.topics.items() if topics]
+    return {
+        change.name: _change_job(catalogue, change)
+        for change in CHANGES
+        if any(change.applies(sink) for sink in sinks) and (change.name != "restore" or catalogue.config.kafka)
+    }
+
+
+def _change_job(catalogue: Catalogue, change: Change) -> dg.JobDefinition:
+    keys, name = catalogue.keys, catalogue.own_name(change.name)
+
+    def work(context: dg.OpExecutionContext, config: Any) -> None:
+        kafka, s3 = resource(context.resources, keys.kafka), resource(context.resources, keys.s3)
+        spark = Announced(resource(context.resources, keys.spark), context.log) if change.needs_spark else None
+        run = Run(context, catalogue, config)
+
+        def change_topic(route: Route) -> None:
+            change.work(run, landing(*route, kafka, s3, spark) if spark else looking(context.resources, keys, *route))
+
+        with alive(context):
+            for_each_topic(
+                context, requested_routes(catalogue, change, config), change_topic, allow_retries=change.allow_retries
+            )
+        if not config.yes:
+            context.log.info(_NOTHING_YET)
+
+    work.__annotations__["config"] = change.config  # Dagster reads the schema of the config from there
+    needed = {keys.kafka, keys.s3, *({keys.spark} if change.needs_spark else ())}
+    op = dg.op(name=f"{name}_op", required_resource_keys=needed)(work)
+    return one_op_job(op, name=name, description=f"{change.does} Reports what it would do unless its config says yes.")
+
+
+def requested_routes(catalogue: Catalogue, change: Change, config: Any) -> list[Route]:
+    """Return the topics of the sinks that the run config names and the change applies to.
+
+    Raises:
+        Failure: the config names a sink or a topic that cannot be changed in this way.
+    """
+    routes = [route for route in catalogue.routes if change.applies(route.sink)]
+    sinks = sorted({route.sink.name for route in routes})
+    if config.sink and config.sink not in sinks:
+        raise _refusal("sink", config.sink, f"a sink that {change.name} can change", sinks)
+    routes = [route for route in routes if config.sink in ("", route.sink.name)]
+    topics = sorted({route.topic for route in routes})
+    for topic in config.topics:
+        if topic not in topics:
+            raise _refusal("topics", topic, f"a topic of {f'sink {config.sink}' if config.sink else 'a sink'}", topics)
+    return [route for route in routes if not config.topics or route.topic in config.topics]
+
+
+def _refusal(key: str, value: str, expected: str, allowed: Sequence[str]) -> dg.Failure:
+    return dg.Failure(f"{key}: {value!r} is not {expected}; expected one of {', '.join(allowed)}", allow_retries=False)
+
+
+def for_each_topic(
+    context: dg.OpExecutionContext, routes: Iterable[Route], work: Callable[[Route], None], *, allow_retries: bool
+) -> None:
+    """Do the work for each topic. A topic that fails is logged, and the others are still worked on.
+
+    Raises:
+        Failure: the first of the errors.
+    """
+    errors: list[S3LakeError] = []
+    for route in routes:
+        try:
+            work(route)
+        except S3LakeError as error:
+            context.log.error(f"sink {route.sink.name}, topic {route.topic}: {error}")
+            errors.append(error)
+    if errors:
+        raise dg.Failure(str(errors[0]), allow_retries=allow_retries) from errors[0]
+
+
+def change_events(
+    context: dg.OpExecutionContext, catalogue: Catalogue, landing: "Landing", hour: str, new: int
+) -> Iterator[Any]:
+    """Yield the events of a changed hour: of the hour, its dead letters, its checks, and its new sealed content."""
+    sink, topic = landing.sink, landing.topic
+    landed = landing.report(hour, new)
+    words = prose.of_columns(sink, topic, landing.index)
+    hour_metadata = metadata.of_hour(landed, landing.index, None, words)
+    yield materialisation(catalogue.key(sink, topic), hour, hour_metadata, landed.tile.commits)
+    dead_letters = letters.of_hour(landed, landing)
+    if dead_letters is not None:
+        yield dg.AssetMaterialization(catalogue.dead_letters_key(sink, topic), partition=hour, metadata=dead_letters)
+    results = checked(context.instance, catalogue, landing, [hour])
+    yield from results.evaluations(context.instance)
+    yield from results.sealed
