@@ -126,7 +126,7 @@ def definitions_of(
                 if by_sink[name]
             ),
             *(
-                nightly_schedule(catalogue, name, changes[name], minute, nightly, {"yes": True})
+                nightly_schedule(catalogue, name, changes[name], minute, nightly, {"confirmed": True})
                 for name, minute in _NIGHTLY.items()
                 if name in changes
             ),

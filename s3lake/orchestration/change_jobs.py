@@ -1,6 +1,6 @@
 """Jobs that change what has landed, each for a whole configuration: `s3lake clean`, `compact`, `erase` and the others.
 
-A run reports what it would do, and does it if its config says `yes`.
+A run reports what it would do, and does it if its config says `confirmed: true` (YAML reads the key `yes` as a boolean).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ from s3lake.sink import Sink
 if TYPE_CHECKING:
     from s3lake.land.landing import Landing
 
-_NOTHING_YET = "nothing is changed yet: launch it again with yes: true to do it"
+_NOTHING_YET = "nothing is changed yet: launch it again with confirmed: true to do it"
 
 
 class ChangeConfig(dg.Config):
@@ -31,7 +31,7 @@ class ChangeConfig(dg.Config):
 
     sink: str = Field("", description="Only this sink; without it all sinks.")
     topics: list[str] = Field([], description="Only these topics; without them all topics.")
-    yes: bool = Field(False, description="Do it. Without it the run only reports what it would do.")
+    confirmed: bool = Field(False, description="Do it. Without it the run only reports what it would do.")
 
 
 class HoursConfig(ChangeConfig):
@@ -64,7 +64,7 @@ class RestoreConfig(dg.Config):
     into: str = Field(description="The topic that the records are produced into; it has to exist.")
     without: list[str] = Field([], description="key, headers or timestamp, if the objects lack them.")
     landed_again: bool = Field(False, description="Also into a topic that a sink reads, which lands them again.")
-    yes: bool = Field(False, description="Do it. Without it the run only reports what it would do.")
+    confirmed: bool = Field(False, description="Do it. Without it the run only reports what it would do.")
 
     @property
     def topics(self) -> list[str]:
@@ -83,7 +83,7 @@ class Run:
         """Log what becomes of each hour, and store the events of the hours that have changed."""
         for outcome, possible in outcomes:
             self.context.log.info(f"{landing.sink.name} {landing.topic} {outcome}")
-            if self.config.yes and possible and not outcome.obstacle:
+            if self.config.confirmed and possible and not outcome.obstacle:
                 self.store_events(landing, outcome.hour, 1)
 
     def store_events(self, landing: "Landing", hour: str, new: int) -> None:
@@ -120,7 +120,7 @@ class Change:
 
 
 def _clean(run: Run, landing: "Landing") -> None:
-    removed = landing.clean(dry_run=not run.config.yes)
+    removed = landing.clean(dry_run=not run.config.confirmed)
     for leftover in removed:
         run.context.log.info(f"{landing.sink.name} {landing.topic} {leftover}")
     if not removed:
@@ -132,7 +132,7 @@ def _compact(run: Run, landing: "Landing") -> None:
     from s3lake.land.change.rounds import compacted
 
     holding = Holding.of(landing)
-    run.apply(landing, compacted(holding, run.hours(holding), yes=run.config.yes))
+    run.apply(landing, compacted(holding, run.hours(holding), yes=run.config.confirmed))
 
 
 def _reformat(run: Run, landing: "Landing") -> None:
@@ -140,14 +140,14 @@ def _reformat(run: Run, landing: "Landing") -> None:
     from s3lake.land.change.rounds import reformatted
 
     holding = Holding.of(landing)
-    run.apply(landing, reformatted(holding, run.hours(holding), yes=run.config.yes))
+    run.apply(landing, reformatted(holding, run.hours(holding), yes=run.config.confirmed))
 
 
 def _expire(run: Run, landing: "Landing") -> None:
     from s3lake.land.change.holding import Holding
     from s3lake.land.change.rounds import expired_hours
 
-    run.apply(landing, expired_hours(Holding.of(landing), yes=run.config.yes))
+    run.apply(landing, expired_hours(Holding.of(landing), yes=run.config.confirmed))
 
 
 def _erase(run: Run, landing: "Landing") -> None:
@@ -159,7 +159,7 @@ def _erase(run: Run, landing: "Landing") -> None:
     config, holding = run.config, Holding.of(landing)
     letters = Condition(config.letters, "letters") if config.letters else None
     person = Person(Condition(config.where, "where"), letters)
-    run.apply(landing, erased(holding, run.hours(holding), person, yes=config.yes))
+    run.apply(landing, erased(holding, run.hours(holding), person, yes=config.confirmed))
 
 
 def _replay(run: Run, landing: "Landing") -> None:
@@ -169,7 +169,7 @@ def _replay(run: Run, landing: "Landing") -> None:
     config = run.config
     for tile, _ in hours_of(landing.index, config.from_, config.to or "9"):
         new = 0
-        for replayed in replay(landing, tile.hour, Chosen(config.reason), dry_run=not config.yes):
+        for replayed in replay(landing, tile.hour, Chosen(config.reason), dry_run=not config.confirmed):
             new += replayed.commit is not None
             run.context.log.info(f"{landing.sink.name} {landing.topic}, hour {tile.hour}: {replayed}")
         if new:
@@ -187,7 +187,7 @@ def _restore(run: Run, landing: "Landing") -> None:
     planned = restoration.planned
     if not restoration.hours or not planned.records:
         log.info("nothing to restore")
-    elif not config.yes:
+    elif not config.confirmed:
         log.info(f"{landing.topic} {planned}")
     else:
         brokers = resource(run.context.resources, run.catalogue.keys.kafka).reader
@@ -272,13 +272,13 @@ def _change_job(catalogue: Catalogue, change: Change) -> dg.JobDefinition:
             for_each_topic(
                 context, requested_routes(catalogue, change, config), change_topic, allow_retries=change.allow_retries
             )
-        if not config.yes:
+        if not config.confirmed:
             context.log.info(_NOTHING_YET)
 
     work.__annotations__["config"] = change.config  # Dagster reads the schema of the config from there
     needed = {keys.kafka, keys.s3, *({keys.spark} if change.needs_spark else ())}
     op = dg.op(name=f"{name}_op", required_resource_keys=needed)(work)
-    return one_op_job(op, name=name, description=f"{change.does} Reports what it would do unless its config says yes.")
+    return one_op_job(op, name=name, description=f"{change.does} Reports what it would do unless its config says confirmed.")
 
 
 def requested_routes(catalogue: Catalogue, change: Change, config: Any) -> list[Route]:

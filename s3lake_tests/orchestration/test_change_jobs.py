@@ -1,4 +1,4 @@
-"""Jobs that change what has landed: they report, and with `yes` they do it and store the events of the hours."""
+"""Jobs that change what has landed: they report, and with `confirmed` they do it and store the events of the hours."""
 
 from collections.abc import Callable
 from typing import Any
@@ -67,7 +67,7 @@ def jobs(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Jobs:
 
 
 class TestEachJob:
-    """A sink of three files of one row; the job changes it only if its config says yes."""
+    """A sink of three files of one row; the job changes it only if its config says so."""
 
     @pytest.mark.parametrize(
         ("job", "config", "settings", "rows"),
@@ -78,7 +78,7 @@ class TestEachJob:
             ("retention", {}, {"retention": "1h"}, 0),
         ],
     )
-    def test_changes_hours_only_with_yes_and_stores_their_events(
+    def test_changes_hours_only_when_confirmed_and_stores_their_events(
         self, job: str, config: dict[str, Any], settings: dict[str, Any], rows: int, jobs: Jobs
     ) -> None:
         jobs.lake.mended(**settings)
@@ -87,31 +87,31 @@ class TestEachJob:
         assert reported.success
         assert jobs.lake.store.objects == before
         assert HOUR in jobs.log(reported)
-        assert "launch it again with yes: true" in jobs.log(reported)
+        assert "launch it again with confirmed: true" in jobs.log(reported)
         assert jobs.rows() == []
-        done = jobs.run(job, **config, sink="events", topics=[TOPIC], yes=True)
+        done = jobs.run(job, **config, sink="events", topics=[TOPIC], confirmed=True)
         assert done.success, jobs.log(done)
         assert jobs.rows() == [rows]
         assert [event.partition for event in jobs.events(SEALED)] == [HOUR]
         assert jobs.lake.verified().clean
 
     def test_does_nothing_to_hours_outside_from_and_to(self, jobs: Jobs) -> None:
-        assert jobs.run("compact", from_="2026-11-20T06", yes=True).success
-        assert jobs.run("compact", to="2026-11-20T04", yes=True).success
+        assert jobs.run("compact", from_="2026-11-20T06", confirmed=True).success
+        assert jobs.run("compact", to="2026-11-20T04", confirmed=True).success
         assert len(jobs.lake.commits) == 3
-        assert jobs.run("compact", from_=HOUR, to=HOUR, yes=True).success
+        assert jobs.run("compact", from_=HOUR, to=HOUR, confirmed=True).success
         assert [len(commit.files) for commit in jobs.lake.commits] == [1]
 
     def test_stores_a_sealed_event_with_the_reason(self, jobs: Jobs) -> None:
         jobs.lake.mended(retention="1h")
-        assert jobs.run("compact", yes=True).success
-        assert jobs.run("retention", yes=True).success
+        assert jobs.run("compact", confirmed=True).success
+        assert jobs.run("retention", confirmed=True).success
         assert jobs.reasons() == ["landed", "retention"]
 
     @pytest.mark.parametrize(
         ("job", "config", "why"),
         [
-            ("erase", {"where": "nobody = 1", "yes": True}, "it names none of its columns"),
+            ("erase", {"where": "nobody = 1", "confirmed": True}, "it names none of its columns"),
             ("reformat", {"topics": ["other"]}, f"topics: 'other' is not a topic of a sink; expected one of {TOPIC}"),
             (
                 "compact",
@@ -155,7 +155,7 @@ class TestEachJob:
         assert len(topics) == 2
 
 
-def test_a_restoration_produces_records_only_with_yes(
+def test_a_restoration_produces_records_only_when_confirmed(
     instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     landed = Lake(envelope={"style": "record"})
@@ -173,7 +173,7 @@ def test_a_restoration_produces_records_only_with_yes(
     reported = jobs.run("restore", **config)
     assert (reported.success, restored) == (True, [])
     assert "0 of 3 records in 2 files are in topic again" in jobs.log(reported)
-    done = jobs.run("restore", **config, yes=True)
+    done = jobs.run("restore", **config, confirmed=True)
     assert (done.success, restored) == (True, [("a:1", 3)])
     assert "3 of 3 records are in topic again" in jobs.log(done)
 
@@ -183,12 +183,12 @@ class TestReplay:
     def jobs(self, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Jobs:
         return Jobs(Lake().landed(7, 4), instance, monkeypatch)
 
-    def test_lands_dead_letters_only_with_yes_and_stores_the_events(self, jobs: Jobs) -> None:
+    def test_lands_dead_letters_only_when_confirmed_and_stores_the_events(self, jobs: Jobs) -> None:
         jobs.lake.mended(**MENDED)
         before = dict(jobs.lake.store.objects)
         assert jobs.run("replay").success
         assert jobs.lake.store.objects == before
-        assert jobs.run("replay", yes=True, from_=HOUR, to=HOUR, topics=[TOPIC]).success
+        assert jobs.run("replay", confirmed=True, from_=HOUR, to=HOUR, topics=[TOPIC]).success
         assert jobs.lake.verified().clean
         (event,) = jobs.events(dead_letters_key("events", TOPIC))
         assert (event.partition, event.metadata["dead_letters"].value, event.metadata["replayed"].value) == (HOUR, 2, 3)
@@ -198,9 +198,9 @@ class TestReplay:
     def test_stores_a_sealed_event_with_the_reason(self, jobs: Jobs) -> None:
         template = MENDED["layout"]["template"]
         jobs.lake.mended(layout={"template": template, "time": {"source": "field", "field": "when"}})
-        assert jobs.run("replay", yes=True).success
+        assert jobs.run("replay", confirmed=True).success
         jobs.lake.mended(**MENDED)
-        assert jobs.run("replay", yes=True).success
+        assert jobs.run("replay", confirmed=True).success
         assert jobs.reasons() == ["landed", "replay"]
 
 
