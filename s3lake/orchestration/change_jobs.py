@@ -278,7 +278,9 @@ def _change_job(catalogue: Catalogue, change: Change) -> dg.JobDefinition:
     work.__annotations__["config"] = change.config  # Dagster reads the schema of the config from there
     needed = {keys.kafka, keys.s3, *({keys.spark} if change.needs_spark else ())}
     op = dg.op(name=f"{name}_op", required_resource_keys=needed)(work)
-    return one_op_job(op, name=name, description=f"{change.does} Reports what it would do unless its config says confirmed.")
+    return one_op_job(
+        op, name=name, description=f"{change.does} Reports what it would do unless its config says confirmed."
+    )
 
 
 def requested_routes(catalogue: Catalogue, change: Change, config: Any) -> list[Route]:

@@ -20,7 +20,7 @@ from s3lake_tests.config import bases
 from s3lake_tests.config.bases import loads
 
 WORDS = {
-    "{NATIVE}": ", ".join([*names(Sink), "kafka", "source", "s3", "spark", "examples"]),
+    "{NATIVE}": ", ".join([*names(Sink), "kafka", "source", "s3", "spark", "run_history", "examples"]),
     "{SINK}": ", ".join(names(Sink)),
     "{LZO}": _REASONS["lzo"],
     "{CLASSES}": ", ".join(CLASSES),

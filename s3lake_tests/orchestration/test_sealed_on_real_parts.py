@@ -3,6 +3,7 @@
 import dagster as dg
 
 from s3lake.orchestration.resources import KafkaResource, S3Resource
+from s3lake.orchestration.translator import sealed_key
 from s3lake_tests.lake import Lake, at, values
 from s3lake_tests.orchestration.catalogues import parts
 from s3lake_tests.orchestration.test_assets import NINE, TEN, Runs
@@ -15,7 +16,7 @@ def test_an_hour_is_announced_once_by_its_run_else_by_the_sensor_and_again_when_
     topic = lake.filled(values(10), at(NINE, 5))
     lake.produce(topic, values(5), at(TEN, 5))
     runs = Runs(instance, lake, topic, f"sealed: {{marker: objects}}, start: {NINE}")
-    key = dg.AssetKey([*runs.key.path, "sealed"])
+    key = sealed_key("events", topic)
 
     def told() -> list[tuple[str | None, object, object]]:
         found = materialisations(instance, key)

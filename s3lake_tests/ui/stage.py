@@ -40,7 +40,7 @@ HOURS = dg.HourlyPartitionsDefinition("{start}", timezone="UTC", fmt="%Y-%m-%dT%
 
 
 @dg.asset(
-    deps=[["s3", "events", "orders", "sealed"]],
+    deps=[["s3", "events", "orders_sealed"]],
     partitions_def=HOURS,
     key_prefix="shop",
     group_name="shop",

@@ -92,7 +92,7 @@ def test_what_has_a_course_is_plotted_and_nothing_else(page: Page, picture: Pict
 @pytest.mark.slow("another page of the UI")
 @pytest.mark.usefixtures("backfill")
 def test_a_sealed_hour_can_be_seen(page: Page, site: Site, picture: Picture) -> None:
-    page.goto(f"{_ORDERS}/sealed?view=partitions&partition={site.hours[1]}")
+    page.goto(f"{_ORDERS}_sealed?view=partitions&partition={site.hours[1]}")
     expect(page.get_by_text("sealed_after_s")).to_be_visible()
     picture("sealed", 1100)
 
@@ -101,7 +101,7 @@ def test_a_sealed_hour_can_be_seen(page: Page, site: Site, picture: Picture) -> 
 @pytest.mark.usefixtures("backfill")
 def test_the_lineage_leads_from_the_topic_into_a_second_project(page: Page, picture: Picture) -> None:
     page.goto("/assets/s3/events/orders_sealed?view=lineage&lineageScope=neighbors&lineageDepth=2")
-    for node in ("orders", "sealed", "orders_by_type", "revenue"):
+    for node in ("orders", "orders_sealed", "orders_by_type", "revenue"):
         expect(page.get_by_text(node, exact=True).last).to_be_visible()
     sealed = page.locator('a[href$="/orders_sealed?view=partitions"]')
     expect(sealed.filter(has_text="filled")).to_have_text(re.compile("^(100|75)% "))  # 75 where an hour ended meanwhile
