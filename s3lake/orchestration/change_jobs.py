@@ -1,6 +1,7 @@
 """Jobs that change what has landed, each for a whole configuration: `s3lake clean`, `compact`, `erase` and the others.
 
-A run reports what it would do, and does it if its config says `confirmed: true` (YAML reads the key `yes` as a boolean).
+A run reports what it would do, and does it if its config says `confirmed: true`. (YAML reads
+the key `yes` as a boolean.)
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -91,9 +92,9 @@ class Run:
         for event in change_events(self.context, self.catalogue, landing, hour, new):
             self.context.log_event(event)
 
-    def hours(self, holding: Any) -> list[str]:
+    def hours(self, target: Any) -> list[str]:
         """Return the hours of the topic that the config names."""
-        hours: list[str] = holding.hours(self.config.from_ or None, self.config.to or None)
+        hours: list[str] = target.hours(self.config.from_ or None, self.config.to or None)
         return hours
 
 
@@ -128,38 +129,34 @@ def _clean(run: Run, landing: "Landing") -> None:
 
 
 def _compact(run: Run, landing: "Landing") -> None:
-    from s3lake.land.change.holding import Holding
     from s3lake.land.change.rounds import compacted
 
-    holding = Holding.of(landing)
-    run.apply(landing, compacted(holding, run.hours(holding), yes=run.config.confirmed))
+    target = landing.target.require_exactly_once()
+    run.apply(landing, compacted(target, run.hours(target), yes=run.config.confirmed))
 
 
 def _reformat(run: Run, landing: "Landing") -> None:
-    from s3lake.land.change.holding import Holding
     from s3lake.land.change.rounds import reformatted
 
-    holding = Holding.of(landing)
-    run.apply(landing, reformatted(holding, run.hours(holding), yes=run.config.confirmed))
+    target = landing.target.require_exactly_once()
+    run.apply(landing, reformatted(target, run.hours(target), yes=run.config.confirmed))
 
 
 def _expire(run: Run, landing: "Landing") -> None:
-    from s3lake.land.change.holding import Holding
     from s3lake.land.change.rounds import expired_hours
 
-    run.apply(landing, expired_hours(Holding.of(landing), yes=run.config.confirmed))
+    run.apply(landing, expired_hours(landing.target.require_exactly_once(), yes=run.config.confirmed))
 
 
 def _erase(run: Run, landing: "Landing") -> None:
     from s3lake.land.change.condition import Condition
     from s3lake.land.change.erase import Person
-    from s3lake.land.change.holding import Holding
     from s3lake.land.change.rounds import erased
 
-    config, holding = run.config, Holding.of(landing)
+    config, target = run.config, landing.target.require_exactly_once()
     letters = Condition(config.letters, "letters") if config.letters else None
     person = Person(Condition(config.where, "where"), letters)
-    run.apply(landing, erased(holding, run.hours(holding), person, yes=config.confirmed))
+    run.apply(landing, erased(target, run.hours(target), person, yes=config.confirmed))
 
 
 def _replay(run: Run, landing: "Landing") -> None:
@@ -177,13 +174,12 @@ def _replay(run: Run, landing: "Landing") -> None:
 
 
 def _restore(run: Run, landing: "Landing") -> None:
-    from s3lake.land.change.holding import Holding
     from s3lake.land.change.restore import Restore, permitted, restore
 
     config, log = run.config, run.context.log
     permitted(run.catalogue.config.sinks, config.into, config.without, landed_again=config.landed_again)
-    holding = Holding.of(landing)
-    restoration = Restore(holding, run.hours(holding), config.into, config.without)
+    target = landing.target.require_exactly_once()
+    restoration = Restore(target, run.hours(target), config.into, config.without)
     planned = restoration.planned
     if not restoration.hours or not planned.records:
         log.info("nothing to restore")
@@ -278,9 +274,7 @@ def _change_job(catalogue: Catalogue, change: Change) -> dg.JobDefinition:
     work.__annotations__["config"] = change.config  # Dagster reads the schema of the config from there
     needed = {keys.kafka, keys.s3, *({keys.spark} if change.needs_spark else ())}
     op = dg.op(name=f"{name}_op", required_resource_keys=needed)(work)
-    return one_op_job(
-        op, name=name, description=f"{change.does} Reports what it would do unless its config says confirmed."
-    )
+    return one_op_job(op, name=name, description=f"{change.does} Reports what it would do until it is confirmed.")
 
 
 def requested_routes(catalogue: Catalogue, change: Change, config: Any) -> list[Route]:
