@@ -14,7 +14,7 @@ import s3lake
 from s3lake.cli import program
 from s3lake.cli.output import DIFFERENT, EXIT_CODES
 from s3lake.sink import Config
-from s3lake.sink.schema import json_schema, meanings, parts_of, summary
+from s3lake.sink.describe import field_descriptions, json_schema, model_summary, nested_models
 
 HERE = Path(__file__).parent / "reference"
 _WRITTEN = "Written by `make reference` from the code; what is changed here is lost.\n"
@@ -70,10 +70,15 @@ def settings() -> str:
     text.append(
         "All settings of the native configuration, part by part. [Configuring](../configure.md) explains the usual "
         "ones; `s3lake schema editor` prints the same for editors. Sizes are bytes or text as `128MiB` and `500MB`, "
-        "durations are seconds or text as `5m` and `1h30m`.\n"
+        "durations are seconds or text as `5m` and `1.5h`.\n"
     )
-    for name, part in parts_of(Config).items():
-        text += [f"## {name}", summary(part) + "\n", "| setting | type | default | meaning |", "|---|---|---|---|"]
+    for name, part in nested_models(Config).items():
+        text += [
+            f"## {name}",
+            model_summary(part) + "\n",
+            "| setting | type | default | meaning |",
+            "|---|---|---|---|",
+        ]
         text += [_row(setting, definitions[name], part) for setting in definitions[name]["properties"]]
         text.append("")
     return "\n".join(text)
@@ -82,7 +87,7 @@ def settings() -> str:
 def _row(setting: str, definition: dict[str, Any], part: type[BaseModel]) -> str:
     required = setting in definition.get("required", ())
     default = "needed" if required else _default(part, setting)
-    meaning = re.sub(r"\bNone\b", "`null`", meanings(part).get(setting, ""))
+    meaning = re.sub(r"\bNone\b", "`null`", field_descriptions(part).get(setting, ""))
     cells = (f"`{setting}`", _type(definition["properties"][setting]), default, meaning)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
@@ -159,8 +164,8 @@ def api() -> str:
     for name in sorted(s3lake.__all__, key=str.lower):
         thing = getattr(s3lake, name)
         text += [f"## {name}", f"```text\n{_signature(name, thing)}\n```\n"]
-        if name in parts_of(Config):
-            text.append(f"{summary(thing)} [Its settings](settings.md#{name.lower()}).\n")
+        if name in nested_models(Config):
+            text.append(f"{model_summary(thing)} [Its settings](settings.md#{name.lower()}).\n")
         else:
             text.append(_prose(thing))
     return "\n".join(text)

@@ -9,7 +9,7 @@ import typer
 from s3lake.cli.output import emit, print_text, progress_bar
 from s3lake.cli.request import NOT_DONE, Outcome, Request
 from s3lake.errors import ConfigurationError
-from s3lake.text.quantities import seconds_of, size_of
+from s3lake.text.quantities import parse_duration, parse_size
 
 if TYPE_CHECKING:
     from s3lake.land.landing import Landing
@@ -23,7 +23,7 @@ def compact(
     """Merge the small files of landed hours into larger ones; does not read Kafka."""
     from s3lake.land.change.rounds import compacted
 
-    file_size = int(_parse("--size", size, size_of))
+    file_size = int(_parse("--size", size, parse_size))
     _change(request, lambda target, hours: compacted(target, hours, yes=request.yes, size=file_size))
 
 
@@ -72,7 +72,7 @@ def retention(
     """
     from s3lake.land.change.rounds import expired_hours
 
-    age = None if older_than is None else _parse("--older-than", older_than, seconds_of)
+    age = None if older_than is None else _parse("--older-than", older_than, parse_duration)
     _change(request, lambda target, _: expired_hours(target, yes=request.yes, older_than_s=age))
 
 

@@ -16,7 +16,7 @@ from s3lake.config.draft import Loaded
 from s3lake.errors import ConfigurationError, S3LakeError
 from s3lake.sink import Config, Sink
 from s3lake.store import COMMIT, Store
-from s3lake.text.quantities import duration_text, size_text
+from s3lake.text.quantities import format_duration, format_size
 
 if TYPE_CHECKING:
     from s3lake.source.offsets import Offsets
@@ -141,11 +141,11 @@ def describe_sink(sink: Sink) -> dict[str, Any]:
     landed = sink.landed
     rule = binding.key_rule(landed, sink.topics[0] if sink.topics else "TOPIC", hour_ms=hours.start_ms(sink.start))
     flush = sink.flush
-    limits = [size_text(flush.size), f"at latest after {duration_text(flush.interval)}"]
+    limits = [format_size(flush.size), f"at latest after {format_duration(flush.interval)}"]
     if flush.count is not None:
         limits.insert(0, f"{flush.count} records")
     if flush.span is not None:
-        limits.append(f"records less than {duration_text(flush.span)} apart")
+        limits.append(f"records less than {format_duration(flush.span)} apart")
     return {
         "sink": sink.name,
         "topics": [str(topic) for topic in sink.topics or (sink.topics_regex,)],
@@ -187,14 +187,14 @@ def find_suspicious_settings(config: Config) -> list[str]:
                 "other keys; layout.time.source record gives the same ones"
             )
         if sink.sealed.within <= sink.close_grace:
-            within, grace = duration_text(sink.sealed.within), duration_text(sink.close_grace)
+            within, grace = format_duration(sink.sealed.within), format_duration(sink.close_grace)
             warnings.append(
                 f"sink {sink.name}: sealed.within {within} is over before close_grace {grace}: every hour will be late"
             )
         if not sink.exactly_once:
             warnings.append(f"sink {sink.name}: exactly_once is off: a crash can leave objects that are written again")
         if sink.flush.size < 5_000_000 and sink.flush.count != 1:
-            size = size_text(sink.flush.size)
+            size = format_size(sink.flush.size)
             warnings.append(f"sink {sink.name}: flush.size {size} makes small files, which cost requests")
     return warnings
 

@@ -12,9 +12,8 @@ from s3lake.cli.output import err, write
 from s3lake.cli.request import Request
 from s3lake.errors import ConfigurationError
 from s3lake.sink import S3, Config, Sink
-from s3lake.sink.collisions import begins
-from s3lake.sink.connections import Role
-from s3lake.sink.objects import Objects
+from s3lake.sink.key_space import key_prefixes
+from s3lake.sink.s3 import Objects, Role
 
 _READ = ("s3:GetObject",)
 _WRITE = ("s3:AbortMultipartUpload", "s3:DeleteObject", "s3:GetObject", "s3:PutObject")
@@ -77,7 +76,7 @@ def policy_of(config: Config, sinks: Sequence[Sink], *, read_only: bool = False)
         # Without s3:ListBucket on the whole bucket S3 answers 403, not 404, for an object that does not exist, and a
         # commit often checks whether an object exists.
         listing = ["s3:ListBucket"]
-        if not read_only and any(begins(sink) for sink in inside):
+        if not read_only and any(key_prefixes(sink) for sink in inside):
             listing.append("s3:ListBucketMultipartUploads")
         actions = [*(_READ if read_only else _WRITE), *([] if read_only else _object_actions(s3.objects))]
         beginnings = _outermost_prefixes(key for sink in inside for key in _key_prefixes(sink, read_only=read_only))
@@ -109,7 +108,7 @@ def _key_prefixes(sink: Sink, *, read_only: bool) -> Iterable[str]:
     yield f"{sink.index.prefix}/{sink.name}/"
     if not read_only:
         yield f"{sink.root}.probe/"
-    yield from begins(sink) or (sink.root,)
+    yield from key_prefixes(sink) or (sink.root,)
 
 
 def _outermost_prefixes(keys: Iterable[str]) -> list[str]:

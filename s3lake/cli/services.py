@@ -14,7 +14,7 @@ from s3lake.cli.verify import describe_totals, format_totals, print_differences,
 from s3lake.errors import ConfigurationError
 from s3lake.land.spark import session
 from s3lake.land.spark.shared import PORT
-from s3lake.text.quantities import seconds_of
+from s3lake.text.quantities import parse_duration
 
 if TYPE_CHECKING:
     from s3lake.land.landing import Landing
@@ -54,7 +54,7 @@ def spark(
     if master.startswith("sc://"):
         raise ConfigurationError(f"--master {master}: a server needs a cluster or this machine's cores, not a server")
     try:
-        idle_s = None if idle is None else seconds_of(idle)
+        idle_s = None if idle is None else parse_duration(idle)
     except ValueError as error:
         raise ConfigurationError(f"--idle {idle}: {error}") from None
 

@@ -19,7 +19,7 @@ from s3lake.commit.recovery import PACE, Pace, each, fence, settle, sweep
 from s3lake.commit.replace import REWRITE
 from s3lake.errors import StoreDeniedError
 from s3lake.plan.tile import Tile
-from s3lake.sink.collisions import Keys
+from s3lake.sink.key_space import KeySpace
 
 _log = logging.getLogger(__name__)
 DAY_MS = 86_400_000
@@ -57,7 +57,7 @@ def clean(
     keep_ms: int = 14 * DAY_MS,
     dry_run: bool = False,
     pace: Pace = PACE,
-    keys: Keys | None = None,
+    keys: KeySpace | None = None,
 ) -> list[Cleaned]:
     """Fence and sweep every commit that no tile lists, and delete its manifest once it is old.
 
@@ -181,7 +181,14 @@ def _unlisted(index: TopicIndex, tile: Tile, names: set[str]) -> Iterator[Manife
 
 
 def _end_uploads(
-    index: TopicIndex, keys: Keys, named: Set[str], until_ms: int, former_until_ms: int, *, dry_run: bool, pace: Pace
+    index: TopicIndex,
+    keys: KeySpace,
+    named: Set[str],
+    until_ms: int,
+    former_until_ms: int,
+    *,
+    dry_run: bool,
+    pace: Pace,
 ) -> list[Cleaned]:
     """End uploads of the sink's keys, and later those of the keys that it had in a former format.
 
@@ -195,11 +202,11 @@ def _end_uploads(
     try:
         dead = [
             one
-            for begin in keys.begins
+            for begin in keys.prefixes
             for one in index.store.list_uploads(begin)
             if since_ms <= one.begun_ms <= until_ms
             and one.upload not in named
-            and (keys.have(one.key) or (one.begun_ms <= former_until_ms and keys.had(one.key)))
+            and (keys.contains(one.key) or (one.begun_ms <= former_until_ms and keys.contained(one.key)))
         ]
     except StoreDeniedError as error:
         _log.warning("uploads of writers that died early are left to the bucket's lifecycle rule: %s", error)

@@ -14,7 +14,7 @@ from s3lake.config.model import MAPPING, WANTED, fields, model_at, names
 from s3lake.config.setting import Notice, Path, Place, Reference, Report, Setting, dotted, variable
 from s3lake.config.variables import overridden
 from s3lake.errors import ConfigurationError
-from s3lake.sink import Config, Misfit
+from s3lake.sink import Config, RuleError
 from s3lake.text.masking import is_secret
 from s3lake.text.options import suggestion
 
@@ -224,7 +224,7 @@ class Sketch:
         if path is None:
             return
         cause = error.get("ctx", {}).get("error")
-        if isinstance(cause, Misfit):
+        if isinstance(cause, RuleError):
             path += cause.path
         if any(dotted(path[:size]) in self.report.unknown for size in range(len(path) + 1)) and self.native:
             return

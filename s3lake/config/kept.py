@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import SecretStr, ValidationError
 
 from s3lake.config.setting import Path, Reference, dotted
-from s3lake.sink import Config, Part
+from s3lake.sink import Config, ConfigModel
 from s3lake.text.masking import is_masked
 
 
@@ -61,7 +61,7 @@ def _keep(config: Config, whole: dict[str, Any], path: Path, reference: Referenc
 def _held(holder: Any, path: Path) -> Any:
     """What stands at a path of a model or of plain values; None where there is nothing."""
     for step in path:
-        if isinstance(holder, Part):
+        if isinstance(holder, ConfigModel):
             fields = type(holder).model_fields
             name = next((name for name, info in fields.items() if step in (info.alias, name)), None)
             holder = getattr(holder, name) if name else None

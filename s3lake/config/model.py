@@ -8,7 +8,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from s3lake.sink import Config, Part
+from s3lake.sink import Config, ConfigModel
 
 LIST = "write a list: one entry a line after '- ', or [one, two]"
 MAPPING = "write a mapping: one `name: value` a line"
@@ -28,28 +28,28 @@ WANTED: Mapping[str, str] = {
 """What to write instead, by pydantic's type of error."""
 
 
-def fields(model: type[Part]) -> dict[str, FieldInfo]:
+def fields(model: type[ConfigModel]) -> dict[str, FieldInfo]:
     """The fields of `model` as they are written."""
     return {info.alias or name: info for name, info in model.model_fields.items()}
 
 
-def names(model: type[Part]) -> list[str]:
+def names(model: type[ConfigModel]) -> list[str]:
     """The names that a mapping may have which becomes `model`."""
     return list(fields(model))
 
 
-def model_at(place: Sequence[str | int]) -> type[Part]:
+def model_at(place: Sequence[str | int]) -> type[ConfigModel]:
     """The part of the configuration that a mapping at `place` becomes."""
-    model: type[Part] = Config
+    model: type[ConfigModel] = Config
     for step in place:
         if isinstance(step, str):
             model = next(parts(fields(model)[step].annotation))
     return model
 
 
-def parts(annotation: Any) -> Iterator[type[Part]]:
+def parts(annotation: Any) -> Iterator[type[ConfigModel]]:
     """The parts that a field of that annotation may hold, in lists too."""
-    if isinstance(annotation, type) and issubclass(annotation, Part):
+    if isinstance(annotation, type) and issubclass(annotation, ConfigModel):
         yield annotation
     for argument in get_args(annotation):
         yield from parts(argument)

@@ -19,7 +19,7 @@ from s3lake.config.read import yaml as reader
 from s3lake.config.read.yaml import Dumper
 from s3lake.config.setting import Path, Reference, Report
 from s3lake.errors import ConfigurationError
-from s3lake.sink import Config, Part
+from s3lake.sink import Config, ConfigModel
 from s3lake.text.masking import is_masked, is_secret
 
 _HIDDEN = (("s3", "credentials"), ("kafka", "properties"), ("source", "options"))
@@ -101,7 +101,7 @@ def rewritten(
     return text, variables, done.notices
 
 
-def _least(part: Part) -> dict[str, Any]:
+def _least(part: ConfigModel) -> dict[str, Any]:
     """What has to be said of a part: without any of it, it would be another one. Secrets are masked."""
     dump = functools.partial(part.model_dump, mode="json", by_alias=True)
     values: dict[str, Any] = dump()

@@ -18,7 +18,7 @@ from pydantic import SecretStr
 from s3lake.config.model import alternatives, fields, holds
 from s3lake.config.setting import Path, dotted
 from s3lake.errors import ConfigurationError
-from s3lake.sink import Part, Sink
+from s3lake.sink import ConfigModel, Sink
 from s3lake.text.options import suggestion
 
 PREFIX = "S3LAKE_SINKS_"
@@ -104,13 +104,13 @@ def _override(variable: str, text: str, sinks: list[tuple[int, Mapping[str, Any]
         raise _unknown(variable, rest, max(begun, key=len))
     ((path, annotation),) = fits.values()
     groups = [option for option in alternatives(annotation) if option is not NoneType]
-    if all(isinstance(option, type) and issubclass(option, Part) for option in groups):
+    if all(isinstance(option, type) and issubclass(option, ConfigModel) for option in groups):
         inner = ", ".join(f"{variable}_{name.upper()}" for name in fields(groups[0]))
         raise ConfigurationError(f"{variable}: {dotted(path[2:])} is a group of settings; set one of {inner}")
     return Override(variable, path, _value(text, annotation))
 
 
-def _settings(model: type[Part], name: str, present: Any) -> Iterator[tuple[Path, Any]]:
+def _settings(model: type[ConfigModel], name: str, present: Any) -> Iterator[tuple[Path, Any]]:
     """Paths below `model` that `name` can mean, the longest field names first, with what the model wants there."""
     for field, info in sorted(fields(model).items(), key=lambda item: -len(item[0])):
         if name == field.upper():
@@ -123,7 +123,7 @@ def _settings(model: type[Part], name: str, present: Any) -> Iterator[tuple[Path
 
 def _inside(annotation: Any, name: str, present: Any) -> Iterator[tuple[Path, Any]]:
     for option in alternatives(annotation):
-        if isinstance(option, type) and issubclass(option, Part):
+        if isinstance(option, type) and issubclass(option, ConfigModel):
             yield from _settings(option, name, present)
         elif get_origin(option) is dict:
             keys = [key for key in present if str(key).upper() == name] if isinstance(present, Mapping) else []
@@ -164,11 +164,11 @@ def _unknown(variable: str, rest: str, sink: str) -> ConfigurationError:
     return ConfigurationError(f"{variable}: unknown setting of sink {sink}; {hint}settings begin with: {groups}")
 
 
-def _names(model: type[Part]) -> Iterator[str]:
+def _names(model: type[ConfigModel]) -> Iterator[str]:
     for field, info in fields(model).items():
         yield field.upper()
         for option in alternatives(info.annotation):
-            if isinstance(option, type) and issubclass(option, Part):
+            if isinstance(option, type) and issubclass(option, ConfigModel):
                 yield from (f"{field.upper()}_{inner}" for inner in _names(option))
 
 

@@ -90,7 +90,7 @@ def work(
 
 def written_by(sink: Sink) -> written.Written:
     """How this sink's files are written, for their manifest."""
-    frame, envelope, sidecars = sink.format.frame, sink.envelope, sink.sidecars
+    frame, envelope, sidecars = sink.format.effective_framing, sink.envelope, sink.sidecars
     converters = (sink.converter.key, sink.converter.value)
     return written.Written(
         key=sink.converter.key,
@@ -214,7 +214,7 @@ def key_rule(sink: Sink, topic: str, renamed: str = "", *, wallclock_ms: int = 0
             topic,
             extension=sink.extension,
             sidecars=sink.sidecars.endings,
-            routed=sink.routes,
+            routed=sink.renames_topics,
             mark=renamed,
             wallclock_ms=wallclock_ms,
             hour_ms=hour_ms,
@@ -257,7 +257,7 @@ def file_rule(sink: Sink) -> FileRule:
 
 def file_format(format: Format) -> FileFormat:
     """The form of data files."""
-    frame = format.frame
+    frame = format.effective_framing
     framing = (frame.opening, frame.between, frame.closing) if frame else None
     return FileFormat(format.type, format.codec, format.level, format.header, framing)
 

@@ -40,7 +40,7 @@ from s3lake.plan.reached import reached
 from s3lake.plan.tasks import TASK_RECORDS
 from s3lake.plan.tile import Sums, Tile
 from s3lake.schema.types import from_document
-from s3lake.sink.collisions import Keys
+from s3lake.sink.key_space import KeySpace
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake.source.kafka.group import PublishedGroup
 from s3lake.source.offsets import Offsets
@@ -162,7 +162,7 @@ class Landing:
 
     def clean(self, *, dry_run: bool = False) -> list[Cleaned]:
         """Remove what dead writers left behind."""
-        return clean(self.index, now_ms=self.clock(), dry_run=dry_run, keys=Keys.of(self.sink, self.topic))
+        return clean(self.index, now_ms=self.clock(), dry_run=dry_run, keys=KeySpace.from_sink(self.sink, self.topic))
 
     def recent(self, tile: Tile) -> Sums:
         """What the commits of a tile hold together, or, in a tile of an earlier s3lake, what the last of them holds."""

@@ -15,7 +15,7 @@ from typing import Literal
 from s3lake.layout.pieces import Date, Extension, Field, Header, Key, Number, Padding, Piece, Text, Topic, Unplaceable
 from s3lake.text.dates.java import compile_key_date
 
-__all__ = ["Element", "Unplaceable", "lenses", "parse", "steps"]
+__all__ = ["Element", "Unplaceable", "lenses_pieces", "parse", "parse_field_path"]
 
 Source = Literal["value", "key", "header", "topic", "partition", "date"]
 _STEP = re.compile(r"`([^`]+)`|([^.`]+)")
@@ -38,7 +38,7 @@ class Element:
     name: str
 
 
-def steps(path: str) -> tuple[str, ...]:
+def parse_field_path(path: str) -> tuple[str, ...]:
     """The names of a dotted path; one in backquotes may hold dots.
 
     Raises:
@@ -73,7 +73,7 @@ def parse(text: str) -> Element:
     if "/" in text or "\\" in text:
         raise ValueError(f"partition_by {text!r}: a field name is empty or holds a slash")
     try:
-        path = steps(text)
+        path = parse_field_path(text)
     except ValueError as error:
         raise ValueError(f"partition_by {text!r}: {error}") from None
     path, name = path[1:], ".".join(path[1:])
@@ -98,7 +98,7 @@ def parse(text: str) -> Element:
                 "_date.<pattern> or a field"
             )
         case _:
-            path = steps(text)
+            path = parse_field_path(text)
             return Element(text, "value", path, ".".join(path))
 
 
@@ -110,7 +110,7 @@ def _date(text: str, pattern: str) -> Element:
     return Element(text, "date", (pattern,), "date")
 
 
-def lenses(
+def lenses_pieces(
     partition_by: Sequence[str], padding: Padding, *, include_keys: bool, connector_names: bool, suffix: str
 ) -> tuple[Piece, ...]:
     """The key below the prefix that Lenses' options say.

@@ -69,7 +69,7 @@ def _read(text: str, time: Clock, padding: Padding) -> Iterator[Piece]:
             yield Text(text[position])
             position += 2
         elif text[position] == "}":
-            raise misplaced(text, position, "'}' closes nothing: write '}}' for a brace")
+            raise template_error(text, position, "'}' closes nothing: write '}}' for a brace")
         elif text[position] == "{":
             piece, position = _braced(text, position, time, padding)
             yield piece
@@ -87,15 +87,15 @@ def _braced(text: str, start: int, time: Clock, padding: Padding) -> tuple[Piece
     elif text[opening.end() :].startswith("}"):
         argument, end = None, opening.end() + 1
     else:
-        raise misplaced(text, start, "'{' is not closed: write '}' after the name, or '{{' for a brace")
+        raise template_error(text, start, "'{' is not closed: write '}' after the name, or '{{' for a brace")
     if name not in _NAMES:
         near = get_close_matches(name, _NAMES, 1)
         nearest = f"did you mean {{{near[0]}}}? " if near else ""
-        raise misplaced(text, start, f"{text[start:end]} is unknown; {nearest}There are {_ALLOWED}")
+        raise template_error(text, start, f"{text[start:end]} is unknown; {nearest}There are {_ALLOWED}")
     try:
         return _piece(name, argument, time, padding), end
     except ValueError as error:
-        raise misplaced(text, start, f"{text[start:end]}: {error}") from None
+        raise template_error(text, start, f"{text[start:end]}: {error}") from None
 
 
 def _argument(text: str, start: int, begin: int, *, quotes: bool) -> tuple[str, int]:
@@ -108,9 +108,9 @@ def _argument(text: str, start: int, begin: int, *, quotes: bool) -> tuple[str, 
         elif char == "}" and not quoted:
             return text[begin:position], position + 1
         elif char == "{" and not quoted:
-            raise misplaced(text, position, "'{' stands inside braces: close the first with '}'")
+            raise template_error(text, position, "'{' stands inside braces: close the first with '}'")
     missing = "a quote of the time pattern is not closed" if quoted else "'{' is not closed: write '}'"
-    raise misplaced(text, start, missing)
+    raise template_error(text, start, missing)
 
 
 def _piece(name: str, argument: str | None, time: Clock, padding: Padding) -> Piece:
@@ -128,9 +128,9 @@ def _piece(name: str, argument: str | None, time: Clock, padding: Padding) -> Pi
         case "extension":
             return Extension()
         case "field":
-            return Field(partitioners.steps(argument or ""))
+            return Field(partitioners.parse_field_path(argument or ""))
         case "key":
-            return Key(partitioners.steps(argument) if argument else ())
+            return Key(partitioners.parse_field_path(argument) if argument else ())
         case "header":
             return Header(argument or "")
         case "hour":
@@ -167,7 +167,7 @@ def _time(pattern: str, time: Clock) -> Time:
     return Time(
         pattern,
         time.source,
-        partitioners.steps(time.field) if time.source == "field" else (),
+        partitioners.parse_field_path(time.field) if time.source == "field" else (),
         time.timezone,
         time.locale,
         round(time.duration * 1000) if time.duration is not None else None,
@@ -192,26 +192,30 @@ def _joined(pieces: Iterator[Piece]) -> Iterator[Piece]:
 def _extension_fits(text: str, pieces: list[Piece]) -> None:
     places = [position for position, piece in enumerate(pieces) if isinstance(piece, Extension)]
     if len(places) > 1:
-        raise misplaced(text, text.rindex("{extension}"), "{extension} stands there twice: take one out")
+        raise template_error(text, text.rindex("{extension}"), "{extension} stands there twice: take one out")
     after = "".join(piece.text for piece in pieces[places[0] :] if isinstance(piece, Text))
     if "/" in after:
-        raise misplaced(text, text.index("{extension}"), "{extension} belongs into the file name, after the last '/'")
+        raise template_error(
+            text, text.index("{extension}"), "{extension} belongs into the file name, after the last '/'"
+        )
 
 
 def _literals(text: str, pieces: list[Piece]) -> None:
     sample = "".join(map(_sample, pieces))
     for position, char in enumerate(text):
         if not char.isprintable():
-            raise misplaced(text, position, f"{char!r} is a control character, which cannot stand in a key")
+            raise template_error(text, position, f"{char!r} is a control character, which cannot stand in a key")
     directories, _, name = sample.rpartition("/")
     if "//" in sample or not name:
         why = "a name is missing between two '/'" if "//" in sample else "the file name is missing after the last '/'"
-        raise misplaced(text, text.find("//") if "//" in text else len(text) - 1, why)
+        raise template_error(text, text.find("//") if "//" in text else len(text) - 1, why)
     for step in (*directories.split("/"), name):
         if step in RESERVED_STEPS:
-            raise misplaced(text, max(0, text.find(step)), f"{step!r} cannot stand alone between two '/': rename it")
+            raise template_error(
+                text, max(0, text.find(step)), f"{step!r} cannot stand alone between two '/': rename it"
+            )
     if any("~" in piece.text for piece in _file_name(pieces) if isinstance(piece, Text)):
-        raise misplaced(text, text.rindex("~"), "'~' marks a replacing commit's files: take it out of the file name")
+        raise template_error(text, text.rindex("~"), "'~' marks files of a replacing commit: take it out of the name")
 
 
 def _file_name(pieces: list[Piece]) -> list[Piece]:
@@ -237,6 +241,6 @@ def _sample(piece: Piece) -> str:
             return "x"
 
 
-def misplaced(text: str, position: int, why: str) -> ValueError:
-    """The error of what stands at a place of a template."""
+def template_error(text: str, position: int, why: str) -> ValueError:
+    """Return the error of a character of a template."""
     return ValueError(f"template {text!r}, character {position + 1}: {why}")

@@ -25,7 +25,7 @@ from s3lake.orchestration.sensors import topic_sensor
 from s3lake.orchestration.sinks import resources_of
 from s3lake.orchestration.topics import topics_of
 from s3lake.orchestration.translator import SinkTranslator
-from s3lake.sink import Config, Sink, sinks_of
+from s3lake.sink import Config, Sink, sinks_for_topic
 
 _NIGHTLY = {"clean": 40, "retention": 50}
 """Changes that are done every night, and the minute past three."""
@@ -149,7 +149,7 @@ def _owned(catalogue: Catalogue, assets: Sequence[dg.AssetsDefinition]) -> set[s
 
 
 def _landing(topic: str, by_sink: Mapping[str, Sequence[str]], sinks: Sequence[Sink]) -> list[Sink]:
-    return [sink for sink in sinks_of(topic, sinks) if topic in by_sink.get(sink.name, ())]
+    return [sink for sink in sinks_for_topic(topic, sinks) if topic in by_sink.get(sink.name, ())]
 
 
 def _is_fleet(sink: Sink, topics: Sequence[str]) -> bool:

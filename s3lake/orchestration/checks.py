@@ -224,7 +224,7 @@ def _dead(seen: _Hour) -> Verdict:
         bucket = seen.lander.store.bucket
         keys = [file.key for file in files_of(seen.landed.manifests, "dead_letters")]
         found["files"] = dg.MetadataValue.json([f"s3://{bucket}/{key}" for key in keys[:_FILES]])
-    exceeded = seen.lander.sink.errors.threshold.exceeded(sums.dead, sums.read)
+    exceeded = seen.lander.sink.errors.threshold.is_exceeded(sums.dead, sums.read)
     return Verdict(not exceeded, dg.AssetCheckSeverity.WARN, found)
 
 

@@ -19,7 +19,7 @@ from s3lake.orchestration.catalogue import Catalogue, Route
 from s3lake.orchestration.sinks import SinkResource
 from s3lake.orchestration.translator import SinkTranslator
 from s3lake.sink import Sink
-from s3lake.sink.schema import meanings
+from s3lake.sink.describe import field_descriptions
 
 _FIRST = """\
 kafka: {bootstrap_servers: "${KAFKA_BOOTSTRAP}"}
@@ -94,7 +94,7 @@ class SinkComponent(dg.Component, dg.Resolvable, dg.Model):
     def model(cls) -> type[BaseModel]:
         """Return the model of `attributes`, with the description of each."""
         model = super().model()
-        for name, meaning in meanings(cls).items():
+        for name, meaning in field_descriptions(cls).items():
             model.model_fields[name].description = meaning
         model.model_rebuild(force=True)
         return model

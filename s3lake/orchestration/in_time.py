@@ -15,7 +15,7 @@ from s3lake.orchestration import names
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.sealed import announced
 from s3lake.sink import Sink
-from s3lake.text.quantities import duration_text
+from s3lake.text.quantities import format_duration
 
 NAME = "sealed_in_time"
 INTERVAL_S = 300
@@ -54,8 +54,8 @@ def in_time_sensor(catalogue: Catalogue, sink: Sink, status: dg.DefaultSensorSta
         name=catalogue.name("in_time", sink.name),
         minimum_interval_seconds=INTERVAL_S,
         default_status=status,
-        description=f"Evaluates for each hour of sink {sink.name}, {duration_text(sink.sealed.within)} after its end, "
-        "whether it is sealed. Starts no runs: the run that seals an hour later evaluates it again.",
+        description=f"Evaluates for each hour of sink {sink.name}, {format_duration(sink.sealed.within)} after its "
+        "end, whether it is sealed. Starts no runs: the run that seals an hour later evaluates it again.",
     )
     def sense(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         due, last = _due(sink), context.cursor or ""
@@ -74,7 +74,7 @@ def in_time_sensor(catalogue: Catalogue, sink: Sink, status: dg.DefaultSensorSta
         ]
         missed = sum(not evaluation.passed for evaluation in events)
         looked = f"{len(events)} hours of topics are evaluated, {missed} were not sealed in time"
-        nothing = f"no hour is new since {last}: each is evaluated {duration_text(sink.sealed.within)} after its end"
+        nothing = f"no hour is new since {last}: each is evaluated {format_duration(sink.sealed.within)} after its end"
         return dg.SensorResult(asset_events=events, skip_reason=looked if events else nothing, cursor=max([last, *new]))
 
     return sense
@@ -135,4 +135,4 @@ def _due(sink: Sink) -> list[hours.Range]:
 
 
 def _description(sink: Sink) -> str:
-    return f"Passes when the hour is sealed, by {duration_text(sink.sealed.within)} after its end at the latest."
+    return f"Passes when the hour is sealed, by {format_duration(sink.sealed.within)} after its end at the latest."

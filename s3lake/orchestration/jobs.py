@@ -11,7 +11,7 @@ from s3lake.orchestration import names
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.fleet_runs import run_config, run_tags
 from s3lake.sink import Sink
-from s3lake.text.quantities import duration_text
+from s3lake.text.quantities import format_duration
 
 _RUNS_A_PAGE = 100
 _FINISHED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
@@ -136,7 +136,7 @@ def prune_job(catalogue: Catalogue, jobs: Sequence[Any], age_s: float) -> dg.Job
     return one_op_job(
         prune,
         name=name,
-        description=f"Deletes runs that ended more than {duration_text(age_s)} ago, with their events, if each asset "
+        description=f"Deletes runs that ended more than {format_duration(age_s)} ago, with their events, if each asset "
         "and hour that they materialised was materialised again later (`run_history`).",
     )
 

@@ -9,7 +9,7 @@ from s3lake.convert.converters import CONVERTERS
 from s3lake.errors import S3LakeError
 from s3lake.schema.prose import of_fields
 from s3lake.sink import Sink
-from s3lake.sink.registry import Registry
+from s3lake.sink.converter import Registry
 
 _log = logging.getLogger(__name__)
 _OF_KAFKA = {

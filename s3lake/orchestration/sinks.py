@@ -209,7 +209,7 @@ def resources_of(catalogue: Catalogue, stand_ins: Mapping[str, Any]) -> dict[str
 def _asks_nothing_more(config: Config) -> None:
     """Refuse what somebody else's resource cannot do: nothing that is asked of S3 is left out without a word."""
     usual = S3()
-    lost = [f"s3.{name}" for name in ("objects", "requester_pays") if getattr(config.s3, name) != getattr(usual, name)]
+    lost = ["s3.objects"] if config.s3.objects != usual.objects else []
     if lost:
         raise ConfigurationError(
             f"the resource that stands in for s3 knows nothing of {', '.join(lost)}: take that out, say it at the "

@@ -8,7 +8,7 @@ from s3lake import hours
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration import names
 from s3lake.sink import Sink
-from s3lake.text.quantities import duration_text
+from s3lake.text.quantities import format_duration
 
 _TAG_CHARACTERS = 63
 
@@ -124,8 +124,8 @@ def _described(sink: Sink, topic: str) -> str:
     guarantee = "exactly once" if sink.exactly_once else "at least once"
     return (
         f"Topic {topic} in s3://{sink.bucket}/{sink.root}, hour by hour, {guarantee}, as {sink.format.type}. A "
-        f"record waits for {duration_text(sink.flush.interval)} at most; an hour is closed "
-        f"{duration_text(sink.close_grace)} after its end."
+        f"record waits for {format_duration(sink.flush.interval)} at most; an hour is closed "
+        f"{format_duration(sink.close_grace)} after its end."
     )
 
 

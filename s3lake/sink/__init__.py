@@ -1,28 +1,27 @@
-"""The sink model: what the pipeline reads, whichever dialect a configuration was written in.
+"""The model of a configuration, in any dialect: frozen, one set of classes for the YAML file and the Python API.
 
-Frozen models, one set of classes for the YAML file and the Python API. Every rule of validity that needs no broker and
-no bucket lives here.
+Every rule of validity that needs no broker and no bucket is here.
 """
 
-from s3lake.sink.config import Config, may_collide, sinks_of
-from s3lake.sink.connections import S3, Credentials, Kafka, Retries, Spark
-from s3lake.sink.contract import Contract, Gate
+from s3lake.sink.config import Config, can_share_key, sinks_for_topic
+from s3lake.sink.connections import Kafka, Spark
+from s3lake.sink.converter import Converter, Registry
 from s3lake.sink.errors import Errors
 from s3lake.sink.flush import Flush
-from s3lake.sink.format import Converter, Envelope, Format, Framing, Sidecars
+from s3lake.sink.format import Envelope, Format, Framing, Sidecars
 from s3lake.sink.layout import Layout, Padding, Time
-from s3lake.sink.part import Misfit, Part
-from s3lake.sink.registry import Registry
+from s3lake.sink.model import ConfigModel, RuleError
+from s3lake.sink.s3 import S3, Credentials, Retries
+from s3lake.sink.schema_policy import Gate, SchemaPolicy
 from s3lake.sink.sink import Index, Sink
 from s3lake.sink.source import Source
-from s3lake.sink.sql import Sql
 from s3lake.sink.table import Table
-from s3lake.sink.transforms import Transform
+from s3lake.sink.transforms import Sql, Transform
 
 __all__ = [
     "S3",
     "Config",
-    "Contract",
+    "ConfigModel",
     "Converter",
     "Credentials",
     "Envelope",
@@ -34,11 +33,11 @@ __all__ = [
     "Index",
     "Kafka",
     "Layout",
-    "Misfit",
     "Padding",
-    "Part",
     "Registry",
     "Retries",
+    "RuleError",
+    "SchemaPolicy",
     "Sidecars",
     "Sink",
     "Source",
@@ -47,6 +46,6 @@ __all__ = [
     "Table",
     "Time",
     "Transform",
-    "may_collide",
-    "sinks_of",
+    "can_share_key",
+    "sinks_for_topic",
 ]

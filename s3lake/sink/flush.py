@@ -1,44 +1,52 @@
-"""When a sink's files are closed, and how long a record waits for one."""
+"""When a sink's files are closed, how long a record waits for one, and when an hour is expected to be complete."""
 
-from pydantic import field_serializer, field_validator
+from typing import Annotated, Literal
 
-from s3lake.sink.part import Part, at_least
-from s3lake.text.quantities import duration_text, seconds_of, size_of, size_text
+from pydantic import field_validator
+
+from s3lake.sink.model import ConfigModel, Duration, Size, at_least
+from s3lake.text.quantities import format_size
 
 _LARGEST_FILE = 80 * 10**9  # 10,000 parts of 8 MiB
 
 
-class Flush(Part):
-    """When a file is closed (count, size, span) and when a quiet topic is landed all the same (interval).
+class Flush(ConfigModel):
+    """When a file is closed (count, size, span), and when a quiet topic is landed nevertheless (interval).
 
     Sizes are bytes (MB is 10^6, as connectors mean it; MiB is 2^20), durations are seconds.
 
     Attributes:
         count: records a file; None for any number.
         size: of a file as it is stored.
-        interval: the longest wait of a record in the open hour.
-        span: the times of a file lie less than that apart: of the records, or of the field that `layout.time` reads;
+        interval: the longest wait of a record in the current hour.
+        span: the times of a file are less than that apart: of the records, or of the field that `layout.time` reads;
             None for any.
-        merge: one commit takes the place of an hour's small ones, once all of it is landed.
+        merge: one commit replaces an hour's small ones, once all of the hour is landed.
     """
 
-    count: int | None = None
-    size: int = 2**27
-    interval: float = 300.0
-    span: float | None = None
+    count: Annotated[int, at_least(1)] | None = None
+    size: Annotated[Size, at_least(1)] = 2**27
+    interval: Annotated[Duration, at_least(0)] = 300.0
+    span: Annotated[Duration, at_least(0.001)] | None = None
     merge: bool = True
-
-    _bytes = field_validator("size", mode="before")(size_of)
-    _seconds = field_validator("interval", "span", mode="before")(seconds_of)
-    _some = field_validator("count", "size")(at_least(1))
-    _forward = field_validator("interval")(at_least(0))
-    _some_time = field_validator("span")(at_least(0.001))
-    _size_shown = field_serializer("size")(size_text)
-    _interval_shown = field_serializer("interval", "span", when_used="unless-none")(duration_text)
 
     @field_validator("size")
     @classmethod
-    def _uploadable(cls, value: int) -> int:
+    def _check_size(cls, value: int) -> int:
         if value > _LARGEST_FILE:
-            raise ValueError(f"{size_text(value)} is out of range: a file can be at most {size_text(_LARGEST_FILE)}")
+            allowed = format_size(_LARGEST_FILE)
+            raise ValueError(f"{format_size(value)} is out of range: a file can be at most {allowed}")
         return value
+
+
+class Sealed(ConfigModel):
+    """What is expected of an hour that is over.
+
+    Attributes:
+        within: how long after its end an hour should be sealed, in seconds; the check `sealed_in_time` reports it.
+        marker: an object in the hour's directory once it is sealed: an empty `_SUCCESS`, or `_objects.json`, the list
+            of the hour's objects.
+    """
+
+    within: Annotated[Duration, at_least(1)] = 900.0
+    marker: Literal["none", "success", "objects"] = "none"

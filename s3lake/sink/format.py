@@ -1,17 +1,12 @@
 """Formats, codecs and envelopes: what a file of a sink is, and which combinations there are."""
 
 import re
-from collections.abc import Mapping
-from itertools import chain
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
-from pydantic_core import PydanticKnownError
+from pydantic import Field, model_validator
 
-from s3lake.convert.converters import CONVERTERS
 from s3lake.encode.formats import FORMATS, LEVELS
-from s3lake.sink.part import Misfit, Part
-from s3lake.sink.registry import Registry
+from s3lake.sink.model import ConfigModel, RuleError, names_of, one_of
 
 Codec = Literal["none", "gzip", "snappy", "snappy_framed", "zstd", "lz4", "lzo", "brotli", "bzip2", "xz", "deflate"]
 
@@ -20,58 +15,11 @@ _REASONS: dict[Codec, str] = {
 }
 
 
-def _names(*catalogues: Mapping[str, Any]) -> WithJsonSchema:
-    """The same names for editors."""
-    return WithJsonSchema({"enum": list(chain(*catalogues)), "type": "string"})
+FormatType = Annotated[str, one_of(FORMATS), names_of(FORMATS)]
 
 
-def _one_of(*catalogues: Mapping[str, Any]) -> BeforeValidator:
-    """Refuses other names than those of the catalogues, in pydantic's words of a literal."""
-
-    def allowed_name(name: Any) -> Any:
-        names = list(chain(*catalogues))
-        if name not in names:
-            spelled = [repr(allowed_name) for allowed_name in names]
-            raise PydanticKnownError("literal_error", {"expected": f"{', '.join(spelled[:-1])} or {spelled[-1]}"})
-        return name
-
-    return BeforeValidator(allowed_name)
-
-
-FormatType = Annotated[str, _one_of(FORMATS), _names(FORMATS)]
-ConverterType = Annotated[str, _one_of(CONVERTERS), _names(CONVERTERS)]
-
-
-class Converter(Part):
-    """How bytes become a key and a value (Kafka Connect's word).
-
-    `connect_json` is Connect's JSON with `schemas.enable=true`: `{"schema": …, "payload": …}`; a value without that
-    envelope is taken for plain JSON. `avro`, `json_schema` and `protobuf` are Confluent's converters with a Schema
-    Registry: the id of the schema stands before the value (docs/registry.md). `short`, `integer`, `long`, `float`,
-    `double` and `boolean` are Kafka's own encodings (docs/converters.md).
-
-    Attributes:
-        key: what a key's bytes are.
-        value: what a value's bytes are.
-        registry: where schemas are, for avro, json_schema and protobuf.
-    """
-
-    key: ConverterType = "string"
-    value: ConverterType = "json"
-    registry: Registry | None = None
-
-    @model_validator(mode="after")
-    def _has_its_registry(self) -> "Converter":
-        for part, converter in (("key", self.key), ("value", self.value)):
-            if CONVERTERS[converter].asks_registry and self.registry is None:
-                raise Misfit(f"converter.{part} {converter} needs its schemas: give converter.registry.url", "registry")
-        if self.registry is not None and self.registry.schema_file is not None and self.value != "avro":
-            raise Misfit("is of values in Avro: write converter.value: avro, or give url", "registry", "schema_file")
-        return self
-
-
-class Framing(Part):
-    """What stands before the first record of a text file, between two, and after the last.
+class Framing(ConfigModel):
+    """The texts before the first record of a text file, between two, and after the last.
 
     Attributes:
         opening: before the first record.
@@ -84,17 +32,17 @@ class Framing(Part):
     closing: str = "\n"
 
 
-class Format(Part):
+class Format(ConfigModel):
     """The file format and its compression. Each format has its own default codec (docs/formats.md).
 
     Attributes:
         type: of the files.
         codec: of the whole file, of a table's pages; None for the format's own default.
-        level: of the codec, where it has levels.
+        level: of the codec, if it has levels.
         header: whether a CSV file begins with the names of its columns.
-        decimals: of JSON, where a schema comes with values: `number`, or `base64` of the unscaled number, as Kafka
+        decimals: of JSON, if a schema comes with values: `number`, or `base64` of the unscaled number, as Kafka
             Connect's `json.decimal.format` has them.
-        framing: of a text format, where it is not the format's own. With it, `bytes` holds many records an object.
+        framing: of a text format, if it is not the format's own. With it, `bytes` holds many records an object.
     """
 
     type: FormatType = "json"
@@ -113,35 +61,35 @@ class Format(Part):
         return data
 
     @model_validator(mode="after")
-    def _fits(self) -> "Format":
+    def _check_together(self) -> "Format":
         spec = FORMATS[self.type]
         if self.codec not in spec.codecs:
             because = f" ({_REASONS[self.codec]})" if self.codec in _REASONS else ""
             allowed = ", ".join(spec.codecs)
-            raise Misfit(
+            raise RuleError(
                 f"codec {self.codec} cannot be used with format {self.type}{because}: use one of {allowed}", "codec"
             )
         if self.level is not None:
             if self.codec not in LEVELS:
-                raise Misfit(f"{self.level}: codec {self.codec} has no levels; take it out", "level")
+                raise RuleError(f"{self.level}: codec {self.codec} has no levels; take it out", "level")
             low, high = LEVELS[self.codec]
             if not low <= self.level <= high:
-                raise Misfit(f"{self.level} is out of range: codec {self.codec} takes {low} to {high}", "level")
+                raise RuleError(f"{self.level} is out of range: codec {self.codec} takes {low} to {high}", "level")
         if self.decimals != "number" and self.type not in ("json", "json_array"):
-            raise Misfit(f"format {self.type} has decimals of its own: take it out", "decimals")
+            raise RuleError(f"format {self.type} has decimals of its own: take it out", "decimals")
         if self.framing is not None and spec.packed:
-            raise Misfit(f"format {self.type} is no text: it takes no framing", "framing")
+            raise RuleError(f"format {self.type} is not a text format: it takes no framing", "framing")
         if self.type == "csv" and self.framing is not None and "\n" not in self.framing.between:
-            raise Misfit(
-                f"{self.framing.between!r} ends no line, and a record of CSV is one, so nothing could tell two apart: "
+            raise RuleError(
+                f"{self.framing.between!r} does not end a line, and each record of CSV is a line: "
                 r'use "\n" or "\r\n", or take it out',
                 *("framing", "between"),
             )
         return self
 
     @property
-    def frame(self) -> Framing | None:
-        """The framing in force; None for Avro and Parquet, and for `bytes` with one record an object."""
+    def effective_framing(self) -> Framing | None:
+        """The framing that is used; None for Avro and Parquet, and for `bytes` with one record an object."""
         framing = FORMATS[self.type].framing
         if self.framing is not None or framing is None:
             return self.framing
@@ -150,7 +98,7 @@ class Format(Part):
 
     @property
     def one_record_an_object(self) -> bool:
-        """Whether every object holds exactly one record, byte for byte."""
+        """True if every object holds exactly one record, byte for byte."""
         return self.type == "bytes" and self.framing is None
 
     @property
@@ -159,7 +107,7 @@ class Format(Part):
         return FORMATS[self.type].extension(self.codec)
 
 
-class Envelope(Part):
+class Envelope(ConfigModel):
     """Which parts of a record a row holds, and how they are arranged.
 
     `record` is the Lenses document's structure: `key`, `value`, `headers` and `metadata` (topic, partition, offset,
@@ -169,11 +117,10 @@ class Envelope(Part):
     Attributes:
         style: `record`: named parts; `flat`: columns beside the value; `iggy`: Iggy's.
         fields: parts of the record, in order; without it all that the style has (`flat`: the value alone).
-        value_encoding: how `flat` spells a value in CSV.
-        bare: `flat` with one field: its value alone, without a member or column name round it. stream, topic: names
-            that `iggy` prints.
-        stream: of style iggy.
-        topic: of style iggy.
+        value_encoding: how `flat` writes a value in CSV.
+        bare: `flat` with one field: its value alone, without a member or column name around it.
+        stream: the name that style iggy prints.
+        topic: the name that style iggy prints.
     """
 
     style: Literal["record", "flat", "iggy"] = "record"
@@ -191,17 +138,17 @@ class Envelope(Part):
         return data
 
     @model_validator(mode="after")
-    def _fits(self) -> "Envelope":
+    def _check_together(self) -> "Envelope":
         allowed, _ = _FIELDS[self.style]
         for position, field in enumerate(self.fields):
             if field not in allowed:
-                raise Misfit(
-                    f"{field!r} is no part of style {self.style}: use {', '.join(allowed)}", "fields", position
+                raise RuleError(
+                    f"{field!r} is not a part of style {self.style}: use {', '.join(allowed)}", "fields", position
                 )
             if field in self.fields[:position]:
-                raise Misfit(f"{field!r} is named twice: take one out", "fields", position)
+                raise RuleError(f"{field!r} is named twice: take one out", "fields", position)
         if self.bare and (self.style != "flat" or len(self.fields) != 1):
-            raise Misfit("bare needs style flat and exactly one field", "bare")
+            raise RuleError("bare needs style flat and exactly one field", "bare")
         return self
 
 
@@ -213,16 +160,16 @@ _FIELDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 """Per style: the parts there are, and those without `fields`."""
 
 
-class Sidecars(Part):
-    """Objects beside each data object, with the same stem: the records' keys and headers (Confluent's layout).
+class Sidecars(ConfigModel):
+    """Objects next to each data object, with the same stem: the records' keys and headers (Confluent's layout).
 
     A file of keys or headers has as many records as its data file, in the same order.
 
     Attributes:
         keys: format of the keys' objects; None for none.
         headers: format of the headers' objects; None for none.
-        codecs: format -> codec, where it is not the format's own default.
-        extensions: format -> what stands after `.keys` and `.headers`, where it is not the format's own.
+        codecs: format -> codec, if it is not the format's own default.
+        extensions: format -> the ending after `.keys` and `.headers`, if it is not the format's own.
     """
 
     keys: Literal["avro", "json", "parquet", "bytes"] | None = None
@@ -231,31 +178,35 @@ class Sidecars(Part):
     extensions: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _fit(self) -> "Sidecars":
+    def _check_together(self) -> "Sidecars":
         for type, codec in self.codecs.items():
             if type not in ("avro", "json", "parquet", "bytes"):
-                raise Misfit(f"{type!r} is no format of a sidecar: use avro, json, parquet or bytes", "codecs", type)
+                raise RuleError(
+                    f"{type!r} is not a format of a sidecar: use avro, json, parquet or bytes", "codecs", type
+                )
             if codec not in FORMATS[type].codecs:
                 allowed = ", ".join(FORMATS[type].codecs)
-                raise Misfit(f"codec {codec} cannot be used with format {type}: use one of {allowed}", "codecs", type)
+                raise RuleError(
+                    f"codec {codec} cannot be used with format {type}: use one of {allowed}", "codecs", type
+                )
         for type, extension in self.extensions.items():
             if not re.fullmatch(r"(\.[A-Za-z0-9_-]{1,16}){1,3}", extension):
-                raise Misfit(f"{extension!r} is no extension: write for example .bin", "extensions", type)
+                raise RuleError(f"{extension!r} is not an extension: write for example .bin", "extensions", type)
         return self
 
     @property
     def types(self) -> dict[str, str]:
-        """Stream -> format, of those that there are."""
+        """Stream -> format of each configured sidecar."""
         return {stream: type for stream, type in (("keys", self.keys), ("headers", self.headers)) if type is not None}
 
     def format(self, type: str) -> Format:
-        """Of the sidecars of that type; `bytes` are lines, one for each record."""
+        """Return the format of the sidecars of a type; `bytes` are lines, one for each record."""
         framing = Framing() if type == "bytes" else None
         return Format(type=type, codec=self.codecs.get(type) or FORMATS[type].codecs[0], framing=framing)
 
     @property
     def by_stream(self) -> dict[str, str]:
-        """Stream -> what keys of its sidecars end with."""
+        """Stream -> the ending of its sidecars' keys."""
         return {
             stream: f".{stream}{self.extensions.get(type) or self.format(type).extension}"
             for stream, type in self.types.items()
@@ -263,5 +214,5 @@ class Sidecars(Part):
 
     @property
     def endings(self) -> tuple[str, ...]:
-        """What keys of sidecars end with."""
+        """The endings of the sidecars' keys."""
         return tuple(self.by_stream.values())

@@ -1,18 +1,20 @@
 """Other systems that get a copy of each sealed hour of a sink."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field, field_serializer, field_validator
+from pydantic import Field
 
-from s3lake.sink.part import Misfit, Part, matching
-from s3lake.text.masking import masked
+from s3lake.sink.model import ConfigModel, Options, RuleError, matches
 
 if TYPE_CHECKING:
     from s3lake.sink.sink import Sink
 
 
-class Forward(Part):
+_NAME = matches(r"[A-Za-z0-9_-]{1,100}", "1 to 100 of A-Z, a-z, 0-9, '_' and '-'")
+
+
+class Forward(ConfigModel):
     """A destination of the sealed hours of a sink (docs/forward.md).
 
     Attributes:
@@ -23,19 +25,9 @@ class Forward(Part):
     """
 
     to: str = Field(examples=["postgres"])
-    options: dict[str, Any] = Field(
-        default_factory=dict, repr=False, examples=[{"conninfo": "${PG}", "table": "lake.orders"}]
-    )
-    name: str | None = None
+    options: Options = Field(default_factory=dict, repr=False, examples=[{"conninfo": "${PG}", "table": "lake.orders"}])
+    name: Annotated[str, _NAME] | None = None
     topics: tuple[str, ...] = ()
-
-    _hide = field_serializer("options")(masked)
-
-    @field_validator("name")
-    @classmethod
-    def _plain(cls, value: str | None) -> str | None:
-        check = matching(r"[A-Za-z0-9_-]{1,100}", "1 to 100 of A-Z, a-z, 0-9, '_' and '-'")
-        return value if value is None else check(value)
 
     @property
     def key(self) -> str:
@@ -47,7 +39,7 @@ def check_forwards(sinks: Sequence["Sink"]) -> None:
     """Check the topics of all forwards, and that no two of them make the same asset.
 
     Raises:
-        Misfit: a topic is not one of the sink, or two forwards have one name and topic.
+        RuleError: a topic is not one of the sink, or two forwards have one name and topic.
     """
     taken: set[tuple[str, str]] = set()
     for position, sink in enumerate(sinks):
@@ -55,10 +47,10 @@ def check_forwards(sinks: Sequence["Sink"]) -> None:
             path = ("sinks", position, "forwards", number)
             for place, topic in enumerate(forward.topics):
                 if not sink.reads(topic):
-                    raise Misfit(f"{topic!r} is not a topic of sink {sink.name}", *path, "topics", place)
+                    raise RuleError(f"{topic!r} is not a topic of sink {sink.name}", *path, "topics", place)
             for topic in forward.topics or sink.topics or (sink.topics_regex or "",):
                 if (forward.key, topic) in taken:
-                    raise Misfit(
+                    raise RuleError(
                         f"another forward of topic {topic} is called {forward.key!r} too: give this one a name of its "
                         "own",
                         *path,

@@ -1,28 +1,27 @@
-"""The layout: which rule gives an object its key."""
+"""The layout: the rule that gives an object its key."""
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, field_serializer, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from s3lake.sink.part import Misfit, Part, at_least
+from s3lake.sink.model import ConfigModel, Duration, RuleError, at_least
 from s3lake.text.dates import zones
-from s3lake.text.quantities import duration_text, seconds_of
 
 if TYPE_CHECKING:
     from s3lake.layout.pieces import Piece
 
 BY_HOUR = "{topic}/date={hour:yyyy-MM-dd}/hour={hour:HH}/{partition}-{offset:012}"
-"""Of a native sink that says nothing else: a directory is a partition of Dagster's, and whole when that is complete."""
+"""The default of a native sink: a directory is a partition of Dagster's, and complete when the partition is."""
 _LENSES = ("partition_by", "include_keys", "padding", "suffix", "connector_names")
 _SUFFIX_BYTES, _PADDED = 64, 64
 
 
-class Padding(Part):
+class Padding(ConfigModel):
     """Padding of the topic-partition and of the offset in keys; it never cuts a number.
 
     Attributes:
         type: on which side numbers are padded, or none.
-        char: what with.
+        char: the character that fills up.
         partition: digits of topic-partitions.
         offset: digits of offsets.
     """
@@ -34,20 +33,20 @@ class Padding(Part):
 
     @field_validator("char")
     @classmethod
-    def _one_character(cls, value: str) -> str:
+    def _check_char(cls, value: str) -> str:
         if len(value) != 1 or not value.isascii() or not value.isprintable() or value in "/\\~":
             raise ValueError(f"{value!r} is not allowed: one printable ASCII character, neither '/', '\\' nor '~'")
         return value
 
     @field_validator("partition", "offset")
     @classmethod
-    def _length(cls, value: int) -> int:
+    def _check_length(cls, value: int) -> int:
         if not 0 <= value <= _PADDED:
             raise ValueError(f"{value} is out of range: 0 to {_PADDED}")
         return value
 
     @model_validator(mode="after")
-    def _tells_numbers_apart(self) -> "Padding":
+    def _check_offsets(self) -> "Padding":
         harmless = "0" if self.type == "left" else ""
         if (
             self.type != "none"
@@ -56,7 +55,7 @@ class Padding(Part):
             and self.char != harmless
         ):
             example = "1 and 10" if self.char == "0" else f"1 and {self.char}1"
-            raise Misfit(
+            raise RuleError(
                 f"{self.char!r} with padding.type {self.type} can make one key of two offsets ({example}): use another "
                 "character, or type left with '0'",
                 "char",
@@ -64,8 +63,8 @@ class Padding(Part):
         return self
 
 
-class Time(Part):
-    """Which time `{time:…}` of a template prints (Confluent's and Aiven's choices).
+class Time(ConfigModel):
+    """The time that `{time:…}` of a template prints (Confluent's and Aiven's choices).
 
     Attributes:
         source: `record` is the Kafka record's timestamp, `wallclock` the micro-batch's (frozen, so that a retry gives
@@ -81,53 +80,49 @@ class Time(Part):
     field: str = "timestamp"
     timezone: str = "UTC"
     locale: str = "en"
-    duration: float | None = None
-
-    _seconds = field_validator("duration", mode="before")(seconds_of)
-    _some = field_validator("duration")(at_least(0.001))
-    _shown = field_serializer("duration", when_used="unless-none")(duration_text)
+    duration: Annotated[Duration, at_least(0.001)] | None = None
 
     @field_validator("field")
     @classmethod
-    def _path(cls, value: str) -> str:
+    def _check_field(cls, value: str) -> str:
         from s3lake.layout import partitioners
 
         try:
-            partitioners.steps(value)
+            partitioners.parse_field_path(value)
         except ValueError as error:
-            raise ValueError(f"{value!r} is no field: {error}") from None
+            raise ValueError(f"{value!r} is not a field: {error}") from None
         return value
 
     @field_validator("locale")
     @classmethod
-    def _language(cls, value: str) -> str:
+    def _check_locale(cls, value: str) -> str:
         if not value.strip():
             raise ValueError(f"{value!r} is not a locale: write a language, for example en")
         return value
 
     @field_validator("timezone")
     @classmethod
-    def _zone(cls, value: str) -> str:
+    def _check_timezone(cls, value: str) -> str:
         zones.zone(value)
         return value
 
 
-class Layout(Part):
+class Layout(ConfigModel):
     """The rule that gives an object its key: a template, or the Lenses document's elements.
 
     Attributes:
         partition_by: elements after which directories are named, for example `type` or `_date.yyyy-MM-dd`.
-        include_keys: directories are `name=value`; without it so where there is a partition_by.
+        include_keys: directories are `name=value`; the default is true with a partition_by.
         padding: of the numbers in names; a template may pad on its own, `{offset:020}`.
-        suffix: stands before the extension.
+        suffix: text before the extension.
         connector_names: names as the Lenses connector really gives them: `LASTOFFSET_minTs_maxTs`, no topic directory
             under partition_by. A file is uploaded when it is closed, because its name is not known before.
         template: the whole key below the prefix, instead of all of the above (docs/layouts.md); the extension is
-            appended unless it says {extension}. None for the elements, also where one of them is given.
+            appended unless it contains {extension}. None for the elements, also if one of them is given.
         tombstones: template of records without a value, of which only sidecars are written.
-        missing: what stands for a field that is null or missing, and in a template for a key that is null.
-        time: which time a template's `{time:…}` is.
-        extension: where it is not the format's own, for example `.snappy.parquet`; may be empty.
+        missing: the text for a field that is null or missing, and in a template for a key that is null.
+        time: the time of a template's `{time:…}`.
+        extension: if it is not the format's own, for example `.snappy.parquet`; may be empty.
     """
 
     partition_by: tuple[str, ...] = ()
@@ -143,7 +138,7 @@ class Layout(Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _elements_or_template(cls, data: Any) -> Any:
+    def _choose_elements_or_template(cls, data: Any) -> Any:
         if not isinstance(data, dict):
             return data
         if "template" not in data and any(data.get(name) not in (None, (), [], "", False) for name in _LENSES):
@@ -154,7 +149,7 @@ class Layout(Part):
 
     @field_validator("suffix", "missing", "extension")
     @classmethod
-    def _one_name(cls, value: str | None) -> str | None:
+    def _check_name(cls, value: str | None) -> str | None:
         if value is None:
             return None
         if "/" in value or "~" in value or not value.isprintable() or len(value.encode()) > _SUFFIX_BYTES:
@@ -166,18 +161,18 @@ class Layout(Part):
 
     @field_validator("partition_by")
     @classmethod
-    def _elements(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_elements(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         from s3lake.layout import partitioners
 
         for position, element in enumerate(value):
             try:
                 partitioners.parse(element)
             except ValueError as error:
-                raise Misfit(str(error), position) from None
+                raise RuleError(str(error), position) from None
         return value
 
     @model_validator(mode="after")
-    def _templates(self) -> "Layout":
+    def _check_together(self) -> "Layout":
         from s3lake.layout import template
 
         for name, text in (("template", self.template), ("tombstones", self.tombstones)):
@@ -185,26 +180,26 @@ class Layout(Part):
                 try:
                     template.parse(text, self.time, self.padding)
                 except ValueError as error:
-                    raise Misfit(str(error), name) from None
+                    raise RuleError(str(error), name) from None
         if self.template is None and self.tombstones is not None:
-            raise Misfit("tombstones stands beside a template: give layout.template too", "tombstones")
+            raise RuleError("tombstones needs a template: give layout.template too", "tombstones")
         if self.template in (None, BY_HOUR) and self.time != Time():
-            raise Misfit("time is what {time:…} of a template prints: give layout.template too", "time")
+            raise RuleError("time is for {time:…} of a template: give layout.template too", "time")
         if self.template is None:
             return self
         for name in ("partition_by", "include_keys", "suffix", "connector_names"):
             if getattr(self, name):
-                raise Misfit(f"{name} has no meaning with a template: write it into the template", name)
+                raise RuleError(f"{name} has no meaning with a template: write it into the template", name)
         return self
 
     @property
     def pieces(self) -> "tuple[Piece, ...]":
-        """What keys of data objects are made of, below the prefix."""
+        """The pieces of data objects' keys, below the prefix."""
         from s3lake.layout import partitioners, template
 
         if self.template is not None:
             return template.parse(self.template, self.time, self.padding)
-        return partitioners.lenses(
+        return partitioners.lenses_pieces(
             self.partition_by,
             self.padding,
             include_keys=bool(self.include_keys),
@@ -214,7 +209,7 @@ class Layout(Part):
 
     @property
     def tombstone_pieces(self) -> "tuple[Piece, ...] | None":
-        """The same of records without a value, where they have keys of their own."""
+        """The pieces of keys of records without a value; None if they have no keys of their own."""
         from s3lake.layout import template
 
         return None if self.tombstones is None else template.parse(self.tombstones, self.time, self.padding)

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, PrivateAttr, field_serializer, field_validator, model_validator
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from s3lake import hours
 from s3lake.convert import converters
@@ -13,99 +13,100 @@ from s3lake.encode.formats import FORMATS
 from s3lake.schema import grammar
 from s3lake.schema.avro_names import LEGAL_NAME
 from s3lake.schema.types import Decimal, Primitive
-from s3lake.sink.connections import S3
-from s3lake.sink.contract import Contract
+from s3lake.sink.converter import Converter
 from s3lake.sink.errors import Errors
-from s3lake.sink.flush import Flush
-from s3lake.sink.format import Converter, Envelope, Format, Sidecars
+from s3lake.sink.flush import Flush, Sealed
+from s3lake.sink.format import Envelope, Format, Sidecars
 from s3lake.sink.forwards import Forward
 from s3lake.sink.layout import Layout
-from s3lake.sink.part import Misfit, Part, at_least, matching, plain_path
-from s3lake.sink.sealed import Sealed
-from s3lake.sink.sql import Sql
+from s3lake.sink.model import ConfigModel, Duration, Prefix, RuleError, Size, at_least, matches
+from s3lake.sink.s3 import S3
+from s3lake.sink.schema_policy import SchemaPolicy
 from s3lake.sink.table import Table
-from s3lake.sink.transforms import Transform
+from s3lake.sink.transforms import Sql, Transform
 from s3lake.text import expressions
-from s3lake.text.quantities import duration_text, seconds_of, size_of, size_text
+from s3lake.text.quantities import format_size
 
 if TYPE_CHECKING:
     from s3lake.transform.chain import Chain
 
-_NAME_CHARACTERS = 100
-_FLEET = 10  # topics, above which a sensor and a run for each cost more than they tell
+_FLEET = 10  # topics, above which a sensor and a run for each are too many
+_NAME = matches(r"[A-Za-z0-9_-]{1,100}", "1 to 100 of A-Z, a-z, 0-9, '_' and '-'")
+_BUCKET = matches(r"(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", "a bucket has 3 to 63 of a-z, 0-9, '-' and single '.'")
+Count = Annotated[int, at_least(1)]
 
 
-class Index(Part):
-    """Where the index lives: `<prefix>/<sink name>/` in the sink's bucket.
+class Index(ConfigModel):
+    """Where the index is: `<prefix>/<sink name>/` in the sink's bucket.
 
     Attributes:
         prefix: of its keys.
     """
 
-    prefix: str = ".indexes"
+    prefix: Prefix = ".indexes"
 
-    @field_validator("prefix")
+    @field_validator("prefix", mode="before")
     @classmethod
-    def _plain(cls, value: str) -> str:
-        if not value.strip("/"):
+    def _check_prefix(cls, value: Any) -> Any:
+        if isinstance(value, str) and not value.strip("/"):
             raise ValueError(f"{value!r}: the index needs a prefix of its own, for example .indexes")
-        return plain_path(value.strip("/"))
+        return value.strip("/") if isinstance(value, str) else value
 
 
 def _shows_columns(converter: converters.Converter) -> bool:
-    """Whether columns are found in the data, so that a user may say their types."""
+    """Return whether columns are found in the data, so that a user can declare their types."""
     return converter.gives == "json" and converter.inferred
 
 
-class Sink(Part):
+class Sink(ConfigModel):
     """One configured route: topics to bucket, prefix, layout and format.
 
     Attributes:
         name: of the sink; the index and the assets are called after it.
         topics: by name; either these or `topics_regex`.
-        topics_regex: topics whose whole name matches, a regular expression of Python.
-        missing_topic: what a run does about a topic that does not exist yet.
+        topics_regex: topics whose whole name matches this regular expression of Python.
+        missing_topic: how a run handles a topic that does not exist yet.
         bucket: where objects and index go.
-        s3: how this bucket is reached and what is asked of it, all of it; None for the configuration's `s3`.
-        prefix: what keys of objects begin with.
+        s3: all settings of S3 for this bucket; None for the configuration's `s3`.
+        prefix: the beginning of keys of objects.
         start: the first hour of the partition grid, UTC.
         from_: `earliest`: the hour `start` begins at Kafka's log start.
-        converter: what keys and values are.
-        format: what files are.
-        columns: of a table, those that the user gives beside what is found in the data: name -> type, for example
-            `decimal(10,2)`, `timestamp`, `list<string>` or `struct<a: int64>`.
-        envelope: which parts of a record its row holds; None for the value alone.
+        converter: the encoding of keys and values.
+        format: of the files.
+        columns: types of columns that cannot be found in the data: name -> type, for example `decimal(10,2)`,
+            `timestamp`, `list<string>` or `struct<a: int64>`.
+        envelope: the parts of a record in its row; None for the value alone.
         sidecars: keys and headers as objects of their own.
         layout: the keys of objects.
-        transforms: what is done to records before they are converted, in order.
-        sql: projects and filters what transforms give.
+        transforms: changes of records before they are converted, in order.
+        sql: projects and filters the results of transforms.
         flush: when files are closed, and how long a record waits.
-        nulls: what becomes of records without a value.
-        contract: what values have to be, and what a commit has to be.
-        errors: what becomes of records that are refused.
-        exactly_once: false goes without conditional writes: at least once.
+        nulls: how records without a value are handled.
+        contract: rules for values, and conditions of a commit.
+        errors: how refused records are handled.
+        exactly_once: false for a store without conditional writes: at least once.
         close_grace: how long after its end an hour is left open, in seconds.
-        batch_records: most records of one micro-batch.
-        hours_per_run: hours that one run of a backfill lands; None: all.
-        publish_offsets: tell the consumer group `s3lake-<sink>` how far the topic is landed.
+        batch_records: the most records of one micro-batch.
+        hours_per_run: hours that one run of a backfill lands; None for all.
+        publish_offsets: commit the landed offsets to the consumer group `s3lake-<sink>`.
         fleet: whether one sensor and one run are for all topics: `on`, `off`, above so many topics, or `auto`.
-        max_columns: that files of parquet, avro and csv may have.
-        memory_budget: of open files, per Python worker; beyond it they go to local disk.
-        sealed: what is expected of an hour that is over.
-        retention: how long after their end hours are kept, in seconds; None: for ever.
-        table: that follows the commits by reference; None for none.
+        max_columns: the most columns of files of parquet, avro and csv.
+        memory_budget: of open files, per Python worker; beyond it they are written to local disk.
+        sealed: expectations of an hour that is over.
+        retention: how long after their end hours are kept, in seconds; None for ever.
+        table: an Iceberg table that follows the commits by reference; None for no table.
         forwards: other systems that get a copy of each sealed hour, exactly once.
-        index: where the index lives.
-        owners: who answers for its assets in Dagster: `team:data`, `ann@example.com`.
+        index: where the index is.
+        owners: the owners of its assets in Dagster: `team:data`, `ann@example.com`.
     """
 
-    name: str = Field(examples=["events"])
+    name: Annotated[str, _NAME] = Field(examples=["events"])
     topics: tuple[str, ...] = ()
     topics_regex: str | None = None
     missing_topic: Literal["fail", "wait"] = "fail"
-    bucket: str = Field(examples=["lake"])
+    bucket: Annotated[str, _BUCKET] = Field(examples=["lake"])
     s3: S3 | None = None
-    prefix: str = ""
+    prefix: Prefix = ""
     start: str = Field(examples=["2026-11-20T00"])
     from_: Literal["start", "earliest"] = Field(default="start", alias="from")
     converter: Converter = Field(default_factory=Converter)
@@ -118,18 +119,18 @@ class Sink(Part):
     sql: Sql | None = None
     flush: Flush = Field(default_factory=Flush)
     nulls: Literal["skip", "fail", "write"] = "skip"
-    contract: Contract = Field(default_factory=Contract, alias="schema")
+    contract: SchemaPolicy = Field(default_factory=SchemaPolicy, alias="schema")
     errors: Errors = Field(default_factory=Errors)
     exactly_once: bool = True
-    close_grace: float = 300.0
-    batch_records: int = 20_000_000
-    hours_per_run: int | None = 24
+    close_grace: Annotated[Duration, at_least(0)] = 300.0
+    batch_records: Count = 20_000_000
+    hours_per_run: Count | None = 24
     publish_offsets: bool = True
     fleet: Literal["auto", "on", "off"] | int = "auto"
-    max_columns: int = 2000
-    memory_budget: int = 512_000_000
+    max_columns: Count = 2000
+    memory_budget: Size = 512_000_000
     sealed: Sealed = Field(default_factory=Sealed)
-    retention: float | None = None
+    retention: Annotated[Duration, at_least(3600)] | None = None
     table: Table | None = None
     forwards: tuple[Forward, ...] = ()
     index: Index = Field(default_factory=Index)
@@ -137,102 +138,89 @@ class Sink(Part):
 
     _other_indexes: tuple[str, ...] = PrivateAttr(())
 
-    _called = field_validator("name")(
-        matching(rf"[A-Za-z0-9_-]{{1,{_NAME_CHARACTERS}}}", f"1 to {_NAME_CHARACTERS} of A-Z, a-z, 0-9, '_' and '-'")
-    )
-    _bucket_name = field_validator("bucket")(
-        matching(r"(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", "a bucket has 3 to 63 of a-z, 0-9, '-' and single '.'")
-    )
-    _prefix = field_validator("prefix")(plain_path)
-    _bytes = field_validator("memory_budget", mode="before")(size_of)
-    _seconds = field_validator("close_grace", "retention", mode="before")(seconds_of)
-    _some = field_validator("batch_records", "hours_per_run", "max_columns")(at_least(1))
-    _forward = field_validator("close_grace")(at_least(0))
-    _an_hour = field_validator("retention")(at_least(3600))
-    _budget_shown = field_serializer("memory_budget")(size_text)
-    _durations_shown = field_serializer("close_grace", "retention", when_used="unless-none")(duration_text)
-
     @field_validator("fleet", mode="before")
     @classmethod
-    def _switched(cls, value: Any) -> Any:
-        """YAML reads `on` and `off` as true and false."""
+    def _read_switch(cls, value: Any) -> Any:
+        """Read `on` and `off`, which YAML reads as true and false."""
         return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
 
     @field_validator("fleet")
     @classmethod
-    def _some_topics(cls, value: str | int) -> str | int:
+    def _check_fleet(cls, value: str | int) -> str | int:
         if isinstance(value, int) and value < 0:
             raise ValueError(f"{value} is out of range: a number of topics, 0 for any, or auto, on or off")
         return value
 
     @field_validator("start", mode="before")
     @classmethod
-    def _hour(cls, value: Any) -> Any:
+    def _check_start(cls, value: Any) -> Any:
         hours.parse(value)
         return value
 
     @field_validator("topics")
     @classmethod
-    def _topic_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_topics(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for position, topic in enumerate(value):
             if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", topic) or topic in (".", ".."):
-                allowed = "letters, digits, '.', '_' and '-', at most 249; patterns belong into topics_regex"
-                raise Misfit(f"{topic!r} is no Kafka topic name: {allowed}", position)
+                allowed = "letters, digits, '.', '_' and '-', at most 249; patterns belong in topics_regex"
+                raise RuleError(f"{topic!r} is not a Kafka topic name: {allowed}", position)
             if topic in value[:position]:
-                raise Misfit(f"{topic!r} is named twice: take one out", position)
+                raise RuleError(f"{topic!r} is named twice: take one out", position)
         return value
 
     @field_validator("owners")
     @classmethod
-    def _owner_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_owners(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for position, owner in enumerate(value):
             if not re.fullmatch(r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}", owner):
                 allowed = "write team:NAME, for example team:data, or an e-mail address"
-                raise Misfit(f"{owner!r} is no owner in Dagster: {allowed}", position)
+                raise RuleError(f"{owner!r} is not an owner in Dagster: {allowed}", position)
         return value
 
     @field_validator("topics_regex")
     @classmethod
-    def _regex(cls, value: str | None) -> str | None:
+    def _check_topics_regex(cls, value: str | None) -> str | None:
         if value is not None:
             try:
                 expressions.compile_pattern(value)
             except re.error as error:
-                raise ValueError(f"{value[:100]!r} is no regular expression: {error}") from None
+                raise ValueError(f"{value[:100]!r} is not a regular expression: {error}") from None
         return value
 
     @field_validator("memory_budget")
     @classmethod
-    def _room_for_work(cls, value: int) -> int:
+    def _check_memory_budget(cls, value: int) -> int:
         if value < 64_000_000:
-            raise ValueError(f"{size_text(value)} is out of range: a worker needs at least 64MB")
+            raise ValueError(f"{format_size(value)} is out of range: a worker needs at least 64MB")
         return value
 
     @field_validator("columns")
     @classmethod
-    def _types(cls, value: dict[str, str]) -> dict[str, str]:
+    def _check_columns(cls, value: dict[str, str]) -> dict[str, str]:
         for name, text in value.items():
             try:
                 grammar.parse(text)
             except ValueError as error:
-                raise Misfit(str(error), name) from None
+                raise RuleError(str(error), name) from None
         return value
 
-    def _columns_fit(self, after: Converter) -> None:
+    def _check_table_columns(self, after: Converter) -> None:
         kind = self.format.type
         if self.columns and not (FORMATS[kind].tabular and _shows_columns(CONVERTERS[after.value])):
             allowed = converters.in_words(_shows_columns)
-            raise Misfit(f"columns need format avro, parquet or csv, and converter.value {allowed}", "columns")
+            raise RuleError(f"columns need format avro, parquet or csv, and converter.value {allowed}", "columns")
         for name, text in self.columns.items():
             if kind == "csv" and not isinstance(grammar.parse(text), Primitive | Decimal):
-                raise Misfit(f"{text!r} does not fit into a cell of CSV: take a plain type", "columns", name)
+                raise RuleError(f"{text!r} does not fit into a cell of CSV: take a plain type", "columns", name)
             if kind == "avro" and not LEGAL_NAME.fullmatch(name):
-                raise Misfit(f"{name!r} is no name in Avro: letters, digits and '_', no digit first", "columns", name)
+                raise RuleError(
+                    f"{name!r} is not a name in Avro: letters, digits and '_', no digit first", "columns", name
+                )
 
     @model_validator(mode="before")
     @classmethod
-    def _one_record_an_object(cls, data: Any) -> Any:
-        """`bytes` counts to one; whoever asks for another count has to know."""
+    def _default_count(cls, data: Any) -> Any:
+        """Set flush.count to 1 for `bytes`; another count has to be written."""
         if not isinstance(data, dict):
             return data
         form, flush = data.get("format"), data.get("flush", {})
@@ -246,72 +234,73 @@ class Sink(Part):
         return data
 
     @model_validator(mode="after")
-    def _combinations(self) -> "Sink":
+    def _check_together(self) -> "Sink":
         if bool(self.topics) == (self.topics_regex is not None):
-            raise Misfit("a sink reads either topics or topics_regex: give exactly one of them")
+            raise RuleError("a sink reads either topics or topics_regex: give exactly one of them")
         if self.sql is not None and any(CONVERTERS[name].framed for name in (self.converter.key, self.converter.value)):
-            raise Misfit("SQL of keys or values that are no texts in Kafka is not supported yet: take it out", "sql")
-        self._sql_fits()
+            raise RuleError("SQL of keys or values that are not text in Kafka is not supported yet: take it out", "sql")
+        self._check_sql()
         landed = self.landed
-        self._fields_exist(landed.converter)
+        self._check_partition_fields(landed.converter)
         kind, envelope = self.format.type, self.envelope
         if self.format.one_record_an_object and self.flush.count != 1:
-            raise Misfit(
+            raise RuleError(
                 "format bytes writes one record an object: set flush.count to 1, or take it out", "flush", "count"
             )
         if envelope and envelope.style not in FORMATS[kind].styles:
-            raise Misfit(f"envelope {envelope.style} is not supported for format {kind}", "envelope")
-        self._columns_fit(landed.converter)
-        self.contract.fits(self)
-        letters = self.errors.dead_letter_topic
-        if letters is not None and self.reads(letters.name):
-            raise Misfit(
-                f"{letters.name!r} is a topic that this sink reads: it would land its own dead letters",
+            raise RuleError(f"envelope {envelope.style} is not supported for format {kind}", "envelope")
+        self._check_table_columns(landed.converter)
+        self.contract.check(self)
+        dead_letter_topic = self.errors.dead_letter_topic
+        if dead_letter_topic is not None and self.reads(dead_letter_topic.name):
+            raise RuleError(
+                f"{dead_letter_topic.name!r} is a topic that this sink reads: it would land its own dead letters",
                 *("errors", "dead_letter_topic", "name"),
             )
         if self.layout.tombstones is not None and (self.nulls != "write" or self.sidecars.keys is None):
-            raise Misfit(
+            raise RuleError(
                 "records without a value keep only their key: set nulls: write and sidecars.keys",
                 "layout",
                 "tombstones",
             )
         if self.layout.template is not None:
-            from s3lake.sink import templates
+            from s3lake.sink import template_rules
 
             try:
-                templates.check(landed)
+                template_rules.check_template(landed)
             except ValueError as error:
-                raise Misfit(str(error), "layout", "template") from None
+                raise RuleError(str(error), "layout", "template") from None
         if self.table is not None:
-            self.table.fits(self)
+            self.table.check(self)
         if self.sealed.marker != "none":
             from s3lake.sink import marker
 
             try:
                 marker.pieces(self)
             except ValueError as error:
-                raise Misfit(str(error), "sealed", "marker") from None
+                raise RuleError(str(error), "sealed", "marker") from None
         return self
 
-    def _sql_fits(self) -> None:
-        """Spark takes `user` for its function where no field has that name, and a text has no fields."""
-        if self.sql is None or CONVERTERS[self._chained.value].gives == "json":
+    def _check_sql(self) -> None:
+        """Check that values have the fields that SQL reads: Spark reads a missing `user` as its function."""
+        converter = self._transformed_converter.value
+        if self.sql is None or CONVERTERS[converter].gives == "json":
             return
-        named = sorted(self.sql.fields - {"value"})
-        if named:
-            raise Misfit(
-                f"{named[0]!r} needs a field of the value, which converter.value {self._chained.value} does not give: "
-                "set converter.value to json, or take the whole, `value`",
+        fields = sorted(self.sql.fields - {"value"})
+        if fields:
+            raise RuleError(
+                f"{fields[0]!r} needs a field of the value, which converter.value {converter} does not give: "
+                "set converter.value to json, or use the whole value, `value`",
                 "sql",
             )
 
-    def _fields_exist(self, after: Converter) -> None:
+    def _check_partition_fields(self, after: Converter) -> None:
         from s3lake.layout import partitioners
 
         for position, element in enumerate(map(partitioners.parse, self.layout.partition_by)):
             for source, converter in (("value", after.value), ("key", after.key)):
                 if element.source == source and element.path and CONVERTERS[converter].gives != "json":
-                    raise Misfit(
+                    raise RuleError(
                         f"{element.text!r} needs a field of the {source}, which converter.{source} {converter} does "
                         f"not give: set converter.{source} to json or partition by something else",
                         *("layout", "partition_by", position),
@@ -319,20 +308,24 @@ class Sink(Part):
 
     @property
     def extension(self) -> str:
-        """What a data object's key ends with."""
+        """The ending of a data object's key."""
         return self.format.extension if self.layout.extension is None else self.layout.extension
 
     @property
     def landed(self) -> "Sink":
-        """The sink as conversion and files see it: after transforms and SQL, which may change what a value is."""
+        """The sink after transforms and SQL, which may change the encoding of values: for conversion and files."""
         if not self.transforms and self.sql is None:
             return self
-        after = self._chained.model_copy(update={"value": "json"}) if self.sql else self._chained
+        after = (
+            self._transformed_converter.model_copy(update={"value": "json"})
+            if self.sql
+            else self._transformed_converter
+        )
         return self.model_copy(update={"converter": after})
 
     @property
-    def _chained(self) -> Converter:
-        """What keys and values are after transforms."""
+    def _transformed_converter(self) -> Converter:
+        """The encoding of keys and values after transforms."""
         if not self.transforms:
             return self.converter
         chain = self._chain
@@ -346,35 +339,35 @@ class Sink(Part):
         return Chain.of(self.transforms, key=self.converter.key, value=self.converter.value)
 
     @property
-    def routes(self) -> bool:
-        """Whether transforms rename the topic, which changes keys and nothing else."""
+    def renames_topics(self) -> bool:
+        """True if transforms rename the topic, which changes keys only."""
         if not self.transforms:
             return False
         return self._chain.renames
 
     @property
     def other_indexes(self) -> tuple[str, ...]:
-        """Where other sinks of the configuration have their index in this bucket: no record may lead a key there."""
+        """The indexes of the configuration's other sinks in this bucket: no object key may be in one."""
         return self._other_indexes
 
-    def beside(self, sinks: Iterable["Sink"]) -> None:
-        """Know the sinks of the same configuration."""
+    def know_other_sinks(self, sinks: Iterable["Sink"]) -> None:
+        """Remember where the sinks of the same configuration have their indexes. Sets `other_indexes`."""
         prefixes = {sink.index.prefix for sink in sinks if sink.bucket == self.bucket}
         self._other_indexes = tuple(sorted(prefixes - {self.index.prefix}))
 
     @property
     def root(self) -> str:
-        """The prefix as keys begin with it: empty, or ending in one slash."""
+        """The beginning of keys: empty, or the prefix with one slash at its end."""
         return self.prefix.rstrip("/") + "/" if self.prefix.strip("/") else ""
 
     def is_fleet(self, topics: int) -> bool:
-        """Whether so many topics have one sensor and one run together; new ones are only found by such a sensor."""
+        """Return whether this number of topics shares one sensor and one run; only such a sensor finds new topics."""
         if self.fleet == "auto":
             return self.topics_regex is not None or topics > _FLEET
         return self.fleet == "on" if isinstance(self.fleet, str) else topics > self.fleet
 
     def reads(self, topic: str) -> bool:
-        """Whether this sink lands `topic`."""
+        """Return whether this sink lands `topic`."""
         return topic in self.topics or (
             self.topics_regex is not None and expressions.compile_pattern(self.topics_regex).matches(topic)
         )

@@ -1,13 +1,12 @@
 """The table that follows a sink's commits by reference."""
 
 import re
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field, field_serializer, field_validator
+from pydantic import Field, field_validator
 
 from s3lake.layout import partitioners
-from s3lake.sink.part import Misfit, Part, matching
-from s3lake.text.masking import masked
+from s3lake.sink.model import ConfigModel, Properties, RuleError, matches
 
 if TYPE_CHECKING:
     from s3lake.sink.sink import Sink
@@ -15,72 +14,70 @@ if TYPE_CHECKING:
 HOUR = "hour"
 _CATALOGS = ("rest", "glue", "sql", "hive")
 _STEP = r"(?:[A-Za-z0-9_-]|\{topic\}|\{sink\})+"
+_NAME = matches(rf"{_STEP}(\.{_STEP})+", "namespace.table, of A-Z, a-z, 0-9, '_' and '-', {topic} and {sink}")
 
 
-class Table(Part):
+class Table(ConfigModel):
     """An Iceberg table that lists the committed files of a sink of Parquet (docs/iceberg.md).
 
     Attributes:
         type: of the table.
-        name: `namespace.table`, in which `{sink}` and `{topic}` stand for their names, with `_` for dots and dashes.
+        name: `namespace.table`, in which `{sink}` and `{topic}` become their names, with `_` for dots and dashes.
         catalog: properties of pyiceberg's catalog: `type` is one of rest, glue, sql and hive; `uri`, `warehouse`,
-            `credential` and others are the catalog's own. What reaches S3 is taken from `s3` where it is not given.
-        partition: what the table is partitioned by: `hour`, of landing, and fields that `layout.partition_by` names;
+            `credential` and others are the catalog's own. Settings for S3 are taken from `s3` if they are not given.
+        partition: the partitions of the table: `hour`, of landing, and fields that `layout.partition_by` names;
             empty for a table without partitions.
-        location: where the table's metadata are kept; None leaves it to the catalog.
+        location: of the table's metadata; None leaves it to the catalog.
     """
 
     type: Literal["iceberg"] = "iceberg"
-    name: str = Field(examples=["lake.{topic}"])
-    catalog: dict[str, str] = Field(
+    name: Annotated[str, _NAME] = Field(examples=["lake.{topic}"])
+    catalog: Properties = Field(
         repr=False, examples=[{"type": "rest", "uri": "http://localhost:8181", "credential": "${CATALOG_CREDENTIAL}"}]
     )
     partition: tuple[str, ...] = (HOUR,)
     location: str | None = None
 
-    _hide = field_serializer("catalog")(masked)
-    _two_steps = field_validator("name")(
-        matching(rf"{_STEP}(\.{_STEP})+", "namespace.table, of A-Z, a-z, 0-9, '_' and '-'; {topic} and {sink} stand in")
-    )
-
     @field_validator("catalog")
     @classmethod
-    def _reachable(cls, value: dict[str, str]) -> dict[str, str]:
+    def _check_catalog(cls, value: dict[str, str]) -> dict[str, str]:
         if value.get("type") not in _CATALOGS:
-            raise Misfit(f"{value.get('type')!r} is no catalog: use one of {', '.join(_CATALOGS)}", "type")
+            raise RuleError(f"{value.get('type')!r} is not a catalog: use one of {', '.join(_CATALOGS)}", "type")
         if value["type"] != "glue" and not value.get("uri"):
-            raise Misfit(f"a catalog of type {value['type']} needs the uri that it is reached at", "uri")
+            raise RuleError(f"a catalog of type {value['type']} needs a uri", "uri")
         return value
 
     @field_validator("location")
     @classmethod
-    def _of_objects(cls, value: str | None) -> str | None:
+    def _check_location(cls, value: str | None) -> str | None:
         if value is not None and not re.fullmatch(r"s3a?://[^/]+/.+", value):
-            raise ValueError(f"{value!r} is no place for a table: write s3://BUCKET/PREFIX")
+            raise ValueError(f"{value!r} is not a location of a table: write s3://BUCKET/PREFIX")
         return value
 
-    def fits(self, sink: "Sink") -> None:
-        """Refuse what needs the whole sink to be seen.
+    def check(self, sink: "Sink") -> None:
+        """Check the rules that need the whole sink.
 
         Raises:
-            Misfit: the sink cannot have this table.
+            RuleError: the sink cannot have this table.
         """
         if sink.format.type != "parquet":
-            raise Misfit(f"a table lists files of parquet, this sink writes {sink.format.type}", "table")
+            raise RuleError(f"a table lists files of parquet, this sink writes {sink.format.type}", "table")
         if (sink.layout.template or "").startswith("/") and not sink.root:
-            raise Misfit("a table's files have no empty step: take the '/' at the template's beginning out", "table")
+            raise RuleError("a table's files have no empty step: take the '/' at the template's beginning out", "table")
         place = (self.location or "").partition("://")[2].rstrip("/") + "/"
         index = f"{sink.bucket}/{sink.index.prefix}/"
         if place.startswith(index) or ".indexes" in place.split("/"):
-            raise Misfit(
-                f"{self.location!r} is inside an index, which s3lake keeps for itself: write another place",
+            raise RuleError(
+                f"{self.location!r} is inside an index, which only s3lake writes: write another location",
                 "table",
                 "location",
             )
         if not sink.exactly_once:
-            raise Misfit("a table needs exactly_once: without it a file may be replaced under the same name", "table")
+            raise RuleError(
+                "a table needs exactly_once: without it a file may be replaced under the same name", "table"
+            )
         if "{topic}" not in self.name and (sink.topics_regex is not None or len(sink.topics) > 1):
-            raise Misfit(
+            raise RuleError(
                 f"{self.name!r} would hold several topics: give each a table of its own with {{topic}}", "table", "name"
             )
         fields = [
@@ -91,12 +88,13 @@ class Table(Part):
         for position, column in enumerate(self.partition):
             if column != HOUR and column not in fields:
                 allowed = ", ".join([HOUR, *fields])
-                raise Misfit(
-                    f"{column!r}: a file holds one value only of what layout.partition_by names; use {allowed}",
+                raise RuleError(
+                    f"{column!r}: a file has one value only of a field in layout.partition_by; use {allowed}",
                     *("table", "partition", position),
                 )
 
     def identifier(self, sink: str, topic: str) -> str:
+        """Return the table's name for a topic of a sink."""
 
         def plain(name: str) -> str:
             return re.sub(r"[.-]", "_", name)

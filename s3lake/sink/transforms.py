@@ -1,14 +1,14 @@
-"""The chain of transforms that records go through before they are converted."""
+"""The transforms of records before they are converted, and the SQL over their values."""
 
 from typing import Any
 
 from pydantic import Field, model_validator
 
-from s3lake.sink.part import Misfit, Part
+from s3lake.sink.model import ConfigModel, RuleError
 
 
-class Predicate(Part):
-    """Which records a transform is for: Kafka Connect's predicates, with their own names of types and options.
+class Predicate(ConfigModel):
+    """A condition of a transform: Kafka Connect's predicates, with their own names of types and options.
 
     Attributes:
         type: its class, with or without the package.
@@ -19,27 +19,27 @@ class Predicate(Part):
     options: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _exists(self) -> "Predicate":
+    def _check_type(self) -> "Predicate":
         from s3lake.transform import registry
 
         try:
             registry.predicate(self.type, self.options)
         except registry.UnknownType as error:
-            raise Misfit(str(error), "type") from None
+            raise RuleError(str(error), "type") from None
         except registry.OptionError as error:
-            raise _misfit(error, self.options) from None
+            raise _rule_error(error, self.options) from None
         return self
 
 
-class Transform(Part):
+class Transform(ConfigModel):
     """One transform, as its connector names it (docs/transforms.md).
 
     Attributes:
         name: what messages call it.
         type: the connector's class, whole or without its package (`InsertField$Value`), or `iggy.add_fields`.
         options: the connector's own names and values.
-        predicate: only the records that it picks are transformed.
-        negate: only the records that it does not pick.
+        predicate: only the records that it selects are transformed.
+        negate: only the records that it does not select.
     """
 
     name: str = ""
@@ -49,22 +49,55 @@ class Transform(Part):
     negate: bool = False
 
     @model_validator(mode="after")
-    def _exists(self) -> "Transform":
+    def _check_type(self) -> "Transform":
         from s3lake.transform import registry
 
         try:
             registry.build(self.type, self.options)
         except registry.UnknownType as error:
-            raise Misfit(str(error), "type") from None
+            raise RuleError(str(error), "type") from None
         except registry.OptionError as error:
-            raise _misfit(error, self.options) from None
+            raise _rule_error(error, self.options) from None
         if self.predicate is None and registry.short(self.type) == "Filter":
-            raise Misfit("Filter without a predicate drops every record: say which, for example RecordIsTombstone")
+            raise RuleError("Filter without a predicate drops every record: say which, for example RecordIsTombstone")
         if self.predicate is None and self.negate:
-            raise Misfit("negate has no meaning without a predicate: take it out", "negate")
+            raise RuleError("negate has no meaning without a predicate: take it out", "negate")
         return self
 
 
-def _misfit(error: Any, options: dict[str, Any]) -> Misfit:
-    # A place that is not there cannot be pointed at.
-    return Misfit(str(error), "options", *([error.option] if error.option in options else []))
+def _rule_error(error: Any, options: dict[str, Any]) -> RuleError:
+    # Point at an option only if it is there.
+    return RuleError(str(error), "options", *([error.option] if error.option in options else []))
+
+
+class Sql(ConfigModel):
+    """A SELECT list and a WHERE clause in Spark SQL.
+
+    Columns are the value's fields, and `_key`, `_headers`, `_topic`, `_partition`, `_offset`, `_timestamp`. A record
+    for which `where` is not true is skipped; its offset counts as landed.
+
+    Attributes:
+        select: columns as Spark SQL writes them; `*` for all.
+        where: records for which it is not true are skipped.
+    """
+
+    select: str = "*"
+    where: str | None = None
+
+    @model_validator(mode="after")
+    def _check_syntax(self) -> "Sql":
+        from s3lake.transform import sql
+
+        for name, select, where in (("select", self.select, None), ("where", "*", self.where)):
+            try:
+                sql.parse(select, where)
+            except ValueError as error:
+                raise RuleError(str(error), name) from None
+        return self
+
+    @property
+    def fields(self) -> set[str]:
+        """The fields of the value that it reads."""
+        from s3lake.transform import sql
+
+        return {path[0] for path in sql.parse(self.select, self.where).paths}

@@ -45,7 +45,6 @@ class S3Connection:
         tags: that they have beside, of `created_with`.
         customer_key: in base64, what objects are encrypted with (SSE-C); never printed.
         checksum: what S3 checks each upload with, and keeps.
-        requester_pays: say with every request that we pay.
         accelerate: go to the nearest edge of AWS.
         console: the page where people look at objects, with `{bucket}` and `{prefix}`; None for AWS's own.
     """
@@ -82,7 +81,6 @@ class S3Connection:
     tags: tuple[tuple[str, str], ...] = ()
     customer_key: str | None = field(default=None, repr=False)
     checksum: str | None = None
-    requester_pays: bool = False
     accelerate: bool = False
     console: str | None = None
 
@@ -146,12 +144,11 @@ class S3Connection:
             proxy_url=proxy.url if proxy else None,
             proxy_user=proxy.user if proxy else None,
             proxy_password=_plain(proxy.password) if proxy else None,
-            created_with=s3.objects.created_with,
+            created_with=s3.objects.request_parameters,
             offset_tags=s3.objects.offset_tags,
             tags=tuple(s3.objects.tags.items()),
             customer_key=_plain(s3.objects.customer_key),
             checksum=s3.objects.checksum,
-            requester_pays=s3.requester_pays,
             accelerate=s3.accelerate,
             console=s3.console,
         )

@@ -31,8 +31,6 @@ def _of(connection: S3Connection, operation: str) -> dict[str, Any]:
             beside |= {f"{prefix}Algorithm": "AES256", f"{prefix}Key": base64.b64decode(connection.customer_key)}
     if connection.checksum is not None:
         beside |= {"ChecksumAlgorithm": connection.checksum} if operation in _UPLOAD else {"ChecksumMode": "ENABLED"}
-    if connection.requester_pays:
-        beside["RequestPayer"] = "requester"
     return beside
 
 

@@ -8,7 +8,7 @@ _SIZES = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
-def size_of(value: Any) -> Any:
+def parse_size(value: Any) -> Any:
     """Bytes of a text; anything else is left to be judged as it is.
 
     Raises:
@@ -22,7 +22,7 @@ def size_of(value: Any) -> Any:
     return int(quantity[1]) * _SIZES[quantity[2] or "B"]
 
 
-def seconds_of(value: Any) -> Any:
+def parse_duration(value: Any) -> Any:
     """Seconds of a text; anything else is left to be judged as it is.
 
     Raises:
@@ -36,7 +36,7 @@ def seconds_of(value: Any) -> Any:
     return float(quantity[1]) * _SECONDS[quantity[2] or "s"]
 
 
-def share_of(value: Any) -> Any:
+def parse_share(value: Any) -> Any:
     """A share of a text, `1%` or `0.01`; anything else is left to be judged as it is.
 
     Raises:
@@ -50,7 +50,7 @@ def share_of(value: Any) -> Any:
     return float(Decimal(quantity[1]) / 100 if quantity[2] else Decimal(quantity[1]))
 
 
-def size_text(value: int) -> str:
+def format_size(value: int) -> str:
     """Bytes in the largest unit that holds them exactly."""
     for unit in ("GB", "MB", "MiB", "kB"):
         if value % _SIZES[unit] == 0:
@@ -58,7 +58,7 @@ def size_text(value: int) -> str:
     return f"{value}B"
 
 
-def duration_text(value: float) -> str:
+def format_duration(value: float) -> str:
     """Seconds in the largest unit that holds them exactly."""
     for unit in ("h", "m", "s"):
         if value and value % _SECONDS[unit] == 0:

@@ -83,7 +83,7 @@ def _test(setting: Any, tests: tuple[str, ...], type_names: tuple[str, ...], pla
             text = re.sub(r"\(\?<(?=[A-Za-z_])", "(?P<", operand).replace(r"\z", r"\Z")
             return name, expressions.compile_pattern(text)
         except re.error as error:
-            raise OptionError(f"{place}: {operand!r} is no regular expression: {error}", "patterns") from None
+            raise OptionError(f"{place}: {operand!r} is not a regular expression: {error}", "patterns") from None
     return name, operand
 
 

@@ -32,7 +32,7 @@ def compiled(pattern: str) -> Expression:
     try:
         return expressions.compile_pattern(_translated(pattern), ascii=True)
     except re.error as error:
-        raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+        raise ValueError(f"{pattern!r} is not a regular expression: {error}") from None
 
 
 def replaced(pattern: str, replacement: str) -> Callable[[str], str]:

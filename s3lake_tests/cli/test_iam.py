@@ -19,7 +19,7 @@ from s3lake.config import native
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import StoreDeniedError
-from s3lake.sink.connections import Role
+from s3lake.sink.s3 import Role
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
 from s3lake_tests.lake import START, Lake, at, values

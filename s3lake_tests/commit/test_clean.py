@@ -13,7 +13,7 @@ from s3lake.demo.s3 import EmbeddedS3, versitygw_binary
 from s3lake.errors import StoreDeniedError
 from s3lake.plan.tile import Span, Tile
 from s3lake.sink import Sink
-from s3lake.sink.collisions import Keys
+from s3lake.sink.key_space import KeySpace
 from s3lake.store import COMMIT, Begun
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
@@ -186,7 +186,9 @@ def test_a_commit_that_is_rolled_back_later_is_found_though_its_manifest_was_the
 class TestUploadsThatNoManifestNames:
     """Their writers died before they had written one: only the store has their ids."""
 
-    KEYS = Keys.of(Sink(name="sink", topics=("orders",), bucket="lake", start="2026-11-20T00", prefix="data"), "orders")
+    KEYS = KeySpace.from_sink(
+        Sink(name="sink", topics=("orders",), bucket="lake", start="2026-11-20T00", prefix="data"), "orders"
+    )
 
     @pytest.fixture
     def index(self) -> TopicIndex:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import Pace
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, IncompleteError, ReplacedError
 from s3lake.land.task.outcomes import merged
-from s3lake.sink.collisions import Keys
+from s3lake.sink.key_space import KeySpace
 from s3lake.store import COMMIT
 from s3lake_tests.commit import invariants
 from s3lake_tests.commit.actors import Actor, Work
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     pass
 
 PACE = Pace(parallel=1, looks=2, pause_s=0, patience_s=0)
-KEYS = Keys((f"{DATA}{TOPIC}/",), (), (), f"{DATA}{TOPIC}/")
+_NO_KEY = re.compile("(?!)")
+KEYS = KeySpace((f"{DATA}{TOPIC}/",), _NO_KEY, _NO_KEY, f"{DATA}{TOPIC}/")
 
 
 def stage(me: Actor, attempt: Attempt, topic_id: str) -> Staged:

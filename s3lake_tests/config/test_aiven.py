@@ -131,8 +131,8 @@ def test_extensions(kind: str, codec: str | None, expected: str) -> None:
 def test_text_formats_end_without_a_newline(kind: str, native: str, frame: tuple[str, str, str]) -> None:
     form = load({"format.output.type": kind}).config.sinks[0].format
     assert form.type == native
-    assert form.frame is not None
-    assert (form.frame.opening, form.frame.between, form.frame.closing) == frame
+    assert form.effective_framing is not None
+    assert (form.effective_framing.opening, form.effective_framing.between, form.effective_framing.closing) == frame
     assert form.header is (kind != "csv")
 
 

@@ -192,7 +192,7 @@ def test_decimals_in_json_are_spelled_as_the_connector_is_told(word: str | None,
 @pytest.mark.parametrize(("separator", "expected"), [(None, "\n"), ("|", "|")])
 def test_raw_records_are_separated(separator: str | None, expected: str) -> None:
     loaded = load({"format.class": f"{FORMAT}bytearray.ByteArrayFormat", "format.bytearray.separator": separator})
-    frame = loaded.config.sinks[0].format.frame
+    frame = loaded.config.sinks[0].format.effective_framing
     assert frame is not None
     assert (frame.opening, frame.between, frame.closing) == ("", expected, expected)
 

@@ -194,7 +194,7 @@ def test_what_is_no_role_is_refused(role: dict[str, str], why: str) -> None:
 
 
 def test_what_is_no_proxy_is_refused() -> None:
-    with pytest.raises(ValueError, match="user and password stand beside it"):
+    with pytest.raises(ValueError, match="user and password are settings next to it"):
         S3.model_validate({"proxy": {"url": "http://me:hush@proxy:3128"}})
 
 

@@ -69,8 +69,9 @@ def test_names_are_made_safe_as_iggy_does() -> None:
 def test_i20_formats(output: str, native: str, frame: tuple[str, str, str]) -> None:
     sink = plugin(f'output_format = "{output}"').config.sinks[0]
     assert (sink.format.type, sink.format.codec) == (native, "none")
-    assert sink.format.frame is not None
-    assert (sink.format.frame.opening, sink.format.frame.between, sink.format.frame.closing) == frame
+    framing = sink.format.effective_framing
+    assert framing is not None
+    assert (framing.opening, framing.between, framing.closing) == frame
     assert (sink.envelope is None) == (output == "raw")
 
 

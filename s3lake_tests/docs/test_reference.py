@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.sink.schema import json_schema
+from s3lake.sink.describe import json_schema
 from s3lake_tests.docs.test_links import ROOT
 
 REFERENCE: dict[str, Any] = runpy.run_path(str(ROOT / "docs/reference.py"))
@@ -31,5 +31,5 @@ def test_every_setting_says_what_it_means() -> None:
 
 def test_a_default_is_shown_as_people_write_it() -> None:
     page = REFERENCE["settings"]()
-    assert '| `size` | whole number | `"128MiB"` |' in page
-    assert '| `interval` | number | `"5m"` |' in page
+    assert '| `size` | whole number or text | `"128MiB"` |' in page
+    assert '| `interval` | number or text | `"5m"` |' in page

@@ -104,7 +104,7 @@ def test_a_time_is_the_layouts() -> None:
         ("{time:yyyy/'..'}/{topic}", "'..' cannot stand alone"),
         ("{time:yyyy/}/{topic}", "a name is missing"),
         ("a\n{topic}", "character 2: '\\\\n' is a control character"),
-        ("{topic}~x", "'~' marks a replacing commit"),
+        ("{topic}~x", "'~' marks files of a replacing commit"),
     ],
 )
 def test_what_is_no_template_is_refused_with_its_place(text: str, why: str) -> None:
@@ -189,8 +189,8 @@ def test_a_single_topic_is_text(template: str) -> None:
             {"converter": {"value": "bytes"}, "layout": {"time": {"source": "field"}}},
             "{time:…} of layout.time.source field needs a field of the value",
         ),
-        (".indexes/" + GOOD, {}, "lies in the index '.indexes/'"),
-        ("ix/" + GOOD, {"prefix": "raw", "index": {"prefix": "raw/ix"}}, "lies in the index 'raw/ix/'"),
+        (".indexes/" + GOOD, {}, "is in the index '.indexes/'"),
+        ("ix/" + GOOD, {"prefix": "raw", "index": {"prefix": "raw/ix"}}, "is in the index 'raw/ix/'"),
         ("x" * 1000 + "/" + GOOD, {}, "and S3 takes 1024: shorten it"),
         ("{topic}/{partition:064}/" * 4 + "{offset}", {"topics": ("t" * 249,)}, "S3 takes 1024"),
     ],
@@ -233,7 +233,7 @@ def test_the_locale_is_not_blank() -> None:
 
 @pytest.mark.parametrize("field", ["", "a..b", ".a", "`a"])
 def test_the_time_field_is_a_path(field: str) -> None:
-    assert "is no field" in refusal(GOOD, layout={"time": {"field": field}})
+    assert "is not a field" in refusal(GOOD, layout={"time": {"field": field}})
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_a_template_says_all_that_lenses_options_would(layout: dict[str, Any]) -
 
 
 def test_a_time_needs_a_template() -> None:
-    with pytest.raises(ValidationError, match=r"of a template prints: give layout\.template too"):
+    with pytest.raises(ValidationError, match=r"of a template: give layout\.template too"):
         sink(layout={"time": {"source": "wallclock"}})
 
 

@@ -143,7 +143,7 @@ def test_an_hour_tells_what_had_to_be_tried_again(lake: Lake) -> None:
     ],
 )
 def test_the_check_fails_above_its_threshold(threshold: dict[str, Any], dead: int, fails: bool) -> None:
-    assert Threshold.model_validate(threshold).exceeded(dead, 1_000) is fails
+    assert Threshold.model_validate(threshold).is_exceeded(dead, 1_000) is fails
 
 
 def test_a_share_is_at_most_one() -> None:

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from s3lake.sink import Sink
-from s3lake.sink.collisions import Keys, may_collide
+from s3lake.sink.key_space import KeySpace, can_share_key
 from s3lake.sink.marker import key
 
 HOUR = "2026-11-20T05"
@@ -34,14 +34,14 @@ def test_a_marker_lies_in_the_directory_of_its_hour(more: dict[str, Any], expect
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ({"layout": {"template": None}}, "{hour:…} does not stand before all that differs"),
-        ({"layout": {"partition_by": ["type"]}}, "{hour:…} does not stand before all that differs"),
-        ({"layout": {"template": "{topic}/{time:yyyy/MM/dd/HH}/{partition}-{offset}"}}, "{hour:…} does not stand"),
+        ({"layout": {"template": None}}, "{hour:…} is not before all that differs"),
+        ({"layout": {"partition_by": ["type"]}}, "{hour:…} is not before all that differs"),
+        ({"layout": {"template": "{topic}/{time:yyyy/MM/dd/HH}/{partition}-{offset}"}}, "{hour:…} is not before"),
         (
             {"layout": {"template": "{topic}/{field:a}/{hour:yyyyMMddHH}/{partition}-{offset}"}},
-            "{hour:…} does not stand",
+            "{hour:…} is not before",
         ),
-        ({"layout": {"template": "{topic}/{hour:yyyyMMddHH}-{partition}-{offset}"}}, "{hour:…} does not stand"),
+        ({"layout": {"template": "{topic}/{hour:yyyyMMddHH}-{partition}-{offset}"}}, "{hour:…} is not before"),
         ({"layout": {"template": "{topic}/{hour:yyyy-MM-dd}/{partition}-{offset}"}}, "other hours are in the same"),
         ({"layout": {"template": "{topic}/{hour:yyyy-MM-dd-hh}/{partition}-{offset}"}}, "other hours are in the same"),
         ({"layout": {"template": "{topic}/{hour:MM-dd-HH}/{partition}-{offset}"}}, "other hours are in the same"),
@@ -70,9 +70,9 @@ def test_topics_that_are_renamed_by_record_have_no_directory_an_hour() -> None:
 
 def test_two_sinks_that_would_mark_one_directory_are_told() -> None:
     other = sink(name="other", format={"type": "parquet"})
-    assert may_collide(sink(), other)
-    assert not may_collide(sink(sealed={}), other)
+    assert can_share_key(sink(), other)
+    assert not can_share_key(sink(sealed={}), other)
 
 
 def test_a_marker_is_the_sink_s_own() -> None:
-    assert Keys.of(sink(), "orders").have("raw/orders/date=2026-11-20/hour=05/_SUCCESS")
+    assert KeySpace.from_sink(sink(), "orders").contains("raw/orders/date=2026-11-20/hour=05/_SUCCESS")

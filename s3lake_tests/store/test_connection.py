@@ -68,8 +68,8 @@ OWN_KEY = base64.b64encode(bytes(32)).decode()
             {"created_with": (("Tagging", "team=data"),), "tags": (("team", "data"),), "offset_tags": "tried"},
         ),
         (
-            {"requester_pays": True, "accelerate": True, "path_style": False},
-            {"requester_pays": True, "accelerate": True, "path_style": False},
+            {"accelerate": True, "path_style": False},
+            {"accelerate": True, "path_style": False},
         ),
     ],
     ids=lambda value: ", ".join(value) if "region" not in value else "place",

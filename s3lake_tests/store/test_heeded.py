@@ -80,13 +80,8 @@ SSE = "x-amz-server-side-encryption"
     [
         ({"encryption": "AES256"}, {SSE: "AES256"}),
         (
-            {"encryption": "aws:kms", "kms_key_id": "alias/lake", "kms_context": {"team": "data"}, "bucket_key": True},
-            {
-                SSE: "aws:kms",
-                f"{SSE}-aws-kms-key-id": "alias/lake",
-                f"{SSE}-context": base64.b64encode(b'{"team":"data"}').decode(),
-                f"{SSE}-bucket-key-enabled": "true",
-            },
+            {"encryption": "aws:kms", "kms_key_id": "alias/lake"},
+            {SSE: "aws:kms", f"{SSE}-aws-kms-key-id": "alias/lake"},
         ),
         ({"acl": "bucket-owner-full-control"}, {"x-amz-acl": "bucket-owner-full-control"}),
         ({"tags": {"team": "data", "cost centre": "7/b"}}, {"x-amz-tagging": "team=data&cost+centre=7%2Fb"}),
@@ -156,12 +151,6 @@ def test_a_store_that_takes_no_such_tags_is_told_of_once_or_refused(
     assert "PutObjectTagging" in told
     with pytest.raises(StoreDeniedError, match="PutObjectTagging"):
         store_with(moto, objects={"offset_tags": "required"}).tag_offsets(f"{prefix}nothing", 7, 12, 5)
-
-
-def test_who_asks_pays_with_every_request(moto: EmbeddedS3, watched: Watching, prefix: str) -> None:
-    use(store_with(moto, watched, requester_pays=True), prefix)
-    for operation in (*CREATE, *READ, *AFTER):
-        assert headers(watched, operation, "x-amz-request-payer") == {"requester"}, operation
 
 
 # Keys of one's own

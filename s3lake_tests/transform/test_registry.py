@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from s3lake.sink.part import Misfit
+from s3lake.sink.model import RuleError
 from s3lake.sink.transforms import Predicate, Transform
 from s3lake.transform import registry
 
@@ -16,12 +16,12 @@ DOCS = Path(__file__).parents[2] / "docs" / "transforms.md"
 LENSES = "io.lenses.connect.smt.header."
 
 
-def misfit(**given: Any) -> Misfit:
+def misfit(**given: Any) -> RuleError:
     with pytest.raises(ValidationError) as raised:
         Transform(**given)
     (error,) = raised.value.errors()
     found = error["ctx"]["error"]
-    assert isinstance(found, Misfit)
+    assert isinstance(found, RuleError)
     return found
 
 
@@ -73,7 +73,7 @@ def test_types(kind: str, why: str) -> None:
             {"fields": "a", "headers": "h", "operation": "mv"},
             "did you mean move? use one of: move, c",
         ),
-        ("RegexRouter", {"regex": "(", "replacement": "x"}, "regex: '(' is no regular expression"),
+        ("RegexRouter", {"regex": "(", "replacement": "x"}, "regex: '(' is not a regular expression"),
         (
             "RegexRouter",
             {"regex": "a", "replacement": "$1"},
@@ -167,7 +167,7 @@ def test_types(kind: str, why: str) -> None:
         (
             "iggy.filter_fields",
             {"patterns": [{"key_pattern": {"regex": "("}}]},
-            "patterns[0].key_pattern: '(' is no regular expression",
+            "patterns[0].key_pattern: '(' is not a regular expression",
         ),
         (
             "iggy.filter_fields",
@@ -206,7 +206,7 @@ def test_negate_needs_a_predicate() -> None:
     [
         ({"type": "HasHeader"}, "is no predicate that s3lake has; did you mean HasHeaderKey? there are: HasHeaderKey"),
         ({"type": "HasHeaderKey"}, "name is missing; add it, for example name=trace_id"),
-        ({"type": "TopicNameMatches", "options": {"pattern": "("}}, "pattern: '(' is no regular expression"),
+        ({"type": "TopicNameMatches", "options": {"pattern": "("}}, "pattern: '(' is not a regular expression"),
         ({"type": "RecordIsTombstone", "options": {"a": 1}}, "a is no option; allowed here: none"),
     ],
 )

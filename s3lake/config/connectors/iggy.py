@@ -25,7 +25,7 @@ from s3lake.config.read import toml
 from s3lake.config.references import References
 from s3lake.config.setting import Path, Place, Report, Setting
 from s3lake.text.options import suggestion
-from s3lake.text.quantities import seconds_of, size_of
+from s3lake.text.quantities import parse_duration, parse_size
 
 TOPIC_TEMPLATE = "{stream}.{topic}"
 _WHERE = (
@@ -202,7 +202,7 @@ def _plugin(keys: Keys, common: Draft, sink: Draft) -> None:
         keys.wrong(old, f"is given beside {p}max_attempts; take one of them out")
     name = f"{p}max_retries" if keys.get(f"{p}max_retries") else f"{p}max_attempts"
     common.put("s3.retries.max_attempts", keys.integer(name, 3, 1))
-    delay = _quantity(keys, f"{p}retry_delay", "1s", seconds_of)
+    delay = _quantity(keys, f"{p}retry_delay", "1s", parse_duration)
     common.put("s3.retries.backoff_ms", delay.to(lambda seconds: round(seconds * 1000)))
     sink.put("prefix", keys.text(f"{p}prefix").to(lambda prefix: prefix.strip("/")))
     _rotation(keys, sink)
@@ -227,7 +227,7 @@ def _plugin(keys: Keys, common: Draft, sink: Draft) -> None:
 def _rotation(keys: Keys, sink: Draft) -> None:
     p = "plugin_config."
     by = keys.choice(f"{p}file_rotation", {"size": "size", "messages": "messages"}, "size")
-    size = _quantity(keys, f"{p}max_file_size", "8MiB", size_of)
+    size = _quantity(keys, f"{p}max_file_size", "8MiB", parse_size)
     count = keys.integer(f"{p}max_messages_per_file", 0, 1)
     sink.put("flush", connect.FLUSH)
     if by.value == "size":

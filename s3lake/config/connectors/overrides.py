@@ -9,7 +9,7 @@ from s3lake.config.draft import Draft
 from s3lake.config.keys import Keys
 from s3lake.config.model import fields, holds, names, parts
 from s3lake.config.setting import Report, Setting, variable
-from s3lake.sink import Config, Part, Sink
+from s3lake.sink import Config, ConfigModel, Sink
 from s3lake.text.options import suggestion
 
 PREFIX = "s3lake."
@@ -56,7 +56,7 @@ def put(path: str, value: str, setting: Setting, common: Draft, sinks: Sequence[
     shared = path.partition(".")[0] in _SHARED
     steps: list[str] = []
     rest = path
-    model: type[Part] = Config if shared else Sink
+    model: type[ConfigModel] = Config if shared else Sink
     while True:
         name, _, rest = rest.partition(".")
         allowed_names = names(model)

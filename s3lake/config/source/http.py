@@ -27,7 +27,7 @@ from s3lake.config.source.text import Source, text_of
 from s3lake.errors import ConfigurationError
 from s3lake.text import options
 from s3lake.text.masking import without
-from s3lake.text.quantities import seconds_of
+from s3lake.text.quantities import parse_duration
 
 T = TypeVar("T")
 PREFIX = "S3LAKE_CONFIG_HTTP_"
@@ -350,7 +350,7 @@ def _headers(text: str) -> dict[str, str]:
 
 
 def _seconds(text: str) -> float:
-    seconds: float = seconds_of(text)
+    seconds: float = parse_duration(text)
     if seconds <= 0:
         raise ValueError(f"{text!r} is out of range: more than 0, for example 10s")
     return seconds

@@ -15,7 +15,7 @@ from s3lake.land.change.reformat import Reformation, reformat, reformations
 from s3lake.land.change.retention import Expiry, expire, expired, forget, kept_s
 from s3lake.land.replace import settle_hour
 from s3lake.land.target import TopicSink
-from s3lake.sink.collisions import Keys
+from s3lake.sink.key_space import KeySpace
 
 
 def compacted(
@@ -43,7 +43,7 @@ def erased(target: TopicSink, hours: Iterable[str], person: Person, *, yes: bool
         for plan in erasures(target, [hour], person):
             yield plan, bool(plan.records)
     if yes:
-        clean(target.index, now_ms=hourly.now_ms(), keys=Keys.of(target.sink, target.topic))
+        clean(target.index, now_ms=hourly.now_ms(), keys=KeySpace.from_sink(target.sink, target.topic))
 
 
 def expired_hours(target: TopicSink, *, yes: bool, older_than_s: float | None = None) -> Iterator[tuple[Expiry, bool]]:

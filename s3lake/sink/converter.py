@@ -1,41 +1,42 @@
-"""Where the schemas of keys and values are."""
+"""How bytes become keys and values, and where their schemas are."""
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field, SecretStr, field_serializer, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
+from s3lake.convert.converters import CONVERTERS
 from s3lake.errors import ConfigurationError
-from s3lake.sink.part import Misfit, Part, at_least
-from s3lake.text.quantities import duration_text, seconds_of
+from s3lake.sink.model import ConfigModel, Duration, RuleError, at_least, names_of, one_of
 
 if TYPE_CHECKING:
     from s3lake.schema.registry import Connection
 
+ConverterType = Annotated[str, one_of(CONVERTERS), names_of(CONVERTERS)]
 
-class Registry(Part):
+
+class Registry(ConfigModel):
     """A Schema Registry with Confluent's API: Confluent's own, or Apicurio's under `/apis/ccompat/v7`.
 
-    Protobuf can do without one: then `descriptor_set` and `message` say what every value is; Avro by `schema_file`.
+    Protobuf needs none if `descriptor_set` and `message` are given, and Avro none with `schema_file`.
 
     Attributes:
-        url: the base of its API; several of one registry with commas, the first that answers is taken.
+        url: the base of its API; several addresses of one registry with commas, the first that answers is used.
         user: of basic authentication.
         password: never printed.
         token: sent as `Authorization: Bearer`, instead of user and password.
         ca_file: certificates to trust, instead of the usual ones; like the other files it must exist on every worker.
-            cert_file, key_file: of this client, PEM; the key may stand in the same file.
-        cert_file: PEM, where the registry asks clients for a certificate.
-        key_file: its key, PEM.
+        cert_file: PEM, if the registry requires a certificate of its clients.
+        key_file: its key, PEM; it may be in the same file.
         timeout: of one request, in seconds.
         descriptor_set: a file of Protobuf's descriptors instead of a registry, as `protoc --include_imports
-            --descriptor_set_out` writes it; it is read where the configuration is.
+            --descriptor_set_out` writes it; it is read when the configuration is.
         message: with its package, the message that every value is.
-        schema_file: a file with one schema of Avro instead of a registry: every value is a datum of it, and nothing
-            stands before it; it is read where the configuration is.
-        times: of Avro. `connect` are those that Kafka Connect knows, to the millisecond, and others the numbers that
-            they are; with `exact`, micro- and nanoseconds and Debezium's are times too.
+        schema_file: a file with one schema of Avro instead of a registry: every value is a datum of it and nothing
+            else; it is read when the configuration is.
+        times: of Avro. With `connect`, times that Kafka Connect knows are times, to the millisecond, and others are
+            numbers; with `exact`, micro- and nanoseconds and Debezium's are times too.
     """
 
     url: str = Field(default="", examples=["http://localhost:8081"])
@@ -45,55 +46,51 @@ class Registry(Part):
     ca_file: str | None = None
     cert_file: str | None = None
     key_file: str | None = None
-    timeout: float = 10.0
+    timeout: Annotated[Duration, at_least(0.001)] = 10.0
     descriptor_set: str | None = None
     message: str | None = None
     schema_file: str | None = None
     times: Literal["connect", "exact"] = "connect"
 
-    _seconds = field_validator("timeout", mode="before")(seconds_of)
-    _some_time = field_validator("timeout")(at_least(0.001))
-    _shown = field_serializer("timeout")(duration_text)
-
     @field_validator("url")
     @classmethod
-    def _addresses(cls, value: str) -> str:
+    def _check_urls(cls, value: str) -> str:
         if "@" in value:
             raise ValueError("a URL with user and password is printed in logs: give them in user and password")
         for address in value.split(",") if value else ():
             if not re.fullmatch(r"https?://[^/?#\s,]+(/[^?#\s,]*)?", address.strip()):
                 raise ValueError(
-                    f"{value!r} is no address of a registry: write http://HOST:PORT or https://HOST/PATH, several with "
-                    "commas"
+                    f"{value!r} is not an address of a registry: write http://HOST:PORT or https://HOST/PATH, several "
+                    "with commas"
                 )
         return value
 
     @model_validator(mode="after")
-    def _one_way_in(self) -> "Registry":
+    def _check_together(self) -> "Registry":
         ways = {"url": self.url, "descriptor_set": self.descriptor_set, "schema_file": self.schema_file}
         ways_given = [name for name, value in ways.items() if value]
         if len(ways_given) != 1:
             there = f"{' and '.join(ways_given)} are given" if ways_given else f"{', '.join(ways)} are missing"
-            raise Misfit(f"{there}: give one of them", "url")
+            raise RuleError(f"{there}: give one of them", "url")
         if (self.message is None) != (self.descriptor_set is None):
-            raise Misfit("message says what a descriptor_set's values are: give both, or neither", "message")
+            raise RuleError("message says what a descriptor_set's values are: give both, or neither", "message")
         if (self.user is None) != (self.password is None):
             there, missing = ("user", "password") if self.password is None else ("password", "user")
-            raise Misfit(f"{there} is given without {missing}: give both, or neither", missing)
+            raise RuleError(f"{there} is given without {missing}: give both, or neither", missing)
         if self.token is not None and self.user is not None:
-            raise Misfit("a request takes either a token or user and password: take one out", "token")
+            raise RuleError("a request takes either a token or user and password: take one out", "token")
         if self.key_file is not None and self.cert_file is None:
-            raise Misfit("a key belongs to a certificate: give cert_file too", "cert_file")
+            raise RuleError("a key belongs to a certificate: give cert_file too", "cert_file")
         return self
 
     @property
     def urls(self) -> tuple[str, ...]:
-        """Each address."""
+        """Each address of the registry."""
         return tuple(one.strip() for one in self.url.split(",")) if self.url else ()
 
     @property
     def connection(self) -> "Connection":
-        """The same as plain values, which travel to the workers."""
+        """The connection as plain values, which are sent to the workers."""
         from s3lake.schema.registry import Connection
 
         return Connection(
@@ -118,7 +115,7 @@ class Registry(Part):
         try:
             return Path(self.schema_file).read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "no UTF-8"
+            why = error.strerror if isinstance(error, OSError) else "not UTF-8"
             raise ConfigurationError(
                 f"converter.registry.schema_file {self.schema_file}: {why}: give the file of an Avro schema, JSON"
             ) from None
@@ -134,3 +131,33 @@ class Registry(Part):
                 f"converter.registry.descriptor_set {self.descriptor_set}: {error.strerror}: write the file with "
                 "protoc --include_imports --descriptor_set_out"
             ) from None
+
+
+class Converter(ConfigModel):
+    """How bytes become a key and a value (Kafka Connect's word).
+
+    `connect_json` is Connect's JSON with `schemas.enable=true`: `{"schema": …, "payload": …}`; a value without that
+    envelope is read as plain JSON. `avro`, `json_schema` and `protobuf` are Confluent's converters with a Schema
+    Registry: the id of the schema is before the value (docs/registry.md). `short`, `integer`, `long`, `float`,
+    `double` and `boolean` are Kafka's own encodings (docs/converters.md).
+
+    Attributes:
+        key: the encoding of keys.
+        value: the encoding of values.
+        registry: of the schemas, for avro, json_schema and protobuf.
+    """
+
+    key: ConverterType = "string"
+    value: ConverterType = "json"
+    registry: Registry | None = None
+
+    @model_validator(mode="after")
+    def _check_registry(self) -> "Converter":
+        for part, converter in (("key", self.key), ("value", self.value)):
+            if CONVERTERS[converter].asks_registry and self.registry is None:
+                raise RuleError(
+                    f"converter.{part} {converter} needs its schemas: give converter.registry.url", "registry"
+                )
+        if self.registry is not None and self.registry.schema_file is not None and self.value != "avro":
+            raise RuleError("is of values in Avro: write converter.value: avro, or give url", "registry", "schema_file")
+        return self

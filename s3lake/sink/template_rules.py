@@ -12,11 +12,9 @@ from s3lake.layout.pieces import (
     Extension,
     Field,
     Header,
-    Hour,
     Key,
     Number,
     Piece,
-    Schema,
     Text,
     Time,
     Topic,
@@ -28,11 +26,11 @@ if TYPE_CHECKING:
 _TOPIC_BYTES = 249
 
 
-def check(sink: "Sink") -> None:
-    """The rules of a template that need the whole sink.
+def check_template(sink: "Sink") -> None:
+    """Check the rules of a template that need the whole sink.
 
     Raises:
-        ValueError: one is broken.
+        ValueError: a rule is broken.
     """
     layout = sink.layout
     offsets = []
@@ -40,26 +38,26 @@ def check(sink: "Sink") -> None:
         if text is not None:
             pieces = template.parse(text, layout.time, layout.padding)
             if text.startswith("/") and sink.root:
-                raise template.misplaced(text, 0, "a name is missing between the prefix and '/': take it out")
-            for rule in (_converters, _apart, _numbers_apart, _outside, _short):
+                raise template.template_error(text, 0, "a name is missing between the prefix and '/': take it out")
+            for rule in (_check_converters, _check_elements, _check_digits, _check_index, _check_length):
                 rule(name, pieces, sink)
             if name == "tombstones":
-                _without_value(pieces)
+                _check_tombstones(pieces)
             offsets.append(has_offset(pieces))
     if len(set(offsets)) > 1:
         raise ValueError("template and tombstones have either both an offset or none: add {offset} to the other")
 
 
 def has_offset(pieces: tuple[Piece, ...]) -> bool:
-    """Whether the key says which records a file begins or ends with."""
+    """Return whether the key contains the offset that a file begins or ends with."""
     return any(isinstance(piece, Number) and piece.name in ("offset", "last_offset") for piece in pieces)
 
 
-def _plain() -> str:
+def _converters_of_json() -> str:
     return converters.in_words(lambda converter: converter.gives == "json" and not converter.framed)
 
 
-def _converters(name: str, pieces: tuple[Piece, ...], sink: "Sink") -> None:
+def _check_converters(name: str, pieces: tuple[Piece, ...], sink: "Sink") -> None:
     for piece in pieces:
         if (
             isinstance(piece, Field | Time)
@@ -69,17 +67,17 @@ def _converters(name: str, pieces: tuple[Piece, ...], sink: "Sink") -> None:
             what = "{field:…}" if isinstance(piece, Field) else "{time:…} of layout.time.source field"
             raise ValueError(
                 f"{name}: {what} needs a field of the value, which converter.value {sink.converter.value} does not "
-                f"give: set converter.value to {_plain()}"
+                f"give: set converter.value to {_converters_of_json()}"
             )
         if isinstance(piece, Key) and piece.path and CONVERTERS[sink.converter.key].gives != "json":
             raise ValueError(
                 f"{name}: {{key:{'.'.join(piece.path)}}} needs a field of the key, which converter.key "
-                f"{sink.converter.key} does not give: set converter.key to {_plain()}, or write {{key}}"
+                f"{sink.converter.key} does not give: set converter.key to {_converters_of_json()}, or write {{key}}"
             )
 
 
-def _apart(name: str, pieces: tuple[Piece, ...], sink: "Sink") -> None:
-    """Files of different topics, topic-partitions and offsets get different keys, or may replace each other."""
+def _check_elements(name: str, pieces: tuple[Piece, ...], sink: "Sink") -> None:
+    """Check that files of different topics, topic-partitions and offsets get different keys."""
     if not sink.exactly_once:
         return
     lacking = []
@@ -98,24 +96,25 @@ def _apart(name: str, pieces: tuple[Piece, ...], sink: "Sink") -> None:
         )
 
 
-def _numbers_apart(name: str, pieces: tuple[Piece, ...], sink: "Sink") -> None:
+def _check_digits(name: str, pieces: tuple[Piece, ...], sink: "Sink") -> None:
+    """Check that a number is never next to another element's digits."""
     before: Piece | None = None
     between = ""
     for piece in pieces:
-        same = _same_for_all(piece, sink)
-        if same is not None:
-            between += same
+        text = _fixed_text(piece, sink)
+        if text is not None:
+            between += text
             continue
         digits_only = not between or (between.isascii() and between.isdigit())
         if before is not None and digits_only and (isinstance(before, Number) or isinstance(piece, Number)):
             raise ValueError(
-                f"{name}: {_spelled(before)} and {_spelled(piece)} stand together, so that two offsets can get one "
-                "key: write something that is no digit between them, for example '-'"
+                f"{name}: {_spell(before)} and {_spell(piece)} are next to each other, so that two offsets can get one "
+                "key: write something that is not a digit between them, for example '-'"
             )
         before, between = piece, ""
 
 
-def _same_for_all(piece: Piece, sink: "Sink") -> str | None:
+def _fixed_text(piece: Piece, sink: "Sink") -> str | None:
     match piece:
         case Text(text):
             return text
@@ -126,60 +125,48 @@ def _same_for_all(piece: Piece, sink: "Sink") -> str | None:
     return None
 
 
-def _outside(name: str, pieces: tuple[Piece, ...], sink: "Sink") -> None:
-    """The template's text cannot lead into what s3lake keeps for itself."""
+def _check_index(name: str, pieces: tuple[Piece, ...], sink: "Sink") -> None:
+    """Check that the template's text does not lead into the index."""
     first = pieces[0].text if isinstance(pieces[0], Text) else ""
     head = sink.root + first
     index = sink.index.prefix.rstrip("/") + "/"
     if head.startswith(index):
         raise ValueError(
-            f"{name}: {head!r} lies in the index {index!r}: choose another beginning, or another index.prefix"
+            f"{name}: {head!r} is in the index {index!r}: choose another beginning, or another index.prefix"
         )
 
 
-def _short(name: str, pieces: tuple[Piece, ...], sink: "Sink") -> None:
-    size = _longest(pieces, sink)
+def _check_length(name: str, pieces: tuple[Piece, ...], sink: "Sink") -> None:
+    size = _measure(pieces, sink)
     if size > MAX_KEY_BYTES:
         raise ValueError(
-            f"{name}: keys would have {size} bytes before any value stands in them, and S3 takes {MAX_KEY_BYTES}: "
+            f"{name}: keys would have {size} bytes before any value is in them, and S3 takes {MAX_KEY_BYTES}: "
             "shorten it, or the lengths of its numbers"
         )
 
 
-def _longest(pieces: Sequence[Piece], sink: "Sink") -> int:
-    """Bytes of the longest key of `pieces` whose elements are all empty."""
+def _measure(pieces: Sequence[Piece], sink: "Sink") -> int:
+    """Return the bytes of the longest key of `pieces` whose elements are all empty."""
     composition = Composition.of(
         (Text(sink.root), *pieces),
         max(sink.topics, key=len, default="t" * _TOPIC_BYTES),
         extension=sink.extension,
         sidecars=sink.sidecars.endings,
-        routed=sink.routes,
+        routed=sink.renames_topics,
     )
     nothing = [""] * len(composition.elements)
     return len(composition.group(LARGEST["partition"], nothing).encode()) + composition.reserve
 
 
-def _without_value(pieces: tuple[Piece, ...]) -> None:
+def _check_tombstones(pieces: tuple[Piece, ...]) -> None:
     if any(isinstance(piece, Field | Time) and piece.source == "value" for piece in pieces):
-        raise ValueError("tombstones: a record without a value has no field: take {field:…} and times of a field out")
+        raise ValueError("tombstones: a record without a value has no fields: take {field:…} and times of a field out")
 
 
-def _spelled(piece: Piece) -> str:
-    match piece:
-        case Number(name=name):
-            return f"{{{name}}}"
-        case Field(path=path):
-            return f"{{field:{'.'.join(path)}}}"
-        case Key():
-            return "{key}"
-        case Header(name=name):
-            return f"{{header:{name}}}"
-        case Hour(pattern=pattern):
-            return f"{{hour:{pattern}}}"
-        case Time(pattern=pattern):
-            return f"{{time:{pattern}}}"
-        case Schema():
-            return "{schema}"
-        case Topic():
-            return "{topic}"
-    raise AssertionError(piece)
+def _spell(piece: Piece) -> str:
+    """Return an element as templates write it."""
+    name = piece.name if isinstance(piece, Number) else type(piece).__name__.lower()
+    argument = (
+        piece.name if isinstance(piece, Header) else getattr(piece, "pattern", ".".join(getattr(piece, "path", ())))
+    )
+    return f"{{{name}:{argument}}}" if argument else f"{{{name}}}"

@@ -1,4 +1,4 @@
-"""What the models say of themselves: each setting's meaning, and all of it as JSON Schema for editors."""
+"""The descriptions of all settings, read from the docstrings of their models, and as JSON Schema for editors."""
 
 import inspect
 import re
@@ -11,13 +11,13 @@ from s3lake.sink.config import Config
 _PART = re.compile(r"^    (\w+): (.*?)(?=^    \w+: |\Z)", re.MULTILINE | re.DOTALL)
 
 
-def summary(model: type[BaseModel]) -> str:
-    """What a part of the configuration is, in Markdown."""
+def model_summary(model: type[BaseModel]) -> str:
+    """Return the description of a model, in Markdown."""
     return (inspect.getdoc(model) or "").partition("\n\nAttributes:\n")[0]
 
 
-def meanings(model: type[BaseModel]) -> dict[str, str]:
-    """What each setting of a part means, by its name in the configuration."""
+def field_descriptions(model: type[BaseModel]) -> dict[str, str]:
+    """Return the description of each setting of a model, by its name in the configuration."""
     meanings: dict[str, str] = {}
     for base in reversed(model.__mro__):
         attributes = (inspect.getdoc(base) or "").partition("\n\nAttributes:\n")[2]
@@ -26,24 +26,24 @@ def meanings(model: type[BaseModel]) -> dict[str, str]:
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of the native configuration; every setting has its description."""
+    """Return the JSON Schema of the native configuration; every setting has its description."""
     schema = Config.model_json_schema(by_alias=True)
-    parts = parts_of(Config)
+    parts = nested_models(Config)
     for name, definition in {Config.__name__: schema, **schema["$defs"]}.items():
-        definition["description"] = summary(parts[name])
-        for setting, meaning in meanings(parts[name]).items():
+        definition["description"] = model_summary(parts[name])
+        for setting, meaning in field_descriptions(parts[name]).items():
             definition["properties"][setting]["description"] = meaning
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
-def parts_of(model: type[BaseModel]) -> dict[str, type[BaseModel]]:
-    """The model and those that it is made of, by name, each before those inside it."""
+def nested_models(model: type[BaseModel]) -> dict[str, type[BaseModel]]:
+    """Return the model and the models inside it, by name, each before its own."""
     parts = {model.__name__: model}
     for field in model.model_fields.values():
         annotations = [field.annotation]
         while annotations:
             annotation = annotations.pop()
             if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-                parts |= {name: part for name, part in parts_of(annotation).items() if name not in parts}
+                parts |= {name: part for name, part in nested_models(annotation).items() if name not in parts}
             annotations += getattr(annotation, "__args__", ())
     return parts

@@ -1,0 +1,120 @@
+"""The base of every model of a configuration, and the types that their settings share."""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, get_args
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    PlainSerializer,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+)
+from pydantic_core import PydanticKnownError
+
+from s3lake.layout.pieces import RESERVED_STEPS
+from s3lake.text.masking import masked
+from s3lake.text.quantities import format_duration, format_size, parse_duration, parse_size
+
+# S3 takes keys of 1,024 bytes. A topic has at most 249; this leaves room for it, numbers and the mark of a commit.
+_PREFIX_BYTES = 480
+
+
+class RuleError(ValueError):
+    """A rule is broken at `path`, seen from the model or the field that noticed it."""
+
+    def __init__(self, message: str, *path: str | int) -> None:
+        super().__init__(message)
+        self.path = path
+
+
+class ConfigModel(BaseModel):
+    """Base of every part of a configuration: frozen; unknown names are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, populate_by_name=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _refuse_truth_for_a_number(cls, value: Any, info: ValidationInfo) -> Any:
+        if isinstance(value, bool) and _takes_number(cls.model_fields[str(info.field_name)].annotation):
+            raise ValueError(f"{str(value).lower()} is not a number")
+        return value
+
+
+def _takes_number(annotation: Any) -> bool:
+    return annotation in (int, float) or any(map(_takes_number, get_args(annotation)))
+
+
+def at_least(low: float) -> AfterValidator:
+    """Return a validator that refuses a number below `low`, and infinity."""
+
+    def check(value: Any) -> Any:
+        if not low <= value < float("inf"):
+            raise ValueError(f"{value} is out of range: at least {low}")
+        return value
+
+    return AfterValidator(check)
+
+
+def matches(pattern: str, rule: str) -> AfterValidator:
+    """Return a validator that refuses a text which the expression does not match as a whole."""
+
+    def check(value: str) -> str:
+        if not re.fullmatch(pattern, value):
+            raise ValueError(f"{value!r} is not allowed: {rule}")
+        return value
+
+    return AfterValidator(check)
+
+
+def one_of(catalogue: Mapping[str, Any]) -> BeforeValidator:
+    """Return a validator that refuses a name which is not in the catalogue, in pydantic's words for a literal."""
+
+    def check(name: Any) -> Any:
+        if name not in catalogue:
+            *first, last = map(repr, catalogue)
+            raise PydanticKnownError("literal_error", {"expected": f"{', '.join(first)} or {last}"})
+        return name
+
+    return BeforeValidator(check)
+
+
+def names_of(catalogue: Mapping[str, Any]) -> WithJsonSchema:
+    """Return the names of a catalogue for editors."""
+    return WithJsonSchema({"enum": list(catalogue), "type": "string"})
+
+
+def _check_prefix(value: str) -> str:
+    steps = value.removesuffix("/").split("/")
+    if value and (not all(steps) or not RESERVED_STEPS.isdisjoint(steps) or not value.isprintable()):
+        raise ValueError(
+            f"{value!r} is not allowed: no leading or double '/', no '.', '..', '.probe' or '_dead_letters' between "
+            "slashes, no control characters; for example raw/kafka"
+        )
+    if len(value.encode()) > _PREFIX_BYTES:
+        raise ValueError(f"{value[:40]!r}… is too long: at most {_PREFIX_BYTES} bytes, or keys exceed S3's 1,024")
+    return value
+
+
+def _json_type(name: str) -> WithJsonSchema:
+    return WithJsonSchema({"anyOf": [{"type": name}, {"type": "string"}]})
+
+
+Duration = Annotated[float, BeforeValidator(parse_duration), PlainSerializer(format_duration), _json_type("number")]
+"""Seconds, or a text such as `5m`."""
+
+Size = Annotated[int, BeforeValidator(parse_size), PlainSerializer(format_size), _json_type("integer")]
+"""Bytes, or a text such as `500MB`."""
+
+Prefix = Annotated[str, AfterValidator(_check_prefix)]
+"""The beginning of keys that every S3 client finds: to some of them `//`, `.` and `..` have a meaning."""
+
+Properties = Annotated[dict[str, str], PlainSerializer(masked)]
+"""Settings of another program; its secrets are printed masked."""
+
+Options = Annotated[dict[str, Any], PlainSerializer(masked)]
+"""Options of a plugin; its secrets are printed masked."""
