@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path, PurePosixPath
@@ -12,11 +12,10 @@ from pathlib import Path, PurePosixPath
 from s3lake.config import native
 from s3lake.config.connectors import aiven, cloud, confluent, iggy, lenses, worker, wrappers
 from s3lake.config.draft import Sketch
-from s3lake.config.providers import PREFIX
 from s3lake.config.read import json, yaml
 from s3lake.config.read.yaml import position_of
-from s3lake.config.references import References, SecretsManager
-from s3lake.config.setting import Place, Report, Setting, index, is_comment, variable
+from s3lake.config.report import Place, Report, Setting, index, is_comment, variable
+from s3lake.config.variables import PROVIDERS, Variables
 from s3lake.errors import ConfigurationError
 from s3lake.text.options import suggestion
 
@@ -93,7 +92,6 @@ def sketched(
     dialect: str | None,
     environment: Mapping[str, str],
     base: Path,
-    secret: Callable[[str], str] | None = None,
     *,
     ask_servers: bool = True,
 ) -> Sketch:
@@ -112,16 +110,15 @@ def sketched(
         language, settings = recognised(text, report)
     if language is Dialect.native:
         return native.sketched(text, name, environment)
-    references = References(environment, base, secret or SecretsManager(), ask_servers=ask_servers)
+    references = Variables(environment, base, ask_servers=ask_servers)
     if language is Dialect.iggy:
         return iggy.loads(text, report, references)
     settings = [setting for setting in settings if not is_comment(setting.key)]
     own = list(index(settings, report).values())
     region = next((setting.value for setting in own if setting.key in _REGIONS and "${" not in setting.value), "")
-    if secret is None and region:
-        references = replace(references, secret=SecretsManager({"region": region}))
+    references = replace(references, region=region)
     references = worker.with_providers(own, report, references)
-    settings = worker.completed([one for one in own if not one.key.startswith(PREFIX)], report, references)
+    settings = worker.completed([one for one in own if not one.key.startswith(PROVIDERS)], report, references)
     settings += _named(settings, report, environment.get(NAME, ""))
     resolved = cloud.translated(references.resolve(settings, report), report, environment)
     return _CONNECTORS[language](resolved, report, environment)

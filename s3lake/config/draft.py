@@ -10,13 +10,25 @@ from typing import Any
 from pydantic import ValidationError
 
 from s3lake.config.keys import Given
-from s3lake.config.model import MAPPING, WANTED, fields, model_at, names
-from s3lake.config.setting import Notice, Path, Place, Reference, Report, Setting, dotted, variable
-from s3lake.config.variables import overridden
+from s3lake.config.overrides import apply_variables, fields, model_at
+from s3lake.config.report import Notice, Path, Place, Reference, Report, Setting, dotted, variable
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Config, RuleError
 from s3lake.text.masking import is_secret
 from s3lake.text.options import suggestion
+
+_LIST = "write a list: one entry a line after '- ', or [one, two]"
+_MAPPING = "write a mapping: one `name: value` a line"
+_WANTED = {
+    **dict.fromkeys(("bool_parsing", "bool_type"), "write true or false"),
+    **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), "write a whole number"),
+    **dict.fromkeys(("float_parsing", "float_type"), "write a number"),
+    "string_type": "write text",
+    "tuple_type": _LIST,
+    "dict_type": _MAPPING,
+    "model_type": _MAPPING,
+}
+"""What to write instead, by pydantic's type of error."""
 
 
 @dataclass(frozen=True)
@@ -176,11 +188,11 @@ class Sketch:
         return setting is not None and (setting.key == f"s3lake.{path}" or setting.place.line == 0)
 
     def _override(self, environment: Mapping[str, str]) -> None:
-        self.draft.values, changes = overridden(self.draft.values, environment)
+        self.draft.values, changes = apply_variables(self.draft.values, environment)
         for change in changes:
-            self.draft.forget(change.place)
-            setting = Setting(dotted(change.place), str(change.value), variable(change.variable))
-            self.draft.origins[change.place] = setting
+            self.draft.forget(change.path)
+            setting = Setting(dotted(change.path), str(change.value), variable(change.variable))
+            self.draft.origins[change.path] = setting
             if is_secret(setting.key):
                 self.report.secrets.add(setting.value)
 
@@ -262,14 +274,14 @@ class Sketch:
                 example = f"`{path[-1]}: {examples[0]}`" if self.native and examples else examples and examples[0]
                 return f"is missing; add it, for example {example}" if examples else "is missing; add it"
             case "extra_forbidden":
-                allowed = names(model_at(path[:-1]))
+                allowed = list(fields(model_at(path[:-1])))
                 return f"unknown name; {suggestion(str(path[-1]), allowed)}allowed here: {', '.join(allowed)}"
             case "literal_error":
                 choices = re.findall(r"'([^']*)'", error["ctx"]["expected"])
-                also = f", or {MAPPING}" if self.native and path[-2:] == ("s3", "credentials") else ""
+                also = f", or {_MAPPING}" if self.native and path[-2:] == ("s3", "credentials") else ""
                 near = suggestion(setting.value, choices) if setting else ""
                 return f"{shown}; {near}use one of: {', '.join(choices)}{also}"
-        return f"{shown}; {WANTED.get(error['type'], error['msg'])}"
+        return f"{shown}; {_WANTED.get(error['type'], error['msg'])}"
 
 
 def drafted(common: Draft, sinks: Sequence[Draft], report: Report, connector: Connector | None = None) -> Sketch:

@@ -1,4 +1,4 @@
-"""References of a configuration that stand in it still when it is written anew: `${NAME}` instead of what it holds."""
+"""Variables of a configuration that stand in it still when it is written anew: `${NAME}` instead of what it holds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import SecretStr, ValidationError
 
-from s3lake.config.setting import Path, Reference, dotted
+from s3lake.config.report import Path, Reference, dotted
 from s3lake.sink import Config, ConfigModel
 from s3lake.text.masking import is_masked
 

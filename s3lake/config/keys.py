@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
-from s3lake.config.setting import Report, Setting, index
+from s3lake.config.report import Report, Setting, index
 from s3lake.text import options
 from s3lake.text.options import nearest
 

@@ -15,11 +15,10 @@ from pydantic import ValidationError
 from s3lake import hours
 from s3lake.config import dialects, source
 from s3lake.config.connectors.cloud import REGISTRY
-from s3lake.config.connectors.overrides import SERVERS, START
+from s3lake.config.connectors.native_keys import SERVERS, START
 from s3lake.config.draft import Loaded
-from s3lake.config.setting import Notice, Path, Place, Reference, variable
-from s3lake.config.source.dotenv import completed
-from s3lake.config.variables import prefix_of
+from s3lake.config.overrides import prefix_of
+from s3lake.config.report import Notice, Path, Place, Reference, variable
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Config
 
@@ -59,7 +58,7 @@ def loaded(
     Raises:
         ConfigurationError: there is none, it cannot be read, or it cannot be right.
     """
-    variables = completed(os.environ if environment is None else environment)
+    variables = source.with_dotenv(os.environ if environment is None else environment)
     location = location or variables.get(LOCATION) or variables.get(IGGYS_LOCATION)
     if not location:
         raise ConfigurationError(
@@ -86,7 +85,7 @@ def _with_stand_ins(location: str, dialect: str | None, variables: Mapping[str, 
 
 def _loaded(location: str, dialect: str | None, variables: Mapping[str, str], *, ask_servers: bool = True) -> Loaded:
     base = pathlib.Path(location) if pathlib.Path(location).is_dir() else pathlib.Path(location).parent
-    texts = source.sources(location, variables)
+    texts = source.read_texts(location, variables)
     sketches = [
         dialects.sketched(text.text, text.name, dialect, variables, base, ask_servers=ask_servers) for text in texts
     ]

@@ -14,10 +14,10 @@ from pydantic import ValidationError
 
 from s3lake.config.draft import Draft, Sketch
 from s3lake.config.kept import kept
-from s3lake.config.model import names
+from s3lake.config.overrides import fields
 from s3lake.config.read import yaml as reader
 from s3lake.config.read.yaml import Dumper
-from s3lake.config.setting import Path, Reference, Report
+from s3lake.config.report import Path, Reference, Report
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Config, ConfigModel
 from s3lake.text.masking import is_masked, is_secret
@@ -46,7 +46,7 @@ def sketched(text: str, name: str, environment: Mapping[str, str]) -> Sketch:
         return Sketch(Draft(data, settings), report, native=True)
     report.check()
     what = f"the file holds {settings[()].shape or 'text'}" if () in settings else "the file is empty"
-    raise ConfigurationError(f"{name}:1:1: {what}; a mapping is needed with {', '.join(names(Config))}")
+    raise ConfigurationError(f"{name}:1:1: {what}; a mapping is needed with {', '.join(fields(Config))}")
 
 
 def dump(config: Config) -> str:

@@ -1,198 +1,299 @@
-"""`S3LAKE_SINKS_<NAME>_<PROPERTY>`: single settings of a sink from the environment, whatever its dialect.
+"""Values from elsewhere: `${provider:…}`, as Kafka Connect has them, and `${NAME}`, as a shell replaces them.
 
-NAME is the sink's name in upper case with `-` as `_`; PROPERTY is the native path in upper case with `_` between its
-steps. An empty variable says nothing.
+`${env:NAME}` is a variable, `${file:path:key}` a key of a properties file, `${directory:path:name}` a file's text.
+`${secrets:name}` is a secret of AWS Secrets Manager, `${secrets:name:key}` one field of a secret that is a JSON object,
+`${vault:mount/path:key}` a field of a secret of Vault. A worker's `config.providers` may give them other names.
+
+To Kafka Connect `${NAME}` is text, and so it is here (`${topic}` of a router, `${n}` of an expression) unless there is
+such a variable, or a default, `${NAME:-default}`. In a transform only names in upper case are variables. A secret is
+never `${NAME}` itself: there the variable has to be set. `$${` is a plain `${`. An empty variable counts as not set.
 """
 
 from __future__ import annotations
 
-import copy
+import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from types import NoneType
-from typing import Any, Literal, get_args, get_origin
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
 
-from pydantic import SecretStr
+from s3lake.config.read import properties
+from s3lake.config.report import Reference, Report, Setting
+from s3lake.config.secrets import SecretsManager, UnresolvedReferenceError, Vault
+from s3lake.text.masking import is_secret, users
 
-from s3lake.config.model import alternatives, fields, holds
-from s3lake.config.setting import Path, dotted
-from s3lake.errors import ConfigurationError
-from s3lake.sink import ConfigModel, Sink
-from s3lake.text.options import suggestion
-
-PREFIX = "S3LAKE_SINKS_"
-_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+PROVIDERS = "config.providers"
+"""What the keys of a worker begin with that declare providers of values."""
+_REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}")
+_NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+_FORMS = "${env:NAME}, ${file:path:key}, ${directory:path:name}, ${secrets:name:key} or ${vault:path:key}"
+_ARN = 7  # parts of a secret's ARN, which has colons of its own
+_CHAINS = ("transforms.", "predicates.")
+_ACCESS_KEY = re.compile(r"access[._-]?key", re.IGNORECASE)
+_SOURCES = {
+    "env": ("env", "strimzienv", "EnvVarConfigProvider", "ENVSecretProvider"),
+    "file": ("file", "FileConfigProvider"),
+    "directory": ("dir", "directory", "DirectoryConfigProvider"),
+    "secrets": ("secrets", "secretsmanager", "aws", "SecretsManagerConfigProvider", "AWSSecretProvider"),
+    "vault": ("vault", "VaultConfigProvider", "VaultSecretProvider"),
+}
+"""What a provider reads, by its usual name and by its class: Kafka's, Strimzi's, AWS', Lenses' and Confluent's."""
+_SOURCE_OF = {name.lower(): source for source, names in _SOURCES.items() for name in names}
 
 
 @dataclass(frozen=True)
-class Override:
-    """One variable: the place of the setting in the document, and the value that it gets there."""
+class Substituted:
+    """A text whose references are replaced.
 
-    variable: str
-    place: Path
-    value: Any
-
-
-def prefix_of(sink: str) -> str:
-    """What the names of the variables of a sink begin with."""
-    return f"{PREFIX}{_upper(sink)}_"
-
-
-def overridden(document: Mapping[str, Any], environment: Mapping[str, str]) -> tuple[dict[str, Any], list[Override]]:
-    """The native document with what the environment says otherwise, and that; `document` itself is left as it is.
-
-    Raises:
-        ConfigurationError: a variable names no sink, or no setting.
+    Attributes:
+        value: the result.
+        written: the text with its references as native YAML writes them; empty if one cannot be written there.
+        alone: whether the text is one reference and nothing else.
+        secret: whether something secret was named.
+        positions: line and column of each character.
     """
-    sinks = document.get("sinks")
-    named = [
-        (position, sink)
-        for position, sink in enumerate(sinks if isinstance(sinks, list) else ())
-        if isinstance(sink, Mapping) and isinstance(sink.get("name"), str)
-    ]
-    overrides = [
-        _override(variable, text.strip(), named)
-        for variable, text in sorted(environment.items())
-        if variable.startswith(PREFIX) and text.strip()
-    ]
-    changed = copy.deepcopy(dict(document))
-    for override in overrides:
-        *steps, last = override.place
-        holder: Any = changed
-        for step, following in zip(steps, override.place[1:], strict=True):
-            holder = _below(holder, step, [] if isinstance(following, int) else {}, override)
-        if isinstance(holder, list) and last == len(holder):
-            holder.append(override.value)
-        else:
-            holder[last] = override.value
-    return changed, overrides
+
+    value: str
+    written: str
+    alone: bool
+    secret: bool
+    positions: Sequence[tuple[int, int]] = ()
+
+    def reference(self, text: str, *, secret: bool) -> Reference | None:
+        """Return where the value came from; None if nothing in `text` was replaced."""
+        if self.value == text.replace("$${", "${") and not self.secret:
+            return None
+        return Reference(self.written, self.value, self.alone, self.secret or secret)
 
 
-def _below(holder: Any, step: str | int, fresh: Any, override: Override) -> Any:
-    """What stands at `step`; where there is nothing yet, a fresh group."""
-    if isinstance(holder, list) and step == len(holder):
-        holder.append(fresh)
-    elif isinstance(holder, dict) and holder.get(str(step)) is None:
-        holder[str(step)] = fresh
-    inner = holder[step]
-    if not isinstance(inner, type(fresh)):
-        shape = "list" if isinstance(fresh, list) else "group of settings"
-        raise ConfigurationError(f"{override.variable}: {step!r} is no {shape} in the file: correct it there")
-    return inner
+def substitute(
+    text: str, look_up: Callable[[str], tuple[str, str, bool]], positions: Sequence[tuple[int, int]] = ()
+) -> Substituted:
+    """Replace the references of a text.
 
-
-def _override(variable: str, text: str, sinks: list[tuple[int, Mapping[str, Any]]]) -> Override:
-    rest = variable.removeprefix(PREFIX)
-    begun = {sink["name"]: (position, sink) for position, sink in sinks if rest.startswith(f"{_upper(sink['name'])}_")}
-    if not begun:
-        allowed = [_upper(sink["name"]) for _, sink in sinks]
-        hint = suggestion(rest, allowed, f"{PREFIX}{{}}_…", 0.4)
-        raise ConfigurationError(
-            f"{variable}: no sink of the configuration has this name; {hint}sinks here: {', '.join(allowed) or 'none'}"
-        )
-    fits: dict[str, tuple[Path, Any]] = {}
-    for name, (position, sink) in begun.items():
-        for path, annotation in _settings(Sink, rest[len(name) + 1 :], sink):
-            fits[name] = (("sinks", position, *path), annotation)
-            break
-    if len(fits) > 1:
-        meanings = " and ".join(f"{dotted(path[2:])} of sink {name}" for name, (path, _) in fits.items())
-        raise ConfigurationError(f"{variable} can mean {meanings}: say it in the file instead")
-    if not fits:
-        raise _unknown(variable, rest, max(begun, key=len))
-    ((path, annotation),) = fits.values()
-    groups = [option for option in alternatives(annotation) if option is not NoneType]
-    if all(isinstance(option, type) and issubclass(option, ConfigModel) for option in groups):
-        inner = ", ".join(f"{variable}_{name.upper()}" for name in fields(groups[0]))
-        raise ConfigurationError(f"{variable}: {dotted(path[2:])} is a group of settings; set one of {inner}")
-    return Override(variable, path, _value(text, annotation))
-
-
-def _settings(model: type[ConfigModel], name: str, present: Any) -> Iterator[tuple[Path, Any]]:
-    """Paths below `model` that `name` can mean, the longest field names first, with what the model wants there."""
-    for field, info in sorted(fields(model).items(), key=lambda item: -len(item[0])):
-        if name == field.upper():
-            yield (field,), info.annotation
-        elif name.startswith(f"{field.upper()}_"):
-            inside = present.get(field) if isinstance(present, Mapping) else None
-            for path, annotation in _inside(info.annotation, name[len(field) + 1 :], inside):
-                yield (field, *path), annotation
-
-
-def _inside(annotation: Any, name: str, present: Any) -> Iterator[tuple[Path, Any]]:
-    for option in alternatives(annotation):
-        if isinstance(option, type) and issubclass(option, ConfigModel):
-            yield from _settings(option, name, present)
-        elif get_origin(option) is dict:
-            keys = [key for key in present if str(key).upper() == name] if isinstance(present, Mapping) else []
-            yield (keys[0] if keys else name.lower(),), get_args(option)[1]
-        elif get_origin(option) is tuple:
-            yield from _element(get_args(option)[0], name, present)
-
-
-def _element(annotation: Any, name: str, present: Any) -> Iterator[tuple[Path, Any]]:
-    """A list is changed at its numbers; the one after the last adds to it."""
-    elements = present if isinstance(present, list) else []
-    number, _, rest = name.partition("_")
-    if not number.isascii() or not number.isdigit() or int(number) > len(elements):
-        return
-    position = int(number)
-    if not rest:
-        yield (position,), annotation
-        return
-    for path, inner in _inside(annotation, rest, elements[position] if position < len(elements) else None):
-        yield (position, *path), inner
-
-
-def _value(text: str, annotation: Any) -> Any:
-    """Iggy's typing, but where the model wants text the text, and where it wants a list one value is a list of one."""
-    options = list(alternatives(annotation))
-    lists = [option for option in options if get_origin(option) is tuple]
-    if lists:
-        texts = items_of(text) if is_list(text) else [text]
-        return [_value(item, get_args(lists[0])[0]) for item in texts]
-    texts_only = holds(annotation, str, SecretStr, Literal) and not holds(annotation, int, float, bool)
-    return text if texts_only else value_of(text)
-
-
-def _unknown(variable: str, rest: str, sink: str) -> ConfigurationError:
-    name = rest[len(sink) + 1 :]
-    hint = suggestion(name, _names(Sink), f"{variable.removesuffix(name)}{{}}", 0.5)
-    groups = ", ".join(field.upper() for field in fields(Sink))
-    return ConfigurationError(f"{variable}: unknown setting of sink {sink}; {hint}settings begin with: {groups}")
-
-
-def _names(model: type[ConfigModel]) -> Iterator[str]:
-    for field, info in fields(model).items():
-        yield field.upper()
-        for option in alternatives(info.annotation):
-            if isinstance(option, type) and issubclass(option, ConfigModel):
-                yield from (f"{field.upper()}_{inner}" for inner in _names(option))
-
-
-def _upper(name: str) -> str:
-    return name.upper().replace("-", "_")
-
-
-def value_of(text: str) -> Any:
-    """What the text of a variable is worth, by Iggy's rule.
-
-    `[a,b]` is a list, `true` and `false` are booleans, then whole numbers of 64 bits, then numbers, else text.
+    Args:
+        look_up: from what is between the braces to its value, how native YAML writes it, and whether it is secret.
+        positions: line and column of each character of the text.
     """
-    if is_list(text):
-        return [value_of(item) for item in items_of(text)]
-    if text in ("true", "false"):
-        return text == "true"
-    if _INTEGER.fullmatch(text) and -(2**63) <= int(text) < 2**64:
-        return int(text)
-    return float(text) if _NUMBER.fullmatch(text) else text
+    value, written, end = "", "", 0
+    places: list[tuple[int, int]] = []
+    secret, native = False, True
+    for match in _REFERENCE.finditer(text):
+        plain = text[end : match.start()]
+        content, spelled, hidden = ("${", "$${", False) if match[1] is None else look_up(match[1])
+        value += plain + content
+        written += plain.replace("${", "$${") + spelled
+        places += [*positions[end : match.start()], *list(positions[match.start() : match.start() + 1]) * len(content)]
+        secret, native = secret or hidden, native and bool(spelled)
+        end = match.end()
+    rest = text[end:]
+    written = written + rest.replace("${", "$${") if native else ""
+    alone = _REFERENCE.fullmatch(text) is not None
+    return Substituted(value + rest, written, alone, secret, [*places, *positions[end:]])
 
 
-def is_list(text: str) -> bool:
-    return text.startswith("[") and text.endswith("]")
+def is_malformed(text: str) -> bool:
+    """True if a `${` begins something that is not a reference."""
+    return "${" in _REFERENCE.sub("", text)
 
 
-def items_of(text: str) -> list[str]:
-    return [item.strip() for item in text[1:-1].split(",")] if text[1:-1].strip() else []
+def look_up_variable(reference: str, environment: Mapping[str, str]) -> tuple[str, str | None] | None:
+    """Return the variable's name and its value, None if it is not set; None if the text is not a reference."""
+    match = _NAME.fullmatch(reference)
+    if match is None:
+        return None
+    name, default = match.groups()
+    value = environment.get(name) or default
+    return name, None if value is None and name not in environment else value or ""
+
+
+@dataclass(frozen=True)
+class Provider:
+    """A provider of values.
+
+    Attributes:
+        reads: env, file, directory, secrets or vault; empty if s3lake cannot do what its class does.
+        type: the class, as written; empty for the usual one of that name.
+        options: `config.providers.NAME.param.*`.
+    """
+
+    reads: str
+    type: str = ""
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def declared_providers(settings: Iterable[Setting]) -> dict[str, Provider]:
+    """Return the providers that a worker's settings declare, by name."""
+    values = {setting.key: setting.value for setting in settings if setting.key.startswith(PROVIDERS)}
+    providers = {}
+    for name in filter(None, map(str.strip, values.get(PROVIDERS, "").split(","))):
+        start = f"{PROVIDERS}.{name}."
+        class_name, params = values.get(f"{start}class", ""), f"{start}param."
+        options = {key.removeprefix(params): value for key, value in values.items() if key.startswith(params)}
+        source = _SOURCE_OF.get((class_name.rpartition(".")[2] or name).lower(), "")
+        providers[name] = Provider(source, class_name, options)
+    return providers
+
+
+@dataclass(frozen=True)
+class Variables:
+    """What references are looked up in.
+
+    Attributes:
+        base: where relative paths of `${file:…}` begin.
+        providers: those that a worker calls by names of its own.
+        region: of AWS Secrets Manager, if the file names one.
+        ask_servers: whether secrets of servers are read; otherwise they stay references in settings of secrets.
+    """
+
+    environment: Mapping[str, str]
+    base: Path
+    providers: Mapping[str, Provider] = field(default_factory=dict)
+    region: str = ""
+    ask_servers: bool = True
+    _servers: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    def resolve(self, settings: Sequence[Setting], report: Report) -> list[Setting]:
+        """Return the settings with their references replaced. Report those that lead nowhere, and keep them."""
+        report.secrets |= {setting.value for setting in settings if is_secret(setting.key)}
+        report.secrets.update(*(users(setting.value) for setting in settings))
+        return [self._resolve(setting, report) if "${" in setting.value else setting for setting in settings]
+
+    def _resolve(self, setting: Setting, report: Report) -> Setting:
+        def look_up(reference: str) -> tuple[str, str, bool]:
+            text = f"${{{reference}}}"
+            try:
+                value, hidden = self._look_up(reference, setting, report)
+            except UnresolvedReferenceError as error:
+                raise UnresolvedReferenceError(f"{text}: {error}") from None
+            if hidden:
+                report.secrets.add(value)
+            return value, _native(reference) if value != text else "" if hidden else f"${text}", hidden
+
+        try:
+            part = substitute(setting.value, look_up, setting.spots)
+        except UnresolvedReferenceError as error:
+            report.error(setting, str(error))
+            report.unknown.add(setting.key)
+            return setting
+        if is_secret(setting.key):
+            report.secrets.add(part.value)
+        report.secrets |= users(part.value)
+        reference = part.reference(setting.value, secret=is_secret(setting.key))
+        return replace(setting, value=part.value, spots=part.positions, secret=part.secret, reference=reference)
+
+    def _look_up(self, reference: str, setting: Setting, report: Report) -> tuple[str, bool]:
+        """Return the value of a reference, and whether it is secret."""
+        name, colon, rest = reference.partition(":")
+        if not colon or rest.startswith("-"):
+            return self._of_shell(reference, setting, report)
+        provider = self.providers.get(name) or Provider(_SOURCE_OF.get(name.lower(), ""))
+        path, _, key = rest.rpartition(":")
+        match provider.reads:
+            case "env":
+                return self._of_environment(rest.removeprefix(":"))
+            case "file":
+                return self._of_file(path, key), True
+            case "directory":
+                if not path or not key:
+                    raise UnresolvedReferenceError("names no directory or no file; write ${directory:path:name}")
+                return self._read(Path(path) / key).strip(), True
+            case "secrets" | "vault" if not self.ask_servers and (
+                is_secret(setting.key) or _ACCESS_KEY.search(setting.key)
+            ):
+                return f"${{{reference}}}", True
+            case "secrets":
+                return self._of_secret(rest, self._server(name, provider)), True
+            case "vault":
+                return self._server(name, provider).read(path, key), True
+        if provider.type:
+            raise UnresolvedReferenceError(
+                f"s3lake has nothing for {provider.type} of provider {name!r}; write {_FORMS}"
+            )
+        raise UnresolvedReferenceError(f"provider {name!r} is not known; write {_FORMS}")
+
+    def _server(self, name: str, provider: Provider) -> Any:
+        """Return what answers for a provider; each is opened once."""
+        if name not in self._servers and provider.reads == "vault":
+            self._servers[name] = Vault(provider.options, self.environment)
+        elif name not in self._servers:
+            self._servers[name] = SecretsManager({"region": self.region, **provider.options})
+        return self._servers[name]
+
+    def _of_shell(self, reference: str, setting: Setting, report: Report) -> tuple[str, bool]:
+        variable = look_up_variable(reference, self.environment)
+        chained = setting.key.startswith(_CHAINS)
+        if variable is None or (chained and variable[0] != variable[0].upper()):
+            return f"${{{reference}}}", False
+        name, value = variable
+        if value is not None:
+            return value, is_secret(name)
+        if is_secret(setting.key):
+            raise UnresolvedReferenceError(f"environment variable {name} is not set; set it")
+        if not chained:
+            report.unset[setting.key] = name
+            report.notice(setting, f"${{{reference}}} is text: environment variable {name} is not set")
+        return f"${{{reference}}}", False
+
+    def _of_environment(self, reference: str) -> tuple[str, bool]:
+        variable = look_up_variable(reference, self.environment)
+        if variable is None:
+            raise UnresolvedReferenceError(f"names nothing; write {_FORMS}")
+        name, value = variable
+        if value is None:
+            raise UnresolvedReferenceError(f"environment variable {name} is not set; set it")
+        return value, is_secret(name)
+
+    def _of_file(self, path: str, key: str) -> str:
+        if not path or not key:
+            raise UnresolvedReferenceError("names no file or no key; write ${file:path:key}")
+        values = {setting.key: setting.value for setting in properties.read(self._read(path), Report(path))}
+        if key not in values:
+            names = ", ".join(sorted(values)) or "none"
+            raise UnresolvedReferenceError(f"file {path} has no key {key!r}; it has {names}")
+        return values[key]
+
+    def _read(self, path: str | Path) -> str:
+        try:
+            return (self.base / path).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            raise UnresolvedReferenceError(f"file {path} cannot be read: {why}") from None
+
+    def _of_secret(self, reference: str, server: SecretsManager) -> str:
+        parts = reference.split(":")
+        parts = [":".join(parts[:_ARN]), *parts[_ARN:]] if parts[0] == "arn" else parts
+        name, key = unquote(parts[0]), ":".join(parts[1:])
+        if not name:
+            raise UnresolvedReferenceError(
+                "names no secret; write ${secrets:name}, or ${secrets:name:key} for a field of it"
+            )
+        try:
+            text = server.read(name)
+        except UnresolvedReferenceError as error:
+            if "/" not in name or not key:
+                raise
+            hint = "if it is Strimzi's Kubernetes secret NAMESPACE/NAME, mount it and write ${directory:path:name}"
+            raise UnresolvedReferenceError(f"{error}; {hint}, or give it as a variable, ${{env:NAME}}") from None
+        if not key:
+            return text
+        try:
+            fields = json.loads(text)
+        except ValueError:
+            fields = None
+        if not isinstance(fields, dict):
+            message = f"secret {name} is not a JSON object, so it has no field {key!r}; write ${{secrets:{name}}}"
+            raise UnresolvedReferenceError(message)
+        if key not in fields:
+            raise UnresolvedReferenceError(f"secret {name} has no field {key!r}; it has {', '.join(sorted(fields))}")
+        return str(fields[key])
+
+
+def _native(reference: str) -> str:
+    """Return a reference as native YAML writes it, which knows variables alone; empty for others."""
+    provider, colon, rest = reference.partition(":")
+    if not colon or rest.startswith("-"):
+        return f"${{{reference}}}"
+    return f"${{{rest.removeprefix(':')}}}" if _SOURCE_OF.get(provider.lower()) == "env" else ""

@@ -2,12 +2,15 @@
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
+from unittest import mock
 
 from s3lake.config import dialects
 from s3lake.config import load as configuration
 from s3lake.config.draft import Loaded
-from s3lake.config.setting import Notice
+from s3lake.config.report import Notice
+from s3lake.config.secrets import SecretsManager
 from s3lake.land import binding
 from s3lake_tests.layout.files import Record, files
 
@@ -95,7 +98,9 @@ def loads(
     secret: Callable[[str], str] | None = None,
 ) -> Loaded:
     """The configuration in a text, whatever it is written in."""
-    return dialects.sketched(text, name, dialect, environment, base, secret).loaded(environment)
+    stored = mock.patch.object(SecretsManager, "read", lambda _, name: secret(name)) if secret else nullcontext()
+    with stored:
+        return dialects.sketched(text, name, dialect, environment, base).loaded(environment)
 
 
 def native(text: str, environment: Mapping[str, str] = os.environ) -> Loaded:

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,7 +14,6 @@ class Answer:
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     wait_s: float = 0.0
-    drip_s: float = 0.0
     cut: bool = False
 
 
@@ -54,11 +53,7 @@ def serving(*answers: Answer) -> Iterator[Server]:
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(answer.body) + (10 if answer.cut else 0)))
             self.end_headers()
-            pieces: Sequence[bytes] = [bytes([one]) for one in answer.body] if answer.drip_s else [answer.body]
-            for piece in pieces:
-                self.wfile.write(piece)
-                self.wfile.flush()
-                time.sleep(answer.drip_s)
+            self.wfile.write(answer.body)
 
         def log_message(self, *_: object) -> None:
             pass

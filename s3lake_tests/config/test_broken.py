@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from s3lake.config.connectors.kcql import ORDER
 from s3lake.config.dialects import CLASSES
-from s3lake.config.model import names
+from s3lake.config.overrides import fields
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Sink
 from s3lake.sink.format import _REASONS
@@ -20,8 +20,8 @@ from s3lake_tests.config import bases
 from s3lake_tests.config.bases import loads
 
 WORDS = {
-    "{NATIVE}": ", ".join([*names(Sink), "kafka", "source", "s3", "spark", "run_history", "examples"]),
-    "{SINK}": ", ".join(names(Sink)),
+    "{NATIVE}": ", ".join([*fields(Sink), "kafka", "source", "s3", "spark", "run_history", "examples"]),
+    "{SINK}": ", ".join(fields(Sink)),
     "{LZO}": _REASONS["lzo"],
     "{CLASSES}": ", ".join(CLASSES),
     "{ORDER}": ORDER,

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from s3lake.config.draft import Loaded
-from s3lake.config.references import SecretsManager, Unresolved
-from s3lake.config.setting import Place
+from s3lake.config.report import Place
+from s3lake.config.secrets import SecretsManager, UnresolvedReferenceError
 from s3lake.errors import ConfigurationError
 from s3lake.sink.errors import DeadLetterTopic
 from s3lake_tests.config import bases
@@ -427,7 +427,7 @@ def told(value: str, secret: str = "{}") -> str:
         (
             "${secrets:a:b}",
             "plain",
-            "${secrets:a:b}: secret a is no JSON object, so it has no field 'b'; write ${secrets:a}",
+            "${secrets:a:b}: secret a is not a JSON object, so it has no field 'b'; write ${secrets:a}",
         ),
         ("${secrets:a:b}", '{"c": 1}', "${secrets:a:b}: secret a has no field 'b'; it has c"),
         ("${file:nowhere:b}", "", "${file:nowhere:b}: file nowhere cannot be read: No such file or directory"),
@@ -460,10 +460,10 @@ def test_secrets_come_from_aws_secrets_manager(monkeypatch: pytest.MonkeyPatch) 
     secrets = SecretsManager()
     with Stubber(secrets._client) as stub:
         stub.add_response("get_secret_value", {"SecretString": "hush-hush"}, {"SecretId": "aws/lake"})
-        assert [secrets("aws/lake"), secrets("aws/lake")] == ["hush-hush"] * 2
+        assert [secrets.read("aws/lake"), secrets.read("aws/lake")] == ["hush-hush"] * 2
         stub.add_client_error("get_secret_value", "ResourceNotFoundException")
-        with pytest.raises(Unresolved, match="AWS Secrets Manager answers ResourceNotFoundException for secret other"):
-            secrets("other")
+        with pytest.raises(UnresolvedReferenceError, match="answers ResourceNotFoundException for secret other"):
+            secrets.read("other")
 
 
 # Which dialect

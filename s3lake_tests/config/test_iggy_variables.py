@@ -4,7 +4,7 @@ import pytest
 
 from s3lake.config.connectors import iggy_variables
 from s3lake.config.connectors.iggy_file import File
-from s3lake.config.setting import Report
+from s3lake.config.report import Report
 from s3lake.errors import ConfigurationError
 
 SINK = {
@@ -117,7 +117,7 @@ def test_the_files_are_left_as_they_are():
         ("SINK_LAKE_ENABLED", "no sink has this key; did you mean IGGY_CONNECTORS_SINK_S3_LAKE_…? keys here: S3_LAKE"),
         ("SINK_S3_LAKE_ENABLE", "unknown name ENABLE; did you mean ENABLED? allowed: TYPE, KEY, ENABLED, "),
         ("SINK_S3_LAKE_TRANSFORMS_ADD_FIELDS_ENABLED", "transforms cannot be set by variables, in Iggy neither; say"),
-        ("SINK_S3_LAKE_STREAMS_3_STREAM", "a list of 1 stands there; name a place, 0 to 1"),
+        ("SINK_S3_LAKE_STREAMS_3_STREAM", "unknown name STREAMS_3_STREAM; "),
         ("IGY_USERNAME", "unknown section; did you mean IGGY_CONNECTORS_IGGY_…? after IGGY_CONNECTORS_ comes "),
         ("IGGY_USER", "unknown name USER; did you mean USERNAME? allowed: ADDRESS, USERNAME, PASSWORD, TOKEN, TLS"),
     ],

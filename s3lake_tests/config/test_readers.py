@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from s3lake.config.connectors import wrappers
 from s3lake.config.read import json as json_reader
 from s3lake.config.read import properties, toml
-from s3lake.config.setting import Place, Report, Setting
+from s3lake.config.report import Place, Report, Setting
 from s3lake.errors import ConfigurationError
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from s3lake.config import load as configuration
-from s3lake.config.references import SecretsManager
+from s3lake.config.secrets import SecretsManager
 from s3lake.errors import ConfigurationError
 from s3lake_tests.config import bases
 from s3lake_tests.config.bases import loads
@@ -237,8 +237,8 @@ def test_what_lands_nothing_asks_no_server_for_a_secret(tmp_path: Path, monkeypa
     def asked(*_: object) -> str:
         raise AssertionError("a server is asked")
 
-    monkeypatch.setattr("s3lake.config.references.SecretsManager.__call__", asked)
-    monkeypatch.setattr("s3lake.config.vault.Vault.__call__", asked)
+    monkeypatch.setattr("s3lake.config.secrets.SecretsManager.read", asked)
+    monkeypatch.setattr("s3lake.config.secrets.Vault.read", asked)
     path = tmp_path / "s3.properties"
     path.write_text(bases.properties(bases.CONFLUENT, SECRETS))
     loaded = configuration.loaded(str(path), environment={}, to_land=False)
@@ -252,10 +252,10 @@ def test_secrets_are_asked_for_in_the_files_own_region(monkeypatch: pytest.Monke
     regions: list[str | None] = []
 
     def ask(manager: SecretsManager, _: str) -> str:
-        regions.append(manager._option("region"))
+        regions.append(manager.region)
         return "value"
 
-    monkeypatch.setattr(SecretsManager, "__call__", ask)
+    monkeypatch.setattr(SecretsManager, "read", ask)
     bases.load(bases.CONFLUENT, {"s3.region": "eu-central-1", "topics.dir": "${secrets:directory}"})
     assert regions == ["eu-central-1"]
 

@@ -27,7 +27,7 @@ LENSES = "io.lenses.connect.secrets.providers.VaultSecretProvider"
 
 
 class Vault:
-    """`secret/` is of version 2, `kv/old/` of version 1; a token that may read, or one of an AppRole."""
+    """`secret/` is of version 2, `kv/old/` of version 1; a token that may read."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -43,11 +43,6 @@ class Vault:
                 if self.headers["X-Vault-Token"] != TOKEN:
                     return self._answer(403, {"errors": ["permission denied"]})
                 return self._answer(*vault.read(path))
-
-            def do_POST(self) -> None:
-                said = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                fits = self.path == "/v1/auth/approle/login" and said == {"role_id": "lake", "secret_id": "s-1"}
-                self._answer(200, {"auth": {"client_token": TOKEN}}) if fits else self._answer(400, {"errors": ["no"]})
 
             def _answer(self, status: int, document: Any) -> None:
                 body = json.dumps(document).encode()
@@ -99,22 +94,6 @@ def keys_of(configuration: Loaded) -> tuple[str, str]:
     return credentials.access_key_id, credentials.secret_access_key.get_secret_value()
 
 
-@pytest.mark.parametrize("method", ["token", "approle", "kubernetes"])
-def test_a_vault_that_is_down_is_an_error_of_the_configuration(method: str) -> None:
-    """So is a pod without a service account, whose file the login by Kubernetes reads."""
-    provider = {
-        "config.providers": "vault",
-        "config.providers.vault.class": LENSES,
-        "config.providers.vault.param.vault.addr": "http://127.0.0.1:1",
-        "config.providers.vault.param.vault.auth.method": method,
-        "config.providers.vault.param.vault.token": TOKEN,
-        "config.providers.vault.param.app.role.id": "lake",
-        "config.providers.vault.param.app.role.secret.id": "s-1",
-    }
-    with pytest.raises(ConfigurationError, match=r"Vault cannot be asked: ConnectionError|No such file"):
-        loaded("${vault:secret/lake/s3:key}", "${vault:secret/lake/s3:secret}", provider)
-
-
 @pytest.mark.parametrize("path", ["secret/lake/s3", "secret/data/lake/s3", "kv/old/lake"])
 def test_a_secret_of_either_version_of_vault_is_read_and_asked_for_once(vault: Vault, path: str) -> None:
     configuration = loaded(
@@ -150,14 +129,6 @@ def test_a_workers_providers_count_with_their_classes_and_options(vault: Vault, 
     assert TOKEN not in repr(configuration)
 
 
-def test_an_approle_logs_in(vault: Vault) -> None:
-    options = {"addr": vault.url, "auth.method": "approle", "app.role.id": "lake", "app.role.secret.id": "s-1"}
-    worker = {"config.providers": "vault", "config.providers.vault.class": LENSES}
-    worker |= {f"config.providers.vault.param.{name}": value for name, value in options.items()}
-    configuration = loaded("${vault:secret/lake/s3:key}", "${vault:secret/lake/s3:secret}", worker)
-    assert keys_of(configuration) == ("AKIAVAULT", SECRET)
-
-
 @pytest.mark.parametrize(
     ("reference", "variables", "why"),
     [
@@ -168,7 +139,7 @@ def test_an_approle_logs_in(vault: Vault) -> None:
             {"VAULT_TOKEN": "hvs.stranger-token"},
             "Vault refuses to read secret/lake/s3; let this token",
         ),
-        ("secret/lake/s3:key", {"VAULT_ADDR": ""}, "nobody says where Vault is; set VAULT_ADDR"),
+        ("secret/lake/s3:key", {"VAULT_ADDR": ""}, "VAULT_ADDR is not set; set it to Vault's address"),
         ("secret/lake/s3:key", {"VAULT_ADDR": "http://127.0.0.1:1"}, "Vault cannot be asked: ConnectionError"),
         ("key", {}, "names no path or no field; write \\${vault:MOUNT/PATH:FIELD}"),
     ],
@@ -180,12 +151,6 @@ def test_what_vault_does_not_give_is_told_without_its_token(
     with pytest.raises(ConfigurationError, match=why) as refused:
         loaded(f"${{vault:{reference}}}", "x" * 9, **environment)
     assert environment["VAULT_TOKEN"] not in str(refused.value)
-
-
-def test_without_its_package_vault_is_told_how_to_get_it(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "hvac", None)
-    with pytest.raises(ConfigurationError, match=r"pip install 's3lake\[vault\]'"):
-        loaded("${vault:secret/lake/s3:key}", "x" * 9, VAULT_ADDR=vault.url, VAULT_TOKEN=TOKEN)
 
 
 def test_a_class_that_cannot_be_had_here_is_told_with_its_name() -> None:

@@ -2,27 +2,27 @@
 
 import pytest
 
-from s3lake.config.source import Source, sources
-from s3lake.config.source.dotenv import completed
+from s3lake.config.report import Text
+from s3lake.config.source import read_texts, with_dotenv
 from s3lake.errors import ConfigurationError
 
 
 def test_a_file_is_one_source(tmp_path):
     path = tmp_path / "Lake.YAML"
     path.write_text("sinks: []")
-    assert sources(str(path), {}) == (Source(str(path), "sinks: []"),)
+    assert read_texts(str(path), {}) == (Text(str(path), "sinks: []"),)
 
 
 def test_a_byte_order_mark_is_no_text(tmp_path):
     path = tmp_path / "a.json"
     path.write_bytes(b"\xef\xbb\xbf{}")
-    assert sources(str(path), {})[0].text == "{}"
+    assert read_texts(str(path), {})[0].text == "{}"
 
 
 def test_a_directorys_files_come_in_the_order_of_their_names(tmp_path):
     for name in ("b.json", "a.properties", "c"):
         (tmp_path / name).write_text(name)
-    assert [source.text for source in sources(str(tmp_path), {})] == ["a.properties", "b.json", "c"]
+    assert [source.text for source in read_texts(str(tmp_path), {})] == ["a.properties", "b.json", "c"]
 
 
 def test_hidden_files_and_directories_inside_are_left_out(tmp_path):
@@ -30,34 +30,34 @@ def test_hidden_files_and_directories_inside_are_left_out(tmp_path):
     (tmp_path / ".hidden.yaml").write_text("b")
     (tmp_path / "inside").mkdir()
     (tmp_path / "inside" / "c.yaml").write_text("c")
-    assert [source.text for source in sources(str(tmp_path), {})] == ["a"]
+    assert [source.text for source in read_texts(str(tmp_path), {})] == ["a"]
 
 
 def test_a_mounted_config_map_is_read_once(tmp_path):
     (tmp_path / "..data").mkdir()
     (tmp_path / "..data" / "a.yaml").write_text("a")
     (tmp_path / "a.yaml").symlink_to(tmp_path / "..data" / "a.yaml")
-    assert [source.text for source in sources(str(tmp_path), {})] == ["a"]
+    assert [source.text for source in read_texts(str(tmp_path), {})] == ["a"]
 
 
 def test_a_directory_without_files_is_refused(tmp_path):
     with pytest.raises(ConfigurationError, match="there is no file in this directory"):
-        sources(str(tmp_path), {})
+        read_texts(str(tmp_path), {})
 
 
 def test_a_missing_file_is_refused(tmp_path):
     with pytest.raises(
         ConfigurationError, match=r"nothing.yaml: no such file or directory; correct the path, or set S3LAKE_CONFIG"
     ):
-        sources(str(tmp_path / "nothing.yaml"), {})
+        read_texts(str(tmp_path / "nothing.yaml"), {})
 
 
 def test_bytes_that_are_no_text_are_refused_with_their_place(tmp_path):
     path = tmp_path / "a.yaml"
     path.write_bytes(b"a: 1\nb: \xff\n")
     with pytest.raises(ConfigurationError) as refusal:
-        sources(str(path), {})
-    assert str(refusal.value) == f"{path}:2:4: byte 0xff is no UTF-8; save it as UTF-8"
+        read_texts(str(path), {})
+    assert str(refusal.value) == f"{path}:2:4: byte 0xff is not UTF-8; save it as UTF-8"
 
 
 # .env
@@ -68,16 +68,16 @@ def test_the_real_environment_wins_over_the_file(tmp_path, variable):
     path = tmp_path / ".env"
     path.write_text("# keys\nexport A=file\nB='file b'\nEMPTY=\n")
     real = {variable: str(path), "A": "real"}
-    assert completed(real) == {variable: str(path), "A": "real", "B": "file b", "EMPTY": ""}
+    assert with_dotenv(real) == {variable: str(path), "A": "real", "B": "file b", "EMPTY": ""}
 
 
 def test_without_a_file_the_environment_is_as_it_is():
-    assert completed({"A": "1"}) == {"A": "1"}
+    assert with_dotenv({"A": "1"}) == {"A": "1"}
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(ConfigurationError, match=r"S3LAKE_ENV_PATH: .*none cannot be read: No such file"):
-        completed({"S3LAKE_ENV_PATH": str(tmp_path / "none")})
+        with_dotenv({"S3LAKE_ENV_PATH": str(tmp_path / "none")})
 
 
 @pytest.mark.parametrize("line", ["no value here", "NAME", "A='unterminated"])
@@ -85,10 +85,10 @@ def test_a_line_that_says_nothing_is_refused_with_its_place(tmp_path, line):
     path = tmp_path / "env"
     path.write_text(f"A=1\n{line}\n")
     with pytest.raises(ConfigurationError) as refusal:
-        completed({"S3LAKE_ENV_PATH": str(path)})
-    assert str(refusal.value) == f"{path}:2:1: this is no NAME=value; correct the line, or begin it with #"
+        with_dotenv({"S3LAKE_ENV_PATH": str(path)})
+    assert str(refusal.value) == f"{path}:2:1: this is not NAME=value; correct the line, or begin it with #"
 
 
 def test_two_different_files_are_refused():
     with pytest.raises(ConfigurationError, match="name different files: unset one of them"):
-        completed({"S3LAKE_ENV_PATH": "a", "IGGY_CONNECTORS_ENV_PATH": "b"})
+        with_dotenv({"S3LAKE_ENV_PATH": "a", "IGGY_CONNECTORS_ENV_PATH": "b"})

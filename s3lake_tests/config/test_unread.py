@@ -104,9 +104,9 @@ def test_a_file_of_a_directory_is_a_value_by_either_name(tmp_path: Path) -> None
 
 def test_strimzis_secrets_are_told_from_those_of_aws() -> None:
     def nowhere(_: str) -> str:
-        from s3lake.config.references import Unresolved
+        from s3lake.config.secrets import UnresolvedReferenceError
 
-        raise Unresolved("AWS answers AccessDenied")
+        raise UnresolvedReferenceError("AWS answers AccessDenied")
 
     text = bases.properties(bases.CONFLUENT, {"s3.bucket.name": "${secrets:ns/lake:bucket}"})
     with pytest.raises(ConfigurationError, match=r"Strimzi's Kubernetes secret NAMESPACE/NAME, mount it"):

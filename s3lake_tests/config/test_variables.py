@@ -2,7 +2,7 @@
 
 import pytest
 
-from s3lake.config.variables import Override, overridden, value_of
+from s3lake.config.overrides import Override, apply_variables, parse_value
 from s3lake.errors import ConfigurationError
 
 
@@ -11,12 +11,12 @@ def document(**settings):
 
 
 def changed(environment, **settings):
-    return overridden(document(**settings), environment)[0]["sinks"][0]
+    return apply_variables(document(**settings), environment)[0]["sinks"][0]
 
 
 def refused(environment, **settings):
     with pytest.raises(ConfigurationError) as refusal:
-        overridden(document(**settings), environment)
+        apply_variables(document(**settings), environment)
     return str(refusal.value)
 
 
@@ -63,7 +63,7 @@ def test_a_column_is_found_in_whatever_case_the_file_has_it():
 
 def test_the_document_itself_is_left_as_it_is():
     given = document(flush={"count": 5, "size": "1MB"})
-    overridden(given, {"S3LAKE_SINKS_MY_EVENTS_FLUSH_COUNT": "6"})
+    apply_variables(given, {"S3LAKE_SINKS_MY_EVENTS_FLUSH_COUNT": "6"})
     assert given == document(flush={"count": 5, "size": "1MB"})
 
 
@@ -74,24 +74,24 @@ def test_what_no_variable_names_stays():
 
 @pytest.mark.parametrize("environment", [{}, {"S3LAKE_SINKS_MY_EVENTS_FLUSH_COUNT": ""}, {"S3LAKE_CONFIG": "x"}])
 def test_empty_and_other_variables_say_nothing(environment):
-    assert overridden(document(), environment) == (document(), [])
+    assert apply_variables(document(), environment) == (document(), [])
 
 
 def test_an_override_says_its_variable_and_its_place():
-    assert overridden(document(), {"S3LAKE_SINKS_MY_EVENTS_PREFIX": "raw"})[1] == [
+    assert apply_variables(document(), {"S3LAKE_SINKS_MY_EVENTS_PREFIX": "raw"})[1] == [
         Override("S3LAKE_SINKS_MY_EVENTS_PREFIX", ("sinks", 0, "prefix"), "raw")
     ]
 
 
 def test_the_longest_name_of_a_sink_is_tried_too():
     sinks = {"sinks": [{"name": "events"}, {"name": "events_v2"}]}
-    found, _ = overridden(sinks, {"S3LAKE_SINKS_EVENTS_V2_PREFIX": "raw", "S3LAKE_SINKS_EVENTS_FLUSH_COUNT": "1"})
+    found, _ = apply_variables(sinks, {"S3LAKE_SINKS_EVENTS_V2_PREFIX": "raw", "S3LAKE_SINKS_EVENTS_FLUSH_COUNT": "1"})
     assert found["sinks"] == [{"name": "events", "flush": {"count": 1}}, {"name": "events_v2", "prefix": "raw"}]
 
 
 def test_a_variable_that_can_mean_two_sinks_is_refused():
     with pytest.raises(ConfigurationError) as refusal:
-        overridden({"sinks": [{"name": "a"}, {"name": "a-index"}]}, {"S3LAKE_SINKS_A_INDEX_PREFIX": "x"})
+        apply_variables({"sinks": [{"name": "a"}, {"name": "a-index"}]}, {"S3LAKE_SINKS_A_INDEX_PREFIX": "x"})
     assert str(refusal.value) == (
         "S3LAKE_SINKS_A_INDEX_PREFIX can mean index.prefix of sink a and prefix of sink a-index: say it in the file "
         "instead"
@@ -127,7 +127,7 @@ def test_a_place_beyond_the_end_of_a_list_is_refused():
 
 def test_a_file_that_has_a_value_for_a_group_is_told_so():
     assert refused({"S3LAKE_SINKS_MY_EVENTS_FORMAT_TYPE": "avro"}, format="parquet") == (
-        "S3LAKE_SINKS_MY_EVENTS_FORMAT_TYPE: 'format' is no group of settings in the file: correct it there"
+        "S3LAKE_SINKS_MY_EVENTS_FORMAT_TYPE: 'format' is not a group of settings in the file: correct it there"
     )
 
 
@@ -150,5 +150,5 @@ def test_a_file_that_has_a_value_for_a_group_is_told_so():
     ],
 )
 def test_values_are_typed_as_iggy_does(text, value):
-    assert value_of(text) == value
-    assert type(value_of(text)) is type(value)
+    assert parse_value(text) == value
+    assert type(parse_value(text)) is type(value)

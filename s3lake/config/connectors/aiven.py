@@ -7,11 +7,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from s3lake.config.connectors import connect, converters, credentials, overrides
+from s3lake.config.connectors import connect, converters, credentials, native_keys
 from s3lake.config.connectors.connect import literal
 from s3lake.config.draft import Draft, Sketch, drafted
 from s3lake.config.keys import Given, Keys
-from s3lake.config.setting import Report, Setting
+from s3lake.config.report import Report, Setting
 from s3lake.text.options import suggestion
 
 CLASSES = (
@@ -87,7 +87,7 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     keys.no_effect(_NO_EFFECT)
     for setting in keys.below("connect.parquet."):
         report.no_effect(setting, "it is an option of another Parquet writer")
-    overrides.apply(keys, common, [sink], environment)
+    native_keys.apply(keys, common, [sink], environment)
     keys.report_unknown()
     return drafted(common, [sink], report, connect.connector(keys))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from s3lake.config.setting import Report, Setting, variable
+from s3lake.config.report import Report, Setting, variable
 from s3lake.text.options import suggestion
 
 CLASS = "S3_SINK"

@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from s3lake.config.connectors import connect, converters, credentials, overrides
+from s3lake.config.connectors import connect, converters, credentials, native_keys
 from s3lake.config.connectors.confluent_flush import SECONDS, flushed
 from s3lake.config.connectors.connect import literal
 from s3lake.config.draft import Draft, Sketch, drafted
 from s3lake.config.keys import Given, Keys
-from s3lake.config.setting import Report, Setting
+from s3lake.config.report import Report, Setting
 from s3lake.text.options import suggestion
 
 CLASSES = ("io.confluent.connect.s3.S3SinkConnector",)
@@ -89,7 +89,7 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     told = keys.boolean("connect.meta.data", True)
     if not told.value:
         keys.report.no_effect(told.setting, "Avro's schemas keep what Connect says of types; readers ignore it")
-    overrides.apply(keys, common, [sink], environment)
+    native_keys.apply(keys, common, [sink], environment)
     keys.report_unknown()
     return drafted(common, [sink], report, connect.connector(keys))
 

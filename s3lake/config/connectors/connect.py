@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from s3lake.config.connectors import transforms
 from s3lake.config.draft import Connector, Draft
 from s3lake.config.keys import Given, Keys
-from s3lake.config.setting import Place, Setting
+from s3lake.config.report import Place, Setting
 from s3lake.convert.converters import CONVERTERS
 from s3lake.encode.formats import FORMATS
 from s3lake.text import expressions

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from s3lake.config.connectors import registry, worker
 from s3lake.config.draft import Draft
 from s3lake.config.keys import Keys
-from s3lake.config.setting import Setting
+from s3lake.config.report import Setting
 from s3lake.text.options import nearest, suggestion
 
 _WITH_REGISTRY = {"AvroConverter": "avro", "ProtobufConverter": "protobuf", "JsonSchemaConverter": "json_schema"}

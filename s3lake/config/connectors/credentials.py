@@ -6,7 +6,7 @@ import re
 
 from s3lake.config.draft import Draft
 from s3lake.config.keys import Given, Keys
-from s3lake.config.setting import Setting
+from s3lake.config.report import Setting
 
 LOCAL_CHAIN = "boto3's own chain is used: environment, profile, web identity, instance role"
 _PLACES = {

@@ -12,7 +12,7 @@ from s3lake.config.connectors import (
     iggy_forwards,
     iggy_provider,
     iggy_variables,
-    overrides,
+    native_keys,
     transforms,
 )
 from s3lake.config.connectors.connect import literal
@@ -22,15 +22,15 @@ from s3lake.config.connectors.iggy_server import SECTION, Server
 from s3lake.config.draft import Draft, Sketch, drafted
 from s3lake.config.keys import Given, Keys
 from s3lake.config.read import toml
-from s3lake.config.references import References
-from s3lake.config.setting import Path, Place, Report, Setting
+from s3lake.config.report import Path, Place, Report, Setting
+from s3lake.config.variables import Variables
 from s3lake.text.options import suggestion
 from s3lake.text.quantities import parse_duration, parse_size
 
 TOPIC_TEMPLATE = "{stream}.{topic}"
 _WHERE = (
     "the records are: set IGGY_CONNECTORS_IGGY_ADDRESS=HOST:PORT, or give the runtime's file, which has [iggy]; or, "
-    f"where they are in Kafka, add [s3lake] kafka.bootstrap_servers, or set {overrides.SERVERS}"
+    f"where they are in Kafka, add [s3lake] kafka.bootstrap_servers, or set {native_keys.SERVERS}"
 )
 _RUNTIME = ("http", "iggy", "state", "connectors", "logging", "telemetry")
 _RUNTIME_REASONS = {
@@ -62,7 +62,7 @@ _STREAM_NO_EFFECT = {
 }
 
 
-def loads(content: str, report: Report, references: References) -> Sketch:
+def loads(content: str, report: Report, references: Variables) -> Sketch:
     """The configuration of a connector, or of all S3 sinks of a runtime.
 
     Raises:
@@ -126,7 +126,7 @@ def _connector(
     beside: Sequence[Setting],
     server: Server,
     report: Report,
-    references: References,
+    references: Variables,
     others: Sequence[Draft],
     *,
     alone: bool,
@@ -156,7 +156,7 @@ def _connector(
     sinks = list(_sinks(file, keys, each, key, template, kind=kind))
     if forward is not None:
         sinks = iggy_forwards.attach(forward, sinks, others)
-    overrides.apply(keys, common, sinks, references.environment, where=_WHERE)
+    native_keys.apply(keys, common, sinks, references.environment, where=_WHERE)
     if kind != "s3":
         iggy_forwards.require_buckets(sinks, keys.get("path"), keys, references.environment)
     keys.report_unknown()
@@ -332,7 +332,7 @@ def _safe(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "_", name)
 
 
-def _runtime(file: File, report: Report, references: References) -> list[Setting]:
+def _runtime(file: File, report: Report, references: Variables) -> list[Setting]:
     """What the runtime's file says for every sink: its table `s3lake`, if it has one."""
     for section, reason in _RUNTIME_REASONS.items():
         if section in file.data:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from s3lake.config.read import toml
-from s3lake.config.setting import Path, Place, Setting, dotted, is_comment
+from s3lake.config.report import Path, Place, Setting, dotted, is_comment
 from s3lake.errors import ConfigurationError
 
 

@@ -12,7 +12,7 @@ import yaml
 from s3lake.config.connectors import credentials
 from s3lake.config.draft import Draft
 from s3lake.config.keys import Given, Keys
-from s3lake.config.setting import Setting
+from s3lake.config.report import Setting
 
 BUCKET = "S3LAKE_BUCKET"
 _P = "plugin_config."

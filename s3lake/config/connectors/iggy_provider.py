@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from s3lake.config import http
 from s3lake.config.connectors.iggy_file import File
-from s3lake.config.references import References
-from s3lake.config.setting import Place, Report
-from s3lake.config.source import http
+from s3lake.config.report import Place, Report
+from s3lake.config.variables import Variables
 from s3lake.errors import ConfigurationError
 
 _ACTIVE = "/configs/active"
@@ -21,7 +21,7 @@ def over_http(runtime: File) -> bool:
     return _options(runtime).get("config_type") == "http"
 
 
-def connectors(runtime: File, report: Report, references: References) -> Iterator[File]:
+def connectors(runtime: File, report: Report, references: Variables) -> Iterator[File]:
     """The files of the connectors that run; of several versions of a key the highest."""
     options, place = _options(runtime), _place(runtime)
     match options.get("config_type", "local"):
@@ -36,7 +36,7 @@ def connectors(runtime: File, report: Report, references: References) -> Iterato
             report.error(_place(runtime, name), f"unknown name; allowed in {place.key}: {', '.join(_NAMES)}")
 
 
-def _of_directory(options: Mapping[str, Any], runtime: File, report: Report, references: References) -> Iterator[File]:
+def _of_directory(options: Mapping[str, Any], runtime: File, report: Report, references: Variables) -> Iterator[File]:
     if not isinstance(options.get("config_dir"), str):
         report.error(_place(runtime), 'config_dir is missing; add [connectors] config_dir = "DIRECTORY"')
         return
@@ -73,7 +73,7 @@ def _of_server(options: Mapping[str, Any], runtime: File, report: Report) -> Ite
     except ValueError as error:
         report.error(_place(runtime), str(error))
         return
-    answer = http.fetched(f"{options['base_url'].rstrip('/')}{path}", settings)
+    answer = http.fetch(f"{options['base_url'].rstrip('/')}{path}", settings)
     try:
         active = json.loads(answer.text)
         groups = [(role, active.get(f"{role}s") or {}) for role in ("sink", "source")]
@@ -107,7 +107,7 @@ def _settings(options: Mapping[str, Any]) -> http.Settings:
     headers = options.get("request_headers", {})
     variables[f"{http.PREFIX}HEADERS"] = json.dumps(headers) if headers else ""
     try:
-        return http.Settings.of(variables)
+        return http.Settings.from_environment(variables)
     except ConfigurationError as error:
         raise ValueError(str(error).removeprefix(http.PREFIX).lower()) from None
 

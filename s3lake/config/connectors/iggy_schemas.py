@@ -9,7 +9,7 @@ from typing import Any
 from s3lake.config.connectors.iggy_file import File
 from s3lake.config.draft import Draft
 from s3lake.config.keys import Keys
-from s3lake.config.setting import Place, Report, Setting
+from s3lake.config.report import Place, Report, Setting
 
 CONVERSIONS = ("proto_convert", "avro_convert", "flat_buffer_convert")
 _CONVERTERS = {"json": "json", "raw": "bytes", "text": "string", "proto": "protobuf", "avro": "avro"}

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from s3lake.config.connectors.iggy_file import File
 from s3lake.config.draft import Draft
 from s3lake.config.keys import Keys
-from s3lake.config.references import References
-from s3lake.config.setting import Report, Setting
+from s3lake.config.report import Report, Setting
+from s3lake.config.variables import Variables
 
 SECTION = "iggy"
 _ADDRESS, _USER, _PASSWORD = "localhost:8090", "iggy", "iggy"
@@ -18,7 +18,7 @@ _ELSEWHERE = ("s3lake.kafka.", "s3lake.source.type")
 class Server:
     """The server that the runtime names, where it names one."""
 
-    def __init__(self, runtime: File, report: Report, references: References) -> None:
+    def __init__(self, runtime: File, report: Report, references: Variables) -> None:
         self._places = [place for path, place in runtime.places.items() if path[:1] == (SECTION,)]
         self._report, self._used = report, False
         self._named = SECTION in runtime.data

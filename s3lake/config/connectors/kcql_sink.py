@@ -10,8 +10,8 @@ from s3lake.config.connectors.connect import literal
 from s3lake.config.connectors.kcql import Statement
 from s3lake.config.draft import Draft
 from s3lake.config.keys import Keys
-from s3lake.config.setting import Setting
-from s3lake.config.variables import prefix_of
+from s3lake.config.overrides import prefix_of
+from s3lake.config.report import Setting
 from s3lake.text.options import suggestion
 
 _P = "connect.s3."

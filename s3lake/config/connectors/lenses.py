@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from s3lake.config.connectors import connect, converters, credentials, kcql, kcql_sink, overrides
+from s3lake.config.connectors import connect, converters, credentials, kcql, kcql_sink, native_keys
 from s3lake.config.connectors.kcql import KcqlError, Statement
 from s3lake.config.draft import Connector, Draft, Sketch, drafted
 from s3lake.config.keys import Given, Keys
-from s3lake.config.setting import Report, Setting
+from s3lake.config.report import Report, Setting
 from s3lake.text import expressions
 from s3lake.text.options import suggestion
 
@@ -87,7 +87,7 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
         _compatible(keys, sink)
     kcql_sink.shared(keys)
     keys.no_effect(_NO_EFFECT)
-    overrides.apply(keys, common, sinks, environment)
+    native_keys.apply(keys, common, sinks, environment)
     keys.report_unknown()
     return drafted(common, sinks, report, _connector(keys))
 

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from s3lake.config.draft import Draft
 from s3lake.config.keys import Keys
-from s3lake.config.setting import Setting
+from s3lake.config.report import Setting
 from s3lake.text.options import nearest
 
 _PREFIX = "schema.registry."

@@ -8,7 +8,7 @@ from typing import Any
 
 from s3lake.config.draft import Draft
 from s3lake.config.keys import Keys
-from s3lake.config.setting import Setting
+from s3lake.config.report import Setting
 from s3lake.text.options import suggestion
 
 _APACHE = "org.apache.kafka.connect.transforms"

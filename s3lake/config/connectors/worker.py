@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from s3lake.config.providers import PREFIX, declared, secret_options
 from s3lake.config.read import properties
-from s3lake.config.references import References
-from s3lake.config.setting import Report, Setting, index, variable
+from s3lake.config.report import Report, Setting, index, variable
+from s3lake.config.variables import PROVIDERS, Variables, declared_providers
 from s3lake.errors import ConfigurationError
 
 WORKER = "S3LAKE_WORKER"
@@ -20,8 +19,8 @@ _CONVERTERS = ("key.converter", "value.converter", "header.converter")
 _CLIENT = ("bootstrap.servers", "consumer.")
 
 
-def with_providers(own: Sequence[Setting], report: Report, references: References) -> References:
-    """References that know the worker's providers of secrets, be they in its file, its image or beside the connector.
+def with_providers(own: Sequence[Setting], report: Report, references: Variables) -> Variables:
+    """Variables that know the worker's providers of secrets, be they in its file, its image or beside the connector.
 
     Raises:
         ConfigurationError: the worker's file cannot be read.
@@ -33,13 +32,13 @@ def with_providers(own: Sequence[Setting], report: Report, references: Reference
         for name, value in references.environment.items()
         if name.startswith(_PROVIDERS)
     ]
-    ours = [setting for setting in (*of_image, *of_file, *own) if setting.key.startswith(PREFIX)]
+    ours = [setting for setting in (*of_image, *of_file, *own) if setting.key.startswith(PROVIDERS)]
     settings = references.resolve(ours, report)
-    report.secrets |= secret_options(settings)
-    return replace(references, providers=declared(settings))
+    report.secrets |= {setting.value for setting in settings if ".param." in setting.key}  # any may be a secret
+    return replace(references, providers=declared_providers(settings))
 
 
-def completed(own: Sequence[Setting], report: Report, references: References) -> list[Setting]:
+def completed(own: Sequence[Setting], report: Report, references: Variables) -> list[Setting]:
     """A connector's own settings, and its worker's where those say nothing.
 
     A converter comes with all its options, and only where the connector names none: Kafka Connect never mixes them.
@@ -79,8 +78,8 @@ def _settings(path: Path, report: Report) -> list[Setting]:
     return list(index(properties.read(text, of_worker), of_worker).values())
 
 
-def _of_file(path: Path, report: Report, references: References) -> Mapping[str, Setting]:
-    settings = [setting for setting in _settings(path, report) if not setting.key.startswith(PREFIX)]
+def _of_file(path: Path, report: Report, references: Variables) -> Mapping[str, Setting]:
+    settings = [setting for setting in _settings(path, report) if not setting.key.startswith(PROVIDERS)]
     resolved = replace(references, base=path.parent).resolve(settings, report)
     return {setting.key: setting for setting in resolved}
 

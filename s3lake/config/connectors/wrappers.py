@@ -14,7 +14,7 @@ from s3lake.config.read import json as connect_json
 from s3lake.config.read import properties
 from s3lake.config.read import yaml as connect_yaml
 from s3lake.config.read.members import Member, inside, member, text_at
-from s3lake.config.setting import Place, Report, Setting
+from s3lake.config.report import Place, Report, Setting
 from s3lake.errors import ConfigurationError
 
 _CLASS = "connector.class"

@@ -8,7 +8,7 @@ from typing import Any
 
 from s3lake.config.read.members import Member, Value
 from s3lake.config.read.yaml import position_of
-from s3lake.config.setting import Place
+from s3lake.config.report import Place
 from s3lake.errors import ConfigurationError
 
 _SPACE = re.compile(r"[ \t\r\n]*")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from s3lake.config.setting import Place, Report, Setting, is_comment
+from s3lake.config.report import Place, Report, Setting, is_comment
 
 Value = str | None | tuple["Member", ...] | list["Member"]
 """Text, null, the members of an object, the values of a list."""

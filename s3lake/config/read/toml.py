@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from s3lake.config.read.yaml import position_of
-from s3lake.config.setting import Path, Place, dotted
+from s3lake.config.report import Path, Place, dotted
 from s3lake.errors import ConfigurationError
 
 if sys.version_info >= (3, 11):

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from s3lake.config.environment import Filled, filled, is_malformed, looked_up
 from s3lake.config.read.members import Member, Value
-from s3lake.config.setting import Path, Place, Report, Setting, dotted
+from s3lake.config.report import Path, Place, Report, Setting, dotted
+from s3lake.config.variables import Substituted, is_malformed, look_up_variable, substitute
 from s3lake.errors import ConfigurationError
 from s3lake.text.masking import is_secret
 
@@ -207,9 +207,9 @@ class _Reader:
         except ValueError:
             return self._unknown(node, path, f"{setting.shown} is no {tag.removeprefix(_PREFIX)}")
 
-    def _filled(self, node: ScalarNode, path: Path) -> Filled | None:
+    def _filled(self, node: ScalarNode, path: Path) -> Substituted | None:
         def look_up(reference: str) -> tuple[str, str, bool]:
-            variable = looked_up(reference, self._environment)
+            variable = look_up_variable(reference, self._environment)
             if variable is None:
                 raise ValueError(_FORM)
             name, value = variable
@@ -222,7 +222,7 @@ class _Reader:
         try:
             if is_malformed(node.value):
                 raise ValueError(_FORM)
-            return filled(node.value, look_up)
+            return substitute(node.value, look_up)
         except ValueError as error:
             self._unknown(node, path, str(error))
             return None

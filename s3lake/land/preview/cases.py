@@ -11,8 +11,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from s3lake.config.read import yaml as reader
-from s3lake.config.setting import Path as Steps
-from s3lake.config.setting import Place, Report, Setting, dotted
+from s3lake.config.report import Path as Steps
+from s3lake.config.report import Place, Report, Setting, dotted
 from s3lake.errors import ConfigurationError
 from s3lake.land.given import Record
 from s3lake.land.preview import records as written

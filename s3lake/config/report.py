@@ -212,3 +212,31 @@ def index(settings: Sequence[Setting], report: Report) -> Settings:
             report.notice(by_key[setting.key], message)
         by_key[setting.key] = setting
     return by_key
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text of a configuration.
+
+    Attributes:
+        name: a path, or an address without anything secret, as errors call it.
+        text: the content.
+    """
+
+    name: str
+    text: str
+
+
+def decode(data: bytes, name: str) -> str:
+    """Return the text of a file's bytes.
+
+    Raises:
+        ConfigurationError: they are not UTF-8; the message has line and column.
+    """
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = error.object[: error.start].decode()
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        wrong = f"byte 0x{error.object[error.start]:02x} is not UTF-8"
+        raise ConfigurationError(f"{name}:{line}:{column}: {wrong}; save it as UTF-8") from None

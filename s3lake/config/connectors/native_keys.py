@@ -7,15 +7,15 @@ from types import NoneType
 
 from s3lake.config.draft import Draft
 from s3lake.config.keys import Keys
-from s3lake.config.model import fields, holds, names, parts
-from s3lake.config.setting import Report, Setting, variable
+from s3lake.config.overrides import accepts, fields, nested_models
+from s3lake.config.report import Report, Setting, variable
 from s3lake.sink import Config, ConfigModel, Sink
 from s3lake.text.options import suggestion
 
 PREFIX = "s3lake."
 SERVERS, START = "S3LAKE_BOOTSTRAP_SERVERS", "S3LAKE_START"
 _WHERE = f"Kafka is; add bootstrap.servers=HOST:PORT, or set {SERVERS}"
-_SHARED = tuple(name for name in names(Config) if name != "sinks")
+_SHARED = tuple(name for name in fields(Config) if name != "sinks")
 
 
 def apply(
@@ -59,7 +59,7 @@ def put(path: str, value: str, setting: Setting, common: Draft, sinks: Sequence[
     model: type[ConfigModel] = Config if shared else Sink
     while True:
         name, _, rest = rest.partition(".")
-        allowed_names = names(model)
+        allowed_names = list(fields(model))
         if name not in allowed_names:
             allowed = [*allowed_names, *(_SHARED if model is Sink else ())]
             report.error(
@@ -68,12 +68,12 @@ def put(path: str, value: str, setting: Setting, common: Draft, sinks: Sequence[
             return
         steps.append(name)
         annotation = fields(model)[name].annotation
-        inner = list(parts(annotation))
-        if holds(annotation, dict) and rest:
+        inner = list(nested_models(annotation))
+        if accepts(annotation, dict) and rest:
             steps.append(rest)
             break
         if not rest:
-            if (inner and value == "") or holds(annotation, dict):
+            if (inner and value == "") or accepts(annotation, dict):
                 report.error(
                     setting, f"{path!r} holds several settings: name one of them, for example {setting.key}.NAME"
                 )
@@ -88,9 +88,9 @@ def put(path: str, value: str, setting: Setting, common: Draft, sinks: Sequence[
 
 
 def _typed(value: str, annotation: object) -> object:
-    if value == "null" and holds(annotation, NoneType):
+    if value == "null" and accepts(annotation, NoneType):
         return None
-    if holds(annotation, tuple):
+    if accepts(annotation, tuple):
         return [part.strip() for part in value.split(",")] if value else []
     return value
 

@@ -1,0 +1,281 @@
+"""Single settings from outside of a file: `s3lake.<path>`, `S3LAKE_SINKS_<NAME>_<PATH>`, `IGGY_CONNECTORS_…`.
+
+The name of a variable is in upper case with `_` between its steps and for `-`. It is matched against what may be there,
+the longest names first. An empty variable says nothing.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Protocol, Union, get_args, get_origin
+
+from pydantic import SecretStr
+from pydantic.fields import FieldInfo
+
+from s3lake.config.report import Path, dotted
+from s3lake.errors import ConfigurationError
+from s3lake.sink import Config, ConfigModel, Sink
+from s3lake.text.options import suggestion
+
+PREFIX = "S3LAKE_SINKS_"
+_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
+# The model as a tree of names
+
+
+def fields(model: type[ConfigModel]) -> dict[str, FieldInfo]:
+    """Return the fields of a model by the names that files write."""
+    return {info.alias or name: info for name, info in model.model_fields.items()}
+
+
+def model_at(path: Sequence[str | int]) -> type[ConfigModel]:
+    """Return the model that a mapping at a path of the configuration becomes."""
+    model: type[ConfigModel] = Config
+    for step in path:
+        if isinstance(step, str):
+            model = next(nested_models(fields(model)[step].annotation))
+    return model
+
+
+def nested_models(annotation: Any) -> Iterator[type[ConfigModel]]:
+    """Yield the models that a field of that annotation may hold, also in lists."""
+    if isinstance(annotation, type) and issubclass(annotation, ConfigModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from nested_models(argument)
+
+
+def union_members(annotation: Any) -> Iterator[Any]:
+    """Yield the members of a union; the annotation itself if it is not one."""
+    if get_origin(annotation) is Annotated:
+        yield from union_members(get_args(annotation)[0])
+    elif get_origin(annotation) in (Union, UnionType):
+        for argument in get_args(annotation):
+            yield from union_members(argument)
+    else:
+        yield annotation
+
+
+def accepts(annotation: Any, *types: Any) -> bool:
+    """True if an annotation is, or is a union with, one of some types: tuple, dict, str or NoneType."""
+    return any(option in types or get_origin(option) in types for option in union_members(annotation))
+
+
+# One matcher for the names of variables
+
+
+class Names(Protocol):
+    """A place in a configuration, and the names that may be below it."""
+
+    def inside(self) -> Iterator[tuple[str | int, Names]]:
+        """Yield the names, those first that count if several fit."""
+
+    def added(self) -> Names | None:
+        """Return the place of a name that is not known; None if there cannot be one."""
+
+    def typed(self, text: str) -> Any:
+        """Return the value that a text has at this place."""
+
+
+def match(name: str, names: Names) -> tuple[Path, Names] | None:
+    """Return the path that a variable's name means below a place, and what is there; None if there is no such name."""
+    inside = list(names.inside())
+    for title, place in inside:
+        if name == upper(title):
+            return (title,), place
+    for title, place in inside:
+        rest = name.removeprefix(f"{upper(title)}_")
+        if rest != name and (found := match(rest, place)) is not None:
+            return (title, *found[0]), found[1]
+    new = names.added()
+    return None if new is None or not name else ((name.lower(),), new)
+
+
+@dataclass(frozen=True)
+class ModelNames:
+    """Names of the model, and of what the file has at this place."""
+
+    annotation: Any
+    present: Any = None
+
+    def inside(self) -> Iterator[tuple[str | int, ModelNames]]:
+        """Yield names of fields, keys that the file has, and positions in a list with the one after its last."""
+        for option in union_members(self.annotation):
+            if is_group(option):
+                for name, info in sorted(fields(option).items(), key=lambda item: -len(item[0])):
+                    yield name, ModelNames(info.annotation, _inner(self.present, name))
+            elif get_origin(option) is dict and isinstance(self.present, Mapping):
+                for name in self.present:
+                    yield name, ModelNames(get_args(option)[1])
+            elif get_origin(option) is tuple:
+                elements = self.present if isinstance(self.present, list) else []
+                for position, element in enumerate([*elements, None]):
+                    yield position, ModelNames(get_args(option)[0], element)
+
+    def added(self) -> ModelNames | None:
+        """Return the place of a new name of a mapping."""
+        for option in union_members(self.annotation):
+            if get_origin(option) is dict:
+                return ModelNames(get_args(option)[1])
+        return None
+
+    def typed(self, text: str) -> Any:
+        """Return a text if the model wants one, a list of one for a list, else what Iggy makes of the text."""
+        for option in union_members(self.annotation):
+            if get_origin(option) is tuple:
+                texts = _items(text) if _is_list(text) else [text]
+                return [ModelNames(get_args(option)[0]).typed(item) for item in texts]
+        texts_only = accepts(self.annotation, str, SecretStr, Literal) and not accepts(
+            self.annotation, int, float, bool
+        )
+        return text if texts_only else parse_value(text)
+
+
+def is_group(option: Any) -> bool:
+    """True if a member of a union is a model."""
+    return isinstance(option, type) and issubclass(option, ConfigModel)
+
+
+def _inner(present: Any, name: str) -> Any:
+    return present.get(name) if isinstance(present, Mapping) else None
+
+
+def set_path(document: Any, path: Path, value: Any) -> None:
+    """Set the value at a path of nested dicts and lists; what is missing on the way is added.
+
+    Raises:
+        ConfigurationError: the file has another kind of value on the way.
+    """
+    for step, following in pairwise(path):
+        fresh: Any = [] if isinstance(following, int) else {}
+        if isinstance(document, list) and step == len(document):
+            document.append(fresh)
+        elif isinstance(document, dict) and document.get(str(step)) is None:
+            document[str(step)] = fresh
+        document = document[step]
+        if not isinstance(document, type(fresh)):
+            kind = "list" if isinstance(fresh, list) else "group of settings"
+            raise ConfigurationError(f"{step!r} is not a {kind} in the file: correct it there")
+    last: Any = path[-1]
+    if isinstance(document, list) and last == len(document):
+        document.append(value)
+    else:
+        document[last] = value
+
+
+def upper(name: str | int) -> str:
+    """Return a name as variables have it."""
+    return str(name).upper().replace("-", "_")
+
+
+def parse_value(text: str) -> Any:
+    """Return the value of a variable's text, by Iggy's rule.
+
+    `[a,b]` is a list, `true` and `false` are booleans, then whole numbers of 64 bits, then numbers, else text.
+    """
+    if _is_list(text):
+        return [parse_value(item) for item in _items(text)]
+    if text in ("true", "false"):
+        return text == "true"
+    if _INTEGER.fullmatch(text) and -(2**63) <= int(text) < 2**64:
+        return int(text)
+    return float(text) if _NUMBER.fullmatch(text) else text
+
+
+def _is_list(text: str) -> bool:
+    return text.startswith("[") and text.endswith("]")
+
+
+def _items(text: str) -> list[str]:
+    return [item.strip() for item in text[1:-1].split(",")] if text[1:-1].strip() else []
+
+
+# `S3LAKE_SINKS_<NAME>_<PATH>`
+
+
+@dataclass(frozen=True)
+class Override:
+    """One variable: the path of the setting in the document, and the value that it gets there."""
+
+    variable: str
+    path: Path
+    value: Any
+
+
+def prefix_of(sink: str) -> str:
+    """Return what the names of the variables of a sink begin with."""
+    return f"{PREFIX}{upper(sink)}_"
+
+
+def apply_variables(
+    document: Mapping[str, Any], environment: Mapping[str, str]
+) -> tuple[dict[str, Any], list[Override]]:
+    """Return the native document with what variables set, and these; `document` itself does not change.
+
+    Raises:
+        ConfigurationError: a variable names no sink, or no setting.
+    """
+    sinks = document.get("sinks")
+    by_name = {
+        sink["name"]: (position, sink)
+        for position, sink in enumerate(sinks if isinstance(sinks, list) else ())
+        if isinstance(sink, Mapping) and isinstance(sink.get("name"), str)
+    }
+    overrides = [
+        _override(variable, text.strip(), by_name)
+        for variable, text in sorted(environment.items())
+        if variable.startswith(PREFIX) and text.strip()
+    ]
+    changed = copy.deepcopy(dict(document))
+    for override in overrides:
+        try:
+            set_path(changed, override.path, override.value)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{override.variable}: {error}") from None
+    return changed, overrides
+
+
+def _override(variable: str, text: str, sinks: Mapping[str, tuple[int, Any]]) -> Override:
+    begun = [name for name in sinks if variable.startswith(prefix_of(name))]
+    if not begun:
+        allowed = [upper(name) for name in sinks]
+        hint = suggestion(variable.removeprefix(PREFIX), allowed, f"{PREFIX}{{}}_…", 0.4)
+        raise ConfigurationError(
+            f"{variable}: no sink of the configuration has this name; {hint}sinks here: {', '.join(allowed) or 'none'}"
+        )
+    found = {
+        name: matched
+        for name in begun
+        if (matched := match(variable.removeprefix(prefix_of(name)), ModelNames(Sink, sinks[name][1])))
+    }
+    if len(found) > 1:
+        meanings = " and ".join(f"{dotted(path)} of sink {name}" for name, (path, _) in found.items())
+        raise ConfigurationError(f"{variable} can mean {meanings}: say it in the file instead")
+    if not found:
+        sink = max(begun, key=len)
+        name = variable.removeprefix(prefix_of(sink))
+        hint = suggestion(name, _variable_names(Sink), f"{prefix_of(sink)}{{}}", 0.5)
+        groups = ", ".join(field.upper() for field in fields(Sink))
+        raise ConfigurationError(f"{variable}: unknown setting of sink {sink}; {hint}settings begin with: {groups}")
+    ((name, (path, place)),) = found.items()
+    assert isinstance(place, ModelNames)
+    groups_here = [option for option in union_members(place.annotation) if option is not NoneType]
+    if all(map(is_group, groups_here)):
+        inner = ", ".join(f"{variable}_{field.upper()}" for field in fields(groups_here[0]))
+        raise ConfigurationError(f"{variable}: {dotted(path)} is a group of settings; set one of {inner}")
+    return Override(variable, ("sinks", sinks[name][0], *path), place.typed(text))
+
+
+def _variable_names(model: type[ConfigModel]) -> Iterator[str]:
+    for field, info in fields(model).items():
+        yield field.upper()
+        for option in union_members(info.annotation):
+            if is_group(option):
+                yield from (f"{field.upper()}_{inner}" for inner in _variable_names(option))
