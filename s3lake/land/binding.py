@@ -18,9 +18,9 @@ from s3lake.convert.envelope import Envelope
 from s3lake.encode.form import FileFormat
 from s3lake.encode.formats import FORMATS
 from s3lake.errors import ConfigurationError
-from s3lake.layout.composition import Composition
+from s3lake.layout.composition import KeyTemplate
 from s3lake.layout.elements import Reading
-from s3lake.layout.key import KeyRule
+from s3lake.layout.key import KeyLayout
 from s3lake.layout.pieces import Number, Text
 from s3lake.schema import grammar
 from s3lake.schema.types import fields_of, from_document, to_document
@@ -198,7 +198,7 @@ def envelope(sink: Sink, topic: str) -> Envelope | None:
     )
 
 
-def key_rule(sink: Sink, topic: str, renamed: str = "", *, wallclock_ms: int = 0, hour_ms: int = 0) -> KeyRule:
+def key_rule(sink: Sink, topic: str, renamed: str = "", *, wallclock_ms: int = 0, hour_ms: int = 0) -> KeyLayout:
     """The rule of keys.
 
     Args:
@@ -208,8 +208,8 @@ def key_rule(sink: Sink, topic: str, renamed: str = "", *, wallclock_ms: int = 0
         hour_ms: when the tile's hour begins.
     """
 
-    def composed(pieces: tuple[Piece, ...]) -> Composition:
-        return Composition.of(
+    def composed(pieces: tuple[Piece, ...]) -> KeyTemplate:
+        return KeyTemplate.from_pieces(
             (Text(sink.root), *pieces),
             topic,
             extension=sink.extension,
@@ -222,7 +222,7 @@ def key_rule(sink: Sink, topic: str, renamed: str = "", *, wallclock_ms: int = 0
 
     layout, padding = sink.layout, sink.layout.padding
     tombstones = layout.tombstone_pieces
-    return KeyRule(
+    return KeyLayout(
         root=sink.root,
         sink=sink.name,
         topic=topic,
@@ -230,7 +230,7 @@ def key_rule(sink: Sink, topic: str, renamed: str = "", *, wallclock_ms: int = 0
         data=composed(layout.pieces),
         tombstones=composed(tombstones) if tombstones else None,
         reading=Reading(sink.converter.key, layout.missing),
-        kept=tuple(f"{prefix}/" for prefix in (sink.index.prefix, *sink.other_indexes)),
+        reserved=tuple(f"{prefix}/" for prefix in (sink.index.prefix, *sink.other_indexes)),
         offset=Number("offset", padding.offset, padding.type, padding.char),
     )
 

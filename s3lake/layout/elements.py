@@ -1,6 +1,6 @@
-"""What an element of a key says of a record: columns of texts, and why a record has none.
+"""The texts of the elements of keys for a batch of records, and the reasons why a record has none.
 
-A value field that is null or missing is `missing`; a missing header, and anything that is no primitive, is a record
+A value field that is null or missing is `missing`; a missing header, and any value that is not a primitive, is a record
 error. Source: compatibility.md, Object keys.
 """
 
@@ -17,7 +17,7 @@ import msgspec
 
 from s3lake.convert.converters import CONVERTERS
 from s3lake.convert.java_numbers import java_double
-from s3lake.layout.pieces import Date, Element, Field, Header, Key, Routed, Schema, Time, Unplaceable
+from s3lake.layout.pieces import Date, Element, Field, Header, Key, NoObjectKeyError, Routed, Schema, Time
 from s3lake.text.dates import iso, joda, zones
 from s3lake.text.dates.java import compile_key_date
 from s3lake.text.masking import quote
@@ -28,8 +28,8 @@ _SHAPES = {bool: "a boolean", float: "a fraction", list: "a list", dict: "an obj
 
 
 @dataclass(frozen=True)
-class Fields:
-    """What keys can be made from: one entry per record, empty where no element asks for it.
+class RecordColumns:
+    """The parts of records that keys can contain: one entry per record, empty if no element needs the part.
 
     Attributes:
         values: values as JSON text.
@@ -37,7 +37,7 @@ class Fields:
         headers: lists of `{"key": name, "value": bytes}`.
         timestamps: epoch milliseconds; -1 for none.
         schemas: names of the values' schemas.
-        topics: names that routers gave the records' topic.
+        topics: the records' topics as routers renamed them.
     """
 
     values: Sequence[bytes | None] = ()
@@ -50,27 +50,27 @@ class Fields:
 
 @dataclass(frozen=True)
 class Reading:
-    """How elements are read: the key's converter, and what stands for a missing field."""
+    """How elements are read: the key's converter, and the text for a missing field."""
 
     key_converter: str
     missing: str
 
 
-Texts = list["str | Unplaceable"]
+Texts = list["str | NoObjectKeyError"]
 
 
-def columns(elements: Sequence[Element], fields: Fields, reading: Reading) -> list[Texts]:
-    """The texts of each element, one per record."""
-    names = tuple(sorted({_path(one)[0] for one in elements if one.source == "value"}))
+def element_texts(elements: Sequence[Element], fields: RecordColumns, reading: Reading) -> list[Texts]:
+    """Return the texts of each element, one per record, with the reason in place of a text that is not valid."""
+    names = tuple(sorted({_path(element)[0] for element in elements if element.source == "value"}))
     rows = _decoded(fields.values, names) if names else []
-    return [_column(one, fields, rows, reading) for one in elements]
+    return [_texts_of(element, fields, rows, reading) for element in elements]
 
 
 def _path(element: Element) -> tuple[str, ...]:
     return element.path if isinstance(element, Field | Time) else ()
 
 
-def _column(element: Element, fields: Fields, rows: list[Any], reading: Reading) -> Texts:
+def _texts_of(element: Element, fields: RecordColumns, rows: list[Any], reading: Reading) -> Texts:
     match element:
         case Field(path):
             what = f"field {'.'.join(path)}"
@@ -80,9 +80,9 @@ def _column(element: Element, fields: Fields, rows: list[Any], reading: Reading)
         case Header():
             return [_attempt(_header, headers, element, reading) for headers in fields.headers]
         case Schema():
-            return [_attempt(safe, name or "null", "the schema's name") for name in fields.schemas]
+            return [_attempt(check_key_text, name or "null", "the schema's name") for name in fields.schemas]
         case Routed():
-            return [_attempt(safe, name, "the routed topic") for name in fields.topics]
+            return [_attempt(check_key_text, name, "the routed topic") for name in fields.topics]
         case Date(pattern):
             return _dates(_date_formatter(pattern), fields.timestamps)
         case Time(clock="field"):
@@ -92,8 +92,8 @@ def _column(element: Element, fields: Fields, rows: list[Any], reading: Reading)
 
 
 def wallclock_text(element: Time, epoch_ms: int) -> str:
-    """The text of an element that is the same for every record."""
-    return safe(_time_formatter(element)(epoch_ms), f"time {element.pattern}")
+    """Return the text of an element that is the same for every record."""
+    return check_key_text(_time_formatter(element)(epoch_ms), f"time {element.pattern}")
 
 
 @lru_cache(maxsize=64)
@@ -103,7 +103,7 @@ def _date_formatter(pattern: str) -> Callable[[int], str]:
 
 @lru_cache(maxsize=64)
 def _time_formatter(element: Time) -> Callable[[int], str]:
-    # One per process, because each remembers what it has formatted.
+    # One per process, because each has a cache.
     return joda.formatter(element.pattern, element.zone, element.locale, element.bucket_ms)
 
 
@@ -111,25 +111,25 @@ def _dates(formatter: Callable[[int], str], timestamps: Sequence[int]) -> Texts:
     if -1 not in timestamps:
         try:
             return list(map(formatter, timestamps))
-        except ValueError:  # one of them has no date: look at each
+        except ValueError:  # one of them has no date: format each
             pass
     return [_attempt(_date, formatter, timestamp) for timestamp in timestamps]
 
 
 def _date(formatter: Callable[[int], str], epoch_ms: int) -> str:
     if epoch_ms == -1:
-        raise Unplaceable("the record has no date: its timestamp is -1, none")
+        raise NoObjectKeyError("the record has no date: its timestamp is -1, none")
     try:
         return formatter(epoch_ms)
     except ValueError as error:
-        raise Unplaceable(f"the record has no date: {error}") from None
+        raise NoObjectKeyError(f"the record has no date: {error}") from None
 
 
-def field_times(element: Time, fields: Fields) -> list[int | None]:
-    """The epoch milliseconds of a field that has a time, None where a record has none."""
+def field_times(element: Time, fields: RecordColumns) -> list[int | None]:
+    """Return the epoch milliseconds of the time in a field, None for a record without one."""
     where, what = zones.zone(element.zone), f"time field {'.'.join(element.path)}"
     times = [_attempt(_field_time, row, element, where, what) for row in _decoded(fields.values, element.path[:1])]
-    return [None if isinstance(time, Unplaceable) else time for time in times]
+    return [None if isinstance(time, NoObjectKeyError) else time for time in times]
 
 
 def _field_time(row: Any, element: Time, where: tzinfo, what: str) -> int:
@@ -145,40 +145,40 @@ def _field_times(element: Time, rows: list[Any]) -> Texts:
         try:
             return formatter(epoch_ms)
         except ValueError as error:
-            raise Unplaceable(f"{what} has no date: {error}") from None
+            raise NoObjectKeyError(f"{what} has no date: {error}") from None
 
     return [_attempt(text, row) for row in rows]
 
 
 def _texts(values: list[Any], what: str, missing: str) -> Texts:
-    texts_of: dict[str, str | Unplaceable] = {}
+    texts_of: dict[str, str | NoObjectKeyError] = {}
     texts: Texts = []
     for value in values:
         if type(value) is str:
             text = texts_of.get(value)
             if text is None:
-                text = texts_of[value] = _attempt(_safe_text, value, what)
+                text = texts_of[value] = _attempt(_check_value, value, what)
         elif value is None:
             text = missing
         else:
-            text = value if isinstance(value, Unplaceable) else _attempt(_safe_text, value, what)
+            text = value if isinstance(value, NoObjectKeyError) else _attempt(_check_value, value, what)
         texts.append(text)
     return texts
 
 
-def _safe_text(value: Any, what: str) -> str:
-    return safe(text_of(value, what), what)
+def _check_value(value: Any, what: str) -> str:
+    return check_key_text(text_of(value, what), what)
 
 
 def _attempt(extract: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return extract(*arguments)
-    except Unplaceable as error:
+    except NoObjectKeyError as error:
         return error
 
 
 def _decoded(values: Sequence[bytes | None], names: tuple[str, ...]) -> list[Any]:
-    """Each value, decoded as far as `names` need it: a row with them, None without a value, or why it is none."""
+    """Decode the fields `names` of each value: a row with them, None without a value, or the reason why not."""
     decode = _decoder(names).decode
     try:
         return [None if value is None else decode(value) for value in values]
@@ -190,14 +190,14 @@ def _alone(value: bytes, names: tuple[str, ...]) -> Any:
     try:
         return _decoder(names).decode(value)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _attempt(decoded, value, "the value")  # no object, or no JSON
+        return _attempt(decoded, value, "the value")  # not an object, or not JSON
 
 
 @lru_cache(maxsize=64)
 def _decoder(names: tuple[str, ...]) -> msgspec.json.Decoder[Any]:
     if any(char in '"\\' or not char.isprintable() for char in "".join(names)):
         return msgspec.json.Decoder()
-    # Attributes are numbered, as names can be anything.
+    # Attributes are numbered, because a name can be any text.
     slots = {name: f"f{position}" for position, name in enumerate(names)}
     row = msgspec.defstruct(
         "Row",
@@ -209,7 +209,7 @@ def _decoder(names: tuple[str, ...]) -> msgspec.json.Decoder[Any]:
 
 
 def _stepped(row: Any, path: tuple[str, ...], *, strict: bool = False) -> Any:
-    if isinstance(row, Unplaceable):
+    if isinstance(row, NoObjectKeyError):
         if strict:
             raise row
         return row
@@ -220,7 +220,7 @@ def _stepped(row: Any, path: tuple[str, ...], *, strict: bool = False) -> Any:
 
 
 def field(value: Any, path: tuple[str, ...], what: str, missing: str) -> str:
-    """The field at `path` of a decoded value as text, `missing` where there is none."""
+    """Return the field at `path` of a decoded value as text, or `missing` if it is null or missing."""
     stepped = reduce(_step, path, value)
     return missing if stepped is None else text_of(stepped, what)
 
@@ -234,10 +234,10 @@ def _step(value: Any, name: str) -> Any:
 
 
 def text_of(value: Any, what: str) -> str:
-    """A primitive as keys spell it.
+    """Return a primitive as keys write it.
 
     Raises:
-        Unplaceable: `value` is no primitive.
+        NoObjectKeyError: `value` is not a primitive.
     """
     match value:
         case bool():
@@ -250,19 +250,19 @@ def text_of(value: Any, what: str) -> str:
             return java_double(value)
         case _:
             shape = {type(None): "null", dict: "an object"}.get(type(value), "a list")
-            raise Unplaceable(f"{what} is {shape}, not a primitive")
+            raise NoObjectKeyError(f"{what} is {shape}, not a primitive")
 
 
 def decoded(data: bytes, what: str) -> Any:
-    """JSON decoded.
+    """Decode JSON.
 
     Raises:
-        Unplaceable: it is no JSON, or holds a number that nothing can hold.
+        NoObjectKeyError: it is not JSON, or contains a number that is too large.
     """
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Unplaceable(f"{what} is no JSON: {error}") from None
+        raise NoObjectKeyError(f"{what} is not JSON: {error}") from None
 
 
 def _key(key: bytes | None, element: Key, reading: Reading) -> str:
@@ -270,39 +270,39 @@ def _key(key: bytes | None, element: Key, reading: Reading) -> str:
     what = f"key field {name}" if name else "the key"
     if key is None:
         if element.required:
-            raise Unplaceable("the record has no key")
+            raise NoObjectKeyError("the record has no key")
         return reading.missing
     if CONVERTERS[reading.key_converter].gives != "json":
-        return safe(_utf8(key, "the key"), what)
-    found = decoded(key, "the key")
-    if CONVERTERS[reading.key_converter].enveloped and isinstance(found, dict) and found.keys() == _CONNECT:
-        found = found["payload"]
-    if found is None and not element.required:
+        return check_key_text(_utf8(key, "the key"), what)
+    document = decoded(key, "the key")
+    if CONVERTERS[reading.key_converter].enveloped and isinstance(document, dict) and document.keys() == _CONNECT:
+        document = document["payload"]
+    if document is None and not element.required:
         return reading.missing
-    if element.path and isinstance(found, dict):
-        return safe(field(found, element.path, what, reading.missing), what)
-    return safe(text_of(found, "the key"), what)
+    if element.path and isinstance(document, dict):
+        return check_key_text(field(document, element.path, what, reading.missing), what)
+    return check_key_text(text_of(document, "the key"), what)
 
 
 def _header(headers: Sequence[Mapping[str, Any]] | None, element: Header, reading: Reading) -> str:
-    found = [header["value"] for header in headers or () if header["key"] == element.name]
+    values = [header["value"] for header in headers or () if header["key"] == element.name]
     what = f"header {element.name!r}"
-    if not found:
-        raise Unplaceable(f"{what} is not in the record")
-    if found[-1] is None:
-        raise Unplaceable(f"{what} is null")
-    text = _utf8(found[-1], what)
+    if not values:
+        raise NoObjectKeyError(f"{what} is not in the record")
+    if values[-1] is None:
+        raise NoObjectKeyError(f"{what} is null")
+    text = _utf8(values[-1], what)
     if element.path:
         name = f"header {'.'.join((element.name, *element.path))}"
-        text = field(decoded(found[-1], what), element.path, name, reading.missing)
-    return safe(text, what)
+        text = field(decoded(values[-1], what), element.path, name, reading.missing)
+    return check_key_text(text, what)
 
 
 def _utf8(data: bytes, what: str) -> str:
     try:
         return data.decode().replace("\n", "\\n")
     except UnicodeDecodeError:
-        raise Unplaceable(f"{what} is no UTF-8") from None
+        raise NoObjectKeyError(f"{what} is not UTF-8") from None
 
 
 def read_time(value: Any, where: tzinfo, what: str) -> int:
@@ -311,39 +311,39 @@ def read_time(value: Any, where: tzinfo, what: str) -> int:
     A text without an offset is read in the zone `where`.
 
     Raises:
-        Unplaceable: it is not a time.
+        NoObjectKeyError: it is not a time.
     """
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if value is None:
-        raise Unplaceable(f"{what} is null or missing: it has no time")
+        raise NoObjectKeyError(f"{what} is null or missing: it has no time")
     if not isinstance(value, str):
         name = _SHAPES[type(value)]
-        raise Unplaceable(f"{what} is {name}, not a time: write epoch milliseconds or ISO 8601 text")
+        raise NoObjectKeyError(f"{what} is {name}, not a time: write epoch milliseconds or ISO 8601 text")
     if _DIGITS.fullmatch(value):
         return int(value)
     try:
         return iso.epoch_ms(value, where)
     except iso.NonexistentTimeError:
-        raise Unplaceable(
+        raise NoObjectKeyError(
             f"{what} is {quote(what, repr(value))}, which the clock of {where} skips: write it with an offset"
         ) from None
     except (ValueError, OverflowError):
-        raise Unplaceable(
+        raise NoObjectKeyError(
             f"{what} is {quote(what, repr(value[:40]))}, which is not a time: write epoch milliseconds or ISO 8601, "
             "for example 2026-11-20T09:30:00Z"
         ) from None
 
 
-def safe(value: str, what: str) -> str:
-    """`value` where it can stand in a key.
+def check_key_text(value: str, what: str) -> str:
+    """Return `value` if it is valid in a key.
 
     Raises:
-        Unplaceable: it cannot; S3 takes any bytes, but XML listings do not carry every character and clients resolve
-            dot segments.
+        NoObjectKeyError: it is not; S3 takes any bytes, but XML listings cannot have every character, and clients
+            resolve dot segments.
     """
     if not value.isprintable() and any(ord(char) < 32 or char in "\x7f\ufffe\uffff" for char in value):
-        raise Unplaceable(f"{what} holds a control character: {quote(what, repr(value[:40]))}")
+        raise NoObjectKeyError(f"{what} holds a control character: {quote(what, repr(value[:40]))}")
     if "." in value and any(part in (".", "..") for part in value.split("/")):
-        raise Unplaceable(f"{what} holds a path step: {quote(what, repr(value[:40]))}")
+        raise NoObjectKeyError(f"{what} holds a path step: {quote(what, repr(value[:40]))}")
     return value

@@ -1,152 +1,157 @@
-"""Object keys: which group a record belongs to, and the key of each file of a group.
+"""Object keys: the group of each record, and the key of each file of a group.
 
-Most layouts are known before a file's first byte, so that uploads stream; those that name what only a closed file knows
-are `deferred`. Source: the four documents, and compatibility.md, Object keys.
+Most keys are known before a file's first byte, so that uploads stream; keys with numbers of the closed file are
+`deferred`. Source: the four documents, and compatibility.md, Object keys.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from s3lake.layout.composition import MAX_KEY_BYTES, Composition, Placing, Span
-from s3lake.layout.elements import Fields, Reading, columns, field_times
-from s3lake.layout.pieces import Number, NumberName, Source, Time, Unplaceable
+from s3lake.layout.composition import MAX_KEY_BYTES, GroupBuilder, KeyTemplate, Span
+from s3lake.layout.elements import Reading, RecordColumns, element_texts, field_times
+from s3lake.layout.pieces import NoObjectKeyError, Number, NumberName, Source, Time
 
-__all__ = ["MAX_KEY_BYTES", "Fields", "KeyRule", "Span"]
+__all__ = ["MAX_KEY_BYTES", "KeyLayout", "RecordColumns", "Span"]
 
-_TOMBSTONES = "\x1e"  # begins their groups
+_Text = str | NoObjectKeyError
+_TOMBSTONES = "\x1e"  # the beginning of their groups
 
 
 @dataclass(frozen=True)
-class KeyRule:
-    """A sink's layout for one topic, as plain values: Spark's closures carry it to the workers.
+class KeyLayout:
+    """A sink's layout for one topic, as plain values: Spark's closures bring it to the workers.
 
     Attributes:
         root: empty, or the prefix ending in a slash.
         sink: the sink's name, for the directory of its dead letters.
-        renamed: mark of a commit whose plain names may have been used before, for example `~1f2e3d4c5b6a`.
-        data: how keys are made.
-        tombstones: how keys of records without a value are made, where they have their own.
-        kept: what no key may begin with: where the indexes of this bucket lie.
-        offset: how offsets of dead-letter objects are padded.
+        renamed: the mark of a commit whose plain keys may be used already, for example `~1f2e3d4c5b6a`.
+        data: the template of keys.
+        tombstones: the template of keys of records without a value, if they have their own.
+        reserved: prefixes that no key may have: those of the indexes in this bucket.
+        offset: the padding of offsets in keys of dead letters.
     """
 
     root: str
     sink: str
     topic: str
     renamed: str
-    data: Composition
-    tombstones: Composition | None
+    data: KeyTemplate
+    tombstones: KeyTemplate | None
     reading: Reading
-    kept: tuple[str, ...]
+    reserved: tuple[str, ...]
     offset: Number
 
     @property
     def numbers(self) -> frozenset[NumberName]:
-        """Numbers in keys that only a file says."""
-        return frozenset[NumberName]().union(*(composition.numbers for composition in self._compositions))
+        """The numbers in keys that depend on the whole file."""
+        return frozenset[NumberName]().union(*(template.numbers for template in self._templates))
 
     @property
     def deferred(self) -> bool:
-        """Whether a key says something that is known only when its file is closed."""
+        """True if a part of the key is known only when its file is closed."""
         return bool(self.numbers - {"offset"})
 
     @property
     def replaces(self) -> bool:
-        """Whether keys say no offset, so that only the last record of a group stays."""
+        """True if keys contain no offset, so that only the last record of a group remains."""
         return not self.data.numbers & {"offset", "last_offset"}
 
     @property
     def has_tombstones(self) -> bool:
-        """Whether records without a value have keys of their own."""
+        """True if records without a value have keys of their own."""
         return self.tombstones is not None
 
     def needs(self, source: Source) -> bool:
-        """Whether keys are made from this part of a record."""
-        return any(element.source == source for composition in self._compositions for element in composition.elements)
+        """Return whether keys contain this part of a record."""
+        return any(element.source == source for template in self._templates for element in template.elements)
 
     @property
     def clock(self) -> Time | None:
-        """The field of the value whose time keys print; None where they print none."""
-        return next((one for one in self.data.elements if isinstance(one, Time) and one.clock == "field"), None)
+        """The field of the value whose time keys contain; None if they contain none."""
+        return next(
+            (element for element in self.data.elements if isinstance(element, Time) and element.clock == "field"), None
+        )
 
-    def times(self, fields: Fields) -> list[int | None]:
-        """The time of `clock` of each record, epoch milliseconds; None where it has none, and so no group."""
+    def times(self, fields: RecordColumns) -> list[int | None]:
+        """Return the time of `clock` of each record, epoch milliseconds; None if it has none, and so no group."""
         clock = self.clock
-        assert clock is not None, "asked for only where there is a clock"
+        assert clock is not None, "called only if there is a clock"
         return field_times(clock, fields)
 
     def fixed_group(self, partition: int) -> str | None:
-        """The group of every record of a topic-partition, or None where it depends on the record."""
+        """Return the group of every record of a topic-partition, or None if it depends on the record."""
         if self.data.elements:
             return None
-        group = _placed(Placing(self.data, partition, self.kept), "", ())
-        return group if isinstance(group, str) else None  # `groups` says why there is none
+        group = _build_group(GroupBuilder(self.data, partition, self.reserved), "", ())
+        return group if isinstance(group, str) else None  # `groups` returns the reason
 
-    def may_be(self, group: str, partition: int) -> bool:
-        """Whether records of a topic-partition can have this group."""
-        composition, plain = self._made_by(group)
-        return composition.may_be(plain, partition)
+    def can_contain(self, group: str, partition: int) -> bool:
+        """Return whether records of a topic-partition can be in this group."""
+        template, plain = self._find_template(group)
+        return template.can_contain(plain, partition)
 
-    def groups(self, partition: int, fields: Fields, records: int) -> list[str | Unplaceable]:
-        """The group of each of `records` records, or why it has none."""
+    def groups(self, partition: int, fields: RecordColumns, records: int) -> list[str | NoObjectKeyError]:
+        """Return the group of each of `records` records, or the reason why it has none."""
         return self._groups(self.data, "", partition, fields, records)
 
-    def tombstone_groups(self, partition: int, fields: Fields, records: int) -> list[str | Unplaceable]:
-        """The same of records without a value, where they have keys of their own."""
-        assert self.tombstones is not None, "asked for only where `has_tombstones`"
+    def tombstone_groups(self, partition: int, fields: RecordColumns, records: int) -> list[str | NoObjectKeyError]:
+        """Return the groups of records without a value, if they have keys of their own."""
+        assert self.tombstones is not None, "called only if `has_tombstones`"
         return self._groups(self.tombstones, _TOMBSTONES, partition, fields, records)
 
     def key(self, group: str, span: Span) -> str:
-        """The key of a file of `group`."""
-        composition, plain = self._made_by(group)
-        return composition.key(plain, span, ending=composition.extension)
+        """Return the key of a file of `group`."""
+        template, plain = self._find_template(group)
+        return template.key(plain, span, ending=template.extension)
 
     def sidecar_key(self, group: str, span: Span, ending: str) -> str:
-        """The key of a sidecar of that file: the same stem, and its own ending, as `.keys.json`."""
-        composition, plain = self._made_by(group)
-        return composition.key(plain, span, ending=ending)
+        """Return the key of a sidecar of a file of `group`: the same stem, with an ending such as `.keys.json`."""
+        template, plain = self._find_template(group)
+        return template.key(plain, span, ending=ending)
 
     def example(self) -> str:
-        """A key as this rule makes them, with names in the places of what a record says."""
-        names = [f"<{type(one).__name__.lower()}>" for one in self.data.elements]
+        """Return an example of a key, with names in angle brackets for the elements of a record."""
+        names = [f"<{type(element).__name__.lower()}>" for element in self.data.elements]
         return self.key(self.data.group(0, names), Span(0, 0, 0, 0, 0))
 
     def dead_letters_key(self, partition: int, offset: int) -> str:
-        """The key of a dead-letter object that begins with `offset`."""
+        """Return the key of a dead-letter object that begins with `offset`."""
         name = self.offset.format(offset)
         return f"{self.root}_dead_letters/{self.sink}/{self.topic}/{partition}/{name}{self.renamed}.json"
 
     @property
-    def _compositions(self) -> tuple[Composition, ...]:
+    def _templates(self) -> tuple[KeyTemplate, ...]:
         return (self.data,) if self.tombstones is None else (self.data, self.tombstones)
 
-    def _made_by(self, group: str) -> tuple[Composition, str]:
+    def _find_template(self, group: str) -> tuple[KeyTemplate, str]:
         if self.tombstones is not None and group.startswith(_TOMBSTONES):
             return self.tombstones, group.removeprefix(_TOMBSTONES)
         return self.data, group
 
     def _groups(
-        self, composition: Composition, begin: str, partition: int, fields: Fields, records: int
-    ) -> list[str | Unplaceable]:
-        place, elements = Placing(composition, partition, self.kept), composition.elements
+        self, template: KeyTemplate, begin: str, partition: int, fields: RecordColumns, records: int
+    ) -> list[str | NoObjectKeyError]:
+        builder, elements = GroupBuilder(template, partition, self.reserved), template.elements
         if not elements:
-            return [_placed(place, begin, ())] * records
-        known: dict[tuple[str | Unplaceable, ...], str | Unplaceable] = {}
-        found = []
-        for texts in zip(*columns(elements, fields, self.reading), strict=True):
+            return [_build_group(builder, begin, ())] * records
+        known: dict[tuple[str | NoObjectKeyError, ...], str | NoObjectKeyError] = {}
+        groups = []
+        for texts in zip(*element_texts(elements, fields, self.reading), strict=True):
             group = known.get(texts)
             if group is None:
-                group = known[texts] = _placed(place, begin, texts)
-            found.append(group)
-        return found
+                group = known[texts] = _build_group(builder, begin, texts)
+            groups.append(group)
+        return groups
 
 
-def _placed(place: Placing, begin: str, texts: tuple[str | Unplaceable, ...]) -> str | Unplaceable:
+def _build_group(
+    builder: GroupBuilder, begin: str, texts: tuple[str | NoObjectKeyError, ...]
+) -> str | NoObjectKeyError:
     for text in texts:
-        if isinstance(text, Unplaceable):
+        if isinstance(text, NoObjectKeyError):
             return text
     try:
-        return begin + place(texts)  # type: ignore[arg-type]
-    except Unplaceable as error:
+        return begin + builder(texts)  # type: ignore[arg-type]
+    except NoObjectKeyError as error:
         return error

@@ -1,7 +1,7 @@
-"""Elements of `partition_by`: what an output partition's directory is named after (Lenses' words and outcomes).
+"""The elements of `partition_by`, after which directories are named (Lenses' words and results).
 
 An element is a field of the value (`a.b.c` or `_value.a`), `_key`, `_key.a`, `_header.h`, `_topic`, `_partition` or
-`_date.<pattern>`. A name in backquotes is one name, whatever it holds: `` `a.b` ``.
+`_date.<pattern>`. A name in backquotes is one name, also with dots: `` `a.b` ``.
 Source: the Lenses document, PARTITIONBY, and compatibility.md, Object keys.
 """
 
@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from s3lake.layout.pieces import Date, Extension, Field, Header, Key, Number, Padding, Piece, Text, Topic, Unplaceable
+from s3lake.layout.pieces import Date, Extension, Field, Header, Key, Number, Padding, Piece, Text, Topic
 from s3lake.text.dates.java import compile_key_date
 
-__all__ = ["Element", "Unplaceable", "lenses_pieces", "parse", "parse_field_path"]
+__all__ = ["Element", "lenses_pieces", "parse_element", "parse_field_path"]
 
 Source = Literal["value", "key", "header", "topic", "partition", "date"]
 _STEP = re.compile(r"`([^`]+)`|([^.`]+)")
@@ -26,10 +26,10 @@ class Element:
     """One element of `partition_by`.
 
     Attributes:
-        text: as it was configured.
-        source: where its value comes from.
+        text: as it is configured.
+        source: of its value.
         path: field names, outermost first; for a header its name and then fields; for a date its pattern.
-        name: what stands before `=` in the directory.
+        name: the text before `=` in the directory.
     """
 
     text: str
@@ -59,19 +59,19 @@ def parse_field_path(path: str) -> tuple[str, ...]:
         position += 1
 
 
-def parse(text: str) -> Element:
-    """Read one element.
+def parse_element(text: str) -> Element:
+    """Parse one element.
 
     Raises:
-        ValueError: it is none; the message says what is allowed.
+        ValueError: it is invalid; the message says what is allowed.
     """
     head, _, rest = text.partition(".")
     if not text.isprintable():
-        raise ValueError(f"partition_by {text!r}: a control character cannot stand in a key")
+        raise ValueError(f"partition_by {text!r}: a control character cannot be in a key")
     if head == "_date":
         return _date(text, rest)
     if "/" in text or "\\" in text:
-        raise ValueError(f"partition_by {text!r}: a field name is empty or holds a slash")
+        raise ValueError(f"partition_by {text!r}: a field name is empty or contains a slash")
     try:
         path = parse_field_path(text)
     except ValueError as error:
@@ -94,8 +94,8 @@ def parse(text: str) -> Element:
             return Element(text, "value", path, name)
         case "_offset" | "_timestamp":
             raise ValueError(
-                f"partition_by {text!r}: {head} is no element; use _key, _value, _header.<name>, _topic, _partition, "
-                "_date.<pattern> or a field"
+                f"partition_by {text!r}: {head} is not an element; use _key, _value, _header.<name>, _topic, "
+                "_partition, _date.<pattern> or a field"
             )
         case _:
             path = parse_field_path(text)
@@ -106,14 +106,14 @@ def _date(text: str, pattern: str) -> Element:
     if not pattern:
         raise ValueError("partition_by '_date': a pattern is needed, for example _date.yyyy-MM-dd")
     if {".", ".."} & set(compile_key_date(pattern)(0).split("/")):
-        raise ValueError(f"partition_by {text!r}: a path step cannot stand in a key")
+        raise ValueError(f"partition_by {text!r}: a path step cannot be in a key")
     return Element(text, "date", (pattern,), "date")
 
 
 def lenses_pieces(
     partition_by: Sequence[str], padding: Padding, *, include_keys: bool, connector_names: bool, suffix: str
 ) -> tuple[Piece, ...]:
-    """The key below the prefix that Lenses' options say.
+    """Return the pieces of the key below the prefix for Lenses' options.
 
     Default: `topic/partition/OFFSET[suffix].ext`; with partition_by `topic/[name=]value/…/topic(PARTITION_OFFSET)`.
     Observed names have the last offset, then the timestamps, and no topic directory under partition_by.
@@ -123,7 +123,7 @@ def lenses_pieces(
     pieces: list[Piece] = []
     if partition_by and not connector_names:
         pieces += [Topic(), Text("/")]
-    for element in map(parse, partition_by or ("_topic", "_partition")):
+    for element in map(parse_element, partition_by or ("_topic", "_partition")):
         name = [Text(f"{element.name}=")] if include_keys else []
         pieces += [*name, _piece(element, partition), Text("/")]
     if partition_by:

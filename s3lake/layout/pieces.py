@@ -1,6 +1,6 @@
-"""What an object key is made of: one internal language that Lenses' options and templates are both read into.
+"""The pieces of an object key: Lenses' options and templates are both parsed to them.
 
-Some pieces are known of a topic-partition, some (elements) of a record, some only of a file.
+The text of some pieces depends on the topic-partition, of some (elements) on the record, of some on the whole file.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 RESERVED_STEPS = frozenset((".", "..", "_dead_letters", ".probe"))
-"""What no step of a key may be: clients resolve the first two, dead letters and trials of the store have the others."""
+"""Names that no step of a key may have: clients resolve the first two, s3lake uses the others itself."""
 
 PaddingType = Literal["left", "right", "none"]
 NumberName = Literal["partition", "offset", "last_offset", "min_timestamp", "max_timestamp", "records"]
@@ -19,7 +19,7 @@ Source = Literal["value", "key", "header", "timestamp", "schema", "topic"]
 
 
 class Padding(Protocol):
-    """How numbers are filled up where nothing else is said; `sink.Padding` is one."""
+    """How numbers are filled up by default; `sink.Padding` is one."""
 
     @property
     def type(self) -> PaddingType: ...
@@ -32,7 +32,7 @@ class Padding(Protocol):
 
 
 class Clock(Protocol):
-    """Which time `{time:…}` prints, and how; `sink.Time` is one."""
+    """The time that `{time:…}` prints, and how; `sink.Time` is one."""
 
     @property
     def source(self) -> Literal["record", "wallclock", "field"]: ...
@@ -46,13 +46,13 @@ class Clock(Protocol):
     def duration(self) -> float | None: ...
 
 
-class Unplaceable(ValueError):
-    """A record has no output partition; the message says why."""
+class NoObjectKeyError(ValueError):
+    """A record has no valid object key; the message says why."""
 
 
 @dataclass(frozen=True)
 class Text:
-    """What stands there as it is."""
+    """Fixed text."""
 
     text: str
 
@@ -71,7 +71,7 @@ class Routed:
 
 @dataclass(frozen=True)
 class Extension:
-    """The file's extension; the mark of a commit stands before it."""
+    """The file's extension; the mark of a commit is before it."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Key:
     """The record's key, or a field of it.
 
     Attributes:
-        required: a record without a key has no place; else `missing` stands for it.
+        required: a record without a key is refused; if false, `missing` is its text.
     """
 
     path: tuple[str, ...] = ()
@@ -141,7 +141,7 @@ class Time:
     """A time by a pattern of Joda's.
 
     Attributes:
-        clock: whose time; `field` is a field of the value at `path`.
+        clock: the source of the time; `field` is a field of the value at `path`.
     """
 
     pattern: str
@@ -153,7 +153,7 @@ class Time:
 
     @property
     def source(self) -> Source | None:
-        """What of a record it is made from."""
+        """The part of a record that it is made from."""
         return {"record": "timestamp", "field": "value", "wallclock": None}[self.clock]
 
 

@@ -1,6 +1,6 @@
 """Templates of keys: `{topic}/{field:type}/{time:yyyy/MM}/{partition:05}-{offset:020}`. docs/layouts.md is its manual.
 
-Text stands as it is, `{{` and `}}` are braces. A number takes a length: with a zero before it the number is filled up
+Text is kept, `{{` and `}}` are braces. A number takes a length: with a zero before it the number is filled up
 with zeros on the left, without one as `layout.padding` says.
 """
 
@@ -43,22 +43,22 @@ _WIDTH = re.compile(r"(0?)([1-9]\d?)", re.ASCII)
 _LONGEST_NUMBER = 64
 
 
-def parse(text: str, time: Clock, padding: Padding) -> tuple[Piece, ...]:
-    """The pieces of a template; the extension is appended where it is not among them.
+def parse_template(text: str, time: Clock, padding: Padding) -> tuple[Piece, ...]:
+    """Parse a template to pieces; the extension is appended if it is not among them.
 
     Args:
         text: the template.
-        time: which time `{time:…}` is.
-        padding: how a length without a zero is filled.
+        time: the time of `{time:…}`.
+        padding: of a length without a zero.
 
     Raises:
-        ValueError: it is none; the message names the place and what is allowed.
+        ValueError: it is invalid; the message names the character and what is allowed.
     """
-    pieces = list(_joined(_read(text, time, padding)))
+    pieces = list(_merge_adjacent_text(_read(text, time, padding)))
     if not any(isinstance(piece, Extension) for piece in pieces):
         pieces.append(Extension())
-    _extension_fits(text, pieces)
-    _literals(text, pieces)
+    _check_extension(text, pieces)
+    _check_text(text, pieces)
     return tuple(pieces)
 
 
@@ -99,7 +99,7 @@ def _braced(text: str, start: int, time: Clock, padding: Padding) -> tuple[Piece
 
 
 def _argument(text: str, start: int, begin: int, *, quotes: bool) -> tuple[str, int]:
-    """The text from `begin` to the closing brace, and where it ends; braces in a time's quotes are text."""
+    """Return the text from `begin` to the closing brace, and its end; braces in the quotes of a time are text."""
     quoted = False
     for position in range(begin, len(text)):
         char = text[position]
@@ -108,7 +108,7 @@ def _argument(text: str, start: int, begin: int, *, quotes: bool) -> tuple[str, 
         elif char == "}" and not quoted:
             return text[begin:position], position + 1
         elif char == "{" and not quoted:
-            raise template_error(text, position, "'{' stands inside braces: close the first with '}'")
+            raise template_error(text, position, "'{' is inside braces: close the first with '}'")
     missing = "a quote of the time pattern is not closed" if quoted else "'{' is not closed: write '}'"
     raise template_error(text, start, missing)
 
@@ -119,7 +119,7 @@ def _piece(name: str, argument: str | None, time: Clock, padding: Padding) -> Pi
     if name in _EXAMPLES and not argument:
         raise ValueError(f"needs an argument, for example {{{name}:{_EXAMPLES[name]}}}")
     if argument == "":
-        raise ValueError(f"nothing stands after the colon: write {{{name}}}, or what belongs there")
+        raise ValueError(f"nothing is after the colon: write {{{name}}}, or its argument")
     match name:
         case "topic":
             return Topic()
@@ -147,7 +147,7 @@ def _number(name: NumberName, argument: str | None, padding: Padding) -> Number:
     width = _WIDTH.fullmatch(argument)
     if width is None or int(width[2]) > _LONGEST_NUMBER:
         raise ValueError(
-            f"{argument!r} is no length: write 1 to {_LONGEST_NUMBER}, with a zero before it to fill up with zeros, "
+            f"{argument!r} is not a length: write 1 to {_LONGEST_NUMBER}, with a zero before it to fill up with zeros, "
             f"for example {{{name}:010}}"
         )
     if width[1]:
@@ -156,8 +156,8 @@ def _number(name: NumberName, argument: str | None, padding: Padding) -> Number:
 
 
 def _hour(pattern: str) -> Hour:
-    of = joda.formatter(pattern)
-    if of(0) != of(hours.HOUR_MS - 1):
+    print_hour = joda.formatter(pattern)
+    if print_hour(0) != print_hour(hours.HOUR_MS - 1):
         raise ValueError("an hour has no minutes and no seconds: take m, s and S out")
     return Hour(pattern)
 
@@ -174,8 +174,8 @@ def _time(pattern: str, time: Clock) -> Time:
     )
 
 
-def _joined(pieces: Iterator[Piece]) -> Iterator[Piece]:
-    """The same with each run of texts as one."""
+def _merge_adjacent_text(pieces: Iterator[Piece]) -> Iterator[Piece]:
+    """Yield the pieces with adjacent texts merged."""
     run = ""
     for piece in pieces:
         if isinstance(piece, Text):
@@ -189,10 +189,10 @@ def _joined(pieces: Iterator[Piece]) -> Iterator[Piece]:
         yield Text(run)
 
 
-def _extension_fits(text: str, pieces: list[Piece]) -> None:
+def _check_extension(text: str, pieces: list[Piece]) -> None:
     places = [position for position, piece in enumerate(pieces) if isinstance(piece, Extension)]
     if len(places) > 1:
-        raise template_error(text, text.rindex("{extension}"), "{extension} stands there twice: take one out")
+        raise template_error(text, text.rindex("{extension}"), "{extension} is there twice: take one out")
     after = "".join(piece.text for piece in pieces[places[0] :] if isinstance(piece, Text))
     if "/" in after:
         raise template_error(
@@ -200,20 +200,18 @@ def _extension_fits(text: str, pieces: list[Piece]) -> None:
         )
 
 
-def _literals(text: str, pieces: list[Piece]) -> None:
+def _check_text(text: str, pieces: list[Piece]) -> None:
     sample = "".join(map(_sample, pieces))
     for position, char in enumerate(text):
         if not char.isprintable():
-            raise template_error(text, position, f"{char!r} is a control character, which cannot stand in a key")
+            raise template_error(text, position, f"{char!r} is a control character, which cannot be in a key")
     directories, _, name = sample.rpartition("/")
     if "//" in sample or not name:
         why = "a name is missing between two '/'" if "//" in sample else "the file name is missing after the last '/'"
         raise template_error(text, text.find("//") if "//" in text else len(text) - 1, why)
     for step in (*directories.split("/"), name):
         if step in RESERVED_STEPS:
-            raise template_error(
-                text, max(0, text.find(step)), f"{step!r} cannot stand alone between two '/': rename it"
-            )
+            raise template_error(text, max(0, text.find(step)), f"{step!r} cannot be alone between two '/': rename it")
     if any("~" in piece.text for piece in _file_name(pieces) if isinstance(piece, Text)):
         raise template_error(text, text.rindex("~"), "'~' marks files of a replacing commit: take it out of the name")
 

@@ -166,7 +166,7 @@ class Layout(ConfigModel):
 
         for position, element in enumerate(value):
             try:
-                partitioners.parse(element)
+                partitioners.parse_element(element)
             except ValueError as error:
                 raise RuleError(str(error), position) from None
         return value
@@ -178,7 +178,7 @@ class Layout(ConfigModel):
         for name, text in (("template", self.template), ("tombstones", self.tombstones)):
             if text is not None:
                 try:
-                    template.parse(text, self.time, self.padding)
+                    template.parse_template(text, self.time, self.padding)
                 except ValueError as error:
                     raise RuleError(str(error), name) from None
         if self.template is None and self.tombstones is not None:
@@ -198,7 +198,7 @@ class Layout(ConfigModel):
         from s3lake.layout import partitioners, template
 
         if self.template is not None:
-            return template.parse(self.template, self.time, self.padding)
+            return template.parse_template(self.template, self.time, self.padding)
         return partitioners.lenses_pieces(
             self.partition_by,
             self.padding,
@@ -212,4 +212,4 @@ class Layout(ConfigModel):
         """The pieces of keys of records without a value; None if they have no keys of their own."""
         from s3lake.layout import template
 
-        return None if self.tombstones is None else template.parse(self.tombstones, self.time, self.padding)
+        return None if self.tombstones is None else template.parse_template(self.tombstones, self.time, self.padding)

@@ -297,7 +297,7 @@ class Sink(ConfigModel):
     def _check_partition_fields(self, after: Converter) -> None:
         from s3lake.layout import partitioners
 
-        for position, element in enumerate(map(partitioners.parse, self.layout.partition_by)):
+        for position, element in enumerate(map(partitioners.parse_element, self.layout.partition_by)):
             for source, converter in (("value", after.value), ("key", after.key)):
                 if element.source == source and element.path and CONVERTERS[converter].gives != "json":
                     raise RuleError(

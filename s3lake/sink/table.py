@@ -82,7 +82,7 @@ class Table(ConfigModel):
             )
         fields = [
             ".".join(element.path)
-            for element in map(partitioners.parse, sink.layout.partition_by)
+            for element in map(partitioners.parse_element, sink.layout.partition_by)
             if element.source == "value" and element.path
         ]
         for position, column in enumerate(self.partition):

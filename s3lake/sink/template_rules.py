@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from s3lake.convert import converters
 from s3lake.convert.converters import CONVERTERS
 from s3lake.layout import template
-from s3lake.layout.composition import MAX_KEY_BYTES, Composition
+from s3lake.layout.composition import MAX_KEY_BYTES, KeyTemplate
 from s3lake.layout.pieces import (
     LARGEST,
     Extension,
@@ -36,7 +36,7 @@ def check_template(sink: "Sink") -> None:
     offsets = []
     for name, text in (("template", layout.template), ("tombstones", layout.tombstones)):
         if text is not None:
-            pieces = template.parse(text, layout.time, layout.padding)
+            pieces = template.parse_template(text, layout.time, layout.padding)
             if text.startswith("/") and sink.root:
                 raise template.template_error(text, 0, "a name is missing between the prefix and '/': take it out")
             for rule in (_check_converters, _check_elements, _check_digits, _check_index, _check_length):
@@ -147,7 +147,7 @@ def _check_length(name: str, pieces: tuple[Piece, ...], sink: "Sink") -> None:
 
 def _measure(pieces: Sequence[Piece], sink: "Sink") -> int:
     """Return the bytes of the longest key of `pieces` whose elements are all empty."""
-    composition = Composition.of(
+    composition = KeyTemplate.from_pieces(
         (Text(sink.root), *pieces),
         max(sink.topics, key=len, default="t" * _TOPIC_BYTES),
         extension=sink.extension,

@@ -5,8 +5,8 @@ from datetime import datetime, timezone
 from typing import Any
 
 from s3lake.land import binding
-from s3lake.layout.key import Fields, KeyRule, Span
-from s3lake.layout.pieces import Unplaceable
+from s3lake.layout.key import KeyLayout, RecordColumns, Span
+from s3lake.layout.pieces import NoObjectKeyError
 from s3lake.sink import Sink
 
 
@@ -33,14 +33,14 @@ def sink(**changes: Any) -> Sink:
     return Sink(**{**fixed, **changes, "layout": layout})
 
 
-def rule(renamed: str = "", wallclock_ms: int = 0, **changes: Any) -> KeyRule:
+def rule(renamed: str = "", wallclock_ms: int = 0, **changes: Any) -> KeyLayout:
     """The rule of a sink for its first topic."""
     made = sink(**changes)
     return binding.key_rule(made, made.topics[0], renamed, wallclock_ms=wallclock_ms)
 
 
-def fields(*records: Record) -> Fields:
-    return Fields(
+def fields(*records: Record) -> RecordColumns:
+    return RecordColumns(
         values=[one.value for one in records],
         keys=[one.key for one in records],
         headers=[[{"key": name, "value": value} for name, value in one.headers] for one in records],
@@ -49,7 +49,7 @@ def fields(*records: Record) -> Fields:
     )
 
 
-def group(keys: KeyRule, record: Record) -> str | Unplaceable:
+def group(keys: KeyLayout, record: Record) -> str | NoObjectKeyError:
     fixed = keys.fixed_group(record.partition)
     if fixed is not None:
         return fixed
@@ -57,7 +57,7 @@ def group(keys: KeyRule, record: Record) -> str | Unplaceable:
     return found
 
 
-def files(keys: KeyRule, *records: Record, count: int = 1_000_000) -> list[str]:
+def files(keys: KeyLayout, *records: Record, count: int = 1_000_000) -> list[str]:
     """The keys of the files of `records`, each closed at `count` records of its group."""
     open_files: dict[tuple[int, str], list[Record]] = {}
     closed = []
@@ -77,7 +77,7 @@ def span(records: list[Record]) -> Span:
     return Span(records[0].offset, records[-1].offset, min(stamps), max(stamps), len(records))
 
 
-def refusal(keys: KeyRule, record: Record) -> str:
+def refusal(keys: KeyLayout, record: Record) -> str:
     found = group(keys, record)
-    assert isinstance(found, Unplaceable), found
+    assert isinstance(found, NoObjectKeyError), found
     return str(found)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.layout.key import Fields, Span
+from s3lake.layout.key import RecordColumns, Span
 from s3lake_tests.layout.files import Record, files, ms, rule
 
 
@@ -97,7 +97,7 @@ def test_a17_the_last_record_of_a_key() -> None:
     assert keys.replaces
     records = [Record(n, key=key) for n, key in enumerate([b"a", b"b", None, b"a", b"b", None])]
     assert files(keys, *records) == ["a", "b", "null"]
-    one, other = (keys.groups(partition, Fields(keys=[b"a"]), 1) for partition in (0, 1))
+    one, other = (keys.groups(partition, RecordColumns(keys=[b"a"]), 1) for partition in (0, 1))
     assert one == other, "over all topic-partitions"
 
 

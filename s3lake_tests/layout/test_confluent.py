@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.layout.key import Fields, Span
+from s3lake.layout.key import RecordColumns, Span
 from s3lake_tests.layout.files import Record, files, ms, refusal, rule
 
 LA = "America/Los_Angeles"
@@ -137,7 +137,7 @@ def test_c17_tombstones_have_a_directory_of_their_own() -> None:
     assert files(keys, *at(0, timestamp=1_737_543_576_000)) == [
         "topics_test-topic_year=2025_month=01_day=22_hour=02_test-topic#12#0000000000.avro"
     ]
-    (group,) = keys.tombstone_groups(12, Fields(), 1)
+    (group,) = keys.tombstone_groups(12, RecordColumns(), 1)
     assert isinstance(group, str)
     stem = "topics_test-topic_tombstone_test-topic#12#0000000002"
     assert keys.sidecar_key(group, Span(2, 2, 0, 0, 1), ".keys.avro") == f"{stem}.keys.avro"

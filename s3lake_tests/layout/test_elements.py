@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.layout.elements import Fields, Reading, columns, decoded, field, read_time, text_of
-from s3lake.layout.pieces import Field, Header, Key, Schema, Unplaceable
+from s3lake.layout.elements import Reading, RecordColumns, decoded, element_texts, field, read_time, text_of
+from s3lake.layout.pieces import Field, Header, Key, NoObjectKeyError, Schema
 from s3lake.text.dates.zones import zone
 
 
@@ -42,7 +42,7 @@ def test_primitives_are_spelled_as_java_spells_them(value: Any, text: str) -> No
 
 @pytest.mark.parametrize(("value", "kind"), [(None, "null"), ({}, "an object"), ([], "a list")])
 def test_what_is_no_primitive_has_no_text(value: Any, kind: str) -> None:
-    with pytest.raises(Unplaceable, match=f"field a is {kind}, not a primitive"):
+    with pytest.raises(NoObjectKeyError, match=f"field a is {kind}, not a primitive"):
         text_of(value, "field a")
 
 
@@ -69,7 +69,7 @@ def test_a_field_that_is_null_or_missing_is_missing(value: Any, path: tuple[str,
 
 @pytest.mark.parametrize("data", [b"{", b"", b"\xff", b"1 2", b"1e999", b"9" * 5000, b"[" * 100_000])
 def test_what_cannot_be_decoded_has_no_place(data: bytes) -> None:
-    with pytest.raises(Unplaceable, match="the key is no JSON"):
+    with pytest.raises(NoObjectKeyError, match="the key is not JSON"):
         decoded(data, "the key")
 
 
@@ -77,20 +77,20 @@ READING = Reading("json", "null")
 
 
 def texts(element: Any, **fields: Any) -> list[Any]:
-    (column,) = columns([element], Fields(**fields), READING)
-    return [str(one) if isinstance(one, Unplaceable) else one for one in column]
+    (column,) = element_texts([element], RecordColumns(**fields), READING)
+    return [str(one) if isinstance(one, NoObjectKeyError) else one for one in column]
 
 
 def test_values_are_read_once_for_all_their_fields() -> None:
     values = [b'{"a":1,"b":{"c":"x"},"rest":[1,2]}', None, b"[5]", b'{"a":"s","a":"t"}', b"{"]
     elements = [Field(("a",)), Field(("b", "c")), Field(("0",))]
-    found = columns(elements, Fields(values=values), READING)
+    found = element_texts(elements, RecordColumns(values=values), READING)
     assert [column[:4] for column in found] == [
         ["1", "null", "null", "t"],
         ["x", "null", "null", "null"],
         ["null", "null", "5", "null"],
     ]
-    assert all("the value is no JSON" in str(column[4]) for column in found)
+    assert all("the value is not JSON" in str(column[4]) for column in found)
 
 
 @pytest.mark.parametrize("name", ["a b", "f0", "slots", "é", 'quo"te', "back\\slash", "__init__", ""])
@@ -116,7 +116,7 @@ def test_a_connect_key_is_its_payload() -> None:
         b'{"schema":null,"payload":null}',
         b'{"payload":1}',
     ]
-    (column,) = columns([Key()], Fields(keys=keys), reading)
+    (column,) = element_texts([Key()], RecordColumns(keys=keys), reading)
     assert column[:3] == ["eu", "us", "null"]
     assert "is an object" in str(column[3])
 
@@ -131,8 +131,8 @@ def test_a_value_without_a_schema_has_the_schema_null() -> None:
 
 @pytest.mark.parametrize("value", ["\\ud800", "\\u0000", "\\uffff", "\\u007f", "..", "a/../b"])
 def test_what_a_listing_cannot_hold_is_refused(value: str) -> None:
-    (text,) = columns([Field(("a",))], Fields(values=[b'{"a":"' + value.encode() + b'"}']), READING)[0]
-    assert isinstance(text, Unplaceable)
+    (text,) = element_texts([Field(("a",))], RecordColumns(values=[b'{"a":"' + value.encode() + b'"}']), READING)[0]
+    assert isinstance(text, NoObjectKeyError)
 
 
 LEAVES = st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(allow_nan=False, allow_infinity=False)
@@ -148,11 +148,11 @@ def test_reading_a_few_fields_finds_what_reading_all_finds(values: list[Any], pa
     def whole(value: Any) -> str | None:
         try:
             return field(decoded(json.dumps(value).encode(), "the value"), path, "a field", "null")
-        except Unplaceable:
+        except NoObjectKeyError:
             return None
 
-    found, _ = columns(
-        [Field(path), Field(("c",))], Fields(values=[json.dumps(one).encode() for one in values]), READING
+    found, _ = element_texts(
+        [Field(path), Field(("c",))], RecordColumns(values=[json.dumps(one).encode() for one in values]), READING
     )
     texts = [one if isinstance(one, str) else None for one in found]
     expected = [whole(value) for value in values]
@@ -242,5 +242,5 @@ def test_numbers_and_digits_are_epoch_read_time(value: Any, expected: int) -> No
     ],
 )
 def test_anything_else_has_no_place(value: Any, why: str) -> None:
-    with pytest.raises(Unplaceable, match=why):
+    with pytest.raises(NoObjectKeyError, match=why):
         read_time(value, NEW_YORK, "field ts")

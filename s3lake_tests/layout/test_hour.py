@@ -4,7 +4,7 @@ import pytest
 
 from s3lake import hours
 from s3lake.land import binding
-from s3lake.layout.key import Fields, Span
+from s3lake.layout.key import RecordColumns, Span
 from s3lake_tests.layout.files import sink
 
 FIVE = hours.start_ms("2026-11-20T05")
@@ -13,7 +13,7 @@ LATE = Span(7, 9, FIVE - 90_000_000, FIVE - 80_000_000, 3)
 
 def key(template: str, hour_ms: int = FIVE, **layout: object) -> str:
     rule = binding.key_rule(sink(layout={"template": template, **layout}), "t", hour_ms=hour_ms)
-    group = rule.fixed_group(0) or rule.groups(0, Fields(timestamps=[LATE.min_timestamp]), 1)[0]
+    group = rule.fixed_group(0) or rule.groups(0, RecordColumns(timestamps=[LATE.min_timestamp]), 1)[0]
     assert isinstance(group, str)
     return rule.key(group, LATE)
 

@@ -11,37 +11,39 @@ from hypothesis import strategies as st
 
 from s3lake.config import native
 from s3lake.land import binding
-from s3lake.layout.key import MAX_KEY_BYTES, Fields, KeyRule, Span
-from s3lake.layout.pieces import Unplaceable
+from s3lake.layout.key import MAX_KEY_BYTES, KeyLayout, RecordColumns, Span
+from s3lake.layout.pieces import NoObjectKeyError
 from s3lake_tests.layout import files
 from s3lake_tests.layout.files import Record
 
 ROOT = "streamReactorBackups"
 
 
-def rule(*partition_by: str, topic: str = "myTopic", renamed: str = "", key: str = "string", **changes: Any) -> KeyRule:
+def rule(
+    *partition_by: str, topic: str = "myTopic", renamed: str = "", key: str = "string", **changes: Any
+) -> KeyLayout:
     layout = {"partition_by": partition_by, **changes.pop("layout", {})}
     sink = {"prefix": ROOT, "converter": {"key": key}, "layout": layout, **changes}
     return files.rule(renamed, topics=(topic,), **sink)
 
 
-def template(text: str, *, topic: str = "myTopic", renamed: str = "", **changes: Any) -> KeyRule:
+def template(text: str, *, topic: str = "myTopic", renamed: str = "", **changes: Any) -> KeyLayout:
     """A rule without a prefix, whose records may replace each other."""
     layout = {"template": text, **changes.pop("layout", {})}
     sink = {"exactly_once": False, "layout": layout, **changes}
     return files.rule(renamed, topics=(topic,), **sink)
 
 
-def refusal(keys: KeyRule, **record: Any) -> str:
+def refusal(keys: KeyLayout, **record: Any) -> str:
     return files.refusal(keys, Record(partition=1, **record))
 
 
-def key(keys: KeyRule, offset: int = 0, **record: Any) -> str:
+def key(keys: KeyLayout, offset: int = 0, **record: Any) -> str:
     (made,) = files.files(keys, Record(offset, partition=1, **record))
     return made
 
 
-def directory(keys: KeyRule, **record: Any) -> str:
+def directory(keys: KeyLayout, **record: Any) -> str:
     return key(keys, **record).rpartition("/")[0]
 
 
@@ -50,13 +52,13 @@ def directory(keys: KeyRule, **record: Any) -> str:
 
 def test_records_whose_keys_differ_in_numbers_only_share_a_group() -> None:
     keys = rule("_key")
-    one, other, third = keys.groups(1, Fields(keys=[b"a", b"a", b"b"]), 3)
+    one, other, third = keys.groups(1, RecordColumns(keys=[b"a", b"a", b"b"]), 3)
     assert one == other != third
 
 
 def test_a_group_belongs_to_one_topic_partition() -> None:
     keys = rule("_key")
-    assert keys.groups(1, Fields(keys=[b"a"]), 1) != keys.groups(2, Fields(keys=[b"a"]), 1)
+    assert keys.groups(1, RecordColumns(keys=[b"a"]), 1) != keys.groups(2, RecordColumns(keys=[b"a"]), 1)
 
 
 def test_topic_and_partition_alone_are_the_same_for_every_record() -> None:
@@ -104,7 +106,7 @@ def test_keys_without_an_offset_replace_what_stood_there(text: str, replaces: bo
 
 
 def test_a_refused_record_leaves_the_others_in_place() -> None:
-    groups = rule("_key").groups(1, Fields(keys=[b"a", None, b"b", b"..", b"a"]), 5)
+    groups = rule("_key").groups(1, RecordColumns(keys=[b"a", None, b"b", b"..", b"a"]), 5)
     assert [isinstance(one, str) for one in groups] == [True, False, True, False, True]
     assert groups[0] == groups[4] != groups[2]
 
@@ -164,7 +166,7 @@ def test_records_without_a_value_may_have_keys_of_their_own() -> None:
     )
     assert keys.has_tombstones
     assert (keys.needs("value"), keys.needs("key")) == (True, True)
-    (group,) = keys.tombstone_groups(1, Fields(keys=[b"k"]), 1)
+    (group,) = keys.tombstone_groups(1, RecordColumns(keys=[b"k"]), 1)
     assert isinstance(group, str)
     assert keys.sidecar_key(group, Span(2, 2, 0, 0, 1), ".keys.json") == "t/tombstone/k/1+2.keys.json"
     assert not rule().has_tombstones
@@ -177,7 +179,7 @@ def test_tombstones_may_be_the_same_for_every_record() -> None:
         sidecars={"keys": "json"},
         layout={"tombstones": "t/tombstone/{partition}+{offset}"},
     )
-    one, other = keys.tombstone_groups(1, Fields(), 2)
+    one, other = keys.tombstone_groups(1, RecordColumns(), 2)
     assert one == other != keys.fixed_group(1)
 
 
@@ -224,7 +226,7 @@ def test_a_path_step_is_refused(value: str) -> None:
         (template("{topic}/_dead{key}/{offset}"), b"_letters"),
     ],
 )
-def test_a_path_step_made_of_several_pieces_is_refused(keys: KeyRule, value: bytes) -> None:
+def test_a_path_step_made_of_several_pieces_is_refused(keys: KeyLayout, value: bytes) -> None:
     assert "has another meaning" in refusal(keys, key=value)
 
 
@@ -255,7 +257,7 @@ def test_an_empty_value_keeps_its_name() -> None:
         (template("{offset}/{key}", layout={"extension": ""}), b""),
     ],
 )
-def test_an_empty_step_is_refused_because_clients_leave_it_out(keys: KeyRule, value: bytes) -> None:
+def test_an_empty_step_is_refused_because_clients_leave_it_out(keys: KeyLayout, value: bytes) -> None:
     assert "would hold an empty step" in refusal(keys, key=value)
 
 
@@ -278,7 +280,7 @@ def test_a_key_of_nothing_is_refused() -> None:
         (rule("_key", layout={"include_keys": False, "connector_names": True}, prefix=""), b".indexes", "in the index"),
     ],
 )
-def test_a_value_cannot_lead_into_what_s3lake_keeps_for_itself(keys: KeyRule, value: bytes, why: str) -> None:
+def test_a_value_cannot_lead_into_what_s3lake_keeps_for_itself(keys: KeyLayout, value: bytes, why: str) -> None:
     assert why in refusal(keys, key=value)
 
 
@@ -312,15 +314,15 @@ def test_a_prefix_of_the_sink_s_own_may_begin_like_an_index() -> None:
 def test_a_topic_cannot_lead_there_either(topic: str) -> None:
     keys = rule(topic=topic, prefix="")
     assert keys.fixed_group(0) is None
-    assert all(isinstance(one, Unplaceable) for one in keys.groups(0, Fields(), 2))
+    assert all(isinstance(one, NoObjectKeyError) for one in keys.groups(0, RecordColumns(), 2))
 
 
 @pytest.mark.parametrize(
     ("keys", "record", "why"),
     [
         (rule("_key"), {"key": None}, "the record has no key"),
-        (rule("_key"), {"key": b"\xff"}, "the key is no UTF-8"),
-        (rule("_key", key="json"), {"key": b"{"}, "the key is no JSON"),
+        (rule("_key"), {"key": b"\xff"}, "the key is not UTF-8"),
+        (rule("_key", key="json"), {"key": b"{"}, "the key is not JSON"),
         (rule("_key", key="json"), {"key": b"null"}, "the key is null, not a primitive"),
         (rule("_key", key="json"), {"key": b"{}"}, "the key is an object, not a primitive"),
         (rule("_key.a", key="json"), {"key": b"[1]"}, "the key is a list, not a primitive"),
@@ -328,11 +330,11 @@ def test_a_topic_cannot_lead_there_either(topic: str) -> None:
         (rule("_header.hair"), {"headers": ()}, "header 'hair' is not in the record"),
         (rule("_header.hair"), {"headers": (("Hair", b"x"),)}, "header 'hair' is not in the record"),
         (rule("_header.hair"), {"headers": (("hair", None),)}, "header 'hair' is null"),
-        (rule("_header.hair"), {"headers": (("hair", b"\xff"),)}, "header 'hair' is no UTF-8"),
-        (rule("_header.h.a"), {"headers": (("h", b"x"),)}, "header 'h' is no JSON"),
+        (rule("_header.hair"), {"headers": (("hair", b"\xff"),)}, "header 'hair' is not UTF-8"),
+        (rule("_header.h.a"), {"headers": (("h", b"x"),)}, "header 'h' is not JSON"),
         (rule("a"), {"value": b'{"a":{}}'}, "field a is an object, not a primitive"),
         (rule("a.b"), {"value": b'{"a":{"b":[1]}}'}, "field a.b is a list, not a primitive"),
-        (rule("a"), {"value": b'{"a":1e999}'}, "the value is no JSON: Number out of range"),
+        (rule("a"), {"value": b'{"a":1e999}'}, "the value is not JSON: Number out of range"),
         (rule("_date.yyyy"), {"timestamp": -1}, "the record has no date"),
         (rule("_date.yyyy"), {"timestamp": 2**60}, "the record has no date"),
         (template("{time:yyyy}/{offset}"), {"timestamp": -1}, "the record has no date: its timestamp is -1, none"),
@@ -349,7 +351,7 @@ def test_a_topic_cannot_lead_there_either(topic: str) -> None:
         ),
     ],
 )
-def test_a_record_without_a_place(keys: KeyRule, record: dict[str, Any], why: str) -> None:
+def test_a_record_without_a_place(keys: KeyLayout, record: dict[str, Any], why: str) -> None:
     assert why in refusal(keys, **record)
 
 
@@ -383,7 +385,7 @@ def test_a_json_key_that_is_a_primitive_is_spelled_without_quotes() -> None:
 @pytest.mark.parametrize("renamed", ["", MARK])
 def test_a_key_may_have_1024_bytes_and_no_more(renamed: str) -> None:
     keys = rule("_key", prefix="", topic="t", renamed=renamed)
-    groups = keys.groups(2**31 - 1, Fields(keys=[b"x" * length for length in range(1, 1025)]), 1024)
+    groups = keys.groups(2**31 - 1, RecordColumns(keys=[b"x" * length for length in range(1, 1025)]), 1024)
     longest = [one for one in groups if isinstance(one, str)][-1]
     assert "its object key would exceed 1024 bytes" in str(groups[-1])
     made = keys.key(longest, Span(2**63 - 1, 2**63 - 1, 0, 0, 1))
@@ -396,7 +398,7 @@ def test_the_length_of_a_key_is_counted_in_bytes() -> None:
 
 def test_the_longest_sidecar_fits() -> None:
     keys = template("{key}-{offset}", sidecars={"headers": "parquet"})
-    groups = keys.groups(0, Fields(keys=[b"x" * length for length in range(900, 1025)]), 125)
+    groups = keys.groups(0, RecordColumns(keys=[b"x" * length for length in range(900, 1025)]), 125)
     longest = [one for one in groups if isinstance(one, str)][-1]
     made = keys.sidecar_key(longest, Span(2**63 - 1, 2**63 - 1, 0, 0, 1), ".headers.parquet")
     assert len(made) + len(MARK) == MAX_KEY_BYTES
@@ -424,10 +426,10 @@ KEYED = [
 @given(st.text(max_size=300), st.sampled_from(KEYED))
 @example("a/../b", KEYED[0])
 @example("\ud800", KEYED[0])
-def test_every_value_gets_a_key_that_a_store_can_hold_or_a_reason(value: str, keys: KeyRule) -> None:
+def test_every_value_gets_a_key_that_a_store_can_hold_or_a_reason(value: str, keys: KeyLayout) -> None:
     record = Record(key=value.encode("utf-8", "surrogatepass"), partition=1)
     found = files.group(keys, record)
-    if isinstance(found, Unplaceable):
+    if isinstance(found, NoObjectKeyError):
         assert str(found)
         return
     made = keys.key(found, Span(0, 0, 0, 0, 1))
@@ -443,7 +445,7 @@ def test_every_value_gets_a_key_that_a_store_can_hold_or_a_reason(value: str, ke
     ),
     st.sampled_from([rule("_key"), template("{key}/{partition}-{offset}")]),
 )
-def test_two_files_never_share_a_key(made_of: list[tuple[int, int, str]], keys: KeyRule) -> None:
+def test_two_files_never_share_a_key(made_of: list[tuple[int, int, str]], keys: KeyLayout) -> None:
     made = {}
     for partition, offset, text in made_of:
         found = files.group(keys, Record(key=text.encode(), partition=partition))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.layout.partitioners import Element, parse
+from s3lake.layout.partitioners import Element, parse_element
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ from s3lake.layout.partitioners import Element, parse
     ],
 )
 def test_what_an_element_is(text: str, source: Any, path: tuple[str, ...], name: str) -> None:
-    assert parse(text) == Element(text, source, path, name)
+    assert parse_element(text) == Element(text, source, path, name)
 
 
 @pytest.mark.parametrize(
@@ -42,12 +42,12 @@ def test_what_an_element_is(text: str, source: Any, path: tuple[str, ...], name:
         ("a..b", "a field name is empty"),
         ("a.", "a field name is empty"),
         (".a", "a field name is empty"),
-        ("a/b", "holds a slash"),
-        ("`a/b`", "holds a slash"),
+        ("a/b", "contains a slash"),
+        ("`a/b`", "contains a slash"),
         ("`a.b", "a backquote is not closed"),
         ("a``", "a dot is missing"),
         ("``", "a field name is empty"),
-        ("a\\b", "holds a slash"),
+        ("a\\b", "contains a slash"),
         ("a\nb", "a control character"),
         ("_value", "name a field, for example _value.type"),
         ("_header", "name the header, for example _header.region"),
@@ -57,11 +57,11 @@ def test_what_an_element_is(text: str, source: Any, path: tuple[str, ...], name:
         ("_date", "a pattern is needed, for example _date.yyyy-MM-dd"),
         ("_date.", "a pattern is needed"),
         ("_date.YYYY", "is not among"),
-        ("_date.yyyy/'..'/MM", "a path step cannot stand in a key"),
-        ("_offset", "_offset is no element; use _key, _value"),
-        ("_timestamp", "_timestamp is no element"),
+        ("_date.yyyy/'..'/MM", "a path step cannot be in a key"),
+        ("_offset", "_offset is not an element; use _key, _value"),
+        ("_timestamp", "_timestamp is not an element"),
     ],
 )
 def test_what_is_no_element(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        parse(text)
+        parse_element(text)

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from s3lake.layout.pieces import Extension, Field, Header, Hour, Key, Number, Schema, Text, Time, Topic
-from s3lake.layout.template import parse
+from s3lake.layout.template import parse_template
 from s3lake.sink import Padding
 from s3lake.sink import Time as Clock
 from s3lake_tests.layout.files import sink
 
 
 def pieces(text: str, **time: Any) -> tuple[Any, ...]:
-    return parse(text, Clock(**time), Padding(type="right", char="_"))
+    return parse_template(text, Clock(**time), Padding(type="right", char="_"))
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_time_is_the_layouts() -> None:
         ("a{topic", "character 2: '{' is not closed"),
         ("a}b", "character 2: '}' closes nothing: write '}}' for a brace"),
         ("{topic{x}}", "'{' is not closed"),
-        ("{field:a{b}}", "'{' stands inside braces"),
+        ("{field:a{b}}", "'{' is inside braces"),
         ("{topic:x}", "takes nothing after a colon"),
         ("{schema:}", "takes nothing after a colon"),
         ("{field}", r"needs an argument, for example \{field:user.id\}"),
@@ -82,26 +82,26 @@ def test_a_time_is_the_layouts() -> None:
         ("{hour:HH-mm}", "an hour has no minutes and no seconds: take m, s and S out"),
         ("{hour:uuuu}", "write yyyy"),
         ("{time}", r"needs an argument, for example \{time:yyyy-MM-dd\}"),
-        ("{key:}", "nothing stands after the colon"),
-        ("{offset:}", "nothing stands after the colon"),
-        ("{offset:0}", "'0' is no length"),
-        ("{offset:x}", "'x' is no length: write 1 to 64"),
-        ("{offset:065}", "is no length"),
+        ("{key:}", "nothing is after the colon"),
+        ("{offset:}", "nothing is after the colon"),
+        ("{offset:0}", "'0' is not a length"),
+        ("{offset:x}", "'x' is not a length: write 1 to 64"),
+        ("{offset:065}", "is not a length"),
         ("{field:a..b}", "a field name is empty"),
         ("{time:YYYY-mm-DD}", "m is the minute"),
         ("{time:'dt=YYYY}", "a quote of the time pattern is not closed"),
         ("{time:uuuu}", "write yyyy"),
-        ("{extension}{extension}", "stands there twice"),
+        ("{extension}{extension}", "is there twice"),
         ("{extension}/{topic}", "belongs into the file name"),
         ("//{topic}", "character 1: a name is missing between two '/'"),
         ("a//{topic}", "character 2: a name is missing between two '/'"),
         ("a/", "the file name is missing"),
         ("", "the file name is missing"),
-        ("../{topic}", "'..' cannot stand alone"),
-        ("a/./{topic}", "'.' cannot stand alone"),
-        ("_dead_letters/{topic}", "'_dead_letters' cannot stand alone"),
-        (".probe/{topic}", "'.probe' cannot stand alone"),
-        ("{time:yyyy/'..'}/{topic}", "'..' cannot stand alone"),
+        ("../{topic}", "'..' cannot be alone"),
+        ("a/./{topic}", "'.' cannot be alone"),
+        ("_dead_letters/{topic}", "'_dead_letters' cannot be alone"),
+        (".probe/{topic}", "'.probe' cannot be alone"),
+        ("{time:yyyy/'..'}/{topic}", "'..' cannot be alone"),
         ("{time:yyyy/}/{topic}", "a name is missing"),
         ("a\n{topic}", "character 2: '\\\\n' is a control character"),
         ("{topic}~x", "'~' marks files of a replacing commit"),

@@ -119,7 +119,7 @@ def _placed_so(landed: Sink, topic: str, manifest: Manifest) -> bool:
         return True  # the time of another micro-batch is no other layout
     keys = binding.key_rule(landed, topic, hour_ms=hourly.start_ms(manifest.hour))
     return all(
-        keys.may_be(file.group, file.partition) for file in manifest.files if file.kind != LETTERS and file.group
+        keys.can_contain(file.group, file.partition) for file in manifest.files if file.kind != LETTERS and file.group
     )
 
 

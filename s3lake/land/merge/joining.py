@@ -23,7 +23,7 @@ from s3lake.errors import S3LakeError
 from s3lake.land.merge.packs import LETTERS, Pack, Source
 from s3lake.land.task.pipeline import Stores
 from s3lake.land.task.staging import FileRule, key_of
-from s3lake.layout.key import KeyRule, Span
+from s3lake.layout.key import KeyLayout, Span
 from s3lake.objects.digest import Digest
 from s3lake.objects.shape import Shape
 from s3lake.store import COMMIT, Store
@@ -75,7 +75,7 @@ class Joining:
     stores: Stores
     bucket: str
     commit: str
-    keys: KeyRule
+    keys: KeyLayout
     files: FileRule
     shapes: Mapping[str, Shape] = field(default_factory=dict)
 

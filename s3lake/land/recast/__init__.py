@@ -34,7 +34,7 @@ from s3lake.land.staged import staged
 from s3lake.land.task import outcomes
 from s3lake.land.task.pipeline import Stores
 from s3lake.land.task.staging import FileRule, Rows, Staging
-from s3lake.layout.key import Fields, KeyRule
+from s3lake.layout.key import KeyLayout, RecordColumns
 from s3lake.objects import Shape, content, fit, tables
 from s3lake.objects.digest import Digest
 from s3lake.plan.batch import Intervals
@@ -254,7 +254,7 @@ class Recast:
             except ConfigurationError as error:
                 raise Unformattable(str(error)) from None
 
-    def _digested(self, keys: KeyRule, file: File, body: bytes, files: Sequence[File]) -> Iterator[File]:
+    def _digested(self, keys: KeyLayout, file: File, body: bytes, files: Sequence[File]) -> Iterator[File]:
         """The new files with the digests of the rows that they were made of, which are read once more."""
         left: dict[str | None, list[File]] = {}
         for new in sorted(files, key=attrgetter("first_offset")):
@@ -327,7 +327,7 @@ class Recast:
             yield msgspec.structs.replace(new, digest=str(digest))
 
 
-def _groups(keys: KeyRule, partition: int, rows: pa.RecordBatch) -> str | pa.Array:
+def _groups(keys: KeyLayout, partition: int, rows: pa.RecordBatch) -> str | pa.Array:
     """Where rows of columns belong: all to one output partition, or each to its own.
 
     Raises:
@@ -337,7 +337,7 @@ def _groups(keys: KeyRule, partition: int, rows: pa.RecordBatch) -> str | pa.Arr
     if group is not None:
         return group
     values = [msgspec.json.encode(row, enc_hook=str) for row in rows.to_pylist()]
-    groups = keys.groups(partition, Fields(values=values), len(rows))
+    groups = keys.groups(partition, RecordColumns(values=values), len(rows))
     strange = next((one for one in groups if not isinstance(one, str)), None)
     if strange is not None:
         raise Unformattable(f"a record has no place in the present layout: {strange}")

@@ -17,7 +17,7 @@ from s3lake.land.task.staging import Staging
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic, Outbox
 
 if TYPE_CHECKING:
-    from s3lake.layout.key import KeyRule
+    from s3lake.layout.key import KeyLayout
 
 _logger = logging.getLogger(__name__)
 Witness = Callable[[int, int, str, str], None]
@@ -72,7 +72,7 @@ class Letters:
             self._outbox.send()
 
 
-def log(keys: KeyRule, partition: int, rows: pa.RecordBatch, stage: str, refusals: Refusals, *, place: bool) -> None:
+def log(keys: KeyLayout, partition: int, rows: pa.RecordBatch, stage: str, refusals: Refusals, *, place: bool) -> None:
     """Say why rows are refused; with `place`, also which they are."""
     offsets, stamps = rows.column("offset"), milliseconds(rows)
     for row, reason in refusals.items():

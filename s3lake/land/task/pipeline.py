@@ -25,8 +25,8 @@ from s3lake.land.task.letters import Letters, Witness, log
 from s3lake.land.task.outcomes import Counts, Done, Failed, Grown, Outcome, Refused, outcome_of, with_seen
 from s3lake.land.task.prepared import Prepared, after_sql, milliseconds
 from s3lake.land.task.staging import FileRule, Kind, Rows, Staging, Streams
-from s3lake.layout.key import Fields, KeyRule
-from s3lake.layout.partitioners import Unplaceable
+from s3lake.layout.key import KeyLayout, RecordColumns
+from s3lake.layout.pieces import NoObjectKeyError
 from s3lake.schema.types import Columns, Primitive, leaf_paths, to_document
 from s3lake.schema.unite import agree
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
@@ -64,7 +64,7 @@ class Work:
     commit: str
     hour_start_ms: int
     conversion: Conversion
-    keys: KeyRule
+    keys: KeyLayout
     files: FileRule
     tolerant: bool
     wallclock_ms: int
@@ -202,12 +202,12 @@ class _Laid:
     def without_data(self) -> _Laid:
         return replace(self, streams={name: payload for name, payload in self.streams.items() if name != "data"})
 
-    def fields(self, keys: KeyRule) -> Fields:
+    def fields(self, keys: KeyLayout) -> RecordColumns:
         records, names = self.records, self.names
         schemas: Sequence[str | None] = ()
         if keys.needs("schema"):
             schemas = [self.schema] * records.num_rows if names is None else names.to_pylist()
-        return Fields(
+        return RecordColumns(
             values=self.values.to_pylist() if keys.needs("value") else (),
             keys=(records.column("key") if self.keys is None else self.keys).to_pylist() if keys.needs("key") else (),
             headers=records.column("headers").to_pylist() if keys.needs("header") else (),
@@ -352,7 +352,7 @@ class _Task:
         groups = grouping(partition, fields, len(rows))
         if self.work.files.span_ms is not None and keys.clock is not None and not tombstones:
             rows = replace(rows, clock=pa.array(keys.times(fields), pa.int64()))
-        lost = {row: str(one) for row, one in enumerate(groups) if isinstance(one, Unplaceable)}
+        lost = {row: str(one) for row, one in enumerate(groups) if isinstance(one, NoObjectKeyError)}
         if lost:
             if not self._refuse(partition, laid.original, "layout", lost):
                 return 0

@@ -18,7 +18,7 @@ from s3lake.encode import FileFormat, encoder, prepared
 from s3lake.encode.csv import unsaid_columns
 from s3lake.encode.formats import FORMATS
 from s3lake.errors import S3LakeError, TooManyFilesError
-from s3lake.layout.key import KeyRule, Span
+from s3lake.layout.key import KeyLayout, Span
 from s3lake.store import COMMIT, Store
 from s3lake.store.upload import Spill, Upload
 
@@ -55,7 +55,7 @@ class FileRule:
         return data.codec == "none" and not FORMATS[data.type].packed
 
 
-def key_of(keys: KeyRule, rule: FileRule, group: str, span: Span, stream: str) -> str:
+def key_of(keys: KeyLayout, rule: FileRule, group: str, span: Span, stream: str) -> str:
     """The key of a file, or of the sidecar `stream` beside it."""
     if stream == "data":
         return keys.key(group, span)
@@ -164,7 +164,7 @@ def _widened(low: int, high: int, times: pa.Int64Array) -> tuple[int, int]:
 class Staging:
     """Every file that one task has open, and reports of those it has closed."""
 
-    def __init__(self, store: Store, keys: KeyRule, rule: FileRule, commit: str) -> None:
+    def __init__(self, store: Store, keys: KeyLayout, rule: FileRule, commit: str) -> None:
         self.closed: list[File] = []
         self._store, self._keys, self._rule = store, keys, rule
         self._metadata = {COMMIT: commit}

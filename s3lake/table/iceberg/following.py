@@ -263,7 +263,7 @@ class LakeTable:
 
 def _column(sink: Sink, text: str) -> str:
     """Where a field of the value stands in a file."""
-    path = ".".join(partitioners.parse(text).path)
+    path = ".".join(partitioners.parse_element(text).path)
     return f"value.{path}" if sink.envelope is not None and sink.envelope.style == "record" else path
 
 

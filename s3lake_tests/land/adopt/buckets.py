@@ -23,7 +23,7 @@ AIVEN = "{topic}-{partition}-{offset}"
 
 def named(root, text, **more):
     """What the dialects make of Confluent's, Aiven's and Iggy's layouts."""
-    return TemplateNames(root, template.parse(text, Time(), Padding()), **more)
+    return TemplateNames(root, template.parse_template(text, Time(), Padding()), **more)
 
 
 def lines(count):

@@ -133,7 +133,7 @@ def test_what_a_record_decides_makes_several_runs_of_files(text, alone):
 
 
 def test_the_time_of_writing_makes_one_run_of_files():
-    pieces = template.parse(BY_HOUR, Time(source="wallclock"), Padding())
+    pieces = template.parse_template(BY_HOUR, Time(source="wallclock"), Padding())
     assert TemplateNames("", pieces).names("t").alone
 
 

@@ -133,7 +133,7 @@ def test_an_object_too_large_to_read_only_bounds_the_offset(monkeypatch):
 
 
 def test_files_of_one_flush_count_together():
-    pieces = template.parse("{topic}/{time:HH}/{partition}-{offset}.gz", Time(source="wallclock"), Padding())
+    pieces = template.parse_template("{topic}/{time:HH}/{partition}-{offset}.gz", Time(source="wallclock"), Padding())
     naming = TemplateNames("", pieces, lines=True)
     store = bucket({"t/01/0-100.gz": 20, "t/02/0-100.gz": 5, "t/01/0-90.gz": 10})
     assert said(store, naming) == {0: (125, 125, 125)}

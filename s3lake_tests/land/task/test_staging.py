@@ -20,7 +20,7 @@ from s3lake.commit.index import File
 from s3lake.errors import StoreUnavailableError, TooManyFilesError
 from s3lake.land import binding
 from s3lake.land.task.staging import FileRule, Rows, Staging
-from s3lake.layout.key import Fields
+from s3lake.layout.key import RecordColumns
 from s3lake.sink import Sink
 from s3lake.store import COMMIT
 from s3lake.store import upload as uploads
@@ -60,7 +60,7 @@ def add(to: Staging, first: int, payload: Any, timestamps: Sequence[int] | None 
 
 def groups(to: Staging, *values: str, partition: int = 0) -> pa.StringArray:
     """The output partitions of records whose field `a` has these values."""
-    fields = Fields(values=[json.dumps({"a": value}).encode() for value in values])
+    fields = RecordColumns(values=[json.dumps({"a": value}).encode() for value in values])
     return pa.array(to._keys.groups(partition, fields, len(values)), pa.string())
 
 
@@ -409,7 +409,7 @@ def latest(store: MemoryStore, **changes: Any) -> Staging:
 
 
 def keyed(to: Staging, *keys: bytes) -> pa.StringArray:
-    return pa.array(to._keys.groups(0, Fields(keys=keys), len(keys)), pa.string())
+    return pa.array(to._keys.groups(0, RecordColumns(keys=keys), len(keys)), pa.string())
 
 
 def test_without_an_offset_the_last_record_of_a_key_stays() -> None:
