@@ -18,7 +18,7 @@ class HourFiles:
         self.directory = Path(directory)
         self.place = f"files in {directory}"
 
-    def content(self, hour: Hour) -> str | None:
+    def read_content(self, hour: Hour) -> str | None:
         """What the file of the hour says of itself."""
         path = self._path(hour)
         if not path.exists():

@@ -126,22 +126,22 @@ def accept_topic(request: Request) -> None:
     from s3lake.commit.recreated import accept
 
     request.require("topic")
-    landings, refusals = list(request.landings()), list[ConfigurationError]()
+    landings, refusals = list(request.landings()), list[str]()
 
     def plan(landing: "Landing") -> Iterator[Outcome]:
         try:
             since = accept(landing.index, landing.offsets, dry_run=not request.yes)
         except ConfigurationError as error:  # an interrupted command has accepted it for some of the sinks
-            refusals.append(error)
-            if len(refusals) == len(landings):
-                raise
-            yield Outcome({}, str(error), possible=False)
+            refusals.append(f"{landing.sink.name}: {error}")
         else:
-            yield Outcome(
-                {"since": since}, f"hours of the present topic {'' if request.yes else 'would '}begin at {since}"
-            )
+            verb = "begin" if request.yes else "would begin"
+            yield Outcome({"since": since}, f"hours of the present topic {verb} at {since}")
 
     request.change(plan, landings)
+    if len(refusals) == len(landings):
+        raise ConfigurationError("\n".join(refusals))
+    for refusal in refusals:
+        print_text(request.as_json, refusal)
 
 
 @command(schema, SOURCE, ROUTES, JSON, name="show")

@@ -154,7 +154,7 @@ def rewrite(request: Request) -> None:
                 landed = landing.report(hour)
                 if not landed.tile.landed:
                     raise IncompleteError(
-                        f"{landing.topic} {hour} is not landed as a whole: land it before rewriting it"
+                        f"{landing.topic} {hour} is not landed as a whole: materialise it before rewriting it"
                     )
             row = describe_hour(landing.sink.name, landing.topic, landed)
             yield Outcome(row, ("" if request.yes else "would be landed again: ") + _format_sums(row))

@@ -1,4 +1,4 @@
-"""A destination's HTTP API: requests, answers, and what a status means."""
+"""Requests to the HTTP API of a destination, and its answers."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _JSON = "application/json"
 
 
 class Api:
-    """Where requests go.
+    """The HTTP API of a server.
 
     Args:
-        product: whose API it is.
+        product: the name of the server's product.
         url: of the server, without a user.
-        what: is asked for there, as messages call it.
-        key: what its option is called, the scheme that it goes by, and what it is, where there is one; or
-        username: with the password. Neither is ever printed.
+        what: the index or table there, as messages call it.
+        key: the name of its option, its scheme, and the secret if there is one; never printed.
+        username: with the password, instead of a key; never printed.
         password: of the user.
-        ca_file: who the server's certificate is signed by, where the machine does not know.
+        ca_file: certificates to trust, if the machine does not trust the server's.
 
     Raises:
-        ConfigurationError: the address cannot be, nor who asks.
+        ConfigurationError: the address or the login is not valid.
     """
 
     def __init__(
@@ -53,17 +53,17 @@ class Api:
         self._user = (username, password) if username and password else None
 
     def ask(self, method: str, path: str, body: Any = None, *, allowed: tuple[int, ...] = ()) -> Any:
-        """What the server answers; None where its status is one of `allowed`.
+        """Send a request and return the server's answer. Return None if its status is one of `allowed`.
 
         Args:
             method: of the request.
             path: with its query.
             body: bytes are lines of JSON, anything else becomes one document.
-            allowed: statuses that are answers too.
+            allowed: statuses that are not errors.
 
         Raises:
-            DestinationUnavailableError: nobody answers, or asks to come again.
-            DestinationRefusedError: any other status than these and success.
+            DestinationUnavailableError: the server does not answer, or asks to try again.
+            DestinationRefusedError: the status is another error.
         """
         import requests
 
@@ -86,7 +86,7 @@ class Api:
             raise DestinationUnavailableError(f"{self.place}: {masking.without(str(error), secrets)}") from None
         if response.status_code in allowed:
             return None
-        # What it says beside that may repeat a record.
+        # The text of the answer may quote a record.
         flaw = f"{self.place}: {method} {path.partition('?')[0]} was answered {response.status_code}"
         if response.status_code in (409, 429) or response.status_code >= 500:
             raise DestinationUnavailableError(flaw)

@@ -25,36 +25,36 @@ _OURS = {
 
 
 class Destination(Protocol):
-    """What takes hours. Making it asks nobody anything."""
+    """A system that takes hours. Its constructor asks no server."""
 
     @property
     def place(self) -> str:
-        """What and where it is, as messages and metadata call it: `postgres db:5432/lake table events`; no secret."""
+        """Product and address for messages and metadata, without secrets: `postgres db:5432/lake table events`."""
         ...
 
-    def content(self, hour: Hour) -> str | None:
-        """The `content` of the hour that was written last, and as a whole; None where none was.
+    def read_content(self, hour: Hour) -> str | None:
+        """Return the `content` of the hour that is there as a whole; None if there is none.
 
         Raises:
-            DestinationUnavailableError: nobody answers; the same question may be answered later.
+            DestinationUnavailableError: the server does not answer; it may answer later.
         """
         ...
 
     def write(self, hour: Hour) -> None:
-        """Take all rows of an hour, in the place of what is there of it, and its `content`; all of it or nothing.
+        """Replace what is there of an hour by all of its rows and its `content`, or change nothing.
 
-        Whatever `hour.batches()` raises comes out, and nothing is changed by it: only after its last batch is it known
-        that these are the rows of the hour.
+        Errors of `hour.batches()` are raised, and then nothing is changed: only after the last batch it is certain that
+        these are the rows of the hour.
 
         Raises:
-            DestinationUnavailableError: nobody answers; trying again may help.
-            DestinationRefusedError: it cannot take them.
+            DestinationUnavailableError: the server does not answer; trying again may help.
+            DestinationRefusedError: the server refuses the rows.
         """
         ...
 
 
 Opener = Callable[..., Destination]
-"""What an entry point names: options come in by name."""
+"""The object of an entry point: it is called with the options by name."""
 
 
 def open_destination(name: str, options: Mapping[str, Any]) -> Destination:

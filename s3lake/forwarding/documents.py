@@ -1,4 +1,4 @@
-"""Rows of committed objects as JSON: one spelling for every destination."""
+"""Rows of committed objects as JSON, the same for every destination."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Row(NamedTuple):
 
     Attributes:
         partition: topic-partition.
-        offset: where its envelope says it; else None.
+        offset: if its envelope contains it; else None.
         file: the key of its object.
-        number: in that object, from 0; with `file` it tells the row from every other.
-        document: what the object holds of the record, as JSON.
+        number: in that object, from 0; no other row has the same `file` and number.
+        document: the record as it is in the object, as JSON.
     """
 
     partition: int
@@ -33,49 +33,49 @@ class Row(NamedTuple):
 
     @property
     def line(self) -> msgspec.Raw:
-        """The document on one line: line ends stand between its tokens only, for texts have them escaped."""
+        """The document on one line. Line ends are only between its tokens: in texts they are escaped."""
         return msgspec.Raw(self.document.replace(b"\n", b" "))
 
 
-def rows(shape: Shape, batch: pa.RecordBatch, file: str, partition: int, first: int) -> Iterator[Row]:
-    """The rows of a batch, the first of which is number `first` of its file.
+def read_rows(shape: Shape, batch: pa.RecordBatch, file: str, partition: int, first: int) -> Iterator[Row]:
+    """Yield the rows of a batch; `first` is the number of its first row in the file.
 
-    Columns are members of an object; lines of JSON are what they are. Bytes are base64, moments ISO 8601, decimals
-    numbers with all of their digits.
+    Columns become members of an object; lines of JSON stay as they are. Bytes are base64, times ISO 8601, decimals
+    numbers with all digits.
 
     Raises:
-        ConfigurationError: a value has no spelling, as a moment after the year 9999.
+        ConfigurationError: JSON cannot hold a value, for example a time after the year 9999.
     """
-    spelled, whole = _spelled(shape, batch.schema), _whole(shape)
+    spelled, whole = _json_columns(shape, batch.schema), _is_one_text(shape)
     try:
         cells: list[dict[str, Any]] = batch.to_pylist(maps_as_pydicts="strict")
     except (ValueError, OverflowError, KeyError) as error:
         raise ConfigurationError(
-            f"{file}: rows {first} to {first + batch.num_rows - 1} hold a value that JSON has no spelling for: "
-            f"{error}. Land the field as a number or as text, and the hour anew"
+            f"{file}: rows {first} to {first + batch.num_rows - 1} have a value that JSON cannot hold: "
+            f"{error}. Land the field as a number or as text, and rewrite the hour"
         ) from None
     for number, row in enumerate(cells, first):
-        place = _place(shape, row)
+        offset = _find_offset(shape, row)
         for name in spelled:
             if row[name] is not None:
                 row[name] = msgspec.Raw(row[name].encode())
-        yield Row(partition, place, file, number, row["value"].encode() if whole else _json(row))
+        yield Row(partition, offset, file, number, row["value"].encode() if whole else _json(row))
 
 
-def _whole(shape: Shape) -> bool:
-    """Whether a row is one text of JSON."""
+def _is_one_text(shape: Shape) -> bool:
+    """Return whether a row is one text of JSON."""
     return shape.format.startswith("json") and (shape.envelope is None or shape.envelope.style == "iggy")
 
 
-def _spelled(shape: Shape, schema: pa.Schema) -> list[str]:
-    """Columns that hold JSON as its text."""
-    if not shape.format.startswith("json") or _whole(shape):
+def _json_columns(shape: Shape, schema: pa.Schema) -> list[str]:
+    """Return the columns that contain JSON as text."""
+    if not shape.format.startswith("json") or _is_one_text(shape):
         return []
     return [name for name in ("key", "value") if name in schema.names and shape.converter(name) not in (TEXT, BYTES)]
 
 
-def _place(shape: Shape, row: dict[str, Any]) -> int | None:
-    """The offset, of an envelope that says it: a field of a value may have the same name."""
+def _find_offset(shape: Shape, row: dict[str, Any]) -> int | None:
+    """Return the offset of an envelope that contains it. A field of the value may have the same name."""
     if shape.spread is not None or shape.envelope is None or shape.envelope.style == "iggy":
         return None
     fields = shape.envelope.fields

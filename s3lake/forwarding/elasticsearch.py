@@ -1,4 +1,4 @@
-"""An index of Elasticsearch, by its HTTP API: documents whose ids a repeat has again, and a ledger beside them."""
+"""An index of Elasticsearch, by its HTTP API: documents whose ids a repeat has again, and a ledger."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class Elasticsearch:
 
     Args:
         url: of the server, without a user.
-        index: its name. It is made where it is not there.
+        index: its name. It is created if it does not exist.
         record: how the records are mapped: `object`, by their fields, or `flattened`, as one field.
-        api_key: as Elasticsearch gives it out, encoded; or
-        username: with the password. Neither is ever printed.
+        api_key: encoded, as Elasticsearch gives it; never printed.
+        username: with the password, instead of a key; never printed.
         password: of the user.
-        ca_file: who the server's certificate is signed by, where the machine does not know.
+        ca_file: certificates to trust, if the machine does not trust the server's.
 
     Raises:
-        ConfigurationError: one of these cannot be.
+        ConfigurationError: an argument is not valid.
     """
 
     def __init__(
@@ -71,72 +71,72 @@ class Elasticsearch:
         self.place, self._ask = api.place, api.ask
         self._index, self._record = index, record
 
-    def content(self, hour: Hour) -> str | None:
-        """See `Destination.content`."""
-        return claims.content(self, hour)
+    def read_content(self, hour: Hour) -> str | None:
+        """See `Destination.read_content`."""
+        return claims.read_content(self, hour)
 
     def write(self, hour: Hour) -> None:
-        """See `Destination.write`; there are no transactions, so an hour that is under way shows some of its rows."""
+        """See `Destination.write`; there are no transactions, so until it returns, a search finds some of the rows."""
         claims.write(self, hour)
 
-    def entry(self, hour: Hour) -> Entry | None:
-        """See `Claimable.entry`."""
+    def read_entry(self, hour: Hour) -> Entry | None:
+        """See `Claimable.read_entry`."""
         answer = self._ask("GET", self._ledger(hour), allowed=(404,))
         return None if answer is None else _entry(answer["_source"], answer)
 
-    def enter(self, hour: Hour, *, whole: bool, after: Entry | None) -> Entry | None:
-        """See `Claimable.enter`."""
-        return self._enter(hour, "op_type=create" if after is None else after.version, whole=whole)
+    def write_entry(self, hour: Hour, *, whole: bool, after: Entry | None) -> Entry | None:
+        """See `Claimable.write_entry`."""
+        return self._put_entry(hour, "op_type=create" if after is None else after.version, whole=whole)
 
-    def disown(self, hour: Hour) -> None:
-        """See `Claimable.disown`."""
-        self._enter(hour, "", whole=False)
+    def mark_incomplete(self, hour: Hour) -> None:
+        """See `Claimable.mark_incomplete`."""
+        self._put_entry(hour, "", whole=False)
 
-    def put(self, hour: Hour) -> None:
-        """See `Claimable.put`."""
+    def write_rows(self, hour: Hour) -> None:
+        """See `Claimable.write_rows`."""
         for body, chunk in self._chunks(hour):
             self._bulk(body, chunk)
         # A search sees nothing that came after the last refresh.
         self._ask("POST", f"{self._index}/_refresh")
 
-    def clear(self, hour: Hour) -> None:
-        """See `Claimable.clear`."""
+    def delete_other_rows(self, hour: Hour) -> None:
+        """See `Claimable.delete_other_rows`."""
         deleted = self._ask("POST", f"{self._index}/_delete_by_query?refresh=true", {"query": _others(hour)}) or {}
         if deleted.get("failures") or deleted.get("timed_out"):
             raise DestinationUnavailableError(f"{self.place}: not all rows of a former content could be deleted")
 
-    def make(self) -> None:
-        """See `Claimable.make`."""
+    def create(self) -> None:
+        """See `Claimable.create`."""
         record = {"type": self._record, **({"dynamic": True} if self._record == "object" else {})}
         mappings = {"dynamic": False, "properties": {**_COLUMNS, "record": record}}
         for index, mapping in ((self._index, mappings), (f"{self._index}-hours", {"dynamic": False})):
             if self._mapping(index) is None:
                 made = self._ask("PUT", index, {"mappings": mapping}, allowed=(400,))
-                if made is None and self._mapping(index) is None:  # else another process has made it meanwhile
+                if made is None and self._mapping(index) is None:  # else another process has created it
                     raise DestinationRefusedError(
                         f"{self.place}: the server refuses to create index {index}: check its name, its mapping and "
                         "the server's limits"
                     )
         properties = self._mapping(self._index) or {}
-        # Of an index that came into being by itself they are texts, cut into words: those of other contents stayed.
+        # An index that Elasticsearch has created by itself splits them into words: old contents would not be found.
         wrong = [name for name, column in _COLUMNS.items() if properties.get(name, {}).get("type") != column["type"]]
         if wrong:
             raise DestinationRefusedError(
-                f"{self.place}: it is not mapped as ours is, {wrong[0]} is to be {_COLUMNS[wrong[0]]['type']}: name an "
-                "index that is not there yet"
+                f"{self.place}: its mapping has another type: {wrong[0]} has to be {_COLUMNS[wrong[0]]['type']}. Name "
+                "an index that does not exist yet"
             )
 
     def _mapping(self, index: str) -> dict[str, Any] | None:
         answer = self._ask("GET", f"{index}/_mapping", allowed=(404,))
         return next(iter(answer.values()))["mappings"].get("properties", {}) if answer else None
 
-    def _enter(self, hour: Hour, condition: str, *, whole: bool) -> Entry | None:
-        entry = claims.fields(hour, whole=whole)
+    def _put_entry(self, hour: Hour, condition: str, *, whole: bool) -> Entry | None:
+        entry = claims.entry_fields(hour, whole=whole)
         answer = self._ask("PUT", f"{self._ledger(hour)}?{condition}", entry, allowed=(409,))
         return None if answer is None else _entry(entry, answer)
 
     def _ledger(self, hour: Hour) -> str:
-        return f"{self._index}-hours/_doc/{claims.entry_name(hour)}"
+        return f"{self._index}-hours/_doc/{claims.entry_id(hour)}"
 
     def _chunks(self, hour: Hour) -> Iterator[tuple[bytes, list[Row]]]:
         body = bytearray()
@@ -152,7 +152,7 @@ class Elasticsearch:
                     "row": row.number,
                     "record": row.line,
                 }
-                action = {"index": {"_id": claims.row_name(hour, row)}}
+                action = {"index": {"_id": claims.row_id(hour, row)}}
                 body += msgspec.json.encode(action) + b"\n" + msgspec.json.encode(source) + b"\n"
                 chunk.append(row)
                 if len(body) >= _BULK_BYTES:
@@ -186,7 +186,7 @@ def _entry(source: dict[str, Any], place: dict[str, Any]) -> Entry:
 
 
 def _others(hour: Hour) -> dict[str, Any]:
-    """The rows of an hour that are of another content."""
+    """Return the query for rows of other contents of an hour."""
     slot = [{"term": {"sink": hour.sink}}, {"term": {"topic": hour.topic}}]
     moment = {"range": {"hour": {"gte": _moment(hour), "lte": _moment(hour)}}}
     return {"bool": {"filter": [*slot, moment], "must_not": [{"term": {"content": hour.content}}]}}

@@ -1,4 +1,4 @@
-"""One hour to one destination, unless it has it."""
+"""Forward one hour to one destination, unless it is there already."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Forwarded:
-    """What became of an hour.
+    """The result for an hour.
 
     Attributes:
         hour: as it was forwarded.
-        outcome: `written`, `replaced` what was there of it before a rewrite, or `there already`.
+        outcome: `written`, `replaced` if an earlier content was there, or `there already`.
     """
 
     hour: Hour
     outcome: str
 
 
-def forwarded(hour: Hour, destination: Destination) -> Forwarded:
-    """Bring a destination to what the index has of an hour; a repeat changes nothing.
+def forward_hour(hour: Hour, destination: Destination) -> Forwarded:
+    """Bring a destination to the state that the index has of an hour. A repeat changes nothing.
 
     Raises:
         FencedError: the hour was rewritten meanwhile.
         DestinationUnavailableError: the destination does not answer.
-        DestinationRefusedError: it cannot take the rows.
+        DestinationRefusedError: it refuses the rows.
     """
-    before = destination.content(hour)
+    before = destination.read_content(hour)
     if before == hour.content:
         return Forwarded(hour, "there already")
     destination.write(hour)

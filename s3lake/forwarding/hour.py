@@ -1,4 +1,4 @@
-"""A landed hour as what a destination takes: its rows, and by what they are told from those of a rewrite."""
+"""A landed hour for a destination: its rows, and a digest that changes with a rewrite."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from s3lake.commit.files import files_of
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, UnreadableError
-from s3lake.forwarding.documents import Row, rows
+from s3lake.forwarding.documents import Row, read_rows
 from s3lake.objects import Shape, batches, columns
 from s3lake.objects.readback.committed import index_of, manifests, recorded_columns, tiles
 from s3lake.plan.sealed import content
@@ -28,11 +28,11 @@ class Hour:
         sink: name of the sink.
         topic: one of its topics.
         hour: as `2026-11-20T05`, UTC.
-        bucket: that it was landed in.
-        commits: ids of the commits that it consists of.
-        content: a digest of these: after a rewrite it is another one.
-        offsets: per topic-partition where the hour begins, and where it ends.
-        rows: how many there are.
+        bucket: the bucket that it was landed in.
+        commits: the ids of its commits.
+        content: a digest of these: it changes with a rewrite.
+        offsets: per topic-partition the start and end offset of the hour.
+        rows: their number.
     """
 
     sink: str
@@ -47,11 +47,11 @@ class Hour:
     _manifests: tuple[Manifest, ...] = field(repr=False, compare=False)
 
     @classmethod
-    def of(cls, sink: Sink, topic: str, hour: str, store: Store) -> Hour:
-        """The hour as the index has it now.
+    def from_index(cls, sink: Sink, topic: str, hour: str, store: Store) -> Hour:
+        """Read the hour from the index.
 
         Raises:
-            IncompleteError: it is not landed, or only in part.
+            IncompleteError: it is not landed as a whole.
         """
         index = index_of(sink, topic, store)
         by_hour = tiles(index, sink, [hour], allow_incomplete=False)
@@ -71,14 +71,14 @@ class Hour:
         )
 
     def batches(self) -> Iterator[list[Row]]:
-        """All rows, some at a time, in the same order each time.
+        """Yield all rows in batches, in the same order each time.
 
-        Who has taken the last one knows that it was all of them, and that the hour was not rewritten meanwhile.
+        If the iterator ends, these were all rows, and the hour was not rewritten meanwhile.
 
         Raises:
-            FencedError: it was; nothing of what was given may be kept.
+            FencedError: the hour was rewritten; discard the rows.
             UnreadableError: an object is not what its commit wrote.
-            DataLossError: an object is gone.
+            DataLossError: an object was deleted.
         """
         taken = 0
         try:
@@ -90,7 +90,7 @@ class Hour:
                     f"{self._what}: its objects hold {taken:,} rows, its commits say {self.rows:,}: verify the hour"
                 )
         except DataLossError:
-            self._refuse_rewritten()  # which takes objects away
+            self._refuse_rewritten()  # a rewrite deletes objects
             raise
         self._refuse_rewritten()
 
@@ -104,7 +104,7 @@ class Hour:
             shape = Shape.of(manifest)
             if not shape.separable:
                 raise ConfigurationError(
-                    f"{self._what} was landed as {shape.format}, where nothing tells for certain where a record ends: "
+                    f"{self._what} was landed as {shape.format}, which does not mark where a record ends: "
                     "land it in a format that has records, as parquet or json"
                 )
             schema = columns.of(shape, shape.columns.fields if shape.columns else recorded)
@@ -115,10 +115,10 @@ class Hour:
         number = 0
         with opened(self._index.store, file.key, file.bytes, manifest.id) as body:
             for batch in batches(shape, body, file.key, schema):
-                yield list(rows(shape, batch, file.key, file.partition, number))
+                yield list(read_rows(shape, batch, file.key, file.partition, number))
                 number += batch.num_rows
 
     def _refuse_rewritten(self) -> None:
         stored = self._index.tile(self.hour)
         if stored is None or stored[0].commits != self.commits:
-            raise FencedError(f"{self._what} was rewritten while it was forwarded; it is forwarded anew")
+            raise FencedError(f"{self._what} was rewritten while it was forwarded; it will be forwarded again")

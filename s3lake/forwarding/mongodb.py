@@ -1,6 +1,6 @@
-"""A collection of MongoDB: documents whose ids a repeat has again, and a ledger beside them.
+"""A collection of MongoDB: documents whose ids a repeat has again, and a ledger.
 
-Transactions are not used: a server that stands alone has none, and those of others end after a minute.
+Transactions are not used: a single server has none, and in a replica set they end after a minute.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LEVELS = 98  # of MongoDB's hundred the document is one, and the record another
 _SERVER = r"([\w.-]+|\[[\da-fA-F:]+\])(:\d{1,5})?"
 _SLOT = ("sink", "topic", "hour")
 _PASSING = {6, 7, 50, 89, 91, 112, 189, 262, 9001, 10107, 11000, 11600, 11602, 13435, 13436}
-"""Codes of a server that goes, comes, or gives way to another one, and of two that write the same row at once."""
+"""Error codes that are transient: a server starts, stops or steps down, or two writers wrote the same row."""
 
 
 class MongoDB:
@@ -47,15 +47,15 @@ class MongoDB:
     Nothing is asked of the server before an hour is forwarded.
 
     Args:
-        uri: of the servers: `mongodb://db:27017/?replicaSet=rs0`. What it says of a user is never printed.
-        database: that the collection is in.
-        collection: its name. It is made where it is not there.
+        uri: of the servers: `mongodb://db:27017/?replicaSet=rs0`. Its user is never printed.
+        database: the database of the collection.
+        collection: its name. It is created if it does not exist.
         record: what a record becomes: a `document`, or a `text` of its JSON.
-        username: where the address does not say it, with
-        password: his password.
+        username: if it is not in `uri`.
+        password: of the user.
 
     Raises:
-        ConfigurationError: one of these cannot be.
+        ConfigurationError: an argument is not valid.
     """
 
     def __init__(
@@ -87,26 +87,26 @@ class MongoDB:
         self._login: dict[str, Any] = {"username": username, "password": password} if username else {}
         self._secrets = [password or "", user.partition(":")[2], unquote(user.partition(":")[2])]
 
-    def content(self, hour: Hour) -> str | None:
-        """See `Destination.content`."""
-        return claims.content(self, hour)
+    def read_content(self, hour: Hour) -> str | None:
+        """See `Destination.read_content`."""
+        return claims.read_content(self, hour)
 
     def write(self, hour: Hour) -> None:
-        """See `Destination.write`; an hour that is under way shows some of its rows."""
+        """See `Destination.write`; until it returns, a search finds some of the rows."""
         claims.write(self, hour)
 
-    def make(self) -> None:
-        """See `Claimable.make`. Collections come into being by themselves."""
+    def create(self) -> None:
+        """See `Claimable.create`. MongoDB creates collections by itself."""
         with self._opened(self._collection) as rows:
             rows.create_index([(name, 1) for name in _SLOT])
 
-    def entry(self, hour: Hour) -> Entry | None:
-        """See `Claimable.entry`."""
+    def read_entry(self, hour: Hour) -> Entry | None:
+        """See `Claimable.read_entry`."""
         with self._ledger() as ledger:
-            return _entry(ledger.find_one({"_id": claims.entry_name(hour)}))
+            return _entry(ledger.find_one({"_id": claims.entry_id(hour)}))
 
-    def enter(self, hour: Hour, *, whole: bool, after: Entry | None) -> Entry | None:
-        """See `Claimable.enter`."""
+    def write_entry(self, hour: Hour, *, whole: bool, after: Entry | None) -> Entry | None:
+        """See `Claimable.write_entry`."""
         from pymongo.errors import DuplicateKeyError
 
         document = _document(hour, whole=whole)
@@ -120,14 +120,14 @@ class MongoDB:
             replaced = ledger.replace_one({"_id": document["_id"], "claim": after.version}, document)
             return _entry(document) if replaced.matched_count else None
 
-    def disown(self, hour: Hour) -> None:
-        """See `Claimable.disown`."""
+    def mark_incomplete(self, hour: Hour) -> None:
+        """See `Claimable.mark_incomplete`."""
         document = _document(hour, whole=False)
         with self._ledger() as ledger:
             ledger.replace_one({"_id": document["_id"]}, document, upsert=True)
 
-    def put(self, hour: Hour) -> None:
-        """See `Claimable.put`."""
+    def write_rows(self, hour: Hour) -> None:
+        """See `Claimable.write_rows`."""
         from pymongo import ReplaceOne
         from pymongo.errors import BulkWriteError
 
@@ -142,28 +142,28 @@ class MongoDB:
                 except BulkWriteError as error:
                     raise self._unwritten(chunk, error.details.get("writeErrors", ())) from None
 
-    def clear(self, hour: Hour) -> None:
-        """See `Claimable.clear`."""
+    def delete_other_rows(self, hour: Hour) -> None:
+        """See `Claimable.delete_other_rows`."""
         with self._opened(self._collection) as rows:
             rows.delete_many({**_slot(hour), "content": {"$ne": hour.content}})
 
     def _of(self, hour: Hour, row: Row, slot: dict[str, Any]) -> dict[str, Any]:
         return {
-            "_id": claims.row_name(hour, row),
+            "_id": claims.row_id(hour, row),
             **slot,
             "content": hour.content,
             "partition": row.partition,
             "offset": row.offset,
             "file": row.file,
             "row": row.number,
-            "record": row.document.decode() if self._record == "text" else self._decoded(row),
+            "record": row.document.decode() if self._record == "text" else self._decode_record(row),
         }
 
-    def _decoded(self, row: Row) -> Any:
+    def _decode_record(self, row: Row) -> Any:
         from bson.errors import BSONError
 
         try:
-            return decoded(row.document)
+            return decode_document(row.document)
         # What it says of the value would be in a message.
         except (ValueError, ArithmeticError, RecursionError, BSONError) as error:
             raise DestinationRefusedError(
@@ -178,7 +178,7 @@ class MongoDB:
 
     @contextmanager
     def _opened(self, name: str) -> Iterator[_Documents]:
-        """A collection of the primary, of which nothing that is read or written can be rolled back."""
+        """Open a collection on the primary with majority reads and writes: nothing of it can be rolled back."""
         try:
             import pymongo
             from pymongo.read_concern import ReadConcern
@@ -220,11 +220,11 @@ class MongoDB:
         )
 
 
-def decoded(document: bytes) -> Any:
-    """A document of JSON as values that MongoDB has, of which no digit is lost.
+def decode_document(document: bytes) -> Any:
+    """Decode JSON to values of MongoDB without losing a digit.
 
     Raises:
-        ValueError, ArithmeticError, RecursionError, BSONError: it has none for some of them.
+        ValueError, ArithmeticError, RecursionError, BSONError: MongoDB has no such value.
     """
     import bson
 
@@ -240,7 +240,7 @@ def decoded(document: bytes) -> Any:
 
 
 def _number(text: str) -> Any:
-    """A double where it has all digits of a number, else MongoDB's decimal of 34."""
+    """Return a double if it has all digits of the number, else MongoDB's decimal of 34 digits."""
     number = float(text)
     return number if Decimal(repr(number)) == Decimal(text) else _decimal(text)
 
@@ -265,7 +265,7 @@ def _levels(value: Any) -> int:
 
 
 def _fitting(value: Any) -> Any:
-    """The same, with numbers of more than 64 bits as decimals."""
+    """Replace integers of more than 64 bits by decimals."""
     match value:
         case dict():
             return {name: _fitting(member) for name, member in value.items()}
@@ -282,8 +282,8 @@ def _slot(hour: Hour) -> dict[str, Any]:
 
 def _document(hour: Hour, *, whole: bool) -> dict[str, Any]:
     return {
-        "_id": claims.entry_name(hour),
-        **claims.fields(hour, whole=whole),
+        "_id": claims.entry_id(hour),
+        **claims.entry_fields(hour, whole=whole),
         **_slot(hour),
         "claim": secrets.token_hex(16),
         "forwarded_at": datetime.now(timezone.utc),

@@ -1,4 +1,4 @@
-"""A table of PostgreSQL: the rows of an hour and the ledger's line about it are one transaction."""
+"""A table of PostgreSQL: the rows of an hour and its line in the ledger are one transaction."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _TYPES = ("jsonb", "json", "text")
 _CONNECT_S = 10
-_UNHOLDABLE = ("22P02", "22P05")  # no JSON to PostgreSQL, and characters that it has not
+_UNHOLDABLE = ("22P02", "22P05")  # not JSON for PostgreSQL, and characters that it cannot store
 
 _MAKE = """
 CREATE TABLE IF NOT EXISTS {ledger} (
@@ -28,7 +28,7 @@ CREATE TABLE IF NOT EXISTS {table} (
     sink text, topic text, hour timestamptz, partition integer NOT NULL, "offset" bigint, file text, row bigint,
     record {type}, PRIMARY KEY (sink, topic, hour, file, row))
 """
-# Whoever comes second waits here until the first has committed, or is gone.
+# A second writer waits here until the first has committed or has ended.
 _ENTER = """
 INSERT INTO {ledger} AS was (sink, topic, hour, bucket, content, commits, offsets, rows)
 VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
@@ -47,13 +47,13 @@ class Postgres:
     Nothing is asked of the server before an hour is forwarded.
 
     Args:
-        conninfo: of libpq: `host=db dbname=lake user=forward`, or an address; what it does not say, as the password,
-            libpq takes from `PGPASSWORD`, its password file or its service file. Never printed.
-        table: its name, with a schema or without one. It is made where it is not there.
+        conninfo: of libpq: `host=db dbname=lake user=forward`, or an address; libpq reads the rest, such as the
+            password, from `PGPASSWORD`, its password file or its service file. Never printed.
+        table: its name, with or without a schema. It is created if it does not exist.
         record: the type of its column `record`: jsonb, json, or text.
 
     Raises:
-        ConfigurationError: one of these cannot be.
+        ConfigurationError: an argument is not valid.
     """
 
     def __init__(self, conninfo: str = "", *, table: str = "events", record: str = "jsonb") -> None:
@@ -69,14 +69,14 @@ class Postgres:
     @property
     def place(self) -> str:
         """Server, database and table."""
-        told = self._told()
-        host, port, name = (told.get(part, "") for part in ("host", "port", "dbname"))
+        parameters = self._parse_conninfo()
+        host, port, name = (parameters.get(part, "") for part in ("host", "port", "dbname"))
         return f"postgres {host or 'of the environment'}{port and ':'}{port}{name and '/'}{name} table {self._table}"
 
-    def content(self, hour: Hour) -> str | None:
-        """See `Destination.content`."""
-        with self._connected() as connection:
-            if not self._is_there(connection):
+    def read_content(self, hour: Hour) -> str | None:
+        """See `Destination.read_content`."""
+        with self._connect() as connection:
+            if not self._has_tables(connection):
                 return None
             keys = (*_keys(hour), hour.bucket)
             entry = connection.execute(self._sql(_CONTENT), keys).fetchone()
@@ -88,8 +88,8 @@ class Postgres:
 
         keys = _keys(hour)
         entry = (hour.bucket, hour.content, list(hour.commits), Jsonb(hour.offsets), hour.rows)
-        with self._connected() as connection:
-            self._make(connection)
+        with self._connect() as connection:
+            self._create_tables(connection)
             if connection.execute(self._sql(_ENTER), (*keys, *entry)).rowcount == 0:
                 raise DestinationRefusedError(
                     f"{self.place}: {hour.hour} of {hour.topic} in sink {hour.sink} was forwarded there from another "
@@ -101,14 +101,14 @@ class Postgres:
                     for row in batch:
                         copy.write_row((*keys, row.partition, row.offset, row.file, row.number, row.document.decode()))
 
-    def _make(self, connection: Connection[Any]) -> None:
-        """Make the tables. Who may not make any can use those that somebody else has made."""
-        if not self._is_there(connection):
+    def _create_tables(self, connection: Connection[Any]) -> None:
+        """Create the tables if they do not exist. A user without the right to create can use existing ones."""
+        if not self._has_tables(connection):
             # Two that make the same table at once would fail on the catalogue's own keys.
             connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"s3lake {self._table}",))
             connection.execute(self._sql(_MAKE))
 
-    def _is_there(self, connection: Connection[Any]) -> bool:
+    def _has_tables(self, connection: Connection[Any]) -> bool:
         asked = "SELECT to_regclass(%s) IS NOT NULL AND to_regclass(%s) IS NOT NULL"
         there = connection.execute(asked, (self._table, f"{self._table}_hours")).fetchone()
         return bool(there and there[0])
@@ -127,21 +127,21 @@ class Postgres:
         )
 
     @contextmanager
-    def _connected(self) -> Iterator[Connection[Any]]:
-        """A connection whose transaction is committed in the end, and rolled back by an error."""
+    def _connect(self) -> Iterator[Connection[Any]]:
+        """Open a connection. Its transaction is committed at the end, and rolled back by an error."""
         import psycopg
 
-        self._told()
+        self._parse_conninfo()
         try:
             with psycopg.connect(self._conninfo, connect_timeout=_CONNECT_S, application_name="s3lake") as connection:
                 yield connection
         # Also a deadlock, and a server that is shut down.
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-            raise DestinationUnavailableError(f"{self.place}: {self._masked(error)}") from None
+            raise DestinationUnavailableError(f"{self.place}: {self._mask(error)}") from None
         except psycopg.Error as error:
             raise DestinationRefusedError(f"{self.place}: {self._refusal(error)}") from None
 
-    def _told(self) -> dict[str, Any]:
+    def _parse_conninfo(self) -> dict[str, Any]:
         try:
             from psycopg import ProgrammingError
             from psycopg.conninfo import conninfo_to_dict
@@ -155,9 +155,9 @@ class Postgres:
             ) from None
 
     def _refusal(self, error: Error) -> str:
-        """What the server says, and where; what it quotes of the record stays there."""
+        """Return the server's message and line, without what it quotes of the record."""
         where = re.search(r"^COPY \w+, line \d+", error.diag.context or "", re.MULTILINE)
-        text = error.diag.message_primary or self._masked(error)
+        text = error.diag.message_primary or self._mask(error)
         if error.sqlstate in _UNHOLDABLE:
             text += (
                 f". A record has what {self._record} cannot hold, as U+0000 or half a character in an escape: make the "
@@ -165,8 +165,8 @@ class Postgres:
             )
         return f"{text} ({where[0]})" if where else text
 
-    def _masked(self, error: Exception) -> str:
-        return masking.without(str(error).strip(), [str(self._told().get("password") or ""), self._conninfo])
+    def _mask(self, error: Exception) -> str:
+        return masking.without(str(error).strip(), [str(self._parse_conninfo().get("password") or ""), self._conninfo])
 
 
 def _keys(hour: Hour) -> tuple[str, str, str]:

@@ -1,8 +1,8 @@
-"""Indexes of Quickwit, by its HTTP API: one for each hour, which is whole when it has as many documents as the hour.
+"""Indexes of Quickwit, by its HTTP API: one for each hour, which is whole if it has as many documents as the hour.
 
-Quickwit has neither ids of documents nor transactions, but an index comes and goes as a whole. So each attempt writes
-into an index of its own name, each request once; one that fails leaves an index that is never counted, and goes with
-the next attempt.
+Quickwit has neither ids of documents nor transactions, but an index is created and deleted as a whole. So each attempt
+writes into a new index, each request once. A failed attempt leaves an index that is never used: the next attempt
+deletes it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from s3lake.forwarding.hour import Hour
 
 _INGEST_BYTES = 4 << 20  # a request may have ten
-_SEEN_S = 60.0  # for what is committed to be told
+_SEEN_S = 60.0  # until committed documents are counted
 _POLL_S = 0.5
 _COLUMNS = [
     *({"name": name, "type": "text", "tokenizer": "raw"} for name in ("sink", "topic", "bucket", "content", "file")),
@@ -41,7 +41,7 @@ _COLUMNS = [
 
 
 class _Attempt(NamedTuple):
-    """What the name of an index says."""
+    """The parts of the name of an index."""
 
     name: str
     bucket: str
@@ -55,14 +55,14 @@ class Quickwit:
 
     Args:
         url: of the server, without a user.
-        index: what the names of all indexes begin with.
-        token: for who stands before the server, which knows no users itself, or
-        username: with the password. Neither is ever printed.
+        index: the beginning of the names of all indexes.
+        token: of a gateway before the server, which has no users itself; never printed.
+        username: with the password, instead of a token; never printed.
         password: of the user.
-        ca_file: who the server's certificate is signed by, where the machine does not know.
+        ca_file: certificates to trust, if the machine does not trust the server's.
 
     Raises:
-        ConfigurationError: one of these cannot be.
+        ConfigurationError: an argument is not valid.
     """
 
     def __init__(
@@ -88,8 +88,8 @@ class Quickwit:
         )
         self.place, self._ask, self._index = api.place, api.ask, index
 
-    def content(self, hour: Hour) -> str | None:
-        """See `Destination.content`."""
+    def read_content(self, hour: Hour) -> str | None:
+        """See `Destination.read_content`."""
         attempts = self._attempts(hour)
         if not attempts:
             return None
@@ -100,14 +100,14 @@ class Quickwit:
         return attempt.content if whole else None
 
     def write(self, hour: Hour) -> None:
-        """See `Destination.write`; until the former content is gone a search finds rows of both."""
+        """See `Destination.write`; until the former content is deleted, a search finds rows of both."""
         for attempt in self._attempts(hour):
             if attempt.bucket != _bucket(hour):
                 raise DestinationRefusedError(
                     f"{self.place}: {hour.hour} of {hour.topic} in sink {hour.sink} was forwarded there from another "
                     f"bucket than {hour.bucket}: give this one an index of its own"
                 )
-            if attempt.content == hour.content:  # it was not whole, else nobody would write
+            if attempt.content == hour.content:  # it is not whole, else it would not be written again
                 self._drop(attempt.name)
         own = f"{self._slot(hour)}-{_bucket(hour)}-{hour.content}-{secrets.token_hex(4)}"
         self._ask("POST", "api/v1/indexes", _configuration(own))
@@ -121,7 +121,7 @@ class Quickwit:
             if attempt.name != own:
                 self._drop(attempt.name)
         if all(attempt.name != own for attempt in self._attempts(hour)):
-            raise FencedError(f"{self.place}: somebody else forwards {hour.topic} {hour.hour} at the same time")
+            raise FencedError(f"{self.place}: another run forwards {hour.topic} {hour.hour} at the same time")
 
     def _fill(self, name: str, hour: Hour) -> None:
         for body, rows, last in _chunks(hour):
@@ -147,7 +147,7 @@ class Quickwit:
         self._ask("DELETE", f"api/v1/indexes/{name}", allowed=(404,))
 
     def _attempts(self, hour: Hour) -> list[_Attempt]:
-        """All indexes of an hour: what is whole, what was given up, what somebody else is writing."""
+        """Return all indexes of an hour: whole ones, failed ones, and those that another run is writing."""
         slot = self._slot(hour)
         names = [
             index["index_config"]["index_id"]

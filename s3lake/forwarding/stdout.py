@@ -1,4 +1,4 @@
-"""The standard output of a run: to look at what a destination would get."""
+"""The standard output of a run, to see what a destination would get."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 class Stdout:
     """A destination of `forward`: a line of JSON for each row.
 
-    Nothing is remembered, so an hour that is forwarded again is printed again.
+    An hour that is forwarded again is printed again.
     """
 
     place = "stdout"
 
-    def content(self, hour: Hour) -> None:
-        """Nobody knows what was printed."""
+    def read_content(self, hour: Hour) -> None:
+        """Return None: what was printed is not known."""
 
     def write(self, hour: Hour) -> None:
-        """Print them as they are read: of an hour that fails some lines are out already."""
+        """Print the rows while they are read: of an hour that fails, some lines are printed already."""
         for batch in hour.batches():
             for row in batch:
                 line = row._replace(document=msgspec.Raw(row.document))._asdict()

@@ -119,10 +119,10 @@ def _asset(catalogue: Catalogue, sink: Sink, topic: str, destination: Destinatio
 
 
 def _forwarded(sink: Sink, topic: str, hour: str, store: Any, destination: Destination) -> "Forwarded":
-    from s3lake.forwarding.forwarding import forwarded
+    from s3lake.forwarding.forwarding import forward_hour
     from s3lake.forwarding.hour import Hour
 
-    return forwarded(Hour.of(sink, topic, hour, store), destination)
+    return forward_hour(Hour.from_index(sink, topic, hour, store), destination)
 
 
 def _metadata(forwarded: "Forwarded", destination: Destination, begun: float) -> dict[str, Any]:

@@ -174,11 +174,11 @@ def test_the_first_sink_lands_every_hour_and_goes_on_in_dagster(guide: Guide) ->
     assert time.monotonic() - began < MOST_S
     checked, connected, previewed, landed, verified = guide.printed.values()
     assert re.search(r"sinks\.0\.bucket +lake +s3lake\.yaml:\d+:\d+ sinks\[0\]\.bucket", checked)
-    assert connected.count(": ok\n") == 4
+    assert connected.count(": ok\n") == 5
     assert Path("objects", previewed.split()[0]).is_file()
     assert [line.split(" = ")[0] for line in landed.splitlines()][:2] == [
-        f"orders {guide.start}: 3 offsets",
-        f"orders {before}: 3 offsets",
+        f"first orders {guide.start}: 3 offsets",
+        f"first orders {before}: 3 offsets",
     ]
     assert "compared 9 records of Kafka: 9 landed" in verified
     guide.produce(hours.now_ms())
@@ -200,10 +200,10 @@ def test_the_page_of_a_connector_leads_from_its_file_to_an_hour_without_gap_and_
     file = next(iter(guide.printed)).removeprefix("check ")
     assert re.search(rf"sinks\.0\.bucket +lake +{file}:\d+:\d+ ", checked)
     assert re.search(rf"notice: {file}:\d+:\d+: ", checked)
-    assert connected.count(": ok\n") == 4
+    assert connected.count(": ok\n") == 5
     assert json.loads(policy)["Statement"][0]["Resource"] == "arn:aws:s3:::lake"
     for done, text in zip(["would be adopted", "adopted"], adopted, strict="iggy" not in guide.page):
-        assert f"orders-lake orders: {done} in hour" in text
+        assert f"{done} in hour" in text
         assert ": topic-partition 0 at 1 (" in text
     assert "compared 3 records of Kafka: 3 landed" in verified
     assert re.search(r"T\d\d +\w+ +3 +3 +1 ", guide.run(f"index show {file}"))

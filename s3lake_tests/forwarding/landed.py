@@ -12,7 +12,7 @@ import requests
 
 from s3lake.config import native
 from s3lake.forwarding.destination import Destination
-from s3lake.forwarding.forwarding import forwarded
+from s3lake.forwarding.forwarding import forward_hour
 from s3lake.forwarding.hour import Hour
 from s3lake.land.landing import Landing
 from s3lake.store.memory import MemoryStore
@@ -72,7 +72,7 @@ def landing(directory: Path) -> Iterator[Land]:
 
 
 def hour_of(lander: Landing) -> Hour:
-    return Hour.of(lander.sink, lander.topic, START, lander.store)
+    return Hour.from_index(lander.sink, lander.topic, START, lander.store)
 
 
 class Overtaken:
@@ -87,7 +87,7 @@ class Overtaken:
     def batches(self) -> Iterator[Any]:
         for batch in self._hour.batches():
             self._lander.rewrite(START)
-            forwarded(hour_of(self._lander), self._destination)
+            forward_hour(hour_of(self._lander), self._destination)
             yield batch
 
 
@@ -107,8 +107,8 @@ def survive_a_death_at_any_request(
         hour = hour_of(lander)
         with monkeypatch.context() as patch, contextlib.suppress(Killed):
             patch.setattr(requests, "request", mortal(real))
-            forwarded(hour, destination())
-        forwarded(hour, destination())
+            forward_hour(hour, destination())
+        forward_hour(hour, destination())
         assert rows() == [(hour.content, 1), (hour.content, 2)], f"killed at {at_request}"
         if mortal.asked <= at_request:  # nobody was killed
             return at_request

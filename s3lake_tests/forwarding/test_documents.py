@@ -8,13 +8,13 @@ import pyarrow as pa
 import pytest
 
 from s3lake.errors import ConfigurationError
-from s3lake.forwarding.documents import rows
+from s3lake.forwarding.documents import read_rows
 from s3lake.objects import Shape
 
 
 def document(value: Any, type: pa.DataType) -> str:
     batch = pa.record_batch([pa.array([value], type)], names=["it"])
-    [row] = rows(Shape("parquet"), batch, "file", 0, 0)
+    [row] = read_rows(Shape("parquet"), batch, "file", 0, 0)
     return row.document.decode()
 
 
@@ -42,5 +42,5 @@ def test_a_value_keeps_all_of_its_digits_and_bytes(value: Any, type: pa.DataType
 
 def test_a_moment_after_the_year_9999_is_refused_with_its_rows() -> None:
     moment = pa.array([10**18]).cast(pa.timestamp("us", "UTC"))
-    with pytest.raises(ConfigurationError, match="file: rows 40 to 40 hold a value that JSON has no spelling for"):
-        list(rows(Shape("parquet"), pa.record_batch([moment], names=["at"]), "file", 0, 40))
+    with pytest.raises(ConfigurationError, match="file: rows 40 to 40 have a value that JSON cannot hold"):
+        list(read_rows(Shape("parquet"), pa.record_batch([moment], names=["at"]), "file", 0, 40))

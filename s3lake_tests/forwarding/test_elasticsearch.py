@@ -14,7 +14,7 @@ from s3lake.errors import (
 )
 from s3lake.forwarding.destination import open_destination
 from s3lake.forwarding.elasticsearch import Elasticsearch
-from s3lake.forwarding.forwarding import forwarded
+from s3lake.forwarding.forwarding import forward_hour
 from s3lake_tests.forwarding.elastic import Elastic, class_path, running
 from s3lake_tests.forwarding.landed import Land, Overtaken, hour_of, survive_a_death_at_any_request
 from s3lake_tests.forwarding.search import AUTHORIZATION, Search, serving
@@ -61,7 +61,7 @@ def rows(server: Search | Elastic) -> list[tuple[str, int]]:
 
 def test_an_hour_is_there_once_and_a_rewritten_one_takes_its_place(server: Search | Elastic, land: Land) -> None:
     lander = land("1", "2")
-    assert forwarded(hour_of(lander), destination(server)).outcome == "written"
+    assert forward_hour(hour_of(lander), destination(server)).outcome == "written"
     assert max(map(len, server.documents("events"))) <= 512  # what an id may have
     [first, _] = server.documents("events").values()
     assert {name: first[name] for name in ("sink", "topic", "hour", "partition", "offset", "row")} == {
@@ -72,12 +72,12 @@ def test_an_hour_is_there_once_and_a_rewritten_one_takes_its_place(server: Searc
         "offset": None,
         "row": 0,
     }
-    assert forwarded(hour_of(lander), destination(server)).outcome == "there already"
+    assert forward_hour(hour_of(lander), destination(server)).outcome == "there already"
     before = hour_of(lander).content
     lander.rewrite(START)
     assert rows(server) == [(before, 1), (before, 2)]
     by_name = open_destination("elasticsearch", {"url": server.url, "api_key": KEY})
-    assert forwarded(hour_of(lander), by_name).outcome == "replaced"
+    assert forward_hour(hour_of(lander), by_name).outcome == "replaced"
     assert rows(server) == [(hour_of(lander).content, 1), (hour_of(lander).content, 2)]
     assert len(server.documents("events-hours")) == 1
 
@@ -99,16 +99,16 @@ def test_who_comes_too_late_leaves_what_is_forwarded_again_as_a_whole(server: Se
     lander = land("1", "2")
     with pytest.raises(FencedError):
         destination(server).write(Overtaken(lander, destination(server)))  # type: ignore[arg-type]
-    assert forwarded(hour_of(lander), destination(server)).outcome == "written"
+    assert forward_hour(hour_of(lander), destination(server)).outcome == "written"
     assert rows(server) == [(hour_of(lander).content, 1), (hour_of(lander).content, 2)]
 
 
 def test_a_server_that_is_busy_is_asked_again_later(search: Search, land: Land) -> None:
     lander, search.busy = land("1", "2"), 1
     with pytest.raises(DestinationUnavailableError, match=r"1 of 2 rows .* es_rejected_execution_exception \(429\)"):
-        forwarded(hour_of(lander), destination(search))
-    assert destination(search).content(hour_of(lander)) is None
-    assert forwarded(hour_of(lander), destination(search)).outcome == "written"
+        forward_hour(hour_of(lander), destination(search))
+    assert destination(search).read_content(hour_of(lander)) is None
+    assert forward_hour(hour_of(lander), destination(search)).outcome == "written"
     assert [number for _, number in rows(search)] == [1, 2]
 
 
@@ -117,7 +117,7 @@ def test_a_row_that_does_not_fit_is_named_without_what_it_holds(server: Search |
     with pytest.raises(
         DestinationRefusedError, match=r"row 1 of clicks/.*(document|mapper)_parsing_exception \(400\)"
     ) as error:
-        forwarded(hour_of(lander), destination(server))
+        forward_hour(hour_of(lander), destination(server))
     assert "private" not in str(error.value)
 
 
@@ -126,23 +126,23 @@ def test_a_row_that_does_not_fit_is_named_without_what_it_holds(server: Search |
 def test_records_whose_fields_differ_in_type_fit_as_one_field(elastic: Elastic, land: Land) -> None:
     elastic.clear()
     hour = hour_of(land("1", '"text"', '{"nested": true}'))
-    assert forwarded(hour, Elasticsearch(elastic.url, record="flattened")).outcome == "written"
+    assert forward_hour(hour, Elasticsearch(elastic.url, record="flattened")).outcome == "written"
     sources = sorted(elastic.documents("events").values(), key=lambda source: source["row"])
     assert [source["record"]["id"] for source in sources] == [1, "text", {"nested": True}]
 
 
 def test_hours_of_another_bucket_do_not_take_the_place_of_others(server: Search | Elastic, land: Land) -> None:
-    forwarded(hour_of(land("1")), destination(server))
+    forward_hour(hour_of(land("1")), destination(server))
     other = hour_of(land("2", bucket="other"))
     with pytest.raises(DestinationRefusedError, match="from another bucket than other"):
-        forwarded(other, destination(server))
+        forward_hour(other, destination(server))
     assert [number for _, number in rows(server)] == [1]
 
 
 def test_an_index_that_came_into_being_by_itself_is_not_used(server: Search | Elastic, land: Land) -> None:
     server.create("events", {"sink": {"type": "text"}})
     with pytest.raises(DestinationRefusedError, match="sink is to be keyword"):
-        forwarded(hour_of(land("1")), destination(server))
+        forward_hour(hour_of(land("1")), destination(server))
 
 
 def test_an_index_that_the_server_refuses_to_create_is_not_taken_for_one_that_exists(
@@ -150,23 +150,23 @@ def test_an_index_that_the_server_refuses_to_create_is_not_taken_for_one_that_ex
 ) -> None:
     search.refuses_indices = True
     with pytest.raises(DestinationRefusedError, match="the server refuses to create index events"):
-        forwarded(hour_of(land("1")), destination(search))
+        forward_hour(hour_of(land("1")), destination(search))
 
 
 def test_rows_of_a_former_content_that_stay_leave_the_hour_under_way(search: Search, land: Land) -> None:
     lander, search.failures = land("1"), [{"status": 503}]
     with pytest.raises(DestinationUnavailableError, match="not all rows of a former content"):
-        forwarded(hour_of(lander), destination(search))
-    assert destination(search).content(hour_of(lander)) is None
+        forward_hour(hour_of(lander), destination(search))
+    assert destination(search).read_content(hour_of(lander)) is None
 
 
 def test_a_secret_is_in_no_message(search: Search, land: Land) -> None:
     hour = hour_of(land("1"))
     refused = Elasticsearch(search.url, username="me", password="hunter2-wrong")
     with pytest.raises(DestinationRefusedError, match="was answered 401") as error:
-        refused.content(hour)
+        refused.read_content(hour)
     with pytest.raises(DestinationUnavailableError) as silent:
-        Elasticsearch("http://127.0.0.1:1", api_key=KEY).content(hour)
+        Elasticsearch("http://127.0.0.1:1", api_key=KEY).read_content(hour)
     assert "hunter2" not in f"{error.value} {silent.value} {refused!r} {refused.place}"
 
 

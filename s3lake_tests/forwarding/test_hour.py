@@ -11,7 +11,7 @@ from s3lake.config import native
 from s3lake.errors import ConfigurationError, DataLossError, FencedError
 from s3lake.forwarding.destination import open_destination
 from s3lake.forwarding.documents import Row
-from s3lake.forwarding.forwarding import forwarded
+from s3lake.forwarding.forwarding import forward_hour
 from s3lake.land.landing import Landing
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.forwarding.landed import hour_of
@@ -112,13 +112,13 @@ def test_an_object_that_is_gone_is_told(land: Land) -> None:
 
 def test_where_nothing_tells_records_apart_none_are_made_up(land: Land) -> None:
     lander = land("format: {type: bytes, framing: {between: '|'}}, converter: {value: bytes}")
-    with pytest.raises(ConfigurationError, match="nothing tells for certain where a record ends"):
+    with pytest.raises(ConfigurationError, match="does not mark where a record ends"):
         rows(lander)
 
 
 def test_standard_output_gets_a_line_for_each_row(land: Land, capsys: pytest.CaptureFixture[str]) -> None:
     lander = land("format: {type: json}, envelope: {style: flat, fields: [offset, value]}")
-    assert forwarded(hour_of(lander), open_destination("stdout", {})).outcome == "written"
+    assert forward_hour(hour_of(lander), open_destination("stdout", {})).outcome == "written"
     [first, second] = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert first == {
         "topic": "clicks",
@@ -141,10 +141,10 @@ class TestADestinationOfAnotherPackage:
     def test_gets_each_hour_once_and_a_rewritten_one_in_its_place(self, land: Land, tmp_path: Path) -> None:
         lander, files = land("format: {type: json}"), tmp_path / "files"
         destination = open_destination("files", {"directory": str(files)})
-        assert forwarded(hour_of(lander), destination).outcome == "written"
-        assert forwarded(hour_of(lander), destination).outcome == "there already"
+        assert forward_hour(hour_of(lander), destination).outcome == "written"
+        assert forward_hour(hour_of(lander), destination).outcome == "there already"
         lander.rewrite(START)
-        assert forwarded(hour_of(lander), destination).outcome == "replaced"
+        assert forward_hour(hour_of(lander), destination).outcome == "replaced"
         [path] = [path for path in files.rglob("*") if path.is_file()]
         head, *lines = path.read_text().splitlines()
         assert path.relative_to(files).as_posix() == f"lake/events/clicks/{START}.jsonl"

@@ -10,7 +10,7 @@ import pymongo
 import pytest
 
 from s3lake.forwarding.destination import open_forwards
-from s3lake.forwarding.forwarding import forwarded
+from s3lake.forwarding.forwarding import forward_hour
 from s3lake.table.iceberg import LakeTable
 from s3lake_tests.config.bases import ENVIRONMENT, loads
 from s3lake_tests.config.test_iggy_forwards import sink_file
@@ -75,7 +75,7 @@ def test_an_hour_reaches_the_system_of_the_file(kind: str, land: Land, request: 
     settings, read = request.getfixturevalue(SINKS[kind])
     (sink,) = loads(sink_file(kind, settings), "sink.toml", None, ENVIRONMENT).config.sinks
     ((_, destination),) = open_forwards(sink)
-    assert forwarded(hour_of(land("1", "2")), destination).outcome == "written"
+    assert forward_hour(hour_of(land("1", "2")), destination).outcome == "written"
     assert sorted(row["id"] for row in read()) == [1, 2]
 
 

@@ -17,8 +17,8 @@ from s3lake.errors import (
     FencedError,
 )
 from s3lake.forwarding.destination import open_destination
-from s3lake.forwarding.forwarding import forwarded
-from s3lake.forwarding.mongodb import MongoDB, decoded
+from s3lake.forwarding.forwarding import forward_hour
+from s3lake.forwarding.mongodb import MongoDB, decode_document
 from s3lake_tests.forwarding.landed import Killed, Land, Mortal, Overtaken, hour_of
 from s3lake_tests.lake import START
 
@@ -53,7 +53,7 @@ def test_an_hour_is_there_once_and_a_rewritten_one_takes_its_place(
     uri: str, database: Database, destination: MongoDB, land: Land
 ) -> None:
     lander = land("1", "2")
-    assert forwarded(hour_of(lander), destination).outcome == "written"
+    assert forward_hour(hour_of(lander), destination).outcome == "written"
     first = database["events"].find_one({"record.id": 1})
     assert first is not None
     assert {name: first[name] for name in ("sink", "topic", "hour", "partition", "offset", "row")} == {
@@ -66,11 +66,11 @@ def test_an_hour_is_there_once_and_a_rewritten_one_takes_its_place(
     }
     [entry] = database["events_hours"].find()
     assert (entry["offsets"], entry["rows"], entry["whole"]) == ({"0": [0, 2]}, 2, True)
-    assert forwarded(hour_of(lander), destination).outcome == "there already"
+    assert forward_hour(hour_of(lander), destination).outcome == "there already"
     before = hour_of(lander).content
     lander.rewrite(START)
     assert rows(database) == [(before, 1), (before, 2)]
-    assert forwarded(hour_of(lander), open_destination("mongodb", {"uri": uri})).outcome == "replaced"
+    assert forward_hour(hour_of(lander), open_destination("mongodb", {"uri": uri})).outcome == "replaced"
     assert rows(database) == [(hour_of(lander).content, 1), (hour_of(lander).content, 2)]
     assert database["events_hours"].count_documents({}) == 1
 
@@ -89,8 +89,8 @@ def test_killed_at_any_command_the_next_attempt_brings_every_row_once(
             for name in ("find_one", "insert_one", "replace_one", "bulk_write", "delete_many", "create_index"):
                 real = getattr(pymongo.collection.Collection, name)
                 patch.setattr(pymongo.collection.Collection, name, mortal(real))
-            forwarded(hour, destination)
-        forwarded(hour, destination)
+            forward_hour(hour, destination)
+        forward_hour(hour, destination)
         assert rows(database) == [(hour.content, 1), (hour.content, 2)], f"killed at {at}"
         if mortal.asked <= at:  # nobody was killed
             break
@@ -104,7 +104,7 @@ def test_who_comes_too_late_leaves_what_is_forwarded_again_as_a_whole(
     lander = land("1", "2")
     with pytest.raises(FencedError):
         destination.write(Overtaken(lander, destination))  # type: ignore[arg-type]
-    assert forwarded(hour_of(lander), destination).outcome == "written"
+    assert forward_hour(hour_of(lander), destination).outcome == "written"
     assert rows(database) == [(hour_of(lander).content, 1), (hour_of(lander).content, 2)]
 
 
@@ -115,22 +115,22 @@ def test_of_two_that_claim_an_hour_at_once_one_is_refused(destination: MongoDB, 
     assert destination.enter(hour, whole=False, after=None) is None
     assert destination.enter(hour, whole=False, after=claim) is not None
     assert destination.enter(hour, whole=True, after=claim) is None
-    assert destination.content(hour) is None
+    assert destination.read_content(hour) is None
 
 
 @pytest.mark.slow("a destination is a destination: PostgreSQL is always tried")
 def test_hours_of_another_bucket_do_not_take_the_place_of_others(
     database: Database, destination: MongoDB, land: Land
 ) -> None:
-    forwarded(hour_of(land("1")), destination)
+    forward_hour(hour_of(land("1")), destination)
     with pytest.raises(DestinationRefusedError, match="from another bucket than other"):
-        forwarded(hour_of(land("2", bucket="other")), destination)
+        forward_hour(hour_of(land("2", bucket="other")), destination)
     assert [number for _, number in rows(database)] == [1]
 
 
 def test_no_digit_of_a_number_is_lost() -> None:
     numbers = b"[0.1, 1e300, 9223372036854775807, 9223372036854775808, 12345678901234567890.10]"
-    assert decoded(b'{"of": %s, "id": 1e400}' % numbers) == {
+    assert decode_document(b'{"of": %s, "id": 1e400}' % numbers) == {
         "of": [0.1, 1e300, 2**63 - 1, Decimal128("9223372036854775808"), Decimal128("12345678901234567890.10")],
         "id": Decimal128("1E+400"),
     }
@@ -147,10 +147,10 @@ def test_a_record_that_no_document_can_hold_is_named_without_what_it_holds_and_f
 ) -> None:
     lander = land("1", value)
     with pytest.raises(DestinationRefusedError, match=r"row 1 of clicks/.*record='text'") as refused:
-        forwarded(hour_of(lander), destination)
+        forward_hour(hour_of(lander), destination)
     assert "private" not in str(refused.value)
-    assert destination.content(hour_of(lander)) is None
-    assert forwarded(hour_of(lander), MongoDB(uri, record="text")).outcome == "written"
+    assert destination.read_content(hour_of(lander)) is None
+    assert forward_hour(hour_of(lander), MongoDB(uri, record="text")).outcome == "written"
     assert [row["record"] for row in database["events"].find().sort("row")] == [
         f'{{"id": {id}}}' for id in ("1", value)
     ]
@@ -162,7 +162,7 @@ def test_a_secret_is_in_no_message(land: Land) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("s3lake.forwarding.mongodb._CONNECT_MS", 50)
         with pytest.raises(DestinationUnavailableError, match=r"127\.0\.0\.1:1") as error:
-            silent.content(hour)
+            silent.read_content(hour)
     assert "hunter2" not in f"{error.value} {silent!r} {silent.place}"
     assert silent.place == "mongodb 127.0.0.1:1/lake collection orders"
 

@@ -28,7 +28,7 @@ from s3lake.errors import (
     FencedError,
     IncompleteError,
 )
-from s3lake.forwarding.forwarding import Forwarded, forwarded
+from s3lake.forwarding.forwarding import Forwarded, forward_hour
 from s3lake.forwarding.hour import Hour
 from s3lake.forwarding.postgres import Postgres
 from s3lake_tests.forwarding.server import PASSWORD
@@ -66,11 +66,11 @@ def shelf(s3_server: EmbeddedS3, tmp_path: Path) -> Shelf:
 
 
 def hour_of(shelf: Shelf, hour: str) -> Hour:
-    return Hour.of(shelf.sink, "orders", hour, shelf.index.store)
+    return Hour.from_index(shelf.sink, "orders", hour, shelf.index.store)
 
 
 def send(shelf: Shelf, hour: str, conninfo: str, **options: Any) -> Forwarded:
-    return forwarded(hour_of(shelf, hour), Postgres(conninfo, table=TABLE, **options))
+    return forward_hour(hour_of(shelf, hour), Postgres(conninfo, table=TABLE, **options))
 
 
 def rewrite(shelf: Shelf, hour: str, *ids: int) -> Manifest:
@@ -259,12 +259,12 @@ class TestSettings:
     def test_a_password_is_in_no_message_and_in_no_description(self, shelf: Shelf) -> None:
         destination = Postgres(f"host=127.0.0.1 port=1 user=me password={PASSWORD}", table=TABLE)
         with pytest.raises(DestinationUnavailableError, match="port 1 failed") as refused:
-            destination.content(hour_of(shelf, FIVE))
+            destination.read_content(hour_of(shelf, FIVE))
         said = f"{refused.value} {destination.place} {destination!r}"
         assert PASSWORD not in said
         assert destination.place == "postgres 127.0.0.1:1 table lake.events"
         with pytest.raises(ConfigurationError, match="cannot be read") as unread:
-            Postgres(f"{PASSWORD} host").content(hour_of(shelf, FIVE))
+            Postgres(f"{PASSWORD} host").read_content(hour_of(shelf, FIVE))
         assert PASSWORD not in str(unread.value)
 
     @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import requests
 
 from s3lake.errors import ConfigurationError, DestinationRefusedError, DestinationUnavailableError, FencedError
 from s3lake.forwarding.destination import open_destination
-from s3lake.forwarding.forwarding import forwarded
+from s3lake.forwarding.forwarding import forward_hour
 from s3lake.forwarding.quickwit import Quickwit
 from s3lake_tests.forwarding.landed import Land, hour_of, survive_a_death_at_any_request
 from s3lake_tests.forwarding.quick import AUTHORIZATION, Quick, serving
@@ -39,7 +39,7 @@ def test_an_hour_is_there_once_and_a_rewritten_one_takes_its_place(
     server: Quick, destination: Quickwit, land: Land
 ) -> None:
     lander = land("1", "2")
-    assert forwarded(hour_of(lander), destination).outcome == "written"
+    assert forward_hour(hour_of(lander), destination).outcome == "written"
     [[first, _]] = server.indexes.values()
     assert {name: first[name] for name in ("sink", "topic", "bucket", "hour", "partition", "row")} == {
         "sink": "events",
@@ -49,12 +49,12 @@ def test_an_hour_is_there_once_and_a_rewritten_one_takes_its_place(
         "partition": 0,
         "row": 0,
     }
-    assert forwarded(hour_of(lander), destination).outcome == "there already"
+    assert forward_hour(hour_of(lander), destination).outcome == "there already"
     before = hour_of(lander).content
     lander.rewrite(START)
     assert rows(server) == [(before, 1), (before, 2)]
     by_name = open_destination("quickwit", {"url": server.url, "token": TOKEN})
-    assert forwarded(hour_of(lander), by_name).outcome == "replaced"
+    assert forward_hour(hour_of(lander), by_name).outcome == "replaced"
     assert rows(server) == [(hour_of(lander).content, 1), (hour_of(lander).content, 2)]
 
 
@@ -84,34 +84,34 @@ def test_a_request_whose_answer_is_lost_is_not_repeated_into_the_same_index(
 
     monkeypatch.setattr(requests, "request", request)
     with pytest.raises(DestinationUnavailableError, match="gone"):
-        forwarded(hour, destination)
+        forward_hour(hour, destination)
     monkeypatch.setattr(requests, "request", real)
     assert server.indexes == {}
-    assert forwarded(hour, destination).outcome == "written"
+    assert forward_hour(hour, destination).outcome == "written"
     assert [number for _, number in rows(server)] == [1, 2]
 
 
 def test_documents_that_are_not_indexed_make_no_hour(server: Quick, destination: Quickwit, land: Land) -> None:
     hour, server.lost = hour_of(land("1", "2")), 1
     with pytest.raises(DestinationUnavailableError, match="1 documents are there of 2 rows of clicks"):
-        forwarded(hour, destination)
-    assert (server.indexes, destination.content(hour)) == ({}, None)
+        forward_hour(hour, destination)
+    assert (server.indexes, destination.read_content(hour)) == ({}, None)
 
 
 def test_a_row_that_is_rejected_is_told_without_what_it_holds(server: Quick, destination: Quickwit, land: Land) -> None:
     with pytest.raises(DestinationRefusedError, match=r"1 of 2 rows of clicks .* were not taken") as error:
-        forwarded(hour_of(land("1", '"private"')), destination)
+        forward_hour(hour_of(land("1", '"private"')), destination)
     assert "private" not in str(error.value)
     assert server.indexes == {}
 
 
 def test_an_index_that_somebody_adds_to_is_not_the_hour(server: Quick, destination: Quickwit, land: Land) -> None:
     hour = hour_of(land("1"))
-    forwarded(hour, destination)
+    forward_hour(hour, destination)
     [name] = server.indexes
     server.published[name] += 1
-    assert destination.content(hour) is None
-    assert forwarded(hour, destination).outcome == "written"
+    assert destination.read_content(hour) is None
+    assert forward_hour(hour, destination).outcome == "written"
     assert [number for _, number in rows(server)] == [1]
 
 
@@ -134,9 +134,9 @@ def test_who_has_lost_its_index_meanwhile_is_told(
 def test_hours_of_another_bucket_do_not_take_the_place_of_others(
     server: Quick, destination: Quickwit, land: Land
 ) -> None:
-    forwarded(hour_of(land("1")), destination)
+    forward_hour(hour_of(land("1")), destination)
     with pytest.raises(DestinationRefusedError, match="from another bucket than other"):
-        forwarded(hour_of(land("2", bucket="other")), destination)
+        forward_hour(hour_of(land("2", bucket="other")), destination)
     assert [number for _, number in rows(server)] == [1]
 
 
