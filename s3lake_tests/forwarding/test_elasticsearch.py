@@ -141,7 +141,7 @@ def test_hours_of_another_bucket_do_not_take_the_place_of_others(server: Search 
 
 def test_an_index_that_came_into_being_by_itself_is_not_used(server: Search | Elastic, land: Land) -> None:
     server.create("events", {"sink": {"type": "text"}})
-    with pytest.raises(DestinationRefusedError, match="sink is to be keyword"):
+    with pytest.raises(DestinationRefusedError, match="sink has to be keyword"):
         forward_hour(hour_of(land("1")), destination(server))
 
 
