@@ -31,6 +31,8 @@ from s3lake.plan.tile import Tile
 from s3lake.store import Store
 
 VERSION = 1
+TABLE = "table"
+"""The `topic_id` of an index whose hours are tables that assets handed in, and not records of a topic."""
 PAUSES_S = (0.1, 0.5, 2.0, 5.0)
 """Between the sendings of a write that the store refuses although its condition holds; longer than a request lasts."""
 
@@ -39,7 +41,7 @@ class TopicHead(msgspec.Struct, frozen=True):
     """`topic.json`: changed once per new hour.
 
     Attributes:
-        topic_id: Kafka's id of the topic that these tiles are cut from; empty until it was first seen.
+        topic_id: Kafka's id of the topic that these tiles are cut from; empty until it was first seen; `TABLE`.
         hours: existing tiles as inclusive ranges.
         new: the tile created last, whole, so that anyone can finish its creation.
         begins: where the tile of `since` begins, where an unclean election had cut the log; else at the log start.
@@ -61,6 +63,8 @@ class TopicHead(msgspec.Struct, frozen=True):
 
     def leads_on(self, earlier: Tile, later: Tile) -> bool:
         """Whether the offsets of one hour go on in a later one: nobody began anew between them."""
+        if self.topic_id == TABLE:
+            return False
         noted = [since for since in (*self.earlier, self.since) if since is not None]
         if noted and later.hour < noted[0]:  # an earlier s3lake noted only who did so last
             return not tiles.begins_anew(earlier, later)

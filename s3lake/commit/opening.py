@@ -4,10 +4,10 @@ One tile is open at a time, the last. Only `topic.json` adds tiles.
 """
 
 from s3lake import hours
-from s3lake.commit.index import TopicHead, TopicIndex
+from s3lake.commit.index import TABLE, TopicHead, TopicIndex
 from s3lake.commit.recovery import PACE, Pace, settle
 from s3lake.commit.truncated import cut_below, same_log
-from s3lake.errors import DataLossError
+from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.plan import tile as tiles
 from s3lake.plan.stamps import find_stamps_ahead
 from s3lake.plan.tile import Span, Tile
@@ -58,6 +58,33 @@ def open_hour(
         if index.swap(index.head_key, opened, etag):
             index.create(index.tile_key(hour), tile)
             return opened
+
+
+def create_hour(index: TopicIndex, hour: str) -> None:
+    """Give `hour` a tile for a table that is handed in: one "offset", however many rows the table has.
+
+    Raises:
+        ConfigurationError: the index holds the records of a topic.
+    """
+    while True:
+        stored = index.head()
+        if stored is None:
+            index.create(index.head_key, TopicHead(topic_id=TABLE))
+            continue
+        head, etag = stored
+        if head.topic_id != TABLE and (head.topic_id or head.hours):
+            raise ConfigurationError(
+                f"{index.topic!r}: the index of this sink holds records of Kafka's topic of this name; give the table "
+                "another name"
+            )
+        finish_creation(index, head)
+        if hours.in_ranges(hour, head.hours):
+            return
+        tile = Tile(hour, {0: Span(0, 0, 1)})
+        added = tuple(hours.united([*head.hours, (hour, hour)]))
+        if index.swap(index.head_key, head.changed(hours=added, new=tile, topic_id=TABLE), etag):
+            index.create(index.tile_key(hour), tile)
+            return
 
 
 def finish_creation(index: TopicIndex, head: TopicHead) -> None:
@@ -111,6 +138,11 @@ def same_topic(index: TopicIndex, head: TopicHead, kafka: Snapshot) -> None:
     Raises:
         DataLossError: Kafka's topic is another one than the index was cut from.
     """
+    if head.topic_id == TABLE:
+        raise ConfigurationError(
+            f"topic {index.topic!r}: the index of this sink holds tables of this name that an asset handed in; land "
+            "the topic by another sink"
+        )
     if head.topic_id and not kafka.exists:
         raise DataLossError(
             f"topic {index.topic!r} was deleted: the index was cut from topic id {head.topic_id}, Kafka has none; "

@@ -37,6 +37,9 @@ from s3lake.plan.tile import Tile
 from s3lake.source.offsets import Offsets
 from s3lake.store import COMMIT
 
+PUT = "put"
+"""The reason of a commit that replaces an hour's table by another one, which may have fewer rows."""
+
 
 @dataclass(frozen=True)
 class Attempt:
@@ -278,7 +281,7 @@ def commit_at_once(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pa
 def _recorded(index: TopicIndex, manifest: Manifest, replaced: Sequence[Manifest], pace: Pace) -> Manifest:
     """Step 3: the manifest, once it stands in the index; those that were read of what it replaces spare requests."""
     try:
-        if manifest.replaces:
+        if manifest.replaces and manifest.reason != PUT:
             commits = Commits(index, manifest.hour, manifest.replaces, replaced)
             check_no_fewer_records(index.topic, manifest.hour, commits, manifest.partitions)
         index.record(manifest)

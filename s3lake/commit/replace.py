@@ -21,7 +21,7 @@ MERGE, REPLAY, REWRITE = "merge", "replay", "rewrite"
 
 
 def begin_replacement(
-    index: TopicIndex, hour: str, replaced: Sequence[Manifest], reason: str, pace: Pace = PACE
+    index: TopicIndex, hour: str, replaced: Sequence[Manifest] | None, reason: str, pace: Pace = PACE
 ) -> Attempt | None:
     """Step 1 and the plan of a commit that is made of the committed objects of others.
 
@@ -32,7 +32,7 @@ def begin_replacement(
     Args:
         index: the index of the sink and topic.
         hour: an hour that has a tile.
-        replaced: manifests of commits that follow each other.
+        replaced: manifests of commits that follow each other; None to replace all of the hour, whichever they are.
         reason: see `Manifest`.
         pace: of the recovery that step 1 may need.
 
@@ -43,6 +43,11 @@ def begin_replacement(
         MissingDocumentError: the store does not show the tile.
     """
     tile, etag = ready(index, hour, pace)
+    if replaced is None:
+        spans = tile.partitions.items()
+        batch = Batch({number: (span.start, span.end or span.start) for number, span in spans}, reads={})
+        # Rows are counted from 0 in every hour: a layout without the hour gives them the same plain names.
+        return attempt(tile, etag, batch, renamed=True, replaces=tile.commits, reason=reason)
     commits, intervals = tuple(manifest.id for manifest in replaced), merge_offset_ranges(replaced)
     if intervals is None or not set(commits) <= set(tile.commits):
         return None

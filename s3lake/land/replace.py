@@ -51,7 +51,7 @@ def _follow(target: TopicSink, hour: str) -> None:
 def replace_commits(
     target: TopicSink,
     hour: str,
-    replaced: Sequence[Manifest],
+    replaced: Sequence[Manifest] | None,
     reason: str,
     write: Write,
     *,
@@ -64,7 +64,7 @@ def replace_commits(
     Args:
         target: the sink and topic.
         hour: their hour.
-        replaced: manifests of commits that follow each other.
+        replaced: manifests of commits that follow each other; None for all of the hour.
         reason: see `Manifest`.
         write: makes the files of the new commit.
         keeps_garbage: do not raise if replaced objects cannot be deleted yet: the tile lists them.

@@ -63,7 +63,7 @@ class Sink(ConfigModel):
 
     Attributes:
         name: of the sink; the index and the assets are called after it.
-        topics: by name; either these or `topics_regex`.
+        topics: by name; either these or `topics_regex`. A sink without either lands only tables of assets.
         topics_regex: topics whose whole name matches this regular expression of Python.
         missing_topic: how a run handles a topic that does not exist yet.
         bucket: where objects and index go.
@@ -235,8 +235,8 @@ class Sink(ConfigModel):
 
     @model_validator(mode="after")
     def _check_together(self) -> "Sink":
-        if bool(self.topics) == (self.topics_regex is not None):
-            raise RuleError("a sink reads either topics or topics_regex: give exactly one of them")
+        if self.topics and self.topics_regex is not None:
+            raise RuleError("a sink reads either topics or topics_regex: take one of them out")
         if self.sql is not None and any(CONVERTERS[name].framed for name in (self.converter.key, self.converter.value)):
             raise RuleError("SQL of keys or values that are not text in Kafka is not supported yet: take it out", "sql")
         self._check_sql()

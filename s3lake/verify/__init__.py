@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from s3lake import hours
-from s3lake.commit.index import TopicHead, TopicIndex
-from s3lake.errors import TransientError
+from s3lake.commit.index import TABLE, TopicHead, TopicIndex
+from s3lake.errors import ConfigurationError, TransientError
 from s3lake.plan.stamps import describe_before_start, describe_stamps_ahead, find_stamps_ahead
 from s3lake.plan.tile import Tile
 from s3lake.source.offsets import Snapshot
@@ -76,6 +76,11 @@ def verify_against(sink: Sink, index: TopicIndex, log: Log, grid: Grid, advance:
     """The same against any log."""
     stored = index.head()
     head = stored[0] if stored else TopicHead()
+    if head.topic_id == TABLE:
+        raise ConfigurationError(
+            f"{index.topic} in sink {sink.name} holds tables that an asset handed in: there is nothing in Kafka to "
+            "compare them with"
+        )
     listed = hours.expand(head.hours)
     behind = Report(unlanded=tuple(unlanded(sink, index, log, head, grid)))
     question = Question(sink, index, log, head.since)

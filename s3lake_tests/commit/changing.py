@@ -13,7 +13,8 @@ from s3lake import hours
 from s3lake.commit.clean import forget_replaced
 from s3lake.commit.index import File, Manifest, Read
 from s3lake.commit.letters import LETTERS
-from s3lake.commit.protocol import Attempt, Staged
+from s3lake.commit.opening import create_hour
+from s3lake.commit.protocol import PUT, Attempt, Staged
 from s3lake.commit.replace import REPLAY
 from s3lake.config.draft import Connector
 from s3lake.errors import ConfigurationError, FencedError
@@ -40,7 +41,7 @@ def target_of(me: Actor) -> TopicSink:
 
 
 def exchange(
-    me: Actor, number: int, replaced: Sequence[Manifest], reason: str, write: Callable[[Attempt], Staged]
+    me: Actor, number: int, replaced: Sequence[Manifest] | None, reason: str, write: Callable[[Attempt], Staged]
 ) -> None:
     """Replace commits by the product's own engine."""
     try:
@@ -163,11 +164,26 @@ class _Unnamed:
         return None
 
 
-def _of_an_hour(number: int, work: Work) -> Work:
+def putting(number: int) -> Work:
+    """A table takes the place of the rows of an hour, however many they were."""
+
+    def write(me: Actor, attempt: Attempt) -> Staged:
+        rows = [(attempt.commit, 0, at) for at in range(2 * me.chunk - 1)]
+        files = tuple(upload(me, attempt, 0, "data", rows[at : at + 2]) for at in range(0, len(rows), 2))
+        return Staged(files, {0: Read(0, 1, read=len(rows), landed=len(rows))})
+
+    def work(me: Actor) -> None:
+        create_hour(me.index, hour(number))
+        exchange(me, number, None, PUT, partial(write, me))
+
+    return _of_an_hour(number, work, new=True)
+
+
+def _of_an_hour(number: int, work: Work, *, new: bool = False) -> Work:
     """Where the hour has a tile, and is landed exactly once: other sinks are refused."""
 
     def checked(me: Actor) -> None:
-        if me.world.mode == "exactly once" and me.index.tile(hour(number)) is not None:
+        if me.world.mode in ("exactly once", "tables") and (new or me.index.tile(hour(number)) is not None):
             try:
                 work(me)
             except (ExpiredError, FencedError) as error:

@@ -211,6 +211,7 @@ class Start:
             "replay": lambda: c.replaying(about),
             "follow": lambda: c.following(),
             "try": lambda: c.trying(),
+            "put": lambda: c.putting(about),
             "adopt": lambda: c.adopting(),
             "land and change": lambda: w.in_turn(
                 w.materialise(about, rounds=9),

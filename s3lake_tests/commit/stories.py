@@ -80,6 +80,7 @@ outside = st.one_of(
     st.builds(Foreign, st.integers(0, 9), st.just(False)),
 )
 EXACTLY_ONCE, PLAIN, WITH_LETTERS = st.just("exactly once"), st.just(False), st.just(True)
+TABLES = st.just("tables")
 everyday = st.one_of(start, start, run, run, run, run, faulty, faulty, refuse, outside, outside)
 accept = st.builds(Start, st.just("accept"), st.just(0), st.just(2), st.just(99), st.just(0))
 change = st.builds(
@@ -104,6 +105,22 @@ replace = st.builds(
 )
 to_the_end = st.builds(Run, st.integers(0, 5), st.just(100))
 catalog_comes_and_goes = st.one_of(*[landed_is_changed] * 3, *[replace, to_the_end] * 2, st.builds(Catalog))
+put = st.builds(
+    Start,
+    st.sampled_from(["put"] * 5 + ["recover", "clean", "clean old", "read", "read", "compact", "follow"]),
+    st.sampled_from([0, 0, 0, 1, 2]),
+    st.sampled_from([2, 1, 3]),
+    st.just(99),
+    st.sampled_from([0, 0, 0, -72, 72]),
+)
+storage = st.one_of(
+    st.builds(Lifecycle, st.integers(0, 9)),
+    st.builds(Arrive, st.integers(0, 3)),
+    st.builds(Wait, st.sampled_from([18, 60, 126])),
+    st.builds(Foreign, st.integers(0, 9), st.booleans()),
+    st.builds(Catalog),
+)
+tables_are_handed_in = st.one_of(put, put, run, run, run, run, faulty, faulty, refuse, storage)
 adopt = st.builds(Start, st.just("adopt"), st.just(0), st.just(2), st.just(99), st.sampled_from([0, 0, 72]))
 stop = st.builds(Stop, st.integers(0, 3))
 adopted_at_first = st.one_of(*[landed_is_changed] * 4, adopt)

@@ -56,6 +56,10 @@ STORIES = {
         stories.stories(stories.adopted_at_first, stories.stop, stories.adopt, letters=stories.WITH_LETTERS),
         50,
     ),
+    "tables are handed in": (
+        stories.stories(stories.tables_are_handed_in, mode=stories.TABLES, letters=stories.WITH_LETTERS),
+        100,
+    ),
 }
 """Kinds of stories, and how many are played of each in a slice of the slow tests."""
 
@@ -99,6 +103,13 @@ def test_every_invariant_holds_while_the_catalog_of_the_table_comes_and_goes(sto
 @slowly(FEW)
 @given(STORIES["a connector stopped"][0])
 def test_every_invariant_holds_where_a_connector_stopped(story: Story) -> None:
+    play(story)
+
+
+@pytest.mark.long
+@slowly(FEW)
+@given(STORIES["tables are handed in"][0])
+def test_every_invariant_holds_while_tables_are_handed_in(story: Story) -> None:
     play(story)
 
 

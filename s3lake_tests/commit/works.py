@@ -231,7 +231,9 @@ def reading(number: int) -> Work:
             if manifest is None:
                 invariants.i15_only_garbage_is_missing(me.world, commit, "its manifest")
                 return
-        if me.world.mode != "replacing":
+        if me.world.mode == "tables":
+            invariants.i15_one_put(me.world, tile, records)
+        elif me.world.mode != "replacing":
             invariants.i15_atomic_for_readers(me.world, tile, records)
 
     return work

@@ -33,8 +33,9 @@ from s3lake.land.recast.records import Parts, offsets_of, read_offsets, records,
 from s3lake.land.staged import staged
 from s3lake.land.task import outcomes
 from s3lake.land.task.pipeline import Stores
+from s3lake.land.task.rows import place_rows
 from s3lake.land.task.staging import FileRule, Rows, Staging
-from s3lake.layout.key import KeyLayout, RecordColumns
+from s3lake.layout.key import KeyLayout
 from s3lake.objects import Shape, content, fit, tables
 from s3lake.objects.digest import Digest
 from s3lake.plan.batch import Intervals
@@ -225,7 +226,7 @@ class Recast:
             for rows in self._rows(file, body):
                 times = pa.array([0] * len(rows), pa.int64())
                 numbers = read_offsets(rows) if has_offsets else pa.array(islice(offsets, len(rows)), pa.int64())
-                groups = _groups(keys, file.partition, rows)
+                groups = _place(keys, file.partition, rows)
                 if isinstance(groups, str):
                     staging.add(file.partition, groups, Rows(numbers, times, {"data": rows}))
                 else:
@@ -261,7 +262,7 @@ class Recast:
             left.setdefault(new.group, []).append(new)
         digests = {new.key: (Digest(), new.records) for new in files}
         for rows in self._rows(file, body):
-            groups = _groups(keys, file.partition, rows)
+            groups = _place(keys, file.partition, rows)
             every = [groups] if isinstance(groups, str) else groups.unique().to_pylist()
             for group in every:
                 own = rows if isinstance(groups, str) else rows.filter(pc.equal(groups, group))
@@ -327,18 +328,13 @@ class Recast:
             yield msgspec.structs.replace(new, digest=str(digest))
 
 
-def _groups(keys: KeyLayout, partition: int, rows: pa.RecordBatch) -> str | pa.Array:
-    """Where rows of columns belong: all to one output partition, or each to its own.
+def _place(keys: KeyLayout, partition: int, rows: pa.RecordBatch) -> str | pa.Array:
+    """Return the group of all rows of columns, or of each.
 
     Raises:
-        Unformattable: one belongs nowhere.
+        Unformattable: a row has no place in the layout.
     """
-    group = keys.fixed_group(partition)
-    if group is not None:
-        return group
-    values = [msgspec.json.encode(row, enc_hook=str) for row in rows.to_pylist()]
-    groups = keys.groups(partition, RecordColumns(values=values), len(rows))
-    strange = next((one for one in groups if not isinstance(one, str)), None)
-    if strange is not None:
-        raise Unformattable(f"a record has no place in the present layout: {strange}")
-    return pa.array(groups, pa.string())
+    try:
+        return place_rows(keys, partition, rows)
+    except ConfigurationError as error:
+        raise Unformattable(str(error)) from None

@@ -1,0 +1,181 @@
+"""Rows of a table that was handed in: stages them as files of a commit, here or in a task of Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+import pyarrow as pa
+
+from s3lake.commit.index import File
+from s3lake.errors import ConfigurationError, S3LakeError
+from s3lake.land.task.outcomes import Done, Failed
+from s3lake.land.task.pipeline import Stores
+from s3lake.land.task.staging import FileRule, Rows, Staging
+from s3lake.layout.key import RecordColumns, KeyLayout
+from s3lake.objects import fit
+
+TASK_ROWS = 2**32
+"""Numbers of rows that each task of Spark has for itself, so that no two files have one key."""
+Form = Literal["columns", "json", "value"]
+"""What a row is in a file: columns, a line of JSON, or its only cell."""
+
+_json = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
+_INTEGERS = {pa.int8(): pa.int32(), pa.int16(): pa.int32(), pa.uint8(): pa.int32(), pa.uint16(): pa.int32()}
+_OTHERS = {
+    **_INTEGERS,
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.int64(),
+    pa.float16(): pa.float32(),
+    pa.large_string(): pa.string(),
+    pa.string_view(): pa.string(),
+    pa.large_binary(): pa.binary(),
+    pa.binary_view(): pa.binary(),
+    pa.date64(): pa.date32(),
+    pa.time32("s"): pa.time32("ms"),
+    pa.time64("ns"): pa.time64("us"),
+}
+_SAME = {
+    *_OTHERS.values(),
+    pa.bool_(),
+    pa.float64(),
+    pa.null(),
+    pa.uuid(),
+}
+_DECIMAL_DIGITS = 38
+
+
+def plain_type(type: pa.DataType, column: str) -> pa.DataType:
+    """Return the type that files have for values of a type: int32 for int8, text for a dictionary of texts.
+
+    Raises:
+        ConfigurationError: files have no such type.
+    """
+    of = pa.types
+    if type in _SAME:
+        return type
+    if type in _OTHERS:
+        return _OTHERS[type]
+    if of.is_dictionary(type):
+        return plain_type(type.value_type, column)
+    if of.is_fixed_size_binary(type):
+        return pa.binary()
+    if of.is_timestamp(type):  # without a time zone it is UTC; readers have no nanoseconds
+        return pa.timestamp("ms" if type.unit in ("s", "ms") else "us", "UTC")
+    if of.is_decimal(type) and type.precision <= _DECIMAL_DIGITS:
+        return pa.decimal128(type.precision, type.scale)
+    if of.is_struct(type):
+        return pa.struct([(field.name, plain_type(field.type, f"{column}.{field.name}")) for field in type])
+    if of.is_map(type):
+        return pa.map_(pa.string(), plain_type(type.item_type, column))
+    if of.is_list(type) or of.is_large_list(type) or of.is_fixed_size_list(type):
+        return pa.list_(plain_type(type.value_type, column))
+    if isinstance(type, pa.BaseExtensionType):
+        return plain_type(type.storage_type, column)
+    raise ConfigurationError(f"column {column!r} is {type}, and files have no such type: cast it")
+
+
+def place_rows(keys: KeyLayout, partition: int, rows: pa.RecordBatch, stamp_ms: int = 0) -> str | pa.Array:
+    """Return the group of all rows if it is the same for all, else the group of each.
+
+    Raises:
+        ConfigurationError: a row has no place in the layout.
+    """
+    group = keys.fixed_group(partition)
+    if group is not None:
+        return group
+    values = [msgspec.json.encode(row, enc_hook=str) for row in rows.to_pylist()] if keys.needs("value") else ()
+    stamps = [stamp_ms] * len(rows) if keys.needs("timestamp") else ()
+    groups = keys.groups(partition, RecordColumns(values=values, timestamps=stamps), len(rows))
+    strange = next((one for one in groups if not isinstance(one, str)), None)
+    if strange is not None:
+        raise ConfigurationError(f"a record has no place in the present layout: {strange}")
+    return pa.array(groups, pa.string())
+
+
+@dataclass(frozen=True)
+class RowStage:
+    """Stages rows, as plain values that travel to Spark's workers.
+
+    Attributes:
+        name: of the table, in errors.
+        stores: opens the bucket.
+        plain: the columns of the rows in types that files have.
+        columns: of the files; rows lack those that only other tables of the sink have.
+        stamp_ms: the time of each row for the layout: when its hour begins.
+    """
+
+    name: str
+    stores: Stores
+    bucket: str
+    commit: str
+    keys: KeyLayout
+    files: FileRule
+    form: Form
+    plain: pa.Schema
+    columns: pa.Schema
+    stamp_ms: int
+
+    def stage(self, batches: Iterable[pa.RecordBatch], first: int = 0) -> list[File]:
+        """Stage rows as files; the first row is number `first`.
+
+        Raises:
+            ConfigurationError: a value does not fit its column, or a row has no place in the layout.
+        """
+        staging = Staging(self.stores(self.bucket), self.keys, self.files, self.commit)
+        number = first
+        try:
+            for batch in batches:
+                rows = self._cast(batch)
+                if not len(rows):
+                    continue
+                if number + len(rows) - first > TASK_ROWS:
+                    raise ConfigurationError(f"{self.name}: a task has more than {TASK_ROWS:,} rows: repartition it")
+                offsets = pa.array(range(number, number + len(rows)), pa.int64())
+                number += len(rows)
+                placed = Rows(offsets, pa.array([self.stamp_ms] * len(rows), pa.int64()), {"data": self._payload(rows)})
+                groups = place_rows(self.keys, 0, rows, self.stamp_ms)
+                if isinstance(groups, str):
+                    staging.add(0, groups, placed)
+                else:
+                    staging.add_sorted(0, groups, placed)
+            return staging.finish()
+        except BaseException:
+            staging.abort()
+            raise
+
+    def run_in_spark(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Stage the rows of one task; what `mapInArrow` runs. Yields one encoded outcome."""
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        outcome: Done | Failed
+        try:
+            outcome = Done(self.stage(batches, context.partitionId() * TASK_ROWS), {}, {})
+        except S3LakeError as error:
+            outcome = Failed(type(error).__name__, str(error))
+        yield pa.record_batch([pa.array([msgspec.json.encode(outcome)], pa.binary())], names=["outcome"])
+
+    def _cast(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        columns = []
+        for field, column in zip(self.plain, batch.columns, strict=True):
+            try:
+                columns.append(column if column.type == field.type else column.cast(field.type))
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                raise ConfigurationError(
+                    f"{self.name}: column {field.name!r} is {column.type}, and does not fit {field.type}: {error}"
+                ) from None
+        return pa.record_batch(columns, schema=self.plain)
+
+    def _payload(self, rows: pa.RecordBatch) -> Any:
+        if self.form == "columns":
+            return fit.fitted(rows, self.columns, self.name, fit.widened)
+        if self.form == "json":
+            return pa.array([_json(row) for row in rows.to_pylist(maps_as_pydicts="strict")], pa.binary())
+        cells = rows.column(0).cast(pa.binary()).fill_null(b"")
+        if any(b"\n" in cell for cell in cells.to_pylist()) and self.files.formats["data"].type == "text":
+            raise ConfigurationError(f"{self.name}: a cell has a line end, and format text has a row a line")
+        return cells
