@@ -29,7 +29,7 @@ from s3lake.land.target import TopicSink
 from s3lake.land.value import land_value
 from s3lake.objects.readback.committed import committed_files, recorded_columns
 from s3lake.sink import Sink
-from s3lake.sink.collisions import Keys
+from s3lake.sink.key_space import KeySpace
 from s3lake.store import Store
 from s3lake.store.memory import MemoryStore
 from s3lake.verify import verify_against
@@ -308,7 +308,7 @@ def test_a_table_is_compacted_erased_cleaned_and_listed_as_what_kafka_gave() -> 
     land_value(target, HOUR, numbers(7))
     listed = data_keys(target)
     later = int(datetime.datetime(2100, 1, 1, tzinfo=datetime.timezone.utc).timestamp() * 1000) + DAY_MS
-    clean(target.index, now_ms=later, keys=Keys.of(target.sink, NAME))
+    clean(target.index, now_ms=later, keys=KeySpace.from_sink(target.sink, NAME))
     assert data_keys(target) == listed
     (file,) = committed_files("lake", manifests(target), recorded_columns(target.index))
     assert (file.rows, file.hour, file.schema.names) == (1, HOUR, ["n"])
