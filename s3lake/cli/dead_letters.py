@@ -11,7 +11,7 @@ import typer
 from s3lake.cli.output import emit, err, print_json, print_table, print_text
 from s3lake.cli.request import CHANGE, HOURS, JSON, ROUTES, SOURCE, Outcome, Request, command, require_hours
 from s3lake.errors import ConfigurationError, printable
-from s3lake.text.contents import shown
+from s3lake.text.contents import format_content
 
 if TYPE_CHECKING:
     from s3lake.land.landing import Landing
@@ -123,9 +123,9 @@ def _describe(letter: "Letter", limit: int | None) -> dict[str, Any]:
         "timestamp": letter.timestamp_ms,
         "stage": letter.stage,
         "reason": letter.message,
-        "headers": [[name, shown(value, limit, name)] for name, value in letter.headers],
-        "key": shown(letter.key, limit),
-        "value": shown(letter.value, limit),
+        "headers": [[name, format_content(value, limit, name)] for name, value in letter.headers],
+        "key": format_content(letter.key, limit),
+        "value": format_content(letter.value, limit),
     }
 
 

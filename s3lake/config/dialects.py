@@ -17,7 +17,7 @@ from s3lake.config.read.yaml import position_of
 from s3lake.config.report import Place, Report, Setting, index, is_comment, variable
 from s3lake.config.variables import PROVIDERS, Variables
 from s3lake.errors import ConfigurationError
-from s3lake.text.options import suggestion
+from s3lake.text.options import did_you_mean
 
 NAME = "S3LAKE_NAME"
 """Environment variable: the name of a connector whose file has none."""
@@ -150,7 +150,7 @@ def named(name: str, file: str) -> Dialect:
     except ValueError:
         names = [dialect.value for dialect in Dialect]
         raise ConfigurationError(
-            f"{file}: dialect {name!r} is not known; {suggestion(name, names)}use one of: {', '.join(names)}"
+            f"{file}: dialect {name!r} is not known; {did_you_mean(name, names)}use one of: {', '.join(names)}"
         ) from None
 
 
@@ -193,7 +193,7 @@ def _by_class(settings: Iterable[Setting]) -> Dialect | None:
         if setting.key == "connector.class":
             if setting.value in CLASSES:
                 return CLASSES[setting.value]
-            near = suggestion(setting.value, CLASSES)
+            near = did_you_mean(setting.value, CLASSES)
             raise ConfigurationError(
                 f"{setting.place}: connector.class: {setting.shown} is not known; {near}use one of: "
                 f"{', '.join(CLASSES)}"

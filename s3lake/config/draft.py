@@ -15,7 +15,7 @@ from s3lake.config.report import Notice, Path, Place, Reference, Report, Setting
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Config, RuleError
 from s3lake.text.masking import is_secret
-from s3lake.text.options import suggestion
+from s3lake.text.options import did_you_mean
 
 _LIST = "write a list: one entry a line after '- ', or [one, two]"
 _MAPPING = "write a mapping: one `name: value` a line"
@@ -275,11 +275,11 @@ class Sketch:
                 return f"is missing; add it, for example {example}" if examples else "is missing; add it"
             case "extra_forbidden":
                 allowed = list(fields(model_at(path[:-1])))
-                return f"unknown name; {suggestion(str(path[-1]), allowed)}allowed here: {', '.join(allowed)}"
+                return f"unknown name; {did_you_mean(str(path[-1]), allowed)}allowed here: {', '.join(allowed)}"
             case "literal_error":
                 choices = re.findall(r"'([^']*)'", error["ctx"]["expected"])
                 also = f", or {_MAPPING}" if self.native and path[-2:] == ("s3", "credentials") else ""
-                near = suggestion(setting.value, choices) if setting else ""
+                near = did_you_mean(setting.value, choices) if setting else ""
                 return f"{shown}; {near}use one of: {', '.join(choices)}{also}"
         return f"{shown}; {_WANTED.get(error['type'], error['msg'])}"
 

@@ -19,7 +19,7 @@ import tenacity
 from s3lake.config.report import Text, decode
 from s3lake.errors import ConfigurationError
 from s3lake.text import options
-from s3lake.text.masking import without
+from s3lake.text.masking import mask_secrets
 from s3lake.text.quantities import parse_duration
 
 PREFIX = "S3LAKE_CONFIG_HTTP_"
@@ -68,7 +68,7 @@ class Settings:
             name = variable.removeprefix(PREFIX).lower()
             if name not in _READERS:
                 allowed = [setting.upper() for setting in _READERS]
-                hint = options.suggestion(name, allowed, f"{PREFIX}{{}}")
+                hint = options.did_you_mean(name, allowed, f"{PREFIX}{{}}")
                 raise ConfigurationError(
                     f"{variable}: unknown name; {hint}allowed after {PREFIX}: {', '.join(allowed)}"
                 )
@@ -192,7 +192,9 @@ def _select(text: str, name: str, settings: Settings, secrets: list[str]) -> str
         raise ConfigurationError(f"{name}:{where}: the answer {message}") from None
     reported = _value_at(answer, settings.response_error_path)
     if reported is not None:
-        shown = without(reported if isinstance(reported, str) else json.dumps(reported, ensure_ascii=False), secrets)
+        shown = mask_secrets(
+            reported if isinstance(reported, str) else json.dumps(reported, ensure_ascii=False), secrets
+        )
         shown = shown if len(shown) <= _ANSWER_SHOWN else shown[:_ANSWER_SHOWN] + "…"
         raise ConfigurationError(f"{name}: the server reports at {settings.response_error_path}: {shown}")
     if not settings.response_data_path:
@@ -262,7 +264,7 @@ def _path(text: str) -> str:
 _READERS: dict[str, Any] = {
     "headers": _headers,
     "timeout": _seconds,
-    "retry_enabled": options.flag,
+    "retry_enabled": options.parse_bool,
     "retry_max_attempts": partial(options.whole_number, low=1, high=100),
     "retry_initial_backoff": _seconds,
     "retry_max_backoff": _seconds,

@@ -90,7 +90,7 @@ class Keys:
 
     def boolean(self, key: str, default: bool) -> Given[bool]:
         """`true` or `false`, in any case."""
-        return self.read(key, default, options.flag)
+        return self.read(key, default, options.parse_bool)
 
     def choice(self, key: str, choices: Mapping[str, T], default: str) -> Given[T]:
         """One of some words, in any case."""

@@ -20,7 +20,7 @@ from pydantic.fields import FieldInfo
 from s3lake.config.report import Path, dotted
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Config, ConfigModel, Sink
-from s3lake.text.options import suggestion
+from s3lake.text.options import did_you_mean
 
 PREFIX = "S3LAKE_SINKS_"
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
@@ -246,7 +246,7 @@ def _override(variable: str, text: str, sinks: Mapping[str, tuple[int, Any]]) ->
     begun = [name for name in sinks if variable.startswith(prefix_of(name))]
     if not begun:
         allowed = [upper(name) for name in sinks]
-        hint = suggestion(variable.removeprefix(PREFIX), allowed, f"{PREFIX}{{}}_…", 0.4)
+        hint = did_you_mean(variable.removeprefix(PREFIX), allowed, f"{PREFIX}{{}}_…", 0.4)
         raise ConfigurationError(
             f"{variable}: no sink of the configuration has this name; {hint}sinks here: {', '.join(allowed) or 'none'}"
         )
@@ -261,7 +261,7 @@ def _override(variable: str, text: str, sinks: Mapping[str, tuple[int, Any]]) ->
     if not found:
         sink = max(begun, key=len)
         name = variable.removeprefix(prefix_of(sink))
-        hint = suggestion(name, _variable_names(Sink), f"{prefix_of(sink)}{{}}", 0.5)
+        hint = did_you_mean(name, _variable_names(Sink), f"{prefix_of(sink)}{{}}", 0.5)
         groups = ", ".join(field.upper() for field in fields(Sink))
         raise ConfigurationError(f"{variable}: unknown setting of sink {sink}; {hint}settings begin with: {groups}")
     ((name, (path, place)),) = found.items()

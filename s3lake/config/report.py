@@ -118,7 +118,7 @@ class Setting:
             return self.shape
         if self.secret or is_secret(self.key):
             return MASK
-        value = masking.shown(self.key, self.value)
+        value = masking.mask_value(self.key, self.value)
         text = repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…")
         return f"{text} (from {self.reference.written})" if self.reference and self.reference.written else text
 
@@ -196,7 +196,7 @@ class Report:
         return where or Place(self.file)
 
     def _masked(self, message: str) -> str:
-        return masking.without(message, self.secrets)
+        return masking.mask_secrets(message, self.secrets)
 
 
 Settings = Mapping[str, Setting]

@@ -22,7 +22,7 @@ from urllib.parse import unquote
 from s3lake.config.read import properties
 from s3lake.config.report import Reference, Report, Setting
 from s3lake.config.secrets import SecretsManager, UnresolvedReferenceError, Vault
-from s3lake.text.masking import is_secret, users
+from s3lake.text.masking import find_logins, is_secret
 
 PROVIDERS = "config.providers"
 """What the keys of a worker begin with that declare providers of values."""
@@ -158,7 +158,7 @@ class Variables:
     def resolve(self, settings: Sequence[Setting], report: Report) -> list[Setting]:
         """Return the settings with their references replaced. Report those that lead nowhere, and keep them."""
         report.secrets |= {setting.value for setting in settings if is_secret(setting.key)}
-        report.secrets.update(*(users(setting.value) for setting in settings))
+        report.secrets.update(*(find_logins(setting.value) for setting in settings))
         return [self._resolve(setting, report) if "${" in setting.value else setting for setting in settings]
 
     def _resolve(self, setting: Setting, report: Report) -> Setting:
@@ -180,7 +180,7 @@ class Variables:
             return setting
         if is_secret(setting.key):
             report.secrets.add(part.value)
-        report.secrets |= users(part.value)
+        report.secrets |= find_logins(part.value)
         reference = part.reference(setting.value, secret=is_secret(setting.key))
         return replace(setting, value=part.value, spots=part.positions, secret=part.secret, reference=reference)
 

@@ -83,7 +83,7 @@ class Api:
             )
         except requests.RequestException as error:
             secrets = [self._authorization or "", *(self._user or ())]
-            raise DestinationUnavailableError(f"{self.place}: {masking.without(str(error), secrets)}") from None
+            raise DestinationUnavailableError(f"{self.place}: {masking.mask_secrets(str(error), secrets)}") from None
         if response.status_code in allowed:
             return None
         # The text of the answer may quote a record.

@@ -199,7 +199,7 @@ class MongoDB:
                 )
         except (errors.ConnectionFailure, errors.WriteConcernError, errors.ExecutionTimeout) as error:
             said = str(error) if isinstance(error, errors.ConnectionFailure) else type(error).__name__
-            raise DestinationUnavailableError(f"{self.place}: {masking.without(said, self._secrets)}") from None
+            raise DestinationUnavailableError(f"{self.place}: {masking.mask_secrets(said, self._secrets)}") from None
         except errors.OperationFailure as error:
             # Its text may quote a document.
             flaw = f"{self.place}: {(error.details or {}).get('codeName', type(error).__name__)} ({error.code})"
@@ -208,7 +208,7 @@ class MongoDB:
         except errors.DocumentTooLarge:
             raise DestinationRefusedError(f"{self.place}: a record is larger than a document can be, 16 MB") from None
         except (errors.ConfigurationError, errors.InvalidURI, errors.InvalidName) as error:
-            raise ConfigurationError(f"{self.place}: {masking.without(str(error), self._secrets)}") from None
+            raise ConfigurationError(f"{self.place}: {masking.mask_secrets(str(error), self._secrets)}") from None
 
     def _unwritten(self, chunk: list[Row], flaws: Sequence[dict[str, Any]]) -> Exception:
         if not flaws or any(flaw["code"] in _PASSING for flaw in flaws):

@@ -166,7 +166,8 @@ class Postgres:
         return f"{text} ({where[0]})" if where else text
 
     def _mask(self, error: Exception) -> str:
-        return masking.without(str(error).strip(), [str(self._parse_conninfo().get("password") or ""), self._conninfo])
+        secrets = [str(self._parse_conninfo().get("password") or ""), self._conninfo]
+        return masking.mask_secrets(str(error).strip(), secrets)
 
 
 def _keys(hour: Hour) -> tuple[str, str, str]:

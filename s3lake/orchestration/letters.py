@@ -13,7 +13,7 @@ import dagster as dg
 from s3lake.commit.files import files_of
 from s3lake.commit.letters import united
 from s3lake.errors import S3LakeError
-from s3lake.text.contents import shown
+from s3lake.text.contents import format_content
 
 if TYPE_CHECKING:
     from s3lake.commit.index import Manifest
@@ -112,7 +112,11 @@ def _samples(sink: "Sink", letters: Iterable["Letter"]) -> dg.TableMetadataValue
             "headers": len(one.headers),
         }
         if contents:
-            row |= {"reason": one.message, "key": shown(one.key, _PEEK), "value": shown(one.value, _PEEK)}
+            row |= {
+                "reason": one.message,
+                "key": format_content(one.key, _PEEK),
+                "value": format_content(one.value, _PEEK),
+            }
         else:
             row |= {"key_bytes": len(one.key or b""), "value_bytes": len(one.value or b"")}
         rows.append(dg.TableRecord(row))

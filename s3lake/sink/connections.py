@@ -6,9 +6,9 @@ from typing import Annotated
 from pydantic import Field, PlainSerializer, field_validator
 
 from s3lake.sink.model import ConfigModel, Properties, RuleError, matches
-from s3lake.text.masking import shown
+from s3lake.text.masking import mask_value
 
-_MASKED = PlainSerializer(lambda value: shown("master", value))  # of Spark Connect it may contain a token
+_MASKED = PlainSerializer(lambda value: mask_value("master", value))  # of Spark Connect it may contain a token
 _OURS = ("bootstrap.servers", "group.id", "isolation.level", "enable.auto.commit")
 
 
@@ -51,7 +51,7 @@ class Spark(ConfigModel):
     """
 
     # The master of Spark Connect may contain a token.
-    master: Annotated[str, PlainSerializer(lambda value: shown("master", value))] = Field(
+    master: Annotated[str, PlainSerializer(lambda value: mask_value("master", value))] = Field(
         default="local[*]", repr=False
     )
     driver_memory: Annotated[str, matches(r"[1-9]\d*[kmgKMG]", "a number with k, m or g, for example 1g")] = "1g"

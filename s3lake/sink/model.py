@@ -17,7 +17,7 @@ from pydantic import (
 from pydantic_core import PydanticKnownError
 
 from s3lake.layout.pieces import RESERVED_STEPS
-from s3lake.text.masking import masked
+from s3lake.text.masking import mask_properties
 from s3lake.text.quantities import format_duration, format_size, parse_duration, parse_size
 
 # S3 takes keys of 1,024 bytes. A topic has at most 249; this leaves room for it, numbers and the mark of a commit.
@@ -113,8 +113,8 @@ Size = Annotated[int, BeforeValidator(parse_size), PlainSerializer(format_size),
 Prefix = Annotated[str, AfterValidator(_check_prefix)]
 """The beginning of keys that every S3 client finds: to some of them `//`, `.` and `..` have a meaning."""
 
-Properties = Annotated[dict[str, str], PlainSerializer(masked)]
-"""Settings of another program; its secrets are printed masked."""
+Properties = Annotated[dict[str, str], PlainSerializer(mask_properties)]
+"""Settings of another program; its secrets are printed mask_properties."""
 
-Options = Annotated[dict[str, Any], PlainSerializer(masked)]
-"""Options of a plugin; its secrets are printed masked."""
+Options = Annotated[dict[str, Any], PlainSerializer(mask_properties)]
+"""Options of a plugin; its secrets are printed mask_properties."""

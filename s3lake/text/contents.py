@@ -1,4 +1,4 @@
-"""Keys, values and headers of records as they may be shown to somebody: they are other people's data."""
+"""Keys, values and headers of records as they may be format_content to somebody: they are other people's data."""
 
 import re
 from typing import Any
@@ -6,19 +6,19 @@ from typing import Any
 import msgspec
 
 from s3lake.errors import printable
-from s3lake.text.masking import MASK, is_secret, without
+from s3lake.text.masking import MASK, is_secret, mask_secrets
 
 _MORE = re.compile(r"session", re.IGNORECASE)
 _ASSIGNED = re.compile(r"""(["']?([\w.-]+)["']?\s*[:=]\s*)("(?:[^"\\]|\\.)*"?|[^\s,;&}\]]+)""")
 _HEX = 32
 
 
-def shown(content: bytes | None, most: int | None = 200, name: str = "") -> str:
-    """Some of it on one line, without what its names call a secret, and without control characters.
+def format_content(content: bytes | None, most: int | None = 200, name: str = "") -> str:
+    """Format the beginning of a content on one line, without control characters; values of secrets are masked.
 
     Args:
-        content: as Kafka has it.
-        most: how many characters; None for all.
+        content: as it is in Kafka.
+        most: the number of characters; None for all.
         name: of a header.
     """
     if content is None:
@@ -28,8 +28,8 @@ def shown(content: bytes | None, most: int | None = 200, name: str = "") -> str:
     try:
         text = content.decode()
     except UnicodeDecodeError:
-        return f"{len(content)} bytes, no UTF-8: {_cut(content[:_HEX].hex(' '), len(content) > _HEX)}"
-    text = printable(without(_masked(text), ()).replace("\n", "\\n"))
+        return f"{len(content)} bytes, not UTF-8: {_cut(content[:_HEX].hex(' '), len(content) > _HEX)}"
+    text = printable(mask_secrets(_masked(text), ()).replace("\n", "\\n"))
     return text if most is None else _cut(text[:most], len(text) > most)
 
 
@@ -39,16 +39,16 @@ def _masked(text: str) -> str:
     except (msgspec.DecodeError, RecursionError):
         document = None
     if isinstance(document, dict | list):
-        return msgspec.json.encode(_walked(document)).decode()
-    return _ASSIGNED.sub(lambda found: found[1] + MASK if _is_hidden(found[2]) else found[0], text)
+        return msgspec.json.encode(_mask_members(document)).decode()
+    return _ASSIGNED.sub(lambda match: match[1] + MASK if _is_hidden(match[2]) else match[0], text)
 
 
-def _walked(document: Any) -> Any:
+def _mask_members(document: Any) -> Any:
     match document:
         case dict():
-            return {name: MASK if _is_hidden(name) else _walked(value) for name, value in document.items()}
+            return {name: MASK if _is_hidden(name) else _mask_members(value) for name, value in document.items()}
         case list():
-            return [_walked(value) for value in document]
+            return [_mask_members(value) for value in document]
     return document
 
 

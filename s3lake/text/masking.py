@@ -1,4 +1,4 @@
-"""Which configured values must never be printed."""
+"""Finds configured values that must never be printed, and masks them."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ _SECRET = re.compile(
     r"|(?<![a-z\d])pass(?![a-z\d])|connection[._-]?string|external[._-]?id|authori[sz]ation|cookie|^header\.(?!converter)",
     re.IGNORECASE,
 )
-# Secrets hide inside harmless names too, for example in the JVM options of spark.conf.
+# Secrets are also in settings with other names, for example in the JVM options of spark.conf.
 _ASSIGNED = re.compile(
     r"""(passw|passphrase|pwd|secret|token|authori[sz]ation)([^\s=]*=|\w*["']\s*:)|\bpass=|\bbearer\s+\S""",
     re.IGNORECASE,
@@ -19,41 +19,39 @@ _PROXY = re.compile(r"proxy", re.IGNORECASE)
 _USER = re.compile(r"(?<=://)[^/?#\s'\"]+(?=@)")
 _VALUES = re.compile(r"""(['"`]).*?\1|\b0x[0-9a-fA-F]+\b|(?<![\w-])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?""", re.DOTALL)
 MASK = "********"
-# What is shorter stands in many a word of ours that is no secret.
-_PART_OF_WORDS = 8
+_PART_OF_WORDS, _WORD = 8, 4  # shorter secrets are masked only as whole words, or only in quotes
 _SWITCHES = frozenset({"", "true", "false"})
-_WORD = 4
 
 
-def masked(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Properties as they may be printed, however deep."""
-    return {name: _masked(name, value) for name, value in properties.items()}
+def mask_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return properties with their secrets masked, at any depth."""
+    return {name: _mask(name, value) for name, value in properties.items()}
 
 
-def _masked(name: str, value: Any) -> Any:
+def _mask(name: str, value: Any) -> Any:
     match value:
         case str():
-            return shown(name, value)
+            return mask_value(name, value)
         case None | bool():
             return value
         case _ if is_secret(name):
             return MASK
         case Mapping():
-            return masked(value)
+            return mask_properties(value)
         case list() | tuple():
-            return [_masked(name, item) for item in value]
+            return [_mask(name, item) for item in value]
     return value
 
 
-def shown(name: str, value: str) -> str:
-    """A property's value as it may be printed: without what is secret by name or by form, or without its user."""
+def mask_value(name: str, value: str) -> str:
+    """Return a property's value: masked if it is a secret by its name or form, else with users of addresses masked."""
     if is_secret(name) or _ASSIGNED.search(value) or (_PROXY.search(name) and "@" in value and "://" not in value):
         return MASK
     return _USER.sub(MASK, value)
 
 
 def is_secret(name: str) -> bool:
-    """Whether a property of this name holds something that must never be printed."""
+    """Return whether a property of this name must never be printed."""
     return _SECRET.search(name) is not None
 
 
@@ -63,30 +61,30 @@ def quote(field: str, value: str) -> str:
 
 
 def strip_values(message: str) -> str:
-    """Return another program's message without texts in quotes and numbers: it may quote a field that nobody names."""
+    """Return another program's message without texts in quotes and numbers: it may quote a field that is a secret."""
     return _VALUES.sub("…", message)
 
 
 def is_masked(text: str) -> bool:
-    """Whether a printed value lacks something."""
+    """Return whether a part of a printed value is masked."""
     return (text.strip("*") == "" and len(text) >= len(MASK)) or f"://{MASK}@" in text
 
 
-def users(text: str) -> set[str]:
-    """User and password of the addresses in a text: together, and the password alone."""
+def find_logins(text: str) -> set[str]:
+    """Find the users and passwords of the addresses in a text: both together, and the password alone."""
     logins = set(_USER.findall(text))
-    return logins | {password for one in logins if (password := one.partition(":")[2])}
+    return logins | {password for login in logins if (password := login.partition(":")[2])}
 
 
-def without(message: str, secrets: Iterable[str]) -> str:
-    """A message that may quote values without secrets, and without users of addresses.
+def mask_secrets(message: str, secrets: Iterable[str]) -> str:
+    """Mask the secrets and the users of addresses in a message.
 
-    A short secret is masked where it stands alone: inside of words it would tell itself, and make the message
-    unreadable. `true` and `false` are no secrets: they switch something that has a secret's name.
+    A short secret is masked only as a whole word: masked inside of words, it could be guessed, and the message could
+    not be read. `true` and `false` are not secrets: they switch something that has a secret's name.
     """
-    for secret in sorted((one for one in secrets if one.lower() not in _SWITCHES), key=len, reverse=True):
-        for spelled in {repr(secret)[1:-1], secret}:
-            pattern = re.escape(spelled)
+    for secret in sorted((secret for secret in secrets if secret.lower() not in _SWITCHES), key=len, reverse=True):
+        for text in {repr(secret)[1:-1], secret}:
+            pattern = re.escape(text)
             if len(secret) < _WORD:
                 pattern = rf"(?<=['\"]){pattern}(?=['\"])"
             elif len(secret) < _PART_OF_WORDS:

@@ -1,6 +1,6 @@
-"""Values of options as people write them: each reader says what is allowed, and which name was meant.
+"""Parsers of option values: the error of each says what is allowed, and which name was probably meant.
 
-A reader's error has not the value itself, which may be secret: who asks puts it, or a mask, in front.
+The error does not contain the value, which may be secret: the caller adds it, or a mask, in front.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ _NEAR = 0.77
 _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 
 
-def suggestion(name: str, allowed: Iterable[str], spelled: str = "{}", cutoff: float = 0.6) -> str:
-    """`did you mean …? ` where a name is near one that is allowed, if need be in another case, else nothing."""
+def did_you_mean(name: str, allowed: Iterable[str], form: str = "{}", cutoff: float = 0.6) -> str:
+    """Return `did you mean …? ` if a name is near an allowed one, also in another case, else an empty text."""
     exact = {word: word for word in allowed}
     for text, words in ((name, exact), (name.lower(), {word.lower(): word for word in exact})):
         for near in get_close_matches(text, words, 1, cutoff):
-            return f"did you mean {spelled.format(words[near])}? "
+            return f"did you mean {form.format(words[near])}? "
     return ""
 
 
 def nearest(key: str, known: Iterable[str]) -> str | None:
-    """The known key that a mistyped one was meant to be; a key has many letters, so few may differ."""
+    """Return the known key that a mistyped one probably is; a key has many letters, so few may differ."""
     return next(iter(get_close_matches(key, list(known), 1, _NEAR)), None)
 
 
 def whole_number(text: str, low: int, high: int | None = None) -> int:
-    """A whole number within bounds.
+    """Parse a whole number within bounds.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not one.
     """
     if _WHOLE.fullmatch(text.strip()) and low <= int(text) and (high is None or int(text) <= high):
         return int(text)
@@ -39,8 +39,8 @@ def whole_number(text: str, low: int, high: int | None = None) -> int:
     raise ValueError(f"is not allowed; write a whole number {bounds}")
 
 
-def flag(text: str) -> bool:
-    """`true` or `false`, in any case.
+def parse_bool(text: str) -> bool:
+    """Parse `true` or `false`, in any case.
 
     Raises:
         ValueError: it is neither.
@@ -51,7 +51,7 @@ def flag(text: str) -> bool:
 
 
 def choice(text: str, choices: Iterable[str]) -> str:
-    """One of some words, in any case, as it is spelled among them.
+    """Return the one of some words that the text is, in any case.
 
     Raises:
         ValueError: it is none of them.
@@ -59,12 +59,12 @@ def choice(text: str, choices: Iterable[str]) -> str:
     by_lower = {word.lower(): word for word in choices}
     if text.strip().lower() not in by_lower:
         allowed = [word for word in by_lower.values() if word]
-        raise ValueError(f"is not allowed; {suggestion(text, allowed)}use one of: {', '.join(allowed)}")
+        raise ValueError(f"is not allowed; {did_you_mean(text, allowed)}use one of: {', '.join(allowed)}")
     return by_lower[text.strip().lower()]
 
 
 def names(text: str) -> list[str]:
-    """Names separated by commas.
+    """Parse names separated by commas.
 
     Raises:
         ValueError: one is empty.

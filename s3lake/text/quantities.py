@@ -1,4 +1,4 @@
-"""Sizes, durations, shares as people write them: `500MB`, `5m`, `1%`. MB is 10^6, as connectors mean it; MiB 2^20."""
+"""Sizes, durations and shares as text: `500MB`, `5m`, `1%`. MB is 10^6, as connectors mean it; MiB is 2^20."""
 
 import re
 from decimal import Decimal
@@ -9,49 +9,49 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def parse_size(value: Any) -> Any:
-    """Bytes of a text; anything else is left to be judged as it is.
+    """Parse a text to bytes; return any other value unchanged.
 
     Raises:
-        ValueError: the text is no size.
+        ValueError: the text is not a size.
     """
     if not isinstance(value, str):
         return value
     quantity = re.fullmatch(r"\s*(\d+)\s*([A-Za-z]*)\s*", value)
     if quantity is None or (quantity[2] or "B") not in _SIZES:
-        raise ValueError(f"{value!r} is no size: write bytes as a whole number, or with one of {', '.join(_SIZES)}")
+        raise ValueError(f"{value!r} is not a size: write bytes as a whole number, or with one of {', '.join(_SIZES)}")
     return int(quantity[1]) * _SIZES[quantity[2] or "B"]
 
 
 def parse_duration(value: Any) -> Any:
-    """Seconds of a text; anything else is left to be judged as it is.
+    """Parse a text to seconds; return any other value unchanged.
 
     Raises:
-        ValueError: the text is no duration.
+        ValueError: the text is not a duration.
     """
     if not isinstance(value, str):
         return value
     quantity = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?\s*", value)
     if quantity is None:
-        raise ValueError(f"{value!r} is no duration: write a number with ms, s, m, h or d, for example 5m")
+        raise ValueError(f"{value!r} is not a duration: write a number with ms, s, m, h or d, for example 5m")
     return float(quantity[1]) * _SECONDS[quantity[2] or "s"]
 
 
 def parse_share(value: Any) -> Any:
-    """A share of a text, `1%` or `0.01`; anything else is left to be judged as it is.
+    """Parse a share, `1%` or `0.01`; return any other value unchanged.
 
     Raises:
-        ValueError: the text is no share.
+        ValueError: the text is not a share.
     """
     if not isinstance(value, str):
         return value
     quantity = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(%)?\s*", value)
     if quantity is None:
-        raise ValueError(f"{value!r} is no share: write it as 1% or as 0.01")
+        raise ValueError(f"{value!r} is not a share: write it as 1% or as 0.01")
     return float(Decimal(quantity[1]) / 100 if quantity[2] else Decimal(quantity[1]))
 
 
 def format_size(value: int) -> str:
-    """Bytes in the largest unit that holds them exactly."""
+    """Format bytes in the largest unit that is exact."""
     for unit in ("GB", "MB", "MiB", "kB"):
         if value % _SIZES[unit] == 0:
             return f"{value // _SIZES[unit]}{unit}"
@@ -59,7 +59,7 @@ def format_size(value: int) -> str:
 
 
 def format_duration(value: float) -> str:
-    """Seconds in the largest unit that holds them exactly."""
+    """Format seconds in the largest unit that is exact."""
     for unit in ("h", "m", "s"):
         if value and value % _SECONDS[unit] == 0:
             return f"{int(value // _SECONDS[unit])}{unit}"

@@ -90,7 +90,7 @@ class Options:
         value = self.raw(name)
         if value is None:
             return default
-        return self._read(name, value, options.flag)
+        return self._read(name, value, options.parse_bool)
 
     def number(self, name: str, default: int, low: int, high: int) -> int:
         """A whole number from `low` to `high`."""
@@ -134,7 +134,7 @@ class Options:
             if name not in self._asked:
                 allowed = ", ".join(self._asked) or "none"
                 raise OptionError(
-                    f"{name} is no option; {options.suggestion(name, self._asked)}allowed here: {allowed}", name
+                    f"{name} is no option; {options.did_you_mean(name, self._asked)}allowed here: {allowed}", name
                 )
 
     def _note(self, name: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from s3lake.text.options import suggestion
+from s3lake.text.options import did_you_mean
 from s3lake.transform import iggy, lenses, routing, times
 from s3lake.transform.casts import Cast
 from s3lake.transform.fields import (
@@ -154,7 +154,7 @@ def _whole(type_name: str, table: Mapping[str, Any], what: str) -> str:
         raise UnknownType(f"{type_name!r} does not say of what: write {name}$Value or {name}$Key{other}")
     if len(matching) == 1:
         return matching[0]
-    hint = suggestion(type_name if type_name.startswith("iggy.") else name, names)
+    hint = did_you_mean(type_name if type_name.startswith("iggy.") else name, names)
     raise UnknownType(f"{type_name!r} is no {what} that s3lake has; {hint}there are: {_listed(names)}")
 
 

@@ -257,7 +257,7 @@ def test_empty_variables_say_nothing():
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("TIMEOUT", "soon", "'soon' is no duration: write a number with ms, s, m, h or d, for example 5m"),
+        ("TIMEOUT", "soon", "'soon' is not a duration: write a number with ms, s, m, h or d, for example 5m"),
         ("TIMEOUT", "0", "'0' is out of range: more than 0, for example 10s"),
         ("RETRY_ENABLED", "yes", "'yes' is not allowed; write true or false"),
         ("RETRY_MAX_ATTEMPTS", "0", "'0' is not allowed; write a whole number from 1 to 100"),

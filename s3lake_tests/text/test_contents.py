@@ -1,8 +1,8 @@
-"""What of a record is shown: enough to find its fault, and nothing that is a secret by its name."""
+"""What of a record is format_content: enough to find its fault, and nothing that is a secret by its name."""
 
 import pytest
 
-from s3lake.text.contents import shown
+from s3lake.text.contents import format_content
 
 
 @pytest.mark.parametrize(
@@ -12,8 +12,8 @@ from s3lake.text.contents import shown
         (b"", ""),
         (b"plain text", "plain text"),
         (b'{"a": 1}', '{"a":1}'),
-        (b"\xff\x00", "2 bytes, no UTF-8: ff 00"),
-        (b"\xff" * 40, f"40 bytes, no UTF-8: {'ff ' * 31}ff …"),
+        (b"\xff\x00", "2 bytes, not UTF-8: ff 00"),
+        (b"\xff" * 40, f"40 bytes, not UTF-8: {'ff ' * 31}ff …"),
         (b"two\nlines\x1b[31m", "two\\nlines\\x1b[31m"),
         (b"x" * 300, "x" * 200 + " …"),
         (b'{"user":{"password":"hunter2","name":"eva"}}', '{"user":{"password":"********","name":"eva"}}'),
@@ -25,13 +25,13 @@ from s3lake.text.contents import shown
     ],
 )
 def test_contents_are_shown_on_one_line_and_without_secrets(content: bytes | None, expected: str) -> None:
-    assert shown(content) == expected
+    assert format_content(content) == expected
 
 
 def test_headers_of_a_session_are_hidden() -> None:
-    assert shown(b"Bearer abc", name="Authorization") == "********"
-    assert shown(b"eu", name="region") == "eu"
+    assert format_content(b"Bearer abc", name="Authorization") == "********"
+    assert format_content(b"eu", name="region") == "eu"
 
 
 def test_all_of_it_is_shown_to_whoever_asks() -> None:
-    assert shown(b"x" * 300, None) == "x" * 300
+    assert format_content(b"x" * 300, None) == "x" * 300

@@ -4,7 +4,7 @@ import pytest
 
 from s3lake.config import native
 from s3lake.errors import ConfigurationError
-from s3lake.text.masking import MASK, is_masked, masked, users, without
+from s3lake.text.masking import MASK, find_logins, is_masked, mask_properties, mask_secrets
 
 
 @pytest.mark.parametrize(
@@ -23,30 +23,32 @@ from s3lake.text.masking import MASK, is_masked, masked, users, without
     ],
 )
 def test_a_secret_is_known_by_its_name_or_by_its_form(name: str, value: str, shown: str) -> None:
-    assert masked({name: value}) == {name: shown}
+    assert mask_properties({name: value}) == {name: shown}
     assert is_masked(shown) is (shown != value)
 
 
 def test_a_short_secret_is_masked_where_it_stands_alone() -> None:
     message = "'list-type' is not allowed, nor is 'y'; did you mean list?"
-    assert without(message, ["y", "list"]) == (f"'{MASK}-type' is not allowed, nor is '{MASK}'; did you mean {MASK}?")
-    assert without("pretty 'y'", ["y"]) == f"pretty '{MASK}'"
-    assert without("listing lists", ["list"]) == "listing lists"
+    assert mask_secrets(message, ["y", "list"]) == (
+        f"'{MASK}-type' is not allowed, nor is '{MASK}'; did you mean {MASK}?"
+    )
+    assert mask_secrets("pretty 'y'", ["y"]) == f"pretty '{MASK}'"
+    assert mask_secrets("listing lists", ["list"]) == "listing lists"
 
 
 def test_a_switch_that_has_the_name_of_a_secret_masks_no_word() -> None:
-    assert without("'true' is not allowed; expected true or false", ["true", "False"]) == (
+    assert mask_secrets("'true' is not allowed; expected true or false", ["true", "False"]) == (
         "'true' is not allowed; expected true or false"
     )
 
 
 def test_a_long_secret_is_masked_wherever_it_stands() -> None:
-    assert without(r"xhunter22hunter22y 'hush\\now'", ["hunter22", "hush\\now"]) == f"x{MASK}{MASK}y '{MASK}'"
+    assert mask_secrets(r"xhunter22hunter22y 'hush\\now'", ["hunter22", "hush\\now"]) == f"x{MASK}{MASK}y '{MASK}'"
 
 
 def test_the_user_of_an_address_is_masked_in_every_message() -> None:
-    assert without("no answer from https://u:p%40@host/x", []) == f"no answer from https://{MASK}@host/x"
-    assert users("a https://u:pw@h b http://t@i") == {"u:pw", "pw", "t"}
+    assert mask_secrets("no answer from https://u:p%40@host/x", []) == f"no answer from https://{MASK}@host/x"
+    assert find_logins("a https://u:pw@h b http://t@i") == {"u:pw", "pw", "t"}
 
 
 def test_a_configuration_is_printed_and_refused_without_secrets() -> None:

@@ -17,7 +17,7 @@ def test_any_other_is_refused_with_its_bounds_and_without_the_value(text: str) -
 
 
 def test_words_are_read_in_any_case_and_spelled_as_they_are_allowed() -> None:
-    assert options.flag(" TRUE ") is True
+    assert options.parse_bool(" TRUE ") is True
     assert options.choice("leftpad", ["LeftPad", "NoOp"]) == "LeftPad"
     with pytest.raises(ValueError, match=r"^is not allowed; did you mean LeftPad\? use one of: LeftPad, NoOp$"):
         options.choice("leftped", ["LeftPad", "NoOp"])

@@ -39,5 +39,5 @@ def test_what_no_step_looks_at_keeps_its_schema() -> None:
 
 
 def test_sql_is_refused() -> None:
-    with pytest.raises(Exception, match="SQL of keys or values that are no texts in Kafka is not supported yet"):
+    with pytest.raises(Exception, match="SQL of keys or values that are not text in Kafka is not supported yet"):
         sink("http://nowhere", sql={"select": "*"})

@@ -90,7 +90,7 @@ def test_types(kind: str, why: str) -> None:
         ("DropHeaders", {"headers": []}, "headers is empty"),
         ("InsertWallclock", {}, "header.name is missing; add it, for example header.name=wallclock"),
         ("InsertWallclock", {"header.name": "a", "format": "bad"}, "format: date pattern 'bad': 'b' is not supported"),
-        ("InsertWallclock", {"header.name": "a", "timezone": "Mars"}, "timezone: 'Mars' is no time zone"),
+        ("InsertWallclock", {"header.name": "a", "timezone": "Mars"}, "timezone: 'Mars' is not a time zone"),
         (
             "InsertWallclock",
             {"header.name": "a", "value.type": "epoch", "timezone": "CET"},

@@ -12,7 +12,7 @@ from s3lake.config.connectors.connect import literal
 from s3lake.config.draft import Draft, Sketch, drafted
 from s3lake.config.keys import Given, Keys
 from s3lake.config.report import Report, Setting
-from s3lake.text.options import suggestion
+from s3lake.text.options import did_you_mean
 
 CLASSES = (
     "io.aiven.kafka.connect.s3.AivenKafkaConnectS3SinkConnector",
@@ -140,7 +140,7 @@ def _envelope(keys: Keys, sink: Draft) -> None:
     fields = keys.several("format.output.fields")
     for field in fields.value:
         if fields.setting is not None and field not in _FIELDS:
-            near = suggestion(field, _FIELDS)
+            near = did_you_mean(field, _FIELDS)
             keys.wrong(fields.setting, f"{field!r} is not allowed; {near}use some of: {', '.join(_FIELDS)}")
     known_fields = [field for field in fields.value if field in _FIELDS]
     encoding = keys.choice("format.output.fields.value.encoding", {"base64": "base64", "none": "none"}, "base64")
@@ -255,7 +255,7 @@ def _literal(keys: Keys, setting: Setting, plain: str) -> str:
 def _variable(keys: Keys, setting: Setting, match: re.Match[str], variables: Sequence[str]) -> str:
     name, parameter, value = match.groups()
     if name not in variables:
-        keys.wrong(setting, f"{match[0]} is unknown; {suggestion(name, variables)}use {', '.join(variables)}")
+        keys.wrong(setting, f"{match[0]} is unknown; {did_you_mean(name, variables)}use {', '.join(variables)}")
         return ""
     allowed = {"partition": "padding", "start_offset": "padding", "timestamp": "unit"}.get(name)
     if parameter is not None and parameter != allowed:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from s3lake.config.report import Report, Setting, variable
-from s3lake.text.options import suggestion
+from s3lake.text.options import did_you_mean
 
 CLASS = "S3_SINK"
 REGISTRY = "S3LAKE_REGISTRY_URL"
@@ -140,7 +140,7 @@ def _one(setting: Setting, by_key: dict[str, Setting], report: Report) -> list[S
 def _as(setting: Setting, key: str, names: dict[str, str], report: Report) -> Setting:
     name = names.get(setting.value.upper())
     if name is None:
-        near = suggestion(setting.value.upper(), list(names))
+        near = did_you_mean(setting.value.upper(), list(names))
         report.error(setting, f"{setting.shown} is not allowed; {near}use one of: {', '.join(names)}")
     return replace(setting, key=key, value=name or next(iter(names.values())), spots=())
 

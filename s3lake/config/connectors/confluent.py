@@ -12,7 +12,7 @@ from s3lake.config.connectors.connect import literal
 from s3lake.config.draft import Draft, Sketch, drafted
 from s3lake.config.keys import Given, Keys
 from s3lake.config.report import Report, Setting
-from s3lake.text.options import suggestion
+from s3lake.text.options import did_you_mean
 
 CLASSES = ("io.confluent.connect.s3.S3SinkConnector",)
 _FIELDS_AND_TIME = "FieldAndTimeBasedPartitioner"
@@ -148,7 +148,7 @@ def _class(keys: Keys, key: str, classes: Mapping[str, str], default: str) -> Gi
     name = setting.value.rpartition(".")[2]
     ours = setting.value.startswith("io.confluent.connect.") or name == _FIELDS_AND_TIME
     if name not in classes or ("." in setting.value and not ours):
-        near = suggestion(name, list(classes))
+        near = did_you_mean(name, list(classes))
         keys.wrong(setting, f"{setting.shown} is not known; {near}use one of: {', '.join(classes)}")
         return Given(classes[default])
     return Given(classes[name], setting)
@@ -331,7 +331,7 @@ def _extractor(keys: Keys, sink: Draft) -> None:
     name = setting.value.rpartition(".")[2].split("$")[-1].removesuffix("TimestampExtractor") if setting else ""
     chosen = sources.get(name, "wallclock")
     if setting is not None and setting.value and name not in sources:
-        near = suggestion(name, list(sources))
+        near = did_you_mean(name, list(sources))
         keys.wrong(setting, f"{setting.shown} is not known; {near}use one of: {', '.join(sources)}")
     sink.put("layout.time.source", chosen, setting)
     field = keys.text("timestamp.field", "timestamp")

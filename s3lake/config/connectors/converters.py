@@ -8,7 +8,7 @@ from s3lake.config.connectors import registry, worker
 from s3lake.config.draft import Draft
 from s3lake.config.keys import Keys
 from s3lake.config.report import Setting
-from s3lake.text.options import nearest, suggestion
+from s3lake.text.options import did_you_mean, nearest
 
 _WITH_REGISTRY = {"AvroConverter": "avro", "ProtobufConverter": "protobuf", "JsonSchemaConverter": "json_schema"}
 _NUMBERS = {
@@ -56,7 +56,7 @@ def _converter(keys: Keys, sink: Draft, part: str, default: str) -> None:
         sink.put(f"converter.{part}", "connect_json" if schemas else _PLAIN[class_name], converter)
         _options(keys, class_name, options)
     else:
-        near = suggestion(class_name, _CONVERTERS)
+        near = did_you_mean(class_name, _CONVERTERS)
         keys.wrong(converter, f"{converter.shown} is not known; {near}use one of: {', '.join(_CONVERTERS)}")
 
 

@@ -24,7 +24,7 @@ from s3lake.config.keys import Given, Keys
 from s3lake.config.read import toml
 from s3lake.config.report import Path, Place, Report, Setting
 from s3lake.config.variables import Variables
-from s3lake.text.options import suggestion
+from s3lake.text.options import did_you_mean
 from s3lake.text.quantities import parse_duration, parse_size
 
 TOPIC_TEMPLATE = "{stream}.{topic}"
@@ -108,7 +108,7 @@ def _chain(file: File, sink: Draft, report: Report) -> None:
     for name, table in tables.items():
         place = file.places.get(("transforms", name), Place(file.name))
         if name not in _TRANSFORMS + CONVERSIONS:
-            near = suggestion(name, _TRANSFORMS)
+            near = did_you_mean(name, _TRANSFORMS)
             report.error(place, f"unknown transform; {near}allowed here: {', '.join(_TRANSFORMS)}")
         elif not isinstance(table, dict) or not isinstance(table.get("enabled"), bool):
             report.error(place, "needs `enabled = true` or `enabled = false`")
@@ -319,7 +319,7 @@ def _template(keys: Keys, stream: str, topic: str) -> str:
             pieces.append(variables[match[1]])
         elif path.setting is not None:
             message = (
-                f"{match[0]} is unknown; {suggestion(match[1], list(variables))}use {', '.join(sorted(variables))}"
+                f"{match[0]} is unknown; {did_you_mean(match[1], list(variables))}use {', '.join(sorted(variables))}"
             )
             if match[1] == "timestamp":
                 message = "{timestamp} is the time of the upload, so a retry would write another object; take it out"
@@ -339,7 +339,7 @@ def _runtime(file: File, report: Report, references: Variables) -> list[Setting]
             report.no_effect(file.places.get((section,), Place(file.name, key=section)), reason)
     for section in file.data:
         if section not in (*_RUNTIME, "s3lake"):
-            near = suggestion(section, _RUNTIME)
+            near = did_you_mean(section, _RUNTIME)
             report.notice(
                 file.places.get((section,)),
                 f"unknown section: nothing reads it here; {near}known are: {', '.join(_RUNTIME)}, s3lake",

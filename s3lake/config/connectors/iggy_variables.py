@@ -14,7 +14,7 @@ from s3lake.config.connectors.iggy_file import File, leaves
 from s3lake.config.overrides import match, parse_value, set_path, upper
 from s3lake.config.report import Report, dotted, variable
 from s3lake.errors import ConfigurationError
-from s3lake.text.options import suggestion
+from s3lake.text.options import did_you_mean
 
 PREFIX = "IGGY_CONNECTORS_"
 _CONNECTORS = (f"{PREFIX}SINK_", f"{PREFIX}SOURCE_")
@@ -114,7 +114,7 @@ def _set(files: dict[str, dict[str, Any]], variable: str, text: str) -> None:
         known = _SECTIONS.get(role.lower())
         if known is None:
             allowed = ["SINK_<KEY>", *(title.upper() for title in _SECTIONS)]
-            hint = suggestion(role, allowed, f"{PREFIX}{{}}_…")
+            hint = did_you_mean(role, allowed, f"{PREFIX}{{}}_…")
             raise ConfigurationError(f"{variable}: unknown section; {hint}after {PREFIX} comes {', '.join(allowed)}")
         name, names = rest, known
         table = runtime.setdefault(role.lower(), {})
@@ -124,7 +124,7 @@ def _set(files: dict[str, dict[str, Any]], variable: str, text: str) -> None:
     if found is None:
         allowed = [upper(title) for title in names]
         raise ConfigurationError(
-            f"{variable}: unknown name {name}; {suggestion(name, allowed)}allowed: {', '.join(allowed)}"
+            f"{variable}: unknown name {name}; {did_you_mean(name, allowed)}allowed: {', '.join(allowed)}"
         )
     path, place = found
     set_path(table, path, place.typed(text))
@@ -139,7 +139,7 @@ def _connector(
     if not begun and role == "source" and not keys:
         return None, "", ()  # only sinks land anything: a source's files are not read
     if not begun:
-        hint = suggestion(name, keys.values(), f"{PREFIX}{role.upper()}_{{}}_…", 0.4)
+        hint = did_you_mean(name, keys.values(), f"{PREFIX}{role.upper()}_{{}}_…", 0.4)
         raise ConfigurationError(
             f"{variable}: no {role} has this key; {hint}keys here: {', '.join(keys.values()) or 'none'}"
         )

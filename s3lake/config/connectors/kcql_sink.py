@@ -12,7 +12,7 @@ from s3lake.config.draft import Draft
 from s3lake.config.keys import Keys
 from s3lake.config.overrides import prefix_of
 from s3lake.config.report import Setting
-from s3lake.text.options import suggestion
+from s3lake.text.options import did_you_mean
 
 _P = "connect.s3."
 _FORMATS = {
@@ -55,7 +55,7 @@ def put(sink: Draft, statement: Statement, query: Setting, keys: Keys, *, alone:
             report.notice(at(part), remedy, (str(sink.get("name")), f"sql.{name}"))
     form = (statement.format or "JSON").upper()
     if form not in _FORMATS:
-        near = suggestion(form, list(_FORMATS))
+        near = did_you_mean(form, list(_FORMATS))
         report.error(
             at("format"), f"STOREAS {statement.format}: no such format; {near}use one of: {', '.join(_FORMATS)}"
         )

@@ -13,7 +13,7 @@ from s3lake.config.draft import Connector, Draft, Sketch, drafted
 from s3lake.config.keys import Given, Keys
 from s3lake.config.report import Report, Setting
 from s3lake.text import expressions
-from s3lake.text.options import suggestion
+from s3lake.text.options import did_you_mean
 
 CLASSES = (
     "io.lenses.streamreactor.connect.aws.s3.sink.S3SinkConnector",
@@ -246,7 +246,7 @@ def _read(
             continue
         at = query.at(statement.offsets["topic"])
         if topics.names.value and statement.topic not in topics.names.value:
-            near = suggestion(statement.topic, topics.names.value)
+            near = did_you_mean(statement.topic, topics.names.value)
             report.error(
                 at, f"FROM {statement.topic}: the topic is not among topics; {near}add it there, or take this out"
             )

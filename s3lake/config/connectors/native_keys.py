@@ -10,7 +10,7 @@ from s3lake.config.keys import Keys
 from s3lake.config.overrides import accepts, fields, nested_models
 from s3lake.config.report import Report, Setting, variable
 from s3lake.sink import Config, ConfigModel, Sink
-from s3lake.text.options import suggestion
+from s3lake.text.options import did_you_mean
 
 PREFIX = "s3lake."
 SERVERS, START = "S3LAKE_BOOTSTRAP_SERVERS", "S3LAKE_START"
@@ -63,7 +63,8 @@ def put(path: str, value: str, setting: Setting, common: Draft, sinks: Sequence[
         if name not in allowed_names:
             allowed = [*allowed_names, *(_SHARED if model is Sink else ())]
             report.error(
-                setting, f"{name!r} is no native setting; {suggestion(name, allowed)}allowed here: {', '.join(allowed)}"
+                setting,
+                f"{name!r} is no native setting; {did_you_mean(name, allowed)}allowed here: {', '.join(allowed)}",
             )
             return
         steps.append(name)

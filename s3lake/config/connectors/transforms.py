@@ -9,7 +9,7 @@ from typing import Any
 from s3lake.config.draft import Draft
 from s3lake.config.keys import Keys
 from s3lake.config.report import Setting
-from s3lake.text.options import suggestion
+from s3lake.text.options import did_you_mean
 
 _APACHE = "org.apache.kafka.connect.transforms"
 _TOMBSTONES = "io.confluent.connect.transforms.TombstoneHandler"
@@ -55,7 +55,7 @@ def chain(keys: Keys, sink: Draft) -> None:
             origins[("predicate",)] = listed.type or predicate
             origins |= {("predicate", "options", name): option for name, option in listed.options.items()}
         elif predicate is not None:
-            near = suggestion(predicate.value, list(predicates))
+            near = did_you_mean(predicate.value, list(predicates))
             keys.wrong(predicate, f"{predicate.shown} is not among predicates; {near}list it there, and give its type")
         add(sink, native, origins)
 
@@ -86,7 +86,7 @@ def _listed(keys: Keys, what: str) -> list[_Listed]:
         entries.append(_Listed(name, class_setting, own))
     for key, setting in settings.items():
         if not any(key.startswith(f"{name}.") for name in names.value):
-            near = suggestion(key.partition(".")[0], names.value)
+            near = did_you_mean(key.partition(".")[0], names.value)
             keys.report.notice(
                 setting, f"is not among {what}, so it is not read; {near}add its name to {what} to use it"
             )

@@ -17,7 +17,7 @@ from s3lake.errors import ConfigurationError
 from s3lake.land.given import Record
 from s3lake.land.preview import records as written
 from s3lake.land.preview.records import Records, moment
-from s3lake.text.options import suggestion
+from s3lake.text.options import did_you_mean
 
 
 class _Part(BaseModel):
@@ -168,7 +168,7 @@ def _note(error: Any, settings: Mapping[Steps, Setting], report: Report) -> None
     name, allowed = str(steps[-1]), list(_model_at(steps[:-1]).model_fields)
     match error["type"]:
         case "extra_forbidden":
-            message = f"unknown name; {suggestion(name, allowed)}allowed here: {', '.join(allowed)}"
+            message = f"unknown name; {did_you_mean(name, allowed)}allowed here: {', '.join(allowed)}"
         case "missing":
             message = "is missing; add it"
         case _ if name == "records":

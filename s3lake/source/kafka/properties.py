@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from s3lake.errors import ConfigurationError
-from s3lake.text.masking import shown, without
+from s3lake.text.masking import mask_secrets, mask_value
 
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -54,7 +54,7 @@ def client_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 def without_secrets(text: str, properties: Mapping[str, str]) -> str:
     """What librdkafka, a broker or a provider of tokens says: they quote, and repeat what they were told."""
-    return without(text, [value for name, value in properties.items() if shown(name, value) != value])
+    return mask_secrets(text, [value for name, value in properties.items() if mask_value(name, value) != value])
 
 
 REMEDY = (

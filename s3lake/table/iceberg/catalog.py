@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from s3lake.errors import ConfigurationError
-from s3lake.text.masking import is_secret, users
+from s3lake.text.masking import find_logins, is_secret
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,7 +58,7 @@ def files(properties: Mapping[str, str], connection: S3Connection) -> PyArrowFil
 def secrets(properties: Mapping[str, str], connection: S3Connection) -> set[str]:
     """What no message may quote."""
     hidden = {value for name, value in properties.items() if is_secret(name)}
-    return hidden.union(connection.secrets, *map(users, properties.values()))
+    return hidden.union(connection.secrets, *map(find_logins, properties.values()))
 
 
 def _s3(connection: S3Connection) -> dict[str, str]:

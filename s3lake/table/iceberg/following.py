@@ -23,7 +23,7 @@ from s3lake.table.iceberg.difference import Difference, differences, every
 from s3lake.table.iceberg.entries import Footers
 from s3lake.table.iceberg.present import Present
 from s3lake.table.iceberg.snapshot import Followed, snapshot
-from s3lake.text.masking import without
+from s3lake.text.masking import mask_secrets
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -254,7 +254,7 @@ class LakeTable:
             raise
         except Exception as error:
             hidden = catalog.secrets(self.catalog_properties, self.connection)
-            what = without(f"{type(error).__name__}: {error}", hidden)
+            what = mask_secrets(f"{type(error).__name__}: {error}", hidden)
             raise TableUnavailableError(
                 f"table {self.name} of sink {self.sink}: {what}. What is landed stays landed; the next run of the hour "
                 "or `s3lake table sync` brings the table to it"

@@ -1,4 +1,4 @@
-"""The parts that all patterns of dates have: runs of one letter, and plain text."""
+"""The parts of all date patterns: repeated letters, and plain text."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _PAIRED = re.compile(_PAIR + _TOKEN, re.DOTALL)
 
 @dataclass(frozen=True)
 class Token:
-    """A letter and how often it stands in a row, or text that is printed as it is (no letter).
+    """A letter and how often it is repeated, or text that is printed unchanged (without a letter).
 
-    `quoted` text means nothing else; a single character outside of quotes may.
+    `quoted` text has no other meaning; a single character outside of quotes may have one.
     """
 
     position: int
@@ -27,7 +27,7 @@ class Token:
 
 
 def tokens(pattern: str, *, pairs: bool) -> list[Token]:
-    """The parts of a pattern; with `pairs`, two quotes are a quote wherever they stand.
+    """Split a pattern into its parts; with `pairs`, two quotes are always a quote.
 
     Raises:
         ValueError: a quote is not closed.

@@ -24,15 +24,15 @@ _MEANT = {
     "JST": "Asia/Tokyo",
     "AEST": "Australia/Sydney",
 }
-"""Abbreviations that several countries use, so that they are no ids, and what most of those who write them mean."""
+"""Abbreviations of several countries, which are not ids, and the zone that is usually meant."""
 
 
 @lru_cache(maxsize=1024)
 def zone(text: str) -> tzinfo:
-    """The zone that Joda-Time takes `text` for: `Europe/Kyiv`, `EST`, `+02:00`, `Z`.
+    """Return the zone that `text` is for Joda-Time: `Europe/Kyiv`, `EST`, `+02:00`, `Z`.
 
     Raises:
-        ValueError: it names none; the message says what to write.
+        ValueError: it is not a zone; the message says what to write.
     """
     if text in ("UTC", "Z"):
         return timezone.utc
@@ -43,17 +43,17 @@ def zone(text: str) -> tzinfo:
         return _packaged(text)
     if match and match[1] and not match[5]:
         raise ValueError(
-            f"{text!r} is no time zone: write the offset alone, {match[2]}{int(match[3]):02d}:{match[4] or '00'}"
+            f"{text!r} is not a time zone: write the offset alone, {match[2]}{int(match[3]):02d}:{match[4] or '00'}"
         )
     raise _unknown(text)
 
 
 @lru_cache(maxsize=1024)
 def java_zone(text: str) -> tzinfo:
-    """The zone that java.time takes `text` for: also `GMT+2` and `UT`.
+    """Return the zone that `text` is for java.time: also `GMT+2` and `UT`.
 
     Raises:
-        ValueError: it names none; Java would take UTC without a word.
+        ValueError: it is not a zone; Java would silently use UTC.
     """
     if text in ("UTC", "GMT", "Z", "UT"):
         return timezone.utc
@@ -66,7 +66,7 @@ def java_zone(text: str) -> tzinfo:
 
 
 def zone_id(text: str) -> str:
-    """How Joda spells the id of `zone(text)`: `Z` is UTC, and offsets have a colon."""
+    """Return Joda's id of `zone(text)`: `UTC` for `Z`, and a colon in offsets."""
     place = zone(text)
     if isinstance(place, ZoneInfo):
         return text
@@ -77,7 +77,7 @@ def zone_id(text: str) -> str:
 
 
 def offset_text(offset: timedelta, between: str) -> str:
-    """Hours and minutes of an offset, as in `+02:00`; seconds, which zones had long ago, are left out."""
+    """Format hours and minutes of an offset, as in `+02:00`; seconds, which zones had long ago, are left out."""
     minutes = abs(offset) // timedelta(minutes=1)
     return f"{'-' if offset < timedelta() else '+'}{minutes // 60:02d}{between}{minutes % 60:02d}"
 
@@ -106,10 +106,10 @@ def _ids() -> frozenset[str]:
 def _unknown(text: str) -> ValueError:
     if text in _MEANT:
         why = f"the abbreviation stands for more than one; write the place, for example {_MEANT[text]}"
-        return ValueError(f"{text!r} is no time zone: {why}")
+        return ValueError(f"{text!r} is not a time zone: {why}")
     by_lower = {zone_name.lower(): zone_name for zone_name in _ids().difference(_NOT_JODA)}
     near = get_close_matches(text.lower(), by_lower, 1)
     meant = f"did you mean {by_lower[near[0]]}? Else " if near else ""
     return ValueError(
-        f"{text!r} is no time zone: {meant}write an IANA name such as Europe/Berlin, or an offset such as +02:00"
+        f"{text!r} is not a time zone: {meant}write an IANA name such as Europe/Berlin, or an offset such as +02:00"
     )

@@ -34,9 +34,9 @@ def test_no_secret_is_shown() -> None:
     ("given", "said"),
     [
         ({"url": "http://user:pw@h"}, "a URL with user and password is printed in logs"),
-        ({"url": "h:8081"}, "'h:8081' is no address of a registry: write http://HOST:PORT"),
-        ({"url": "http://h,"}, "is no address of a registry"),
-        ({"url": "http://h?x=1"}, "is no address of a registry"),
+        ({"url": "h:8081"}, "'h:8081' is not an address of a registry: write http://HOST:PORT"),
+        ({"url": "http://h,"}, "is not an address of a registry"),
+        ({"url": "http://h?x=1"}, "is not an address of a registry"),
         ({"url": "http://h", "user": "u"}, "user is given without password: give both, or neither"),
         ({"url": "http://h", "password": "p"}, "password is given without user: give both, or neither"),
         ({"url": "http://h", "user": "u", "password": "p", "token": "t"}, "either a token or user and password"),

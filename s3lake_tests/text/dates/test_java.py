@@ -157,7 +157,7 @@ def test_a_pattern_that_cannot_be_read(pattern: str, why: str) -> None:
 
 
 def test_a_zone_that_does_not_exist_is_no_utc() -> None:
-    with pytest.raises(ValueError, match=r"'Europe/Pariss' is no time zone: did you mean Europe/Paris\?"):
+    with pytest.raises(ValueError, match=r"'Europe/Pariss' is not a time zone: did you mean Europe/Paris\?"):
         java_zone("Europe/Pariss")
 
 

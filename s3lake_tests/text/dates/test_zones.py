@@ -53,5 +53,5 @@ def test_an_id_is_an_iana_name_or_an_offset(text: str, hours: float, spelled: st
     ],
 )
 def test_what_is_no_zone_is_refused_with_the_fix(text: str, fix: str) -> None:
-    with pytest.raises(ValueError, match=f"is no time zone: .*{fix}"):
+    with pytest.raises(ValueError, match=f"is not a time zone: .*{fix}"):
         zone(text)
