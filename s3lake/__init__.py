@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from s3lake.orchestration.build import build_definitions
     from s3lake.orchestration.component import SinkComponent
     from s3lake.orchestration.forwards import forward
-    from s3lake.orchestration.resources import KafkaResource, S3Resource, SparkResource
-    from s3lake.orchestration.sinks import Landed, SinkResource, resources
+    from s3lake.orchestration.io_manager import KafkaHours, SinkIOManager
+    from s3lake.orchestration.resources import resources
+    from s3lake.orchestration.s3_resource import S3Resource
+    from s3lake.orchestration.spark_resource import SparkResource
     from s3lake.orchestration.translator import SinkTranslator, dead_letters_key, hourly, sealed_key, sink_key
     from s3lake.sink import Config, Sink
 
@@ -27,16 +29,15 @@ __all__ = [
     "CommittedFile",
     "Config",
     "Elasticsearch",
-    "KafkaResource",
+    "KafkaHours",
     "LandConfig",
-    "Landed",
     "MongoDB",
     "Postgres",
     "Quickwit",
     "S3Resource",
     "Sink",
     "SinkComponent",
-    "SinkResource",
+    "SinkIOManager",
     "SinkTranslator",
     "SparkResource",
     "Stdout",
@@ -58,18 +59,17 @@ _HOMES = {
     "CommittedFile": "s3lake.objects.readback.committed",
     "Config": "s3lake.sink",
     "Elasticsearch": "s3lake.forwarding.elasticsearch",
-    "KafkaResource": "s3lake.orchestration.resources",
+    "KafkaHours": "s3lake.orchestration.io_manager",
     "LandConfig": "s3lake.orchestration.assets",
-    "Landed": "s3lake.orchestration.sinks",
     "MongoDB": "s3lake.forwarding.mongodb",
     "Postgres": "s3lake.forwarding.postgres",
     "Quickwit": "s3lake.forwarding.quickwit",
-    "S3Resource": "s3lake.orchestration.resources",
+    "S3Resource": "s3lake.orchestration.s3_resource",
     "Sink": "s3lake.sink",
     "SinkComponent": "s3lake.orchestration.component",
-    "SinkResource": "s3lake.orchestration.sinks",
+    "SinkIOManager": "s3lake.orchestration.io_manager",
     "SinkTranslator": "s3lake.orchestration.translator",
-    "SparkResource": "s3lake.orchestration.resources",
+    "SparkResource": "s3lake.orchestration.spark_resource",
     "Stdout": "s3lake.forwarding.stdout",
     "build_definitions": "s3lake.orchestration.build",
     "files": "s3lake.objects.readback.committed",
@@ -77,7 +77,7 @@ _HOMES = {
     "hourly": "s3lake.orchestration.translator",
     "load": "s3lake.config.load",
     "on_sealed_hours": "s3lake.orchestration.automation",
-    "resources": "s3lake.orchestration.sinks",
+    "resources": "s3lake.orchestration.resources",
     "dead_letters_key": "s3lake.orchestration.translator",
     "sealed_key": "s3lake.orchestration.translator",
     "sink_assets": "s3lake.orchestration.assets",

@@ -66,6 +66,7 @@ ROOMS = [
     "land.missing",
     "land.value",
     "land.landing",
+    "land.opening",
     "land.replay",
     "land.fleet",
     "land.change",

@@ -27,7 +27,7 @@ from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES, RunRecord
 
 from s3lake import hours
 from s3lake.land.landing import Landing
-from s3lake.orchestration.resources import S3Resource, landing, source_of
+from s3lake.land.opening import open_topic_sink
 from trials.production import CODE, CONNECT, DAEMON, S3LAKE, SINK, Production, kill, production
 from trials.traffic import Traffic
 
@@ -84,9 +84,8 @@ class Stage:
 
     def __init__(self, made: Production, instance: dg.DagsterInstance, rng: random.Random) -> None:
         self._made, self._instance, self._rng = made, instance, rng
-        parts = source_of(made.config), S3Resource(made.config.s3)
         sink = made.config.sink(SINK)
-        self._landings: dict[str, Landing] = {topic: landing(sink, topic, *parts, spark=None) for topic in made.topics}
+        self._landings: dict[str, Landing] = {topic: open_topic_sink(made.config, sink, topic) for topic in made.topics}
         self.nothing = dict.fromkeys(made.topics, 0)
 
     def recovery(self, kind: str) -> Recovery:

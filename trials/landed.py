@@ -6,7 +6,7 @@ import dagster as dg
 import numpy as np
 
 from s3lake.commit.index import Manifest, TopicIndex
-from s3lake.orchestration.resources import S3Resource, landing, source_of
+from s3lake.land.opening import open_topic_sink
 from s3lake.orchestration.translator import sealed_key
 from s3lake.sink import Sink
 from trials.production import SINK, Production
@@ -31,8 +31,7 @@ def sealed(instance: dg.DagsterInstance, sink: Sink, wanted: Sequence[str]) -> d
 def indexes(production: Production) -> dict[str, TopicIndex]:
     """Of each topic."""
     config = production.config
-    parts = source_of(config), S3Resource(config.s3)
-    return {topic: landing(config.sink(SINK), topic, *parts, spark=None).index for topic in production.topics}
+    return {topic: open_topic_sink(config, config.sink(SINK), topic).index for topic in production.topics}
 
 
 def freshness(

@@ -25,7 +25,7 @@ from s3lake.config import native
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.process import GuardedProcess, free_ports, spawn
 from s3lake.demo.s3 import EmbeddedS3, Server, versitygw_binary
-from s3lake.orchestration.resources import S3Resource, landing, source_of
+from s3lake.land.opening import open_topic_sink
 from s3lake.sink import Config, Sink
 
 ROOT = Path(__file__).parents[1]
@@ -133,7 +133,7 @@ class Production:
 
 def cleaned(sink: Sink, topic: str, config: Config, now: Callable[[], float] = time.time) -> int:
     """What `s3lake clean` finds to do two days from now, when no writer of today can be alive."""
-    lander = landing(sink, topic, source_of(config), S3Resource(config.s3), None)
+    lander = open_topic_sink(config, sink, topic)
     lander.clock = lambda: int(now() * 1000) + _TWO_DAYS_MS
     return len(lander.clean())
 

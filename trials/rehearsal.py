@@ -52,7 +52,7 @@ _IMPORTED = [
     *("s3lake.cli", "s3lake.land.landing", "s3lake.land.replay", "s3lake.land.adopt", "s3lake.store.s3"),
     *("s3lake.source.kafka.client", "s3lake.verify", "s3lake.objects.readback", "s3lake.table.iceberg"),
     *("s3lake.land.change.compact", "s3lake.land.change.erase", "s3lake.land.change.restore"),
-    "s3lake.orchestration.resources",
+    "s3lake.land.opening",
     *("boto3", "pandas", "pyarrow", "duckdb", "tenacity", "pyspark.sql.connect.session", "pyiceberg.catalog.sql"),
     *("trials.rehearsal", "trials.warm"),
 ]

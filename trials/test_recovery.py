@@ -18,7 +18,7 @@ from s3lake.demo.s3 import EmbeddedS3
 from s3lake.land.landing import Landing
 from s3lake.orchestration import names, sensors
 from s3lake.orchestration.build import build_definitions
-from s3lake.orchestration.resources import KafkaResource, S3Resource
+from s3lake.orchestration.s3_resource import S3Resource
 from s3lake.sink import Config
 from s3lake_tests.lake import START, Lake, at, values
 from s3lake_tests.orchestration.catalogues import parts
@@ -68,7 +68,7 @@ class Stage:
             process.wait()
 
     def tick(self, instance: dg.DagsterInstance) -> list[dg.RunRequest]:
-        resources = parts(kafka=KafkaResource(self.config.kafka), s3=S3Resource(self.config.s3))
+        resources = parts(s3=S3Resource.from_settings(self.config.s3))
         with dg.build_sensor_context(instance=instance, definitions=self.definitions, resources=resources) as context:
             return list(self.sensor.evaluate_tick(context).run_requests or ())
 

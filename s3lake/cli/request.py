@@ -148,7 +148,8 @@ class Request:
         Raises:
             ConfigurationError: nothing is selected.
         """
-        from s3lake.orchestration.resources import S3Resource, SparkResource, landing, source_of
+        from s3lake.land.opening import open_topic_sink
+        from s3lake.land.spark import session
         from s3lake.orchestration.topics import topics_of
 
         config = config or self.load()
@@ -160,10 +161,9 @@ class Request:
             topics = ", ".join(sorted({topic for _, topic in routes})) or "none yet"
             option = f"--topic {self.topic}: " if self.topic else ""
             raise ConfigurationError(f"{option}no such topic is landed; topics of {self.sink or 'all sinks'}: {topics}")
-        kafka, s3 = source_of(config, 3.0 if hasty else 5.0), S3Resource(config.s3)
-        spark = SparkResource(config.spark)
+        spark, timeout_s = functools.partial(session, config.spark), 3.0 if hasty else 5.0
         for sink, topic in selected:
-            yield landing(sink, topic, kafka, s3, spark, hasty=hasty)
+            yield open_topic_sink(config, sink, topic, spark=spark, fail_fast=hasty, timeout_s=timeout_s)
 
     def landing(self, config: Config | None = None) -> "Landing":
         """Return the only selected landing.

@@ -1,15 +1,17 @@
-"""The assets of a sink: their body is ours, or the user's own."""
+"""The assets of a sink, one for each topic: their body is ours, or the user's own."""
 
-from collections.abc import Callable, Iterator, Sequence
+import functools
+import warnings
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import dagster as dg
-from dagster._utils.warnings import disable_dagster_warnings
 
 from s3lake.orchestration import names
 from s3lake.orchestration.catalogue import Catalogue
-from s3lake.orchestration.resources import resource
-from s3lake.orchestration.sinks import Landed, SinkResource
+from s3lake.orchestration.checks import build_check_specs
+from s3lake.orchestration.connections import resource_object
+from s3lake.orchestration.io_manager import KafkaHours
 from s3lake.orchestration.translator import SinkTranslator
 from s3lake.sink import Config, Sink
 
@@ -18,81 +20,90 @@ class LandConfig(dg.Config):
     """Run config of a sink asset.
 
     Attributes:
-        rewrite: land complete hours once more, in place of what was landed.
+        rewrite: land complete hours again, in place of what was landed.
     """
 
     rewrite: bool = False
 
 
-Body = Callable[[dg.AssetExecutionContext, SinkResource, LandConfig], Iterator[Any]]
-"""What an asset does in a run: yields an output for each topic."""
+AssetBody = Callable[..., Iterator[Any]]
+"""What an asset does in a run: yields the hours of Kafka to land."""
+
+
+class SinkAssets(list[dg.AssetsDefinition]):
+    """The assets of one sink.
+
+    Attributes:
+        sink: the tag of the sink's runs.
+    """
+
+    sink: str
 
 
 def sink_assets(
-    config: Config, sink: str, *, translator: SinkTranslator | None = None, name: str | None = None
-) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
-    """Decorates a function that lands the hours of a sink: the body of its assets, one for each topic.
+    config: Config, sink: str, *, translator: SinkTranslator | None = None
+) -> Callable[[AssetBody], SinkAssets]:
+    """Decorate a function that lands the hours of a sink: it is the body of its assets, one for each topic.
 
-    The function gets a context and, under its key (`s3lake`, or the translator's prefix), a `SinkResource`; its `land`
-    lands what the run asks for and yields what the function has to yield. Give what is made of it to
-    `build_definitions` as one of its `assets`, or with `resources` to definitions of your own.
+    The function is a generator. It gets a context, and if it has such a parameter a `config: s3lake.LandConfig`, and
+    resources of the project. It yields `s3lake.KafkaHours(context)`: before it goes on, the hours of the run are
+    landed, and are in `landed` of the yielded object. Give the decorated function to `build_definitions` as one of its
+    `assets`, or its assets with `s3lake.resources` to definitions of your own.
 
     Args:
         config: the configuration.
         sink: the name of the sink.
         translator: what the assets are called and what is said of them.
-        name: of the op; that of the function where it is not given.
 
     Raises:
         KeyError: no sink is called so.
     """
     catalogue = Catalogue(config, translator)
-    return defined(catalogue, config.sink(sink), catalogue.topics[sink], name, catalogue.pool(sink))
+    return lambda body: define_assets(catalogue, config.sink(sink), body)
 
 
-def sink_asset(catalogue: Catalogue, sink: Sink, topic: str, body: Body) -> dg.AssetsDefinition:
-    """The hours of `topic` in the bucket, landed by `body`."""
-    key = catalogue.keys.sinks
-
-    def run(context: dg.AssetExecutionContext, config: LandConfig) -> Iterator[Any]:
-        yield from body(context, resource(context.resources, key), config)
-
-    name, pool = catalogue.key(sink, topic).to_python_identifier(), catalogue.pool(sink.name, topic)
-    return defined(catalogue, sink, [topic], name, pool, {key})(run)
+def land(context: dg.AssetExecutionContext, config: LandConfig) -> Iterator[KafkaHours]:
+    """Yield the hours of a run: the body that assets have by themselves."""
+    yield KafkaHours(context, rewrite=config.rewrite)
 
 
-def land(context: dg.AssetExecutionContext, sinks: SinkResource, config: LandConfig) -> Iterator[dg.Output[Landed]]:
-    """The body that assets have by themselves."""
-    yield from sinks.land(context, rewrite=config.rewrite)
+def define_assets(catalogue: Catalogue, sink: Sink, body: AssetBody) -> SinkAssets:
+    """Define the assets of a sink's topics, with their checks, landed by `body`."""
+    assets = SinkAssets(_define_asset(catalogue, sink, topic, body) for topic in catalogue.topics[sink.name])
+    assets.sink = catalogue.tag(sink)
+    return assets
 
 
-def defined(
-    catalogue: Catalogue,
-    sink: Sink,
-    topics: Sequence[str],
-    name: str | None,
-    pool: str,
-    required_resource_keys: set[str] | None = None,
-) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
-    """Makes assets of a function, as Dagster's own decorators do."""
+def _define_asset(catalogue: Catalogue, sink: Sink, topic: str, body: AssetBody) -> dg.AssetsDefinition:
+    key, spec = catalogue.io_manager_key(sink), catalogue.landed(sink, topic)
+    name = spec.key.to_python_identifier()
 
-    def decorate(function: Callable[..., Any]) -> dg.AssetsDefinition:
-        with disable_dagster_warnings():  # backfill policies are beta, and what hours_per_run is made of
-            return dg.multi_asset(
-                name=name or function.__name__,
-                specs=[catalogue.landed(sink, topic).with_io_manager_key(catalogue.keys.sinks) for topic in topics],
-                can_subset=True,
-                backfill_policy=backfill_policy(sink),
-                pool=pool,
-                op_tags={names.SINK: catalogue.tag(sink)},
-                required_resource_keys=required_resource_keys,
-            )(function)
+    @functools.wraps(body)  # Dagster sees its parameters
+    def run(context: dg.AssetExecutionContext, **parameters: Any) -> Iterator[Any]:
+        if not context.selected_asset_keys:
+            resource_object(context.resources, key).check(context)
+            return
+        for output in body(context, **parameters):
+            if isinstance(output, KafkaHours):
+                yield dg.Output(output, output_name=name, metadata=names.MATERIALISED_BY_US)
+            else:
+                yield output
 
-    return decorate
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)  # backfill policies, which hours_per_run is made of
+        return dg.multi_asset(
+            name=name,
+            specs=[spec.with_io_manager_key(key)],
+            check_specs=build_check_specs(sink, spec),
+            can_subset=True,
+            backfill_policy=backfill_policy(sink),
+            pool=catalogue.pool(sink.name, topic),
+            op_tags={names.SINK: catalogue.tag(sink)},
+        )(run)
 
 
 def backfill_policy(sink: Sink) -> dg.BackfillPolicy:
-    """How many hours one run lands; null is one run for all."""
+    """Return how many hours one run lands: `hours_per_run`, or all if it is null."""
     if sink.hours_per_run is None:
         return dg.BackfillPolicy.single_run()
     return dg.BackfillPolicy.multi_run(sink.hours_per_run)

@@ -1,28 +1,26 @@
 """From a configuration to Dagster definitions: the factory that joins everything."""
 
 import itertools
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 import dagster as dg
-from dagster._utils.warnings import disable_dagster_warnings
 
 from s3lake.errors import ConfigurationError
-from s3lake.orchestration import names
-from s3lake.orchestration.assets import Body, land, sink_asset
+from s3lake.orchestration.assets import AssetBody, SinkAssets, define_assets, land
 from s3lake.orchestration.automation import follower
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.change_jobs import change_jobs
-from s3lake.orchestration.checks import sink_checks
 from s3lake.orchestration.example import counts_by_type
 from s3lake.orchestration.fleet import fleet_job
 from s3lake.orchestration.fleet_sensor import fleet_sensor
 from s3lake.orchestration.forwards import forward_assets
 from s3lake.orchestration.in_time import in_time_checks, in_time_sensor
 from s3lake.orchestration.jobs import hourly_schedule, land_job, nightly_schedule, prune_job
+from s3lake.orchestration.resources import define_resources
 from s3lake.orchestration.sensors import topic_sensor
-from s3lake.orchestration.sinks import resources_of
 from s3lake.orchestration.topics import topics_of
 from s3lake.orchestration.translator import SinkTranslator
 from s3lake.sink import Config, Sink, sinks_for_topic
@@ -35,7 +33,7 @@ def build_definitions(
     config: Config,
     *,
     translator: SinkTranslator | None = None,
-    assets: Sequence[dg.AssetsDefinition] = (),
+    assets: Sequence[SinkAssets] = (),
     topic_assets: bool = True,
     resources: Mapping[str, Any] | None = None,
     sensors_running: bool = False,
@@ -49,9 +47,9 @@ def build_definitions(
     Args:
         config: the configuration.
         translator: what assets are called, what is said of them, and the prefix that a second configuration needs.
-        assets: made by `sink_assets`, in place of ours; their sinks are no fleets.
+        assets: made by `sink_assets`, in place of ours; their topics are not landed together.
         topic_assets: false where the project has the external assets of topics itself.
-        resources: stand-ins for `kafka`, `s3` and `spark`: an object, or the key of a resource that the project has.
+        resources: the project's own for `s3` and `spark`: an object, or the key of one.
         sensors_running: start the sensors, and the nightly clean, when the code location is first loaded.
         matching: topics of every `topics_regex`; without it the broker is asked, or what it said last is taken.
 
@@ -68,10 +66,10 @@ def definitions_of(
     catalogue: Catalogue,
     resources: Mapping[str, Any],
     *,
-    assets: Sequence[dg.AssetsDefinition] = (),
+    assets: Sequence[SinkAssets] = (),
     topic_assets: bool = True,
     sensors_running: bool = False,
-    body: Body = land,
+    body: AssetBody = land,
 ) -> dg.Definitions:
     """The same of a catalogue; `body` is that of every asset."""
     config, by_sink, routes = catalogue.config, catalogue.topics, catalogue.routes
@@ -91,21 +89,21 @@ def definitions_of(
     alone = {topic: sinks for topic, sinks in landed.items() if sinks}
     status = dg.DefaultSensorStatus.RUNNING if sensors_running else dg.DefaultSensorStatus.STOPPED
     nightly = dg.DefaultScheduleStatus.RUNNING if sensors_running else dg.DefaultScheduleStatus.STOPPED
-    with disable_dagster_warnings():  # backfill policies are beta
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)  # backfill policies
         examples = [counts_by_type(catalogue, *route) for route in routes if _has_types(config, route[0])]
     forwards = forward_assets(catalogue)
     return dg.Definitions(
         assets=[
             *(catalogue.topic(topic) for topic in topics if topic_assets),
-            *(sink_asset(catalogue, *route, body) for route in routes if route[0].name not in own),
-            *assets,
+            *chain.from_iterable(define_assets(catalogue, sink, body) for sink in config.sinks if sink.name not in own),
+            *chain.from_iterable(assets),
             *(catalogue.sealed(*route) for route in routes),
             *(catalogue.dead_letters(*route) for route in routes if route[0].errors.tolerance == "all"),
             *examples,
             *forwards,
         ],
         asset_checks=[
-            *(sink_checks(catalogue, *route) for route in routes),
             *(in_time_checks(catalogue, config.sink(name)) for name in jobs),
         ],
         sensors=[
@@ -132,19 +130,19 @@ def definitions_of(
             ),
             *(nightly_schedule(catalogue, "prune_runs", job, 30, nightly) for job in prunes),
         ],
-        resources=resources_of(catalogue, resources),
+        resources=define_resources(catalogue, **resources),
     )
 
 
-def _owned(catalogue: Catalogue, assets: Sequence[dg.AssetsDefinition]) -> set[str]:
-    """Sinks whose assets the project makes itself, be it that no topic matches yet."""
-    for key in sorted(chain.from_iterable(one.keys for one in assets)):
+def _owned(catalogue: Catalogue, assets: Sequence[SinkAssets]) -> set[str]:
+    """Return the sinks whose assets the project defines itself, also if no topic matches yet."""
+    for key in sorted(chain.from_iterable(asset.keys for asset in chain.from_iterable(assets))):
         if catalogue.route(key) is None:
             raise ConfigurationError(
-                f"assets: {key.to_user_string()} is no asset of a sink of this configuration: make it by sink_assets, "
-                "of the same configuration and with the same translator"
+                f"assets: {key.to_user_string()} is not an asset of a sink of this configuration: define it by "
+                "sink_assets, of the same configuration and with the same translator"
             )
-    tags = {one.op.tags.get(names.SINK) for one in assets}
+    tags = {of_sink.sink for of_sink in assets}
     return {sink.name for sink in catalogue.config.sinks if catalogue.tag(sink) in tags}
 
 

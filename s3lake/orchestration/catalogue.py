@@ -13,21 +13,17 @@ from s3lake.orchestration.translator import SinkTranslator, hourly
 from s3lake.sink import Config, Sink
 
 _OURS = "s3lake"
-_STAND_INS = ("kafka", "s3", "spark")
+_RESOURCES = ("s3", "spark")
 
 
 class ResourceKeys(NamedTuple):
-    """Under which keys a project has what a configuration needs.
+    """The keys of the resources that a configuration needs in a project.
 
     Attributes:
-        sinks: what lands, and reads back as the IO manager of its assets.
-        kafka: the cluster.
-        s3: the S3 API.
-        spark: the session.
+        s3: of its S3.
+        spark: of its Spark session.
     """
 
-    sinks: str
-    kafka: str
     s3: str
     spark: str
 
@@ -60,7 +56,7 @@ class Catalogue:
         Args:
             translator: the user's, if any.
             topics: by sink; without them the broker is asked for those of an expression.
-            resources: stand-ins for `kafka`, `s3` and `spark`: an object, or the key of what the project has.
+            resources: the project's own for `s3` and `spark`: an object, or the key of one.
 
         Raises:
             ConfigurationError: two entries would have one name, or Dagster or s3lake could do nothing with one.
@@ -79,6 +75,7 @@ class Catalogue:
         names.refuse_clashes(
             (f"{sink.name} of {topic}", names.identifier(sink.name, topic)) for sink, topic in self.routes
         )
+        self._refuse_names_of_resources()
         for route in self.routes:
             sink, topic = route
             letters = [self.dead_letters_key(sink, topic)] if sink.errors.tolerance == "all" else []
@@ -111,7 +108,7 @@ class Catalogue:
         spec = self._sealed.get((sink.name, topic))
         if spec is None:
             spec = self._translator.get_sealed_spec(sink, topic, self.landed(sink, topic))
-            spec = spec.merge_attributes(tags={names.SEALED: "true"})
+            spec = spec.merge_attributes(tags={names.SEALED: "true"}).with_io_manager_key(self.io_manager_key(sink))
             self._sealed[sink.name, topic] = spec
         return spec
 
@@ -176,12 +173,26 @@ class Catalogue:
     def _begun(self) -> list[str]:
         return [self._prefix] if self._prefix else []
 
+    def io_manager_key(self, sink: Sink) -> str:
+        """Return the key of the IO manager of a sink."""
+        return names.identifier(self._prefix or _OURS, sink.name)
+
+    def _refuse_names_of_resources(self) -> None:
+        names_taken = {key: f"resource {name}" for name, key in zip(_RESOURCES, self.keys, strict=True)}
+        for sink in self.config.sinks:
+            other = names_taken.setdefault(self.io_manager_key(sink), f"sink {sink.name}")
+            if other != f"sink {sink.name}":
+                raise ConfigurationError(
+                    f"sink {sink.name}: its IO manager in Dagster and the {other} would both be called "
+                    f"{self.io_manager_key(sink)}: call the sink something else"
+                )
+
     def _keys(self, resources: Mapping[str, object]) -> ResourceKeys:
-        if unknown := sorted(resources.keys() - set(_STAND_INS)):
-            raise ConfigurationError(f"resources: {unknown[0]!r} is none of {', '.join(_STAND_INS)}")
+        if unknown := sorted(resources.keys() - set(_RESOURCES)):
+            raise ConfigurationError(f"resources: {unknown[0]!r} is not one of {', '.join(_RESOURCES)}")
         ours = self._prefix or _OURS
-        stand_ins = [(one, resources.get(one)) for one in _STAND_INS]
-        return ResourceKeys(ours, *(own if isinstance(own, str) else f"{ours}_{one}" for one, own in stand_ins))
+        own = [(name, resources.get(name)) for name in _RESOURCES]
+        return ResourceKeys(*(key if isinstance(key, str) else f"{ours}_{name}" for name, key in own))
 
 
 def _refuse_other_than_hours(spec: dg.AssetSpec, sink: Sink) -> None:

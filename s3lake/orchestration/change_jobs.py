@@ -15,10 +15,10 @@ from s3lake.errors import S3LakeError
 from s3lake.orchestration import letters, metadata, prose
 from s3lake.orchestration.alive import alive
 from s3lake.orchestration.catalogue import Catalogue, Route
-from s3lake.orchestration.checks import checked
+from s3lake.orchestration.checks import check_hours
+from s3lake.orchestration.connections import open_topic, resource_object
 from s3lake.orchestration.jobs import one_op_job
-from s3lake.orchestration.progress import Announced, materialisation
-from s3lake.orchestration.resources import landing, looking, resource
+from s3lake.orchestration.landing_run import LoggedSpark, build_materialisation
 from s3lake.sink import Sink
 
 if TYPE_CHECKING:
@@ -186,12 +186,13 @@ def _restore(run: Run, landing: "Landing") -> None:
     elif not config.confirmed:
         log.info(f"{landing.topic} {planned}")
     else:
-        brokers = resource(run.context.resources, run.catalogue.keys.kafka).reader
+        kafka = run.catalogue.config.kafka
+        assert kafka is not None, "the job is defined for Kafka only"
 
         def advance(done: int) -> None:
             log.info(f"{landing.topic}: {done:,} of {planned.records:,} records are in topic {config.into}")
 
-        log.info(f"{landing.topic} {restore(restoration, brokers.bootstrap_servers, brokers.properties, advance)}")
+        log.info(f"{landing.topic} {restore(restoration, kafka.bootstrap_servers, kafka.properties, advance)}")
 
 
 CHANGES = (
@@ -257,12 +258,11 @@ def _change_job(catalogue: Catalogue, change: Change) -> dg.JobDefinition:
     keys, name = catalogue.keys, catalogue.own_name(change.name)
 
     def work(context: dg.OpExecutionContext, config: Any) -> None:
-        kafka, s3 = resource(context.resources, keys.kafka), resource(context.resources, keys.s3)
-        spark = Announced(resource(context.resources, keys.spark), context.log) if change.needs_spark else None
         run = Run(context, catalogue, config)
+        spark = LoggedSpark(resource_object(context.resources, keys.spark), context.log) if change.needs_spark else None
 
         def change_topic(route: Route) -> None:
-            change.work(run, landing(*route, kafka, s3, spark) if spark else looking(context.resources, keys, *route))
+            change.work(run, open_topic(context.resources, catalogue, *route, spark=spark))
 
         with alive(context):
             for_each_topic(
@@ -272,7 +272,7 @@ def _change_job(catalogue: Catalogue, change: Change) -> dg.JobDefinition:
             context.log.info(_NOTHING_YET)
 
     work.__annotations__["config"] = change.config  # Dagster reads the schema of the config from there
-    needed = {keys.kafka, keys.s3, *({keys.spark} if change.needs_spark else ())}
+    needed = {keys.s3, *({keys.spark} if change.needs_spark else ())}
     op = dg.op(name=f"{name}_op", required_resource_keys=needed)(work)
     return one_op_job(op, name=name, description=f"{change.does} Reports what it would do until it is confirmed.")
 
@@ -326,10 +326,8 @@ def change_events(
     landed = landing.report(hour, new)
     words = prose.of_columns(sink, topic, landing.index)
     hour_metadata = metadata.of_hour(landed, landing.index, None, words)
-    yield materialisation(catalogue.key(sink, topic), hour, hour_metadata, landed.tile.commits)
+    yield build_materialisation(catalogue.key(sink, topic), hour, hour_metadata, landed.tile.commits)
     dead_letters = letters.of_hour(landed, landing)
     if dead_letters is not None:
         yield dg.AssetMaterialization(catalogue.dead_letters_key(sink, topic), partition=hour, metadata=dead_letters)
-    results = checked(context.instance, catalogue, landing, [hour])
-    yield from results.evaluations(context.instance)
-    yield from results.sealed
+    yield from check_hours(context.instance, catalogue, landing, [hour]).events(context.instance)

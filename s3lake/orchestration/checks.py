@@ -5,13 +5,13 @@ looked at again: a run that landed hours checks those, a run of the checks alone
 """
 
 import functools
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationTargetMaterializationData
-from dagster._utils.warnings import disable_dagster_warnings
 
 from s3lake import hours
 from s3lake.commit.files import files_of
@@ -20,12 +20,9 @@ from s3lake.commit.sealing import Sealing
 from s3lake.commit.sums import Commits
 from s3lake.errors import S3LakeError
 from s3lake.land.observer import LandedHour
-from s3lake.orchestration import names
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.in_time import sealed_late
 from s3lake.orchestration.letters import share
-from s3lake.orchestration.resources import looking
-from s3lake.orchestration.retries import retried
 from s3lake.orchestration.sealed import announcements
 from s3lake.plan import due, sealed
 from s3lake.plan.stamps import describe_stamps_ahead
@@ -44,92 +41,83 @@ def names_of(sink: Sink) -> tuple[str, ...]:
     return NAMES if sink.table is None else (*NAMES, "table")
 
 
-def sink_checks(catalogue: Catalogue, sink: Sink, topic: str) -> dg.AssetChecksDefinition:
-    """The checks of one sink asset, in one step."""
-    keys, landed = catalogue.keys, catalogue.landed(sink, topic)
-    with disable_dagster_warnings():  # checks with partitions are a preview of Dagster's
-        specs = [
+def build_check_specs(sink: Sink, landed: dg.AssetSpec) -> list[dg.AssetCheckSpec]:
+    """Build the specs of the checks of an asset: they are made by the op that lands it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.PreviewWarning)  # checks with partitions are a preview of Dagster's
+        return [
             dg.AssetCheckSpec(
                 name, asset=landed.key, description=_DESCRIPTIONS[name], partitions_def=landed.partitions_def
             )
             for name in names_of(sink)
         ]
 
-    @dg.multi_asset_check(
-        name=catalogue.name("check", sink.name, topic),
-        specs=specs,
-        can_subset=True,
-        required_resource_keys={keys.kafka, keys.s3},
-    )
-    def check(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckEvaluation | dg.Output[None]]:
-        chosen = sorted(one.name for one in context.selected_asset_check_keys)
 
-        def looked() -> Checked:
-            lander = looking(context.resources, keys, sink, topic)
-            return checked(context.instance, catalogue, lander, _hours_of(context), chosen)
-
-        found = retried(looked, sink.errors)
-        yield from found.evaluations(context.instance)
-        for announcement in found.sealed:
-            context.op_execution_context.log_event(announcement)
-        for output in sorted(context.op_execution_context.selected_output_names):
-            yield dg.Output(None, output_name=output)
-
-    return check
-
-
-def checked(
+def check_hours(
     instance: dg.DagsterInstance,
     catalogue: Catalogue,
-    lander: "Landing",
+    target: "Landing",
     wanted: Sequence[str],
-    chosen: Sequence[str] | None = None,
-) -> "Checked":
-    """Look at the hours `wanted`, at every hour where there are none, with the checks `chosen`, all without them."""
-    head = lander.index.head()
-    sealing = Sealing(lander.index, head[0] if head else TopicHead())
-    asked = wanted or hours.expand(sealing.head.hours)
-    checks = names_of(lander.sink) if chosen is None else chosen
-    behind = _behind(lander, asked) if "table" in checks else {}
-    seen = [_Hour(lander, hour, sealing, behind.get(hour)) for hour in asked]
-    verdicts = [(name, one.hour, _CHECKS[name](one)) for one in seen for name in checks]
-    key = catalogue.key(lander.sink, lander.topic)
-    events = announcements(instance, catalogue, lander, sealing, asked, lander.clock())
-    return Checked(key, verdicts, [*events, *sealed_late(instance, lander.sink, events)])
+    checks: Sequence[str] | None = None,
+) -> "CheckResults":
+    """Check hours of a topic of a sink, and find those that are sealed and not announced.
+
+    Args:
+        instance: its event log says what was announced.
+        catalogue: of the sink.
+        target: the sink and the topic.
+        wanted: the hours; all if there are none.
+        checks: names of the checks to make; None for all.
+    """
+    head = target.index.head()
+    sealing = Sealing(target.index, head[0] if head else TopicHead())
+    chosen = wanted or hours.expand(sealing.head.hours)
+    checks = names_of(target.sink) if checks is None else checks
+    table_lag = _find_table_lag(target, chosen) if "table" in checks else {}
+    states = [HourState(target, hour, sealing, table_lag.get(hour)) for hour in chosen]
+    key = catalogue.key(target.sink, target.topic)
+    verdicts = [(state.hour, name, _CHECKS[name](state)) for state in states for name in checks]
+    events = announcements(instance, catalogue, target, sealing, chosen, target.clock())
+    return CheckResults(key, verdicts, [*events, *sealed_late(instance, target.sink, events)])
 
 
 @dataclass(frozen=True)
-class Checked:
-    """Hours of a sink asset after they were looked at.
+class CheckResults:
+    """Hours that were checked.
 
     Attributes:
-        verdicts: by check and hour.
+        key: the asset.
+        verdicts: each with its hour and the name of its check.
         sealed: events of hours that are sealed now, and evaluations of those that were not in time.
     """
 
     key: dg.AssetKey
-    verdicts: "Sequence[tuple[str, str, Verdict]]"
-    sealed: Sequence[Any]
+    verdicts: "Sequence[tuple[str, str, CheckVerdict]]"
+    sealed: "Sequence[dg.AssetMaterialization | dg.AssetCheckEvaluation]"
 
-    def evaluations(self, instance: dg.DagsterInstance) -> Iterator[dg.AssetCheckEvaluation]:
-        """The verdicts as events. Dagster's own AssetCheckResult knows no partition in a run of several."""
-        target = functools.cache(lambda hour: _materialisation(instance, self.key, hour))
-        for name, hour, verdict in self.verdicts:
+    def events(self, instance: dg.DagsterInstance) -> "Iterator[dg.AssetMaterialization | dg.AssetCheckEvaluation]":
+        """Yield the verdicts as evaluations, then the events of sealed hours. The hours are materialised before.
+
+        Dagster's own AssetCheckResult has no partition in a run of several.
+        """
+        find_target = functools.cache(functools.partial(_find_target, instance, self.key))
+        for hour, name, verdict in self.verdicts:
             yield dg.AssetCheckEvaluation(
                 asset_key=self.key,
                 check_name=name,
                 passed=verdict.passed,
                 severity=verdict.severity,
                 metadata=verdict.metadata,
-                target_materialization_data=target(hour),
+                target_materialization_data=find_target(hour),
                 partition=hour,
                 blocking=False,
             )
+        yield from self.sealed
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What a check says of an hour."""
+class CheckVerdict:
+    """The result of a check of an hour."""
 
     passed: bool
     severity: dg.AssetCheckSeverity
@@ -137,10 +125,10 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class _Hour:
-    """What the checks look at, read when it is first needed."""
+class HourState:
+    """What the checks look at of an hour. It is read when it is first needed."""
 
-    lander: "Landing"
+    target: "Landing"
     hour: str
     sealing: Sealing
     behind: str | None = None
@@ -149,33 +137,33 @@ class _Hour:
     def landed(self) -> LandedHour:
         """What the index says of the hour; an empty tile where it has none."""
         tile = self.sealing.tile(self.hour) or Tile(self.hour, {})
-        return LandedHour(tile, Commits(self.lander.index, self.hour, tile.commits), 0)
+        return LandedHour(tile, Commits(self.target.index, self.hour, tile.commits), 0)
 
     @functools.cached_property
     def tile(self) -> Tile:
         """The hour's tile; where it has none, what it would be if nothing of the hour were landed."""
         if self.landed.tile.partitions:
             return self.landed.tile
-        logs = self.lander.offsets.snapshot(self.lander.topic, self.hour).partitions
+        logs = self.target.offsets.snapshot(self.target.topic, self.hour).partitions
         return Tile(self.hour, {partition: Span(log.at, log.at, log.next) for partition, log in logs.items()})
 
 
-def _contiguous(seen: _Hour) -> Verdict:
-    landed = bool(seen.landed.tile.partitions)
-    waiting = 0 if landed else sum((span.end or 0) - span.start for span in seen.tile.partitions.values())
+def _check_offsets(state: HourState) -> CheckVerdict:
+    landed = bool(state.landed.tile.partitions)
+    waiting = 0 if landed else sum((span.end or 0) - span.start for span in state.tile.partitions.values())
     wrong = {
         f"{one.hour} to {following.hour}": {str(number): gap for number, gap in sealed.between(one, following).items()}
-        for one, following in (seen.sealing.neighbours(seen.tile) if landed else ())
+        for one, following in (state.sealing.neighbours(state.tile) if landed else ())
         if not sealed.meet(one, following)
     }
-    incomplete = seen.landed.tile.closed and not seen.landed.tile.complete
-    ahead = describe_stamps_ahead(seen.landed.tile.stamped_ahead)
-    return Verdict(
+    incomplete = state.landed.tile.closed and not state.landed.tile.complete
+    ahead = describe_stamps_ahead(state.landed.tile.stamped_ahead)
+    return CheckVerdict(
         not wrong and not incomplete and not waiting and not ahead,
         dg.AssetCheckSeverity.ERROR if wrong or incomplete else dg.AssetCheckSeverity.WARN,
         {
             "landed": dg.MetadataValue.bool(landed),
-            "complete": dg.MetadataValue.bool(seen.landed.tile.complete),
+            "complete": dg.MetadataValue.bool(state.landed.tile.complete),
             "offsets_not_landed": waiting,
             "wrong_edges": dg.MetadataValue.json(wrong),
             **({"stamped_ahead": dg.MetadataValue.text("\n".join(ahead))} if ahead else {}),
@@ -183,9 +171,9 @@ def _contiguous(seen: _Hour) -> Verdict:
     )
 
 
-def _explained(seen: _Hour) -> Verdict:
-    tile, sums = seen.landed.tile, seen.landed.sums
-    return Verdict(
+def _check_rows(state: HourState) -> CheckVerdict:
+    tile, sums = state.landed.tile, state.landed.sums
+    return CheckVerdict(
         sealed.explained(tile, sums),
         dg.AssetCheckSeverity.ERROR,
         {
@@ -197,17 +185,17 @@ def _explained(seen: _Hour) -> Verdict:
     )
 
 
-def _lag(seen: _Hour) -> Verdict:
-    lander, tile = seen.lander, seen.tile
-    ends = {} if tile.closed else {one: end for one, (_, end) in lander.offsets.ranges(lander.topic).items()}
+def _check_lag(state: HourState) -> CheckVerdict:
+    target, tile = state.target, state.tile
+    ends = {} if tile.closed else {one: end for one, (_, end) in target.offsets.ranges(target.topic).items()}
     behind = due.backlog(tile, ends)
-    patience_ms, late = int(2 * lander.sink.flush.interval * 1000), False
+    patience_ms, late = int(2 * target.sink.flush.interval * 1000), False
     if behind:
-        now = lander.clock()
-        age = due.Age(now, patience_ms, seen.landed.sums.landed_ms, seen_ms=now)
-        since = lander.offsets.first_since(lander.topic, now - patience_ms)
+        now = target.clock()
+        age = due.Age(now, patience_ms, state.landed.sums.landed_ms, seen_ms=now)
+        since = target.offsets.first_since(target.topic, now - patience_ms)
         late = due.overdue(tile, {one: first for one, first in since.items() if one in behind}, age)
-    return Verdict(
+    return CheckVerdict(
         not late,
         dg.AssetCheckSeverity.WARN,
         {
@@ -217,25 +205,25 @@ def _lag(seen: _Hour) -> Verdict:
     )
 
 
-def _dead(seen: _Hour) -> Verdict:
-    sums = seen.landed.sums
+def _check_dead_letters(state: HourState) -> CheckVerdict:
+    sums = state.landed.sums
     found: dict[str, Any] = {"dead_letters": sums.dead, "share": round(share(sums.dead, sums.read), 6)}
     if sums.dead:
-        bucket = seen.lander.store.bucket
-        keys = [file.key for file in files_of(seen.landed.manifests, "dead_letters")]
+        bucket = state.target.store.bucket
+        keys = [file.key for file in files_of(state.landed.manifests, "dead_letters")]
         found["files"] = dg.MetadataValue.json([f"s3://{bucket}/{key}" for key in keys[:_FILES]])
-    exceeded = seen.lander.sink.errors.threshold.is_exceeded(sums.dead, sums.read)
-    return Verdict(not exceeded, dg.AssetCheckSeverity.WARN, found)
+    exceeded = state.target.sink.errors.threshold.is_exceeded(sums.dead, sums.read)
+    return CheckVerdict(not exceeded, dg.AssetCheckSeverity.WARN, found)
 
 
-def _behind(lander: "Landing", asked: Sequence[str]) -> dict[str, str]:
+def _find_table_lag(target: "Landing", chosen: Sequence[str]) -> dict[str, str]:
     """Hours in which the table is not what the index says, and why."""
-    if lander.table is None:
+    if target.table is None:
         return {}
     try:
-        found = list(lander.table.differences(asked))
+        found = list(target.table.differences(chosen))
     except S3LakeError as error:
-        return dict.fromkeys(asked, str(error))
+        return dict.fromkeys(chosen, str(error))
     remedy = "the next run of the hour or `s3lake table sync` brings it to the index"
     return {
         one.hour: f"{len(one.added)} commits are not in the table, {len(one.gone)} are replaced: {remedy}"
@@ -243,36 +231,29 @@ def _behind(lander: "Landing", asked: Sequence[str]) -> dict[str, str]:
     }
 
 
-def _table(seen: _Hour) -> Verdict:
-    metadata = {"table": getattr(seen.lander.table, "name", ""), **({"behind": seen.behind} if seen.behind else {})}
-    return Verdict(seen.behind is None, dg.AssetCheckSeverity.WARN, metadata)
+def _check_table(state: HourState) -> CheckVerdict:
+    metadata = {"table": getattr(state.target.table, "name", ""), **({"behind": state.behind} if state.behind else {})}
+    return CheckVerdict(state.behind is None, dg.AssetCheckSeverity.WARN, metadata)
 
 
-def _hours_of(context: dg.AssetCheckExecutionContext) -> Sequence[str]:
-    """The hours that this run is about."""
-    tags = context.run.tags
-    first = tags.get(names.RANGE_START) or tags.get(names.PARTITION)
-    return list(hours.span(first, tags.get(names.RANGE_END) or first)) if first else []
-
-
-def _materialisation(
+def _find_target(
     instance: dg.DagsterInstance, key: dg.AssetKey, hour: str
 ) -> AssetCheckEvaluationTargetMaterializationData | None:
-    """The materialisation that the checks look at; without it Dagster takes their verdict for one of an earlier one."""
-    wanted = dg.AssetRecordsFilter(asset_key=key, asset_partitions=[hour])
-    for record in instance.fetch_materializations(wanted, limit=1).records:
+    """Return the materialisation that was checked: without it Dagster takes the verdict for one of an earlier one."""
+    newest = dg.AssetRecordsFilter(asset_key=key, asset_partitions=[hour])
+    for record in instance.fetch_materializations(newest, limit=1).records:
         return AssetCheckEvaluationTargetMaterializationData(
             storage_id=record.storage_id, run_id=record.run_id, timestamp=record.timestamp
         )
     return None
 
 
-_CHECKS: dict[str, Callable[[_Hour], Verdict]] = {
-    "offsets_contiguous": _contiguous,
-    "rows_equal_offsets": _explained,
-    "lag": _lag,
-    "dead_letters": _dead,
-    "table": _table,
+_CHECKS: dict[str, Callable[[HourState], CheckVerdict]] = {
+    "offsets_contiguous": _check_offsets,
+    "rows_equal_offsets": _check_rows,
+    "lag": _check_lag,
+    "dead_letters": _check_dead_letters,
+    "table": _check_table,
 }
 _DESCRIPTIONS = {
     "offsets_contiguous": "Passes when the hour shares its edges with the hours beside it, and is landed as a whole if "

@@ -16,7 +16,6 @@ from s3lake.config import native
 from s3lake.orchestration.assets import LandConfig, land
 from s3lake.orchestration.build import definitions_of
 from s3lake.orchestration.catalogue import Catalogue, Route
-from s3lake.orchestration.sinks import SinkResource
 from s3lake.orchestration.translator import SinkTranslator
 from s3lake.sink import Sink
 from s3lake.sink.describe import field_descriptions
@@ -78,7 +77,7 @@ class SinkComponent(dg.Component, dg.Resolvable, dg.Model):
         prefix: the first part of all keys and names in Dagster; a second component in a project needs one.
         translation: what is said of assets otherwise: key, group, owners, tags and the like; `sink`, `topic` and `spec`
             are known to its templates.
-        resources: keys of resources of the project that stand in for `kafka`, `s3` and `spark`.
+        resources: keys of resources of the project that are used for `s3` and `spark`.
         topic_assets: false if the project has the external assets of topics itself.
         sensors_running: start the sensors, and the nightly clean, when the code location is first loaded.
     """
@@ -104,15 +103,16 @@ class SinkComponent(dg.Component, dg.Resolvable, dg.Model):
         spec = SinkTranslator(self.prefix).get_asset_spec(sink, topic)
         return spec if self.translation is None else self.translation(spec, Route(sink, topic))
 
-    def execute(self, context: dg.AssetExecutionContext, sinks: SinkResource, config: LandConfig) -> Iterator[Any]:
-        """Land the hours of a run. A component that overrides it has no fleets: each topic has runs of its own.
+    def execute(self, context: dg.AssetExecutionContext, config: LandConfig) -> Iterator[Any]:
+        """Yield the hours of a run, which are landed before it goes on.
+
+        In a component that overrides it each topic is landed by runs of its own.
 
         Args:
             context: of the run.
-            sinks: what lands; what its `land` yields is to be yielded on.
             config: of the run.
         """
-        yield from land(context, sinks, config)
+        yield from land(context, config)
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Build assets, sensors, checks, jobs, schedules and resources of the sinks."""

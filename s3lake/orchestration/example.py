@@ -16,7 +16,7 @@ def counts_by_type(catalogue: Catalogue, sink: Sink, topic: str) -> dg.AssetsDef
 
     @dg.asset(
         key=catalogue.example_key(sink, topic),
-        ins={"landed": dg.AssetIn(sealed.key, input_manager_key=catalogue.keys.sinks)},
+        ins={"landed": dg.AssetIn(sealed.key)},
         deps=[catalogue.key(sink, topic)],  # in one run with the hours themselves it comes after them
         automation_condition=on_sealed_hours(),
         partitions_def=sealed.partitions_def,

@@ -22,14 +22,15 @@ from s3lake.errors import S3LakeError, TransientError
 from s3lake.land.missing import refuse_absent
 from s3lake.orchestration import fleet_runs, names, runs, sensors
 from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.connections import open_topic
 from s3lake.orchestration.fleet_memory import NEVER, Memory, RunAsked, Topic, kept, remembered
 from s3lake.orchestration.fleet_runs import FleetRuns, State
-from s3lake.orchestration.resources import looking, resource
 from s3lake.orchestration.sealed import left_behind
 from s3lake.orchestration.sensors import INTERVAL_S, OBSERVE_EVERY_MS, TICK_S, Cursor, Seen, look, observation, wanted
 from s3lake.plan import due
 from s3lake.plan.tile import Tile
 from s3lake.sink import Sink
+from s3lake.source import opening
 from s3lake.text import expressions
 
 if TYPE_CHECKING:
@@ -58,22 +59,22 @@ def fleet_sensor(
         observed: topics that another sensor observes.
         status: before anybody switches it in the UI.
     """
-    assets, keys = frozenset(catalogue.topics[sink.name]), catalogue.keys
+    assets = frozenset(catalogue.topics[sink.name])
 
     @dg.sensor(
         name=catalogue.name("sink", sink.name),
-        required_resource_keys={keys.kafka, keys.s3},
+        required_resource_keys={catalogue.keys.s3},
         job_name=fleet_runs.job_name(catalogue, sink),  # of a job itself Dagster would make another one, with a warning
         minimum_interval_seconds=INTERVAL_S,
         default_status=status,
         description=f"Lands the topics of sink {sink.name}, many in one run.",
     )
     def sense(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        kafka = resource(context.resources, keys.kafka)
+        offsets = opening.opened(catalogue.config).offsets
         now, memory = hours.now_ms(), remembered(context.cursor)
         try:
-            matching = assets if sink.topics_regex is None else assets | _matching(sink, kafka.offsets.topics())
-            ends = kafka.offsets.ends(matching)
+            matching = assets if sink.topics_regex is None else assets | _matching(sink, offsets.topics())
+            ends = offsets.ends(matching)
         except S3LakeError as error:
             raise dg.Failure(str(error)) from error
         for topic in sorted(matching - assets - memory.topics.keys()):
@@ -82,8 +83,9 @@ def fleet_sensor(
                 "location to give it assets"
             )
         memory.topics = {topic: memory.topics.get(topic) or Topic() for topic in matching}
-        standing, lander = FleetRuns(context.instance, catalogue, sink, now), partial(looking, context.resources, keys)
-        tick = _Tick(catalogue, sink, ends, memory, standing, now, partial(lander, sink, hasty=True))
+        standing = FleetRuns(context.instance, catalogue, sink, now)
+        open_one = partial(open_topic, context.resources, catalogue, sink, fail_fast=True)
+        tick = _Tick(catalogue, sink, ends, memory, standing, now, open_one)
         looks = [] if standing.waits else tick.looks(context.instance)
         for looked in looks:
             if looked.error is not None:

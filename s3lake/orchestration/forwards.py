@@ -2,11 +2,11 @@
 
 import functools
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
-from dagster._utils.warnings import disable_dagster_warnings
 
 from s3lake.errors import ConfigurationError
 from s3lake.forwarding.destination import Destination, open_destination, open_forwards
@@ -14,8 +14,8 @@ from s3lake.orchestration import names
 from s3lake.orchestration.assets import backfill_policy
 from s3lake.orchestration.automation import on_sealed_hours
 from s3lake.orchestration.catalogue import Catalogue
-from s3lake.orchestration.resources import resource, stores
-from s3lake.orchestration.retries import retried
+from s3lake.orchestration.connections import open_topic
+from s3lake.orchestration.landing_run import as_dagster_errors
 from s3lake.orchestration.translator import SinkTranslator
 from s3lake.sink import Config, Sink
 
@@ -29,7 +29,8 @@ def forward_assets(catalogue: Catalogue) -> list[dg.AssetsDefinition]:
     Raises:
         ConfigurationError: a destination does not exist, or refuses its options.
     """
-    with disable_dagster_warnings():  # backfill policies are beta
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)  # backfill policies
         return [
             _asset(catalogue, sink, topic, destination, forward.key)
             for sink in catalogue.config.sinks
@@ -65,7 +66,7 @@ def forward(
         options: of a destination that is given by name.
         name: of the destination in keys of assets; default: its own name.
         translator: that of the configuration's assets.
-        resources: stand-ins for `kafka`, `s3` and `spark`, as `build_definitions` takes them.
+        resources: the project's own for `s3` and `spark`, as `build_definitions` takes them.
 
     Raises:
         ConfigurationError: the destination does not exist or refuses its options, or a topic is not one of the sink.
@@ -84,7 +85,8 @@ def forward(
     for topic in catalogue.topics[sink]:
         if route.topics and topic not in route.topics:
             raise ConfigurationError(f"topics: {topic} is none of sink {sink}; it has {', '.join(route.topics)}")
-    with disable_dagster_warnings():  # backfill policies are beta
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)  # backfill policies
         return [_asset(catalogue, route, topic, destination, name or own_name) for topic in catalogue.topics[sink]]
 
 
@@ -107,10 +109,11 @@ def _asset(catalogue: Catalogue, sink: Sink, topic: str, destination: Destinatio
         description=f"Sealed hours of {topic} in s3://{sink.bucket}/{sink.root}, forwarded to {name}.",
     )
     def hours_forwarded(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-        store = stores(sink, resource(context.resources, catalogue.keys.s3))(sink.bucket)
+        store = open_topic(context.resources, catalogue, sink, topic).store
         for hour in context.partition_keys:
             begun = time.monotonic()
-            forwarded = retried(functools.partial(_forwarded, sink, topic, hour, store, destination), sink.errors)
+            work = functools.partial(_forwarded, sink, topic, hour, store, destination)
+            forwarded = as_dagster_errors(work, sink.errors)
             context.log.info("%s %s: %s in %s", topic, hour, forwarded.outcome, destination.place)
             context.add_asset_metadata(_metadata(forwarded, destination, begun), partition_key=hour)
         return dg.MaterializeResult()

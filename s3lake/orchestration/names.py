@@ -20,6 +20,13 @@ SCHEDULE = "dagster/schedule_name"
 DATA_VERSION = "dagster/data_version"
 FLEET = "s3lake/topics"
 
+MATERIALISED_BY_US = {"__source_asset_observation__": True}
+"""Metadata of an output whose asset Dagster is not to materialise, as it does itself with sources that it observes.
+
+After an output is handled, Dagster materialises every partition of the run, with one set of tags. The hours of Kafka
+are materialised one by one before, each with its own metadata and version. Dagster has no public way to say so.
+"""
+
 
 def identifier(*parts: str) -> str:
     """A name that ops and sensors may have: letters, digits and underscores."""

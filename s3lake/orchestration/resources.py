@@ -1,177 +1,85 @@
-"""The parts that assets and sensors ask Dagster for: the cluster, the S3 API and the Spark session.
+"""The Dagster resources of a configuration: an IO manager for each sink, S3 and Spark."""
 
-Plain objects, so that no value of theirs, secret or not, shows in the UI or in run config. Anything with the same
-attributes can stand in: a `dagster_pyspark.LazyPySparkResource` for `spark`, a `dagster_aws.s3.S3Resource` for `s3`.
-"""
+from typing import TYPE_CHECKING
 
-import functools
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+import dagster as dg
 
-from s3lake import sink
-from s3lake.orchestration.catalogue import ResourceKeys
-from s3lake.source.kafka.client import KafkaOffsets
-from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
-from s3lake.source.kafka.group import PublishedGroup
-from s3lake.source.opening import opened
+from s3lake.errors import ConfigurationError
+from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.connections import resource_object
+from s3lake.orchestration.io_manager import SinkIOManager
+from s3lake.orchestration.translator import SinkTranslator
+from s3lake.sink import S3, Config, Sink
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from s3lake.land.landing import Landing
-    from s3lake.land.task.pipeline import Stores
-    from s3lake.source.kafka.reader import Brokers
-    from s3lake.source.opening import Source
-    from s3lake.store.connection import S3Connection
+    from s3lake.orchestration.s3_resource import S3Resource
+    from s3lake.orchestration.spark_resource import SparkResource
 
 
-class KafkaResource:
-    """The cluster: its offsets, and how Spark's tasks reach it."""
-
-    def __init__(self, kafka: sink.Kafka, timeout_s: float = 5.0) -> None:
-        """Every question to Kafka is answered, or fails, within `timeout_s` seconds."""
-        self.offsets = KafkaOffsets(kafka.bootstrap_servers, kafka.properties, timeout_s)
-        self._kafka = kafka
-
-    @property
-    def reader(self) -> "Brokers":
-        """The cluster, as Spark's tasks reach it."""
-        from s3lake.source.kafka.reader import Brokers
-
-        return Brokers(self._kafka.bootstrap_servers, self._kafka.properties)
-
-    def group(self, route: sink.Sink) -> PublishedGroup:
-        """The consumer group that is told how far `route` is."""
-        return PublishedGroup(f"s3lake-{route.name}", self._kafka.bootstrap_servers, self._kafka.properties)
-
-    def dead_letter_topic(self, route: sink.Sink, topic: str) -> DeadLetterTopic | None:
-        """Where refused records of `topic` go; None where the sink names no such topic."""
-        return DeadLetterTopic.of(route, topic, self._kafka.bootstrap_servers, self._kafka.properties)
-
-
-class SourceResource:
-    """A source that is not Kafka: nobody there is told how far it is landed, and no letters go there."""
-
-    def __init__(self, source: "Source") -> None:
-        self.offsets, self.reader = source.offsets, source.reader
-
-    def group(self, route: sink.Sink) -> None:
-        """There is none."""
-
-    def dead_letter_topic(self, route: sink.Sink, topic: str) -> None:
-        """There is none: the configuration refuses it."""
-
-
-def source_of(config: sink.Config, timeout_s: float = 5.0) -> KafkaResource | SourceResource:
-    """Where the topics of a configuration are; a question to it is answered, or fails, within `timeout_s` seconds."""
-    if config.kafka is not None:
-        return KafkaResource(config.kafka, timeout_s)
-    return SourceResource(opened(config, timeout_s))
-
-
-class SparkResource:
-    """One lazily made session a process: a local or cluster master, or `sc://host:port` for Spark Connect."""
-
-    def __init__(self, spark: sink.Spark | None = None) -> None:
-        self._spark = spark or sink.Spark()
-
-    @property
-    def spark_session(self) -> "SparkSession":
-        from s3lake.land.spark import session
-
-        return session(self._spark)
-
-
-class S3Resource:
-    """The S3 API of a configuration; boto3 is imported when it is first used."""
-
-    def __init__(self, s3: sink.S3) -> None:
-        self._s3 = s3
-
-    @property
-    def connection(self) -> "S3Connection":
-        """Plain values, as the workers get them."""
-        from s3lake.store.connection import S3Connection
-
-        return S3Connection.of(self._s3)
-
-    def get_client(self) -> Any:
-        """A boto3 client, as `dagster_aws.s3.S3Resource` gives one."""
-        from s3lake.store.client import client
-
-        return client(self.connection, self.connection.max_attempts)
-
-
-def session_of(spark: Any, *, sql: bool = False) -> "SparkSession":
-    """The session of `SparkResource`, or of anything with a `spark_session`, once it is seen that it can do the work.
+def resources(
+    config: Config, translator: SinkTranslator | None = None, *, s3: object = None, spark: object = None
+) -> dict[str, object]:
+    """Return the resources that `sink_assets`, and assets downstream of them, need in `dg.Definitions`.
 
     Args:
-        spark: the resource.
-        sql: whether a sink's `sql` is part of the work.
+        config: the configuration.
+        translator: that of the assets; the keys begin with its prefix, else with `s3lake`.
+        s3: a `dagster_aws.s3.S3Resource` of the project, or the key of one, in place of the configuration's S3.
+        spark: a resource with a `spark_session`, as `LazyPySparkResource`, or the key of one, in place of its Spark.
+
+    Returns:
+        `s3lake_<sink>`, the IO manager of each sink; `s3lake_s3`, an `S3Resource`; `s3lake_spark`, a `SparkResource`.
+        The last two are left out if the project has them under keys of its own.
     """
-    from s3lake.land.spark.installation import fit
+    own = {name: resource for name, resource in (("s3", s3), ("spark", spark)) if resource is not None}
+    return define_resources(Catalogue(config, translator, resources=own), s3=s3, spark=spark)
 
-    return fit(getattr(spark, "spark_session", spark), sql=sql)
 
+def define_resources(catalogue: Catalogue, *, s3: object = None, spark: object = None) -> dict[str, object]:
+    """Return the resources of a catalogue, as `resources` does.
 
-def stores(route: sink.Sink, s3: Any, *, hasty: bool = False) -> "Stores":
-    """Opens buckets, here and in Spark's workers, through `s3lake`'s own or a `dagster_aws.s3.S3Resource`.
-
-    Args:
-        route: the sink whose buckets they are; what it says itself of S3 counts.
-        s3: the resource for sinks that say nothing.
-        hasty: give up within seconds, as a sensor must: it is asked again soon.
+    Ours are made by functions whose closure holds the settings. What a field of a resource holds, Dagster shows in the
+    UI and stores in snapshots.
     """
-    from s3lake.store.s3 import S3Store
+    config, keys = catalogue.config, catalogue.keys
+    if s3 is not None:
+        _require_nothing_but_the_connection(config)
 
-    reached = connection(route, s3)
-    if hasty:
-        reached = replace(reached, max_attempts=2, connect_timeout_s=3.0, read_timeout_s=10.0, patience_s=0)
-    return functools.partial(S3Store, reached)
+    def open_s3(_: dg.InitResourceContext) -> "S3Resource":
+        from s3lake.orchestration.s3_resource import S3Resource
+
+        return S3Resource.from_settings(config.s3)
+
+    def open_spark(_: dg.InitResourceContext) -> "SparkResource":
+        from s3lake.orchestration.spark_resource import SparkResource
+
+        return SparkResource.from_settings(config.spark)
+
+    shared = {
+        keys.s3: s3 or dg.ResourceDefinition(open_s3, description="The configuration's S3, as an s3lake.S3Resource."),
+        keys.spark: spark
+        or dg.ResourceDefinition(open_spark, description="The configuration's Spark, as an s3lake.SparkResource."),
+    }
+    managers = {catalogue.io_manager_key(sink): _define_io_manager(catalogue, sink) for sink in config.sinks}
+    return {**managers, **{key: resource for key, resource in shared.items() if not isinstance(resource, str)}}
 
 
-def connection(route: sink.Sink, s3: Any) -> "S3Connection":
-    """How a sink's bucket is reached: as it says itself, else by the resource."""
-    from s3lake.store.connection import S3Connection
+def _define_io_manager(catalogue: Catalogue, sink: Sink) -> dg.IOManagerDefinition:
+    def create_io_manager(context: dg.InitResourceContext) -> SinkIOManager:
+        s3, spark = (resource_object(context.resources, key) for key in catalogue.keys)
+        return SinkIOManager(catalogue, sink, s3, spark)
 
-    if route.s3 is not None:
-        return S3Connection.of(route.s3)
-    return s3.connection if isinstance(s3, S3Resource) else S3Connection.from_resource(s3)
-
-
-def landing(
-    route: sink.Sink, topic: str, kafka: KafkaResource | SourceResource, s3: Any, spark: Any, *, hasty: bool = False
-) -> "Landing":
-    """What lands `topic` into `route`; the Spark session is made when there is something to read."""
-    from s3lake.land.landing import Landing
-    from s3lake.objects.readback.committed import index_of
-    from s3lake.table.iceberg import LakeTable
-
-    opened, table = stores(route, s3, hasty=hasty), None
-    if route.table is not None:
-        index = index_of(route, topic, opened(route.bucket))
-        table = LakeTable.of(route, route.table, index, connection(route, s3))
-    return Landing(
-        sink=route,
-        topic=topic,
-        spark=lambda: spark.spark_session,
-        stores=opened,
-        table=table,
-        offsets=kafka.offsets,
-        reader=kafka.reader,
-        # Stand-ins for `kafka` need not know of dead letters where no sink does.
-        dead_letter_topic=kafka.dead_letter_topic(route, topic) if route.errors.dead_letter_topic else None,
-        # Nor of a group where nothing can be landed.
-        group=kafka.group(route) if route.publish_offsets and spark is not None else None,
+    return dg.IOManagerDefinition(
+        create_io_manager,
+        required_resource_keys=set(catalogue.keys),
+        description=f"Lands what assets return in sink {sink.name}, and reads it back.",
     )
 
 
-def looking(resources: Any, keys: ResourceKeys, route: sink.Sink, topic: str, *, hasty: bool = False) -> "Landing":
-    """The same of the resources that a context has, for those who look and land nothing."""
-    kafka, s3 = resource(resources, keys.kafka), resource(resources, keys.s3)
-    return landing(route, topic, kafka, s3, spark=None, hasty=hasty)
-
-
-def resource(resources: Any, key: str) -> Any:
-    """A resource of a context as it was given: as an attribute, some of Dagster's are their clients."""
-    return resources.original_resource_dict[key]
+def _require_nothing_but_the_connection(config: Config) -> None:
+    """Refuse settings of S3 that a project's own resource would silently leave out."""
+    if config.s3.objects != S3().objects:
+        raise ConfigurationError(
+            "the project's own resource for s3 does not know s3.objects: take that out, set it at the sinks "
+            "(sinks[].s3), or do without the resource"
+        )

@@ -21,12 +21,13 @@ from s3lake.errors import S3LakeError
 from s3lake.land.missing import refuse_absent
 from s3lake.orchestration import names, runs
 from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.connections import open_topic
 from s3lake.orchestration.metadata import freshness
-from s3lake.orchestration.resources import looking, resource
 from s3lake.orchestration.sealed import left_behind
 from s3lake.plan import due
 from s3lake.plan.freshness import Wait
 from s3lake.sink import Sink
+from s3lake.source import opening
 
 if TYPE_CHECKING:
     from s3lake.commit.index import TopicHead
@@ -82,11 +83,10 @@ def topic_sensor(
         jobs: by sink; one job for all sinks would need them to have one start and one backfill policy.
         status: before anybody switches it in the UI.
     """
-    keys = catalogue.keys
 
     @dg.sensor(
         name=catalogue.name("kafka", topic),
-        required_resource_keys={keys.kafka, keys.s3},
+        required_resource_keys={catalogue.keys.s3},
         jobs=[jobs[sink.name] for sink in sinks],
         minimum_interval_seconds=INTERVAL_S,
         default_status=status,
@@ -94,13 +94,13 @@ def topic_sensor(
     )
     def sense(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         now, cursor = hours.now_ms(), _cursor(context.cursor)
-        kafka = resource(context.resources, keys.kafka)
+        offsets = opening.opened(catalogue.config).offsets
         try:
             # Kafka first: it answers, or fails, within its own short time.
-            ends = {partition: end for partition, (_, end) in kafka.offsets.ranges(topic).items()}
+            ends = {partition: end for partition, (_, end) in offsets.ranges(topic).items()}
             if not ends:
                 for sink in sinks:
-                    lander = looking(context.resources, keys, sink, topic, hasty=True)
+                    lander = open_topic(context.resources, catalogue, sink, topic, fail_fast=True)
                     refuse_absent(sink, lander.index, lander.offsets)
                 return dg.SkipReason(f"topic {topic} does not exist yet")
         except S3LakeError as error:
@@ -113,7 +113,7 @@ def topic_sensor(
                 context.log.warning(f"sink {sink.name}: not looked at, S3 took too long")
                 continue
             try:
-                lander = looking(context.resources, keys, sink, topic, hasty=True)
+                lander = open_topic(context.resources, catalogue, sink, topic, fail_fast=True)
                 asked.append(_ask(context.instance, catalogue, lander, jobs[sink.name].name, ends, cursor, now))
             except S3LakeError as error:  # one sink's bucket is no reason to keep the others waiting
                 context.log.error(f"sink {sink.name}: {error}")

@@ -65,6 +65,7 @@ class FakeKafka:
         self.group: dict[int, int] = {}  # where a connector stopped
         self.elected = False  # a leader, at some time
         self.topic_id = f"topic-{next(self._ids)}"
+        self.name = TOPIC
         self.logs = [Log() for _ in range(partitions)]
 
     def produce(self, partition: int, *minutes: float) -> None:
@@ -91,7 +92,7 @@ class FakeKafka:
 
     def cut(self, topic: str, reached: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
         """See `Offsets.cut`."""
-        assert topic == TOPIC
+        assert topic == self.name
         logs = {one: [*self.logs[one].epochs, len(self.logs[one].stamps)] for one in reached}
         cut = {one: logs[one][epoch + 1] for one, (at, epoch) in reached.items() if logs[one][epoch + 1] < at}
         for partition, end in cut.items():
@@ -111,7 +112,7 @@ class FakeKafka:
 
     def snapshot(self, topic: str, hour: str, *, known: bool = False) -> Snapshot:  # noqa: ARG002
         """See `Offsets.snapshot`."""
-        assert topic == TOPIC
+        assert topic == self.name
         ranges = {
             partition: LogRange(
                 log.low,
@@ -131,7 +132,7 @@ class FakeKafka:
 
     def ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
         """See `Offsets.ranges`."""
-        assert topic == TOPIC
+        assert topic == self.name
         return {
             partition: (log.low, log.end) for partition, log in enumerate(self.logs) if partition not in self.unseen
         }

@@ -3,7 +3,6 @@
 import base64
 from collections.abc import Iterator
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,8 +14,8 @@ from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import MINIO, EmbeddedS3, minio_binary
 from s3lake.errors import StoreDeniedError
 from s3lake.land.landing import Landing
+from s3lake.land.opening import open_stores, open_topic_sink, s3_connection
 from s3lake.objects import readback
-from s3lake.orchestration.resources import KafkaResource, S3Resource, landing, stores
 from s3lake.sink import Config
 from s3lake.store.client import client
 from s3lake.store.s3 import S3Store
@@ -61,8 +60,7 @@ def config_of(lake: Lake, address: str, topic: str, more: str = "") -> Config:
 
 
 def landing_of(lake: Lake, config: Config, topic: str) -> Landing:
-    spark = SimpleNamespace(spark_session=lake.session())
-    made = landing(config.sinks[0], topic, KafkaResource(config.kafka), S3Resource(config.s3), spark)
+    made = open_topic_sink(config, config.sinks[0], topic, spark=lake.session)
     made.clock = lambda: at("2026-01-06T00")
     return made
 
@@ -80,7 +78,7 @@ def test_with_a_key_of_its_own_it_is_landed_rewritten_verified_and_read_and_the_
     lander.clean()
     report = lake.verify(lander)
     assert (report.landed, report.differences) == (10, ())
-    opened = stores(config.sinks[0], S3Resource(config.s3))
+    opened = open_stores(s3_connection(config, config.sinks[0]))
     assert readback.frame(lake.session, config.sinks[0], topic, opened, [START]).count() == 10
     keys = [one["Key"] for one in lake.client.list_objects_v2(Bucket=lake.bucket)["Contents"]]
     assert any(key.startswith("raw/") for key in keys)
@@ -106,7 +104,7 @@ def test_on_a_store_that_enforces_it_nothing_is_read_without_the_key_nor_by_who_
     lander.rewrite(START)
     report = lake.verify(lander)
     assert (report.landed, report.differences) == (10, ())
-    opened = stores(config.sinks[0], S3Resource(config.s3))
+    opened = open_stores(s3_connection(config, config.sinks[0]))
     assert readback.frame(lake.session, config.sinks[0], topic, opened, [START]).count() == 10
     store = opened(lake.bucket)
     assert isinstance(store, S3Store)

@@ -1,9 +1,14 @@
 """Catalogues of one sink, and resources under the keys that they have."""
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.sink import Config, Kafka, Sink
+from s3lake.store.connection import S3Connection
+
+NO_S3 = SimpleNamespace(connection=S3Connection())
+"""A resource of an S3 that is never asked anything."""
 
 
 def catalogue(sink: Sink, *topics: str) -> Catalogue:
@@ -14,4 +19,4 @@ def catalogue(sink: Sink, *topics: str) -> Catalogue:
 
 def parts(**resources: object) -> Mapping[str, object]:
     """Resources under our keys; those that are not given are never asked."""
-    return {f"s3lake_{name}": resources.get(name, object()) for name in ("kafka", "s3", "spark")}
+    return {"s3lake_s3": resources.get("s3", NO_S3), "s3lake_spark": resources.get("spark", object())}

@@ -1,4 +1,4 @@
-"""Runs that died with everything around them, and runs that failed: when they are asked for again."""
+"""OneTopic that died with everything around them, and runs that failed: when they are asked for again."""
 
 import threading
 import time
@@ -17,9 +17,9 @@ from s3lake.orchestration.alive import FIRST_MS, SILENT_MS
 from s3lake.plan.tile import Span, Tile
 from s3lake_tests.land.unstaged import FIRST, Landed
 from s3lake_tests.orchestration import instances
-from s3lake_tests.orchestration.test_progress import KEY as LANDED
-from s3lake_tests.orchestration.test_progress import Runs
 from s3lake_tests.orchestration.test_sensors import World
+from s3lake_tests.orchestration.unstaged_runs import KEY as LANDED
+from s3lake_tests.orchestration.unstaged_runs import OneTopic
 
 KEY = dg.AssetKey(["s3", "events", "orders"])
 OURS = {"s3lake/sink": "events", "s3lake/topic": "orders"}
@@ -165,7 +165,7 @@ class TestTags:
         self, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(alive, "EVERY_S", 0.01)
-        made = Runs(instance, monkeypatch)
+        made = OneTopic(instance, monkeypatch)
         beats: list[int] = []
 
         def slow(*_: object) -> None:
@@ -195,7 +195,7 @@ class TestTags:
 
         monkeypatch.setattr(Landed, "land", failing)
         with dg.DagsterInstance.ephemeral() as instance:
-            result = Runs(instance, monkeypatch).job.execute_in_process(
+            result = OneTopic(instance, monkeypatch).job.execute_in_process(
                 tags={names.PARTITION: FIRST}, instance=instance, raise_on_error=False, asset_selection=[LANDED]
             )
             assert not result.success

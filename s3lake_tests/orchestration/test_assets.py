@@ -11,7 +11,9 @@ import pytest
 from s3lake import hours
 from s3lake.errors import KafkaUnavailableError
 from s3lake.orchestration.build import build_definitions
-from s3lake.orchestration.resources import KafkaResource
+from s3lake.orchestration.s3_resource import S3Resource
+from s3lake.source import opening
+from s3lake.source.kafka.source import KafkaSource
 from s3lake.source.offsets import Snapshot
 from s3lake_tests.lake import Lake, at, values
 from s3lake_tests.orchestration.catalogues import parts
@@ -181,14 +183,12 @@ class TestRangeOfHours:
 
     @pytest.mark.slow("a case more of an asset on real parts")
     def test_what_a_sensor_asks_for_is_what_a_job_takes(self, runs: Runs, lake: Lake) -> None:
-        from s3lake.orchestration.resources import S3Resource
-
         sensor = runs.definitions.get_repository_def().get_sensor_def(f"kafka_{runs.topic}".replace("-", "_"))
         config = lake.config(f"name: events, topics: ['{runs.topic}'], hours_per_run: 4")
         with dg.build_sensor_context(
             instance=runs.instance,
             definitions=runs.definitions,
-            resources=parts(kafka=KafkaResource(config.kafka), s3=S3Resource(config.s3)),
+            resources=parts(s3=S3Resource.from_settings(config.s3)),
         ) as context:
             (request,) = sensor.evaluate_tick(context).run_requests or ()
         assert request.job_name == "land_events"
@@ -220,14 +220,15 @@ class TestRangeOfHours:
         ]
 
 
-class FlakyKafka(KafkaResource):
+class FlakyKafka:
     """Does not answer the first `outages` questions of a plan."""
 
-    def __init__(self, lake: Lake, outages: int) -> None:
-        super().__init__(lake.config("name: a, topics: [a]").kafka)
-        self.outages = outages
-        self.real = self.offsets
-        self.offsets = self  # type: ignore[assignment]
+    def __init__(self, source: KafkaSource, outages: int) -> None:
+        self.outages, self.real, self.reader = outages, source.offsets, source.reader
+
+    @property
+    def offsets(self) -> "FlakyKafka":
+        return self
 
     def snapshot(self, topic: str, hour: str, *, known: bool = False) -> Snapshot:
         if self.outages:
@@ -242,9 +243,16 @@ class FlakyKafka(KafkaResource):
 class TestErrors:
     SETTINGS = "errors: {max_retries: 2, retry_interval: 0}"
 
-    def test_that_may_pass_are_tried_again(self, lake: Lake, instance: dg.DagsterInstance) -> None:
+    def flaky(self, lake: Lake, monkeypatch: pytest.MonkeyPatch, outages: int) -> None:
+        source: Any = FlakyKafka(opening.opened(lake.config("name: a, topics: [a]")), outages)  # type: ignore[arg-type]
+        monkeypatch.setattr(opening, "opened", lambda *_: source)
+
+    def test_that_may_pass_are_tried_again(
+        self, lake: Lake, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         topic = lake.filled(values(10), at(TEN, 5))
-        runs = Runs(instance, lake, topic, self.SETTINGS, kafka=FlakyKafka(lake, outages=2))
+        self.flaky(lake, monkeypatch, outages=2)
+        runs = Runs(instance, lake, topic, self.SETTINGS)
         result = runs.land(TEN)
         assert result.success
         assert retried(result) == 2
@@ -252,9 +260,10 @@ class TestErrors:
 
     @pytest.mark.slow("a case more of an asset on real parts")
     def test_that_do_not_pass_fail_the_run_in_the_end_with_the_reason(
-        self, lake: Lake, instance: dg.DagsterInstance
+        self, lake: Lake, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        runs = Runs(instance, lake, lake.topic(), self.SETTINGS, kafka=FlakyKafka(lake, outages=99))
+        self.flaky(lake, monkeypatch, outages=99)
+        runs = Runs(instance, lake, lake.topic(), self.SETTINGS)
         result = runs.land(TEN)
         assert not result.success
         assert retried(result) == 2

@@ -12,7 +12,8 @@ from s3lake import hours
 from s3lake.commit.index import Manifest, TopicHead, TopicIndex
 from s3lake.config import native
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
-from s3lake.orchestration import resources, topics
+from s3lake.land import opening
+from s3lake.orchestration import topics
 from s3lake.orchestration.build import build_definitions
 from s3lake.plan.tile import Tile
 from s3lake.sink import Config
@@ -263,7 +264,7 @@ class TestJobsAndSchedules:
 
     def test_every_night_every_topic_of_a_sink_is_cleaned(self, monkeypatch: pytest.MonkeyPatch) -> None:
         store = MemoryStore("lake")
-        monkeypatch.setattr(resources, "stores", lambda *_, **__: lambda _: store)
+        monkeypatch.setattr(opening, "open_stores", lambda *_, **__: lambda _: store)
         for topic in ("clicks", "orders"):
             index = TopicIndex(store, ".indexes/events", topic)
             hour = "2026-01-05T00"
@@ -418,5 +419,5 @@ class TestStandIns:
         settings = config()
         objects = settings.s3.objects.model_copy(update={"encryption": "aws:kms"})
         settings = settings.model_copy(update={"s3": settings.s3.model_copy(update={"objects": objects})})
-        with pytest.raises(ConfigurationError, match=r"knows nothing of s3\.objects: take that out, say it at the"):
+        with pytest.raises(ConfigurationError, match=r"does not know s3\.objects: take that out, set it at the"):
             build_definitions(settings, resources={"s3": stand_in or S3Resource()})

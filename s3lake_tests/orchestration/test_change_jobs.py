@@ -7,10 +7,9 @@ import dagster as dg
 import pytest
 
 from s3lake.errors import DataLossError
+from s3lake.land import opening
 from s3lake.land.change import restore as restoring
-from s3lake.orchestration import change_jobs, checks
 from s3lake.orchestration.build import build_definitions
-from s3lake.orchestration.resources import KafkaResource
 from s3lake.orchestration.translator import dead_letters_key, sealed_key, sink_key
 from s3lake.sink import Config, Kafka, Sink
 from s3lake_tests.land.replay.lake import GOOD, MENDED, Lake
@@ -30,7 +29,7 @@ def lake() -> Lake:
 
 def definitions(*sinks: Sink) -> dg.Definitions:
     config = Config(kafka=Kafka(bootstrap_servers="a:1"), sinks=sinks)
-    return build_definitions(config, resources={**STAND_INS, "kafka": KafkaResource(Kafka(bootstrap_servers="a:1"))})
+    return build_definitions(config, resources=STAND_INS)
 
 
 class Jobs:
@@ -38,8 +37,7 @@ class Jobs:
 
     def __init__(self, lake: Lake, instance: dg.DagsterInstance, patch: pytest.MonkeyPatch) -> None:
         self.lake, self.instance = lake, instance
-        for module, name in ((change_jobs, "looking"), (change_jobs, "landing"), (checks, "looking")):
-            patch.setattr(module, name, lambda *_, **__: self.lake.landing())
+        patch.setattr(opening, "open_topic_sink", lambda *_, **__: self.lake.landing())
 
     def run(self, job: str, **config: Any) -> dg.ExecuteInProcessResult:
         config = {name.rstrip("_"): value for name, value in config.items()}

@@ -13,14 +13,18 @@ from dagster._core.storage.asset_check_execution_record import AssetCheckExecuti
 
 from s3lake import hours
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
-from s3lake.orchestration import resources
-from s3lake.orchestration.checks import NAMES, sink_checks
+from s3lake.land import opening
+from s3lake.orchestration.assets import define_assets, land
+from s3lake.orchestration.checks import NAMES, build_check_specs
+from s3lake.orchestration.resources import define_resources
 from s3lake.orchestration.translator import hourly, sink_key
 from s3lake.plan.tile import Span, Tile
 from s3lake.sink import Sink
+from s3lake.source import opening as sources
 from s3lake.store.memory import MemoryStore
 from s3lake_tests import indexes
-from s3lake_tests.orchestration.catalogues import catalogue, parts
+from s3lake_tests.orchestration.catalogues import catalogue
+from s3lake_tests.orchestration.unstaged_runs import STAND_INS
 from s3lake_tests.orchestration.world import FakeKafka
 
 NINE, TEN, ELEVEN, NOON = "2026-01-05T09", "2026-01-05T10", "2026-01-05T11", "2026-01-05T12"
@@ -41,12 +45,11 @@ RANGE = {"dagster/asset_partition_range_start": TEN, "dagster/asset_partition_ra
 @functools.cache
 def job() -> dg.JobDefinition:
     """All checks of the sink; nobody changes it."""
-    checks = sink_checks(catalogue(SINK), SINK, "orders")
+    ours = catalogue(SINK)
     definitions = dg.Definitions(
-        assets=[dg.AssetSpec(KEY, partitions_def=hourly(SINK))],
-        asset_checks=[checks],
-        jobs=[dg.define_asset_job("checks", selection=dg.AssetSelection.checks(checks))],
-        resources=parts(),
+        assets=define_assets(ours, SINK, land),
+        jobs=[dg.define_asset_job("checks", selection=dg.AssetSelection.checks_for_assets(KEY))],
+        resources=define_resources(ours, **STAND_INS),
     )
     return definitions.resolve_job_def("checks")
 
@@ -88,9 +91,7 @@ class World:
         """All checks, in a run with these tags."""
         with ExitStack() as stack:
             used = instance or stack.enter_context(dg.DagsterInstance.ephemeral())
-            return job().execute_in_process(
-                tags=dict(tags), instance=used, raise_on_error=False, resources=parts(kafka=self.kafka)
-            )
+            return job().execute_in_process(tags=dict(tags), instance=used, raise_on_error=False)
 
     def check(self, name: str, hour: str = TEN, tags: Mapping[str, str] | None = None) -> dg.AssetCheckEvaluation:
         """What a check says of an hour, in a run of that hour unless tags say otherwise."""
@@ -104,7 +105,8 @@ class World:
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     made = World()
-    monkeypatch.setattr(resources, "stores", lambda *_, **__: lambda _: made.store)
+    monkeypatch.setattr(opening, "open_stores", lambda *_, **__: lambda _: made.store)
+    monkeypatch.setattr(sources, "opened", lambda *_: made.kafka)
     return made
 
 
@@ -134,7 +136,7 @@ def test_all_pass_where_there_is_nothing_to_land(world: World) -> None:
 
 
 def test_descriptions_say_when_a_check_passes() -> None:
-    specs = list(sink_checks(catalogue(SINK), SINK, "orders").check_specs)
+    specs = build_check_specs(SINK, catalogue(SINK).landed(SINK, "orders"))
     assert len(specs) == 4
     assert all(str(spec.description).startswith("Passes when ") for spec in specs)
 

@@ -16,12 +16,13 @@ from s3lake.commit.index import TopicHead, TopicIndex
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.orchestration import fleet_sensor
+from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.fleet import fleet_job
-from s3lake.orchestration.resources import KafkaResource, S3Resource
+from s3lake.orchestration.s3_resource import S3Resource
 from s3lake.plan.tile import Span, Tile
 from s3lake_tests.fastest import slowness
 from s3lake_tests.lake import START, Lake
-from s3lake_tests.orchestration.catalogues import catalogue, parts
+from s3lake_tests.orchestration.catalogues import parts
 
 pytestmark = [pytest.mark.slow("creates a thousand topics"), pytest.mark.timeout(600)]
 
@@ -50,7 +51,7 @@ def test_a_tick_over_a_thousand_topics_takes_at_most_ten_seconds_and_two_of_cpu(
     _write(lake, topics, Tile(hours.key_of_ms(now), {0: Span(0, 0)}))
     config = lake.config(f"name: events, topics_regex: 't.*', close_grace: 2h, start: {START}")
     sink = config.sink("events")
-    all_of_them = catalogue(sink, *topics)
+    all_of_them = Catalogue(config, topics={"events": topics})
     sensor = fleet_sensor.fleet_sensor(all_of_them, sink, (), dg.DefaultSensorStatus.STOPPED)
     definitions = dg.Definitions(
         sensors=[sensor],
@@ -60,7 +61,7 @@ def test_a_tick_over_a_thousand_topics_takes_at_most_ten_seconds_and_two_of_cpu(
     told, cursor = [], None
     with dg.DagsterInstance.ephemeral() as instance:
         for _ in range(1 + TOPICS // fleet_sensor.LOOKS_PER_TICK + 2):
-            resources = parts(kafka=KafkaResource(config.kafka), s3=S3Resource(config.s3))
+            resources = parts(s3=S3Resource.from_settings(config.s3))
             with dg.build_sensor_context(
                 instance=instance, definitions=definitions, resources=resources, cursor=cursor
             ) as context:

@@ -9,8 +9,10 @@ import pytest
 from s3lake import hours
 from s3lake.errors import RecordError
 from s3lake.orchestration.build import build_definitions
-from s3lake.orchestration.resources import S3Resource, SparkResource
-from s3lake.orchestration.sinks import SinkResource
+from s3lake.orchestration.io_manager import SinkIOManager
+from s3lake.orchestration.s3_resource import S3Resource
+from s3lake.orchestration.spark_resource import SparkResource
+from s3lake.sink import Config, Sink
 from s3lake_tests.conftest import slow_after
 from s3lake_tests.lake import Lake, at, values
 from s3lake_tests.orchestration.catalogues import catalogue
@@ -22,11 +24,16 @@ NINE, TEN, ELEVEN = "2026-01-05T09", "2026-01-05T10", "2026-01-05T11"
 AFTER = at("2026-01-06T01")
 
 
+def manager_of(config: Config, sink: Sink) -> SinkIOManager:
+    s3, spark = S3Resource.from_settings(config.s3), SparkResource.from_settings(config.spark)
+    return SinkIOManager(catalogue(sink), sink, s3, spark)
+
+
 def read(lake: Lake, topic: str, settings: str, wanted: Sequence[str] | None, **metadata: object) -> "DataFrame":
     """What a downstream asset whose input has these metadata gets for these hours (None: it has no partitions)."""
     sink = lake.sink(topic, settings)
     config = lake.config("name: a, topics: [a]")
-    manager = SinkResource(catalogue(sink), object(), S3Resource(config.s3), SparkResource(config.spark))
+    manager = manager_of(config, sink)
     partitions = dg.HourlyPartitionsDefinition(sink.start, fmt=hours.FORMAT, end_offset=1)
     where: dict[str, Any] = {}
     if wanted is not None:
@@ -72,7 +79,7 @@ class TestHours:
         config = lake.config(f"name: events, topics: ['{topic}'], {self.SETTINGS}")
 
         @dg.asset(
-            ins={"records": dg.AssetIn(["s3", "events", topic], input_manager_key="s3lake")},
+            ins={"records": dg.AssetIn(["s3", "events", topic], input_manager_key="s3lake_events")},
             partitions_def=dg.HourlyPartitionsDefinition(config.sinks[0].start, fmt=hours.FORMAT, end_offset=1),
             backfill_policy=dg.BackfillPolicy.single_run(),
         )
@@ -109,7 +116,7 @@ class TestHours:
         seen: list[int] = []
 
         @dg.asset(
-            ins={"records": dg.AssetIn(dg.AssetKey(["s3", "events", topic]), input_manager_key="s3lake")},
+            ins={"records": dg.AssetIn(dg.AssetKey(["s3", "events", topic]), input_manager_key="s3lake_events")},
             partitions_def=dg.DailyPartitionsDefinition("2026-01-05", timezone="UTC"),
         )
         def daily(records: Any) -> dg.MaterializeResult[None]:
@@ -233,7 +240,7 @@ class TestIncompleteHours:
             ins={
                 "records": dg.AssetIn(
                     ["s3", "events", topic],
-                    input_manager_key="s3lake",
+                    input_manager_key="s3lake_events",
                     metadata={"allow_incomplete": True} if allowed else None,
                 )
             },
@@ -316,8 +323,8 @@ def test_a_large_file_with_nested_nulls_is_read_in_several_batches(lake: Lake) -
 def test_an_asset_of_no_sink_is_refused(lake: Lake) -> None:
     context = dg.build_input_context(asset_key=dg.AssetKey(["s3", "events", "others"]))
     config = lake.config("name: events, topics: [a]")
-    manager = SinkResource(catalogue(config.sinks[0]), object(), S3Resource(config.s3), SparkResource(config.spark))
-    with pytest.raises(dg.Failure, match="s3/events/others is no asset of a sink"):
+    manager = manager_of(config, config.sinks[0])
+    with pytest.raises(dg.Failure, match="s3/events/others is not an asset of sink events"):
         manager.load_input(context)
 
 

@@ -1,5 +1,6 @@
 """Dead letters in Dagster: an asset's hours that have some, and a check with a threshold."""
 
+from collections import defaultdict
 from dataclasses import replace
 from typing import Any
 
@@ -11,11 +12,12 @@ from s3lake.commit.sums import Commits
 from s3lake.land.observer import LandedHour
 from s3lake.orchestration import letters
 from s3lake.orchestration.build import build_definitions
-from s3lake.orchestration.progress import Progress
-from s3lake.orchestration.translator import dead_letters_key
+from s3lake.orchestration.landing_run import TopicReport
+from s3lake.orchestration.translator import dead_letters_key, sink_key
 from s3lake.sink import Config, Kafka, Sink
 from s3lake.sink.errors import Threshold
 from s3lake_tests.land.replay.lake import GOOD, MENDED, Lake
+from s3lake_tests.orchestration.catalogues import catalogue
 from s3lake_tests.verify.world import HOUR, TOPIC
 
 KEY = dead_letters_key("events", TOPIC)
@@ -90,44 +92,46 @@ class TestMetadata:
         assert "is gone" in found["not_read"]
 
 
-class Reported:
-    """A reporter that remembers."""
+class Run:
+    """A run that remembers the events that it is to store."""
 
-    before: frozenset[str] = frozenset()
-    attempt = 0
-
-    def __init__(self) -> None:
-        self.letters: list[tuple[str, int]] = []
+    def __init__(self, lake: Lake) -> None:
+        self.catalogue, self.attempt = catalogue(lake.landing().sink, TOPIC), 0
+        self.materialised: dict[str, set[str]] = defaultdict(set)
+        self.events: list[dg.AssetMaterialization] = []
 
     def say(self, line: str) -> None: ...
 
     def warn(self, line: str) -> None: ...
 
-    def materialise(self, _: str, metadata_of_hour: dict[str, Any], __: Any) -> None:
-        self.hour = metadata_of_hour
+    def log_event(self, event: dg.AssetMaterialization) -> None:
+        self.events.append(event)
 
-    def dead_letters(self, hour: str, metadata_of_letters: dict[str, Any]) -> None:
-        self.letters.append((hour, metadata_of_letters["dead_letters"]))
+    def metadata(self, key: dg.AssetKey) -> dict[str, Any]:
+        (event,) = [event for event in self.events if event.asset_key == key]
+        return {name: value.value for name, value in event.metadata.items()}
 
 
-@pytest.mark.parametrize(("poison", "events"), [([b"{"], [(HOUR, 1)]), ([], [(HOUR, 0)])])
-def test_a_run_stores_how_many_dead_letters_a_complete_hour_has_and_a_zero_too(
-    poison: list[bytes], events: list[tuple[str, int]]
-) -> None:
-    lake, reported = Lake(), Reported()
+@pytest.mark.parametrize("poison", [[b"{"], []], ids=["one", "none"])
+def test_a_run_stores_how_many_dead_letters_a_complete_hour_has_and_a_zero_too(poison: list[bytes]) -> None:
+    lake = Lake()
     lake.land(GOOD % 1, *poison)
     lake.write_index()
-    Progress(reported, lake.landing(), [HOUR]).done(landed(lake))
-    assert reported.letters == events
+    run: Any = Run(lake)
+    TopicReport(run, lake.landing(), [HOUR]).done(landed(lake))
+    assert run.metadata(KEY)["dead_letters"] == len(poison)
 
 
 def test_an_hour_tells_what_had_to_be_tried_again(lake: Lake) -> None:
-    reported, landing = Reported(), lake.landing()
-    Progress(reported, landing, [HOUR]).done(landed(lake))
-    assert "retried_requests" not in reported.hour
-    landing.retries, reported.attempt = 4, 2
-    Progress(reported, landing, [HOUR]).done(landed(lake))
-    assert (reported.hour["retried_requests"], reported.hour["retried_attempts"]) == (4, 2)
+    run: Any = Run(lake)
+    landing = lake.landing()
+    TopicReport(run, landing, [HOUR]).done(landed(lake))
+    assert "retried_requests" not in run.metadata(sink_key("events", TOPIC))
+    again: Any = Run(lake)
+    landing.retries, again.attempt = 4, 2
+    TopicReport(again, landing, [HOUR]).done(landed(lake))
+    metadata = again.metadata(sink_key("events", TOPIC))
+    assert (metadata["retried_requests"], metadata["retried_attempts"]) == (4, 2)
 
 
 @pytest.mark.parametrize(

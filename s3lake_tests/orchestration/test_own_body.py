@@ -23,15 +23,14 @@ TOPICS = ("one", "two")
 class Runs(unstaged_runs.Runs):
     """Runs of a sink of two topics; `body` is what its assets do."""
 
-    def land(
-        self, body: Callable[..., Any], *selected: str, rewrite: bool = False, **decoration: Any
-    ) -> dg.ExecuteInProcessResult:
-        assets = s3lake.sink_assets(self.config, self.sink.name, **decoration)(body)
+    def land(self, body: Callable[..., Any], *selected: str, rewrite: bool = False) -> dg.ExecuteInProcessResult:
+        assets = s3lake.sink_assets(self.config, self.sink.name)(body)
+        ops = [s3lake.sink_key(self.sink, topic).to_python_identifier() for topic in selected or TOPICS]
         definitions = build_definitions(self.config, assets=[assets], resources=STAND_INS)
         return definitions.resolve_job_def(f"land_{self.sink.name}").execute_in_process(
             asset_selection=[s3lake.sink_key(self.sink, topic) for topic in selected or TOPICS],
             tags={"dagster/asset_partition_range_start": FIRST, "dagster/asset_partition_range_end": THIRD},
-            run_config={"ops": {body.__name__: {"config": {"rewrite": True}}}} if rewrite else {},
+            run_config={"ops": {op: {"config": {"rewrite": True}} for op in ops}} if rewrite else {},
             instance=self.instance,
             raise_on_error=False,
         )
@@ -42,8 +41,8 @@ def runs(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Runs:
     return Runs(instance, monkeypatch, *TOPICS, errors={"retry_interval": 0, "max_retries": 1})
 
 
-def plain(context: dg.AssetExecutionContext, s3lake: s3lake.SinkResource) -> Iterator[Any]:
-    yield from s3lake.land(context)
+def plain(context: dg.AssetExecutionContext) -> Iterator[Any]:
+    yield s3lake.KafkaHours(context)
 
 
 def test_every_hour_of_every_topic_is_landed_and_materialised_once(runs: Runs) -> None:
@@ -59,28 +58,26 @@ def test_only_the_topics_that_a_run_selects_are_landed(runs: Runs) -> None:
 def test_the_body_sees_what_was_landed_of_each_topic(runs: Runs) -> None:
     rows: dict[str, list[int]] = {}
 
-    def counted(context: dg.AssetExecutionContext, s3lake: s3lake.SinkResource) -> Iterator[Any]:
-        for output in s3lake.land(context):
-            rows[output.value.topic] = [hour.sums.landed for hour in output.value.hours]
-            yield output
+    def counted(context: dg.AssetExecutionContext) -> Iterator[Any]:
+        kafka_hours = s3lake.KafkaHours(context)
+        yield kafka_hours
+        rows[context.asset_key.path[-1]] = [hour.sums.landed for hour in kafka_hours.landed]
 
     assert runs.land(counted).success
     assert rows == {topic: [10, 10, 10] for topic in TOPICS}
 
 
 def test_the_body_may_land_fewer_hours_than_it_is_asked_for(runs: Runs) -> None:
-    def first(context: dg.AssetExecutionContext, s3lake: s3lake.SinkResource) -> Iterator[Any]:
-        yield from s3lake.land(context, hours=context.partition_keys[:1])
+    def first(context: dg.AssetExecutionContext) -> Iterator[Any]:
+        yield s3lake.KafkaHours(context, hours=context.partition_keys[:1])
 
     runs.land(first)
     assert runs.hours() == {topic: [FIRST] for topic in TOPICS}
 
 
 def test_a_run_s_config_says_whether_to_rewrite(runs: Runs) -> None:
-    def again(
-        context: dg.AssetExecutionContext, config: s3lake.LandConfig, s3lake: s3lake.SinkResource
-    ) -> Iterator[Any]:
-        yield from s3lake.land(context, rewrite=config.rewrite)
+    def again(context: dg.AssetExecutionContext, config: s3lake.LandConfig) -> Iterator[Any]:
+        yield s3lake.KafkaHours(context, rewrite=config.rewrite)
 
     assert runs.land(again).success
     before = runs.landings["one"].index.tiles()
@@ -143,8 +140,8 @@ def test_a_sink_that_has_a_body_is_no_fleet_while_no_topic_matches_either(
 def test_without_sensors_and_schedules_the_resources_are_enough(runs: Runs) -> None:
     assets = s3lake.sink_assets(runs.config, runs.sink.name)(plain)
     result = dg.materialize(
-        [assets],
-        resources=s3lake.resources(runs.config, stand_ins=STAND_INS),
+        assets,
+        resources=s3lake.resources(runs.config, **STAND_INS),
         partition_key=FIRST,
         instance=runs.instance,
     )
@@ -154,17 +151,16 @@ def test_without_sensors_and_schedules_the_resources_are_enough(runs: Runs) -> N
 
 def test_assets_of_another_configuration_or_translator_are_refused(runs: Runs) -> None:
     assets = s3lake.sink_assets(runs.config, runs.sink.name, translator=s3lake.SinkTranslator("other"))(plain)
-    with pytest.raises(ConfigurationError, match="other/s3/events/one is no asset of a sink of this configuration"):
+    with pytest.raises(ConfigurationError, match="other/s3/events/one is not an asset of a sink of this configuration"):
         build_definitions(runs.config, assets=[assets])
 
 
 class Noted(s3lake.SinkComponent):
     """A component that does something after each landing."""
 
-    def execute(self, context: dg.AssetExecutionContext, sinks: Any, config: s3lake.LandConfig) -> Iterator[Any]:
-        for output in land(context, sinks, config):
-            context.log.info(f"noted {output.value.topic}")
-            yield output
+    def execute(self, context: dg.AssetExecutionContext, config: s3lake.LandConfig) -> Iterator[Any]:
+        yield from land(context, config)
+        context.log.info(f"noted {context.asset_key.path[-1]}")
 
 
 def test_a_component_s_execute_is_the_body_of_its_assets(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,36 +10,36 @@ from dagster._core.test_utils import create_run_for_test
 
 from s3lake import hours
 from s3lake.commit.sealing import Sealing
-from s3lake.orchestration import checks, fleet_runs, names, sealed
+from s3lake.orchestration import fleet_runs, names, sealed
+from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.sealed import announced
-from s3lake.orchestration.translator import hourly, sealed_key, sink_key
+from s3lake.orchestration.translator import sealed_key, sink_key
 from s3lake.plan.tile import Sums, Tile
 from s3lake_tests.commit.kafka import TOPIC
 from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Filed, World
-from s3lake_tests.orchestration.catalogues import catalogue, parts
-from s3lake_tests.orchestration.test_progress import Runs
-from s3lake_tests.orchestration.unstaged_runs import materialisations
+from s3lake_tests.orchestration.catalogues import catalogue
+from s3lake_tests.orchestration.unstaged_runs import STAND_INS, OneTopic, materialisations
 
 FOURTH = hours.shift(THIRD, 1)
 
 
 @pytest.fixture
-def runs(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Runs:
+def runs(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> OneTopic:
     monkeypatch.setattr(World, "lands", Filed)
-    return Runs(instance, monkeypatch)
+    return OneTopic(instance, monkeypatch)
 
 
-def events(runs: Runs) -> list[dg.AssetMaterialization]:
+def events(runs: OneTopic) -> list[dg.AssetMaterialization]:
     """Every announcement there is, in order."""
     return materialisations(runs.instance, sealed_key(runs.sink, TOPIC))
 
 
-def told(runs: Runs) -> list[tuple[str | None, Any]]:
+def told(runs: OneTopic) -> list[tuple[str | None, Any]]:
     """Hours and reasons of the announcements."""
     return [(one.partition, one.metadata["reason"].value) for one in events(runs)]
 
 
-def tick(runs: Runs, known: list[hours.Range] | None = None) -> list[hours.Range]:
+def tick(runs: OneTopic, known: list[hours.Range] | None = None) -> list[hours.Range]:
     """What a sensor's tick does that has looked at every hour, and what it remembers."""
     lander = runs.world.landing()
     head, tiles = lander.index.head(), list(lander.index.tiles())
@@ -60,23 +60,23 @@ def tick(runs: Runs, known: list[hours.Range] | None = None) -> list[hours.Range
     return after
 
 
-def forget(runs: Runs) -> None:
+def forget(runs: OneTopic) -> None:
     """As if every run had died between its last commit and the announcement."""
     runs.instance.wipe_assets([sealed_key(runs.sink, TOPIC)])
 
 
 class TestRun:
-    def test_announces_each_hour_that_it_landed_as_a_whole_once(self, runs: Runs) -> None:
+    def test_announces_each_hour_that_it_landed_as_a_whole_once(self, runs: OneTopic) -> None:
         runs.land()
         assert told(runs) == [(FIRST, "landed"), (SECOND, "landed"), (THIRD, "landed")]
 
-    def test_that_finds_nothing_new_announces_nothing(self, runs: Runs) -> None:
+    def test_that_finds_nothing_new_announces_nothing(self, runs: OneTopic) -> None:
         runs.land()
         runs.again()
         runs.land()
         assert len(events(runs)) == 3
 
-    def test_says_what_the_hour_holds(self, runs: Runs) -> None:
+    def test_says_what_the_hour_holds(self, runs: OneTopic) -> None:
         runs.land(FIRST, SECOND)
         metadata = {name: value.value for name, value in events(runs)[1].metadata.items()}
         numbers = {name: metadata[name] for name in ("dagster/row_count", "dagster/size_bytes", "files")}
@@ -86,13 +86,13 @@ class TestRun:
         assert metadata["sealed_after_s"] == (600 - 120) * 60
         assert metadata["sealed_up_to"] == SECOND
 
-    def test_announces_no_hour_that_is_landed_in_part(self, runs: Runs) -> None:
+    def test_announces_no_hour_that_is_landed_in_part(self, runs: OneTopic) -> None:
         runs.landings[TOPIC] = dataclasses.replace(runs.landings[TOPIC], clock=lambda: hours.start_ms(SECOND) + 60_000)
         runs.land(FIRST, SECOND)
         assert len(runs.hours()[TOPIC]) == 2
         assert told(runs) == [(FIRST, "landed")]
 
-    def test_announces_a_rewritten_hour_again_with_the_reason(self, runs: Runs) -> None:
+    def test_announces_a_rewritten_hour_again_with_the_reason(self, runs: OneTopic) -> None:
         runs.land()
         runs.again().rewrite(SECOND)
         runs.land()
@@ -100,7 +100,7 @@ class TestRun:
         versions = [one.tags and one.tags[names.DATA_VERSION] for one in events(runs) if one.partition == SECOND]
         assert len(set(versions)) == 2
 
-    def test_an_hour_rewritten_before_anybody_was_told_of_it_is_only_landed(self, runs: Runs) -> None:
+    def test_an_hour_rewritten_before_anybody_was_told_of_it_is_only_landed(self, runs: OneTopic) -> None:
         runs.land()
         forget(runs)
         runs.again().rewrite(SECOND)
@@ -108,7 +108,7 @@ class TestRun:
         assert told(runs) == [(SECOND, "landed")]
 
     def test_an_hour_that_a_check_fails_on_is_not_sealed_until_it_is_fine_again(
-        self, runs: Runs, monkeypatch: pytest.MonkeyPatch
+        self, runs: OneTopic, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         fine = Sealing.sums
         wrong = lambda _, tile: Sums(offsets=10, read=9, landed=9) if tile.hour == SECOND else fine(_, tile)  # noqa: E731
@@ -123,15 +123,15 @@ class TestRun:
 
 class TestMarker:
     @pytest.fixture
-    def runs(self, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Runs:
+    def runs(self, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> OneTopic:
         monkeypatch.setattr(World, "lands", Filed)
-        return Runs(instance, monkeypatch, sealed={"marker": "objects"})
+        return OneTopic(instance, monkeypatch, sealed={"marker": "objects"})
 
-    def marker(self, runs: Runs) -> tuple[bytes, str]:
+    def marker(self, runs: OneTopic) -> tuple[bytes, str]:
         body, head = runs.world.store.objects[f"{TOPIC}/date=2026-11-20/hour=01/_objects.json"]
         return body, head.metadata["s3lake-sealed"]
 
-    def test_is_there_once_the_hour_is_announced(self, runs: Runs) -> None:
+    def test_is_there_once_the_hour_is_announced(self, runs: OneTopic) -> None:
         runs.land(FIRST, SECOND)
         (event,) = [one for one in events(runs) if one.partition == SECOND]
         assert event.metadata["marker"].value == f"s3://lake/{TOPIC}/date=2026-11-20/hour=01/_objects.json"
@@ -140,14 +140,14 @@ class TestMarker:
         assert event.tags is not None
         assert content == event.tags[names.DATA_VERSION]
 
-    def test_landing_again_writes_it_no_more(self, runs: Runs) -> None:
+    def test_landing_again_writes_it_no_more(self, runs: OneTopic) -> None:
         runs.land()
         before = dict(runs.world.store.objects)
         runs.again()
         runs.land()
         assert runs.world.store.objects == before
 
-    def test_a_rewrite_renews_it(self, runs: Runs) -> None:
+    def test_a_rewrite_renews_it(self, runs: OneTopic) -> None:
         runs.land()
         before, content = self.marker(runs)
         runs.again().rewrite(SECOND)
@@ -159,13 +159,13 @@ class TestMarker:
         )
 
     def test_an_object_of_somebody_else_in_its_place_fails_the_check_s_step_and_nothing_is_announced(
-        self, runs: Runs
+        self, runs: OneTopic
     ) -> None:
         runs.world.store.put(f"{TOPIC}/date=2026-11-20/hour=01/_objects.json", b"theirs")
         assert not runs.land().success
         assert told(runs) == []
 
-    def test_cleaning_leaves_it(self, runs: Runs) -> None:
+    def test_cleaning_leaves_it(self, runs: OneTopic) -> None:
         runs.land()
         before = dict(runs.world.store.objects)
         lander = dataclasses.replace(runs.world.landing(), clock=lambda: hours.start_ms(FIRST) + 40 * 86_400_000)
@@ -176,7 +176,7 @@ class TestMarker:
 
 
 class TestSensor:
-    def test_announces_what_a_run_died_before_once(self, runs: Runs) -> None:
+    def test_announces_what_a_run_died_before_once(self, runs: OneTopic) -> None:
         runs.land()
         forget(runs)
         known = tick(runs)
@@ -184,12 +184,12 @@ class TestSensor:
         tick(runs, known)
         assert told(runs) == [(FIRST, "landed"), (SECOND, "landed"), (THIRD, "landed")]
 
-    def test_announces_nothing_that_a_run_has_announced(self, runs: Runs) -> None:
+    def test_announces_nothing_that_a_run_has_announced(self, runs: OneTopic) -> None:
         runs.land()
         tick(runs)
         assert len(events(runs)) == 3
 
-    def test_leaves_an_hour_to_the_run_that_is_landing_it(self, runs: Runs) -> None:
+    def test_leaves_an_hour_to_the_run_that_is_landing_it(self, runs: OneTopic) -> None:
         runs.land()
         forget(runs)
         tags = {"dagster/asset_partition_range_start": SECOND, "dagster/asset_partition_range_end": FOURTH}
@@ -200,7 +200,7 @@ class TestSensor:
         tick(runs)
         assert told(runs) == [(FIRST, "landed")]
 
-    def test_leaves_all_hours_to_a_run_of_many_topics_that_has_this_one(self, runs: Runs) -> None:
+    def test_leaves_all_hours_to_a_run_of_many_topics_that_has_this_one(self, runs: OneTopic) -> None:
         runs.land()
         forget(runs)
         sink = runs.sink
@@ -217,21 +217,21 @@ class TestSensor:
         tick(runs)
         assert len(told(runs)) == 3
 
-    def test_finds_a_rewrite_that_no_run_of_dagster_made(self, runs: Runs) -> None:
+    def test_finds_a_rewrite_that_no_run_of_dagster_made(self, runs: OneTopic) -> None:
         runs.land()
         known = tick(runs)
         runs.again().rewrite(SECOND)
         tick(runs, known)
         assert told(runs)[3:] == [(SECOND, "rewrite")]
 
-    def test_remembers_only_what_the_event_log_says(self, runs: Runs) -> None:
+    def test_remembers_only_what_the_event_log_says(self, runs: OneTopic) -> None:
         runs.land()
         assert tick(runs) == [(FIRST, THIRD)]
         forget(runs)
         assert tick(runs) == []
 
     def test_asks_the_event_log_nothing_when_all_is_announced(
-        self, runs: Runs, monkeypatch: pytest.MonkeyPatch
+        self, runs: OneTopic, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         runs.land()
         known = tick(runs)
@@ -240,7 +240,7 @@ class TestSensor:
         tick(runs, known)
 
 
-def test_a_quiet_hour_is_sealed_too(runs: Runs) -> None:
+def test_a_quiet_hour_is_sealed_too(runs: OneTopic) -> None:
     runs.land(FIRST, FOURTH)
     assert told(runs)[3:] == [(FOURTH, "landed")]
     assert events(runs)[3].metadata["dagster/row_count"].value == 0
@@ -254,20 +254,17 @@ def test_a_second_look_passes_over_what_was_written_long_ago() -> None:
     assert not sealed._written_since(Tile(FIRST, {}), 2_000)
 
 
-def test_announcements_are_found_by_hour_with_their_content(runs: Runs) -> None:
+def test_announcements_are_found_by_hour_with_their_content(runs: OneTopic) -> None:
     runs.land()
     found = announced(runs.instance, sealed_key(runs.sink, TOPIC), [FIRST, THIRD, FOURTH])
     assert sorted(found) == [FIRST, THIRD]
 
 
-def test_checks_alone_announce_too(runs: Runs) -> None:
+def test_checks_alone_announce_too(runs: OneTopic) -> None:
     runs.land()
     forget(runs)
-    defs = dg.Definitions(
-        assets=[dg.AssetSpec(sink_key(runs.sink, TOPIC), partitions_def=hourly(runs.sink))],
-        asset_checks=[checks.sink_checks(catalogue(runs.sink), runs.sink, TOPIC)],
-        resources=parts(),
-        jobs=[dg.define_asset_job("look", selection=dg.AssetSelection.all_asset_checks())],
-    )
-    defs.resolve_job_def("look").execute_in_process(tags={"dagster/partition": SECOND}, instance=runs.instance)
+    look = dg.define_asset_job("look", selection=dg.AssetSelection.checks_for_assets(sink_key(runs.sink, TOPIC)))
+    definitions = dg.Definitions.merge(build_definitions(runs.config, resources=STAND_INS), dg.Definitions(jobs=[look]))
+    job = definitions.resolve_job_def("look")
+    assert job.execute_in_process(tags={"dagster/partition": SECOND}, instance=runs.instance).success
     assert told(runs) == [(SECOND, "landed")]

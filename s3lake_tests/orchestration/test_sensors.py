@@ -15,11 +15,12 @@ from s3lake import hours
 from s3lake.commit import sealing
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
 from s3lake.demo.s3 import EmbeddedS3
-from s3lake.orchestration import resources, runs, sealed, sensors
+from s3lake.land import opening
+from s3lake.orchestration import runs, sealed, sensors
 from s3lake.orchestration.build import build_definitions
-from s3lake.orchestration.resources import KafkaResource
 from s3lake.plan.tile import Span, Tile
-from s3lake.sink import Config, Kafka
+from s3lake.sink import Config
+from s3lake.source import opening as sources
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
 from s3lake_tests.orchestration.world import (
@@ -37,6 +38,7 @@ from s3lake_tests.orchestration.world import (
 
 TICK_MOST_S = 60
 """Dagster gives up on a tick then."""
+OPEN_STORES, OPENED = opening.open_stores, sources.opened
 FIRST, LAST = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 
 
@@ -500,14 +502,14 @@ class TestOutages:
         assert world.cursor == cursor
 
     def test_a_broker_that_does_not_answer_takes_bounded_time(self, world: World) -> None:
-        world.kafka = KafkaResource(Kafka(bootstrap_servers="127.0.0.1:1"), timeout_s=0.1)
+        world.kafka = OPENED(world.config, 0.1)
         began = time.monotonic()
         with pytest.raises(dg.Failure, match=r"Kafka at 127\.0\.0\.1:1 did not tell .* within 0\.1 s"):
             world.tick()
         assert time.monotonic() - began < TICK_MOST_S
 
     def test_s3_down_fails_the_tick_with_a_reason(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.undo()  # of the store in memory
+        monkeypatch.setattr(opening, "open_stores", OPEN_STORES)
         began = time.monotonic()
         with pytest.raises(dg.Failure, match=r"http://127\.0\.0\.1:1"):
             world.tick()
@@ -517,10 +519,10 @@ class TestOutages:
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """It has a minute, and a store may take requests and never answer."""
-        monkeypatch.undo()
-        asked = resources.stores(world.config.sinks[0], world.s3, hasty=True)("lake")
+        monkeypatch.setattr(opening, "open_stores", OPEN_STORES)
+        asked = opening.open_stores(world.s3.connection, fail_fast=True)("lake")
         assert isinstance(asked, S3Store)
-        patient = resources.stores(world.config.sinks[0], world.s3)("lake")
+        patient = opening.open_stores(world.s3.connection)("lake")
         assert isinstance(patient, S3Store)
         longest = asked.connection.max_attempts * (asked.connection.connect_timeout_s + asked.connection.read_timeout_s)
         assert sensors.TICK_S + longest < TICK_MOST_S

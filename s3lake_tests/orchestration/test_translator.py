@@ -11,12 +11,13 @@ from dagster_aws.s3 import S3Resource
 import s3lake
 from s3lake import hours
 from s3lake.errors import ConfigurationError
-from s3lake.orchestration import resources
+from s3lake.land import opening
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.fleet_runs import topics_of
 from s3lake.orchestration.names import RANGE_END, RANGE_START
 from s3lake.sink import Config, Kafka, Sink
+from s3lake.source import opening as sources
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.orchestration.catalogues import parts
 from s3lake_tests.orchestration.world import FakeKafka
@@ -104,7 +105,8 @@ def test_checks_jobs_and_runs_go_by_the_key() -> None:
 def tick(monkeypatch: pytest.MonkeyPatch, instance: dg.DagsterInstance) -> Callable[..., Sequence[dg.RunRequest]]:
     """A tick of the sensor at twelve o'clock and ten minutes, with records and without an index."""
     store = MemoryStore("lake")
-    monkeypatch.setattr(resources, "stores", lambda *_, **__: lambda _: store)
+    monkeypatch.setattr(opening, "open_stores", lambda *_, **__: lambda _: store)
+    monkeypatch.setattr(sources, "opened", lambda *_: FakeKafka())
     monkeypatch.setattr(hours, "now_ms", lambda: hours.start_ms(NOON) + 600_000)
 
     def evaluate(name: str, built: dg.Definitions, keys: dict[str, Any]) -> Sequence[dg.RunRequest]:
@@ -116,7 +118,7 @@ def tick(monkeypatch: pytest.MonkeyPatch, instance: dg.DagsterInstance) -> Calla
 
 
 def test_a_sensor_asks_for_the_asset_under_its_key(tick: Callable[..., Sequence[dg.RunRequest]]) -> None:
-    (request,) = tick("kafka_orders", definitions(), dict(parts(kafka=FakeKafka())))
+    (request,) = tick("kafka_orders", definitions(), dict(parts()))
     assert request.asset_selection == [OWN]
     assert (request.tags[RANGE_START], request.tags[RANGE_END]) == (START, NOON)
 
@@ -124,7 +126,7 @@ def test_a_sensor_asks_for_the_asset_under_its_key(tick: Callable[..., Sequence[
 def test_an_asset_that_ends_is_asked_for_up_to_its_end(tick: Callable[..., Sequence[dg.RunRequest]]) -> None:
     until = dg.HourlyPartitionsDefinition(START, "2026-01-05T11", fmt=hours.FORMAT, timezone="UTC")
     built = definitions(Own(partitions_def=until))
-    (request,) = tick("kafka_orders", built, dict(parts(kafka=FakeKafka())))
+    (request,) = tick("kafka_orders", built, dict(parts()))
     assert (request.tags[RANGE_START], request.tags[RANGE_END]) == (START, "2026-01-05T10")
 
 
@@ -166,7 +168,7 @@ class TestPrefix:
         assert s3lake.sealed_key("events", "orders", "archive") in keys
 
     def test_keys_of_resources_do(self) -> None:
-        assert set(self.built().resources or ()) == {"archive", "archive_kafka", "archive_s3", "archive_spark"}
+        assert set(self.built().resources or ()) == {"archive_events", "archive_s3", "archive_spark"}
 
     @pytest.mark.parametrize("fleet", ["on", "off"])
     def test_names_pools_and_tags_do(self, fleet: str) -> None:
@@ -197,20 +199,21 @@ class TestResources:
 
     def test_a_key_is_that_of_the_project_s_own(self) -> None:
         built = definitions(resources={"spark": "cluster"})
-        assert set(built.resources or ()) == {"s3lake", "s3lake_kafka", "s3lake_s3"}
+        assert set(built.resources or ()) == {"s3lake_events", "s3lake_s3"}
         project = dg.Definitions(resources={"cluster": object()})
         assert dg.Definitions.merge(built, project).get_repository_def().has_job("land_events")
-        with pytest.raises(dg.DagsterInvariantViolationError, match="'cluster' required by resource with key 's3lake'"):
+        missing = "'cluster' required by resource with key 's3lake_events'"
+        with pytest.raises(dg.DagsterInvariantViolationError, match=missing):
             built.get_repository_def()
 
     def test_one_of_dagster_s_is_handed_on_as_it_is_and_not_as_the_client_that_it_makes(self) -> None:
         mine = S3Resource(region_name="eu-west-1")
-        parts = s3lake.resources(CONFIG, stand_ins={"s3": mine, "spark": object()})
+        parts = s3lake.resources(CONFIG, s3=mine, spark=object())
         with dg.build_resources(parts) as scoped:
-            assert isinstance(scoped.s3lake._s3, S3Resource)
+            assert isinstance(scoped.s3lake_events._s3, S3Resource)
 
     def test_a_name_that_nothing_has_is_refused(self) -> None:
-        with pytest.raises(ConfigurationError, match="'s4' is none of kafka, s3, spark"):
+        with pytest.raises(ConfigurationError, match="'s4' is not one of s3, spark"):
             definitions(resources={"s4": object()})
 
 

@@ -1,15 +1,23 @@
 """Runs of the assets of a sink each of whose topics has a world in which nothing is staged."""
 
+import functools
+from dataclasses import replace
+from typing import Any
+
 import dagster as dg
 import pytest
 
-from s3lake.orchestration import checks, fleet, sinks
+from s3lake.land import opening
+from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.translator import sink_key
 from s3lake.sink import Config, Kafka, Sink
-from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, World
+from s3lake_tests.commit.kafka import TOPIC
+from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Landed, World
+from s3lake_tests.orchestration.catalogues import NO_S3
 
 ALL = [FIRST, SECOND, THIRD]
-STAND_INS = dict.fromkeys(("kafka", "s3", "spark"), object())
+KEY = dg.AssetKey(["s3", "events", TOPIC])
+STAND_INS = {"s3": NO_S3, "spark": object()}
 
 
 def materialisations(instance: dg.DagsterInstance, key: dg.AssetKey) -> list[dg.AssetMaterialization]:
@@ -26,10 +34,10 @@ class Runs:
     ) -> None:
         self.instance = instance
         self.worlds = {topic: World(**settings) for topic in topics}
-        self.landings = {topic: world.landing() for topic, world in self.worlds.items()}
-        for module in (sinks, fleet):
-            patch.setattr(module, "landing", lambda _, topic, *__: self.landings[topic])
-        patch.setattr(checks, "looking", lambda _, __, ___, topic, **____: self.worlds[topic].landing())
+        for topic, world in self.worlds.items():
+            world.kafka.name = topic
+        self.landings = {topic: replace(world.landing(), topic=topic) for topic, world in self.worlds.items()}
+        patch.setattr(opening, "open_topic_sink", lambda _, __, topic, *___, **____: self.landings[topic])
         sink = World(**settings).sink.model_dump(mode="json", by_alias=True)
         self.sink = Sink.model_validate({**sink, "topics": topics})
         self.config = Config(kafka=Kafka(bootstrap_servers="a:1"), sinks=(self.sink,))
@@ -38,3 +46,43 @@ class Runs:
         """Materialised hours by topic."""
         keys = {topic: sink_key(self.sink, topic) for topic in self.landings}
         return {topic: [each.partition for each in materialisations(self.instance, key)] for topic, key in keys.items()}
+
+
+@functools.cache
+def job_of(config: str) -> dg.JobDefinition:
+    """Nobody changes it, and most runs have the same."""
+    definitions = build_definitions(Config.model_validate_json(config), resources=STAND_INS)
+    return definitions.resolve_job_def("land_events")
+
+
+class OneTopic(Runs):
+    """Runs of a sink of one topic."""
+
+    def __init__(self, instance: dg.DagsterInstance, patch: pytest.MonkeyPatch, **settings: Any) -> None:
+        super().__init__(instance, patch, TOPIC, **settings)
+        self.world = self.worlds[TOPIC]
+        self.job = job_of(self.config.model_dump_json(by_alias=True))
+
+    def land(self, first: str = FIRST, last: str = THIRD) -> dg.ExecuteInProcessResult:
+        tags = {"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": last}
+        return self.job.execute_in_process(tags=tags, instance=self.instance, raise_on_error=False)
+
+    def again(self) -> Landed:
+        """A new landing, as every run has one."""
+        self.landings[TOPIC] = replace(self.landings[TOPIC])
+        return self.landings[TOPIC]
+
+    def materialisations(self) -> list[dg.AssetMaterialization]:
+        return materialisations(self.instance, KEY)
+
+    def lines(self) -> list[str]:
+        """What the last run has said of the topic, and its events of outputs and hours."""
+        (run,) = self.instance.get_runs(limit=1)
+        entries = [record.event_log_entry for record in self.instance.get_records_for_run(run.run_id).records]
+        events = {"ASSET_MATERIALIZATION", "STEP_OUTPUT", "HANDLED_OUTPUT"}
+        told = [
+            (one.dagster_event.event_type_value if one.dagster_event else one.user_message)
+            for one in entries
+            if one.step_key == "__".join(KEY.path)
+        ]
+        return [line for line in told if line in events or line.startswith(f"events {TOPIC}, ")]

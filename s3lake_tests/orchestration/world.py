@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
@@ -13,12 +14,14 @@ from s3lake import hours
 from s3lake.commit.index import TopicIndex
 from s3lake.config import native
 from s3lake.errors import KafkaUnavailableError
-from s3lake.orchestration import resources
+from s3lake.land import opening
 from s3lake.plan.tile import Tile
 from s3lake.sink import Config
+from s3lake.source import opening as sources
 from s3lake.source.kafka.reader import Brokers
 from s3lake.source.offsets import LogRange, Snapshot
 from s3lake.store import Store
+from s3lake.store.connection import S3Connection
 from s3lake_tests import indexes
 from s3lake_tests.counted import CountedStore
 from s3lake_tests.orchestration.catalogues import parts
@@ -109,10 +112,11 @@ class Ticks:
         self.kafka: Any = kafka
         self.store: Any = store or CountedStore()
         if store is None:
-            patch.setattr(resources, "stores", lambda *_, **__: lambda _: self.store)
+            patch.setattr(opening, "open_stores", lambda *_, **__: lambda _: self.store)
         self.now = at(HOUR, 30)
         patch.setattr(hours, "now_ms", lambda: self.now)
-        self.s3 = resources.S3Resource(config.s3)
+        patch.setattr(sources, "opened", lambda *_: self.kafka)
+        self.s3 = SimpleNamespace(connection=S3Connection.of(config.s3))
         self.instance = dg.DagsterInstance.ephemeral()
         self.cursor: str | None = None
 
@@ -128,7 +132,7 @@ class Ticks:
         with dg.build_sensor_context(
             instance=self.instance,
             definitions=self.definitions,
-            resources=parts(kafka=self.kafka, s3=self.s3),
+            resources=parts(s3=self.s3),
             cursor=self.cursor,
         ) as context:
             result = self.sensor.evaluate_tick(context)

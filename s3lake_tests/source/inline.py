@@ -8,9 +8,9 @@ from s3lake.land.job import TaskEngine
 from s3lake.land.landing import Landing
 from s3lake.land.task.outcomes import Outcome
 from s3lake.land.task.pipeline import Work, run
-from s3lake.orchestration.resources import source_of
 from s3lake.plan.batch import Intervals
 from s3lake.sink import Config
+from s3lake.source.opening import opened
 from s3lake.source.records import Range
 from s3lake.store.memory import MemoryStore
 from s3lake.verify import Grid, Report, verify_against
@@ -39,7 +39,7 @@ def nobody() -> Any:
 
 def inline(config: Config, topic: str, store: MemoryStore, clock: Callable[[], int]) -> Landing:
     """What lands a topic into the first sink of a configuration."""
-    source = source_of(config)
+    source = opened(config)
     return Landing(
         config.sinks[0], topic, nobody, lambda _: store, source.offsets, source.reader, clock=clock, engine=Inline
     )

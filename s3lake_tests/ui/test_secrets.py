@@ -172,7 +172,7 @@ def test_no_answer_of_the_web_server_and_no_command_line_has_one(words: Words, s
     until(180, lambda: server.ended(run))
     shown = {root: Question(root.replace("RUN", run), depth).answered(server) for root, depth in ROOTS.items()}
     assert "Kafka at 127.0.0.1:1 did not tell" in shown['logsForRun(runId: "RUN")']
-    assert "s3lake_kafka" in shown[f"resourcesOrError(pipelineSelector: {{{PIPELINE}}})"]
+    assert "s3lake_s3" in shown[f"resourcesOrError(pipelineSelector: {{{PIPELINE}}})"]
     assert all(len(answer) > 100 for answer in shown.values())
     assert any("dagster._daemon" in command for command in server.commands)
     assert any("execute_run" in command or "multiprocessing" in command for command in server.commands)

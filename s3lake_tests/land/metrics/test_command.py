@@ -12,7 +12,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from s3lake import cli
-from s3lake.orchestration import resources
+from s3lake.source import opening
 from s3lake_tests.lake import NOBODY, Lake, at, values
 
 EIGHT, TEN = "2026-01-05T08", "2026-01-05T10"
@@ -36,8 +36,8 @@ def test_without_kafka_and_s3_it_says_so_and_ends_and_tells_no_secret(
 ) -> None:
     config = tmp_path / "sinks.yaml"
     config.write_text(NOBODY)
-    hasty = functools.partial(resources.source_of, timeout_s=0.3)
-    monkeypatch.setattr(resources, "source_of", lambda config, _: hasty(config))
+    fast = functools.partial(opening.opened, timeout_s=0.3)
+    monkeypatch.setattr(opening, "opened", lambda config, _: fast(config))
     began = time.monotonic()
     assert run(monkeypatch, str(config)) == 0
     assert time.monotonic() - began < 20

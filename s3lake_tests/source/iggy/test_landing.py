@@ -15,7 +15,7 @@ from s3lake.errors import DataLossError
 from s3lake.land import fleet
 from s3lake.land.fleet import TopicLanding
 from s3lake.land.landing import Landing
-from s3lake.orchestration.resources import S3Resource, landing, source_of
+from s3lake.land.opening import open_topic_sink
 from s3lake.sink import Config
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.lake import START, at
@@ -133,10 +133,7 @@ def test_spark_lands_topics_of_several_streams_in_one_job(
     server.topic("web", "clicks")
     server.append("web", "clicks", [b'{"id": 1}'] * 3, at(START, 1) * 1000)
     configs = {topic: configured(server, "", topic, s3_server) for topic in ("shop.orders", "web.clicks")}
-    landers = {
-        topic: landing(config.sinks[0], topic, source_of(config), S3Resource(config.s3), spark=None)
-        for topic, config in configs.items()
-    }
+    landers = {topic: open_topic_sink(config, config.sinks[0], topic) for topic, config in configs.items()}
     works = [TopicLanding(one, functools.partial(one.land, [START])) for one in landers.values()]
     outcomes = [outcome.result() for outcome in fleet.together(works, lambda: spark).outcomes]
     assert [one.tile.complete for (one,) in outcomes] == [True, True]
@@ -148,7 +145,7 @@ def test_sql_reads_messages_as_it_reads_records(
     server: IggyServer, s3_server: EmbeddedS3, spark: "SparkSession"
 ) -> None:
     config = configured(server, "format: {type: parquet}, sql: {select: 'id, _offset', where: 'id > 1'}", s3=s3_server)
-    lander = landing(config.sinks[0], "shop.orders", source_of(config), S3Resource(config.s3), spark=None)
+    lander = open_topic_sink(config, config.sinks[0], "shop.orders")
     lander.spark = lambda: spark
     lander.land([START])
     report = verified(config, lander)

@@ -14,8 +14,9 @@ import yaml
 from s3lake.config import native
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import KafkaUnavailableError
+from s3lake.land.opening import open_topic_sink
 from s3lake.orchestration.build import build_definitions
-from s3lake.orchestration.resources import KafkaResource, S3Resource, landing
+from s3lake.orchestration.s3_resource import S3Resource
 from s3lake.source.kafka import reader
 from s3lake.source.kafka.client import KafkaOffsets
 from s3lake.source.kafka.reader import Brokers
@@ -135,7 +136,7 @@ def test_the_sensor_asks_for_a_run_which_lands_through_spark(
     config = native.loads(text, "secured.yaml")
     definitions = build_definitions(config, resources={"spark": SimpleNamespace(spark_session=spark)})
     sensor = definitions.get_repository_def().get_sensor_def(f"kafka_{TO_LAND}".replace("-", "_"))
-    resources = parts(kafka=KafkaResource(config.kafka), s3=S3Resource(config.s3))
+    resources = parts(s3=S3Resource.from_settings(config.s3))
     with (
         dg.DagsterInstance.ephemeral() as instance,
         dg.build_sensor_context(instance=instance, definitions=definitions, resources=resources) as context,
@@ -151,7 +152,7 @@ def test_the_sensor_asks_for_a_run_which_lands_through_spark(
         shown = "".join(event.to_json() for event in instance.all_logs(run.run_id))
     assert run.success
     sink = config.sinks[0]
-    made = landing(sink, TO_LAND, KafkaResource(config.kafka), S3Resource(config.s3), SimpleNamespace())
+    made = open_topic_sink(config, sink, TO_LAND)
     grid = Grid.of(sink, made.clock(), START, START)
     report = verify(sink, TO_LAND, made.index, secured.server(listener), properties(secured), grid)
     assert (report.landed, report.differences) == (10, ())

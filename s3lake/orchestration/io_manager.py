@@ -1,0 +1,169 @@
+"""The IO manager of a sink: what its assets return is landed, and read back for the assets downstream."""
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, get_args, get_origin
+
+import dagster as dg
+
+from s3lake.errors import ConfigurationError
+from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.connections import s3_connection, spark_session
+from s3lake.orchestration.landing_run import LandingRun, LoggedSpark, as_dagster_errors
+from s3lake.sink import Sink
+
+if TYPE_CHECKING:
+    from dagster_aws.s3 import S3Resource
+    from dagster_pyspark import LazyPySparkResource
+
+    from s3lake.land.landing import Landing
+    from s3lake.land.observer import LandedHour
+
+
+@dataclass
+class KafkaHours:
+    """Hours of a topic in Kafka: the value of a sink's asset. Nothing is read until the sink's IO manager lands them.
+
+    Attributes:
+        context: of the asset's run; it names the asset, and with it the topic.
+        hours: the hours to land, in order; without them the run's partitions.
+        rewrite: land complete hours again, in place of what was landed.
+        landed: what was landed, once the IO manager is done; each hour has its tile, its sums and its manifests.
+    """
+
+    context: dg.AssetExecutionContext
+    hours: Sequence[str] | None = None
+    rewrite: bool = False
+    landed: "list[LandedHour]" = field(default_factory=list)
+
+
+class SinkIOManager(dg.IOManager):
+    """Lands what assets return in one sink, and reads back what it holds. `s3lake.resources` makes it."""
+
+    def __init__(self, catalogue: Catalogue, sink: Sink, s3: "S3Resource", spark: "LazyPySparkResource") -> None:
+        self._catalogue, self._sink, self._s3, self._spark = catalogue, sink, s3, spark
+
+    def handle_output(self, context: dg.OutputContext, obj: object) -> None:
+        """Land hours of Kafka. Each is materialised as soon as it is done, with its own metadata.
+
+        Raises:
+            RetryRequested: something transient is in the way; what was committed stays.
+            Failure: an hour cannot be landed, or the value cannot.
+        """
+        if not isinstance(obj, KafkaHours):
+            raise dg.Failure(
+                f"{context.asset_key.to_user_string()} returned a {type(obj).__name__}; sink {self._sink.name} lands "
+                "s3lake.KafkaHours",
+                allow_retries=False,
+            )
+        topic = self._find_topic(context.asset_key)
+        hours = list(obj.context.partition_keys if obj.hours is None else obj.hours)
+        obj.landed = self._run(obj.context).land(topic, hours, rewrite=obj.rewrite)
+        context.add_output_metadata(_sum_up(obj.landed))
+
+    def load_input(self, context: dg.InputContext) -> Any:
+        """Read the committed records of the hours that the downstream asset asks for.
+
+        An hour that is not complete is refused, unless the input's metadata say `allow_incomplete`.
+
+        Returns:
+            What the input is annotated as: a `Dataset` or `Table` of pyarrow, a `LazyFrame` or `DataFrame` of polars, a
+            relation of DuckDB, a `DataFrame` of pandas; else one of Spark. Annotated as a `dict` of one of them it gets
+            one an hour. Without a JVM only `columns` of the input's metadata are read, where it says them. Avro,
+            Parquet and CSV: the sink's columns; text formats: one column `value`, a record each; with an envelope its
+            parts, as Kafka had them.
+        """
+        from s3lake.land import opening
+        from s3lake.objects import readback
+        from s3lake.objects.readback import datasets
+
+        sink, topic = self._sink, self._find_topic(context.asset_key)
+        hours = context.asset_partition_keys if context.has_asset_partitions else None
+        annotation, by_hour = _read_annotation(context)
+        connection = opening.s3_connection(self._catalogue.config, sink, s3_connection(self._s3))
+        stores = opening.open_stores(connection)
+
+        def read() -> Any:
+            allowed, columns = _allows_incomplete(context), _read_columns(context)
+            form = datasets.form_of(annotation)
+            if form is None:
+                session = functools.partial(spark_session, self._spark)
+                if hours is not None and by_hour:
+                    return readback.frames(session, sink, topic, stores, hours, allow_incomplete=allowed)
+                return readback.frame(session, sink, topic, stores, hours, allow_incomplete=allowed)
+            dataset = functools.partial(datasets.dataset, sink, topic, stores, connection, selected=columns)
+            if hours is None or not by_hour:
+                return form(dataset(hours, allow_incomplete=allowed))
+            if not allowed:
+                datasets.refuse_incomplete(sink, topic, stores, hours)
+            return {hour: form(dataset([hour], allow_incomplete=True)) for hour in hours}
+
+        return as_dagster_errors(read, sink.errors)
+
+    def check(self, context: dg.AssetExecutionContext) -> None:
+        """Make the checks that a run selects without their asset, of its hours, or of all hours if it names none."""
+        chosen = sorted(context.selected_asset_check_keys)
+        topic = self._find_topic(chosen[0].asset_key)
+        self._run(context).check(topic, [key.name for key in chosen])
+
+    def _run(self, context: dg.AssetExecutionContext) -> LandingRun:
+        from s3lake.land import opening
+
+        spark = LoggedSpark(self._spark, context.log, sql=self._sink.sql is not None)
+        s3 = s3_connection(self._s3)
+
+        def open_topic(topic: str) -> "Landing":
+            return opening.open_topic_sink(self._catalogue.config, self._sink, topic, s3, spark)
+
+        return LandingRun(context, self._catalogue, self._sink, open_topic)
+
+    def _find_topic(self, key: dg.AssetKey) -> str:
+        """Return the topic of an asset of the sink."""
+        route = self._catalogue.route(key)
+        if route is None or route[0].name != self._sink.name:
+            raise dg.Failure(
+                f"{key.to_user_string()} is not an asset of sink {self._sink.name} of this configuration: give the "
+                "resources the translator that the asset has",
+                allow_retries=False,
+                metadata={"error": ConfigurationError.__name__},
+            )
+        return route[1]
+
+
+def _sum_up(landed: "Sequence[LandedHour]") -> dict[str, int]:
+    """Return what hours hold together."""
+    sums = [hour.sums for hour in landed]
+    return {
+        "hours": len(landed),
+        "rows": sum(each.landed for each in sums),
+        "size_bytes": sum(each.bytes for each in sums),
+        "files": sum(each.files for each in sums),
+        "dead_letters": sum(each.dead for each in sums),
+        "new_commits": sum(hour.new for hour in landed),
+    }
+
+
+def _read_annotation(context: dg.InputContext) -> tuple[Any, bool]:
+    """Return the type that an input is annotated as, and whether it wants a dict with one of them an hour."""
+    try:
+        annotation = context.dagster_type.typing_type
+    except dg.DagsterInvariantViolationError:  # a context that was built for a test need not have a type
+        return None, False
+    if get_origin(annotation) is dict:
+        return get_args(annotation)[-1], True
+    return annotation, False
+
+
+def _read_columns(context: dg.InputContext) -> list[str] | None:
+    columns = (context.definition_metadata or {}).get("columns")
+    if columns is None or (isinstance(columns, list) and all(isinstance(name, str) for name in columns)):
+        return columns
+    raise ConfigurationError(f"metadata columns of an input is {columns!r}: write a list of names")
+
+
+def _allows_incomplete(context: dg.InputContext) -> bool:
+    allowed = (context.definition_metadata or {}).get("allow_incomplete", False)
+    if not isinstance(allowed, bool):
+        raise ConfigurationError(f"metadata allow_incomplete of an input is {allowed!r}: write True or False")
+    return allowed

@@ -1,0 +1,378 @@
+"""A run that lands one topic or many: its log, a materialisation of each hour when it is done, checks, sealed hours."""
+
+import functools
+import queue
+import time
+import traceback
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import dagster as dg
+
+from s3lake import hours
+from s3lake.commit.files import count_data_files
+from s3lake.errors import RecordError, S3LakeError, TransientError
+from s3lake.orchestration import letters, metadata, names, prose
+from s3lake.orchestration.alive import alive
+from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.checks import check_hours
+from s3lake.orchestration.connections import spark_session
+from s3lake.plan.sealed import content
+from s3lake.plan.stamps import find_notices
+from s3lake.sink import Errors, Sink
+
+if TYPE_CHECKING:
+    from dagster_pyspark import LazyPySparkResource
+    from pyspark.sql import SparkSession
+
+    from s3lake.commit.index import Manifest
+    from s3lake.land.landing import Landing
+    from s3lake.land.observer import LandedHour
+
+_CANCELED_S = 10.0
+A = TypeVar("A")
+
+
+def as_dagster_errors(work: Callable[[], A], errors: Errors) -> A:
+    """Run `work`. Raise what Dagster is to do about its errors.
+
+    An op's `RetryPolicy` is not used: it would retry after every exception, a mistake in the code included.
+
+    Args:
+        work: the work.
+        errors: of the sink: they say how often a step is retried, and how long after its failure.
+
+    Raises:
+        RetryRequested: the error is transient.
+        Failure: it is not, so that a retry would fail too.
+    """
+    try:
+        return work()
+    except TransientError as error:
+        raise dg.RetryRequested(max_retries=errors.max_retries, seconds_to_wait=errors.retry_interval) from error
+    except S3LakeError as error:
+        place = error.place if isinstance(error, RecordError) else {}
+        # The text says it all: with the error as its cause, Dagster would show the text twice.
+        raise dg.Failure(str(error), metadata={"error": type(error).__name__, **place}, allow_retries=False) from None
+
+
+def build_materialisation(
+    key: dg.AssetKey, hour: str, hour_metadata: Mapping[str, Any], commits: Sequence[str]
+) -> dg.AssetMaterialization:
+    """Build the event of an hour, with the digest of its commits as the version of its data.
+
+    An hour that is materialised again without a new commit keeps its version, so nothing downstream is out of date.
+    Dagster's own events name the versions of what they were made from as well. A topic's version is another one with
+    each record, so each hour would be out of date as soon as it was landed: ours name none.
+    """
+    tags = {names.DATA_VERSION: content(commits)}
+    return dg.AssetMaterialization(key, partition=hour, metadata=hour_metadata, tags=tags)
+
+
+class LoggedSpark:
+    """Returns the session of a resource; logs the start of the first one, which takes seconds, or minutes on a cluster.
+
+    Checks that the first one can do the work, so that nothing is begun with one that cannot.
+    """
+
+    def __init__(self, spark: "LazyPySparkResource", log: dg.DagsterLogManager, *, sql: bool = False) -> None:
+        self._spark, self._log, self._sql = spark, log, sql
+        self._ready = False
+
+    def __call__(self) -> "SparkSession":
+        if self._ready:
+            return self._spark.spark_session  # type: ignore[no-any-return]
+        self._log.info("Spark session: starting")
+        began = time.monotonic()
+        session = spark_session(self._spark, sql=self._sql)
+        self._log.info(f"Spark session: ready after {time.monotonic() - began:.1f} s")
+        self._ready = True
+        return session
+
+
+class LandingRun:
+    """Lands topics of a sink in one op, and reports on their assets.
+
+    Events are stored when they happen, so a run that is cancelled or killed has materialisations of what it did.
+
+    Attributes:
+        attempt: how often all of it was tried before.
+    """
+
+    def __init__(
+        self,
+        context: dg.AssetExecutionContext | dg.OpExecutionContext,
+        catalogue: Catalogue,
+        sink: Sink,
+        open_topic: Callable[[str], "Landing"],
+    ) -> None:
+        """Prepare to land.
+
+        Args:
+            context: of the op.
+            catalogue: of the sink.
+            sink: the sink.
+            open_topic: opens what lands a topic.
+        """
+        self.context, self.catalogue, self.sink = context, catalogue, sink
+        self.attempt = context.retry_number
+        self.materialised: dict[str, set[str]] = defaultdict(set)
+        self._open = open_topic
+        self._reached: dict[str, Mapping[int, int]] = {}
+        # Topics of a group are landed by threads, and the op's own thread stores their events: None once one has ended.
+        self._events: queue.SimpleQueue[Callable[[], object] | None] | None = None
+
+    def land(self, topic: str, wanted: Sequence[str], *, rewrite: bool = False) -> "list[LandedHour]":
+        """Land hours of one topic.
+
+        Args:
+            topic: the topic.
+            wanted: the hours, in order.
+            rewrite: land complete hours again, in place of what was landed.
+
+        Raises:
+            RetryRequested: something transient is in the way.
+            Failure: an hour cannot be landed.
+        """
+        if self.attempt:
+            self.materialised[topic] |= _find_materialised(self.context, self.catalogue.key(self.sink, topic))
+        target = self._open(topic)
+        report = TopicReport(self, target, wanted)
+
+        def work() -> "list[LandedHour]":
+            landed = [target.rewrite(hour) for hour in wanted] if rewrite else target.land(wanted)
+            self._check_landed(target, landed)
+            return landed
+
+        with alive(self.context):
+            try:
+                return as_dagster_errors(work, self.sink.errors)
+            except Exception:
+                raise  # an hour that failed is to show as failed, whatever of it was committed
+            except BaseException:
+                report.interrupt()
+                raise
+
+    def land_together(self, hours_by_topic: Mapping[str, Sequence[str]]) -> dict[str, BaseException]:
+        """Land hours of many topics with one Spark job, and retry transient errors as often as the sink says.
+
+        Returns:
+            The errors of the topics that failed. They keep no other topic from being landed.
+        """
+        left, failed = dict(hours_by_topic), dict[str, BaseException]()
+        with alive(self.context):
+            for attempt in range(1 + self.sink.errors.max_retries):
+                self.attempt = attempt
+                if attempt:
+                    self.context.log.warning(f"{len(left)} topics met something that may pass; they are tried again")
+                    time.sleep(self.sink.errors.retry_interval)
+                errors = self._land_group(left)
+                failed = {topic: error for topic, error in failed.items() if topic not in left} | errors
+                left = {topic: left[topic] for topic, error in errors.items() if isinstance(error, TransientError)}
+                if not left:
+                    break
+        for topic, error in sorted(failed.items()):
+            trace = "" if isinstance(error, S3LakeError) else "".join(traceback.format_exception(error))
+            self.context.log.error(f"{topic}: {trace or error}")
+        return failed
+
+    def check(self, topic: str, checks: Sequence[str]) -> None:
+        """Make these checks of the hours of the run, or of all hours if it names none, and announce sealed hours."""
+        tags = self.context.run.tags
+        first = tags.get(names.RANGE_START) or tags.get(names.PARTITION)
+        wanted = list(hours.span(first, tags.get(names.RANGE_END) or first)) if first else []
+        as_dagster_errors(lambda: self._check(self._open(topic), wanted, checks), self.sink.errors)
+
+    def say(self, line: str) -> None:
+        """Log a line; print it in a group, where each line of a hundred topics would be an event of the run's log."""
+        if self._events is None:
+            self.context.log.info(line)
+        else:
+            print(line, flush=True)
+
+    def warn(self, line: str) -> None:
+        """Log a line that somebody should read."""
+        self._store(functools.partial(self.context.log.warning, line))
+
+    def log_event(self, event: dg.AssetMaterialization) -> None:
+        """Store an event."""
+        self._store(functools.partial(self.context.log_event, event))
+
+    def _store(self, call: Callable[[], object]) -> None:
+        if self._events is None:
+            call()
+        else:
+            self._events.put(call)
+
+    def _check_landed(self, target: "Landing", landed: "Sequence[LandedHour]") -> None:
+        """Check complete hours. The open hour is checked when it is complete: it is landed every few minutes."""
+        complete = [hour.tile.hour for hour in landed if hour.tile.complete]
+        if complete:
+            self._check(target, complete)
+
+    def _check(self, target: "Landing", wanted: Sequence[str], checks: Sequence[str] | None = None) -> None:
+        results = check_hours(self.context.instance, self.catalogue, target, wanted, checks)
+
+        def log_results() -> None:
+            for event in results.events(self.context.instance):
+                self.context.log_event(event)  # type: ignore[arg-type]  # it takes evaluations too
+
+        self._store(log_results)
+
+    def _land_group(self, hours_by_topic: Mapping[str, Sequence[str]]) -> dict[str, BaseException]:
+        from s3lake.land.fleet import TopicLanding, together
+
+        targets = {topic: self._open(topic) for topic in hours_by_topic}
+        reports = [TopicReport(self, target, hours_by_topic[topic]) for topic, target in targets.items()]
+        consumer_group = next(iter(targets.values())).group
+        for target in targets.values():
+            target.group = None  # the group is told once, of all topics
+        self._events, began = queue.SimpleQueue(), time.monotonic()
+        topic_landings = [
+            TopicLanding(target, functools.partial(self._land_of_group, target, hours_by_topic[topic]))
+            for topic, target in targets.items()
+        ]
+        group = together(topic_landings, next(iter(targets.values())).spark)
+        try:
+            self._store_events(group.outcomes)
+        except BaseException:
+            group.cancel(_CANCELED_S)
+            for report, outcome in zip(reports, group.outcomes, strict=True):
+                if not outcome.done() or outcome.exception() is not None:
+                    report.interrupt()
+            while not self._events.empty():
+                (self._events.get() or _do_nothing)()
+            raise
+        self._events = None
+        if consumer_group is not None:
+            consumer_group.publish_all({topic: self._reached[topic] for topic in targets if topic in self._reached})
+        errors = {topic: outcome.exception() for topic, outcome in zip(targets, group.outcomes, strict=True)}
+        failed = {topic: error for topic, error in errors.items() if error is not None}
+        self.context.log.info(
+            f"{len(targets) - len(failed)} of {len(targets)} topics are landed after {time.monotonic() - began:.1f} s; "
+            "the step's output has a line for each hour"
+        )
+        return failed
+
+    def _land_of_group(self, target: "Landing", wanted: Sequence[str]) -> None:
+        landed = target.land(wanted)
+        # The last tile is the only one that is open.
+        self._reached[target.topic] = target.reached(hour.tile for hour in landed[-1:] if not hour.tile.closed)
+        self._check_landed(target, landed)
+
+    def _store_events(self, outcomes: "Sequence[Future[None]]") -> None:
+        """Store the events of topics until all topics have ended. A topic's end comes after its events."""
+        events = self._events
+        assert events is not None
+        for outcome in outcomes:
+            outcome.add_done_callback(lambda _: events.put(None))
+        left = len(outcomes)
+        while left:
+            event = events.get()
+            if event is None:
+                left -= 1
+            else:
+                event()
+
+
+class TopicReport:
+    """The observer of one topic's landing: lines, and the events of each hour when it is done."""
+
+    def __init__(self, run: LandingRun, target: "Landing", wanted: Sequence[str]) -> None:
+        self._run, self._target, self._wanted = run, target, wanted
+        self._batches: dict[str, int] = {}
+        self._commits: Counter[str] = Counter()
+        self._done: set[str] = set()
+        self._before = frozenset(run.materialised[target.topic])  # by earlier attempts of this run
+        self._begin = f"{target.sink.name} {target.topic}, "
+        target.observer = self
+
+    def planned(self, hour: str, offsets: int, batches: int) -> None:
+        self._batches[hour] = batches
+        self._say(f"hour {hour}: planned {_counted(offsets, 'offset')} in {_counted(batches, 'micro-batch', 'es')}")
+
+    def committed(self, manifest: "Manifest") -> None:
+        hour = manifest.hour
+        self._commits[hour] += 1
+        rows = sum(read.landed for read in manifest.partitions.values())
+        dead = sum(read.dead for read in manifest.partitions.values())
+        files = count_data_files(manifest)
+        # Another writer may have taken some of what was planned, or left more: "of" is what was planned.
+        number = f"{self._commits[hour]} of {max(self._commits[hour], self._batches.get(hour, 1))}"
+        counts = f"{_counted(rows, 'row')} in {_counted(files, 'file')}, {_counted(dead, 'dead letter')}"
+        self._say(f"hour {hour}: commit {number}: {counts}")
+
+    def merged(self, hour: str, outcome: str) -> None:
+        self._say(f"hour {hour}: {outcome}")
+
+    def followed(self, outcome: str, *, behind: bool) -> None:
+        (self._warn if behind else self._say)(f"table: {outcome}")
+
+    def done(self, landed: "LandedHour") -> None:
+        hour = landed.tile.hour
+        self._done.add(hour)
+        count, total = len(self._done), len(self._wanted)
+        rows = f"{_counted(landed.sums.landed, 'row')} in {_counted(landed.sums.files, 'file')}"
+        new = "" if landed.new else "; nothing new to land"
+        self._say(f"hour {hour}: done, {rows}{new}; {count} of {total} hours, {count * 100 // total}%")
+        for notice in find_notices(landed.tile):
+            self._warn(f"hour {hour}: {notice}")
+        if landed.new or hour not in self._before:
+            self._materialise(landed)
+
+    def interrupt(self) -> None:
+        """Materialise hours that are not done and of which this run has committed something: the run is cancelled."""
+        for hour in sorted(set(self._commits) - self._done):
+            self._say(f"hour {hour}: not done, {_counted(self._commits[hour], 'commit')} of this run stay")
+            try:
+                self._materialise(self._target.report(hour, self._commits[hour]))
+            except S3LakeError as error:  # the run ends because it was cancelled, and not because of this
+                self._warn(f"hour {hour}: not materialised: {error}")
+
+    def _materialise(self, landed: "LandedHour") -> None:
+        run, target, hour = self._run, self._target, landed.tile.hour
+        key = run.catalogue.key(target.sink, target.topic)
+        columns = prose.of_columns(target.sink, target.topic, target.index)
+        hour_metadata = metadata.of_hour(landed, target.index, _measure_lag(target, landed), columns)
+        retries = target.retries + getattr(target.store, "retries", 0)
+        hour_metadata |= metadata.retried(retries, run.attempt)
+        run.log_event(build_materialisation(key, hour, hour_metadata, landed.tile.commits))
+        run.materialised[target.topic].add(hour)
+        dead_letters = letters.of_hour(landed, target)
+        if dead_letters is not None:
+            key = run.catalogue.dead_letters_key(target.sink, target.topic)
+            run.log_event(dg.AssetMaterialization(key, partition=hour, metadata=dead_letters))
+
+    def _say(self, line: str) -> None:
+        self._run.say(self._begin + line)
+
+    def _warn(self, line: str) -> None:
+        self._run.warn(self._begin + line)
+
+
+def _do_nothing() -> None:
+    """Stand for the end of a topic."""
+
+
+def _counted(count: int, noun: str, plural: str = "s") -> str:
+    return f"{count:,} {noun}{'' if count == 1 else plural}"
+
+
+def _measure_lag(target: "Landing", landed: "LandedHour") -> metadata.Lag | None:
+    """Return what of an open hour is not landed yet; None if the hour is closed."""
+    if landed.tile.closed or not landed.tile.partitions:
+        return None
+    reached = {partition: span.committed for partition, span in landed.tile.partitions.items()}
+    waiting = target.offsets.waiting(target.topic, reached, begin_ms=0, now_ms=target.clock())
+    return metadata.Lag(waiting.seconds, waiting.ends)
+
+
+def _find_materialised(context: dg.AssetExecutionContext | dg.OpExecutionContext, key: dg.AssetKey) -> set[str]:
+    """Return the hours that earlier attempts of this run's step have materialised."""
+    records = context.instance.get_records_for_run(
+        context.run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION
+    ).records
+    events = [record.event_log_entry.asset_materialization for record in records]
+    return {event.partition for event in events if event and event.asset_key == key and event.partition}

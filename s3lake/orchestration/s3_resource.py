@@ -1,0 +1,46 @@
+"""The S3 of a configuration as a resource of dagster-aws. The module is apart because it imports boto3."""
+
+from typing import Any
+
+import dagster_aws.s3
+from pydantic import PrivateAttr
+
+from s3lake import sink
+from s3lake.store.client import client
+from s3lake.store.connection import S3Connection
+
+
+class S3Resource(dagster_aws.s3.S3Resource):
+    """A `dagster_aws.s3.S3Resource` that reaches S3 as a configuration says: with its role, proxy and encryption.
+
+    `s3lake.resources` and `build_definitions` make it, under the key `s3lake_s3`. Keys and tokens are in none of its
+    fields, so Dagster shows and stores none of them.
+    """
+
+    _settings: sink.S3 | None = PrivateAttr(default=None)
+
+    @classmethod
+    def from_settings(cls, settings: sink.S3) -> "S3Resource":
+        """Make the resource of a configuration's `s3` settings."""
+        resource = cls(
+            region_name=settings.region,
+            endpoint_url=settings.endpoint_url,
+            profile_name=settings.profile,
+            max_attempts=settings.retries.max_attempts,
+        )
+        resource._settings = settings
+        return resource
+
+    @property
+    def connection(self) -> S3Connection:
+        """How S3 is reached: by the settings, else by the fields of dagster-aws."""
+        return S3Connection.from_resource(self) if self._settings is None else S3Connection.of(self._settings)
+
+    def get_client(self) -> Any:
+        """Return a boto3 client."""
+        connection = self.connection
+        return client(connection, connection.max_attempts)
+
+    def get_object_to_set_on_execution_context(self) -> "S3Resource":
+        """Return the resource itself: dagster-aws would make a client for each step, which costs 0.16 s of CPU."""
+        return self

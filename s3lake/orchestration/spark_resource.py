@@ -1,0 +1,35 @@
+"""The Spark session of a configuration as a resource of dagster-pyspark. The module is apart: it imports pyspark."""
+
+from typing import Any
+
+from dagster_pyspark import LazyPySparkResource
+from pydantic import Field, PrivateAttr
+
+from s3lake import sink
+from s3lake.land.spark import session
+
+
+class SparkResource(LazyPySparkResource):
+    """A `dagster_pyspark.LazyPySparkResource` whose session is made as a configuration says, when it is first used.
+
+    It is one session a process: of a local or cluster master, or of Spark Connect (`sc://host:port`).
+    `s3lake.resources` and `build_definitions` make it, under the key `s3lake_spark`.
+
+    Attributes:
+        spark_config: further settings of Spark; they win over the configuration's.
+    """
+
+    spark_config: dict[str, Any] = Field(default_factory=dict)
+    _settings: sink.Spark = PrivateAttr(default_factory=sink.Spark)
+
+    @classmethod
+    def from_settings(cls, settings: sink.Spark) -> "SparkResource":
+        """Make the resource of a configuration's `spark` settings."""
+        resource = cls()
+        resource._settings = settings
+        return resource
+
+    def _init_session(self) -> None:
+        """Make the session, or take the one of this process. dagster-pyspark calls it before it returns a session."""
+        conf = {**self._settings.conf, **{name: str(value) for name, value in self.spark_config.items()}}
+        self._spark_session = session(self._settings.model_copy(update={"conf": conf}))

@@ -1,0 +1,387 @@
+"""A run that lands: its log, a materialisation of each hour when it is done, errors, one topic and many."""
+
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
+from dagster._core.errors import DagsterExecutionInterruptedError
+from dagster._core.execution.plan.objects import ErrorSource
+from dagster._core.loader import LoadingContextForTest
+
+from s3lake.commit.protocol import Attempt
+from s3lake.errors import KafkaUnavailableError, RecordError, S3LakeError, StoreUnavailableError
+from s3lake.land.spark import installation
+from s3lake.orchestration import fleet, fleet_runs
+from s3lake.orchestration.build import build_definitions
+from s3lake.orchestration.landing_run import LandingRun, LoggedSpark, as_dagster_errors
+from s3lake.sink import Errors
+from s3lake_tests.commit.kafka import TOPIC
+from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD
+from s3lake_tests.orchestration import unstaged_runs
+from s3lake_tests.orchestration.catalogues import catalogue, parts
+from s3lake_tests.orchestration.unstaged_runs import ALL, KEY, OneTopic
+
+TOPICS = ("one", "two", "three")
+
+
+@pytest.fixture
+def runs(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> OneTopic:
+    return OneTopic(instance, monkeypatch)
+
+
+class TestLog:
+    def test_says_the_plan_each_commit_and_each_hour_between_the_output_and_the_end_of_its_handling(
+        self, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        runs = OneTopic(instance, monkeypatch, batch_records=4)
+        runs.land(FIRST, FIRST)
+        assert runs.lines() == [
+            "STEP_OUTPUT",
+            f"events orders, hour {FIRST}: planned 10 offsets in 3 micro-batches",
+            f"events orders, hour {FIRST}: commit 1 of 3: 4 rows in 0 files, 0 dead letters",
+            f"events orders, hour {FIRST}: commit 2 of 3: 4 rows in 0 files, 0 dead letters",
+            f"events orders, hour {FIRST}: commit 3 of 3: 2 rows in 0 files, 0 dead letters",
+            f"events orders, hour {FIRST}: done, 10 rows in 0 files; 1 of 1 hours, 100%",
+            "ASSET_MATERIALIZATION",
+            "HANDLED_OUTPUT",
+        ]
+
+    def test_says_the_share_of_the_hours_that_is_done(self, runs: OneTopic) -> None:
+        runs.land()
+        done = [line for line in runs.lines() if ": done" in line]
+        assert [line.rpartition("; ")[2] for line in done] == [
+            "1 of 3 hours, 33%",
+            "2 of 3 hours, 66%",
+            "3 of 3 hours, 100%",
+        ]
+
+    def test_says_of_hours_that_are_complete_that_there_is_nothing_new(self, runs: OneTopic) -> None:
+        runs.land()
+        runs.again()
+        runs.land()
+        assert [line.partition(": ")[2] for line in runs.lines() if "hour" in line] == [
+            "done, 10 rows in 0 files; nothing new to land; 1 of 3 hours, 33%",
+            "done, 10 rows in 0 files; nothing new to land; 2 of 3 hours, 66%",
+            "done, 10 rows in 0 files; nothing new to land; 3 of 3 hours, 100%",
+        ]
+
+    def test_says_when_the_session_starts_and_when_it_is_ready_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(installation, "fit", lambda session, **_: session)
+        session, said = object(), list[str]()
+        spark = LoggedSpark(SimpleNamespace(spark_session=session), SimpleNamespace(info=said.append))
+        assert spark() is session
+        assert spark() is session
+        assert said == ["Spark session: starting", "Spark session: ready after 0.0 s"]
+
+
+class TestMaterialisations:
+    def test_an_hour_is_materialised_while_the_run_goes_on(self, runs: OneTopic) -> None:
+        seen: list[Any] = []
+
+        def look(attempt: Attempt) -> None:
+            if attempt.tile.hour == THIRD:
+                seen.extend(runs.hours()[TOPIC])
+
+        runs.landings[TOPIC].before = look
+        runs.land()
+        assert seen == [FIRST]  # the second one becomes visible while the third is read
+
+    def test_there_is_one_for_each_hour(self, runs: OneTopic) -> None:
+        result = runs.land()
+        assert result.success
+        assert runs.hours()[TOPIC] == [FIRST, SECOND, THIRD]
+        assert [one.metadata["dagster/row_count"].value for one in runs.materialisations()] == [10, 10, 10]
+
+    def test_a_run_of_one_hour_has_one_too(self, runs: OneTopic) -> None:
+        tags = {"dagster/partition": FIRST}
+        assert runs.job.execute_in_process(tags=tags, instance=runs.instance).success
+        assert runs.hours()[TOPIC] == [FIRST]
+
+    def test_a_cancelled_run_has_them_for_what_it_has_committed(
+        self, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        runs = OneTopic(instance, monkeypatch, batch_records=4)
+
+        def cancel(attempt: Attempt) -> None:
+            if attempt.tile.hour == SECOND and attempt.tile.commits:
+                raise KeyboardInterrupt
+
+        runs.landings[TOPIC].before = cancel
+        assert not runs.land().success
+        assert runs.hours()[TOPIC] == [FIRST, SECOND]
+        found = [
+            (one.metadata["dagster/row_count"].value, one.metadata["complete"].value) for one in runs.materialisations()
+        ]
+        assert found == [(10, True), (4, False)]
+        assert f"events orders, hour {SECOND}: not done, 1 commit of this run stay" in runs.lines()
+
+    def test_a_cancelled_run_is_cancelled_though_the_index_cannot_be_read(
+        self, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        runs = OneTopic(instance, monkeypatch, batch_records=4)
+
+        def cancel(attempt: Attempt) -> None:
+            if attempt.tile.commits:
+                monkeypatch.setattr(runs.landings[TOPIC], "report", away)
+                raise KeyboardInterrupt
+
+        def away(*_: object) -> None:
+            raise StoreUnavailableError("S3 is away")
+
+        runs.landings[TOPIC].before = cancel
+        result = runs.land()
+        (failure,) = [event.step_failure_data for event in result.all_events if event.is_step_failure]
+        assert failure.error_source is ErrorSource.INTERRUPT
+        assert runs.hours()[TOPIC] == []
+
+    def test_what_became_visible_after_the_run_was_cancelled_has_one_too(self, runs: OneTopic) -> None:
+        def cancel(attempt: Attempt) -> None:
+            if attempt.tile.hour == SECOND:
+                raise KeyboardInterrupt
+
+        runs.landings[TOPIC].before = cancel
+        assert not runs.land().success
+        assert runs.hours()[TOPIC] == [FIRST]
+
+    def test_an_hour_that_failed_has_none_and_those_before_it_have(
+        self, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        runs = OneTopic(instance, monkeypatch, batch_records=4)
+
+        def refuse(attempt: Attempt) -> None:
+            if attempt.tile.hour == SECOND and attempt.tile.commits:
+                raise RecordError("refused")
+
+        runs.landings[TOPIC].before = refuse
+        assert not runs.land().success
+        assert runs.hours()[TOPIC] == [FIRST]
+
+    def test_a_second_attempt_does_not_repeat_those_of_the_first(self, runs: OneTopic) -> None:
+        outages = [KafkaUnavailableError("away")]
+
+        def fail(attempt: Attempt) -> None:
+            if attempt.tile.hour == THIRD and outages:
+                raise outages.pop()
+
+        runs.landings[TOPIC].before = fail
+        assert runs.land().success
+        assert runs.hours()[TOPIC] == [FIRST, SECOND, THIRD]
+
+    def test_the_open_hour_tells_its_lag(self, runs: OneTopic) -> None:
+        runs.landings[TOPIC] = runs.world.landing(now_minute=130)
+        runs.landings[TOPIC].before = lambda _: runs.world.kafka.produce(0, 128, 129)
+        runs.land(THIRD, THIRD)
+        (hour,) = runs.materialisations()
+        assert (hour.metadata["lag_s"].value, hour.metadata["complete"].value) == (120.0, False)
+        (row,) = hour.metadata["offsets"].value.records
+        assert row.data == {"topic-partition": "orders-0", "start": 20, "landed": 30, "end": 32, "lag": 2}
+
+    def test_the_open_hour_of_which_nothing_waits_lags_by_nothing(self, runs: OneTopic) -> None:
+        runs.landings[TOPIC] = runs.world.landing(now_minute=130)
+        runs.land(THIRD, THIRD)
+        (hour,) = runs.materialisations()
+        assert hour.metadata["lag_s"].value == 0.0
+
+    def test_a_closed_hour_has_no_lag(self, runs: OneTopic) -> None:
+        runs.land(FIRST, FIRST)
+        (hour,) = runs.materialisations()
+        assert "lag_s" not in hour.metadata
+
+    def test_complete_hours_are_checked_in_the_same_run(self, runs: OneTopic) -> None:
+        evaluations = runs.land().get_asset_check_evaluations()
+        assert {evaluation.partition for evaluation in evaluations} == {FIRST, SECOND, THIRD}
+        assert len(evaluations) == 12
+
+    def test_the_open_hour_is_not_checked(self, runs: OneTopic) -> None:
+        runs.landings[TOPIC] = runs.world.landing(now_minute=130)
+        assert {evaluation.partition for evaluation in runs.land().get_asset_check_evaluations()} == {FIRST, SECOND}
+
+    def test_the_output_says_what_the_hours_hold_together(self, runs: OneTopic) -> None:
+        (found,) = [event for event in runs.land().all_events if event.event_type_value == "HANDLED_OUTPUT"][:1]
+        metadata = {name: value.value for name, value in found.event_specific_data.metadata.items()}  # type: ignore[union-attr]
+        assert metadata == {"hours": 3, "rows": 30, "size_bytes": 0, "files": 0, "dead_letters": 0, "new_commits": 3}
+
+
+class TestVersions:
+    def test_an_hour_has_a_version_of_its_own_that_changes_with_its_commits_alone(self, runs: OneTopic) -> None:
+        runs.land()
+        runs.again()
+        runs.land()
+        versions = [one.tags["dagster/data_version"] for one in runs.materialisations()]
+        assert len(set(versions)) == 3
+        assert versions[:3] == versions[3:]
+        runs.again().rewrite(SECOND)
+        runs.land()
+        assert runs.materialisations()[-2].tags["dagster/data_version"] not in versions
+
+    def test_an_hour_stays_fresh_when_its_topic_goes_on(self, runs: OneTopic) -> None:
+        def observe(ends: str) -> None:
+            observed = dg.AssetObservation(["kafka", TOPIC], tags={"dagster/data_version": ends})
+            runs.instance.report_runless_asset_event(observed)
+
+        observe("before")
+        runs.land(FIRST, FIRST)
+        observe("after")
+        graph = runs.job.asset_layer.asset_graph
+        resolver = CachingStaleStatusResolver(runs.instance, graph, LoadingContextForTest(runs.instance))
+        assert resolver.get_status(KEY, FIRST) == StaleStatus.FRESH
+
+
+def failing(error: S3LakeError, errors: Errors) -> None:
+    def work() -> None:
+        raise error
+
+    as_dagster_errors(work, errors)
+
+
+AWAY = KafkaUnavailableError("the brokers did not answer")
+
+
+class TestErrors:
+    @pytest.mark.parametrize("errors", [Errors(), Errors(tolerance="all")])
+    def test_what_may_pass_is_tried_three_times_again_ten_seconds_apart(self, errors: Errors) -> None:
+        with pytest.raises(dg.RetryRequested) as asked:
+            failing(AWAY, errors)
+        assert (asked.value.max_retries, asked.value.seconds_to_wait) == (3, 10)
+        assert asked.value.__cause__ is AWAY
+
+    def test_a_sink_may_say_how_often_and_how_far_apart(self) -> None:
+        with pytest.raises(dg.RetryRequested) as asked:
+            failing(AWAY, Errors(max_retries=20, retry_interval=60.0))
+        assert (asked.value.max_retries, asked.value.seconds_to_wait) == (20, 60.0)
+
+    def test_a_sink_may_have_no_retries_and_no_pause(self) -> None:
+        with pytest.raises(dg.RetryRequested) as asked:
+            failing(AWAY, Errors(max_retries=0, retry_interval=0.0))
+        assert (asked.value.max_retries, asked.value.seconds_to_wait) == (0, 0.0)
+
+    def test_what_cannot_pass_is_not_tried_again_whatever_the_sink_says(self) -> None:
+        with pytest.raises(dg.Failure) as failed:
+            failing(RecordError("refused"), Errors(max_retries=20))
+        assert failed.value.allow_retries is False
+
+    def test_a_failure_names_the_record_and_has_no_second_text_behind_it(self) -> None:
+        with pytest.raises(dg.Failure) as failed:
+            failing(RecordError("refused", partition=3, offset=17, stage="value"), Errors())
+        shown = {name: entry.value for name, entry in failed.value.metadata.items()}
+        assert shown == {"error": "RecordError", "partition": 3, "offset": 17, "stage": "value"}
+        assert failed.value.__cause__ is None
+        assert failed.value.__suppress_context__
+
+    def test_a_mistake_in_the_code_is_left_as_it_is(self) -> None:
+        def work() -> None:
+            raise AttributeError("no such thing")
+
+        with pytest.raises(AttributeError):
+            as_dagster_errors(work, Errors(max_retries=20))
+
+
+class Group(unstaged_runs.Runs):
+    """Runs of many topics in one op."""
+
+    def __init__(self, instance: dg.DagsterInstance, patch: pytest.MonkeyPatch) -> None:
+        super().__init__(instance, patch, *TOPICS, errors={"retry_interval": 0, "max_retries": 2})
+        self.catalogue = catalogue(self.sink)
+        self.job = fleet.fleet_job(self.catalogue, self.sink)
+
+    def land(self) -> dg.ExecuteInProcessResult:
+        config = fleet_runs.run_config(self.catalogue, self.sink, {f"{FIRST}..{THIRD}": TOPICS})
+        return self.job.execute_in_process(
+            run_config=config,
+            instance=self.instance,
+            resources=parts(),
+            raise_on_error=False,
+        )
+
+    def lines(self, result: dg.ExecuteInProcessResult) -> str:
+        return "\n".join(one.user_message for one in self.instance.all_logs(result.run_id))
+
+
+@pytest.fixture
+def group(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Group:
+    return Group(instance, monkeypatch)
+
+
+class TestManyTopics:
+    def test_what_may_pass_is_tried_again_within_the_run_for_that_topic_alone(self, group: Group) -> None:
+        staged: list[str] = []
+        away = [KafkaUnavailableError("away")]
+
+        def before(attempt: Any) -> None:
+            staged.append(attempt.tile.hour)
+            if attempt.tile.hour == SECOND and away:
+                raise away.pop()
+
+        group.landings["two"].before = before
+        result = group.land()
+        assert result.success
+        assert staged == [FIRST, SECOND, SECOND, THIRD]
+        assert group.hours() == dict.fromkeys(TOPICS, ALL)
+        assert "1 topics met something that may pass; they are tried again" in group.lines(result)
+
+    def test_after_its_tries_a_topic_has_failed_and_the_others_are_landed(self, group: Group) -> None:
+        def before(attempt: Any) -> None:
+            if attempt.tile.hour == SECOND:
+                raise KafkaUnavailableError("away")
+
+        group.landings["two"].before = before
+        result = group.land()
+        assert not result.success
+        assert group.hours() == {"one": ALL, "two": [FIRST], "three": ALL}
+
+    def test_what_cannot_pass_is_tried_once(self, group: Group) -> None:
+        tries: list[str] = []
+
+        def before(attempt: Any) -> None:
+            tries.append(attempt.tile.hour)
+            raise RecordError("refused")
+
+        group.landings["two"].before = before
+        assert not group.land().success
+        assert tries == [FIRST]
+        assert group.hours() == {"one": ALL, "two": [], "three": ALL}
+
+    def test_a_mistake_in_the_code_that_one_topic_meets_is_told_with_its_trace(self, group: Group) -> None:
+        def before(_: Any) -> None:
+            raise ZeroDivisionError("of the test")
+
+        group.landings["two"].before = before
+        result = group.land()
+        assert not result.success
+        assert group.hours() == {"one": ALL, "two": [], "three": ALL}
+        assert "in before" in group.lines(result)
+
+    def test_a_run_that_is_canceled_shows_what_it_has_committed(
+        self, group: Group, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        canceled = threading.Event()
+
+        def before(attempt: Any) -> None:
+            if attempt.tile.hour == SECOND:
+                canceled.wait(20)
+
+        group.landings["two"].before = before
+
+        def interrupted(_: Any, outcomes: Any) -> None:
+            for outcome in outcomes[:2]:  # of "one" and "three"
+                outcome.result(20)
+            threading.Timer(0.2, canceled.set).start()
+            raise DagsterExecutionInterruptedError
+
+        monkeypatch.setattr(LandingRun, "_store_events", interrupted)
+        result = group.land()
+        assert not result.success
+        assert group.hours()["one"] == ALL
+        assert group.hours()["two"][0] == FIRST
+
+    def test_hours_stay_fresh_when_their_topic_goes_on(self, group: Group, instance: dg.DagsterInstance) -> None:
+        key, graph = group.catalogue.key(group.sink, "one"), build_definitions(group.config).resolve_asset_graph()
+        observed = group.catalogue.topic("one").key
+        instance.report_runless_asset_event(dg.AssetObservation(observed, tags={"dagster/data_version": "before"}))
+        group.land()
+        instance.report_runless_asset_event(dg.AssetObservation(observed, tags={"dagster/data_version": "after"}))
+        resolver = CachingStaleStatusResolver(instance, graph, LoadingContextForTest(instance))
+        assert resolver.get_status(key, FIRST) == StaleStatus.FRESH
