@@ -4,7 +4,7 @@ import os
 import re
 import signal
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -40,7 +40,8 @@ def status(request: Request) -> None:
     routes = [Route(landing, tiles=_DAY) for landing in request.landings(hasty=True)]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         measured = list(pool.map(looks.measure, routes))
-    rows = [_describe(route, look) for route, look in zip(routes, measured, strict=True)]
+    failures = _read_failed_runs(routes, measured)
+    rows = [_describe(route, look, failures) for route, look in zip(routes, measured, strict=True)]
     if request.as_json:
         for row in rows:
             print_json(row)
@@ -51,7 +52,7 @@ def status(request: Request) -> None:
         raise typer.Exit(FAILED)
 
 
-def _describe(route: "Route", look: "Measured") -> dict[str, Any]:
+def _describe(route: "Route", look: "Measured", failures: Mapping[tuple[str, str], str]) -> dict[str, Any]:
     """Return the status of a sink and topic; None for what could not be read."""
     progress, waiting = look.progress, look.waiting
     errors = [f"{part}: {error}" for part, error in look.errors.items()]
@@ -64,17 +65,21 @@ def _describe(route: "Route", look: "Measured") -> dict[str, Any]:
         "lag_seconds": None if waiting is None else round(waiting.seconds),
         "sealed_up_to": progress.sealed if progress else None,
         "dead_letters": None if progress is None else progress.count_dead_letters(first),
-        "last_error": "; ".join(errors) or _find_failed_run(route, look.last_commit_ms),
+        "last_error": "; ".join(errors) or failures.get((route.landing.sink.name, route.landing.topic)),
     }
 
 
-def _find_failed_run(route: "Route", after_ms: int | None) -> str | None:
-    """Return why Dagster's newest run for the sink and topic failed, if it failed after the last commit."""
+def _read_failed_runs(routes: Sequence["Route"], looks: Sequence["Measured"]) -> dict[tuple[str, str], str]:
+    """Return why the newest run of Dagster for each sink and topic failed, if it failed after the last commit."""
     if "DAGSTER_HOME" not in os.environ:
-        return None
-    from s3lake.orchestration.runs import read_last_failure
+        return {}
+    from s3lake.orchestration.runs import read_last_failures
 
-    return read_last_failure(route.landing.sink.name, route.landing.topic, after_ms or 0)
+    names = [(route.landing.sink.name, route.landing.topic) for route in routes]
+    try:
+        return read_last_failures({name: look.last_commit_ms or 0 for name, look in zip(names, looks, strict=True)})
+    except Exception as error:  # Dagster's storage can fail in many ways, and says nothing of what is landed
+        return dict.fromkeys(names, f"the instance of DAGSTER_HOME cannot be read: {type(error).__name__}")
 
 
 def _cells(row: Mapping[str, Any]) -> list[str]:

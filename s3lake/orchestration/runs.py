@@ -143,7 +143,8 @@ def end(instance: dg.DagsterInstance, run: dg.DagsterRun, why: str) -> None:
         instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
 
 
-def read_last_failure(sink: str, topic: str, after_ms: int) -> str | None:
-    """Return `last_failure` of the instance of `DAGSTER_HOME`."""
+def read_last_failures(after_ms: Mapping[tuple[str, str], int]) -> dict[tuple[str, str], str]:
+    """Return the `last_failure` of each sink and topic that has one, from the instance of `DAGSTER_HOME`."""
     with dg.DagsterInstance.get() as instance:
-        return last_failure(instance, sink, topic, after_ms)
+        failures = {route: last_failure(instance, *route, since_ms) for route, since_ms in after_ms.items()}
+    return {route: failure for route, failure in failures.items() if failure is not None}

@@ -624,6 +624,13 @@ class TestOnLandedHours:
         assert [row["hour"] for row in of_range] == [TEN]
 
     @pytest.mark.slow("lands two hours for one line of output")
+    def test_status_is_read_from_kafka_and_the_index(self, run: Run, config: Path, landed: str, lake: Lake) -> None:
+        lake.produce(landed, values(7), at(TEN, 70), 0)
+        (status,) = run("status", config, "--json").rows
+        assert (status["topic"], status["landed_up_to"], status["lag_records"]) == (landed, TEN, 7)
+        assert (status["dead_letters"], status["last_error"]) == (0, None)
+
+    @pytest.mark.slow("lands two hours for one line of output")
     def test_index_show_says_that_nothing_is_landed_yet(self, run: Run, lake: Lake, tmp_path: Path) -> None:
         path = tmp_path / "s3lake.yaml"
         path.write_text(lake.config_text(f"name: events, topics: ['{lake.topic()}']"))

@@ -118,6 +118,15 @@ def test_the_last_error_is_the_failed_run_after_the_last_commit(
     assert (status["last_error"] is None) != is_shown
 
 
+def test_status_is_shown_if_the_instance_of_dagster_cannot_be_read(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "missing"))
+    status = row(run_status(lake, monkeypatch, "--json"))
+    assert status["landed_up_to"] == HOUR
+    assert "DAGSTER_HOME cannot be read" in str(status["last_error"])
+
+
 def _job() -> dg.JobDefinition:
     @dg.job
     def land_events() -> None:

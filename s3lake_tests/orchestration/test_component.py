@@ -33,7 +33,13 @@ CONFIG = {
     "kafka": {"bootstrap_servers": "127.0.0.1:1"},
     "sinks": [
         {"name": "events", "topics": ["orders", "clicks"], "bucket": "lake", "start": "2026-11-20T00"},
-        {"name": "copies", "topics": ["orders"], "bucket": "copies", "start": "2026-11-20T00"},
+        {
+            "name": "copies",
+            "topics": ["orders"],
+            "bucket": "copies",
+            "start": "2026-11-20T00",
+            "forwards": [{"to": "stdout"}],
+        },
     ],
 }
 CONNECTOR = {
@@ -168,6 +174,7 @@ def test_a_component_has_the_assets_and_all_else_of_its_python_twin(
     attributes: dict[str, Any], twin: dict[str, Any], examples: bool, loaded: Callable[..., dg.Definitions]
 ) -> None:
     config = Config.model_validate({**CONFIG, "examples": examples})
+    assert any(key.startswith("forward/stdout") for key in keys(build_definitions(config)))
     component = loaded(config.model_dump(mode="json", include={"examples"}) | CONFIG, **attributes)
     assert graph(component) == graph(build_definitions(config, **twin))
 
