@@ -8,12 +8,12 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 
 from s3lake.convert.converters import CONVERTERS
 from s3lake.errors import ConfigurationError
-from s3lake.sink.model import ConfigModel, Duration, RuleError, at_least, names_of, one_of
+from s3lake.sink.model import ConfigModel, Duration, RuleError, at_least, one_of
 
 if TYPE_CHECKING:
     from s3lake.schema.registry import Connection
 
-ConverterType = Annotated[str, one_of(CONVERTERS), names_of(CONVERTERS)]
+ConverterType = Annotated[str, one_of(CONVERTERS)]
 
 
 class Registry(ConfigModel):
@@ -93,6 +93,12 @@ class Registry(ConfigModel):
         """The connection as plain values, which are sent to the workers."""
         from s3lake.schema.registry import Connection
 
+        advice = "give the file of an Avro schema, JSON"
+        try:
+            avro = self._read_file("schema_file", advice).decode()
+        except UnicodeDecodeError:
+            where = f"converter.registry.schema_file {self.schema_file}"
+            raise ConfigurationError(f"{where}: not UTF-8: {advice}") from None
         return Connection(
             urls=self.urls,
             user=self.user,
@@ -102,35 +108,20 @@ class Registry(ConfigModel):
             cert_file=self.cert_file,
             key_file=self.key_file,
             timeout=self.timeout,
-            descriptors=self._descriptors,
+            descriptors=self._read_file(
+                "descriptor_set", "write the file with protoc --include_imports --descriptor_set_out"
+            ),
             message=self.message or "",
-            avro=self._avro,
+            avro=avro,
             exact=self.times == "exact",
         )
 
-    @property
-    def _avro(self) -> str:
-        if self.schema_file is None:
-            return ""
+    def _read_file(self, setting: str, advice: str) -> bytes:
+        path = getattr(self, setting)
         try:
-            return Path(self.schema_file).read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "not UTF-8"
-            raise ConfigurationError(
-                f"converter.registry.schema_file {self.schema_file}: {why}: give the file of an Avro schema, JSON"
-            ) from None
-
-    @property
-    def _descriptors(self) -> bytes:
-        if self.descriptor_set is None:
-            return b""
-        try:
-            return Path(self.descriptor_set).read_bytes()
+            return b"" if path is None else Path(path).read_bytes()
         except OSError as error:
-            raise ConfigurationError(
-                f"converter.registry.descriptor_set {self.descriptor_set}: {error.strerror}: write the file with "
-                "protoc --include_imports --descriptor_set_out"
-            ) from None
+            raise ConfigurationError(f"converter.registry.{setting} {path}: {error.strerror}: {advice}") from None
 
 
 class Converter(ConfigModel):

@@ -55,7 +55,7 @@ class Threshold(ConfigModel):
 
 
 class Errors(ConfigModel):
-    """What a refused record does: fail its micro-batch, or become a dead letter in the same commit.
+    """The effect of a refused record: it fails its micro-batch, or becomes a dead letter in the same commit.
 
     Attributes:
         tolerance: `none`: a refused record fails its micro-batch; `all`: it becomes a dead letter.

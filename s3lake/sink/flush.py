@@ -40,7 +40,7 @@ class Flush(ConfigModel):
 
 
 class Sealed(ConfigModel):
-    """What is expected of an hour that is over.
+    """The expectations of an hour that is over.
 
     Attributes:
         within: how long after its end an hour should be sealed, in seconds; the check `sealed_in_time` reports it.

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from s3lake.encode.formats import FORMATS, LEVELS
-from s3lake.sink.model import ConfigModel, RuleError, names_of, one_of
+from s3lake.sink.model import ConfigModel, RuleError, one_of
 
 Codec = Literal["none", "gzip", "snappy", "snappy_framed", "zstd", "lz4", "lzo", "brotli", "bzip2", "xz", "deflate"]
 
@@ -15,7 +15,7 @@ _REASONS: dict[Codec, str] = {
 }
 
 
-FormatType = Annotated[str, one_of(FORMATS), names_of(FORMATS)]
+FormatType = Annotated[str, one_of(FORMATS)]
 
 
 class Framing(ConfigModel):
@@ -108,14 +108,14 @@ class Format(ConfigModel):
 
 
 class Envelope(ConfigModel):
-    """Which parts of a record a row holds, and how they are arranged.
+    """The parts of a record in a row, and how they are arranged.
 
     `record` is the Lenses document's structure: `key`, `value`, `headers` and `metadata` (topic, partition, offset,
     timestamp), each of which can be left out. `flat` is Aiven's: the fields in the order given, one member or column
     each. `iggy` is the Iggy S3 sink's line.
 
     Attributes:
-        style: `record`: named parts; `flat`: columns beside the value; `iggy`: Iggy's.
+        style: `record`: named parts; `flat`: columns next to the value; `iggy`: Iggy's.
         fields: parts of the record, in order; without it all that the style has (`flat`: the value alone).
         value_encoding: how `flat` writes a value in CSV.
         bare: `flat` with one field: its value alone, without a member or column name around it.

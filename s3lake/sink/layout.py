@@ -1,14 +1,13 @@
 """The layout: the rule that gives an object its key."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from s3lake.sink.model import ConfigModel, Duration, RuleError, at_least
+from s3lake.layout import partitioners, template
+from s3lake.layout.pieces import Piece
+from s3lake.sink.model import ConfigModel, Duration, RuleError, accepted_by, at_least
 from s3lake.text.dates import zones
-
-if TYPE_CHECKING:
-    from s3lake.layout.pieces import Piece
 
 BY_HOUR = "{topic}/date={hour:yyyy-MM-dd}/hour={hour:HH}/{partition}-{offset:012}"
 """The default of a native sink: a directory is a partition of Dagster's, and complete when the partition is."""
@@ -85,8 +84,6 @@ class Time(ConfigModel):
     @field_validator("field")
     @classmethod
     def _check_field(cls, value: str) -> str:
-        from s3lake.layout import partitioners
-
         try:
             partitioners.parse_field_path(value)
         except ValueError as error:
@@ -125,7 +122,7 @@ class Layout(ConfigModel):
         extension: if it is not the format's own, for example `.snappy.parquet`; may be empty.
     """
 
-    partition_by: tuple[str, ...] = ()
+    partition_by: tuple[Annotated[str, accepted_by(partitioners.parse_element)], ...] = ()
     include_keys: bool | None = None
     padding: Padding = Field(default_factory=Padding)
     suffix: str = ""
@@ -159,22 +156,8 @@ class Layout(ConfigModel):
             )
         return value
 
-    @field_validator("partition_by")
-    @classmethod
-    def _check_elements(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        from s3lake.layout import partitioners
-
-        for position, element in enumerate(value):
-            try:
-                partitioners.parse_element(element)
-            except ValueError as error:
-                raise RuleError(str(error), position) from None
-        return value
-
     @model_validator(mode="after")
     def _check_together(self) -> "Layout":
-        from s3lake.layout import template
-
         for name, text in (("template", self.template), ("tombstones", self.tombstones)):
             if text is not None:
                 try:
@@ -193,10 +176,8 @@ class Layout(ConfigModel):
         return self
 
     @property
-    def pieces(self) -> "tuple[Piece, ...]":
+    def pieces(self) -> tuple[Piece, ...]:
         """The pieces of data objects' keys, below the prefix."""
-        from s3lake.layout import partitioners, template
-
         if self.template is not None:
             return template.parse_template(self.template, self.time, self.padding)
         return partitioners.lenses_pieces(
@@ -208,8 +189,6 @@ class Layout(ConfigModel):
         )
 
     @property
-    def tombstone_pieces(self) -> "tuple[Piece, ...] | None":
+    def tombstone_pieces(self) -> tuple[Piece, ...] | None:
         """The pieces of keys of records without a value; None if they have no keys of their own."""
-        from s3lake.layout import template
-
         return None if self.tombstones is None else template.parse_template(self.tombstones, self.time, self.padding)

@@ -1,8 +1,8 @@
 """The base of every model of a configuration, and the types that their settings share."""
 
 import re
-from collections.abc import Mapping
-from typing import Annotated, Any, get_args
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     AfterValidator,
@@ -11,7 +11,6 @@ from pydantic import (
     ConfigDict,
     PlainSerializer,
     ValidationInfo,
-    WithJsonSchema,
     field_validator,
 )
 from pydantic_core import PydanticKnownError
@@ -71,6 +70,16 @@ def matches(pattern: str, rule: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def accepted_by(parse: Callable[[str], object]) -> AfterValidator:
+    """Return a validator that refuses a text for which `parse` raises ValueError."""
+
+    def check(value: str) -> str:
+        parse(value)
+        return value
+
+    return AfterValidator(check)
+
+
 def one_of(catalogue: Mapping[str, Any]) -> BeforeValidator:
     """Return a validator that refuses a name which is not in the catalogue, in pydantic's words for a literal."""
 
@@ -80,12 +89,7 @@ def one_of(catalogue: Mapping[str, Any]) -> BeforeValidator:
             raise PydanticKnownError("literal_error", {"expected": f"{', '.join(first)} or {last}"})
         return name
 
-    return BeforeValidator(check)
-
-
-def names_of(catalogue: Mapping[str, Any]) -> WithJsonSchema:
-    """Return the names of a catalogue for editors."""
-    return WithJsonSchema({"enum": list(catalogue), "type": "string"})
+    return BeforeValidator(check, json_schema_input_type=Literal[tuple(catalogue)])
 
 
 def _check_prefix(value: str) -> str:
@@ -100,14 +104,13 @@ def _check_prefix(value: str) -> str:
     return value
 
 
-def _json_type(name: str) -> WithJsonSchema:
-    return WithJsonSchema({"anyOf": [{"type": name}, {"type": "string"}]})
+_SECONDS = BeforeValidator(parse_duration, json_schema_input_type=float | str)
+_BYTES = BeforeValidator(parse_size, json_schema_input_type=int | str)
 
-
-Duration = Annotated[float, BeforeValidator(parse_duration), PlainSerializer(format_duration), _json_type("number")]
+Duration = Annotated[float, _SECONDS, PlainSerializer(format_duration)]
 """Seconds, or a text such as `5m`."""
 
-Size = Annotated[int, BeforeValidator(parse_size), PlainSerializer(format_size), _json_type("integer")]
+Size = Annotated[int, _BYTES, PlainSerializer(format_size)]
 """Bytes, or a text such as `500MB`."""
 
 Prefix = Annotated[str, AfterValidator(_check_prefix)]

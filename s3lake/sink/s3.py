@@ -111,7 +111,7 @@ class Retries(ConfigModel):
 
 
 class Objects(ConfigModel):
-    """What every object is created with, data and index alike.
+    """The settings of every object, data and index alike.
 
     Attributes:
         encryption: AES256 (SSE-S3) or aws:kms; None for the bucket's own.

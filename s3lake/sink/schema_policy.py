@@ -1,6 +1,5 @@
 """The rules of a sink for the fields and schemas of its records, and for a micro-batch before it is committed."""
 
-import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
@@ -8,13 +7,14 @@ from pydantic import BeforeValidator, Field, field_validator
 from s3lake.convert import converters
 from s3lake.convert.converters import CONVERTERS
 from s3lake.encode.formats import FORMATS
-from s3lake.sink.model import ConfigModel, RuleError, at_least
+from s3lake.sink.model import ConfigModel, RuleError, at_least, matches
 from s3lake.text.quantities import parse_share
 
 if TYPE_CHECKING:
     from s3lake.sink.sink import Sink
 
 OnChange = Literal["evolve", "drop", "dead_letter", "fail"]
+_PATH = matches(r"[^.]+(\.[^.]+)*", "write the path of a field, as order.id")
 Share = Annotated[float, BeforeValidator(parse_share)]
 
 
@@ -59,18 +59,10 @@ class SchemaPolicy(ConfigModel):
 
     on_new_field: OnChange = "evolve"
     on_type_change: OnChange = "evolve"
-    required: tuple[str, ...] = Field(default=(), examples=[["order.id"]])
+    required: tuple[Annotated[str, _PATH], ...] = Field(default=(), examples=[["order.id"]])
     rules: dict[str, Any] | None = Field(default=None, examples=[{"properties": {"amount": {"minimum": 0}}}])
     compatibility: Literal["none", "backward", "forward", "full"] = "none"
     gate: Gate = Field(default_factory=Gate)
-
-    @field_validator("required")
-    @classmethod
-    def _check_paths(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for position, path in enumerate(value):
-            if not re.fullmatch(r"[^.]+(\.[^.]+)*", path):
-                raise RuleError(f"{path!r} is not a field: write its path, as order.id", position)
-        return value
 
     @field_validator("rules")
     @classmethod

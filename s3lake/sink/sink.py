@@ -10,16 +10,18 @@ from s3lake import hours
 from s3lake.convert import converters
 from s3lake.convert.converters import CONVERTERS
 from s3lake.encode.formats import FORMATS
+from s3lake.layout import partitioners
 from s3lake.schema import grammar
 from s3lake.schema.avro_names import LEGAL_NAME
 from s3lake.schema.types import Decimal, Primitive
+from s3lake.sink import marker, template_rules
 from s3lake.sink.converter import Converter
 from s3lake.sink.errors import Errors
 from s3lake.sink.flush import Flush, Sealed
 from s3lake.sink.format import Envelope, Format, Sidecars
 from s3lake.sink.forwards import Forward
 from s3lake.sink.layout import Layout
-from s3lake.sink.model import ConfigModel, Duration, Prefix, RuleError, Size, at_least, matches
+from s3lake.sink.model import ConfigModel, Duration, Prefix, RuleError, Size, accepted_by, at_least, matches
 from s3lake.sink.s3 import S3
 from s3lake.sink.schema_policy import SchemaPolicy
 from s3lake.sink.table import Table
@@ -33,11 +35,19 @@ if TYPE_CHECKING:
 _FLEET = 10  # topics, above which a sensor and a run for each are too many
 _NAME = matches(r"[A-Za-z0-9_-]{1,100}", "1 to 100 of A-Z, a-z, 0-9, '_' and '-'")
 _BUCKET = matches(r"(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", "a bucket has 3 to 63 of a-z, 0-9, '-' and single '.'")
+_TOPIC = matches(
+    r"(?!\.\.?$)[A-Za-z0-9._-]{1,249}",
+    "a topic has letters, digits, '.', '_' and '-', at most 249; patterns belong in topics_regex",
+)
+_OWNER = matches(
+    r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}",
+    "an owner in Dagster is team:NAME, for example team:data, or an e-mail address",
+)
 Count = Annotated[int, at_least(1)]
 
 
 class Index(ConfigModel):
-    """Where the index is: `<prefix>/<sink name>/` in the sink's bucket.
+    """The place of the index: `<prefix>/<sink name>/` in the sink's bucket.
 
     Attributes:
         prefix: of its keys.
@@ -101,7 +111,7 @@ class Sink(ConfigModel):
     """
 
     name: Annotated[str, _NAME] = Field(examples=["events"])
-    topics: tuple[str, ...] = ()
+    topics: tuple[Annotated[str, _TOPIC], ...] = ()
     topics_regex: str | None = None
     missing_topic: Literal["fail", "wait"] = "fail"
     bucket: Annotated[str, _BUCKET] = Field(examples=["lake"])
@@ -111,7 +121,7 @@ class Sink(ConfigModel):
     from_: Literal["start", "earliest"] = Field(default="start", alias="from")
     converter: Converter = Field(default_factory=Converter)
     format: Format = Field(default_factory=Format)
-    columns: dict[str, str] = Field(default_factory=dict)
+    columns: dict[str, Annotated[str, accepted_by(grammar.parse)]] = Field(default_factory=dict)
     envelope: Envelope | None = None
     sidecars: Sidecars = Field(default_factory=Sidecars)
     layout: Layout = Field(default_factory=Layout)
@@ -134,7 +144,7 @@ class Sink(ConfigModel):
     table: Table | None = None
     forwards: tuple[Forward, ...] = ()
     index: Index = Field(default_factory=Index)
-    owners: tuple[str, ...] = ()
+    owners: tuple[Annotated[str, _OWNER], ...] = ()
 
     _other_indexes: tuple[str, ...] = PrivateAttr(())
 
@@ -161,20 +171,8 @@ class Sink(ConfigModel):
     @classmethod
     def _check_topics(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for position, topic in enumerate(value):
-            if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", topic) or topic in (".", ".."):
-                allowed = "letters, digits, '.', '_' and '-', at most 249; patterns belong in topics_regex"
-                raise RuleError(f"{topic!r} is not a Kafka topic name: {allowed}", position)
             if topic in value[:position]:
                 raise RuleError(f"{topic!r} is named twice: take one out", position)
-        return value
-
-    @field_validator("owners")
-    @classmethod
-    def _check_owners(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for position, owner in enumerate(value):
-            if not re.fullmatch(r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}", owner):
-                allowed = "write team:NAME, for example team:data, or an e-mail address"
-                raise RuleError(f"{owner!r} is not an owner in Dagster: {allowed}", position)
         return value
 
     @field_validator("topics_regex")
@@ -192,16 +190,6 @@ class Sink(ConfigModel):
     def _check_memory_budget(cls, value: int) -> int:
         if value < 64_000_000:
             raise ValueError(f"{format_size(value)} is out of range: a worker needs at least 64MB")
-        return value
-
-    @field_validator("columns")
-    @classmethod
-    def _check_columns(cls, value: dict[str, str]) -> dict[str, str]:
-        for name, text in value.items():
-            try:
-                grammar.parse(text)
-            except ValueError as error:
-                raise RuleError(str(error), name) from None
         return value
 
     def _check_table_columns(self, after: Converter) -> None:
@@ -264,8 +252,6 @@ class Sink(ConfigModel):
                 "tombstones",
             )
         if self.layout.template is not None:
-            from s3lake.sink import template_rules
-
             try:
                 template_rules.check_template(landed)
             except ValueError as error:
@@ -273,8 +259,6 @@ class Sink(ConfigModel):
         if self.table is not None:
             self.table.check(self)
         if self.sealed.marker != "none":
-            from s3lake.sink import marker
-
             try:
                 marker.pieces(self)
             except ValueError as error:
@@ -295,8 +279,6 @@ class Sink(ConfigModel):
             )
 
     def _check_partition_fields(self, after: Converter) -> None:
-        from s3lake.layout import partitioners
-
         for position, element in enumerate(map(partitioners.parse_element, self.layout.partition_by)):
             for source, converter in (("value", after.value), ("key", after.key)):
                 if element.source == source and element.path and CONVERTERS[converter].gives != "json":

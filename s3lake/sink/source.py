@@ -1,4 +1,4 @@
-"""Where the topics are, if not in Kafka."""
+"""The source of topics that are not in Kafka."""
 
 import re
 from typing import Any, Literal
@@ -9,7 +9,7 @@ from s3lake.sink.model import ConfigModel, Options, RuleError
 
 
 class Source(ConfigModel):
-    """Where the topics are, if not in Kafka: an Iggy server, or a plugin.
+    """The place of the topics, if it is not Kafka: an Iggy server, or a plugin.
 
     Attributes:
         type: `iggy`, or the name of a plugin's entry point in the group `s3lake.sources`.

@@ -1,4 +1,4 @@
-"""Keys, values and headers of records as they may be format_content to somebody: they are other people's data."""
+"""Keys, values and headers of records as they may be printed: they are other people's data."""
 
 import re
 from typing import Any

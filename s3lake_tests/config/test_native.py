@@ -407,7 +407,7 @@ def test_the_place_of_such_a_value_is_its_variable() -> None:
     [
         ("FLUSH_COUNT", "many", "sinks[0].flush.count: 'many' is not allowed; write a whole number"),
         ("FORMAT_TYPE", "parqet", "sinks[0].format.type: 'parqet' is not allowed; did you mean parquet? use one of: "),
-        ("TOPICS", "[a, b c]", "sinks[0].topics[1]: 'b c' is not a Kafka topic name: "),
+        ("TOPICS", "[a, b c]", "sinks[0].topics[1]: 'b c' is not allowed: a topic has letters"),
         ("BUCKET", "x", "sinks[0].bucket: 'x' is not allowed: "),
         ("LAYOUT_PADDING_CHAR", "ab", "sinks[0].layout.padding.char: 'ab' is not allowed: one printable"),
     ],

@@ -93,7 +93,7 @@ def parse(pattern: str) -> list[Token]:
 
 def _require_plausible(parts: list[Token]) -> None:
     if not all(part.text.isprintable() for part in parts):
-        raise ValueError("a control character cannot stand in a key")
+        raise ValueError("a control character cannot be in a key")
     for part in parts:
         if part.letter == "z" and part.count >= 4:
             raise ValueError(f"{part.text!r}: long names of zones are not supported; write z, or ZZZ")
@@ -125,7 +125,7 @@ def _local(epoch_ms: int, where: tzinfo, bucket_ms: int | None) -> datetime:
     before, after = begin.utcoffset(), begin.replace(fold=1).utcoffset()
     if before is None or after is None or before == after:
         return begin
-    if before < after:  # the clock jumps over it: the first hour that there is
+    if before < after:  # the clock skips it: the first hour that exists
         return begin.astimezone(timezone.utc).astimezone(where)
     return begin.replace(fold=1) if after >= timedelta(0) else begin  # of two, the one that Joda takes
 

@@ -99,7 +99,7 @@ def _packaged(text: str) -> ZoneInfo:
 
 @lru_cache(maxsize=1)
 def _ids() -> frozenset[str]:
-    # tzdata's own list: the operating system's directory has files that are no zones, and may ignore case.
+    # tzdata's own list: the operating system's directory has other files, and may ignore case.
     return frozenset(resources.files("tzdata").joinpath("zones").read_text().split())
 
 
