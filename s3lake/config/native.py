@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
@@ -102,32 +102,14 @@ def rewritten(
 
 
 def _least(part: ConfigModel) -> dict[str, Any]:
-    """What has to be said of a part: without any of it, it would be another one. Secrets are masked."""
-    dump = functools.partial(part.model_dump, mode="json", by_alias=True)
-    values: dict[str, Any] = dump()
-    whole = type(part).model_validate(values)
-
-    def says_the_same(values: dict[str, Any]) -> bool:
-        try:
-            return type(part).model_validate(values) == whole
-        except ValidationError:
-            return False
-
-    def leave_out(holder: dict[str, Any]) -> None:
-        for name in list(holder):
-            value = holder.pop(name)
-            if says_the_same(values):
-                continue
-            holder[name] = value
-            for inner in value if isinstance(value, list) else [value]:
-                if isinstance(inner, dict):
-                    leave_out(inner)
-
-    # Most settings are defaults: to leave them out together spares a validation of the whole for each.
-    if says_the_same(own := dump(exclude_defaults=True)):
-        values = own
-    leave_out(values)
-    return values
+    """Return the settings that make a part what it is, the fewest that are sure to. Secrets are masked."""
+    whole = type(part).model_validate(part.model_dump(mode="json", by_alias=True))
+    for unset, defaults in ((True, True), (True, False)):
+        values = part.model_dump(mode="json", by_alias=True, exclude_unset=unset, exclude_defaults=defaults)
+        with suppress(ValidationError):
+            if type(part).model_validate(values) == whole:
+                return values
+    return part.model_dump(mode="json", by_alias=True)
 
 
 def escaped(value: Any) -> Any:

@@ -123,3 +123,13 @@ def test_what_it_does_not_say_is_stood_in_for_where_nothing_is_landed(tmp_path: 
     assert (found.config.kafka.bootstrap_servers, found.config.sinks[0].start) == ("localhost:9092", "2026-11-20T00")
     said = [str(notice) for notice in found.notices if "stands in" in str(notice)]
     assert [one.partition(": ")[0] for one in said] == ["environment variable S3LAKE_BOOTSTRAP_SERVERS"]
+
+
+def test_a_placeholder_is_written_as_the_variable_that_is_missing(tmp_path: Path) -> None:
+    path = tmp_path / "cars.properties"
+    path.write_text(LENSES)
+    found = configuration.loaded(str(path), environment={}, to_land=False)
+    text, secrets, notices = rewritten(found.config, found.references)
+    assert "bootstrap_servers: '${S3LAKE_BOOTSTRAP_SERVERS}'" in text
+    assert "start: '${S3LAKE_START}'" in text
+    assert (secrets, notices) == ({}, [])

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from s3lake.config.report import Report, Setting, variable
-from s3lake.text.options import did_you_mean
+from s3lake.config.connectors.native_keys import of_variable
+from s3lake.config.report import Report, Setting
+from s3lake.text.options import suggestion
 
 CLASS = "S3_SINK"
 REGISTRY = "S3LAKE_REGISTRY_URL"
@@ -84,8 +85,8 @@ def _registry(by_key: Mapping[str, Setting], report: Report, environment: Mappin
     for part, form in formats.items():
         if form is None or form.value.upper() not in _WITH_REGISTRY or "schema.registry.url" in by_key:
             continue
-        if url := environment.get(REGISTRY):
-            yield Setting(f"{part}.converter.schema.registry.url", url, variable(REGISTRY))
+        if environment.get(REGISTRY):
+            yield of_variable(f"{part}.converter.schema.registry.url", REGISTRY, environment)
         else:
             report.error(form, f"{form.value} needs the registry: set {REGISTRY}, or add schema.registry.url=URL")
 

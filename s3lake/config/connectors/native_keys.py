@@ -8,7 +8,7 @@ from types import NoneType
 from s3lake.config.draft import Draft
 from s3lake.config.keys import Keys
 from s3lake.config.overrides import accepts, fields, nested_models
-from s3lake.config.report import Report, Setting, variable
+from s3lake.config.report import Reference, Report, Setting, variable
 from s3lake.sink import Config, ConfigModel, Sink
 from s3lake.text.options import did_you_mean
 
@@ -36,14 +36,14 @@ def complete(
     """Take the servers and the first hour from the environment where the file has neither."""
     if not common.get("kafka.bootstrap_servers") and not common.get("source.type"):
         if environment.get(SERVERS):
-            common.put("kafka.bootstrap_servers", environment[SERVERS], _variable(SERVERS, environment))
+            common.put("kafka.bootstrap_servers", environment[SERVERS], of_variable(SERVERS, SERVERS, environment))
         else:
             report.error(None, f"the file does not say where {where}")
     for sink in sinks:
         if sink.get("start"):
             continue
         if environment.get(START):
-            sink.put("start", environment[START], _variable(START, environment))
+            sink.put("start", environment[START], of_variable(START, START, environment))
         else:
             fix = f"add {PREFIX}start=2026-11-20T00 (UTC), or set {START}"
             report.error(None, f"the file does not say which hour is the first; {fix}")
@@ -96,5 +96,7 @@ def _typed(value: str, annotation: object) -> object:
     return value
 
 
-def _variable(name: str, environment: Mapping[str, str]) -> Setting:
-    return Setting(name, environment[name], variable(name))
+def of_variable(key: str, name: str, environment: Mapping[str, str]) -> Setting:
+    """Return what a variable sets for `key`; written as native YAML, it stays that variable."""
+    reference = Reference(f"${{{name}}}", environment[name], alone=True, secret=False)
+    return Setting(key, environment[name], variable(name), reference=reference)
