@@ -158,10 +158,24 @@ def test_null_is_as_if_it_were_not_there() -> None:
     assert [str(one) for one in report.notices] == ["f:1:2: a: null is as if it were not there"]
 
 
-def test_every_character_of_a_text_has_its_place() -> None:
-    (found,) = members('{\n"a": " x\\u00e9\\ud83d\\ude00\\ny "}')
-    assert found.value == "xé\N{GRINNING FACE}\ny"
-    assert [found.at(at).column for at in range(5)] == [8, 9, 15, 27, 29]
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ('"x\\u00e9\\ud83d\\ude00\\n\\/y"', "xé\N{GRINNING FACE}\n/y"),
+        ('"a\x7fb\u2028c\ufeff"', "a\x7fb\u2028c\ufeff"),
+        ('"null"', "null"),
+        ('"~"', "~"),
+        ('"\\ud800"', "\ud800"),
+    ],
+)
+def test_a_text_of_json_is_read_as_json_has_it(written: str, value: str) -> None:
+    (found,) = members(f'{{\t"a"\t:\t{written}}}')
+    assert found.value == value
+
+
+def test_a_plain_text_of_json_has_the_place_of_each_character() -> None:
+    (found,) = members('{\n"a": "xyz"}')
+    assert [found.at(at).column for at in range(3)] == [7, 8, 9]
 
 
 VALUES = st.recursive(

@@ -41,6 +41,14 @@ class Member:
                 yield Setting(self.key, "", self.place)
 
 
+def join_surrogates(text: str) -> str:
+    """Return a text with characters joined that were written as two escapes."""
+    try:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        return text
+
+
 def member(members: Sequence[Member], key: str) -> Member | None:
     """The member of that name; of several the last, as in Java."""
     return next((entry for entry in reversed(members) if entry.key == key), None)

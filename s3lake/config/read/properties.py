@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from s3lake.config.read.members import join_surrogates
 from s3lake.config.report import Place, Report, Setting
 
 _BLANK = " \t\f"
@@ -102,8 +103,4 @@ def _stripped(characters: list[_Character]) -> list[_Character]:
 
 
 def _joined(characters: list[_Character]) -> str:
-    text = "".join(character.text for character in characters)
-    try:  # surrogates that were written as two escapes
-        return text.encode("utf-16", "surrogatepass").decode("utf-16")
-    except UnicodeDecodeError:
-        return text
+    return join_surrogates("".join(character.text for character in characters))

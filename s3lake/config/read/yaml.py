@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from s3lake.config.read.members import Member, Value
+from s3lake.config.read.members import Member, Value, join_surrogates
 from s3lake.config.report import Path, Place, Report, Setting, dotted
 from s3lake.config.variables import Substituted, is_malformed, look_up_variable, substitute
 from s3lake.errors import ConfigurationError
@@ -278,7 +278,7 @@ class _Members:
             case SequenceNode():
                 return [self._member(item, item, key) for item in node.value]
         plain = isinstance(node, ScalarNode) and node.style is None
-        return None if plain and node.value in _NULLS else str(node.value).strip()
+        return None if plain and node.value in _NULLS else join_surrogates(str(node.value)).strip()
 
     def _mapping(self, node: MappingNode) -> tuple[Member, ...]:
         own: list[Member] = []
@@ -290,7 +290,7 @@ class _Members:
                     inherited = self.value(part, "")
                     merged += inherited if isinstance(inherited, tuple) else ()
             elif isinstance(key, ScalarNode):
-                own.append(self._member(key, value, str(key.value)))
+                own.append(self._member(key, value, join_surrogates(str(key.value))))
         names = {part.key for part in own}
         return (*own, *(part for part in merged if part.key not in names))
 
