@@ -84,11 +84,13 @@ def test_several_parts_of_an_element_may_stand_in_backticks() -> None:
     [("STOREAS AVRO PARTITIONBY x", "PARTITIONBY"), ("PROPERTIES('flush.count'=1) STOREAS AVRO", "STOREAS")],
 )
 def test_v13_v14_a_clause_out_of_order_is_never_lost(rest: str, late: str) -> None:
-    assert str(refused(START + rest)) == f"{late} stands too late; the order is {ORDER}"
+    message = str(refused(START + rest))
+    assert message.startswith(f"unexpected {late!r}; expected ")
+    assert f"the order is {ORDER}" in message
 
 
 def test_v16_a_property_with_a_dot_needs_quotes() -> None:
-    assert "needs quotes" in str(refused(START + "PROPERTIES(flush.count=1)"))
+    assert str(refused(START + "PROPERTIES(flush.count=1)")) == "unexpected '.'; expected '='"
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,7 @@ def test_v20_a_property_given_twice_is_refused() -> None:
 
 
 def test_v22_the_wildcard_needs_backticks() -> None:
-    assert str(refused("INSERT INTO b SELECT * FROM *")) == "write `*` in backticks for every topic"
+    assert "unexpected '*'; expected a topic or a name in backticks" in str(refused("INSERT INTO b SELECT * FROM *"))
     assert one("INSERT INTO b SELECT * FROM `*`").topic == "*"
 
 
@@ -128,12 +130,13 @@ def test_v25_a_placeholder_of_the_manual_parses() -> None:
 @pytest.mark.parametrize("clause", ["LIMIT 0", "LIMIT 5", "BATCH = 10", "AUTOCREATE", "WITHFORMAT JSON", "TTL = 5"])
 def test_v26_clauses_of_other_connectors_are_refused(clause: str) -> None:
     word = clause.partition(" ")[0]
-    assert str(refused(START + clause)) == f"{word} has no effect for a sink to S3; take it out"
+    assert str(refused(START + clause)).startswith(f"unexpected {word!r}; expected WHERE or PARTITIONBY or ")
 
 
 def test_v28_a_name_that_is_a_keyword_needs_backticks() -> None:
-    assert "limit is a keyword" in str(refused("INSERT INTO limit SELECT * FROM t"))
-    assert "batch is a keyword" in str(refused("INSERT INTO b SELECT * FROM batch"))
+    assert "unexpected 'limit'; expected a bucket" in str(refused("INSERT INTO limit SELECT * FROM t"))
+    assert "unexpected 'batch'; expected a topic" in str(refused("INSERT INTO b SELECT * FROM batch"))
+    assert "a name that is a keyword needs backticks" in str(refused("INSERT INTO b SELECT * FROM select"))
     assert one("INSERT INTO `limit` SELECT * FROM `batch`").topic == "batch"
 
 
@@ -144,7 +147,7 @@ def test_v29_a_date_pattern_with_dashes_needs_backticks() -> None:
 
 def test_v31_a_format_stands_bare_or_in_backticks() -> None:
     assert one(START + "STOREAS AVRO").format == one(START + "STOREAS `AVRO`").format == "AVRO"
-    assert "write STOREAS JSON or STOREAS `JSON`" in str(refused(START + "STOREAS 'AVRO'"))
+    assert "expected a format or a name in backticks" in str(refused(START + "STOREAS 'AVRO'"))
 
 
 def test_v32_a_projection_is_carried_as_sql() -> None:
@@ -208,7 +211,7 @@ def test_an_error_has_line_and_column(text: str, line: int, column: int) -> None
 
 @pytest.mark.parametrize("word", ["Insrt", "INSRET", "insertt"])
 def test_a_near_keyword_is_named(word: str) -> None:
-    assert str(refused(f"{word} INTO b SELECT * FROM t")) == f"{word!r} is not expected; did you mean INSERT?"
+    assert str(refused(f"{word} INTO b SELECT * FROM t")).endswith("; did you mean INSERT?")
 
 
 # Fuzz

@@ -21,11 +21,6 @@ CLAUSES = ("INSERT", "INTO", "SELECT", "FROM", "WHERE", "PARTITIONBY", "NOPARTIT
 """Keywords in the order in which they stand."""
 
 ORDER = "INSERT INTO … SELECT … FROM … [WHERE …] [PARTITIONBY … | NOPARTITION] [STOREAS …] [PROPERTIES(…)]"
-_FOREIGN = re.compile(
-    "IGNORE|AUTOCREATE|WITHSTRUCTURE|PK|WITHTARGET|AUTOEVOLVE|BATCH|WITHTIMESTAMP|TIMESTAMPUNIT|WITHFORMAT|"
-    "WITHUNWRAP|WITHTAG|INCREMENTALMODE|WITHTYPE|WITHDOCTYPE|WITHINDEXSUFFIX|TTL|WITHCONVERTER|WITHJMSSELECTOR|"
-    "WITHKEY|KEYDELIMITER|WITHPIPELINE|WITHSUBSCRIPTION|WITHREGEX|LIMIT"
-)
 _FORMER = {
     "WITH_FLUSH_COUNT": "flush.count",
     "WITH_FLUSH_SIZE": "flush.size",
@@ -253,75 +248,19 @@ def _at(token: Token) -> int:
     return token.start_pos
 
 
-# What is told about a text that is no KCQL
-
-
 def _unexpected(text: str, offset: int, expected: set[str]) -> KcqlError:
+    """Return the error of a text that goes wrong at `offset`: what is there, and what is expected."""
     word = re.compile(r"[A-Za-z_]\w*|.", re.DOTALL).match(text, offset)
-    seen = word[0] if word else ""
-    before = _before(text, offset)
-    return KcqlError(text, offset, _told(text, offset, seen, before, expected))
-
-
-def _told(text: str, offset: int, seen: str, before: list[str], expected: set[str]) -> str:
-    upper, expectation = seen.upper(), _wanted(expected)
-    named = bool(expected & {"TARGET", "TOPIC", "FIELD", "FORMAT"})
-    if upper == "UPSERT":
-        return f"{seen}: a sink to S3 only inserts; write INSERT"
-    if _FOREIGN.fullmatch(upper) and not named:
-        return f"{seen} has no effect for a sink to S3; take it out"
-    if not seen:
-        return f"the statement ends too early; here stands {expectation}"
-    if seen in "'\"`" and text.find(seen, offset + 1) < 0:
-        return f"the quote {seen} is not closed"
-    if upper in CLAUSES or _FOREIGN.fullmatch(upper):
-        return _misplaced(seen, before, expectation, named)
-    near = get_close_matches(upper, [clause for clause in CLAUSES if clause in expected], 1, 0.7)
-    if near:
-        return f"{seen!r} is not expected; did you mean {near[0]}?"
-    if seen == "*" and "TOPIC" in expected:
-        return "write `*` in backticks for every topic"
-    return f"{seen!r} is not expected; here stands {expectation}{_hint(text, offset, seen, before, expected)}"
-
-
-def _misplaced(seen: str, before: list[str], expectation: str, named: bool) -> str:
-    upper = seen.upper()
-    if named:
-        return f"{seen} is a keyword; here stands {expectation}; a name that is a keyword needs backticks"
-    if upper in before:
-        return f"{seen} is given twice; take one out"
-    other = {"PARTITIONBY": "NOPARTITION", "NOPARTITION": "PARTITIONBY"}.get(upper)
-    if other in before:
-        return f"{seen} contradicts {other}; take one out"
-    if any(CLAUSES.index(clause) > CLAUSES.index(upper) for clause in before):
-        return f"{seen} stands too late; the order is {ORDER}"
-    return f"{seen} is not expected; here stands {expectation}"
-
-
-def _hint(text: str, offset: int, seen: str, before: list[str], expected: set[str]) -> str:
-    last = before[-1] if before else ""
-    if text.startswith(("--", "/*", "//"), offset):
-        return "; KCQL has no comments"
-    if "FORMAT" in expected:
-        return "; write STOREAS JSON or STOREAS `JSON`"
-    if last == "PROPERTIES" and seen == ".":
-        return "; a property's name needs quotes, as in 'flush.count'=1000"
-    if last in ("PARTITIONBY", "FROM", "INTO", "PROPERTIES") and seen not in ",;()=.":
-        return "; a name with blanks or other characters needs backticks"
-    return ""
-
-
-def _before(text: str, offset: int) -> list[str]:
-    """Keywords of the statement up to `offset`, outside quotes."""
-    keywords: list[str] = []
-    for token in re.finditer(r"'[^']*'|\"[^\"]*\"|`[^`]*`|;|\w+", text[:offset]):
-        if token[0] == ";":
-            keywords.clear()
-        elif token[0].upper() in CLAUSES:
-            keywords.append(token[0].upper())
-    return keywords
-
-
-def _wanted(expected: set[str]) -> str:
-    names = [_WORDS.get(name, name) for name in _EXPECTED_ORDER if name in expected]
-    return " or ".join(names) or "nothing more"
+    names = " or ".join(_WORDS.get(name, name) for name in _EXPECTED_ORDER if name in expected) or "nothing more"
+    if word is None:
+        return KcqlError(text, offset, f"the statement ends too early; expected {names}")
+    hint = ""
+    if word[0] in "'\"`" and text.find(word[0], offset + 1) < 0:
+        hint = "; the quote is not closed"
+    elif word[0].upper() in CLAUSES:
+        hint = f"; the order is {ORDER}, and a name that is a keyword needs backticks"
+    elif near := get_close_matches(word[0].upper(), [clause for clause in CLAUSES if clause in expected], 1, 0.7):
+        hint = f"; did you mean {near[0]}?"
+    elif expected & {"TOPIC", "COMMA", "DOT", "BACKTICK"}:
+        hint = "; a name with blanks or other characters needs backticks"
+    return KcqlError(text, offset, f"unexpected {word[0]!r}; expected {names}{hint}")
