@@ -54,34 +54,12 @@ _CONFLUENT = re.compile(
 )
 
 _CLUSTER = re.compile(r"^kind: *KafkaConnect$", re.MULTILINE)
-_AROUND = (
-    (
-        re.compile(r"^\s*(\S+\s+)*?curl\s", re.MULTILINE),
-        "this is a shell's command: give the JSON text that it posts alone, the part from { to }",
-    ),
-    (
-        re.compile(r"^#!", re.MULTILINE),
-        "this is a script: give the JSON text that it posts alone, the part from { to }",
-    ),
-    (
-        re.compile(r"\bCREATE\s+SINK\s+CONNECTOR\b", re.IGNORECASE),
-        "this is a statement of ksqlDB: give what stands in WITH (…) as JSON, or what "
-        "GET /connectors/NAME of its Connect answers",
-    ),
-    (
-        re.compile(r"^\s*resource\s+\"[\w-]+\"\s+\"", re.MULTILINE),
-        "this is Terraform's language: give the plan, terraform show -json PLAN, or the connector's map alone as JSON",
-    ),
-    (
-        re.compile(r"\{\{-?\s*(\.Values\b|include\b|if\b|range\b|toYaml\b|tpl\b|end\b)"),
-        "this is a Helm chart's template: give what it renders, helm template CHART, the connector's part alone",
-    ),
-    (
-        re.compile(r"^\s*[\w.-]+:\s*[|>][+-]?\s*\n\s*\{[^}]*\"connector\.class\"", re.MULTILINE),
-        "this holds a connector's JSON as a text: give that JSON alone, the part from { to }",
-    ),
+_AROUND = re.compile(
+    r"^#!|^\s*(\S+\s+)*?curl\s|\bCREATE\s+SINK\s+CONNECTOR\b|^\s*resource\s+\"[\w-]+\"\s+\""
+    r"|\{\{-?\s*(\.Values|include|if|range|toYaml|tpl|end)\b|^\s*[\w.-]+:\s*[|>][+-]?\s*\n\s*\{[^}]*\"connector\.class\"",
+    re.MULTILINE | re.IGNORECASE,
 )
-"""What people keep a connector's configuration in, and which part of it is the connector's."""
+"""How a script, a statement of ksqlDB, Terraform's language, a chart's template and JSON inside of YAML begin."""
 _REGIONS = ("s3.region", "aws.s3.region", "aws_s3_region", "connect.s3.aws.region", "aws.region")
 _CONNECTORS = {Dialect.lenses: lenses.loads, Dialect.confluent: confluent.loads, Dialect.aiven: aiven.loads}
 
@@ -166,10 +144,10 @@ def recognised(text: str, report: Report) -> tuple[Dialect, list[Setting]]:
     if not text.lstrip().startswith("{"):
         if _TOML.search(text):
             return Dialect.iggy, []
-        for pattern, message in _AROUND:
-            if (around := pattern.search(text)) is not None:
-                line, column = position_of(text[: around.start()])
-                raise ConfigurationError(f"{report.file}:{line}:{column}: {message}")
+        if (around := _AROUND.search(text)) is not None:
+            line, column = position_of(text[: around.start()])
+            hint = "give the connector's part alone: its JSON from { to }, or what the template or plan renders"
+            raise ConfigurationError(f"{report.file}:{line}:{column}: this holds more than a configuration; {hint}")
     settings = wrappers.read(text, report)
     dialect = _by_class(settings) or _by_keys(setting.key for setting in settings)
     if dialect is not None and (not _NATIVE.search(text) or yaml.is_connector(text, report.file)):

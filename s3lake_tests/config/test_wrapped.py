@@ -146,16 +146,20 @@ def test_a_connector_in_plain_yaml_is_read_with_its_quotes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "part"),
+    "text",
     [
-        ('#!/bin/sh\ncurl -X POST -d \'{"name": "a"}\' http://c:8083/connectors\n', "the JSON text that it posts"),
-        ("curl -X PUT http://c:8083/connectors/a/config -d @- <<EOF\n{}\nEOF\n", "the JSON text that it posts"),
-        ("CREATE SINK CONNECTOR a WITH (\n  'connector.class' = 'x');", "what stands in WITH (…) as JSON"),
-        ('resource "aws_mskconnect_connector" "a" {\n  name = "a"\n}\n', "terraform show -json PLAN"),
-        ("apiVersion: v1\nkind: ConfigMap\nname: {{ .Values.name }}\n", "helm template CHART"),
-        ("apiVersion: kafka.strimzi.io/v1beta2\nkind: KafkaConnect\nspec: {replicas: 1}\n", "its KafkaConnector"),
-        ('connectors:\n  a: |\n    {"name": "a", "connector.class": "x"}\n', "give that JSON alone"),
+        '#!/bin/sh\ncurl -X POST -d \'{"name": "a"}\' http://c:8083/connectors\n',
+        "curl -X PUT http://c:8083/connectors/a/config -d @- <<EOF\n{}\nEOF\n",
+        "CREATE SINK CONNECTOR a WITH (\n  'connector.class' = 'x');",
+        'resource "aws_mskconnect_connector" "a" {\n  name = "a"\n}\n',
+        "apiVersion: v1\nkind: ConfigMap\nname: {{ .Values.name }}\n",
+        'connectors:\n  a: |\n    {"name": "a", "connector.class": "x"}\n',
     ],
 )
-def test_of_what_is_round_a_connector_the_part_is_named_that_is_one(text: str, part: str) -> None:
-    assert part in refused(text, "given.yaml")
+def test_of_a_script_or_a_template_the_connectors_part_is_needed(text: str) -> None:
+    assert "give the connector's part alone" in refused(text, "given.yaml")
+
+
+def test_of_a_cluster_of_strimzi_its_connector_is_needed() -> None:
+    cluster = "apiVersion: kafka.strimzi.io/v1beta2\nkind: KafkaConnect\nspec: {replicas: 1}\n"
+    assert "its KafkaConnector" in refused(cluster, "given.yaml")
