@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from s3lake.config.connectors.native_keys import of_variable
 from s3lake.config.report import Report, Setting
-from s3lake.text.options import suggestion
+from s3lake.text.options import did_you_mean
 
 CLASS = "S3_SINK"
 REGISTRY = "S3LAKE_REGISTRY_URL"
