@@ -76,7 +76,7 @@ class Hour:
         """List what was staged."""
         for file in files:
             self.store.complete_upload(file.key, file.upload, file.parts)
-        landed = self.sink.landed
+        landed = self.sink.after_transforms
         self.index.record(
             Manifest(
                 COMMIT,

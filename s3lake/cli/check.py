@@ -138,7 +138,7 @@ def describe_sink(sink: Sink) -> dict[str, Any]:
     """Return a sink in short: topics, an example of a key, format, when files are closed, stages."""
     from s3lake.land import binding
 
-    landed = sink.landed
+    landed = sink.after_transforms
     rule = binding.key_rule(landed, sink.topics[0] if sink.topics else "TOPIC", hour_ms=hours.start_ms(sink.start))
     flush = sink.flush
     limits = [format_size(flush.size), f"at latest after {format_duration(flush.interval)}"]
@@ -170,7 +170,13 @@ def _stages(sink: Sink) -> list[str]:
         stages.append(f"{len(sink.transforms)} transforms ({reads}, Arrow stage)")
     if sink.sql is not None:
         stages.append("SQL (a Spark stage of its own)")
-    return [*stages, f"convert {sink.landed.converter.value}", "lay out", f"encode {sink.format.type}", "stage, commit"]
+    return [
+        *stages,
+        f"convert {sink.after_transforms.converter.value}",
+        "lay out",
+        f"encode {sink.format.type}",
+        "stage, commit",
+    ]
 
 
 def find_suspicious_settings(config: Config) -> list[str]:

@@ -92,7 +92,7 @@ def _rows(sink: "Sink", index: "TopicIndex", engine: str) -> tuple[str, "Columns
     from s3lake.land import binding
     from s3lake.schema.types import Primitive
 
-    shape, form = binding.shape_of(sink.landed), sink.format.type
+    shape, form = binding.shape_of(sink.after_transforms), sink.format.type
     if form == "json_array" and engine != "duckdb":
         raise ConfigurationError(
             f"{index.topic}: {engine} reads lines, and of format json_array not each is a record: ask for duckdb, or "

@@ -67,7 +67,7 @@ def work(
     needs = transforms.needs if transforms else frozenset[str]()
     if sink.sql is not None:
         needs |= {name.removeprefix("_") for name in sql.parse(sink.sql.select, sink.sql.where).meta}
-    landed = sink.landed
+    landed = sink.after_transforms
     keys = key_rule(landed, topic, renamed, wallclock_ms=wallclock_ms, hour_ms=hour_start_ms)
     return Work(
         stores=stores,

@@ -257,7 +257,7 @@ class Job:
         """The same work with columns whose types SQL has given."""
         if not types or not work.conversion.has_columns:
             return work
-        landed = self.sink.landed.model_copy(update={"columns": {**types, **self.sink.columns}})
+        landed = self.sink.after_transforms.model_copy(update={"columns": {**types, **self.sink.columns}})
         conversion = binding.conversion(landed, self.topic, keyed=work.keys.needs("key"))
         return replace(work, conversion=replace(conversion, contract=work.conversion.contract))
 

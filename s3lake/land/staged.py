@@ -31,7 +31,7 @@ def staged(sink: Sink, topic: str, store: Store, work: Work, done: Sequence[Done
     Raises:
         TooManyFilesError: one commit cannot list their files, which are dropped.
     """
-    landed, files = sink.landed, files_of(done)
+    landed, files = sink.after_transforms, files_of(done)
     if work.keys.replaces:  # of several files with one key the last one stays
         last = {file.key: file for file in files}
         abort(store, [file for file in files if last[file.key] is not file])

@@ -79,7 +79,7 @@ class SchemaPolicy(ConfigModel):
         Raises:
             RuleError: the sink cannot have this policy.
         """
-        landed, tabular = sink.landed, FORMATS[sink.format.type].tabular
+        landed, tabular = sink.after_transforms, FORMATS[sink.format.type].tabular
         is_json = CONVERTERS[landed.converter.value].gives == "json"
         allowed = converters.in_words(lambda converter: converter.gives == "json")
         flat = sink.envelope is not None and sink.envelope.style == "flat"

@@ -228,7 +228,7 @@ class Sink(ConfigModel):
         if self.sql is not None and any(CONVERTERS[name].framed for name in (self.converter.key, self.converter.value)):
             raise RuleError("SQL of keys or values that are not text in Kafka is not supported yet: take it out", "sql")
         self._check_sql()
-        landed = self.landed
+        landed = self.after_transforms
         self._check_partition_fields(landed.converter)
         kind, envelope = self.format.type, self.envelope
         if self.format.one_record_an_object and self.flush.count != 1:
@@ -294,7 +294,7 @@ class Sink(ConfigModel):
         return self.format.extension if self.layout.extension is None else self.layout.extension
 
     @property
-    def landed(self) -> "Sink":
+    def after_transforms(self) -> "Sink":
         """The sink after transforms and SQL, which may change the encoding of values: for conversion and files."""
         if not self.transforms and self.sql is None:
             return self

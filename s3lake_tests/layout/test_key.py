@@ -300,7 +300,7 @@ sinks:
 """,
         "f",
     )
-    keys = binding.key_rule(config.sink("a").landed, "t")
+    keys = binding.key_rule(config.sink("a").after_transforms, "t")
     assert "index" in refusal(keys, key=value)
     assert key(keys, key=b"elsewhere/x") == "raw/elsewhere/x/1/0.json"
 

@@ -328,7 +328,7 @@ def _staged(target: TopicSink, commits: Sequence[_Commit], anew: dict[str, str],
 
 
 def _written(target: TopicSink, commit: _Commit, stream: str, file: File, gone: set[int], new: str) -> File:
-    landed = target.sink.landed
+    landed = target.sink.after_transforms
     shape, store = commit.shape(stream), target.store
     ending = FORMATS[shape.format].extension(shape.codec or "none")
     endings = sorted((*landed.sidecars.endings, f".{stream}{ending}", landed.extension, ending), key=len, reverse=True)

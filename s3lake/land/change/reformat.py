@@ -98,7 +98,7 @@ def _reformation(hour: str, stale: Sequence[Manifest], why: str) -> Reformation:
 
 def _stale(target: TopicSink, manifests: Sequence[Manifest]) -> list[Manifest]:
     """Commits that have another form than the sink would give them."""
-    landed, topic = target.sink.landed, target.topic
+    landed, topic = target.sink.after_transforms, target.topic
     now = (landed.format.type, landed.converter.value)
     return [
         manifest
@@ -130,7 +130,7 @@ def _obstacle(target: TopicSink, stale: Sequence[Manifest]) -> str:
 def _staged(target: TopicSink, manifests: Sequence[Manifest], attempt: Attempt) -> Staged:
     """What takes the place of commits: their data anew, their dead letters as they are."""
     sink, index, hour = target.sink, target.index, manifests[0].hour
-    keys = binding.key_rule(sink.landed, index.topic, attempt.suffix, hour_ms=hourly.start_ms(hour))
+    keys = binding.key_rule(sink.after_transforms, index.topic, attempt.suffix, hour_ms=hourly.start_ms(hour))
     data = Recast(sink, index, target.stores, hour, manifests).staged(attempt)
     files = list(data.files)
     try:

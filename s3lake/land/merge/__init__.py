@@ -90,7 +90,7 @@ def merge(target: TopicSink, hour: str, manifests: Sequence[Manifest], way: Way 
 
 def _staged(target: TopicSink, run: Sequence[Manifest], packed_files: list[Pack], way: Way, attempt: Attempt) -> Staged:
     rule = binding.file_rule(target.sink)
-    keys = binding.key_rule(target.sink.landed, target.topic, attempt.suffix)
+    keys = binding.key_rule(target.sink.after_transforms, target.topic, attempt.suffix)
     shapes = _shapes(run[-1], rule.formats) if way.digests else {}
     joining = Joining(target.stores, target.sink.bucket, attempt.commit, keys, rule, shapes)
     files = _joined(target.index, joining, packed_files, way.large_at_once)

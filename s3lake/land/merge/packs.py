@@ -75,7 +75,7 @@ class Pack:
 
 def obstacle(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str | None:
     """Why files of these commits cannot be joined as `sink` writes them now; None where they can."""
-    landed, rule = sink.landed, binding.key_rule(sink.landed, topic)
+    landed, rule = sink.after_transforms, binding.key_rule(sink.after_transforms, topic)
     if not sink.exactly_once:
         return "exactly_once is off"
     if rule.numbers & {"min_timestamp", "max_timestamp"}:
@@ -144,9 +144,9 @@ def _filled(sources: Iterable[Source], rule: Rule) -> Iterator[list[Source]]:
 
 def _named_so(sink: Sink, topic: str, manifests: Iterable[Manifest]) -> bool:
     """Whether the present layout gives these files their names, with the mark of their commit or without."""
-    plain, files = binding.key_rule(sink.landed, topic), binding.file_rule(sink)
+    plain, files = binding.key_rule(sink.after_transforms, topic), binding.file_rule(sink)
     for manifest in manifests:
-        rules = (plain, binding.key_rule(sink.landed, topic, mark_of(manifest.id)))
+        rules = (plain, binding.key_rule(sink.after_transforms, topic, mark_of(manifest.id)))
         for file in manifest.files:
             if file.kind == LETTERS or file.group is None:
                 continue

@@ -44,7 +44,7 @@ def _shape(sink: Sink, key: str) -> Shape:
         if key.endswith(sink.sidecars.by_stream[stream]):
             alone = binding.shape_of(sink).sidecar(stream).alone
             return Shape(type, "json", codec=sink.sidecars.codecs.get(type, "none"), frame=LINES, alone=alone)
-    return binding.shape_of(sink.landed)
+    return binding.shape_of(sink.after_transforms)
 
 
 def _plain(value: Any) -> Any:

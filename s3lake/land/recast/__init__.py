@@ -56,7 +56,7 @@ class Unformattable(Exception):
 
 def obstacle(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str:
     """Why the data of these commits cannot have the form of `sink` as it is now; empty where it can."""
-    landed = sink.landed
+    landed = sink.after_transforms
     keys = binding.key_rule(landed, topic)
     if keys.numbers & {"min_timestamp", "max_timestamp", "last_offset"} or landed.flush.span is not None:
         return "the layout names timestamps or last offsets of records, which objects need not say"
@@ -118,7 +118,7 @@ class Recast:
     @property
     def columns_stay(self) -> bool:
         """Whether rows keep the columns that their commits recorded."""
-        return _in_columns(self._shape, self.sink.landed)
+        return _in_columns(self._shape, self.sink.after_transforms)
 
     def staged(self, attempt: Attempt) -> Staged:
         """Their data: files, form and columns. It holds nothing else of the commits.
@@ -126,7 +126,7 @@ class Recast:
         Raises:
             Unformattable: some of it cannot have this form; nothing is left of the rest.
         """
-        sink = self.sink.landed.model_copy(update={"transforms": (), "sql": None})
+        sink = self.sink.after_transforms.model_copy(update={"transforms": (), "sql": None})
         parts = self._all_written(sink, attempt)
         files = files_of(parts)
         data = (file for file in files if file.kind == "data")
@@ -316,7 +316,7 @@ class Recast:
     @property
     def _texts_stay(self) -> bool:
         """Whether records are the same texts in the old form and in the new, for all that anybody may have written."""
-        was, now = self._shape, binding.shape_of(self.sink.landed)
+        was, now = self._shape, binding.shape_of(self.sink.after_transforms)
         form = attrgetter("format", "envelope", "key", "value", "in_columns")
         return not was.in_columns and was.format == "json" and form(was) == form(now)
 

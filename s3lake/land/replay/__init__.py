@@ -198,7 +198,7 @@ class _Replay:
 
     def _refuse_misfits(self) -> None:
         sink, manifest = self.lander.sink, self.manifest
-        if binding.key_rule(sink.landed, self.lander.topic).replaces:
+        if binding.key_rule(sink.after_transforms, self.lander.topic).replaces:
             raise ConfigurationError(
                 f"sink {sink.name}: dead letters of {self.lander.topic} {manifest.hour} stay as they are: keys say no "
                 "offset, so one would take the place of a later record. Let the layout name topic-partition and offset"
@@ -306,7 +306,7 @@ class _Replay:
     def _kept(self, attempt: Attempt) -> tuple[list[File], Iterable[Reason]]:
         """Those that are not chosen, staged as they are, and their reasons."""
         lander, tally = self.lander, Tally()
-        keys = binding.key_rule(lander.sink.landed, lander.topic, attempt.suffix)
+        keys = binding.key_rule(lander.sink.after_transforms, lander.topic, attempt.suffix)
         staging = Staging(lander.store, keys, binding.file_rule(lander.sink), attempt.commit)
         lines: list[tuple[int, bytes]] = []
         size, partition = 0, -1

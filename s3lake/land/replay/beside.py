@@ -28,7 +28,7 @@ def unlike(sink: Sink, manifest: Manifest) -> str:
     """What files of `sink` as it is now have not in common with those of `manifest`; empty where they are alike."""
     if all(file.kind == LETTERS for file in manifest.files):
         return ""
-    landed = sink.landed
+    landed = sink.after_transforms
     unchanged = msgspec.structs.replace(binding.written_by(landed), changed=manifest.shape.changed)
     now = {"format": landed.format.type, "value converter": landed.converter.value, "codec and envelope": unchanged}
     then = {"format": manifest.format, "value converter": manifest.converter, "codec and envelope": manifest.shape}
@@ -41,7 +41,7 @@ def unlike(sink: Sink, manifest: Manifest) -> str:
 
 def obstacle(sink: Sink, manifest: Manifest) -> str:
     """Why files of `sink` as it is now cannot stand in one commit with the data of `manifest`; empty where they can."""
-    landed = sink.landed
+    landed = sink.after_transforms
     if all(file.kind == LETTERS for file in manifest.files):
         return ""
     if manifest.nulls not in (landed.nulls, "fail"):
@@ -57,7 +57,7 @@ def copied(sink: Sink, store: Store, manifest: Manifest, commit: str) -> list[Fi
     Raises:
         DataLossError: an object is gone, or is another one.
     """
-    landed = sink.landed
+    landed = sink.after_transforms
     endings = sorted((*landed.sidecars.endings, landed.extension), key=len, reverse=True)
     sources = [file for file in manifest.files if file.kind != LETTERS]
     small = [file for file in sources if file.bytes < PART_BYTES]

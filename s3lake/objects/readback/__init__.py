@@ -53,7 +53,7 @@ def frame(
     for shape, files in shaped(sink, topic, committed):
         number = shapes.setdefault(shape, len(shapes))
         listed_files += [(file.key, number) for file in files]
-    schema = columns.of(binding.shape_of(sink.landed), recorded_columns(index))
+    schema = columns.of(binding.shape_of(sink.after_transforms), recorded_columns(index))
     session = spark()
     ddl = session.createDataFrame([], _spark_schema(schema)).schema
     if not listed_files:

@@ -146,7 +146,7 @@ def shaped(sink: Sink, topic: str, committed: Iterable[Manifest]) -> Iterator[tu
     Raises:
         ConfigurationError: some were landed in another format or envelope than the sink has now.
     """
-    now = binding.shape_of(sink.landed)
+    now = binding.shape_of(sink.after_transforms)
     for manifest in committed:
         shape = Shape.of(manifest)
         _same_rows(sink, topic, manifest, shape, now)

@@ -60,7 +60,7 @@ def dataset(
     for shape, files in shaped(sink, topic, committed):
         listed += [(file, shape) for file in files]
     recorded = recorded_columns(index)
-    schema = _chosen(columns.of(binding.shape_of(sink.landed), recorded), selected, sink)
+    schema = _chosen(columns.of(binding.shape_of(sink.after_transforms), recorded), selected, sink)
     if sink.format.type == "parquet":
         schema = pa.schema([_as_stored(field, recorded) for field in schema])
         form, bucket = ds.ParquetFileFormat(), _file_system(connection)

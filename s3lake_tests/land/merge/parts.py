@@ -72,7 +72,7 @@ class Parts(World):
         self.columns = columns or {}
         document = None if columns is None else to_document(columns)
         self.commit(commit, outcome.files, outcome.reads)
-        landed = self.sink.landed
+        landed = self.sink.after_transforms
         self.change(
             commit,
             converter=landed.converter.value,
