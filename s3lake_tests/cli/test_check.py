@@ -1,7 +1,10 @@
-"""What `check --connect` says of topics, before anything is landed of them."""
+"""`s3lake check`: what it shows of a configuration, and what `--connect` says of its topics."""
 
+import functools
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,9 +13,132 @@ from s3lake import hours
 from s3lake.cli.check import check_topics
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Sink
+from s3lake.source.kafka import source
 from s3lake.source.offsets import LogRange, Snapshot
+from s3lake_tests.cli.conftest import Run
+from s3lake_tests.conftest import slow_after
+from s3lake_tests.lake import NOBODY, Lake
 
-START = "2026-11-20T05"
+
+class TestCheck:
+    def test_shows_each_sink_in_short(self, run: Run, nobody: Path) -> None:
+        outcome = run("check", nobody)
+        assert outcome.code == 0
+        for line in ("sink events", "topics +orders", "format +json none", "flush +128MiB, at latest after 5m"):
+            assert re.search(line, outcome.out), outcome.out
+        assert re.search(r"key +orders/date=2026-01-05/hour=00/0-000000000000\.json", outcome.out)
+
+    def test_shows_every_setting_that_was_made_and_where_it_was_read_from(self, run: Run, nobody: Path) -> None:
+        rows = run("check", nobody).out.splitlines()
+        (name,) = [row for row in rows if row.startswith("sinks.0.name ")]
+        assert re.search(r"events +\S+/s3lake\.yaml:\d+:\d+ sinks\[0\]\.name", name)
+        assert not any(row.startswith("sinks.0.flush.size ") for row in rows)
+
+    def test_all_shows_defaults_too(self, run: Run, nobody: Path) -> None:
+        assert re.search(r"sinks\.0\.flush\.size +128MiB +default", run("check", nobody, "--all").out)
+
+    def test_shows_where_the_default_of_a_connector_differs(self, run: Run) -> None:
+        quickstart = Path(__file__).parents[1] / "config" / "public" / "quickstart.properties"
+        outcome = run("check", quickstart)
+        assert re.search(r"sinks\.0\.prefix +topics +default", outcome.out), outcome.out
+
+    def test_gives_the_effective_configuration_as_json(self, run: Run, nobody: Path) -> None:
+        effective, summary = run("check", nobody, "--json").rows
+        (sink,) = effective["sinks"]
+        assert sink["flush"] == {"count": None, "size": "128MiB", "interval": "5m", "span": None, "merge": True}
+        assert (sink["close_grace"], sink["hours_per_run"], sink["memory_budget"]) == ("5m", 24, "512MB")
+        assert (sink["from"], sink["exactly_once"], sink["index"]) == ("start", True, {"prefix": ".indexes"})
+        assert (summary["sink"], summary["topics"], summary["bucket"]) == ("events", ["orders"], "lake")
+
+    @pytest.mark.parametrize("option", [(), ("--json",)])
+    def test_masks_secrets(self, option: tuple[str, ...], run: Run, nobody: Path) -> None:
+        outcome = run("check", nobody, *option)
+        assert "hunter2" not in outcome.out + outcome.err
+        assert outcome.out.count("********") == 2
+
+    def test_strict_refuses_a_configuration_that_has_notices(self, run: Run, nobody: Path) -> None:
+        quickstart = Path(__file__).parents[1] / "config" / "public" / "quickstart.properties"
+        notice = re.search(r"notice: (.+)", run("check", quickstart).out)
+        assert notice
+        outcome = run("check", quickstart, "--strict")
+        assert outcome.code == 2
+        assert notice[1] in outcome.err
+        assert run("check", nobody, "--strict").code == 0
+
+    def test_opens_each_destination_that_hours_are_forwarded_to(self, run: Run, nobody: Path) -> None:
+        forward = "{to: postgres, options: {conninfo: 'host=db password=hunter2-pg', table: 'a;b'}}"
+        nobody.write_text(NOBODY.replace("bucket: lake,", f"bucket: lake, forwards: [{forward}],"))
+        outcome = run("check", nobody)
+        assert outcome.code == 2
+        assert "sink events: forwards[0]: table 'a;b'" in outcome.err
+        nobody.write_text(nobody.read_text().replace("a;b", "lake.orders"))
+        outcome = run("check", nobody)
+        assert outcome.code == 0
+        assert re.search(r"forwards +postgres", outcome.out)
+        assert "hunter2" not in outcome.out + outcome.err
+
+    def test_lists_settings_without_effect_in_one_line_and_with_reasons_on_request(self, run: Run) -> None:
+        strimzi = Path(__file__).parents[1] / "config" / "public" / "plugin-version.json"
+        short, long = run("check", strimzi).out, run("check", strimzi, "--all").out
+        assert "without effect here: tasks.max.enforce, connector.plugin.version (--all says why)" in short
+        assert "s3lake has no plugins" not in short
+        assert re.search(r"connector\.plugin\.version +s3lake has no plugins", long)
+
+    def test_finds_properties_that_librdkafka_cannot_have(self, run: Run, nobody: Path) -> None:
+        nobody.write_text(NOBODY.replace("sasl.username: me", "ssl.truststore.location: /ca.jks"))
+        outcome = run("check", nobody)
+        assert outcome.code == 2
+        assert "ssl.truststore.location cannot be translated for librdkafka" in outcome.err
+
+    def test_takes_the_file_that_the_environment_names(
+        self, run: Run, nobody: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("S3LAKE_CONFIG", str(nobody))
+        assert run("check").code == 0
+
+    def test_connect_reports_what_does_not_answer(
+        self, run: Run, nobody: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        hasty = functools.partial(source.KafkaSource, timeout_s=0.2)
+        monkeypatch.setattr(source, "KafkaSource", lambda settings, _: hasty(settings))
+        outcome = run("check", nobody, "--connect", "--json")
+        assert outcome.code == 3
+        said = {row["check"]: row["outcome"] for row in outcome.rows if "check" in row}
+        assert list(said) == [
+            "kafka 127.0.0.1:1",
+            "topics",
+            "bucket lake of sink events",
+            "conditional writes in bucket lake of sink events",
+            "uploads in bucket lake of sink events",
+        ]
+        kafka, topics, bucket, *trials = said.values()
+        assert "127.0.0.1:1" in kafka
+        assert "127.0.0.1:1" in bucket
+        assert {topics, *trials} == {"not tried, after what failed before it"}
+        assert "hunter2" not in outcome.out
+
+    def test_connect_ends_with_0_if_everything_answers(self, run: Run, lake: Lake, tmp_path: Path) -> None:
+        path = tmp_path / "s3lake.yaml"
+        path.write_text(lake.config_text(f"name: events, topics: ['{lake.topic()}']"))
+        outcome = run("check", path, "--connect")
+        assert outcome.code == 0
+        assert outcome.out.count(": ok\n") == 5
+        assert lake.uploads() == []
+        assert lake.objects(".indexes") == []
+
+    @pytest.mark.parametrize("exactly_once", slow_after(1, "the same request", ["true", "false"]))
+    def test_connect_finds_that_the_bucket_does_not_exist(
+        self, exactly_once: str, run: Run, lake: Lake, tmp_path: Path
+    ) -> None:
+        lake.bucket = "gone-with-the-wind"
+        path = tmp_path / "s3lake.yaml"
+        path.write_text(lake.config_text(f"name: events, topics: [orders], exactly_once: {exactly_once}"))
+        outcome = run("check", path, "--connect")
+        assert outcome.code == 3
+        assert re.search("bucket gone-with-the-wind of sink events: .*NoSuchBucket", outcome.out)
+
+
+FIRST = "2026-11-20T05"
 NOW_MS = hours.start_ms("2026-11-20T09")
 IN_2199_MS = 7_226_582_400_000
 
@@ -45,12 +171,12 @@ class Logs:
 def check(stamps: Mapping[str, list[int]], topics: Collection[str] = ("orders",), **settings: Any) -> list[str]:
     """The notices of a sink called events."""
     named = {"topics": list(topics)} if topics else {}
-    sink = Sink.model_validate({"name": "events", "bucket": "lake", "start": START, **named, **settings})
+    sink = Sink.model_validate({"name": "events", "bucket": "lake", "start": FIRST, **named, **settings})
     return check_topics([sink], Logs(stamps), NOW_MS)  # type: ignore[arg-type]
 
 
 def test_topics_whose_records_are_stamped_as_expected_need_no_notice() -> None:
-    assert check({"orders": [hours.start_ms(START), NOW_MS, NOW_MS + 1_800_000]}) == []
+    assert check({"orders": [hours.start_ms(FIRST), NOW_MS, NOW_MS + 1_800_000]}) == []
 
 
 def test_a_topic_that_does_not_exist_is_refused_with_the_nearest_name() -> None:
@@ -70,9 +196,9 @@ def test_an_expression_that_matches_no_topic_is_a_notice() -> None:
 
 
 def test_records_before_the_start_are_counted() -> None:
-    in_seconds = hours.start_ms(START) // 1000
+    in_seconds = hours.start_ms(FIRST) // 1000
     (notice,) = check({"orders": [in_seconds] * 100})
-    assert notice.startswith(f"sink events: topic 'orders': 100 offsets are before {START}")
+    assert notice.startswith(f"sink events: topic 'orders': 100 offsets are before {FIRST}")
     assert check({"orders": [in_seconds] * 100}, **{"from": "earliest"}) == []
 
 

@@ -95,7 +95,7 @@ def test_replay_lands_them_and_says_which_commit_took_them(run: Run, lake: Lake)
     assert "1 dead letters: 0 can be landed, 1 stay" in run("replay", "--yes", "--hour", HOUR).stdout
 
 
-def test_a_store_that_is_away_ends_with_three(run: Run, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_does_not_answer_is_exit_code_three(run: Run, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     lake.mended(**MENDED)
 
     def away(*_: Any) -> str:
@@ -107,11 +107,11 @@ def test_a_store_that_is_away_ends_with_three(run: Run, lake: Lake, monkeypatch:
     assert "StoreUnavailableError: away" in result.stderr
 
 
-def test_an_hour_and_a_range_are_too_much(run: Run) -> None:
+def test_an_hour_and_a_range_together_are_refused(run: Run) -> None:
     assert "give one of them" in str(run("list", "--hour", HOUR, "--from", HOUR).exception)
 
 
-def test_a_lake_without_any_says_so(run: Run, lake: Lake) -> None:
+def test_a_topic_without_dead_letters_is_reported(run: Run, lake: Lake) -> None:
     lake.mended(**MENDED)
     for name in list(lake.store.objects):
         lake.store.delete(name)

@@ -24,7 +24,7 @@ def work(*, quiet: bool = False) -> None:
             pass
 
 
-def test_a_terminal_has_a_bar_which_is_gone_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_shows_a_bar_and_erases_it_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     file = shown(monkeypatch, on_a_terminal=True)
     work()
     assert "━" in file.getvalue()
@@ -32,7 +32,7 @@ def test_a_terminal_has_a_bar_which_is_gone_in_the_end(monkeypatch: pytest.Monke
     assert file.getvalue().endswith("\x1b[2K"), "its line is erased"
 
 
-def test_elsewhere_there_are_plain_lines_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_terminal_each_line_is_printed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     file = shown(monkeypatch, on_a_terminal=False)
     work()
     work(quiet=True)
@@ -42,7 +42,7 @@ def test_elsewhere_there_are_plain_lines_each_once(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("on_a_terminal", "quiet", "named"), [(True, False, True), (True, True, False), (False, False, False)]
 )
-def test_a_terminal_says_what_is_being_tried(
+def test_a_terminal_shows_the_running_attempt(
     on_a_terminal: bool, quiet: bool, named: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = shown(monkeypatch, on_a_terminal=on_a_terminal)

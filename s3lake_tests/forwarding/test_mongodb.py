@@ -111,10 +111,10 @@ def test_who_comes_too_late_leaves_what_is_forwarded_again_as_a_whole(
 @pytest.mark.slow("a destination is a destination: PostgreSQL is always tried")
 def test_of_two_that_claim_an_hour_at_once_one_is_refused(destination: MongoDB, land: Land) -> None:
     hour = hour_of(land("1"))
-    claim = destination.enter(hour, whole=False, after=None)
-    assert destination.enter(hour, whole=False, after=None) is None
-    assert destination.enter(hour, whole=False, after=claim) is not None
-    assert destination.enter(hour, whole=True, after=claim) is None
+    claim = destination.write_entry(hour, whole=False, after=None)
+    assert destination.write_entry(hour, whole=False, after=None) is None
+    assert destination.write_entry(hour, whole=False, after=claim) is not None
+    assert destination.write_entry(hour, whole=True, after=claim) is None
     assert destination.read_content(hour) is None
 
 

@@ -1,0 +1,204 @@
+"""Commands that need neither Kafka nor S3: preview, test, convert, init."""
+
+import io
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from s3lake import hours
+from s3lake.config import load as configuration
+from s3lake_tests.cli.conftest import Outcome, Run
+from s3lake_tests.lake import NOBODY, START
+
+
+class TestPreview:
+    def preview(self, run: Run, config: Path, *values: str, options: tuple[str, ...] = ("--json",)) -> Outcome:
+        records = config.parent / "records.jsonl"
+        told = [{"topic": "orders", "value": value, "timestamp": hours.start_ms(START)} for value in values]
+        records.write_text("".join(json.dumps(record) + "\n" for record in told))
+        return run("preview", config, "--records", records, *options)
+
+    def test_prints_an_object_a_line(self, run: Run, nobody: Path) -> None:
+        outcome = self.preview(run, nobody, "1", "2")
+        assert (outcome.code, outcome.err) == (0, "")
+        assert outcome.rows == [
+            {
+                "key": "orders/date=2026-01-05/hour=08/0-000000000000.json",
+                "topic": "orders",
+                "partition": 0,
+                "first_offset": 0,
+                "last_offset": 1,
+                "records": 2,
+                "bytes": 4,
+            }
+        ]
+
+    def test_out_writes_the_objects_below_a_directory(self, run: Run, nobody: Path, tmp_path: Path) -> None:
+        assert self.preview(run, nobody, "1", options=("--out", str(tmp_path / "out"))).code == 0
+        assert (
+            tmp_path / "out" / "orders" / "date=2026-01-05" / "hour=08" / "0-000000000000.json"
+        ).read_bytes() == b"1\n"
+
+    def test_one_refused_record_is_exit_code_one_and_no_object(self, run: Run, nobody: Path) -> None:
+        outcome = self.preview(run, nobody, "1", "{")
+        assert (outcome.code, outcome.out) == (1, "")
+        error = json.loads(outcome.err)
+        assert (error["offset"], error["stage"]) == (1, "convert")
+
+    def test_dead_letters_are_objects_and_not_a_failure(self, run: Run, nobody: Path) -> None:
+        nobody.write_text(NOBODY.replace("bucket: lake,", "bucket: lake, errors: {tolerance: all},"))
+        outcome = self.preview(run, nobody, "1", "{")
+        assert outcome.code == 0
+        assert [row["key"].partition("/")[0] for row in outcome.rows] == ["_dead_letters", "orders"]
+        assert json.loads(outcome.err)["offset"] == 1
+
+    @pytest.mark.parametrize("change", [("lake", "l"), ("topics", "topcis")])
+    def test_a_wrong_configuration_is_exit_code_two(self, change: tuple[str, str], run: Run, nobody: Path) -> None:
+        nobody.write_text(NOBODY.replace(*change))
+        assert self.preview(run, nobody, "1").code == 2
+
+    def test_no_records_are_nothing_to_preview(self, run: Run, nobody: Path) -> None:
+        outcome = self.preview(run, nobody, options=())
+        assert (outcome.code, outcome.out) == (
+            0,
+            f"nothing to preview: {nobody.parent}/records.jsonl has no record\n",
+        )
+
+    def test_records_that_no_sink_reads_are_exit_code_two(self, run: Run, nobody: Path) -> None:
+        nobody.write_text(NOBODY.replace("topics: [orders]", "topics: [clicks]"))
+        outcome = self.preview(run, nobody, "1")
+        assert outcome.code == 2
+        assert "no sink reads topic 'orders'" in outcome.err
+
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+
+
+class TestTest:
+    """`s3lake test`, with the example of the documentation."""
+
+    @pytest.fixture
+    def cases(self, tmp_path: Path) -> Path:
+        return Path(shutil.copy(EXAMPLES / "cases.yaml", tmp_path))
+
+    def test_ends_with_0_if_everything_is_as_expected(self, run: Run, cases: Path) -> None:
+        outcome = run("test", EXAMPLES / "s3lake.yaml", cases)
+        assert (outcome.code, outcome.err) == (0, "")
+        assert outcome.out.splitlines() == [
+            "ok: events lie by their type, below the date of their hour",
+            "ok: what is no JSON becomes a dead letter, and stops nothing",
+            "2 cases, all as expected",
+        ]
+
+    def test_shows_what_differs_and_ends_with_one(self, run: Run, cases: Path) -> None:
+        cases.write_text(cases.read_text().replace("stage: convert", "stage: layout"))
+        outcome = run("test", EXAMPLES / "s3lake.yaml", cases)
+        assert outcome.code == 1
+        assert outcome.out.splitlines()[1:] == [
+            f"differs: what is no JSON becomes a dead letter, and stops nothing ({cases}:17:5)",
+            "  dead_letters:",
+            '    -{"offset": 0, "stage": "layout"}',
+            '    +{"offset": 0, "stage": "convert"}',
+            "1 of 2 cases differ (- expected, + actual)",
+        ]
+        rows = run("test", EXAMPLES / "s3lake.yaml", cases, "--json").rows
+        assert [(row["passed"], [part["what"] for part in row["differences"]]) for row in rows] == [
+            (True, []),
+            (False, ["dead_letters"]),
+        ]
+
+    def test_a_case_without_expectations_fails(self, run: Run, cases: Path) -> None:
+        cases.write_text("cases: [{name: a, records: [{topic: orders, value: {type: click}}]}]")
+        assert run("test", EXAMPLES / "s3lake.yaml", cases).code == 1
+
+    def test_notices_of_the_configuration_can_be_expected(self, run: Run, nobody: Path, cases: Path) -> None:
+        nobody.write_text(NOBODY.replace("bucket: lake,", "bucket: lake, exactly_once: false,"))
+        cases.write_text("notices: []\ncases: [{name: a, records: [], expect: {files: 0}}]\n")
+        outcome = run("test", nobody, cases)
+        assert outcome.code == 1
+        assert "    +sink events: exactly_once is off" in outcome.out
+        cases.write_text("notices: [exactly_once is off]\ncases: [{name: a, records: [], expect: {files: 0}}]\n")
+        assert run("test", nobody, cases).code == 0
+
+    def test_an_invalid_file_of_cases_is_exit_code_two(self, run: Run, cases: Path) -> None:
+        cases.write_text("cases: [{name: a, records: [], expects: {}}]")
+        outcome = run("test", EXAMPLES / "s3lake.yaml", cases)
+        assert outcome.code == 2
+        assert "did you mean expect?" in outcome.err
+
+
+class TestConvert:
+    def test_prints_native_yaml_with_variables_for_secrets(
+        self, run: Run, nobody: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        outcome = run("convert", nobody)
+        assert outcome.code == 0
+        assert "hunter2" not in outcome.out + outcome.err
+        for variable, secret in (("KAFKA", "hunter2-kafka"), ("S3_CREDENTIALS_SECRET", "hunter2-s3")):
+            (name,) = re.findall(rf"\$\{{(S3LAKE_SECRET_{variable}\w*)\}}", outcome.out)
+            assert name in outcome.err
+            monkeypatch.setenv(name, secret)
+        again = tmp_path / "again.yaml"
+        again.write_text(outcome.out)
+        assert configuration.load(again) == configuration.load(nobody)
+
+    def test_options_of_a_forward_that_have_a_secret_become_variables(
+        self, run: Run, nobody: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        conninfo = "host=db password=hunter2-pg"
+        forward = f"{{to: postgres, options: {{conninfo: '{conninfo}', table: lake.orders}}}}"
+        nobody.write_text(NOBODY.replace("bucket: lake,", f"bucket: lake, forwards: [{forward}],"))
+        outcome = run("convert", nobody)
+        for name in re.findall(r"\$\{(S3LAKE_SECRET_\w+)\}", outcome.out):
+            monkeypatch.setenv(name, conninfo if "CONNINFO" in name else "hunter2")
+        assert "hunter2" not in outcome.out + outcome.err
+        again = tmp_path / "again.yaml"
+        again.write_text(outcome.out)
+        assert configuration.load(again).sinks[0].forwards == configuration.load(nobody).sinks[0].forwards
+
+
+class TestInit:
+    def test_answers_become_a_configuration_that_check_takes(
+        self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = tmp_path / "first.yaml"
+        answers = ["kafka:9092", "orders, clicks", "acme-lake", "raw", "", "avro", "2026-11-20T05"]
+        monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(answers) + "\n"))
+        outcome = run("init", path)
+        assert outcome.code == 0, outcome.err
+        assert f"{path} is written" in outcome.out
+        (sink,) = run("check", path, "--json").rows[0]["sinks"]
+        assert (sink["topics"], sink["bucket"], sink["prefix"]) == (["orders", "clicks"], "acme-lake", "raw")
+        assert (sink["format"]["type"], sink["start"]) == ("avro", "2026-11-20T05")
+
+    def test_an_invalid_answer_writes_nothing(self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        path = tmp_path / "first.yaml"
+        monkeypatch.setattr(sys, "stdin", io.StringIO("kafka:9092\norders\nNo_Bucket\n\n\n\n\n"))
+        outcome = run("init", path)
+        assert outcome.code == 2
+        assert "a bucket has 3 to 63 of a-z" in outcome.err
+        assert not path.exists()
+
+    def test_answers_that_end_too_early_are_exit_code_two(
+        self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sys, "stdin", io.StringIO("kafka:9092\n"))
+        outcome = run("init", tmp_path / "first.yaml")
+        assert outcome.code == 2
+        assert "standard input ended before every question was answered" in outcome.err
+
+    def test_from_converts_the_file_of_a_connector(self, run: Run, tmp_path: Path) -> None:
+        path = tmp_path / "first.yaml"
+        source = Path(__file__).parents[1] / "config" / "public" / "quickstart.properties"
+        assert run("init", path, "--from", source).code == 0
+        assert run("check", path, "--json").rows[0]["sinks"][0]["bucket"] == "acme-lake"
+
+    def test_an_existing_file_is_not_overwritten(self, run: Run, nobody: Path) -> None:
+        outcome = run("init", nobody)
+        assert outcome.code == 2
+        assert f"{nobody} exists already" in outcome.err
+        assert nobody.read_text() == NOBODY

@@ -1,0 +1,98 @@
+"""`s3lake demo`: what it prints, on a terminal and elsewhere, and that it leaves no process."""
+
+import contextlib
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import psutil
+import pytest
+
+from s3lake_tests.processes import MARK, marked
+
+
+@pytest.mark.usefixtures("jvm")
+def test_demo_lands_and_verifies_everything_and_leaves_no_process() -> None:
+    mark = str(uuid.uuid4())
+    done = subprocess.run(
+        [Path(sys.executable).parent / "s3lake", "demo", "--records", "2000"],
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+        env={**os.environ, MARK: mark},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    produced, compared = "produced 2,000 committed records, ", "compared 2,000 records of Kafka: "
+    lines = done.stdout.splitlines()
+    assert lines[0] == "starting Kafka and S3 on this machine"
+    assert [line for line in lines if line.startswith(produced)]
+    begun = next(at for at, line in enumerate(lines) if line.startswith("backfilling "))
+    assert "planned" in lines[begun + 1], "something is said before all of it is done"
+    (total,) = [line for line in lines if line.startswith(compared)]
+    figures = re.fullmatch(rf"{compared}([\d,]+) landed, (\d+) dead letters, in (\d+) data files.*", total)
+    assert figures, total
+    assert total.endswith("; not landed 0, missing 0, duplicated 0")
+    assert int(figures[1].replace(",", "")) + int(figures[2]) == 2000
+    assert lines[-2].startswith("next: s3lake demo --serve")
+    sums = [
+        re.fullmatch(r"\S+ \w+ \S+: ([\d,]+) offsets = ([^;]+); ([\d,]+) data files.*", line)
+        for line in lines
+        if " offsets = " in line
+    ]
+    assert len(sums) >= 8
+    for found in sums:
+        assert found
+        parts = [int(part.split()[0].replace(",", "")) for part in found[2].split(" + ")]
+        assert sum(parts) == int(found[1].replace(",", ""))
+    assert sum(int(found[3]) for found in sums if found) == int(figures[3])
+    _, alive = psutil.wait_procs(marked(mark), timeout=10)
+    assert alive == []
+
+
+@pytest.mark.usefixtures("jvm")
+@pytest.mark.slow("the demo on a terminal; the demo itself is always run")
+def test_demo_on_a_terminal_shows_where_everything_is_and_overwrites_none_of_it(tmp_path: Path) -> None:
+    mark, seen = str(uuid.uuid4()), b""
+    ours, theirs = pty.openpty()
+    command = [Path(sys.executable).parent / "s3lake", "demo", "--records", "500", "--serve"]
+    environment = {**os.environ, MARK: mark, "TERM": "xterm", "COLUMNS": "400"}
+    demo = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, cwd=tmp_path)
+    os.close(theirs)
+    deadline = time.monotonic() + 280
+    while b"Ctrl-C ends" not in seen and time.monotonic() < deadline:
+        if select.select([ours], [], [], 1)[0]:
+            seen += os.read(ours, 65536)
+    demo.send_signal(signal.SIGINT)
+    code = None
+    with contextlib.suppress(OSError):  # the terminal is gone with its last process
+        while code is None and time.monotonic() < deadline:
+            code = demo.poll()
+            if select.select([ours], [], [], 0.5)[0]:
+                seen += os.read(ours, 65536)
+    assert demo.wait(30) == 0
+    os.close(ours)
+    text = seen.decode()
+    first = re.search(r"Dagster's UI will be at (http://127\.0\.0\.1:\d+)", text)
+    assert first, "it is told before anything else is done"
+    assert f"ui: {first[1]} " in text
+    shown = text[text.index("ui: http://127.0.0.1:") :]
+    # Nothing goes back over a line, or erases one, from here on.
+    assert not re.search(r"\x1b\[\d*[AFJK]", shown), shown[-500:]
+    for line in (
+        "kafka: 127.0.0.1:",
+        "s3: http://127.0.0.1:",
+        "s3 credentials: s3lake-demo ",
+        "duckdb -c ",
+        "Ctrl-C ends",
+    ):
+        assert line in shown
+    _, alive = psutil.wait_procs(marked(mark), timeout=10)
+    assert alive == []
