@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 import yaml
 
-from s3lake.config.dialects import sketched
-from s3lake.config.draft import Loaded
+from s3lake.config.dialects import read_draft
+from s3lake.config.draft import LoadedConfig
 from s3lake.errors import ConfigurationError
 
 ENVIRONMENT = {"S3LAKE_START": "2026-11-20T00", "S3LAKE_BOOTSTRAP_SERVERS": "kafka:9092", "S3LAKE_NAME": ""}
@@ -126,7 +126,7 @@ def outcomes(definition: Definition) -> tuple[Outcome, ...]:
 def outcomes_of_properties(definition: Definition) -> tuple[Outcome, ...]:
     """The same of KCQL's properties."""
 
-    def loaded(settings: dict[str, Any]) -> Loaded | ConfigurationError:
+    def loaded(settings: dict[str, Any]) -> LoadedConfig | ConfigurationError:
         properties = ", ".join(f"'{name}'={value}" for name, value in settings.items())
         statement = f"{definition.base[_KCQL]} PARTITIONBY type" + (f" PROPERTIES({properties})" if settings else "")
         return _loaded(definition, {_KCQL: statement})
@@ -138,9 +138,9 @@ def outcomes_of_properties(definition: Definition) -> tuple[Outcome, ...]:
     return tuple(found)
 
 
-def _loaded(definition: Definition, settings: dict[str, Any]) -> Loaded | ConfigurationError:
+def _loaded(definition: Definition, settings: dict[str, Any]) -> LoadedConfig | ConfigurationError:
     try:
-        return sketched(definition.text(settings), "f", None, ENVIRONMENT, Path()).loaded(ENVIRONMENT)
+        return read_draft(definition.text(settings), "f", None, ENVIRONMENT, Path()).validate(ENVIRONMENT)
     except ConfigurationError as error:
         return error
 
@@ -155,7 +155,7 @@ def _outcome(key: Key, plain: Any, without: Any, changed: Any) -> Outcome:
     # What selects the connector has one value alone, and that is in every configuration that loads.
     selects = key.name in ("connector.class", "storage.class", "type", "enabled")
     if selects or any(_differs(changed, other) for other in (plain, without)):
-        other = without if isinstance(without, Loaded) and _differs(changed, without) else plain
+        other = without if isinstance(without, LoadedConfig) and _differs(changed, without) else plain
         return Outcome(key, "honoured", ", ".join(f"`{path}`" for path in _changes(changed, other)))
     return Outcome(key, "silent", "")
 
@@ -164,7 +164,7 @@ def _is(key: Key, name: str) -> bool:
     return name.replace("[0]", "") == key.name or name.startswith(f"{key.name}.")
 
 
-def _changes(one: Loaded, other: Loaded) -> list[str]:
+def _changes(one: LoadedConfig, other: LoadedConfig) -> list[str]:
     """The native settings in which two configurations differ, of their last sinks."""
     first, second = (dict(_flat(loaded.config.model_dump(mode="json", by_alias=True))) for loaded in (one, other))
     return [path for path in {**first, **second} if first.get(path) != second.get(path)]
@@ -180,7 +180,7 @@ def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-def _differs(one: Loaded, other: Any) -> bool:
+def _differs(one: LoadedConfig, other: Any) -> bool:
     return isinstance(other, ConfigurationError) or (one.config, one.connectors) != (other.config, other.connectors)
 
 

@@ -132,7 +132,7 @@ def test_no_error_of_a_configuration_tells_one(name: str, words: Words, tmp_path
             path = tmp_path / name
             path.write_text(words.plant("\n".join([*lines[:number], wrong, *lines[number + 1 :]])))
             try:
-                configuration.loaded(str(path), environment=environment)
+                configuration.load_configuration(str(path), environment=environment)
             except ConfigurationError:
                 refused += 1
                 assert words.seen(traceback.format_exc()) == [], wrong
@@ -141,11 +141,15 @@ def test_no_error_of_a_configuration_tells_one(name: str, words: Words, tmp_path
 
 @pytest.mark.slow("the same search of another command or surface")
 def test_no_object_of_a_configuration_and_no_definition_says_one(config: Path, words: Words) -> None:
-    settings = configuration.loaded(str(config)).config
+    settings = configuration.load_configuration(str(config)).config
     parts = [settings.kafka, settings.source, settings.s3, settings.spark, *settings.sinks]
     connections = [S3Connection.of(settings.s3), *(S3Connection.of(sink.s3) for sink in settings.sinks if sink.s3)]
     said = [repr(part) + str(part) for part in (settings, *parts, *connections)]
-    dumped = [native.dump(settings), native.rewritten(settings)[0], json.dumps(settings.model_dump(mode="json"))]
+    dumped = [
+        native.dump_effective(settings),
+        native.write_native(settings)[0],
+        json.dumps(settings.model_dump(mode="json")),
+    ]
     assert words.seen("\n".join([*said, *dumped])) == []
 
 
@@ -252,5 +256,5 @@ def test_no_error_of_where_a_configuration_is_read_from_tells_one(address: str, 
     (tmp_path / "vault.properties").write_text(words.plant(text))
     place = words.plant(address) if "<<" in address else str(tmp_path / address)
     with pytest.raises(ConfigurationError) as refused:
-        configuration.loaded(place, environment={name: words.plant(value) for name, value in told.items()})
+        configuration.load_configuration(place, environment={name: words.plant(value) for name, value in told.items()})
     assert words.seen("".join(traceback.format_exception(refused.value))) == []

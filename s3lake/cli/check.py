@@ -12,7 +12,7 @@ import typer
 from s3lake import hours
 from s3lake.cli.output import FAILED, emit, format_cell, print_json, print_table, print_text, show_attempt
 from s3lake.cli.request import Request
-from s3lake.config.draft import Loaded
+from s3lake.config.draft import LoadedConfig
 from s3lake.errors import ConfigurationError, S3LakeError
 from s3lake.sink import Config, Sink
 from s3lake.store import COMMIT, Store
@@ -85,7 +85,7 @@ def _print_notices(notices: Sequence[str], *, as_json: bool) -> None:
         emit(as_json, {"notice": notice}, "notice: {notice}".format_map)
 
 
-def _print_settings(loaded: Loaded, *, everything: bool) -> None:
+def _print_settings(loaded: LoadedConfig, *, everything: bool) -> None:
     """Print what was set, and where a connector's default differs from ours; or everything."""
     effective, ours = _settings_of(loaded.config), _settings_of(_with_defaults(loaded.config))
     rows = []
@@ -97,7 +97,7 @@ def _print_settings(loaded: Loaded, *, everything: bool) -> None:
     print_table(("setting", "value", "read from"), rows, "settings")
 
 
-def _print_without_effect(loaded: Loaded, *, everything: bool) -> None:
+def _print_without_effect(loaded: LoadedConfig, *, everything: bool) -> None:
     """Print the known settings that have no effect here: in one line, or each with its reason."""
     if everything:
         rows = [(notice.place.key, notice.message, str(notice.place)) for notice in loaded.without_effect]

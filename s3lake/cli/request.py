@@ -15,7 +15,7 @@ from s3lake.cli.output import FAILED, INPUT, emit, err, print_text
 from s3lake.config import load as configuration
 from s3lake.config.connectors.worker import WORKER
 from s3lake.config.dialects import NAME
-from s3lake.config.draft import Loaded
+from s3lake.config.draft import LoadedConfig
 from s3lake.config.load import DIALECT, LOCATION
 from s3lake.errors import ConfigurationError, IncompleteError, S3LakeError
 from s3lake.sink import Config, Sink
@@ -115,11 +115,11 @@ class Request:
         if missing:
             raise ConfigurationError(f"{' and '.join(missing)} missing: this command never changes everything")
 
-    def read(self, *, to_land: bool = True) -> Loaded:
+    def read(self, *, to_land: bool = True) -> LoadedConfig:
         """Read the configuration. `to_land`: it must contain all that landing needs."""
         options = {NAME: self.name, WORKER: self.worker}
         environment = {**os.environ, **{variable: text for variable, text in options.items() if text}}
-        return configuration.loaded(self.config, self.dialect, environment, to_land=to_land)
+        return configuration.load_configuration(self.config, self.dialect, environment, to_land=to_land)
 
     def load(self, *, to_land: bool = True) -> Config:
         """Read the configuration and print its notices."""
@@ -227,7 +227,7 @@ class Request:
 NOT_DONE = "nothing is changed yet: --yes does it"
 
 
-def print_notices(loaded: Loaded) -> None:
+def print_notices(loaded: LoadedConfig) -> None:
     """Print the notices of a configuration to standard error."""
     for notice in loaded.notices:
         err.print(f"notice: {notice}", markup=False)

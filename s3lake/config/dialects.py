@@ -14,7 +14,7 @@ from s3lake.config.connectors import aiven, cloud, confluent, iggy, lenses, work
 from s3lake.config.draft import Sketch
 from s3lake.config.read import json, yaml
 from s3lake.config.read.yaml import position_of
-from s3lake.config.report import Place, Report, Setting, index, is_comment, variable
+from s3lake.config.report import Place, Report, Setting, by_key, is_comment, variable
 from s3lake.config.variables import PROVIDERS, Variables
 from s3lake.errors import ConfigurationError
 from s3lake.text.options import did_you_mean
@@ -64,7 +64,7 @@ _REGIONS = ("s3.region", "aws.s3.region", "aws_s3_region", "connect.s3.aws.regio
 _CONNECTORS = {Dialect.lenses: lenses.loads, Dialect.confluent: confluent.loads, Dialect.aiven: aiven.loads}
 
 
-def sketched(
+def read_draft(
     text: str,
     name: str,
     dialect: str | None,
@@ -82,23 +82,23 @@ def sketched(
     """
     report = Report(name)
     if dialect:
-        language = named(dialect, name)
-        settings = wrappers.read(text, report) if language in _CONNECTORS else []
+        language = find_dialect(dialect, name)
+        settings = wrappers.unwrap(text, report) if language in _CONNECTORS else []
     else:
-        language, settings = recognised(text, report)
+        language, settings = detect(text, report)
     if language is Dialect.native:
-        return native.sketched(text, name, environment)
+        return native.read(text, name, environment)
     references = Variables(environment, base, ask_servers=ask_servers)
     if language is Dialect.iggy:
         return iggy.loads(text, report, references)
     settings = [setting for setting in settings if not is_comment(setting.key)]
-    own = list(index(settings, report).values())
+    own = list(by_key(settings, report).values())
     region = next((setting.value for setting in own if setting.key in _REGIONS and "${" not in setting.value), "")
     references = replace(references, region=region)
     references = worker.with_providers(own, report, references)
-    settings = worker.completed([one for one in own if not one.key.startswith(PROVIDERS)], report, references)
+    settings = worker.fill_from_worker([one for one in own if not one.key.startswith(PROVIDERS)], report, references)
     settings += _named(settings, report, environment.get(NAME, ""))
-    resolved = cloud.translated(references.resolve(settings, report), report, environment)
+    resolved = cloud.translate_keys(references.resolve(settings, report), report, environment)
     return _CONNECTORS[language](resolved, report, environment)
 
 
@@ -107,7 +107,9 @@ def _named(settings: Sequence[Setting], report: Report, name: str) -> list[Setti
     own = next((setting for setting in settings if setting.key == "name"), None)
     if own is not None:
         if name and own.value != name:
-            report.error(own, f"{own.shown} stands in the file, so --name {name} has no use; take one of them out")
+            report.error(
+                own, f"{own.masked_value} stands in the file, so --name {name} has no use; take one of them out"
+            )
         return []
     if name:
         return [Setting("name", name, variable(NAME))]
@@ -117,7 +119,7 @@ def _named(settings: Sequence[Setting], report: Report, name: str) -> list[Setti
     return [Setting("name", stem, place)]
 
 
-def named(name: str, file: str) -> Dialect:
+def find_dialect(name: str, file: str) -> Dialect:
     """The dialect of that name.
 
     Raises:
@@ -132,7 +134,7 @@ def named(name: str, file: str) -> Dialect:
         ) from None
 
 
-def recognised(text: str, report: Report) -> tuple[Dialect, list[Setting]]:
+def detect(text: str, report: Report) -> tuple[Dialect, list[Setting]]:
     """The dialect that `text` is written in, and its settings where it is one of Kafka Connect's.
 
     Raises:
@@ -148,7 +150,7 @@ def recognised(text: str, report: Report) -> tuple[Dialect, list[Setting]]:
             line, column = position_of(text[: around.start()])
             hint = "give the connector's part alone: its JSON from { to }, or what the template or plan renders"
             raise ConfigurationError(f"{report.file}:{line}:{column}: this holds more than a configuration; {hint}")
-    settings = wrappers.read(text, report)
+    settings = wrappers.unwrap(text, report)
     dialect = _by_class(settings) or _by_keys(setting.key for setting in settings)
     if dialect is not None and (not _NATIVE.search(text) or yaml.is_connector(text, report.file)):
         return dialect, settings
@@ -173,7 +175,7 @@ def _by_class(settings: Iterable[Setting]) -> Dialect | None:
                 return CLASSES[setting.value]
             near = did_you_mean(setting.value, CLASSES)
             raise ConfigurationError(
-                f"{setting.place}: connector.class: {setting.shown} is not known; {near}use one of: "
+                f"{setting.place}: connector.class: {setting.masked_value} is not known; {near}use one of: "
                 f"{', '.join(CLASSES)}"
             )
     return None

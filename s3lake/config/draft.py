@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from s3lake.config.keys import Given
+from s3lake.config.keys import Value
 from s3lake.config.overrides import apply_variables, fields, model_at
 from s3lake.config.report import Notice, Path, Place, Reference, Report, Setting, dotted, variable
 from s3lake.errors import ConfigurationError
@@ -49,7 +49,7 @@ class Connector:
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedConfig:
     """A configuration, whichever dialect it was written in.
 
     Attributes:
@@ -76,8 +76,8 @@ class Draft:
     origins: dict[Path, Setting] = field(default_factory=dict)
 
     def put(self, path: str | Sequence[str], value: Any, setting: Setting | None = None) -> None:
-        """Set the value at a path, dotted or as steps; a `Given` brings its setting along."""
-        if isinstance(value, Given):
+        """Set the value at a path, dotted or as steps; a `Value` brings its setting along."""
+        if isinstance(value, Value):
             value, setting = value.value, value.setting or setting
         steps = tuple(path.split(".")) if isinstance(path, str) else tuple(path)
         holder = self.values
@@ -150,7 +150,7 @@ class Sketch:
         named = [sink.get("name") for sink in sinks if isinstance(sink, dict)] if isinstance(sinks, list) else []
         return [name for name in named if isinstance(name, str)]
 
-    def loaded(self, environment: Mapping[str, str]) -> Loaded:
+    def validate(self, environment: Mapping[str, str]) -> LoadedConfig:
         """The configuration.
 
         Args:
@@ -166,7 +166,7 @@ class Sketch:
             self._override(environment)
         except ConfigurationError as error:
             misfit = error
-        config = self._validated()
+        config = self._judge()
         self.report.check()
         if misfit is not None:  # told last: what is wrong in the file may be why
             raise misfit
@@ -177,7 +177,7 @@ class Sketch:
         }
         connectors = {sink.name: self.connector for sink in config.sinks} if self.connector else {}
         notices = tuple(sorted(notice for notice in self.report.notices if not self._is_overridden(notice)))
-        return Loaded(config, notices, places, connectors, references, tuple(sorted(self.report.without_effect)))
+        return LoadedConfig(config, notices, places, connectors, references, tuple(sorted(self.report.without_effect)))
 
     def _is_overridden(self, notice: Notice) -> bool:
         """True if a file or a variable sets what the notice names, with any value."""
@@ -196,13 +196,13 @@ class Sketch:
             if is_secret(setting.key):
                 self.report.secrets.add(setting.value)
 
-    def _validated(self) -> Config | None:
+    def _judge(self) -> Config | None:
         try:
             return Config.model_validate(self.draft.values)
         except ValidationError as refused:
             errors = refused.errors(include_url=False, include_input=False)
         if self._spelled(errors):
-            return self._validated()
+            return self._judge()
         for error in errors:
             self._note(error)
         return None
@@ -238,7 +238,7 @@ class Sketch:
         cause = error.get("ctx", {}).get("error")
         if isinstance(cause, RuleError):
             path += cause.path
-        if any(dotted(path[:size]) in self.report.unknown for size in range(len(path) + 1)) and self.native:
+        if any(dotted(path[:size]) in self.report.unresolved_keys for size in range(len(path) + 1)) and self.native:
             return
         origin = self._origin(path)
         setting = self.draft.origins[origin] if origin is not None else None
@@ -265,7 +265,7 @@ class Sketch:
         return None
 
     def _message(self, error: Any, path: Path, setting: Setting | None) -> str:
-        shown = f"{setting.shown} is not allowed" if setting else "is not allowed"
+        shown = f"{setting.masked_value} is not allowed" if setting else "is not allowed"
         match error["type"]:
             case "value_error":
                 return str(error["ctx"]["error"])
@@ -284,7 +284,7 @@ class Sketch:
         return f"{shown}; {_WANTED.get(error['type'], error['msg'])}"
 
 
-def drafted(common: Draft, sinks: Sequence[Draft], report: Report, connector: Connector | None = None) -> Sketch:
+def join_drafts(common: Draft, sinks: Sequence[Draft], report: Report, connector: Connector | None = None) -> Sketch:
     """What a connector's text says: of what all sinks share, and of each."""
     whole = Draft({**common.values, "sinks": [_copied(sink.values) for sink in sinks]}, dict(common.origins))
     for position, sink in enumerate(sinks):

@@ -14,7 +14,7 @@ from s3lake.text.masking import is_masked
 
 
 @dataclass
-class Kept:
+class Restored:
     """What becomes of references.
 
     Attributes:
@@ -30,16 +30,16 @@ class Kept:
     notices: list[str] = field(default_factory=list)
 
 
-def kept(config: Config, values: dict[str, Any], references: Mapping[Path, Reference]) -> Kept:
+def restore_references(config: Config, values: dict[str, Any], references: Mapping[Path, Reference]) -> Restored:
     """Put references into the values of a configuration, where a value is what its reference holds."""
-    done = Kept(values)
+    done = Restored(values)
     whole = config.model_dump(mode="json", by_alias=True)
     for path, reference in references.items():
         _keep(config, whole, path, reference, done)
     return done
 
 
-def _keep(config: Config, whole: dict[str, Any], path: Path, reference: Reference, done: Kept) -> None:
+def _keep(config: Config, whole: dict[str, Any], path: Path, reference: Reference, done: Restored) -> None:
     value, shown = _held(config, path), _held(whole, path)
     parts = reference.written.split(",")
     if isinstance(value, tuple) and ",".join(map(str, value)) == reference.value and len(parts) == len(value):

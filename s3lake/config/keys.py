@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
-from s3lake.config.report import Report, Setting, index
+from s3lake.config.report import Report, Setting, by_key
 from s3lake.text import options
 from s3lake.text.options import nearest
 
@@ -29,15 +29,15 @@ U = TypeVar("U")
 
 
 @dataclass(frozen=True)
-class Given(Generic[T]):
+class Value(Generic[T]):
     """A value, and the setting that it was read from; None where it is a default."""
 
     value: T
     setting: Setting | None = None
 
-    def to(self, change: Callable[[T], U]) -> Given[U]:
+    def map(self, change: Callable[[T], U]) -> Value[U]:
         """The value changed, read from the same setting."""
-        return Given(change(self.value), self.setting)
+        return Value(change(self.value), self.setting)
 
 
 class Keys:
@@ -45,7 +45,7 @@ class Keys:
 
     def __init__(self, settings: Sequence[Setting], report: Report) -> None:
         self.report = report
-        self._settings = dict(index(settings, report))
+        self._settings = dict(by_key(settings, report))
         self._known: dict[str, None] = {}
 
     def get(self, key: str) -> Setting | None:
@@ -58,57 +58,57 @@ class Keys:
         setting = self.get(key)
         return setting is not None and setting.value != ""
 
-    def text(self, key: str, default: str = "") -> Given[str]:
+    def text(self, key: str, default: str = "") -> Value[str]:
         """Text; empty as given."""
         setting = self.get(key)
-        return Given(default) if setting is None else Given(setting.value, setting)
+        return Value(default) if setting is None else Value(setting.value, setting)
 
-    def needed(self, key: str, example: str) -> Given[str]:
+    def required(self, key: str, example: str) -> Value[str]:
         """Text that must be there."""
         setting = self.get(key)
         if setting is None:
             self.report.error(None, f"{key} is missing; add it, for example {key}={example}")
-            return Given("")
+            return Value("")
         if not setting.value:
             self.wrong(setting, f"is empty; write it, for example {key}={example}")
-        return Given(setting.value, setting)
+        return Value(setting.value, setting)
 
-    def read(self, key: str, default: T, reader: Callable[[str], T]) -> Given[T]:
+    def read(self, key: str, default: T, reader: Callable[[str], T]) -> Value[T]:
         """A value as `reader` understands it; what it raises is told with the value in front."""
         setting = self.get(key)
         if setting is None:
-            return Given(default)
+            return Value(default)
         try:
-            return Given(reader(setting.value), setting)
+            return Value(reader(setting.value), setting)
         except ValueError as error:
-            self.wrong(setting, f"{setting.shown} {error}")
-            return Given(default)
+            self.wrong(setting, f"{setting.masked_value} {error}")
+            return Value(default)
 
-    def integer(self, key: str, default: int, low: int, high: int | None = None) -> Given[int]:
+    def integer(self, key: str, default: int, low: int, high: int | None = None) -> Value[int]:
         """A whole number within bounds."""
         return self.read(key, default, partial(options.whole_number, low=low, high=high))
 
-    def boolean(self, key: str, default: bool) -> Given[bool]:
+    def boolean(self, key: str, default: bool) -> Value[bool]:
         """`true` or `false`, in any case."""
         return self.read(key, default, options.parse_bool)
 
-    def choice(self, key: str, choices: Mapping[str, T], default: str) -> Given[T]:
+    def choice(self, key: str, choices: Mapping[str, T], default: str) -> Value[T]:
         """One of some words, in any case."""
         return self.read(key, choices[default], lambda text: choices[options.choice(text, choices)])
 
-    def several(self, key: str) -> Given[tuple[str, ...]]:
+    def names(self, key: str) -> Value[tuple[str, ...]]:
         """Names separated by commas, each once."""
         setting = self.get(key)
         if setting is None:
-            return Given(())
+            return Value(())
         self.read(key, [""], options.names)
         names = [name.strip() for name in setting.value.split(",") if name.strip()]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             self.wrong(setting, f"{twice!r} is named twice; take one out")
-        return Given(tuple(dict.fromkeys(names)), setting)
+        return Value(tuple(dict.fromkeys(names)), setting)
 
-    def below(self, prefix: str) -> list[Setting]:
+    def with_prefix(self, prefix: str) -> list[Setting]:
         """All settings whose keys begin with `prefix`, which are known from now on."""
         settings = [
             setting for key, setting in self._settings.items() if key.startswith(prefix) and len(key) > len(prefix)
@@ -128,7 +128,7 @@ class Keys:
         """A key that is refused with a reason, unless its value is one of those that ask for nothing."""
         setting = self.get(key)
         if setting is not None and setting.value.lower() not in unless:
-            self.wrong(setting, f"{setting.shown}: {reason}")
+            self.wrong(setting, f"{setting.masked_value}: {reason}")
 
     def renamed(self, old: str, new: str) -> None:
         """An old name of a key: taken for the new one, with a notice."""

@@ -16,7 +16,7 @@ from s3lake import hours
 from s3lake.config import dialects, source
 from s3lake.config.connectors.cloud import REGISTRY
 from s3lake.config.connectors.native_keys import SERVERS, START
-from s3lake.config.draft import Loaded
+from s3lake.config.draft import LoadedConfig
 from s3lake.config.overrides import prefix_of
 from s3lake.config.report import Notice, Path, Place, Reference, variable
 from s3lake.errors import ConfigurationError
@@ -31,20 +31,20 @@ IGGYS_LOCATION = "IGGY_CONNECTORS_CONFIG_PATH"
 
 
 def load(location: str | pathlib.Path | None = None, dialect: str | None = None) -> Config:
-    """The configuration at `location`; what has to be said of its settings is logged. See `loaded`."""
-    configuration = loaded(None if location is None else str(location), dialect)
+    """The configuration at `location`; what has to be said of its settings is logged. See `load_configuration`."""
+    configuration = load_configuration(None if location is None else str(location), dialect)
     for notice in configuration.notices:
         _log.warning("%s", notice)
     return configuration.config
 
 
-def loaded(
+def load_configuration(
     location: str | None = None,
     dialect: str | None = None,
     environment: Mapping[str, str] | None = None,
     *,
     to_land: bool = True,
-) -> Loaded:
+) -> LoadedConfig:
     """The configuration at `location`, with the place of every setting and what has to be said of them.
 
     Args:
@@ -70,7 +70,7 @@ def loaded(
     return _loaded(location, dialect, variables)
 
 
-def _with_stand_ins(location: str, dialect: str | None, variables: Mapping[str, str]) -> Loaded:
+def _with_stand_ins(location: str, dialect: str | None, variables: Mapping[str, str]) -> LoadedConfig:
     present = hours.key_of_ms(hours.now_ms())
     stand_ins = {SERVERS: "localhost:9092", START: present, REGISTRY: "http://localhost:8081"}
     missing = {name: text for name, text in stand_ins.items() if not variables.get(name)}
@@ -83,25 +83,27 @@ def _with_stand_ins(location: str, dialect: str | None, variables: Mapping[str, 
     return replace(configuration, notices=(*configuration.notices, *notices))
 
 
-def _loaded(location: str, dialect: str | None, variables: Mapping[str, str], *, ask_servers: bool = True) -> Loaded:
+def _loaded(
+    location: str, dialect: str | None, variables: Mapping[str, str], *, ask_servers: bool = True
+) -> LoadedConfig:
     base = pathlib.Path(location) if pathlib.Path(location).is_dir() else pathlib.Path(location).parent
     texts = source.read_texts(location, variables)
     sketches = [
-        dialects.sketched(text.text, text.name, dialect, variables, base, ask_servers=ask_servers) for text in texts
+        dialects.read_draft(text.text, text.name, dialect, variables, base, ask_servers=ask_servers) for text in texts
     ]
     if len(sketches) == 1:
-        return sketches[0].loaded(variables)
+        return sketches[0].validate(variables)
     own = [tuple(map(prefix_of, sketch.sinks)) for sketch in sketches]
     every = tuple(chain.from_iterable(own))
     loaded = []
     for sketch, mine in zip(sketches, own, strict=True):
         # A variable for a sink of another file is none of this one's; one that no file knows is everybody's error.
         seen = {name: text for name, text in variables.items() if name.startswith(mine) or not name.startswith(every)}
-        loaded.append(sketch.loaded(seen))
+        loaded.append(sketch.validate(seen))
     return _together(loaded, location)
 
 
-def _together(parts: Sequence[Loaded], location: str) -> Loaded:
+def _together(parts: Sequence[LoadedConfig], location: str) -> LoadedConfig:
     """Several files as one configuration: all their sinks, and what they agree on of the source and Spark.
 
     Where they say otherwise how S3 is reached, their sinks say it.
@@ -137,10 +139,10 @@ def _together(parts: Sequence[Loaded], location: str) -> Loaded:
     notices = tuple(chain.from_iterable(part.notices for part in parts))
     connectors = {name: connector for part in parts for name, connector in part.connectors.items()}
     without_effect = tuple(chain.from_iterable(part.without_effect for part in parts))
-    return Loaded(config, notices, origins, connectors, references, without_effect)
+    return LoadedConfig(config, notices, origins, connectors, references, without_effect)
 
 
-def _with_its_own_s3(part: Loaded, first: Config) -> Loaded:
+def _with_its_own_s3(part: LoadedConfig, first: Config) -> LoadedConfig:
     """The same, where need be with what it says of S3 at each of its sinks."""
     config = part.config
     if config.s3 == first.s3:

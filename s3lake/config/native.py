@@ -13,7 +13,7 @@ import yaml
 from pydantic import ValidationError
 
 from s3lake.config.draft import Draft, Sketch
-from s3lake.config.kept import kept
+from s3lake.config.kept import restore_references
 from s3lake.config.overrides import fields
 from s3lake.config.read import yaml as reader
 from s3lake.config.read.yaml import Dumper
@@ -31,10 +31,10 @@ def loads(text: str, name: str) -> Config:
     Raises:
         ConfigurationError: what stands there cannot be right; one line per error, in the file's order.
     """
-    return sketched(text, name, os.environ).loaded(os.environ).config
+    return read(text, name, os.environ).validate(os.environ).config
 
 
-def sketched(text: str, name: str, environment: Mapping[str, str]) -> Sketch:
+def read(text: str, name: str, environment: Mapping[str, str]) -> Sketch:
     """What `text` says: the dialect whose names are the model's own.
 
     Raises:
@@ -49,14 +49,14 @@ def sketched(text: str, name: str, environment: Mapping[str, str]) -> Sketch:
     raise ConfigurationError(f"{name}:1:1: {what}; a mapping is needed with {', '.join(fields(Config))}")
 
 
-def dump(config: Config) -> str:
+def dump_effective(config: Config) -> str:
     """The effective configuration: every default present, quantities as people write them, secrets masked."""
-    values = escaped(config.model_dump(mode="json", by_alias=True))
+    values = escape_references(config.model_dump(mode="json", by_alias=True))
     text: str = yaml.dump(values, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120)
     return text
 
 
-def rewritten(
+def write_native(
     config: Config, references: Mapping[Path, Reference] = MappingProxyType({})
 ) -> tuple[str, dict[str, str], list[str]]:
     """A configuration as YAML that can be loaded again, defaults left out, and the variables that hold its secrets.
@@ -73,7 +73,7 @@ def rewritten(
     values["sinks"] = [_least(sink) for sink in config.sinks]
     if config.examples:
         values["examples"] = True
-    done = kept(config, escaped(values), references)
+    done = restore_references(config, escape_references(values), references)
     variables: dict[str, str] = {}
 
     def named(value: Any, path: Path, words: tuple[str, ...]) -> Any:
@@ -112,13 +112,13 @@ def _least(part: ConfigModel) -> dict[str, Any]:
     return part.model_dump(mode="json", by_alias=True)
 
 
-def escaped(value: Any) -> Any:
+def escape_references(value: Any) -> Any:
     """Values as they are written where `${NAME}` stands for a variable."""
     match value:
         case dict():
-            return {name: escaped(item) for name, item in value.items()}
+            return {name: escape_references(item) for name, item in value.items()}
         case list():
-            return [escaped(item) for item in value]
+            return [escape_references(item) for item in value]
         case str():
             return value.replace("${", "$${")
     return value

@@ -95,7 +95,7 @@ class Setting:
         key: as written; in TOML the path to it.
         value: as text, without blanks around it.
         place: of the key.
-        spots: line and column of each character of the value, where an error may be inside it.
+        positions: line and column of each character of the value, where an error may be inside it.
         data: the value as its file types it; None where all values are text.
         shape: what stands there instead of a text: a mapping, a list or null.
         secret: whether the value must never be printed.
@@ -105,14 +105,14 @@ class Setting:
     key: str
     value: str
     place: Place
-    spots: Sequence[tuple[int, int]] = ()
+    positions: Sequence[tuple[int, int]] = ()
     data: Any = None
     shape: str = ""
     secret: bool = False
     reference: Reference | None = None
 
     @property
-    def shown(self) -> str:
+    def masked_value(self) -> str:
         """The value for a message."""
         if self.shape:
             return self.shape
@@ -124,10 +124,10 @@ class Setting:
 
     def at(self, offset: int) -> Place:
         """The place of the character at `offset` of the value; of the last one where the value ends before it."""
-        if not self.spots:
+        if not self.positions:
             return self.place
-        beyond = offset - len(self.spots)
-        line, column = self.spots[min(offset, len(self.spots) - 1)]
+        beyond = offset - len(self.positions)
+        line, column = self.positions[min(offset, len(self.positions) - 1)]
         return Place(self.place.file, line, column + (1 if beyond >= 0 else 0), self.key)
 
 
@@ -145,8 +145,8 @@ class Report:
     file: str
     notices: list[Notice] = field(default_factory=list)
     secrets: set[str] = field(default_factory=set)
-    unknown: set[str] = field(default_factory=set)
-    unset: dict[str, str] = field(default_factory=dict)
+    unresolved_keys: set[str] = field(default_factory=set)
+    unset_variables: dict[str, str] = field(default_factory=dict)
     without_effect: list[Notice] = field(default_factory=list)
     _problems: set[Notice] = field(default_factory=set)
 
@@ -154,9 +154,10 @@ class Report:
         """Note what is wrong at a setting, a place, or with the whole file."""
         place = self._place(where)
         key = place.key.partition(": ")[0]
-        if key in self.unset:
-            message += f"; environment variable {self.unset[key]} is not set, so ${{{self.unset[key]}}} is text"
-        if key not in self.unknown:
+        if key in self.unset_variables:
+            name = self.unset_variables[key]
+            message += f"; environment variable {name} is not set, so ${{{name}}} is text"
+        if key not in self.unresolved_keys:
             self._problems.add(Notice(place, self._masked(message)))
 
     def notice(self, where: Setting | Place | None, message: str, override: tuple[str, str] = ("", "")) -> None:
@@ -203,15 +204,15 @@ Settings = Mapping[str, Setting]
 """The settings of one file, in its order."""
 
 
-def index(settings: Sequence[Setting], report: Report) -> Settings:
+def by_key(settings: Sequence[Setting], report: Report) -> Settings:
     """Settings by key; of a key that is given twice the last one counts, as in Java."""
-    by_key: dict[str, Setting] = {}
+    settings_by_key: dict[str, Setting] = {}
     for setting in settings:
-        if setting.key in by_key:
+        if setting.key in settings_by_key:
             message = f"is given again in line {setting.place.line}; that one counts, as in Java"
-            report.notice(by_key[setting.key], message)
-        by_key[setting.key] = setting
-    return by_key
+            report.notice(settings_by_key[setting.key], message)
+        settings_by_key[setting.key] = setting
+    return settings_by_key
 
 
 @dataclass(frozen=True)

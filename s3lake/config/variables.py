@@ -173,16 +173,16 @@ class Variables:
             return value, _native(reference) if value != text else "" if hidden else f"${text}", hidden
 
         try:
-            part = substitute(setting.value, look_up, setting.spots)
+            part = substitute(setting.value, look_up, setting.positions)
         except UnresolvedReferenceError as error:
             report.error(setting, str(error))
-            report.unknown.add(setting.key)
+            report.unresolved_keys.add(setting.key)
             return setting
         if is_secret(setting.key):
             report.secrets.add(part.value)
         report.secrets |= find_logins(part.value)
         reference = part.reference(setting.value, secret=is_secret(setting.key))
-        return replace(setting, value=part.value, spots=part.positions, secret=part.secret, reference=reference)
+        return replace(setting, value=part.value, positions=part.positions, secret=part.secret, reference=reference)
 
     def _look_up(self, reference: str, setting: Setting, report: Report) -> tuple[str, bool]:
         """Return the value of a reference, and whether it is secret."""
@@ -233,7 +233,7 @@ class Variables:
         if is_secret(setting.key):
             raise UnresolvedReferenceError(f"environment variable {name} is not set; set it")
         if not chained:
-            report.unset[setting.key] = name
+            report.unset_variables[setting.key] = name
             report.notice(setting, f"${{{reference}}} is text: environment variable {name} is not set")
         return f"${{{reference}}}", False
 

@@ -351,7 +351,7 @@ def _topics(config: Config) -> tuple[str, str]:
 
 def _written(config: Config) -> str:
     """The configuration as a file, for processes that the demo starts; the secret of the demo's own S3 is none."""
-    text, variables, _ = native.rewritten(config)
+    text, variables, _ = native.write_native(config)
     credentials = config.s3.credentials
     assert isinstance(credentials, Credentials), "the demo's own"
     for variable, place in variables.items():

@@ -48,8 +48,8 @@ class SinkScaffolder(Scaffolder[Source]):
             (beside / "sinks.yaml").write_text(_FIRST)
             scaffold_component(request, {"config": "sinks.yaml"})
             return
-        loaded = configuration.loaded(source, to_land=False)
-        _, secrets, _ = native.rewritten(loaded.config, loaded.references)
+        loaded = configuration.load_configuration(source, to_land=False)
+        _, secrets, _ = native.write_native(loaded.config, loaded.references)
         if not _is_address(source):
             (shutil.copytree if Path(source).is_dir() else shutil.copy)(source, beside / Path(source).name)
         scaffold_component(request, {"config": source if _is_address(source) else Path(source).name})

@@ -8,7 +8,7 @@ from unittest import mock
 
 from s3lake.config import dialects
 from s3lake.config import load as configuration
-from s3lake.config.draft import Loaded
+from s3lake.config.draft import LoadedConfig
 from s3lake.config.report import Notice
 from s3lake.config.secrets import SecretsManager
 from s3lake.land import binding
@@ -96,21 +96,21 @@ def loads(
     environment: Mapping[str, str],
     base: Path = Path(),
     secret: Callable[[str], str] | None = None,
-) -> Loaded:
+) -> LoadedConfig:
     """The configuration in a text, whatever it is written in."""
     stored = mock.patch.object(SecretsManager, "read", lambda _, name: secret(name)) if secret else nullcontext()
     with stored:
-        return dialects.sketched(text, name, dialect, environment, base).loaded(environment)
+        return dialects.read_draft(text, name, dialect, environment, base).validate(environment)
 
 
-def native(text: str, environment: Mapping[str, str] = os.environ) -> Loaded:
+def native(text: str, environment: Mapping[str, str] = os.environ) -> LoadedConfig:
     """The configuration in a native text."""
     return loads(text, "s3lake.yaml", "native", environment)
 
 
-def load_file(path: Path, environment: Mapping[str, str]) -> Loaded:
+def load_file(path: Path, environment: Mapping[str, str]) -> LoadedConfig:
     """The configuration in a file."""
-    return configuration.loaded(str(path), environment=environment)
+    return configuration.load_configuration(str(path), environment=environment)
 
 
 def properties(base: dict[str, str], changes: dict[str, str | None]) -> str:
@@ -119,24 +119,24 @@ def properties(base: dict[str, str], changes: dict[str, str | None]) -> str:
     return "\n".join(f"{key}={value}" for key, value in settings.items() if value is not None)
 
 
-def load(base: dict[str, str], changes: dict[str, str | None] | None = None, **environment: str) -> Loaded:
+def load(base: dict[str, str], changes: dict[str, str | None] | None = None, **environment: str) -> LoadedConfig:
     """What the base, changed, loads to."""
     return loads(properties(base, changes or {}), "connector.properties", None, environment)
 
 
-def iggy(old: str = "", new: str = "") -> Loaded:
+def iggy(old: str = "", new: str = "") -> LoadedConfig:
     """What the Iggy base loads to with one text in place of another."""
     assert old in IGGY
     return loads(IGGY.replace(old, new, 1), "sink.toml", None, {})
 
 
-def remarks(loaded: Loaded) -> list[Notice]:
+def remarks(loaded: LoadedConfig) -> list[Notice]:
     """Return the notices, and the settings without effect with their reasons."""
     return [*loaded.notices, *loaded.without_effect]
 
 
 def keys_of(
-    loaded: Loaded, *records: Record, topic: str | None = None, wallclock_ms: int = 0, at: int = 0
+    loaded: LoadedConfig, *records: Record, topic: str | None = None, wallclock_ms: int = 0, at: int = 0
 ) -> list[str]:
     """The keys of the files that a sink makes of records of one topic, closed as its count says."""
     sink = loaded.config.sinks[at]

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from s3lake.config.draft import Loaded
+from s3lake.config.draft import LoadedConfig
 from s3lake_tests.config.bases import ENVIRONMENT, loads
 
 LENSES = "connector.class=io.lenses.streamreactor.connect.aws.s3.sink.S3SinkConnector\nname=demo\ntopics=demo\n"
@@ -22,7 +22,7 @@ BYTES = (
 NOON = 1_705_314_600_000  # 2024-01-15T10:30Z
 
 
-def load(text: str, **environment: str) -> Loaded:
+def load(text: str, **environment: str) -> LoadedConfig:
     """One of the documents' configurations, with the secrets that they name."""
     secrets = {"aws/access-key": "AKIA", "aws/secret-key": "hush-hush"}
     return loads(text, "document", None, {**ENVIRONMENT, **environment}, Path(), secrets.__getitem__)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.config.draft import Draft, Loaded
+from s3lake.config.draft import Draft, LoadedConfig
 from s3lake_tests.config import bases
 from s3lake_tests.layout.files import Record, ms
 
@@ -12,11 +12,11 @@ FULL = "{{topic}}-{{partition}}-{{start_offset}}"
 DAY = "{{timestamp:unit=yyyy}}{{timestamp:unit=MM}}{{timestamp:unit=dd}}"
 
 
-def load(changes: dict[str, str | None] | None = None) -> Loaded:
+def load(changes: dict[str, str | None] | None = None) -> LoadedConfig:
     return bases.load(bases.AIVEN, changes)
 
 
-def noticed(loaded: Loaded) -> set[str]:
+def noticed(loaded: LoadedConfig) -> set[str]:
     return {notice.place.key for notice in bases.remarks(loaded)}
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.config.draft import Loaded
+from s3lake.config.draft import LoadedConfig
 from s3lake.land import binding
 from s3lake_tests.config import bases
 from s3lake_tests.layout.files import Record
@@ -29,11 +29,11 @@ ODD: dict[str, str | None] = {
 """Base configuration B of the reference: delimiters that show who forgets them."""
 
 
-def load(changes: dict[str, str | None]) -> Loaded:
+def load(changes: dict[str, str | None]) -> LoadedConfig:
     return bases.load(bases.CONFLUENT, changes)
 
 
-def noticed(loaded: Loaded) -> dict[str, str]:
+def noticed(loaded: LoadedConfig) -> dict[str, str]:
     return {notice.place.key: notice.message for notice in bases.remarks(loaded)}
 
 

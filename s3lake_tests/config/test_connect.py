@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.config.draft import Loaded
+from s3lake.config.draft import LoadedConfig
 from s3lake.config.report import Place
 from s3lake.config.secrets import SecretsManager, UnresolvedReferenceError
 from s3lake.errors import ConfigurationError
@@ -16,15 +16,15 @@ from s3lake_tests.config.bases import load_file, loads
 CONVERTERS = "org.apache.kafka.connect."
 
 
-def confluent(**environment: str) -> Loaded:
+def confluent(**environment: str) -> LoadedConfig:
     return bases.load(bases.CONFLUENT, **environment)
 
 
-def given(changes: dict[str, str | None], **environment: str) -> Loaded:
+def given(changes: dict[str, str | None], **environment: str) -> LoadedConfig:
     return bases.load(bases.CONFLUENT, changes, **environment)
 
 
-def noticed(loaded: Loaded) -> set[str]:
+def noticed(loaded: LoadedConfig) -> set[str]:
     return {notice.place.key for notice in bases.remarks(loaded)}
 
 
@@ -205,7 +205,7 @@ def test_a_missing_converter_is_told() -> None:
     assert len([notice for notice in bases.remarks(loaded) if "converter is missing" in notice.message]) == 2
 
 
-def registered(options: dict[str, str], part: str = "value", name: str = "avro.AvroConverter") -> Loaded:
+def registered(options: dict[str, str], part: str = "value", name: str = "avro.AvroConverter") -> LoadedConfig:
     """A configuration whose key or value has a converter with a registry, and options of it."""
     return given(
         {

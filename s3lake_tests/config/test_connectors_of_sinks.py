@@ -53,5 +53,5 @@ def test_several_files_keep_their_connectors(tmp_path: Path) -> None:
     lenses = {"name": "one", "connect.s3.kcql": "INSERT INTO pond SELECT * FROM demo"}
     (tmp_path / "a.properties").write_text(bases.properties(bases.LENSES, {**lenses, **shared}))
     (tmp_path / "b.properties").write_text(bases.properties(bases.CONFLUENT, {**confluent, **shared}))
-    found = configuration.loaded(str(tmp_path), environment={}).connectors
+    found = configuration.load_configuration(str(tmp_path), environment={}).connectors
     assert found == {"one": Connector("one", True, ".indexes"), "other": Connector("other")}

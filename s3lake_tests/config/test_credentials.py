@@ -2,8 +2,8 @@
 
 import pytest
 
-from s3lake.config.draft import Loaded
-from s3lake.config.native import dump, rewritten
+from s3lake.config.draft import LoadedConfig
+from s3lake.config.native import dump_effective, write_native
 from s3lake.errors import ConfigurationError
 from s3lake.sink import S3
 from s3lake.store.connection import S3Connection
@@ -18,7 +18,7 @@ def given(changes: dict[str, str | None], base: dict[str, str] = bases.CONFLUENT
     return S3Connection.of(loaded(changes, base).config.s3)
 
 
-def loaded(changes: dict[str, str | None], base: dict[str, str] = bases.CONFLUENT) -> Loaded:
+def loaded(changes: dict[str, str | None], base: dict[str, str] = bases.CONFLUENT) -> LoadedConfig:
     return loads(bases.properties(base, changes), "f", None, {})
 
 
@@ -97,8 +97,8 @@ def test_a_key_of_ones_own_is_taken_with_its_algorithm_and_shown_nowhere() -> No
     configuration = loaded({"s3.ssea.name": "AES256", "s3.sse.customer.key": KEY})
     connection = S3Connection.of(configuration.config.s3)
     assert (connection.customer_key, connection.created_with) == (KEY, ())
-    text, variables, _ = rewritten(configuration.config)
-    for shown in (dump(configuration.config), text, repr(configuration), repr(connection)):
+    text, variables, _ = write_native(configuration.config)
+    for shown in (dump_effective(configuration.config), text, repr(configuration), repr(connection)):
         assert KEY not in shown
     assert variables == {"S3LAKE_SECRET_S3_OBJECTS_CUSTOMER_KEY": "s3.objects.customer_key"}
 
@@ -175,8 +175,8 @@ def test_an_external_id_is_a_secret() -> None:
     role = {"aws.sts.role.arn": "arn:aws:iam::1:role/lake", "aws.sts.role.external.id": "hush-hush"}
     configuration = loaded({**role}, bases.AIVEN)
     assert S3Connection.of(configuration.config.s3).role_external_id == "hush-hush"
-    text, variables, _ = rewritten(configuration.config)
-    assert "hush" not in dump(configuration.config) + text + repr(configuration)
+    text, variables, _ = write_native(configuration.config)
+    assert "hush" not in dump_effective(configuration.config) + text + repr(configuration)
     assert variables["S3LAKE_SECRET_S3_ROLE_EXTERNAL_ID"] == "s3.role.external_id"
 
 

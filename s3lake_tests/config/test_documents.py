@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from s3lake.config.connectors.kcql import parse
-from s3lake.config.draft import Loaded
+from s3lake.config.draft import LoadedConfig
 from s3lake.errors import ConfigurationError
 from s3lake_tests.config import bases, documents
 from s3lake_tests.config.bases import keys_of
@@ -118,7 +118,7 @@ def test_lenses_index_names(name: str) -> None:
 # Confluent
 
 
-def confluent(changes: Mapping[str, object]) -> Loaded:
+def confluent(changes: Mapping[str, object]) -> LoadedConfig:
     return load(documents.fragment(**changes))
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from s3lake.config.draft import Loaded
+from s3lake.config.draft import LoadedConfig
 from s3lake.errors import ConfigurationError
 from s3lake_tests.config import bases
 from s3lake_tests.config.bases import load_file, loads
@@ -13,7 +13,7 @@ from s3lake_tests.config.documents import IGGY as README
 from s3lake_tests.layout.files import Record
 
 
-def plugin(settings: str) -> Loaded:
+def plugin(settings: str) -> LoadedConfig:
     return bases.iggy('region = "us-east-1"', f'region = "us-east-1"\n{settings}')
 
 
@@ -246,7 +246,7 @@ def test_a_runtime_without_a_sink_is_refused(runtime: Path) -> None:
 # Iggy's own variables
 
 
-def with_variables(**variables: str) -> Loaded:
+def with_variables(**variables: str) -> LoadedConfig:
     environment = {f"IGGY_CONNECTORS_{name}": value for name, value in variables.items()}
     return loads(bases.IGGY, "sink.toml", None, environment)
 
@@ -320,7 +320,7 @@ def test_variables_of_a_runtime_and_its_connectors(runtime: Path) -> None:
 FROM_IGGY = RUNTIME.replace('kafka.bootstrap_servers = "kafka:9092"\n', "")
 
 
-def of_iggy(runtime: Path, section: str, environment: dict[str, str] | None = None) -> Loaded:
+def of_iggy(runtime: Path, section: str, environment: dict[str, str] | None = None) -> LoadedConfig:
     runtime.write_text(FROM_IGGY.replace('address = "localhost:8090"\n', section))
     return load_file(runtime, environment or {})
 
@@ -394,7 +394,7 @@ preserve_unknown_fields = false
 """
 
 
-def proto(old: str = "", new: str = "") -> Loaded:
+def proto(old: str = "", new: str = "") -> LoadedConfig:
     text = bases.IGGY.replace('schema = "json"', 'schema = "proto"').replace("[plugin_config]\n", PROTO)
     assert old in text
     return loads(text.replace(old, new, 1), "sink.toml", None, {})

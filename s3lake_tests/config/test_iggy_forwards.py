@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.config.draft import Loaded
+from s3lake.config.draft import LoadedConfig
 from s3lake.errors import ConfigurationError
 from s3lake.forwarding.destination import open_forwards
 from s3lake_tests.config import bases
@@ -108,7 +108,7 @@ def sink_file(kind: str, settings: str, *, key: str = "orders", tail: str = TAIL
     return HEAD.format(key=key, kind=kind) + settings + tail
 
 
-def load(text: str, **environment: str) -> Loaded:
+def load(text: str, **environment: str) -> LoadedConfig:
     return loads(text, "sink.toml", None, environment)
 
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from s3lake.config import native
-from s3lake.config.draft import Loaded
+from s3lake.config.draft import LoadedConfig
 from s3lake_tests.config import bases
 from s3lake_tests.config.bases import loads
 
@@ -45,13 +45,13 @@ s3lake.start=2026-11-20T00
 CONNECTORS = {"TOPICS": "orders,clicks", "BUCKET": "lake-7", "COUNT": "700", "MILLISECONDS": "60000"}
 
 
-def connector(tmp_path: Path) -> Loaded:
+def connector(tmp_path: Path) -> LoadedConfig:
     (tmp_path / "place.properties").write_text("region=eu-7\n")
     return loads(CONNECTOR, "a.properties", None, CONNECTORS, tmp_path, {"keys": "hunter2-s3"}.__getitem__)
 
 
-def written(loaded: Loaded) -> tuple[dict[str, Any], dict[str, str], list[str]]:
-    text, variables, notices = native.rewritten(loaded.config, loaded.references)
+def written(loaded: LoadedConfig) -> tuple[dict[str, Any], dict[str, str], list[str]]:
+    text, variables, notices = native.write_native(loaded.config, loaded.references)
     assert "hunter2" not in text + str(notices)
     return yaml.safe_load(text), variables, notices
 
@@ -112,7 +112,7 @@ def test_a_value_that_is_made_of_a_reference_stands_there_and_is_told(tmp_path: 
 @pytest.mark.parametrize("dialect", ["native", "connector"])
 def test_what_is_written_loads_as_the_same_configuration(dialect: str, tmp_path: Path) -> None:
     loaded = bases.native(NATIVE, ENVIRONMENT) if dialect == "native" else connector(tmp_path)
-    text, variables, _ = native.rewritten(loaded.config, loaded.references)
+    text, variables, _ = native.write_native(loaded.config, loaded.references)
     secrets = {"s3.region": "eu-7", "s3.credentials.secret_access_key": "hunter2-s3"}
     environment = {**ENVIRONMENT, **CONNECTORS, **{name: secrets[place] for name, place in variables.items()}}
     assert bases.native(text, environment).config == loaded.config

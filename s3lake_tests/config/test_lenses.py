@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.config.draft import Loaded
+from s3lake.config.draft import LoadedConfig
 from s3lake.sink import Errors, Sink
 from s3lake_tests.config import bases
 from s3lake_tests.layout.files import Record
@@ -15,7 +15,7 @@ JSON_KEY: dict[str, str | None] = {
 }
 
 
-def load(rest: str = "", topics: str = "demo", target: str = "lake:raw", **settings: str) -> Loaded:
+def load(rest: str = "", topics: str = "demo", target: str = "lake:raw", **settings: str) -> LoadedConfig:
     """The base with a KCQL tail and settings, whose dots are underscores."""
     changes: dict[str, str | None] = {key.replace("__", "."): value for key, value in settings.items()}
     query = f"INSERT INTO {target} SELECT * FROM demo {rest}"
@@ -27,11 +27,11 @@ def sink(rest: str = "", **settings: str) -> Sink:
     return found
 
 
-def s3(key: str, value: str) -> Loaded:
+def s3(key: str, value: str) -> LoadedConfig:
     return bases.load(bases.LENSES, {f"connect.s3.{key}": value})
 
 
-def noticed(loaded: Loaded) -> set[str]:
+def noticed(loaded: LoadedConfig) -> set[str]:
     return {notice.place.key for notice in bases.remarks(loaded)}
 
 

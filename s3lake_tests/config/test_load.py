@@ -8,7 +8,7 @@ import pytest
 from s3lake.config import dialects
 from s3lake.config import load as configuration
 from s3lake.config.draft import Sketch
-from s3lake.config.native import dump, rewritten
+from s3lake.config.native import dump_effective, write_native
 from s3lake.errors import ConfigurationError
 
 NATIVE = """\
@@ -28,10 +28,10 @@ def native(name: str, servers: str = "kafka:9092", topic: str = "orders", prefix
     return NATIVE.format(name=name, servers=servers, topic=topic, prefix=prefix or name)
 
 
-def loaded(directory: Path, files: dict[str, str], **variables: str) -> configuration.Loaded:
+def loaded(directory: Path, files: dict[str, str], **variables: str) -> configuration.LoadedConfig:
     for name, text in files.items():
         (directory / name).write_text(text)
-    return configuration.loaded(str(directory), environment=variables)
+    return configuration.load_configuration(str(directory), environment=variables)
 
 
 def test_the_files_of_a_directory_are_one_configuration(tmp_path: Path) -> None:
@@ -50,13 +50,13 @@ def test_every_file_is_read_once_also_where_variables_change_sinks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[str] = []
-    sketched = dialects.sketched
+    read_draft = dialects.read_draft
 
     def counted(text: str, name: str, *others: Any, **options: Any) -> Sketch:
         read.append(Path(name).name)
-        return sketched(text, name, *others, **options)
+        return read_draft(text, name, *others, **options)
 
-    monkeypatch.setattr(dialects, "sketched", counted)
+    monkeypatch.setattr(dialects, "read_draft", counted)
     files = {"a.yaml": native("events"), "b.yaml": native("clicks")}
     loaded(tmp_path, files, S3LAKE_SINKS_CLICKS_FLUSH_COUNT="7", S3LAKE_SINKS_EVENTS_PREFIX="raw")
     assert read == ["a.yaml", "b.yaml"]
@@ -81,8 +81,8 @@ def test_what_a_file_says_of_s3_holds_for_its_sinks_alone(tmp_path: Path) -> Non
     assert configuration.config.s3_of(events).objects.encryption is None
     assert configuration.config.s3_of(clicks).objects.encryption == "AES256"
     assert configuration.origins["sinks", 1, "s3", "objects", "encryption"].file.endswith("b.yaml")
-    text, _, _ = rewritten(configuration.config, configuration.references)
-    assert "hush" not in text + dump(configuration.config) + repr(configuration)
+    text, _, _ = write_native(configuration.config, configuration.references)
+    assert "hush" not in text + dump_effective(configuration.config) + repr(configuration)
     assert "secret_access_key: '${SECRET}'" in text
 
 
@@ -93,7 +93,7 @@ def test_files_have_to_fit_together(tmp_path: Path) -> None:
 
 def test_without_a_location_the_error_says_what_to_set() -> None:
     with pytest.raises(ConfigurationError, match="set S3LAKE_CONFIG"):
-        configuration.loaded(environment={})
+        configuration.load_configuration(environment={})
 
 
 def test_load_gives_the_configuration_and_logs_what_has_to_be_said(
@@ -112,14 +112,14 @@ def test_what_a_connectors_file_does_not_say_is_needed_to_land(tmp_path: Path) -
     path = tmp_path / "cars.properties"
     path.write_text(LENSES)
     with pytest.raises(ConfigurationError, match="S3LAKE_BOOTSTRAP_SERVERS") as refused:
-        configuration.loaded(str(path), environment={})
+        configuration.load_configuration(str(path), environment={})
     assert "S3LAKE_START" in str(refused.value)
 
 
 def test_what_it_does_not_say_is_stood_in_for_where_nothing_is_landed(tmp_path: Path) -> None:
     path = tmp_path / "cars.properties"
     path.write_text(LENSES)
-    found = configuration.loaded(str(path), environment={"S3LAKE_START": "2026-11-20T00"}, to_land=False)
+    found = configuration.load_configuration(str(path), environment={"S3LAKE_START": "2026-11-20T00"}, to_land=False)
     assert (found.config.kafka.bootstrap_servers, found.config.sinks[0].start) == ("localhost:9092", "2026-11-20T00")
     said = [str(notice) for notice in found.notices if "stands in" in str(notice)]
     assert [one.partition(": ")[0] for one in said] == ["environment variable S3LAKE_BOOTSTRAP_SERVERS"]
@@ -128,8 +128,8 @@ def test_what_it_does_not_say_is_stood_in_for_where_nothing_is_landed(tmp_path: 
 def test_a_placeholder_is_written_as_the_variable_that_is_missing(tmp_path: Path) -> None:
     path = tmp_path / "cars.properties"
     path.write_text(LENSES)
-    found = configuration.loaded(str(path), environment={}, to_land=False)
-    text, secrets, notices = rewritten(found.config, found.references)
+    found = configuration.load_configuration(str(path), environment={}, to_land=False)
+    text, secrets, notices = write_native(found.config, found.references)
     assert "bootstrap_servers: '${S3LAKE_BOOTSTRAP_SERVERS}'" in text
     assert "start: '${S3LAKE_START}'" in text
     assert (secrets, notices) == ({}, [])

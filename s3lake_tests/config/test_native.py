@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.config.draft import Loaded
-from s3lake.config.native import dump, loads
+from s3lake.config.draft import LoadedConfig
+from s3lake.config.native import dump_effective, loads
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Config, Credentials
 from s3lake_tests.config import bases
@@ -266,7 +266,7 @@ def test_a_value_from_the_environment_is_shown_with_its_variable(monkeypatch: py
 
 
 def test_every_default_is_printed() -> None:
-    printed = dump(loads(GOOD, "s3lake.yaml"))
+    printed = dump_effective(loads(GOOD, "s3lake.yaml"))
     for line in (
         "count: null",
         "size: 128MiB",
@@ -287,8 +287,8 @@ spark: {conf: {spark.hadoop.fs.s3a.secret.key: hunter2}}
 """
     config = loads(text + SINK, "s3lake.yaml")
     assert isinstance(config.s3.credentials, Credentials)
-    assert "hunter2" not in dump(config)
-    assert "client.id: me" in dump(config)
+    assert "hunter2" not in dump_effective(config)
+    assert "client.id: me" in dump_effective(config)
 
 
 _names = st.from_regex(r"[A-Za-z0-9_-]{1,12}", fullmatch=True)
@@ -357,7 +357,7 @@ def _configs(draw: st.DrawFn) -> Config:
 
 @given(_configs())
 def test_what_is_printed_loads_as_the_same_configuration(config: Config) -> None:
-    assert loads(dump(config), "s3lake.yaml") == config
+    assert loads(dump_effective(config), "s3lake.yaml") == config
 
 
 @pytest.mark.long
@@ -375,7 +375,7 @@ def test_loading_imports_nothing_heavy() -> None:
 # Single settings by variable
 
 
-def changed(text: str, **variables: str) -> Loaded:
+def changed(text: str, **variables: str) -> LoadedConfig:
     return bases.native(text, {f"S3LAKE_SINKS_{name}": value for name, value in variables.items()})
 
 

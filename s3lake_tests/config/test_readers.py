@@ -123,7 +123,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 
 def members(text: str) -> list[Setting]:
-    return wrappers.read(text, Report("f"))
+    return wrappers.unwrap(text, Report("f"))
 
 
 def test_a_bare_configuration() -> None:
@@ -139,7 +139,7 @@ def test_a_bare_configuration() -> None:
 
 def test_a_configuration_as_it_is_posted() -> None:
     report = Report("f")
-    found = wrappers.read('{"name": "n", "config": {"a": "b"}, "tasks": [], "type": "sink"}', report)
+    found = wrappers.unwrap('{"name": "n", "config": {"a": "b"}, "tasks": [], "type": "sink"}', report)
     assert [(one.key, one.value) for one in found] == [("name", "n"), ("a", "b")]
     assert [notice.place.key for notice in report.without_effect] == ["tasks", "type"]
 
@@ -154,7 +154,7 @@ def test_a_name_may_stand_in_both_places() -> None:
 
 def test_null_is_as_if_it_were_not_there() -> None:
     report = Report("f")
-    assert wrappers.read('{"a": null}', report) == []
+    assert wrappers.unwrap('{"a": null}', report) == []
     assert [str(one) for one in report.notices] == ["f:1:2: a: null is as if it were not there"]
 
 

@@ -28,7 +28,7 @@ def document(name: str) -> Config:
 
 def again(config: Config, secrets: dict[str, str] | None = None) -> Config:
     """The configuration written and read again, with its secrets by the paths that they stand at."""
-    text, variables, _ = native.rewritten(config)
+    text, variables, _ = native.write_native(config)
     environment = {variable: (secrets or {})[path] for variable, path in variables.items()}
     return bases.native(text, environment).config
 
@@ -98,7 +98,7 @@ def test_the_secrets_of_a_connector_are_variables(base: dict[str, str]) -> None:
         "consumer.override.sasl.username": "me",
     }
     config = bases.load(base, options).config
-    text, variables, _ = native.rewritten(config)
+    text, variables, _ = native.write_native(config)
     assert variables == {
         "S3LAKE_SECRET_KAFKA_PROPERTIES_SASL_JAAS_CONFIG": "kafka.properties.sasl.jaas.config",
         "S3LAKE_SECRET_SINKS_DEMO_CONVERTER_REGISTRY_PASSWORD": "sinks.0.converter.registry.password",
@@ -151,6 +151,6 @@ def test_what_differs_from_a_default_that_depends_is_said(setting: str) -> None:
 
 def test_a_default_is_left_out() -> None:
     config = native.loads(KAFKA + SINK.replace("}]", ", nulls: skip, flush: {count: 5}}]"), "s3lake.yaml")
-    (written,) = yaml.safe_load(native.rewritten(config)[0])["sinks"]
+    (written,) = yaml.safe_load(native.write_native(config)[0])["sinks"]
     assert written.keys() == {"name", "topics", "bucket", "start", "flush"}
     assert written["flush"] == {"count": 5}

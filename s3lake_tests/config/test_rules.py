@@ -208,7 +208,7 @@ def test_clouds_registry_comes_from_a_variable_and_is_a_placeholder_in_check(tmp
     assert registry.url == "http://registry:8081"
     path = tmp_path / "cloud.properties"
     path.write_text(bases.properties(CLOUD, formats))
-    checked = configuration.loaded(str(path), environment={}, to_land=False)
+    checked = configuration.load_configuration(str(path), environment={}, to_land=False)
     assert any("S3LAKE_REGISTRY_URL: is not set" in str(notice) for notice in checked.notices)
 
 
@@ -241,11 +241,11 @@ def test_what_lands_nothing_asks_no_server_for_a_secret(tmp_path: Path, monkeypa
     monkeypatch.setattr("s3lake.config.secrets.Vault.read", asked)
     path = tmp_path / "s3.properties"
     path.write_text(bases.properties(bases.CONFLUENT, SECRETS))
-    loaded = configuration.loaded(str(path), environment={}, to_land=False)
+    loaded = configuration.load_configuration(str(path), environment={}, to_land=False)
     assert loaded.config.s3.credentials is not None
     assert loaded.references["s3", "credentials", "access_key_id"].secret
     with pytest.raises(AssertionError, match="a server is asked"):
-        configuration.loaded(str(path), environment={})
+        configuration.load_configuration(str(path), environment={})
 
 
 def test_secrets_are_asked_for_in_the_files_own_region(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,8 +263,8 @@ def test_secrets_are_asked_for_in_the_files_own_region(monkeypatch: pytest.Monke
 def test_iggys_own_variable_says_where_its_file_is(tmp_path: Path) -> None:
     path = tmp_path / "sink.toml"
     path.write_text(bases.IGGY)
-    loaded = configuration.loaded(environment={"IGGY_CONNECTORS_CONFIG_PATH": str(path)})
+    loaded = configuration.load_configuration(environment={"IGGY_CONNECTORS_CONFIG_PATH": str(path)})
     assert loaded.config.sinks[0].name == "lake"
     other = {"IGGY_CONNECTORS_CONFIG_PATH": str(path), "S3LAKE_CONFIG": str(tmp_path / "nowhere")}
     with pytest.raises(ConfigurationError, match="nowhere"):
-        configuration.loaded(environment=other)
+        configuration.load_configuration(environment=other)

@@ -14,8 +14,8 @@ from typing import Any
 import boto3
 import pytest
 
-from s3lake.config.draft import Loaded
-from s3lake.config.native import dump
+from s3lake.config.draft import LoadedConfig
+from s3lake.config.native import dump_effective
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import ConfigurationError
 from s3lake_tests.config import bases
@@ -82,15 +82,17 @@ def vault() -> Iterator[Vault]:
     server.stop()
 
 
-def loaded(key: str, secret: str, more: dict[str, str] | None = None, **environment: str) -> Loaded:
+def loaded(key: str, secret: str, more: dict[str, str] | None = None, **environment: str) -> LoadedConfig:
     pair = {"aws.access.key.id": key, "aws.secret.access.key": secret, **(more or {})}
     return loads(bases.properties(bases.CONFLUENT, dict(pair)), "f", None, environment)
 
 
-def keys_of(configuration: Loaded) -> tuple[str, str]:
+def keys_of(configuration: LoadedConfig) -> tuple[str, str]:
     credentials = configuration.config.s3.credentials
     assert not isinstance(credentials, str)
-    assert SECRET not in dump(configuration.config) + repr(configuration) + "".join(map(str, configuration.notices))
+    assert SECRET not in dump_effective(configuration.config) + repr(configuration) + "".join(
+        map(str, configuration.notices)
+    )
     return credentials.access_key_id, credentials.secret_access_key.get_secret_value()
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from s3lake.config.draft import Loaded
+from s3lake.config.draft import LoadedConfig
 from s3lake.errors import ConfigurationError
 from s3lake_tests.config import bases
 from s3lake_tests.config.bases import loads
@@ -36,11 +36,11 @@ UNREAD = [
 ]
 
 
-def given(*lines: str, base: dict[str, str] = bases.CONFLUENT, **environment: str) -> Loaded:
+def given(*lines: str, base: dict[str, str] = bases.CONFLUENT, **environment: str) -> LoadedConfig:
     return loads("\n".join([bases.properties(base, {}), *lines]), "f", None, environment)
 
 
-def told(loaded: Loaded) -> list[str]:
+def told(loaded: LoadedConfig) -> list[str]:
     return [str(one) for one in bases.remarks(loaded)]
 
 

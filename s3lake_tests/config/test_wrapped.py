@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from s3lake.config.draft import Loaded
+from s3lake.config.draft import LoadedConfig
 from s3lake.errors import ConfigurationError
 from s3lake_tests.config import bases
 from s3lake_tests.config.bases import loads
@@ -35,11 +35,11 @@ spec:
 """
 
 
-def given(text: str, file: str = "orders-sink.json", **environment: str) -> Loaded:
+def given(text: str, file: str = "orders-sink.json", **environment: str) -> LoadedConfig:
     return loads(text, file, None, environment)
 
 
-def told(loaded: Loaded) -> str:
+def told(loaded: LoadedConfig) -> str:
     return "\n".join(map(str, bases.remarks(loaded)))
 
 

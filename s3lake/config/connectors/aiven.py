@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from s3lake.config.connectors import connect, converters, credentials, native_keys
-from s3lake.config.connectors.connect import literal
-from s3lake.config.draft import Draft, Sketch, drafted
-from s3lake.config.keys import Given, Keys
+from s3lake.config.connectors.connect import escape_braces
+from s3lake.config.draft import Draft, Sketch, join_drafts
+from s3lake.config.keys import Keys, Value
 from s3lake.config.report import Report, Setting
 from s3lake.text.options import did_you_mean
 
@@ -75,25 +75,25 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     keys.get("connector.class")
     for old, new in _OLD.items():
         keys.renamed(old, new)
-    connect.route(keys, sink)
+    connect.put_name_and_topics(keys, sink)
     form = keys.choice("format.output.type", _TYPES, "csv")
     raw = form.value == "csv"
-    converters.put(keys, sink, "bytes" if raw else "string", "bytes" if raw else "json")
-    connect.framework(keys, common, sink)
+    converters.put_converters(keys, sink, "bytes" if raw else "string", "bytes" if raw else "json")
+    connect.put_framework(keys, common, sink)
     _store(keys, common, sink)
     codec = _format(keys, sink, form)
     _flush(keys, sink)
     _layout(keys, sink, form.value, codec)
     keys.no_effect(_NO_EFFECT)
-    for setting in keys.below("connect.parquet."):
+    for setting in keys.with_prefix("connect.parquet."):
         report.no_effect(setting, "it is an option of another Parquet writer")
     native_keys.apply(keys, common, [sink], environment)
     keys.report_unknown()
-    return drafted(common, [sink], report, connect.connector(keys))
+    return join_drafts(common, [sink], report, connect.connector(keys))
 
 
 def _store(keys: Keys, common: Draft, sink: Draft) -> None:
-    sink.put("bucket", keys.needed("aws.s3.bucket.name", "my-bucket"))
+    sink.put("bucket", keys.required("aws.s3.bucket.name", "my-bucket"))
     common.put("s3.region", keys.text("aws.s3.region", "us-east-1"))
     endpoint = keys.text("aws.s3.endpoint")
     if endpoint.value:
@@ -107,7 +107,7 @@ def _store(keys: Keys, common: Draft, sink: Draft) -> None:
     credentials.role(keys, common, "aws.sts.")
 
 
-def _format(keys: Keys, sink: Draft, form: Given[str]) -> str | None:
+def _format(keys: Keys, sink: Draft, form: Value[str]) -> str | None:
     """The codec as the file's name says it; None where the name says none."""
     sink.put("format.type", form)
     codec = keys.choice("file.compression.type", {codec_name: codec_name for codec_name in _CODECS}, "gzip")
@@ -122,12 +122,14 @@ def _format(keys: Keys, sink: Draft, form: Given[str]) -> str | None:
             message = (
                 "an Avro file that is compressed as a whole opens in no reader; write none, and a codec in avro.codec"
             )
-            keys.wrong(codec.setting, f"{codec.setting.shown}: {message}")
+            keys.wrong(codec.setting, f"{codec.setting.masked_value}: {message}")
     elif form.value == "parquet":
         sink.put("format.codec", codec.value if codec.setting else "none", codec.setting)
         named = codec.value if codec.setting else None
     else:
-        sink.put("format.codec", codec.to(lambda codec_name: "snappy_framed" if codec_name == "snappy" else codec_name))
+        sink.put(
+            "format.codec", codec.map(lambda codec_name: "snappy_framed" if codec_name == "snappy" else codec_name)
+        )
         sink.put("format.framing", _FRAMINGS[form.value], form.setting)
     if form.value == "csv":
         sink.put("format.header", False)
@@ -137,7 +139,7 @@ def _format(keys: Keys, sink: Draft, form: Given[str]) -> str | None:
 
 def _envelope(keys: Keys, sink: Draft) -> None:
     """Put which fields a row has."""
-    fields = keys.several("format.output.fields")
+    fields = keys.names("format.output.fields")
     for field in fields.value:
         if fields.setting is not None and field not in _FIELDS:
             near = did_you_mean(field, _FIELDS)
@@ -147,27 +149,27 @@ def _envelope(keys: Keys, sink: Draft) -> None:
     around = keys.boolean("format.output.envelope", True)
     if not around.value and around.setting is not None and len(fields.value) > 1:
         keys.wrong(around.setting, "false needs exactly one field; write format.output.fields=value")
-        around = Given(True)
+        around = Value(True)
     sink.put("envelope.style", "flat", fields.setting)
     sink.put("envelope.fields", known_fields or ["value"], fields.setting)
     sink.put("envelope.value_encoding", encoding)
-    sink.put("envelope.bare", around.to(operator.not_))
+    sink.put("envelope.bare", around.map(operator.not_))
     sink.put("nulls", "write")
 
 
 def _flush(keys: Keys, sink: Draft) -> None:
     sink.put("flush", connect.FLUSH)
-    sink.put("flush.count", keys.integer("file.max.records", 0, 0).to(lambda most: most or None))
+    sink.put("flush.count", keys.integer("file.max.records", 0, 0).map(lambda most: most or None))
     sink.put("flush.size", connect.LARGEST_FILE)
-    sink.put("flush.interval", keys.integer("offset.flush.interval.ms", 60_000, 1).to(connect.seconds))
+    sink.put("flush.interval", keys.integer("offset.flush.interval.ms", 60_000, 1).map(connect.seconds))
 
 
 @dataclass(frozen=True)
 class _Clock:
     """Which time a template's variables print, and the settings that say it."""
 
-    source: Given[str]
-    timezone: Given[str]
+    source: Value[str]
+    timezone: Value[str]
 
 
 def _layout(keys: Keys, sink: Draft, form: str, codec: str | None) -> None:
@@ -205,13 +207,13 @@ def _layout(keys: Keys, sink: Draft, form: str, codec: str | None) -> None:
             if option.setting and not (active and timed):
                 keys.report.notice(option.setting, "has no effect: no variable of the name prints that time")
     sink.put("layout.time.source", clock.source)
-    zone = clock.timezone.to(lambda zone: "UTC" if zone in ("", "Z") else zone)
+    zone = clock.timezone.map(lambda zone: "UTC" if zone in ("", "Z") else zone)
     sink.put("layout.time.timezone", zone)
     sink.put("layout.extension", extension)
     sink.put("layout.missing", "null")
 
 
-def _prefixed(keys: Keys, sink: Draft, prefix: Given[str], clock: _Clock) -> tuple[str, _Clock]:
+def _prefixed(keys: Keys, sink: Draft, prefix: Value[str], clock: _Clock) -> tuple[str, _Clock]:
     """The template before the file name; what is plain text up to a slash becomes the sink's prefix."""
     assert prefix.setting is not None
     setting = prefix.setting
@@ -220,12 +222,12 @@ def _prefixed(keys: Keys, sink: Draft, prefix: Given[str], clock: _Clock) -> tup
     dates = names & {"utc_date", "local_date"}
     if len(dates) == 2 or (dates and "timestamp" in names and clock.source.value != "wallclock"):
         keys.wrong(
-            setting, f"{setting.shown}: the dates are of two times; use {{{{timestamp:unit=…}}}} for all of them"
+            setting, f"{setting.masked_value}: the dates are of two times; use {{{{timestamp:unit=…}}}} for all of them"
         )
     if "utc_date" in names:
-        clock = _Clock(Given("wallclock", setting), Given("UTC", setting))
+        clock = _Clock(Value("wallclock", setting), Value("UTC", setting))
     elif "local_date" in names:
-        clock = _Clock(Given("wallclock", setting), clock.timezone)
+        clock = _Clock(Value("wallclock", setting), clock.timezone)
         if clock.timezone.setting is None:
             keys.report.notice(setting, "local_date is in UTC, unless timestamp.timezone says another zone")
     literal = prefix.value.partition("{{")[0]
@@ -249,7 +251,7 @@ def _template(keys: Keys, setting: Setting, template: str, variables: Sequence[s
 def _literal(keys: Keys, setting: Setting, plain: str) -> str:
     if "{{" in plain or "}}" in plain:
         keys.wrong(setting, f"{plain!r} holds no variable; write one as {{{{topic}}}} or {{{{timestamp:unit=yyyy}}}}")
-    return literal(plain)
+    return escape_braces(plain)
 
 
 def _variable(keys: Keys, setting: Setting, match: re.Match[str], variables: Sequence[str]) -> str:
@@ -288,16 +290,16 @@ def _groups(keys: Keys, sink: Draft, setting: Setting, variables: set[str]) -> N
         sets = "; ".join(", ".join(sorted(group)) for group in _GROUPS)
         keys.wrong(
             setting,
-            f"{setting.shown}: these make no name; use one of the sets: {sets} (timestamp beside start_offset)",
+            f"{setting.masked_value}: these make no name; use one of the sets: {sets} (timestamp beside start_offset)",
         )
         return
     if "start_offset" in named:
         return
     if "timestamp" in variables:
-        keys.wrong(setting, f"{setting.shown}: timestamp needs start_offset beside it; take it out")
+        keys.wrong(setting, f"{setting.masked_value}: timestamp needs start_offset beside it; take it out")
     most = keys.get("file.max.records")
     if most is not None and most.value not in ("0", "1"):
-        keys.wrong(most, f"{most.shown}: a name of a key holds one record; write 1, or take it out")
+        keys.wrong(most, f"{most.masked_value}: a name of a key holds one record; write 1, or take it out")
     sink.put("exactly_once", False, setting)
     message = "the last record of a key replaces the one before it, so exactly_once is false"
     keys.report.notice(setting, message)

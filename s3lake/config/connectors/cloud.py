@@ -55,7 +55,7 @@ _DEFAULTS = {
 """Where they are others than those of the connector that runs."""
 
 
-def translated(settings: Sequence[Setting], report: Report, environment: Mapping[str, str]) -> list[Setting]:
+def translate_keys(settings: Sequence[Setting], report: Report, environment: Mapping[str, str]) -> list[Setting]:
     """The settings of `S3_SINK` as those of Confluent's connector; other connectors' as they are."""
     by_key = {setting.key: setting for setting in settings}
     top = by_key.get("connector.class")
@@ -68,7 +68,7 @@ def translated(settings: Sequence[Setting], report: Report, environment: Mapping
         changed += _one(setting, by_key, report)
     keys = {setting.key for setting in changed}
     missing = {key: value for key, value in _DEFAULTS.items() if key not in keys}
-    return [*changed, *(replace(top, key=key, value=value, spots=()) for key, value in missing.items())]
+    return [*changed, *(replace(top, key=key, value=value, positions=()) for key, value in missing.items())]
 
 
 def _split_format(setting: Setting, report: Report) -> list[Setting]:
@@ -102,7 +102,7 @@ def _one(setting: Setting, by_key: dict[str, Setting], report: Report) -> list[S
             converter = _as(setting, f"{part}.converter", _READ, report)
             plain = setting.value.upper() == "JSON"
             return [converter] + [
-                replace(setting, key=f"{part}.converter.schemas.enable", value="false", spots=())
+                replace(setting, key=f"{part}.converter.schemas.enable", value="false", positions=())
             ] * plain
         case "output.keys.format" | "output.headers.format":
             return [_as(setting, _FORMATS_BESIDE[setting.key], _WRITTEN, report)]
@@ -119,7 +119,7 @@ def _one(setting: Setting, by_key: dict[str, Setting], report: Report) -> list[S
             ]
             return [replace(setting, key=f"{part}.converter.schema.registry.url") for part in parts]
         case "kafka.endpoint":
-            return [replace(setting, key="bootstrap.servers", value=setting.value.rpartition("://")[2], spots=())]
+            return [replace(setting, key="bootstrap.servers", value=setting.value.rpartition("://")[2], positions=())]
         case "kafka.api.key":
             return _login(setting, by_key)
         case "kafka.api.secret":
@@ -142,12 +142,12 @@ def _as(setting: Setting, key: str, names: dict[str, str], report: Report) -> Se
     name = names.get(setting.value.upper())
     if name is None:
         near = did_you_mean(setting.value.upper(), list(names))
-        report.error(setting, f"{setting.shown} is not allowed; {near}use one of: {', '.join(names)}")
-    return replace(setting, key=key, value=name or next(iter(names.values())), spots=())
+        report.error(setting, f"{setting.masked_value} is not allowed; {near}use one of: {', '.join(names)}")
+    return replace(setting, key=key, value=name or next(iter(names.values())), positions=())
 
 
 def _login(key: Setting, by_key: dict[str, Setting]) -> list[Setting]:
     secret = by_key.get("kafka.api.secret")
     text = f'{_LOGIN} required username="{key.value}" password="{secret.value if secret else ""}";'
     options = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.jaas.config": text}
-    return [replace(key, key=f"consumer.override.{name}", value=value, spots=()) for name, value in options.items()]
+    return [replace(key, key=f"consumer.override.{name}", value=value, positions=()) for name, value in options.items()]

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from s3lake.config.connectors import connect, converters, credentials, native_keys
-from s3lake.config.connectors.confluent_flush import SECONDS, flushed
-from s3lake.config.connectors.connect import literal
-from s3lake.config.draft import Draft, Sketch, drafted
-from s3lake.config.keys import Given, Keys
+from s3lake.config.connectors.confluent_flush import SECONDS, put_flush
+from s3lake.config.connectors.connect import escape_braces
+from s3lake.config.draft import Draft, Sketch, join_drafts
+from s3lake.config.keys import Keys, Value
 from s3lake.config.report import Report, Setting
 from s3lake.text.options import did_you_mean
 
@@ -77,12 +77,12 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     keys = Keys(settings, report)
     common, sink = Draft(), Draft()
     keys.get("connector.class")
-    connect.route(keys, sink)
-    converters.put(keys, sink)
-    connect.framework(keys, common, sink)
+    connect.put_name_and_topics(keys, sink)
+    converters.put_converters(keys, sink)
+    connect.put_framework(keys, common, sink)
     _store(keys, common, sink)
     beside = _format(keys, sink)
-    flushed(keys, sink, lambda: _partitioner(keys).value not in ("default", "field"))
+    put_flush(keys, sink, lambda: _partitioner(keys).value not in ("default", "field"))
     _layout(keys, sink)
     _nulls(keys, sink, beside)
     keys.no_effect(_NO_EFFECT)
@@ -91,11 +91,11 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
         keys.report.no_effect(told.setting, "Avro's schemas keep what Connect says of types; readers ignore it")
     native_keys.apply(keys, common, [sink], environment)
     keys.report_unknown()
-    return drafted(common, [sink], report, connect.connector(keys))
+    return join_drafts(common, [sink], report, connect.connector(keys))
 
 
 def _store(keys: Keys, common: Draft, sink: Draft) -> None:
-    sink.put("bucket", keys.needed("s3.bucket.name", "my-bucket"))
+    sink.put("bucket", keys.required("s3.bucket.name", "my-bucket"))
     common.put("s3.region", keys.text("s3.region", "us-west-2"))
     endpoint = keys.text("store.url")
     if endpoint.value:
@@ -105,15 +105,15 @@ def _store(keys: Keys, common: Draft, sink: Draft) -> None:
     if edges.value:
         common.put("s3.accelerate", edges)
     attempts = keys.integer("s3.part.retries", 3, 0)
-    common.put("s3.retries.max_attempts", attempts.to(lambda count: max(1, count)))
+    common.put("s3.retries.max_attempts", attempts.map(lambda count: max(1, count)))
     common.put("s3.retries.backoff_ms", keys.integer("s3.retry.backoff.ms", 200, 0))
     credentials.pair(keys, common, "aws.access.key.id", "aws.secret.access.key")
     credentials.provider(keys, common, "s3.credentials.provider.class")
     storage = keys.get("storage.class")
     if storage is not None and storage.value.rpartition(".")[2] != "S3Storage":
-        keys.wrong(storage, f"{storage.shown} is not known; use io.confluent.connect.s3.storage.S3Storage")
+        keys.wrong(storage, f"{storage.masked_value} is not known; use io.confluent.connect.s3.storage.S3Storage")
     credentials.encryption(keys, common, "s3.ssea.name", "s3.sse.kms.key.id", "s3.sse.customer.key")
-    acl = keys.text("s3.acl.canned").to(lambda name: re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower())
+    acl = keys.text("s3.acl.canned").map(lambda name: re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower())
     if acl.value:
         common.put("s3.objects.acl", acl)
     _tags(keys, common)
@@ -121,7 +121,7 @@ def _store(keys: Keys, common: Draft, sink: Draft) -> None:
 
 
 def _tags(keys: Keys, common: Draft) -> None:
-    tagged, pairs = keys.boolean("s3.object.tagging", False), keys.several("s3.object.tagging.key.value.pairs")
+    tagged, pairs = keys.boolean("s3.object.tagging", False), keys.names("s3.object.tagging.key.value.pairs")
     refused = keys.choice("s3.object.behavior.on.tagging.error", {"ignore": "tried", "fail": "required"}, "ignore")
     if not tagged.value:
         for setting in (pairs.setting if pairs.value else None, refused.setting):
@@ -130,38 +130,38 @@ def _tags(keys: Keys, common: Draft) -> None:
         return
     common.put("s3.objects.offset_tags", refused.value, refused.setting or tagged.setting)
     if pairs.setting is not None and not all(":" in pair for pair in pairs.value):
-        keys.wrong(pairs.setting, f"{pairs.setting.shown} is no list of tags; write NAME:VALUE,NAME:VALUE")
+        keys.wrong(pairs.setting, f"{pairs.setting.masked_value} is no list of tags; write NAME:VALUE,NAME:VALUE")
         return
     for pair in pairs.value:
         name, _, value = pair.partition(":")
         common.put(["s3", "objects", "tags", name], value, pairs.setting)
 
 
-def _partitioner(keys: Keys) -> Given[str]:
+def _partitioner(keys: Keys) -> Value[str]:
     return _class(keys, "partitioner.class", _PARTITIONERS, "DefaultPartitioner")
 
 
-def _class(keys: Keys, key: str, classes: Mapping[str, str], default: str) -> Given[str]:
+def _class(keys: Keys, key: str, classes: Mapping[str, str], default: str) -> Value[str]:
     setting = keys.get(key)
     if setting is None or not setting.value:
-        return Given(classes[default])
+        return Value(classes[default])
     name = setting.value.rpartition(".")[2]
     ours = setting.value.startswith("io.confluent.connect.") or name == _FIELDS_AND_TIME
     if name not in classes or ("." in setting.value and not ours):
         near = did_you_mean(name, list(classes))
-        keys.wrong(setting, f"{setting.shown} is not known; {near}use one of: {', '.join(classes)}")
-        return Given(classes[default])
-    return Given(classes[name], setting)
+        keys.wrong(setting, f"{setting.masked_value} is not known; {near}use one of: {', '.join(classes)}")
+        return Value(classes[default])
+    return Value(classes[name], setting)
 
 
-_Beside = Mapping[str, tuple[Given[str], Given[str]]]
+_Beside = Mapping[str, tuple[Value[str], Value[str]]]
 """Codec and extension of a sidecar by its format."""
 
 
 def _format(keys: Keys, sink: Draft) -> _Beside:
     """The files' format; what sidecars have of each."""
     if not keys.has("format.class"):
-        keys.needed("format.class", "io.confluent.connect.s3.format.json.JsonFormat")
+        keys.required("format.class", "io.confluent.connect.s3.format.json.JsonFormat")
     form = _class(keys, "format.class", _FORMATS, "JsonFormat")
     sink.put("format.type", form)
     avro = keys.choice("avro.codec", _AVRO_CODECS, "null")
@@ -186,8 +186,8 @@ def _format(keys: Keys, sink: Draft) -> _Beside:
     named = _PARQUET_EXTENSIONS.get(parquet.value)
     if form.value == "parquet" and named is not None:
         message = f"files end in .parquet, as the document says; the connector writes {named}"
-        connect.deviates(keys, sink, parquet.setting or form.setting, message, "layout.extension", named)
-    ended = extension.to(lambda name: name + (".gz" if lines.value == "gzip" else ""))
+        connect.note_deviation(keys, sink, parquet.setting or form.setting, message, "layout.extension", named)
+    ended = extension.map(lambda name: name + (".gz" if lines.value == "gzip" else ""))
     if form.value == "bytes":
         between = separator.value if separator is not None and separator.value else "\n"
         sink.put("format.framing", {"between": between, "closing": between}, separator)
@@ -196,7 +196,7 @@ def _format(keys: Keys, sink: Draft) -> _Beside:
         for setting in (extension.setting, separator):
             if setting is not None:
                 keys.report.notice(setting, f"has no effect with format {form.value}")
-    own = Given("")
+    own = Value("")
     return {"avro": (avro, own), "parquet": (parquet, own), "json": (lines, own), "bytes": (lines, ended)}
 
 
@@ -206,12 +206,12 @@ def _layout(keys: Keys, sink: Draft) -> None:
     width = keys.integer("filename.offset.zero.pad.width", 10, 0, 64)
     affix = keys.choice("s3.schema.partition.affix.type", {"NONE": 0, "PREFIX": -1, "SUFFIX": 1}, "NONE")
     partitioner = _partitioner(keys)
-    encoded, fields_setting = _encoded(keys, sink, partitioner, slash.value)
+    encoded, fields_setting = _partition_template(keys, sink, partitioner, slash.value)
     schema = "schema_name={schema}"
     parts = {0: [encoded], -1: [schema, encoded], 1: [encoded, schema]}[affix.value]
-    between = literal(slash.value)
+    between = escape_braces(slash.value)
     offset = f"{{offset:0{width.value}}}" if width.value else "{offset}"
-    name = literal(plus.value).join(("{topic}", "{partition}", offset))
+    name = escape_braces(plus.value).join(("{topic}", "{partition}", offset))
 
     def key(parts: Sequence[str]) -> str:
         return between.join(["{topic}", *parts, name])
@@ -219,20 +219,20 @@ def _layout(keys: Keys, sink: Draft) -> None:
     source = fields_setting or partitioner.setting or slash.setting or plus.setting or width.setting or top.setting
     above = ""
     if slash.value == "/":
-        sink.put("prefix", top.to(str.strip))
+        sink.put("prefix", top.map(str.strip))
     elif top.value.strip():
-        above = literal(top.value) + between
+        above = escape_braces(top.value) + between
     sink.put("layout.template", above + key(parts), source)
     sink.put("layout.missing", "null")
     directory = keys.text("tombstone.encoded.partition", "tombstone")
     nulls = keys.get("behavior.on.null.values")
     if nulls is not None and nulls.value.lower() == "write":
-        sink.put("layout.tombstones", above + key([literal(directory.value)]), directory.setting or nulls)
+        sink.put("layout.tombstones", above + key([escape_braces(directory.value)]), directory.setting or nulls)
 
 
-def _encoded(keys: Keys, sink: Draft, partitioner: Given[str], delimiter: str) -> tuple[str, Setting | None]:
+def _partition_template(keys: Keys, sink: Draft, partitioner: Value[str], delimiter: str) -> tuple[str, Setting | None]:
     """What stands between topic and file name, and the setting that says it."""
-    fields = keys.several("partition.field.name")
+    fields = keys.names("partition.field.name")
     for field in fields.value:
         if not all(step.strip() for step in field.split(".")) and fields.setting is not None:
             keys.wrong(fields.setting, f"{field!r} is no field: a step of the path is empty")
@@ -242,7 +242,7 @@ def _encoded(keys: Keys, sink: Draft, partitioner: Given[str], delimiter: str) -
         keys.report.notice(
             partitioner.setting, "is taken as one of several of that name: NAME=VALUE/… and then path.format"
         )
-        partitioner = Given("time", partitioner.setting)
+        partitioner = Value("time", partitioner.setting)
     duration = keys.integer("partition.duration.ms", -1, 1 if partitioner.value == "time" else -1)
     locale, timezone = keys.text("locale"), keys.text("timezone")
     _extractor(keys, sink)
@@ -250,21 +250,21 @@ def _encoded(keys: Keys, sink: Draft, partitioner: Given[str], delimiter: str) -
         sink.put("layout.time.timezone", timezone)
     if locale.value:
         sink.put("layout.time.locale", locale)
-    _unused(keys, Given("fields and time") if fielded else partitioner, (fields, pattern, duration, locale, timezone))
+    _unused(keys, Value("fields and time") if fielded else partitioner, (fields, pattern, duration, locale, timezone))
     if partitioner.value == "default":
         return "partition={partition}", None
-    named = literal(delimiter).join(f"{literal(field)}={{field:{field}}}" for field in fields.value)
+    named = escape_braces(delimiter).join(f"{escape_braces(field)}={{field:{field}}}" for field in fields.value)
     if (fielded or partitioner.value == "field") and not fields.value and partitioner.setting is not None:
         keys.wrong(partitioner.setting, "the partitioner needs fields; add partition.field.name=NAME,NAME")
     if fielded:
         dated = _time(keys, sink, partitioner, delimiter, (pattern, duration, locale, timezone))
-        return f"{named}{literal(delimiter)}{dated}", pattern.setting or fields.setting
+        return f"{named}{escape_braces(delimiter)}{dated}", pattern.setting or fields.setting
     if partitioner.value == "field":
         return named or "partition={partition}", fields.setting
     return _time(keys, sink, partitioner, delimiter, (pattern, duration, locale, timezone)), pattern.setting
 
 
-def _unused(keys: Keys, partitioner: Given[str], options: Sequence[Given[Any]]) -> None:
+def _unused(keys: Keys, partitioner: Value[str], options: Sequence[Value[Any]]) -> None:
     """People who write `path.format` believe in directories of dates: without its partitioner there are none."""
     fields, *timed = options
     if fields.setting and partitioner.value not in ("field", "fields and time"):
@@ -288,9 +288,9 @@ def _unused(keys: Keys, partitioner: Given[str], options: Sequence[Given[Any]]) 
 def _time(
     keys: Keys,
     sink: Draft,
-    partitioner: Given[str],
+    partitioner: Value[str],
     delimiter: str,
-    options: tuple[Given[str], Given[int], Given[str], Given[str]],
+    options: tuple[Value[str], Value[int], Value[str], Value[str]],
 ) -> str:
     pattern, duration, locale, timezone = options
     quoted = delimiter if not delimiter.isalpha() else f"'{delimiter}'"
@@ -332,7 +332,7 @@ def _extractor(keys: Keys, sink: Draft) -> None:
     chosen = sources.get(name, "wallclock")
     if setting is not None and setting.value and name not in sources:
         near = did_you_mean(name, list(sources))
-        keys.wrong(setting, f"{setting.shown} is not known; {near}use one of: {', '.join(sources)}")
+        keys.wrong(setting, f"{setting.masked_value} is not known; {near}use one of: {', '.join(sources)}")
     sink.put("layout.time.source", chosen, setting)
     field = keys.text("timestamp.field", "timestamp")
     if chosen == "field":

@@ -6,25 +6,25 @@ from collections.abc import Callable
 
 from s3lake.config.connectors import connect
 from s3lake.config.draft import Draft
-from s3lake.config.keys import Given, Keys
+from s3lake.config.keys import Keys, Value
 
 SECONDS = 1000
 """In milliseconds, as the connector counts."""
 
 
-def flushed(keys: Keys, sink: Draft, timed: Callable[[], bool]) -> None:
+def put_flush(keys: Keys, sink: Draft, timed: Callable[[], bool]) -> None:
     """Read when files are closed; `timed`: whether the partitioner goes by time, asked where that matters."""
     sink.put("flush", connect.FLUSH)
     count = keys.integer("flush.size", 1, 1)
     if count.setting is None:
-        keys.needed("flush.size", "10000")
+        keys.required("flush.size", "10000")
     sink.put("flush.count", count)
     size = keys.integer("s3.part.size", 0, 5_242_880, 2_147_483_647)
     sink.put("flush.size", connect.LARGEST_FILE)
     if size.setting:
         sink.put("flush.size", size)
         message = "closes a file at that size, as the document says; the connector closes none"
-        connect.deviates(keys, sink, size.setting, message, "flush.size", "80GB")
+        connect.note_deviation(keys, sink, size.setting, message, "flush.size", "80GB")
     for key in ("rotate.interval.ms", "rotate.schedule.interval.ms"):
         if (zero := keys.get(key)) is not None and zero.value == "0":
             keys.wrong(zero, "'0' is not allowed; write milliseconds, or -1 for never")
@@ -42,14 +42,14 @@ def flushed(keys: Keys, sink: Draft, timed: Callable[[], bool]) -> None:
                 "needs a timezone, without which the connector does not start; write timezone, for example UTC",
             )
         if sink.get("flush.interval") > schedule.value / SECONDS:
-            sink.put("flush.interval", schedule.to(connect.seconds))
+            sink.put("flush.interval", schedule.map(connect.seconds))
     modes = {word: word.lower() for word in ("NONE", "BACKWARD", "FORWARD", "FULL")}
-    connect.compatible(keys, sink, keys.choice("schema.compatibility", modes, "NONE"))
+    connect.put_compatibility(keys, sink, keys.choice("schema.compatibility", modes, "NONE"))
 
 
-def _rotation(keys: Keys, sink: Draft, span: Given[int]) -> None:
+def _rotation(keys: Keys, sink: Draft, span: Value[int]) -> None:
     """A file's time span is of the extractor's time, which by the wall clock stands still for each micro-batch."""
-    seconds = span.to(connect.seconds)
+    seconds = span.map(connect.seconds)
     extractor = keys.text("timestamp.extractor").value.rpartition(".")[2].removesuffix("TimestampExtractor")
     if extractor in ("", "Wallclock"):
         sink.put("flush.interval", seconds)

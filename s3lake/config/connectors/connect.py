@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from s3lake.config.connectors import transforms
 from s3lake.config.draft import Connector, Draft
-from s3lake.config.keys import Given, Keys
+from s3lake.config.keys import Keys, Value
 from s3lake.config.report import Place, Setting
 from s3lake.convert.converters import CONVERTERS
 from s3lake.encode.formats import FORMATS
@@ -48,24 +48,24 @@ _OURS = {
 class Topics:
     """What a connector subscribes to: names, or a regular expression."""
 
-    names: Given[tuple[str, ...]]
-    regex: Given[str]
+    names: Value[tuple[str, ...]]
+    regex: Value[str]
 
 
-def literal(text: str) -> str:
+def escape_braces(text: str) -> str:
     """A text as a native template spells it, braces doubled."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def name(keys: Keys) -> Given[str]:
+def name(keys: Keys) -> Value[str]:
     """The connector's name, as a sink may be called."""
-    given_name = keys.needed("name", "events-to-s3")
+    given_name = keys.required("name", "events-to-s3")
     plain = re.sub(r"[^A-Za-z0-9_-]+", "-", given_name.value)
     if plain != given_name.value and given_name.setting is not None:
         keys.report.notice(
             given_name.setting, f"the sink, and its index, are called {plain!r}: letters, digits, '_' and '-'"
         )
-    return Given(plain, given_name.setting)
+    return Value(plain, given_name.setting)
 
 
 def connector(keys: Keys) -> Connector:
@@ -75,7 +75,7 @@ def connector(keys: Keys) -> Connector:
 
 def topics(keys: Keys) -> Topics:
     """`topics` or `topics.regex`."""
-    names, regex = keys.several("topics"), keys.text("topics.regex")
+    names, regex = keys.names("topics"), keys.text("topics.regex")
     if bool(names.setting and names.value) == bool(regex.value):
         where = regex.setting or names.setting
         message = (
@@ -85,7 +85,7 @@ def topics(keys: Keys) -> Topics:
     return Topics(names, regex)
 
 
-def route(keys: Keys, sink: Draft) -> None:
+def put_name_and_topics(keys: Keys, sink: Draft) -> None:
     """Name and topics of a connector that is one sink."""
     sink.put("name", name(keys))
     subscribed = topics(keys)
@@ -95,19 +95,19 @@ def route(keys: Keys, sink: Draft) -> None:
     )
 
 
-def framework(keys: Keys, common: Draft, sink: Draft) -> None:
+def put_framework(keys: Keys, common: Draft, sink: Draft) -> None:
     """What Kafka Connect does round every connector: clients, refused records, tasks, transforms."""
-    clients(keys, common, sink)
-    errors(keys, sink)
-    parallelism(keys, common)
-    transforms.chain(keys, sink)
+    put_clients(keys, common, sink)
+    put_errors(keys, sink)
+    put_parallelism(keys, common)
+    transforms.put_transforms(keys, sink)
 
 
-def clients(keys: Keys, common: Draft, sink: Draft) -> None:
+def put_clients(keys: Keys, common: Draft, sink: Draft) -> None:
     """Where Kafka is and how its clients talk to it; a sink connector begins where the log begins."""
     sink.put("from", "earliest")
     for prefix in ("consumer.override.", "consumer."):
-        for setting in keys.below(prefix):
+        for setting in keys.with_prefix(prefix):
             option = setting.key.removeprefix(prefix)
             if prefix == "consumer." and option.startswith("override."):
                 continue
@@ -116,7 +116,7 @@ def clients(keys: Keys, common: Draft, sink: Draft) -> None:
             elif option == "auto.offset.reset":
                 sink.put("from", "start" if setting.value.lower() == "latest" else "earliest", setting)
                 if setting.value.lower() not in ("earliest", "latest", "none"):
-                    keys.wrong(setting, f"{setting.shown} is not allowed; use one of: earliest, latest, none")
+                    keys.wrong(setting, f"{setting.masked_value} is not allowed; use one of: earliest, latest, none")
                 if setting.value.lower() == "latest":
                     keys.report.notice(setting, "the first record is the first one of the hour `start`")
             elif option == "isolation.level":
@@ -127,17 +127,17 @@ def clients(keys: Keys, common: Draft, sink: Draft) -> None:
             else:
                 common.put(("kafka", "properties", option), setting.value, setting)
     for prefix in ("producer.", "admin."):
-        for setting in keys.below(prefix):
+        for setting in keys.with_prefix(prefix):
             keys.report.no_effect(setting, "only dead letters are written to Kafka, acknowledged by all replicas")
     for prefix in ("security.", "sasl.", "ssl.", "client."):
-        for setting in keys.below(prefix):
+        for setting in keys.with_prefix(prefix):
             if _CLIENT.fullmatch(setting.key):
                 common.put(("kafka", "properties", setting.key), setting.value, setting)
             else:
                 keys.report.notice(setting, "unknown key: nothing reads it here")
 
 
-def errors(keys: Keys, sink: Draft) -> None:
+def put_errors(keys: Keys, sink: Draft) -> None:
     """What becomes of records that are refused."""
     tolerance = keys.choice("errors.tolerance", {"none": "none", "all": "all"}, "none")
     sink.put("errors.tolerance", tolerance)
@@ -152,7 +152,9 @@ def errors(keys: Keys, sink: Draft) -> None:
         sink.put("errors.dead_letter_topic.context_headers", headers)
         sink.put("errors.dead_letter_topic.replication_factor", replicas)
         if _subscribed(keys, queue.value):
-            keys.wrong(queue.setting, f"{queue.setting.shown} is a topic that the connector reads; name another one")
+            keys.wrong(
+                queue.setting, f"{queue.setting.masked_value} is a topic that the connector reads; name another one"
+            )
     for setting in (headers.setting, replicas.setting):
         if setting is not None and not queue.value:
             keys.report.notice(setting, f"has no effect: no dead letter topic is named; {_QUEUE}topic.name does")
@@ -166,11 +168,11 @@ def _tried_again(keys: Keys, sink: Draft) -> None:
     timeout = keys.integer("errors.retry.timeout", 0, -1)
     delay = keys.integer("errors.retry.delay.max.ms", 60_000, 0)
     if timeout.setting is not None:
-        sink.put("errors.retry_timeout", timeout.to(lambda ms: None if ms < 0 else seconds(ms)))
+        sink.put("errors.retry_timeout", timeout.map(lambda ms: None if ms < 0 else seconds(ms)))
         told = "is for questions to the Schema Registry: what a record is refused for would be the same again"
         keys.report.notice(timeout.setting, told)
     if delay.setting is not None:
-        sink.put("errors.retry_delay", delay.to(seconds))
+        sink.put("errors.retry_delay", delay.map(seconds))
 
 
 def _logged(keys: Keys, sink: Draft) -> None:
@@ -197,14 +199,14 @@ def seconds(milliseconds: int) -> float:
     return milliseconds / 1000
 
 
-def parallelism(keys: Keys, common: Draft) -> None:
+def put_parallelism(keys: Keys, common: Draft) -> None:
     """`tasks.max`: how many cores Spark takes."""
     tasks = keys.integer("tasks.max", 0, 1, 100_000)
     if tasks.setting is not None:
-        common.put("spark.master", tasks.to(lambda count: f"local[{count}]"))
+        common.put("spark.master", tasks.map(lambda count: f"local[{count}]"))
 
 
-def compatible(keys: Keys, sink: Draft, mode: Given[str]) -> None:
+def put_compatibility(keys: Keys, sink: Draft, mode: Value[str]) -> None:
     """Put which schemas share files, where values have one and files too."""
     if mode.value == "none":
         return
@@ -220,7 +222,7 @@ def compatible(keys: Keys, sink: Draft, mode: Given[str]) -> None:
             keys.report.notice(mode.setting, message)
 
 
-def deviates(keys: Keys, sink: Draft, at: Setting | Place | None, message: str, path: str, value: str) -> None:
+def note_deviation(keys: Keys, sink: Draft, at: Setting | Place | None, message: str, path: str, value: str) -> None:
     """Note that the document is followed where the connector does otherwise, unless the file sets `path`."""
     remedy = f"{message}: write s3lake.{path}={value} for that"
     keys.report.notice(at, remedy, (str(sink.get("name")), path))

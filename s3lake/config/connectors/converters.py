@@ -23,12 +23,12 @@ _OF_OTHERS = ("schemas.enable", "plugin.version")
 _OPTIONS = {"JsonConverter": ("schemas.enable", *_JSON_OPTIONS), "StringConverter": ("encoding", "converter.encoding")}
 
 
-def put(keys: Keys, sink: Draft, key: str = "string", value: str = "json") -> None:
+def put_converters(keys: Keys, sink: Draft, key: str = "string", value: str = "json") -> None:
     """`key.converter` and `value.converter` with their options; where they are missing, the two defaults."""
     for part, default in (("key", key), ("value", value)):
         _converter(keys, sink, part, default)
     headers = keys.get("header.converter")
-    for option in keys.below("header.converter."):
+    for option in keys.with_prefix("header.converter."):
         keys.report.no_effect(option, _HEADERS)
     if headers is not None and headers.value.rpartition(".")[2] != "StringConverter":
         keys.report.no_effect(headers, _HEADERS)
@@ -36,7 +36,9 @@ def put(keys: Keys, sink: Draft, key: str = "string", value: str = "json") -> No
 
 def _converter(keys: Keys, sink: Draft, part: str, default: str) -> None:
     converter = keys.get(f"{part}.converter")
-    options = {option.key.removeprefix(f"{part}.converter."): option for option in keys.below(f"{part}.converter.")}
+    options = {
+        option.key.removeprefix(f"{part}.converter."): option for option in keys.with_prefix(f"{part}.converter.")
+    }
     sink.put(f"converter.{part}", default)
     if converter is None or not converter.value:
         message = (
@@ -50,14 +52,14 @@ def _converter(keys: Keys, sink: Draft, part: str, default: str) -> None:
     class_name = converter.value.rpartition(".")[2]
     if class_name in _WITH_REGISTRY:
         sink.put(f"converter.{part}", _WITH_REGISTRY[class_name], converter)
-        registry.put(keys, part, converter, options, sink)
+        registry.put_registry(keys, part, converter, options, sink)
     elif class_name in _PLAIN:
         schemas = class_name == "JsonConverter" and keys.boolean(f"{part}.converter.schemas.enable", True).value
         sink.put(f"converter.{part}", "connect_json" if schemas else _PLAIN[class_name], converter)
         _options(keys, class_name, options)
     else:
         near = did_you_mean(class_name, _CONVERTERS)
-        keys.wrong(converter, f"{converter.shown} is not known; {near}use one of: {', '.join(_CONVERTERS)}")
+        keys.wrong(converter, f"{converter.masked_value} is not known; {near}use one of: {', '.join(_CONVERTERS)}")
 
 
 def _options(keys: Keys, class_name: str, options: Mapping[str, Setting]) -> None:
@@ -68,6 +70,6 @@ def _options(keys: Keys, class_name: str, options: Mapping[str, Setting]) -> Non
             hint = f"; did you mean {near}?" if near else ""
             keys.report.notice(option, f"{class_name} has no option {name!r} and does not read it{hint}")
         elif class_name == "StringConverter" and option.value.upper().replace("-", "") != "UTF8":
-            keys.wrong(option, f"{option.shown} is not allowed; text is UTF-8")
+            keys.wrong(option, f"{option.masked_value} is not allowed; text is UTF-8")
         elif name in _JSON_OPTIONS:
             keys.report.no_effect(option, "values are read as they are written")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from s3lake.config.draft import Draft
-from s3lake.config.keys import Given, Keys
+from s3lake.config.keys import Keys, Value
 from s3lake.config.report import Setting
 
 LOCAL_CHAIN = "boto3's own chain is used: environment, profile, web identity, instance role"
@@ -66,7 +66,7 @@ def provider(keys: Keys, common: Draft, key: str) -> None:
     Options without a class are taken as well: nobody writes credentials in order not to use them.
     """
     provider_class = keys.get(key)
-    below = keys.below(f"{key.removesuffix('.class')}.") if key.endswith(".class") else []
+    below = keys.with_prefix(f"{key.removesuffix('.class')}.") if key.endswith(".class") else []
     options = {}
     for option in [option for option in below if option.key != key and option.value]:
         native = _OPTIONS.get(_plain(option.key.removeprefix(key.removesuffix("class"))))
@@ -95,14 +95,16 @@ def provider(keys: Keys, common: Draft, key: str) -> None:
     elif "role.arn" in options or (all(path in options for path in _PAIR) and "AssumeRole" not in name):
         keys.report.notice(provider_class, "is not run: boto3 takes what its options say")
     else:
-        keys.wrong(provider_class, f"{provider_class.shown} is a class of Java's and cannot run here; {_INSTEAD}")
+        keys.wrong(
+            provider_class, f"{provider_class.masked_value} is a class of Java's and cannot run here; {_INSTEAD}"
+        )
 
 
 def role(keys: Keys, common: Draft, prefix: str) -> None:
     """`PREFIXrole.arn` and what stands beside it: a role that the credentials assume."""
     arn = keys.text(f"{prefix}role.arn")
     endpoint = keys.text(f"{prefix}config.endpoint")
-    beside: dict[str, Given[str] | Given[int]] = {
+    beside: dict[str, Value[str] | Value[int]] = {
         "external_id": keys.text(f"{prefix}role.external.id"),
         "session_name": keys.text(f"{prefix}role.session.name"),
         "duration": keys.integer(f"{prefix}role.session.duration", 3600, 900, 43_200),
@@ -144,7 +146,7 @@ def encryption(keys: Keys, common: Draft, algorithm: str, kms_key: str = "", own
     """
     methods = {"": None, "AES256": "AES256", "aws:kms": "aws:kms", "aws:kms:dsse": "aws:kms:dsse"}
     method = keys.choice(algorithm, methods, "")
-    ours = keys.text(own_key) if own_key else Given("")
+    ours = keys.text(own_key) if own_key else Value("")
     if ours.setting is not None and ours.value:
         keys.report.secrets.add(ours.value)
         if method.value == "AES256":
@@ -153,7 +155,7 @@ def encryption(keys: Keys, common: Draft, algorithm: str, kms_key: str = "", own
         keys.wrong(ours.setting, f"is used with {algorithm}=AES256 only; write that, or take it out")
     if method.value is not None:
         common.put("s3.objects.encryption", method)
-    theirs = keys.text(kms_key) if kms_key else Given("")
+    theirs = keys.text(kms_key) if kms_key else Value("")
     if theirs.setting is None or not theirs.value:
         return
     if (method.value or "").startswith("aws:kms"):

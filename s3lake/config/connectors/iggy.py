@@ -15,12 +15,12 @@ from s3lake.config.connectors import (
     native_keys,
     transforms,
 )
-from s3lake.config.connectors.connect import literal
+from s3lake.config.connectors.connect import escape_braces
 from s3lake.config.connectors.iggy_file import File
-from s3lake.config.connectors.iggy_schemas import CONVERSIONS, Schemas
+from s3lake.config.connectors.iggy_schemas import CONVERSIONS, PayloadSchemas
 from s3lake.config.connectors.iggy_server import SECTION, Server
-from s3lake.config.draft import Draft, Sketch, drafted
-from s3lake.config.keys import Given, Keys
+from s3lake.config.draft import Draft, Sketch, join_drafts
+from s3lake.config.keys import Keys, Value
 from s3lake.config.read import toml
 from s3lake.config.report import Path, Place, Report, Setting
 from s3lake.config.variables import Variables
@@ -73,18 +73,18 @@ def loads(content: str, report: Report, references: Variables) -> Sketch:
     files, beside = [main], []
     variables = references.environment
     if alone:
-        runtime = iggy_variables.of_runtime(File(main.name, {}, {}), variables, report)
+        runtime = iggy_variables.apply_to_runtime(File(main.name, {}, {}), variables, report)
         for path, place in runtime.places.items():
             if path[:1] != (SECTION,):
                 report.notice(place, "has no effect: the file is that of one connector, not the runtime's")
     else:
-        runtime = iggy_variables.of_runtime(main, variables, report)
-        files = list(iggy_provider.connectors(runtime, report, references))
+        runtime = iggy_variables.apply_to_runtime(main, variables, report)
+        files = list(iggy_provider.read_connectors(runtime, report, references))
         beside = _runtime(runtime, report, references)
     server = Server(runtime, report, references)
     common, sinks = Draft(), list[Draft]()
-    if alone or not iggy_provider.over_http(runtime):  # in Iggy neither
-        files = list(iggy_variables.of_connectors(files, variables, report))
+    if alone or not iggy_provider.is_over_http(runtime):  # in Iggy neither
+        files = list(iggy_variables.apply_to_connectors(files, variables, report))
     # A sink of S3 first: it lands what others forward.
     for file in sorted(files, key=lambda file: "s3_sink" not in str(file.data.get("path", "s3_sink"))):
         own, of_file = _connector(file, beside, server, report, references, sinks, alone=alone)
@@ -96,7 +96,7 @@ def loads(content: str, report: Report, references: Variables) -> Sketch:
         report.error(
             None, 'no sink is enabled here; a sink has type = "sink", enabled = true and the path of its plugin'
         )
-    return drafted(common, sinks, report)
+    return join_drafts(common, sinks, report)
 
 
 def _chain(file: File, sink: Draft, report: Report) -> None:
@@ -138,7 +138,7 @@ def _connector(
     kind = _find_kind(keys, report, alone=alone)
     if kind is None:
         return common, []
-    key = keys.needed("key", '"lake"')
+    key = keys.required("key", '"lake"')
     keys.no_effect(_NO_EFFECT)
     each.put("from", "earliest")
     each.put("nulls", "write")
@@ -170,7 +170,9 @@ def _find_kind(keys: Keys, report: Report, *, alone: bool) -> str | None:
     """
     role, plugin, enabled = keys.get("type"), keys.get("path"), keys.boolean("enabled", True)
     if role is None or role.value not in ("sink", "source"):
-        report.error(role, (f"{role.shown} is not allowed" if role else "type is missing") + '; write type = "sink"')
+        report.error(
+            role, (f"{role.masked_value} is not allowed" if role else "type is missing") + '; write type = "sink"'
+        )
         return None
     kinds = ("s3", *iggy_forwards.KINDS)
     kind = "s3" if plugin is None else next((kind for kind in kinds if f"{kind}_sink" in plugin.value), None)
@@ -180,7 +182,7 @@ def _find_kind(keys: Keys, report: Report, *, alone: bool) -> str | None:
     elif plugin is None:
         report.notice(role, "path is missing: the sink is taken for the S3 sink; write the path of its plugin")
     elif kind is None:
-        refusal = plugin, f"{plugin.shown} is not a sink that s3lake has: it has {', '.join(kinds)}"
+        refusal = plugin, f"{plugin.masked_value} is not a sink that s3lake has: it has {', '.join(kinds)}"
     elif not enabled.value:
         refusal = enabled.setting, "is false, so nothing is landed; write enabled = true"
     if refusal is not None:
@@ -191,8 +193,8 @@ def _find_kind(keys: Keys, report: Report, *, alone: bool) -> str | None:
 
 def _plugin(keys: Keys, common: Draft, sink: Draft) -> None:
     p = "plugin_config."
-    sink.put("bucket", keys.needed(f"{p}bucket", '"my-bucket"'))
-    common.put("s3.region", keys.needed(f"{p}region", '"us-east-1"'))
+    sink.put("bucket", keys.required(f"{p}bucket", '"my-bucket"'))
+    common.put("s3.region", keys.required(f"{p}region", '"us-east-1"'))
     endpoint = keys.text(f"{p}endpoint")
     if endpoint.value:
         common.put("s3.endpoint_url", endpoint)
@@ -203,8 +205,8 @@ def _plugin(keys: Keys, common: Draft, sink: Draft) -> None:
     name = f"{p}max_retries" if keys.get(f"{p}max_retries") else f"{p}max_attempts"
     common.put("s3.retries.max_attempts", keys.integer(name, 3, 1))
     delay = _quantity(keys, f"{p}retry_delay", "1s", parse_duration)
-    common.put("s3.retries.backoff_ms", delay.to(lambda seconds: round(seconds * 1000)))
-    sink.put("prefix", keys.text(f"{p}prefix").to(lambda prefix: prefix.strip("/")))
+    common.put("s3.retries.backoff_ms", delay.map(lambda seconds: round(seconds * 1000)))
+    sink.put("prefix", keys.text(f"{p}prefix").map(lambda prefix: prefix.strip("/")))
     _rotation(keys, sink)
     output = keys.choice(f"{p}output_format", _OUTPUTS, "json_lines")
     form, framing, extension = output.value
@@ -243,19 +245,19 @@ def _rotation(keys: Keys, sink: Draft) -> None:
         keys.report.notice(unused.setting, f"has no effect with file_rotation {by.value}")
 
 
-def _quantity(keys: Keys, key: str, default: str, read: Any) -> Given[Any]:
+def _quantity(keys: Keys, key: str, default: str, read: Any) -> Value[Any]:
     setting = keys.get(key)
     if setting is None:
-        return Given(read(default))
+        return Value(read(default))
     try:
-        return Given(read(setting.value.replace(" ", "")), setting)
+        return Value(read(setting.value.replace(" ", "")), setting)
     except ValueError as error:
         keys.wrong(setting, str(error))
-        return Given(read(default))
+        return Value(read(default))
 
 
 def _sinks(
-    file: File, keys: Keys, each: Draft, key: Given[str], template: Setting | None, *, kind: str
+    file: File, keys: Keys, each: Draft, key: Value[str], template: Setting | None, *, kind: str
 ) -> Iterator[Draft]:
     """One sink for each stream and topic: both names stand in its keys and its lines."""
     streams = file.data.get("streams")
@@ -267,8 +269,10 @@ def _sinks(
     pairs = [(at, topic) for at, one in enumerate(streams) for topic in _topics(keys, at, one)]
     spelled = template.value if template else TOPIC_TEMPLATE
     if template and not {"{stream}", "{topic}"} & set(re.findall(r"\{\w+\}", spelled)):
-        keys.wrong(template, f"{template.shown} is the same for every topic; write it with {{stream}} and {{topic}}")
-    schemas = Schemas(file, keys.report)
+        keys.wrong(
+            template, f"{template.masked_value} is the same for every topic; write it with {{stream}} and {{topic}}"
+        )
+    schemas = PayloadSchemas(file, keys.report)
     for at, topic in pairs:
         stream = keys.text(f"streams[{at}].stream")
         sink = each.copy()
@@ -290,11 +294,11 @@ def _sinks(
 
 def _topics(keys: Keys, at: int, stream: Any) -> list[str]:
     prefix = f"streams[{at}]."
-    keys.needed(f"{prefix}stream", '"application_logs"')
+    keys.required(f"{prefix}stream", '"application_logs"')
     keys.no_effect({f"{prefix}{name}": reason for name, reason in _STREAM_NO_EFFECT.items()})
     setting = keys.get(f"{prefix}topics")
     if keys.get(f"{prefix}schema") is None:
-        keys.needed(f"{prefix}schema", '"json"')
+        keys.required(f"{prefix}schema", '"json"')
     topics = stream.get("topics") if isinstance(stream, dict) else None
     if (
         setting is None
@@ -310,10 +314,10 @@ def _topics(keys: Keys, at: int, stream: Any) -> list[str]:
 
 def _template(keys: Keys, stream: str, topic: str) -> str:
     path = keys.text("plugin_config.path_template", "{stream}/{topic}/{date}/{hour}")
-    variables = {**_VARIABLES, "stream": literal(_safe(stream)), "topic": literal(_safe(topic))}
+    variables = {**_VARIABLES, "stream": escape_braces(_safe(stream)), "topic": escape_braces(_safe(topic))}
     pieces, position = [], 0
     for match in _VARIABLE.finditer(path.value):
-        pieces.append(literal(path.value[position : match.start()]))
+        pieces.append(escape_braces(path.value[position : match.start()]))
         position = match.end()
         if match[1] in variables:
             pieces.append(variables[match[1]])
@@ -324,7 +328,7 @@ def _template(keys: Keys, stream: str, topic: str) -> str:
             if match[1] == "timestamp":
                 message = "{timestamp} is the time of the upload, so a retry would write another object; take it out"
             keys.wrong(path.setting, message)
-    directory = "".join([*pieces, literal(path.value[position:])]).strip("/")
+    directory = "".join([*pieces, escape_braces(path.value[position:])]).strip("/")
     return f"{directory}/".lstrip("/") + "{partition:05}-{offset:020}-{last_offset:020}"
 
 

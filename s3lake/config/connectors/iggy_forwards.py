@@ -11,7 +11,7 @@ import yaml
 
 from s3lake.config.connectors import credentials
 from s3lake.config.draft import Draft
-from s3lake.config.keys import Given, Keys
+from s3lake.config.keys import Keys, Value
 from s3lake.config.report import Setting
 
 BUCKET = "S3LAKE_BUCKET"
@@ -76,13 +76,13 @@ _PLUGINS = {
 KINDS = (*_PLUGINS, "iceberg")
 
 
-def read_forward(kind: str, keys: Keys, key: Given[str]) -> Draft:
+def read_forward(kind: str, keys: Keys, key: Value[str]) -> Draft:
     """Read a forward of a sink, named after the connector's key."""
     forward, plugin = Draft(), _PLUGINS[kind]
     forward.put("to", kind, keys.get("path"))
     forward.put("name", re.sub(r"[^A-Za-z0-9_-]+", "-", key.value), key.setting)
     for name, (option, example) in plugin.options.items():
-        value = keys.needed(f"{_P}{name}", example) if example else keys.text(f"{_P}{name}")
+        value = keys.required(f"{_P}{name}", example) if example else keys.text(f"{_P}{name}")
         if value.value:
             forward.put(f"options.{option}", value)
     if plugin.record:
@@ -95,15 +95,15 @@ def read_forward(kind: str, keys: Keys, key: Given[str]) -> Draft:
     if kind == "quickwit":
         forward.put("options.index", _index_of_quickwit(keys))
     if kind == "elasticsearch":
-        for setting in keys.below(f"{_P}index_mapping."):
+        for setting in keys.with_prefix(f"{_P}index_mapping."):
             keys.report.no_effect(setting, "an index that exists keeps its mapping")
     keys.no_effect({f"{_P}{name}": reason for name, reason in _NO_EFFECT.items()})
     return forward
 
 
-def _index_of_quickwit(keys: Keys) -> Given[str]:
+def _index_of_quickwit(keys: Keys) -> Value[str]:
     """Return the id of the index: the key is a configuration of Quickwit in YAML."""
-    index = keys.needed(f"{_P}index", '"index_id: messages"')
+    index = keys.required(f"{_P}index", '"index_id: messages"')
     try:
         content = yaml.safe_load(index.value)
     except yaml.YAMLError:
@@ -115,10 +115,10 @@ def _index_of_quickwit(keys: Keys) -> Given[str]:
             if index.setting is not None and len(content) > 1:
                 message = f"of the index only index_id {name!r} is used: each hour has an index with a dynamic mapping"
                 keys.report.notice(index.setting, message)
-            return Given(name, index.setting)
+            return Value(name, index.setting)
     if index.setting is not None:
         keys.wrong(index.setting, "is not an index of Quickwit; write its YAML with index_id, or its name")
-    return Given("")
+    return Value("")
 
 
 def put_table(keys: Keys, common: Draft, sink: Draft, config: Any) -> None:
@@ -135,7 +135,7 @@ def put_table(keys: Keys, common: Draft, sink: Draft, config: Any) -> None:
     else:
         sink.put("table.name", tables[0], setting)
     sink.put("table.catalog.type", keys.text(f"{_P}catalog_type", "rest"))
-    sink.put("table.catalog.uri", keys.needed(f"{_P}uri", '"http://localhost:8181"'))
+    sink.put("table.catalog.uri", keys.required(f"{_P}uri", '"http://localhost:8181"'))
     warehouse = keys.text(f"{_P}warehouse")
     if warehouse.value:
         sink.put("table.catalog.warehouse", warehouse)

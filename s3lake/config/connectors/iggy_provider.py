@@ -16,12 +16,12 @@ _ACTIVE = "/configs/active"
 _NAMES = ("config_type", "config_dir", "base_url", "timeout", "request_headers", "retry", "url_templates", "response")
 
 
-def over_http(runtime: File) -> bool:
+def is_over_http(runtime: File) -> bool:
     """Whether a server has them, whose connectors no variable changes."""
     return _options(runtime).get("config_type") == "http"
 
 
-def connectors(runtime: File, report: Report, references: Variables) -> Iterator[File]:
+def read_connectors(runtime: File, report: Report, references: Variables) -> Iterator[File]:
     """The files of the connectors that run; of several versions of a key the highest."""
     options, place = _options(runtime), _place(runtime)
     match options.get("config_type", "local"):

@@ -62,7 +62,7 @@ _READ = {
 }
 
 
-class Schemas:
+class PayloadSchemas:
     """What the conversions of one connector say of its messages."""
 
     def __init__(self, file: File, report: Report) -> None:
@@ -77,7 +77,7 @@ class Schemas:
         names = {name: name for name in (*_CONVERTERS, "flat_buffer")}
         schema = keys.choice(f"streams[{stream}].schema", names, "json")
         if schema.value == "flat_buffer" and schema.setting is not None:
-            keys.wrong(schema.setting, f"{schema.setting.shown}: {_FLAT_BUFFER}")
+            keys.wrong(schema.setting, f"{schema.setting.masked_value}: {_FLAT_BUFFER}")
         sink.put("converter.value", _CONVERTERS.get(schema.value, "json"), schema.setting)
         for conversion in _READ.values():
             table = self._enabled(conversion.name)
@@ -86,7 +86,7 @@ class Schemas:
                 self._wrong(conversion.name, "", f"{message}, or enabled = false")
             elif table is not None:
                 self._describe(sink, conversion, table)
-            elif schema.value == conversion.schema and not keys.below("s3lake.converter.registry."):
+            elif schema.value == conversion.schema and not keys.with_prefix("s3lake.converter.registry."):
                 message = f"{schema.value!r} does not say how messages are read: {conversion.remedy}"
                 self._report.error(schema.setting, message)
 

@@ -34,13 +34,13 @@ _KNOWN = (
 _GROUPS = ("streams", "plugin_config", "cors", "tls", "metrics", "retry", "response", "logs", "traces")
 
 
-def of_runtime(file: File, environment: Mapping[str, str], report: Report) -> File:
+def apply_to_runtime(file: File, environment: Mapping[str, str], report: Report) -> File:
     """The runtime's file with what the environment says otherwise."""
     (changed,) = _changed([file], _named(environment, connectors=False), report)
     return changed
 
 
-def of_connectors(files: Sequence[File], environment: Mapping[str, str], report: Report) -> list[File]:
+def apply_to_connectors(files: Sequence[File], environment: Mapping[str, str], report: Report) -> list[File]:
     """The connectors' files with what the environment says otherwise."""
     return _changed(files, _named(environment, connectors=True), report)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from s3lake.config.connectors import connect
-from s3lake.config.connectors.connect import literal
+from s3lake.config.connectors.connect import escape_braces
 from s3lake.config.connectors.kcql import Statement
 from s3lake.config.draft import Draft
 from s3lake.config.keys import Keys
@@ -28,7 +28,7 @@ _PADDINGS = {"LeftPad": "left", "RightPad": "right", "NoOp": "none"}
 _ENVELOPE = ("key", "value", "headers", "metadata")
 
 
-def put(sink: Draft, statement: Statement, query: Setting, keys: Keys, *, alone: bool) -> None:
+def put_statement(sink: Draft, statement: Statement, query: Setting, keys: Keys, *, alone: bool) -> None:
     """Put what a statement of the setting `query` says into its sink; some of the connector's keys say the same.
 
     A notice names a key of the file if the statement is `alone`, else the variable of its sink.
@@ -62,13 +62,13 @@ def put(sink: Draft, statement: Statement, query: Setting, keys: Keys, *, alone:
     sink.put("format.type", _FORMATS.get(form, "json"), at("format") if statement.format else None)
     if form == "CSV":
         message = "a file begins with a header line, as the document says; the connector writes none"
-        connect.deviates(keys, sink, at("format"), message, "format.header", "false")
+        connect.note_deviation(keys, sink, at("format"), message, "format.header", "false")
     if statement.partition_by:
         sink.put("layout.partition_by", list(map(_element, statement.partition_by)), at("partition_by"))
     _properties(sink, statement, query, keys)
 
 
-def shared(keys: Keys) -> None:
+def claim_shared_keys(keys: Keys) -> None:
     """The connector's keys that say the same for all statements are known."""
     for name in (f"{_P}disable.flush.count", f"{_P}padding.strategy", f"{_P}padding.length"):
         keys.get(name)
@@ -104,17 +104,17 @@ def _properties(sink: Draft, statement: Statement, query: Setting, keys: Keys) -
         if include.setting:
             sink.put("layout.include_keys", include)
         message = "files are named after their first offset, as the document says; the connector names the last one"
-        connect.deviates(keys, sink, query, message, "layout.connector_names", "true")
+        connect.note_deviation(keys, sink, query, message, "layout.connector_names", "true")
     else:
         if include.setting:
             own.wrong(include.setting, "has no effect with NOPARTITION, which makes no directories; take it out")
         setting = replace(query, place=query.at(statement.offsets["partition_by"]))
         offset = _number(sink, "offset", "offset", 12)
-        template = f"{{topic}}({_number(sink, 'partition', 'partition', 0)}_{offset}){literal(suffix.value)}"
+        template = f"{{topic}}({_number(sink, 'partition', 'partition', 0)}_{offset}){escape_braces(suffix.value)}"
         sink.put("layout.template", template, setting)
         message = "files are named after their first offset, as the document says; the connector names the last one"
         last = template.replace("{offset", "{last_offset")
-        connect.deviates(keys, sink, setting, message, "layout.template", last)
+        connect.note_deviation(keys, sink, setting, message, "layout.template", last)
     own.report_unknown()
 
 
@@ -153,7 +153,7 @@ def _padding(sink: Draft, own: Keys, keys: Keys) -> None:
         keys.wrong(settings[0], "is given beside padding.* in PROPERTIES; take one of them out")
     elif settings:
         sink.put("layout.padding.type", strategy)
-        sink.put("layout.padding.offset", length.to(lambda width: 12 if width == -1 else width))
+        sink.put("layout.padding.offset", length.map(lambda width: 12 if width == -1 else width))
 
 
 def _envelope(sink: Draft, own: Keys) -> None:

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from s3lake.config.connectors import connect, converters, credentials, kcql, kcql_sink, native_keys
 from s3lake.config.connectors.kcql import KcqlError, Statement
-from s3lake.config.draft import Connector, Draft, Sketch, drafted
-from s3lake.config.keys import Given, Keys
+from s3lake.config.draft import Connector, Draft, Sketch, join_drafts
+from s3lake.config.keys import Keys, Value
 from s3lake.config.report import Report, Setting
 from s3lake.text import expressions
 from s3lake.text.options import did_you_mean
@@ -74,8 +74,8 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     for old, new in _RENAMED.items():
         keys.renamed(old, new)
     name, topics = connect.name(keys), connect.topics(keys)
-    converters.put(keys, each)
-    connect.framework(keys, common, each)
+    converters.put_converters(keys, each)
+    connect.put_framework(keys, common, each)
     keys.no_effect(
         {"offset.flush.interval.ms": "has no effect: flush.interval in PROPERTIES says when files are closed"}
     )
@@ -85,11 +85,11 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     for sink in sinks or [Draft()]:  # keys are known even where no statement can be read
         _codec(keys, sink)
         _compatible(keys, sink)
-    kcql_sink.shared(keys)
+    kcql_sink.claim_shared_keys(keys)
     keys.no_effect(_NO_EFFECT)
     native_keys.apply(keys, common, sinks, environment)
     keys.report_unknown()
-    return drafted(common, sinks, report, _connector(keys))
+    return join_drafts(common, sinks, report, _connector(keys))
 
 
 def _connector(keys: Keys) -> Connector:
@@ -121,7 +121,9 @@ def _store(keys: Keys, common: Draft) -> None:
     if mode.value:
         credentials.pair(keys, common, _ACCESS, _SECRET)
         if mode.setting and not keys.has(_ACCESS) and not keys.has(_SECRET):
-            keys.wrong(mode.setting, f"{mode.setting.shown} needs {_ACCESS} and {_SECRET}; add them, or write Default")
+            keys.wrong(
+                mode.setting, f"{mode.setting.masked_value} needs {_ACCESS} and {_SECRET}; add them, or write Default"
+            )
     else:
         message = f"is not used: {credentials.LOCAL_CHAIN}; write {_P}aws.auth.mode=Credentials to use it"
         for key in (_ACCESS, _SECRET):
@@ -140,14 +142,14 @@ def _store(keys: Keys, common: Draft) -> None:
     key = f"{_P}vhost.bucket" if hosts is not None else f"{_P}path.style.access"
     common.put("s3.path_style", keys.boolean(key, bool(endpoint.value)))
     pool = keys.integer(f"{_P}pool.max.connections", 50, -1)
-    common.put("s3.max_pool_connections", pool.to(lambda count: 50 if count in (-1, 0) else count))
+    common.put("s3.max_pool_connections", pool.map(lambda count: 50 if count in (-1, 0) else count))
     common.put("s3.retries.max_attempts", keys.integer(f"{_P}http.max.retries", 5, 1))
     common.put("s3.retries.backoff_ms", keys.integer(f"{_P}http.retry.interval", 50, 0))
 
 
 def _behaviour(keys: Keys, sink: Draft) -> None:
     skip = keys.boolean(f"{_P}skip.null.values", False)
-    sink.put("nulls", skip.to(lambda yes: "skip" if yes else "write"))
+    sink.put("nulls", skip.map(lambda yes: "skip" if yes else "write"))
     once = keys.boolean(f"{_P}exactly.once.enable", True)
     if once.setting:
         sink.put("exactly_once", once)
@@ -162,8 +164,8 @@ def _compatible(keys: Keys, sink: Draft) -> None:
     detectors = {"default": "none", "version": "backward", "compatibility": "backward"}
     detector = keys.choice(f"{_P}schema.change.detector", detectors, "default")
     newest = keys.boolean(f"{_P}latest.schema.optimization.enabled", False)
-    connect.compatible(keys, sink, detector)
-    connect.compatible(keys, sink, newest.to(lambda asked: "backward" if asked else "none"))
+    connect.put_compatibility(keys, sink, detector)
+    connect.put_compatibility(keys, sink, newest.map(lambda asked: "backward" if asked else "none"))
 
 
 def _policy(keys: Keys, sink: Draft) -> None:
@@ -172,7 +174,7 @@ def _policy(keys: Keys, sink: Draft) -> None:
     tries, pause = keys.integer(f"{_P}max.retries", 20, 0), keys.integer(f"{_P}retry.interval", 60_000, 0)
     if policy.value == "RETRY":
         sink.put("errors.max_retries", tries)
-        sink.put("errors.retry_interval", pause.to(connect.seconds))
+        sink.put("errors.retry_interval", pause.map(connect.seconds))
         keys.report.notice(
             policy.setting, "only what may pass later is tried again; a refused record would be refused again"
         )
@@ -189,8 +191,8 @@ def _policy(keys: Keys, sink: Draft) -> None:
             keys.report.notice(setting, f"has no effect without {_P}error.policy=RETRY; s3lake's own retries apply")
 
 
-def _sinks(keys: Keys, each: Draft, name: Given[str], topics: connect.Topics) -> list[Draft]:
-    query = keys.needed(f"{_P}kcql", "INSERT INTO bucket:prefix SELECT * FROM topic")
+def _sinks(keys: Keys, each: Draft, name: Value[str], topics: connect.Topics) -> list[Draft]:
+    query = keys.required(f"{_P}kcql", "INSERT INTO bucket:prefix SELECT * FROM topic")
     if query.setting is None or not query.value:
         return []
     try:
@@ -214,7 +216,7 @@ def _sinks(keys: Keys, each: Draft, name: Given[str], topics: connect.Topics) ->
             sink.put("topics_regex", regex, topics.regex.setting)
         else:
             sink.put("topics", list(names), topics.names.setting or query.setting)
-        kcql_sink.put(sink, statement, query.setting, keys, alone=len(statements) == 1)
+        kcql_sink.put_statement(sink, statement, query.setting, keys, alone=len(statements) == 1)
         sinks.append(sink)
     return sinks
 
@@ -287,4 +289,4 @@ def _codec(keys: Keys, sink: Draft) -> None:
     form = sink.get("format.type")
     if codec.value == "gzip" and form in ("json", "csv", "text", "bytes"):
         message = f"files end in .{form}.gz; the connector writes .gz"
-        connect.deviates(keys, sink, codec.setting, message, "layout.extension", ".gz")
+        connect.note_deviation(keys, sink, codec.setting, message, "layout.extension", ".gz")

@@ -25,12 +25,12 @@ def apply(
     servers = keys.get("bootstrap.servers")
     if servers is not None:
         common.put("kafka.bootstrap_servers", servers.value, servers)
-    for setting in keys.below(PREFIX):
+    for setting in keys.with_prefix(PREFIX):
         put(setting.key.removeprefix(PREFIX), setting.value, setting, common, sinks, keys.report)
-    complete(common, sinks, environment, keys.report, where=where)
+    fill_placeholders(common, sinks, environment, keys.report, where=where)
 
 
-def complete(
+def fill_placeholders(
     common: Draft, sinks: Sequence[Draft], environment: Mapping[str, str], report: Report, *, where: str = _WHERE
 ) -> None:
     """Take the servers and the first hour from the environment where the file has neither."""

@@ -54,7 +54,7 @@ _READ = frozenset(
 _Said = dict[str, tuple[Any, Setting]]
 
 
-def put(keys: Keys, part: str, converter: Setting, options: Mapping[str, Setting], sink: Draft) -> None:
+def put_registry(keys: Keys, part: str, converter: Setting, options: Mapping[str, Setting], sink: Draft) -> None:
     """Put where the registry of the converter of `part` (key or value) is; key and value have one together."""
     own = _by_name(keys, options)
     options_read: dict[str, tuple[Any, Setting]] = {}
@@ -177,6 +177,6 @@ def _timeout(keys: Keys, own: Mapping[str, Setting]) -> _Said:
     if setting is None:
         return {}
     if not setting.value.isascii() or not setting.value.isdigit() or int(setting.value) == 0:
-        keys.wrong(setting, f"{setting.shown} is not allowed; write a whole number of at least 1")
+        keys.wrong(setting, f"{setting.masked_value} is not allowed; write a whole number of at least 1")
         return {}
     return {"timeout": (int(setting.value) / 1000, setting)}

@@ -29,7 +29,7 @@ class _Listed:
         return {name: setting.value for name, setting in self.options.items()}
 
 
-def chain(keys: Keys, sink: Draft) -> None:
+def put_transforms(keys: Keys, sink: Draft) -> None:
     """Put the transforms into the sink, in the order in which they are applied."""
     predicates = {entry.name: entry for entry in _listed(keys, "predicates")}
     for entry in _listed(keys, "transforms"):
@@ -56,7 +56,9 @@ def chain(keys: Keys, sink: Draft) -> None:
             origins |= {("predicate", "options", name): option for name, option in listed.options.items()}
         elif predicate is not None:
             near = did_you_mean(predicate.value, list(predicates))
-            keys.wrong(predicate, f"{predicate.shown} is not among predicates; {near}list it there, and give its type")
+            keys.wrong(
+                predicate, f"{predicate.masked_value} is not among predicates; {near}list it there, and give its type"
+            )
         add(sink, native, origins)
 
 
@@ -75,8 +77,8 @@ def add(sink: Draft, native: dict[str, Any], origins: Mapping[tuple[str | int, .
 
 
 def _listed(keys: Keys, what: str) -> list[_Listed]:
-    names = keys.several(what)
-    settings = {setting.key.removeprefix(f"{what}."): setting for setting in keys.below(f"{what}.")}
+    names = keys.names(what)
+    settings = {setting.key.removeprefix(f"{what}."): setting for setting in keys.with_prefix(f"{what}.")}
     entries: list[_Listed] = []
     for name in names.value:
         own = {key.removeprefix(f"{name}."): setting for key, setting in settings.items() if key.startswith(f"{name}.")}

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from s3lake.config.read import properties
-from s3lake.config.report import Report, Setting, index, variable
+from s3lake.config.report import Report, Setting, by_key, variable
 from s3lake.config.variables import PROVIDERS, Variables, declared_providers
 from s3lake.errors import ConfigurationError
 
@@ -38,7 +38,7 @@ def with_providers(own: Sequence[Setting], report: Report, references: Variables
     return replace(references, providers=declared_providers(settings))
 
 
-def completed(own: Sequence[Setting], report: Report, references: Variables) -> list[Setting]:
+def fill_from_worker(own: Sequence[Setting], report: Report, references: Variables) -> list[Setting]:
     """A connector's own settings, and its worker's where those say nothing.
 
     A converter comes with all its options, and only where the connector names none: Kafka Connect never mixes them.
@@ -54,7 +54,8 @@ def completed(own: Sequence[Setting], report: Report, references: Variables) -> 
         if converter not in of_worker or converter in own_keys:
             continue
         report.notice(
-            of_worker[converter].place, f"{of_worker[converter].shown} is taken: the connector names no {converter}"
+            of_worker[converter].place,
+            f"{of_worker[converter].masked_value} is taken: the connector names no {converter}",
         )
         for setting in [setting for setting in settings if setting.key.startswith(converter)]:
             report.notice(setting, f"Kafka Connect does not read it without {converter}: the worker's options hold")
@@ -75,7 +76,7 @@ def _settings(path: Path, report: Report) -> list[Setting]:
     except UnicodeDecodeError:
         raise ConfigurationError(f"--worker {path}: is no UTF-8; save it as UTF-8") from None
     of_worker = Report(str(path), secrets=report.secrets)
-    return list(index(properties.read(text, of_worker), of_worker).values())
+    return list(by_key(properties.read(text, of_worker), of_worker).values())
 
 
 def _of_file(path: Path, report: Report, references: Variables) -> Mapping[str, Setting]:

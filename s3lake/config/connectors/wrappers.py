@@ -39,7 +39,7 @@ _WRAPPING = ("config", "info", "values", "connector_configuration", "connectorCo
 _Held = tuple[str, list[Member]]
 
 
-def read(text: str, report: Report) -> list[Setting]:
+def unwrap(text: str, report: Report) -> list[Setting]:
     """The settings of the connector that `text` holds, in its order; a name beside them is one of them.
 
     Raises:
@@ -132,7 +132,7 @@ def _held(members: tuple[Member, ...], above: tuple[Member, ...], title: Member 
     for entry in members:
         for inner in entry.value if isinstance(entry.value, list) else [entry]:
             if isinstance(inner.value, tuple):
-                called = title if entry.key in _WRAPPING else replace(entry, value=entry.key, spots=())
+                called = title if entry.key in _WRAPPING else replace(entry, value=entry.key, positions=())
                 yield from _held(inner.value, members, called)
 
 

@@ -16,13 +16,13 @@ class Member:
     """A name and what stands there; in a list the name is the list's.
 
     Attributes:
-        spots: line and column of each character of a text, where they are known.
+        positions: line and column of each character of a text, where they are known.
     """
 
     key: str
     place: Place
     value: Value
-    spots: Sequence[tuple[int, int]] = ()
+    positions: Sequence[tuple[int, int]] = ()
 
     def setting(self, report: Report) -> Iterator[Setting]:
         """The member as a connector's setting; none where it is null."""
@@ -32,12 +32,12 @@ class Member:
             case None:
                 report.notice(self.place, "null is as if it were not there")
             case str():
-                yield Setting(self.key, self.value, self.place, self.spots)
+                yield Setting(self.key, self.value, self.place, self.positions)
             case _:
                 what = "an object" if isinstance(self.value, tuple) else "a list"
                 message = f"{what} is not allowed; a connector's values are text, numbers, true or false"
                 report.error(self.place, message)
-                report.unknown.add(self.key)
+                report.unresolved_keys.add(self.key)
                 yield Setting(self.key, "", self.place)
 
 

@@ -93,8 +93,8 @@ def _setting(line: list[_Character], report: Report) -> Setting:
         value = value[:-1]
     key = _joined(line[:end])
     first = line[0]
-    spots = [(character.line, character.column) for character in value]
-    return Setting(key, _joined(value), Place(report.file, first.line, first.column, key), spots)
+    positions = [(character.line, character.column) for character in value]
+    return Setting(key, _joined(value), Place(report.file, first.line, first.column, key), positions)
 
 
 def _stripped(characters: list[_Character]) -> list[_Character]:

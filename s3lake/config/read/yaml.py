@@ -145,7 +145,7 @@ class _Reader:
     def _unknown(self, node: Node, path: Path, message: str) -> Any:
         place = self._place(node, path)
         self._report.error(place, message)
-        self._report.unknown.add(place.key)
+        self._report.unresolved_keys.add(place.key)
         return UNKNOWN
 
     def _pairs(self, node: MappingNode, path: Path) -> dict[str, tuple[Node, Node]]:
@@ -205,7 +205,7 @@ class _Reader:
         try:
             return _MEANINGS[tag](text)
         except ValueError:
-            return self._unknown(node, path, f"{setting.shown} is no {tag.removeprefix(_PREFIX)}")
+            return self._unknown(node, path, f"{setting.masked_value} is no {tag.removeprefix(_PREFIX)}")
 
     def _filled(self, node: ScalarNode, path: Path) -> Substituted | None:
         def look_up(reference: str) -> tuple[str, str, bool]:
@@ -297,9 +297,9 @@ class _Members:
     def _member(self, at: Node, node: Node, key: str) -> Member:
         place = Place(self._file, at.start_mark.line + 1, at.start_mark.column + 1, key)
         content = self.value(node, key)
-        return Member(key, place, content, self._spots(node, content))
+        return Member(key, place, content, self._positions(node, content))
 
-    def _spots(self, node: Node, content: Value) -> list[tuple[int, int]]:
+    def _positions(self, node: Node, content: Value) -> list[tuple[int, int]]:
         """Where each character stands, where it stands there as it is."""
         if (
             not isinstance(content, str)

@@ -70,7 +70,7 @@ def adopt(config: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> int:
 def test_the_first_run_goes_on_where_the_connector_stopped(
     lake: Lake, config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    loaded = configuration.loaded(str(config))
+    loaded = configuration.load_configuration(str(config))
     (sink,) = loaded.config.sinks
     (topic,) = sink.topics
     lake.produce(topic, values(10), hours.now_ms())
@@ -94,7 +94,7 @@ def test_the_first_run_goes_on_where_the_connector_stopped(
 def test_what_one_that_was_interrupted_had_adopted_stays_and_the_rest_is_adopted(
     lake: Lake, config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (first,) = configuration.loaded(str(config)).config.sinks[0].topics
+    (first,) = configuration.load_configuration(str(config)).config.sinks[0].topics
     second = lake.topic()
     several = config.read_text().replace(f"topics={first}", f"topics={first},{second}")
     statement = next(line for line in several.splitlines() if "kcql" in line)
@@ -115,7 +115,7 @@ def test_what_one_that_was_interrupted_had_adopted_stays_and_the_rest_is_adopted
 def test_sources_that_contradict_each_other_are_shown_and_refused(
     lake: Lake, config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (topic,) = configuration.loaded(str(config)).config.sinks[0].topics
+    (topic,) = configuration.load_configuration(str(config)).config.sinks[0].topics
     lake.produce(topic, values(10), hours.now_ms())
     left(lake, topic, committed=5, group=9)
     assert adopt(config, monkeypatch) == 2

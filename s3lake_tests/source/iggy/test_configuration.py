@@ -33,9 +33,9 @@ def test_a_server_is_opened_as_it_is_written() -> None:
 
 def test_its_secrets_are_printed_nowhere() -> None:
     config = native.loads(text(IGGY), "f")
-    printed, variables, _ = native.rewritten(config)
+    printed, variables, _ = native.write_native(config)
     shown = [
-        native.dump(config),
+        native.dump_effective(config),
         printed,
         repr(config),
         repr(opened(config)),
@@ -48,7 +48,7 @@ def test_its_secrets_are_printed_nowhere() -> None:
 
 def test_what_is_written_again_is_read_again() -> None:
     config = native.loads(text("{type: iggy, address: 'iggy:3000', transport: http}"), "f")
-    assert native.loads(native.rewritten(config)[0], "f") == config
+    assert native.loads(native.write_native(config)[0], "f") == config
 
 
 @pytest.mark.parametrize(

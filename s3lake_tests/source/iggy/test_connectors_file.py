@@ -11,7 +11,7 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from s3lake.config import native
-from s3lake.config.load import loaded
+from s3lake.config.load import load_configuration
 from s3lake.sink import Config
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.lake import START, at
@@ -62,7 +62,7 @@ def run(server: IggyServer, directory: Path, schema: str = "json", transforms: s
     (directory / "config.toml").write_text(RUNTIME.format(**said))
     (directory / "connectors").mkdir()
     (directory / "connectors" / "s3.toml").write_text(SINK.format(schema=schema, transforms=transforms))
-    config = loaded(str(directory / "config.toml"), environment={}).config
+    config = load_configuration(str(directory / "config.toml"), environment={}).config
     lander = inline(config, "shop.orders", MemoryStore("lake"), lambda: at(START, 90))
     lander.land([START])
     assert verified(config, lander).clean
@@ -129,7 +129,7 @@ errors.tolerance = "all"
 """
     config, lines = run(server, tmp_path, "avro", transforms)
     assert [json.loads(line)["payload"] for line in lines] == [{"id": 5, "at": 5_000}, {"id": 6, "at": 6_000}]
-    assert "schema_file" in native.rewritten(config)[0]
+    assert "schema_file" in native.write_native(config)[0]
 
 
 @pytest.mark.parametrize("form", ["parquet", "avro", "json"])
