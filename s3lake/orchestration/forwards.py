@@ -3,6 +3,7 @@
 import functools
 import time
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,17 +28,23 @@ def forward_assets(catalogue: Catalogue) -> list[dg.AssetsDefinition]:
     """Build the assets of all `forwards` of the configuration.
 
     Raises:
-        ConfigurationError: a destination does not exist, or refuses its options.
+        ConfigurationError: a destination does not exist or refuses its options, or two forwards are the same asset.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # backfill policies
-        return [
+        assets = [
             _asset(catalogue, sink, topic, destination, forward.key)
             for sink in catalogue.config.sinks
             for forward, destination in open_forwards(sink)
             for topic in catalogue.topics[sink.name]
             if topic in (forward.topics or (topic,))
         ]
+    for key, count in Counter(asset.key for asset in assets).items():
+        if count > 1:  # topics of expressions; `sink.forwards` checks all others
+            raise ConfigurationError(
+                f"{count} forwards would be the asset {key.to_user_string()}: give each a `name` of its own"
+            )
+    return assets
 
 
 def forward(

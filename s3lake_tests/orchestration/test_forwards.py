@@ -76,6 +76,18 @@ def test_a_forward_that_its_destination_refuses_names_the_sink_and_what_is_allow
         s3lake.build_definitions(config)
 
 
+def test_forwards_of_expressions_that_are_the_same_asset_are_refused() -> None:
+    sinks = [
+        {"name": name, "topics_regex": f"{name}.*|orders", "bucket": name, "start": "2026-01-05T00"}
+        for name in ("events", "copies")
+    ]
+    config = s3lake.Config.model_validate(
+        {"kafka": {"bootstrap_servers": "a:1"}, "sinks": [sink | {"forwards": [{"to": "stdout"}]} for sink in sinks]}
+    )
+    with pytest.raises(ConfigurationError, match="2 forwards would be the asset forward/stdout/orders"):
+        s3lake.build_definitions(config, matching={str(sink["topics_regex"]): ["orders"] for sink in sinks})
+
+
 def test_an_hour_is_asked_for_when_it_is_sealed_and_again_when_it_was_rewritten() -> None:
     assets = s3lake.forward(CONFIG, "events", ["orders"], to="stdout")
     definitions = dg.Definitions.merge(s3lake.build_definitions(CONFIG), dg.Definitions(assets=assets))
