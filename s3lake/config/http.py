@@ -265,7 +265,7 @@ _READERS: dict[str, Any] = {
     "headers": _headers,
     "timeout": _seconds,
     "retry_enabled": options.parse_bool,
-    "retry_max_attempts": partial(options.whole_number, low=1, high=100),
+    "retry_max_attempts": partial(options.parse_whole_number, low=1, high=100),
     "retry_initial_backoff": _seconds,
     "retry_max_backoff": _seconds,
     "retry_backoff_multiplier": _factor,

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from s3lake.config.report import Report, Setting, by_key
 from s3lake.text import options
-from s3lake.text.options import nearest
+from s3lake.text.options import find_nearest
 
 _LISTED = 24
 SPELLED_OTHERWISE = {
@@ -86,7 +86,7 @@ class Keys:
 
     def integer(self, key: str, default: int, low: int, high: int | None = None) -> Value[int]:
         """A whole number within bounds."""
-        return self.read(key, default, partial(options.whole_number, low=low, high=high))
+        return self.read(key, default, partial(options.parse_whole_number, low=low, high=high))
 
     def boolean(self, key: str, default: bool) -> Value[bool]:
         """`true` or `false`, in any case."""
@@ -94,14 +94,14 @@ class Keys:
 
     def choice(self, key: str, choices: Mapping[str, T], default: str) -> Value[T]:
         """One of some words, in any case."""
-        return self.read(key, choices[default], lambda text: choices[options.choice(text, choices)])
+        return self.read(key, choices[default], lambda text: choices[options.parse_choice(text, choices)])
 
     def names(self, key: str) -> Value[tuple[str, ...]]:
         """Names separated by commas, each once."""
         setting = self.get(key)
         if setting is None:
             return Value(())
-        self.read(key, [""], options.names)
+        self.read(key, [""], options.parse_names)
         names = [name.strip() for name in setting.value.split(",") if name.strip()]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
@@ -152,7 +152,7 @@ class Keys:
             if key in self._known:
                 continue
             usual = SPELLED_OTHERWISE.get(key, "")
-            near = usual if usual in self._known or " " in usual else nearest(key, list(self._known))
+            near = usual if usual in self._known or " " in usual else find_nearest(key, list(self._known))
             allowed = f"; allowed here: {', '.join(self._known)}" if len(self._known) <= _LISTED else ""
             hint = f"; did you mean {near}?" if near else allowed
             self.report.notice(setting, f"unknown key: nothing reads it here{hint}")

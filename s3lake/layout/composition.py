@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from s3lake.layout.elements import wallclock_text
+from s3lake.layout.elements import format_wallclock
 from s3lake.layout.pieces import (
     LARGEST,
     RESERVED_STEPS,
@@ -121,9 +121,9 @@ class KeyTemplate:
                     gaps.append(piece)
                     parts.append([])
                 case Hour(pattern):
-                    parts[-1].append(Text(joda.formatter(pattern)(hour_ms)))
+                    parts[-1].append(Text(joda.compile_formatter(pattern)(hour_ms)))
                 case Time(clock="wallclock"):
-                    parts[-1].append(Text(wallclock_text(piece, wallclock_ms)))
+                    parts[-1].append(Text(format_wallclock(piece, wallclock_ms)))
                 case _:
                     parts[-1].append(piece)
         return cls(tuple(map(tuple, parts)), tuple(gaps), mark, extension, sidecars)

@@ -91,7 +91,7 @@ def _texts_of(element: Element, fields: RecordColumns, rows: list[Any], reading:
             return _dates(_time_formatter(element), fields.timestamps)
 
 
-def wallclock_text(element: Time, epoch_ms: int) -> str:
+def format_wallclock(element: Time, epoch_ms: int) -> str:
     """Return the text of an element that is the same for every record."""
     return check_key_text(_time_formatter(element)(epoch_ms), f"time {element.pattern}")
 
@@ -104,7 +104,7 @@ def _date_formatter(pattern: str) -> Callable[[int], str]:
 @lru_cache(maxsize=64)
 def _time_formatter(element: Time) -> Callable[[int], str]:
     # One per process, because each has a cache.
-    return joda.formatter(element.pattern, element.zone, element.locale, element.bucket_ms)
+    return joda.compile_formatter(element.pattern, element.zone, element.locale, element.bucket_ms)
 
 
 def _dates(formatter: Callable[[int], str], timestamps: Sequence[int]) -> Texts:
@@ -125,9 +125,9 @@ def _date(formatter: Callable[[int], str], epoch_ms: int) -> str:
         raise NoObjectKeyError(f"the record has no date: {error}") from None
 
 
-def field_times(element: Time, fields: RecordColumns) -> list[int | None]:
+def read_field_times(element: Time, fields: RecordColumns) -> list[int | None]:
     """Return the epoch milliseconds of the time in a field, None for a record without one."""
-    where, what = zones.zone(element.zone), f"time field {'.'.join(element.path)}"
+    where, what = zones.parse_zone(element.zone), f"time field {'.'.join(element.path)}"
     times = [_attempt(_field_time, row, element, where, what) for row in _decoded(fields.values, element.path[:1])]
     return [None if isinstance(time, NoObjectKeyError) else time for time in times]
 
@@ -137,7 +137,7 @@ def _field_time(row: Any, element: Time, where: tzinfo, what: str) -> int:
 
 
 def _field_times(element: Time, rows: list[Any]) -> Texts:
-    formatter, where = _time_formatter(element), zones.zone(element.zone)
+    formatter, where = _time_formatter(element), zones.parse_zone(element.zone)
     what = f"time field {'.'.join(element.path)}"
 
     def text(row: Any) -> str:
@@ -167,7 +167,7 @@ def _texts(values: list[Any], what: str, missing: str) -> Texts:
 
 
 def _check_value(value: Any, what: str) -> str:
-    return check_key_text(text_of(value, what), what)
+    return check_key_text(format_primitive(value, what), what)
 
 
 def _attempt(extract: Callable[..., Any], *arguments: Any) -> Any:
@@ -190,7 +190,7 @@ def _alone(value: bytes, names: tuple[str, ...]) -> Any:
     try:
         return _decoder(names).decode(value)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _attempt(decoded, value, "the value")  # not an object, or not JSON
+        return _attempt(decode_json, value, "the value")  # not an object, or not JSON
 
 
 @lru_cache(maxsize=64)
@@ -219,10 +219,10 @@ def _stepped(row: Any, path: tuple[str, ...], *, strict: bool = False) -> Any:
     return value if len(path) == 1 else reduce(_step, path[1:], value)
 
 
-def field(value: Any, path: tuple[str, ...], what: str, missing: str) -> str:
+def read_field(value: Any, path: tuple[str, ...], what: str, missing: str) -> str:
     """Return the field at `path` of a decoded value as text, or `missing` if it is null or missing."""
     stepped = reduce(_step, path, value)
-    return missing if stepped is None else text_of(stepped, what)
+    return missing if stepped is None else format_primitive(stepped, what)
 
 
 def _step(value: Any, name: str) -> Any:
@@ -233,7 +233,7 @@ def _step(value: Any, name: str) -> Any:
     return None
 
 
-def text_of(value: Any, what: str) -> str:
+def format_primitive(value: Any, what: str) -> str:
     """Return a primitive as keys write it.
 
     Raises:
@@ -253,7 +253,7 @@ def text_of(value: Any, what: str) -> str:
             raise NoObjectKeyError(f"{what} is {shape}, not a primitive")
 
 
-def decoded(data: bytes, what: str) -> Any:
+def decode_json(data: bytes, what: str) -> Any:
     """Decode JSON.
 
     Raises:
@@ -274,14 +274,14 @@ def _key(key: bytes | None, element: Key, reading: Reading) -> str:
         return reading.missing
     if CONVERTERS[reading.key_converter].gives != "json":
         return check_key_text(_utf8(key, "the key"), what)
-    document = decoded(key, "the key")
+    document = decode_json(key, "the key")
     if CONVERTERS[reading.key_converter].enveloped and isinstance(document, dict) and document.keys() == _CONNECT:
         document = document["payload"]
     if document is None and not element.required:
         return reading.missing
     if element.path and isinstance(document, dict):
-        return check_key_text(field(document, element.path, what, reading.missing), what)
-    return check_key_text(text_of(document, "the key"), what)
+        return check_key_text(read_field(document, element.path, what, reading.missing), what)
+    return check_key_text(format_primitive(document, "the key"), what)
 
 
 def _header(headers: Sequence[Mapping[str, Any]] | None, element: Header, reading: Reading) -> str:
@@ -294,7 +294,7 @@ def _header(headers: Sequence[Mapping[str, Any]] | None, element: Header, readin
     text = _utf8(values[-1], what)
     if element.path:
         name = f"header {'.'.join((element.name, *element.path))}"
-        text = field(decoded(values[-1], what), element.path, name, reading.missing)
+        text = read_field(decode_json(values[-1], what), element.path, name, reading.missing)
     return check_key_text(text, what)
 
 
@@ -323,7 +323,7 @@ def read_time(value: Any, where: tzinfo, what: str) -> int:
     if _DIGITS.fullmatch(value):
         return int(value)
     try:
-        return iso.epoch_ms(value, where)
+        return iso.parse_epoch_ms(value, where)
     except iso.NonexistentTimeError:
         raise NoObjectKeyError(
             f"{what} is {quote(what, repr(value))}, which the clock of {where} skips: write it with an offset"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from s3lake.layout.composition import MAX_KEY_BYTES, GroupBuilder, KeyTemplate, Span
-from s3lake.layout.elements import Reading, RecordColumns, element_texts, field_times
+from s3lake.layout.elements import Reading, RecordColumns, element_texts, read_field_times
 from s3lake.layout.pieces import NoObjectKeyError, Number, NumberName, Source, Time
 
 __all__ = ["MAX_KEY_BYTES", "KeyLayout", "RecordColumns", "Span"]
@@ -77,7 +77,7 @@ class KeyLayout:
         """Return the time of `clock` of each record, epoch milliseconds; None if it has none, and so no group."""
         clock = self.clock
         assert clock is not None, "called only if there is a clock"
-        return field_times(clock, fields)
+        return read_field_times(clock, fields)
 
     def fixed_group(self, partition: int) -> str | None:
         """Return the group of every record of a topic-partition, or None if it depends on the record."""

@@ -156,14 +156,14 @@ def _number(name: NumberName, argument: str | None, padding: Padding) -> Number:
 
 
 def _hour(pattern: str) -> Hour:
-    print_hour = joda.formatter(pattern)
+    print_hour = joda.compile_formatter(pattern)
     if print_hour(0) != print_hour(hours.HOUR_MS - 1):
         raise ValueError("an hour has no minutes and no seconds: take m, s and S out")
     return Hour(pattern)
 
 
 def _time(pattern: str, time: Clock) -> Time:
-    joda.formatter(pattern, time.timezone, time.locale)
+    joda.compile_formatter(pattern, time.timezone, time.locale)
     return Time(
         pattern,
         time.source,
@@ -230,9 +230,9 @@ def _sample(piece: Piece) -> str:
         case Text(text):
             return text
         case Hour(pattern):
-            return joda.formatter(pattern)(0)
+            return joda.compile_formatter(pattern)(0)
         case Time():
-            return joda.formatter(piece.pattern, piece.zone, piece.locale, piece.bucket_ms)(0)
+            return joda.compile_formatter(piece.pattern, piece.zone, piece.locale, piece.bucket_ms)(0)
         case Extension():
             return ""
         case _:

@@ -100,7 +100,7 @@ class Time(ConfigModel):
     @field_validator("timezone")
     @classmethod
     def _check_timezone(cls, value: str) -> str:
-        zones.zone(value)
+        zones.parse_zone(value)
         return value
 
 

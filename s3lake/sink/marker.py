@@ -44,7 +44,7 @@ def _spell(piece: Piece, topic: str, hour_ms: int) -> str:
         case Text(text):
             return text
         case Hour(pattern):
-            return joda.formatter(pattern)(hour_ms)
+            return joda.compile_formatter(pattern)(hour_ms)
     return topic
 
 
@@ -78,7 +78,7 @@ def _find_sharing(directory: tuple[Piece, ...], sink: "Sink") -> str | None:
 @lru_cache(maxsize=64)
 def _differ(patterns: tuple[str, ...]) -> bool:
     """Return whether any two hours are printed differently."""
-    formatters = [joda.formatter(pattern) for pattern in patterns]
+    formatters = [joda.compile_formatter(pattern) for pattern in patterns]
     moments = [hours.start_ms(hour) for hour in hours.span(f"{_YEAR}-01-01T00", f"{_YEAR}-12-31T23")]
     moments += [hours.start_ms(f"{year}-01-01T00") for year in _YEARS if year != _YEAR]
     return len({tuple(print_hour(moment) for print_hour in formatters) for moment in moments}) == len(moments)

@@ -22,12 +22,12 @@ def did_you_mean(name: str, allowed: Iterable[str], form: str = "{}", cutoff: fl
     return ""
 
 
-def nearest(key: str, known: Iterable[str]) -> str | None:
+def find_nearest(key: str, known: Iterable[str]) -> str | None:
     """Return the known key that a mistyped one probably is; a key has many letters, so few may differ."""
     return next(iter(get_close_matches(key, list(known), 1, _NEAR)), None)
 
 
-def whole_number(text: str, low: int, high: int | None = None) -> int:
+def parse_whole_number(text: str, low: int, high: int | None = None) -> int:
     """Parse a whole number within bounds.
 
     Raises:
@@ -50,7 +50,7 @@ def parse_bool(text: str) -> bool:
     return text.strip().lower() == "true"
 
 
-def choice(text: str, choices: Iterable[str]) -> str:
+def parse_choice(text: str, choices: Iterable[str]) -> str:
     """Return the one of some words that the text is, in any case.
 
     Raises:
@@ -63,7 +63,7 @@ def choice(text: str, choices: Iterable[str]) -> str:
     return by_lower[text.strip().lower()]
 
 
-def names(text: str) -> list[str]:
+def parse_names(text: str) -> list[str]:
     """Parse names separated by commas.
 
     Raises:

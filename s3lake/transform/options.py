@@ -69,7 +69,7 @@ class Options:
         if value is None:
             return ()
         if isinstance(value, str):
-            return tuple(self._read(name, value, options.names))
+            return tuple(self._read(name, value, options.parse_names))
         if not isinstance(value, Sequence):
             raise OptionError(f"{name}: {value!r} is no list; write a,b,c", name)
         parts = tuple(self._text(name, part) for part in value)
@@ -95,12 +95,13 @@ class Options:
     def number(self, name: str, default: int, low: int, high: int) -> int:
         """A whole number from `low` to `high`."""
         value = self.raw(name)
-        return default if value is None else self._read(name, value, partial(options.whole_number, low=low, high=high))
+        parse = partial(options.parse_whole_number, low=low, high=high)
+        return default if value is None else self._read(name, value, parse)
 
     def choice(self, name: str, allowed: Sequence[str], default: str | None = None) -> str:
         """One of `allowed`, whatever its case; without a default it must be there."""
         value = self.text(name, default) if default is not None else self.needed_text(name, allowed[0])
-        return self._read(name, value, partial(options.choice, choices=allowed))
+        return self._read(name, value, partial(options.parse_choice, choices=allowed))
 
     def _read(self, name: str, value: Any, reader: Callable[[str], T]) -> T:
         try:

@@ -8,9 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.layout.elements import Reading, RecordColumns, decoded, element_texts, field, read_time, text_of
+from s3lake.layout.elements import (
+    Reading,
+    RecordColumns,
+    decode_json,
+    element_texts,
+    format_primitive,
+    read_field,
+    read_time,
+)
 from s3lake.layout.pieces import Field, Header, Key, NoObjectKeyError, Schema
-from s3lake.text.dates.zones import zone
+from s3lake.text.dates.zones import parse_zone
 
 
 @pytest.mark.parametrize(
@@ -37,13 +45,13 @@ from s3lake.text.dates.zones import zone
     ],
 )
 def test_primitives_are_spelled_as_java_spells_them(value: Any, text: str) -> None:
-    assert text_of(value, "field a") == text
+    assert format_primitive(value, "field a") == text
 
 
 @pytest.mark.parametrize(("value", "kind"), [(None, "null"), ({}, "an object"), ([], "a list")])
 def test_what_is_no_primitive_has_no_text(value: Any, kind: str) -> None:
     with pytest.raises(NoObjectKeyError, match=f"field a is {kind}, not a primitive"):
-        text_of(value, "field a")
+        format_primitive(value, "field a")
 
 
 @pytest.mark.parametrize(
@@ -64,13 +72,13 @@ def test_what_is_no_primitive_has_no_text(value: Any, kind: str) -> None:
     ],
 )
 def test_a_field_that_is_null_or_missing_is_missing(value: Any, path: tuple[str, ...], text: str) -> None:
-    assert field(value, path, "field a", "[missing]") == text
+    assert read_field(value, path, "field a", "[missing]") == text
 
 
 @pytest.mark.parametrize("data", [b"{", b"", b"\xff", b"1 2", b"1e999", b"9" * 5000, b"[" * 100_000])
 def test_what_cannot_be_decoded_has_no_place(data: bytes) -> None:
     with pytest.raises(NoObjectKeyError, match="the key is not JSON"):
-        decoded(data, "the key")
+        decode_json(data, "the key")
 
 
 READING = Reading("json", "null")
@@ -147,7 +155,7 @@ JSON = st.recursive(
 def test_reading_a_few_fields_finds_what_reading_all_finds(values: list[Any], path: tuple[str, ...]) -> None:
     def whole(value: Any) -> str | None:
         try:
-            return field(decoded(json.dumps(value).encode(), "the value"), path, "a field", "null")
+            return read_field(decode_json(json.dumps(value).encode(), "the value"), path, "a field", "null")
         except NoObjectKeyError:
             return None
 
@@ -163,7 +171,7 @@ def test_reading_a_few_fields_finds_what_reading_all_finds(values: list[Any], pa
 
 # Times
 
-NEW_YORK = zone("America/New_York")
+NEW_YORK = parse_zone("America/New_York")
 
 
 def utc(text: str) -> int:

@@ -7,24 +7,24 @@ from s3lake.text import options
 
 @pytest.mark.parametrize(("text", "number"), [("7", 7), (" 07 ", 7), ("+1", 1), ("-1", -1)])
 def test_a_whole_number_is_digits_with_a_sign(text: str, number: int) -> None:
-    assert options.whole_number(text, -1, 9) == number
+    assert options.parse_whole_number(text, -1, 9) == number
 
 
 @pytest.mark.parametrize("text", ["", "1_0", "1.0", "²", "-2", "10", "ten"])
 def test_any_other_is_refused_with_its_bounds_and_without_the_value(text: str) -> None:
     with pytest.raises(ValueError, match=r"^is not allowed; write a whole number from -1 to 9$"):
-        options.whole_number(text, -1, 9)
+        options.parse_whole_number(text, -1, 9)
 
 
 def test_words_are_read_in_any_case_and_spelled_as_they_are_allowed() -> None:
     assert options.parse_bool(" TRUE ") is True
-    assert options.choice("leftpad", ["LeftPad", "NoOp"]) == "LeftPad"
+    assert options.parse_choice("leftpad", ["LeftPad", "NoOp"]) == "LeftPad"
     with pytest.raises(ValueError, match=r"^is not allowed; did you mean LeftPad\? use one of: LeftPad, NoOp$"):
-        options.choice("leftped", ["LeftPad", "NoOp"])
+        options.parse_choice("leftped", ["LeftPad", "NoOp"])
 
 
 def test_names_stand_between_commas_and_none_is_empty() -> None:
-    assert options.names(" a, b ") == ["a", "b"]
-    assert options.names("") == []
+    assert options.parse_names(" a, b ") == ["a", "b"]
+    assert options.parse_names("") == []
     with pytest.raises(ValueError, match="has an empty name between commas"):
-        options.names("a,,b")
+        options.parse_names("a,,b")

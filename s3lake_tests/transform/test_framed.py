@@ -23,8 +23,8 @@ def test_a_value_that_is_changed_becomes_json() -> None:
         done = chain(batch(b"broken", framed(number, b"\2"), None, keys=[b"x"] * 3), "t", 0)
     assert done.batch.column("value").to_pylist() == [b'{"b":1}', None]
     assert (done.rows.to_pylist(), list(done.refused)) == ([1, 2], [0])
-    assert (found.landed.converter.key, found.landed.converter.value) == ("json_schema", "json")
-    assert found.landed.converter.registry == found.converter.registry
+    assert (found.after_transforms.converter.key, found.after_transforms.converter.value) == ("json_schema", "json")
+    assert found.after_transforms.converter.registry == found.converter.registry
 
 
 def test_what_no_step_looks_at_keeps_its_schema() -> None:
@@ -35,7 +35,7 @@ def test_what_no_step_looks_at_keeps_its_schema() -> None:
     found = sink("http://nowhere", header)
     chain = binding.chain(found)
     assert chain.framed == ()
-    assert found.landed.converter == found.converter
+    assert found.after_transforms.converter == found.converter
 
 
 def test_sql_is_refused() -> None:

@@ -8,7 +8,7 @@ from s3lake.config.connectors import registry, worker
 from s3lake.config.draft import Draft
 from s3lake.config.keys import Keys
 from s3lake.config.report import Setting
-from s3lake.text.options import did_you_mean, nearest
+from s3lake.text.options import did_you_mean, find_nearest
 
 _WITH_REGISTRY = {"AvroConverter": "avro", "ProtobufConverter": "protobuf", "JsonSchemaConverter": "json_schema"}
 _NUMBERS = {
@@ -66,7 +66,7 @@ def _options(keys: Keys, class_name: str, options: Mapping[str, Setting]) -> Non
     known_options = _OPTIONS.get(class_name, ())
     for name, option in options.items():
         if name not in known_options:
-            near = None if name in _OF_OTHERS else nearest(name, known_options)
+            near = None if name in _OF_OTHERS else find_nearest(name, known_options)
             hint = f"; did you mean {near}?" if near else ""
             keys.report.notice(option, f"{class_name} has no option {name!r} and does not read it{hint}")
         elif class_name == "StringConverter" and option.value.upper().replace("-", "") != "UTF8":

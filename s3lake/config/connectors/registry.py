@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from s3lake.config.draft import Draft
 from s3lake.config.keys import Keys
 from s3lake.config.report import Setting
-from s3lake.text.options import nearest
+from s3lake.text.options import find_nearest
 
 _PREFIX = "schema.registry."
 _BOTH = ("ssl.", "basic.auth.", "bearer.auth.")  # names that stand with the prefix or without it
@@ -73,7 +73,7 @@ def put_registry(keys: Keys, part: str, converter: Setting, options: Mapping[str
             else:
                 keys.report.notice(option, _AS_WRITTEN)
         else:
-            near = None if name == "schemas.enable" else nearest(name, sorted(_READ))
+            near = None if name == "schemas.enable" else find_nearest(name, sorted(_READ))
             hint = f"; did you mean {near}?" if near else ""
             keys.report.notice(option, f"{_class(converter)} has no option {name!r} and does not read it{hint}")
     if "url" not in options_read and _class(converter) != "JsonSchemaConverter":

@@ -77,7 +77,7 @@ def moment(value: Any) -> int:
     """
     if isinstance(value, str):
         try:
-            return iso.epoch_ms(value, timezone.utc)
+            return iso.parse_epoch_ms(value, timezone.utc)
         except (ValueError, OverflowError):
             raise ValueError(f"{value!r} is no time: write milliseconds, or as 2026-11-22T10:15:00Z") from None
     if type(value) is not int or abs(value) > _LARGEST:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta, timezone, tzinfo
 
-from s3lake.text.dates.zones import zone
+from s3lake.text.dates.zones import parse_zone
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -22,7 +22,7 @@ class NonexistentTimeError(ValueError):
     """A local time that the clock of the zone skips."""
 
 
-def epoch_ms(text: str, where: tzinfo) -> int:
+def parse_epoch_ms(text: str, where: tzinfo) -> int:
     """Parse a text to epoch milliseconds; one without an offset is read in the zone `where`.
 
     Raises:
@@ -36,7 +36,7 @@ def epoch_ms(text: str, where: tzinfo) -> int:
     hour, minute, second = (int(match[part] or 0) for part in ("hour", "minute", "second"))
     local = _date(match).replace(hour=hour, minute=minute, second=second, microsecond=milliseconds * 1000)
     if match["offset"]:
-        return (local.replace(tzinfo=zone(match["offset"].upper())) - _EPOCH) // _MILLISECOND
+        return (local.replace(tzinfo=parse_zone(match["offset"].upper())) - _EPOCH) // _MILLISECOND
     moment = local.replace(tzinfo=where)
     if moment.astimezone(timezone.utc).astimezone(where).replace(tzinfo=None) != local:
         raise NonexistentTimeError(text)
@@ -50,11 +50,11 @@ def _date(match: re.Match[str]) -> datetime:
     if match["week"]:
         return datetime.fromisocalendar(year, int(match["week"]), int(match["weekday"] or 1))
     if match["ordinal"]:
-        return day_of_year(year, int(match["ordinal"]))
+        return find_day_of_year(year, int(match["ordinal"]))
     return datetime(year, int(match["month"] or 1), int(match["day"] or 1))
 
 
-def day_of_year(year: int, day: int) -> datetime:
+def find_day_of_year(year: int, day: int) -> datetime:
     """Return the midnight of a day of a year, of which the first is 1.
 
     Raises:

@@ -16,8 +16,8 @@ from functools import lru_cache
 from typing import Literal
 
 from s3lake.text.dates.letters import JAVA_TIME, SIMPLE, Letter, PartialTime, Style, compile_printer, prints_name
-from s3lake.text.dates.tokens import Token, tokens
-from s3lake.text.dates.zones import java_zone
+from s3lake.text.dates.tokens import Token, split_pattern
+from s3lake.text.dates.zones import parse_java_zone
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -79,7 +79,7 @@ class DatePattern:
         if not self.pattern:
             raise ValueError("the date pattern is empty; for example yyyy-MM-dd")
         try:
-            parts = tokens(self.pattern, pairs=self.simple)
+            parts = split_pattern(self.pattern, pairs=self.simple)
             self._check(parts)
         except ValueError as error:
             raise ValueError(f"date pattern {self.pattern!r}: {error}") from None
@@ -129,7 +129,7 @@ def compile_key_date(pattern: str) -> Callable[[int], str]:
             has no date: Kafka's own are any 64 bits, and -1 stands for none.
     """
     try:
-        for part in tokens(pattern, pairs=False):
+        for part in split_pattern(pattern, pairs=False):
             if part.letter and part.count not in _IN_KEYS.get(part.letter, ()):
                 allowed = ", ".join(letter * count for letter, counts in _IN_KEYS.items() for count in counts)
                 raise ValueError(f"{part.text!r} is not among {allowed}; quote plain text")
@@ -149,7 +149,7 @@ def compile_key_date(pattern: str) -> Callable[[int], str]:
 
 @lru_cache(maxsize=256)
 def _formatter(pattern: DatePattern, zone_name: str) -> Callable[[int], str]:
-    place, style = java_zone(zone_name), Style(zone_name, pattern.simple)
+    place, style = parse_java_zone(zone_name), Style(zone_name, pattern.simple)
     parts = [part for part in pattern.parts() if not pattern.is_bracket(part)]
     printer = compile_printer(parts, {name: letter.printer for name, letter in pattern.letters.items()}, style)
     unit = pattern.resolution
@@ -169,7 +169,7 @@ def _formatter(pattern: DatePattern, zone_name: str) -> Callable[[int], str]:
 
 @lru_cache(maxsize=256)
 def _parser(pattern: DatePattern, zone_name: str) -> Callable[[str], int]:
-    place, style = java_zone(zone_name), Style(zone_name, pattern.simple)
+    place, style = parse_java_zone(zone_name), Style(zone_name, pattern.simple)
     parts = pattern.parts()
     _require_day(pattern, {part.letter for part in parts})
     expression = ""

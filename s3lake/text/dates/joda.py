@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 from s3lake.text.dates import zones
 from s3lake.text.dates.letters import SIMPLE, Printer, Style, compile_printer, format_number, format_year, prints_name
-from s3lake.text.dates.tokens import Token, tokens
+from s3lake.text.dates.tokens import Token, split_pattern
 
 _EPOCH = datetime(1970, 1, 1)
 _UTC_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -33,7 +33,7 @@ _MEANT = {
 
 
 @lru_cache(maxsize=256)
-def formatter(
+def compile_formatter(
     pattern: str, zone: str = "UTC", locale: str = "en", bucket_ms: int | None = None
 ) -> Callable[[int], str]:
     """Return a function from epoch milliseconds to text: of the beginning of its bucket if there are buckets.
@@ -48,11 +48,11 @@ def formatter(
         ValueError: the pattern or the zone is invalid, or a name would have to be in another language. The function
             raises it for a moment outside of the years 1 to 9999.
     """
-    parts = parse(pattern)
+    parts = parse_pattern(pattern)
     language = locale.lower()
     if language != "en" and language.isalpha() and any(map(prints_name, parts)):
         raise ValueError(f"time pattern {pattern!r}: names are English only; write MM, or set locale to en")
-    where, style = zones.zone(zone), Style(zones.zone_id(zone), simple=True, short_names=language != "en")
+    where, style = zones.parse_zone(zone), Style(zones.format_zone_id(zone), simple=True, short_names=language != "en")
     printer = compile_printer(parts, _LETTERS, style)
     letters = {part.letter for part in parts}
 
@@ -77,14 +77,14 @@ def formatter(
     return format_moment
 
 
-def parse(pattern: str) -> list[Token]:
+def parse_pattern(pattern: str) -> list[Token]:
     """Return the parts of a pattern.
 
     Raises:
         ValueError: it has a letter that Joda does not have, a quote is not closed, or it is surely a mistake.
     """
     try:
-        parts = tokens(pattern, pairs=True)
+        parts = split_pattern(pattern, pairs=True)
         _require_plausible(parts)
     except ValueError as error:
         raise ValueError(f"time pattern {pattern!r}: {error}") from None
@@ -148,7 +148,7 @@ def _zone_offset(moment: datetime, style: Style) -> str:
 
 
 def _offset(moment: datetime, between: str) -> str:
-    return zones.offset_text(moment.utcoffset() or timedelta(), between)
+    return zones.format_offset(moment.utcoffset() or timedelta(), between)
 
 
 _SHARED = {letter: SIMPLE[letter].printer for letter in "EDyMdaKhHkms"}

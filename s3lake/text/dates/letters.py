@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone, tzinfo
 from operator import attrgetter
 
-from s3lake.text.dates.iso import day_of_year
+from s3lake.text.dates.iso import find_day_of_year
 from s3lake.text.dates.tokens import Token
-from s3lake.text.dates.zones import java_zone, offset_text
+from s3lake.text.dates.zones import format_offset, parse_java_zone
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -66,7 +66,7 @@ class PartialTime:
         time = (hour % 24, fields["minute"], fields["second"], fields["nanosecond"] // 1000)
         local = datetime(fields["year"], fields["month"], fields["day"], *time)
         if "day_of_year" in fields:
-            local = datetime.combine(day_of_year(local.year, fields["day_of_year"]), local.time())
+            local = datetime.combine(find_day_of_year(local.year, fields["day_of_year"]), local.time())
         return (local.replace(tzinfo=self.zone) - _EPOCH) // _MILLISECOND
 
 
@@ -192,18 +192,18 @@ def _read_fraction(time: PartialTime, text: str, _: Style) -> None:
 
 
 def _read_zone(time: PartialTime, text: str, _: Style) -> None:
-    time.zone = java_zone(text)
+    time.zone = parse_java_zone(text)
 
 
 def _zone(most: int, printer: Printer) -> Letter:
     return Letter(most, printer, lambda _: r"[A-Za-z][A-Za-z0-9_/+:-]*|[+-]\d\d:?\d\d", _read_zone)
 
 
-def _offset(most: int, format_offset: Callable[[str, Style], str]) -> Letter:
-    """Build a letter of an offset; `format_offset` gets it as `+02:00`."""
+def _offset(most: int, shorten: Callable[[str, Style], str]) -> Letter:
+    """Build a letter of an offset; `shorten` gets it as `+02:00`."""
 
     def printer(moment: datetime, style: Style) -> str:
-        return format_offset(offset_text(moment.utcoffset() or timedelta(), ":"), style)
+        return shorten(format_offset(moment.utcoffset() or timedelta(), ":"), style)
 
     return Letter(most, printer, lambda _: r"Z|GMT|(?:GMT)?[+-]\d\d(?::?\d\d)?", _read_zone)
 

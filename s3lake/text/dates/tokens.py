@@ -26,7 +26,7 @@ class Token:
     quoted: bool = False
 
 
-def tokens(pattern: str, *, pairs: bool) -> list[Token]:
+def split_pattern(pattern: str, *, pairs: bool) -> list[Token]:
     """Split a pattern into its parts; with `pairs`, two quotes are always a quote.
 
     Raises:

@@ -28,7 +28,7 @@ _MEANT = {
 
 
 @lru_cache(maxsize=1024)
-def zone(text: str) -> tzinfo:
+def parse_zone(text: str) -> tzinfo:
     """Return the zone that `text` is for Joda-Time: `Europe/Kyiv`, `EST`, `+02:00`, `Z`.
 
     Raises:
@@ -49,7 +49,7 @@ def zone(text: str) -> tzinfo:
 
 
 @lru_cache(maxsize=1024)
-def java_zone(text: str) -> tzinfo:
+def parse_java_zone(text: str) -> tzinfo:
     """Return the zone that `text` is for java.time: also `GMT+2` and `UT`.
 
     Raises:
@@ -65,18 +65,18 @@ def java_zone(text: str) -> tzinfo:
     raise _unknown(text)
 
 
-def zone_id(text: str) -> str:
-    """Return Joda's id of `zone(text)`: `UTC` for `Z`, and a colon in offsets."""
-    place = zone(text)
+def format_zone_id(text: str) -> str:
+    """Return Joda's id of `parse_zone(text)`: `UTC` for `Z`, and a colon in offsets."""
+    place = parse_zone(text)
     if isinstance(place, ZoneInfo):
         return text
     offset = place.utcoffset(None) or timedelta()
     seconds = abs(offset).seconds % 60
     tail = f":{seconds:02d}" if seconds else ""
-    return offset_text(offset, ":") + tail if offset else "UTC"
+    return format_offset(offset, ":") + tail if offset else "UTC"
 
 
-def offset_text(offset: timedelta, between: str) -> str:
+def format_offset(offset: timedelta, between: str) -> str:
     """Format hours and minutes of an offset, as in `+02:00`; seconds, which zones had long ago, are left out."""
     minutes = abs(offset) // timedelta(minutes=1)
     return f"{'-' if offset < timedelta() else '+'}{minutes // 60:02d}{between}{minutes % 60:02d}"

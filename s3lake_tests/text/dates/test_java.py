@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.text.dates.java import DatePattern, compile_key_date
-from s3lake.text.dates.zones import java_zone
+from s3lake.text.dates.zones import parse_java_zone
 from s3lake_tests.layout.files import ms
 
 MOMENT = 1_578_223_264_123  # Sunday, 2020-01-05T11:21:04.123Z
@@ -158,7 +158,7 @@ def test_a_pattern_that_cannot_be_read(pattern: str, why: str) -> None:
 
 def test_a_zone_that_does_not_exist_is_no_utc() -> None:
     with pytest.raises(ValueError, match=r"'Europe/Pariss' is not a time zone: did you mean Europe/Paris\?"):
-        java_zone("Europe/Pariss")
+        parse_java_zone("Europe/Pariss")
 
 
 @pytest.mark.parametrize("moment", [-(10**15), 10**15, 2**63])

@@ -70,7 +70,7 @@ def theirs(java: Any, engine: str, pattern: str, zone: str, epoch_ms: int) -> st
 def ours(engine: str, pattern: str, zone: str, epoch_ms: int) -> str | None:
     """The same by ours."""
     try:
-        by = joda.formatter(pattern, zone) if engine == "joda" else DatePattern(pattern, engine).formatter(zone)
+        by = joda.compile_formatter(pattern, zone) if engine == "joda" else DatePattern(pattern, engine).formatter(zone)
         return by(epoch_ms)
     except ValueError:
         return None

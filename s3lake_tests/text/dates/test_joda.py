@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.text.dates.joda import formatter, parse
+from s3lake.text.dates.joda import compile_formatter, parse_pattern
 
 HOURLY = "'year'=YYYY/'month'=MM/'day'=dd/'hour'=HH"
 HOUR, DAY = 3_600_000, 86_400_000
@@ -70,7 +70,7 @@ MIDDAY = 1_705_312_800_000  # 2024-01-15T10:00Z
 def test_a_pattern_prints_as_joda_prints_it(
     epoch_ms: int, zone: str, bucket: int | None, pattern: str, expected: str
 ) -> None:
-    assert formatter(pattern, zone, "en", bucket)(epoch_ms) == expected
+    assert compile_formatter(pattern, zone, "en", bucket)(epoch_ms) == expected
 
 
 @pytest.mark.parametrize(
@@ -83,14 +83,14 @@ def test_a_pattern_prints_as_joda_prints_it(
     ],
 )
 def test_names_are_english_and_short_without_a_bare_language(locale: str, expected: str) -> None:
-    assert formatter("MMMM MMM EEE", "UTC", locale)(MIDDAY) == expected  # J17
+    assert compile_formatter("MMMM MMM EEE", "UTC", locale)(MIDDAY) == expected  # J17
 
 
 @pytest.mark.parametrize("pattern", ["MMM", "EEEE", "a", "G"])
 def test_a_name_in_another_language_is_refused(pattern: str) -> None:
     with pytest.raises(ValueError, match="names are English only; write MM, or set locale to en"):
-        formatter(pattern, "UTC", "fr")
-    assert formatter("yyyy-MM", "UTC", "fr")(MIDDAY) == "2024-01"
+        compile_formatter(pattern, "UTC", "fr")
+    assert compile_formatter("yyyy-MM", "UTC", "fr")(MIDDAY) == "2024-01"
 
 
 @pytest.mark.parametrize(
@@ -118,30 +118,30 @@ def test_a_name_in_another_language_is_refused(pattern: str) -> None:
 )
 def test_a_pattern_that_cannot_be_right_is_refused_with_the_fix(pattern: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        parse(pattern)
+        parse_pattern(pattern)
 
 
 @pytest.mark.parametrize("pattern", ["yyyy/DDD", "yyyy D", "xxxx-'W'ww-e", "HH:mm", "mm", "YYYY-MM-dd'T'HH:mm"])
 def test_unusual_patterns_that_can_be_right_are_fine(pattern: str) -> None:
-    assert formatter(pattern)(MIDDAY)
+    assert compile_formatter(pattern)(MIDDAY)
 
 
 @pytest.mark.parametrize("epoch_ms", [-(2**63), 2**63 - 1, -62_135_596_800_001, 253_402_300_800_000])
 @pytest.mark.parametrize("bucket", [None, HOUR])
 def test_a_moment_outside_of_the_calendar_has_no_date(epoch_ms: int, bucket: int | None) -> None:
     with pytest.raises(ValueError, match=f"timestamp {epoch_ms} has no date"):
-        formatter("yyyy", "UTC", "en", bucket)(epoch_ms)
+        compile_formatter("yyyy", "UTC", "en", bucket)(epoch_ms)
 
 
 @given(st.integers(-62_135_596_800_000, 253_402_300_799_999))
 def test_utc_agrees_with_python(epoch_ms: int) -> None:
     moment = datetime.fromtimestamp(epoch_ms // 1000, timezone.utc)
-    assert formatter("yyyy-MM-dd HH:mm:ss")(epoch_ms) == f"{moment.year:04d}{moment:-%m-%d %H:%M:%S}"
+    assert compile_formatter("yyyy-MM-dd HH:mm:ss")(epoch_ms) == f"{moment.year:04d}{moment:-%m-%d %H:%M:%S}"
 
 
 @given(st.integers(-2_000_000_000_000, 4_000_000_000_000), st.sampled_from([LA, "Africa/Monrovia", "Asia/Kolkata"]))
 def test_what_is_remembered_is_what_would_be_printed(epoch_ms: int, zone: str) -> None:
-    coarse, exact = formatter("yyyy-MM-dd HH", zone), formatter("yyyy-MM-dd HH:mm:ss.SSS", zone)
+    coarse, exact = compile_formatter("yyyy-MM-dd HH", zone), compile_formatter("yyyy-MM-dd HH:mm:ss.SSS", zone)
     neighbour = epoch_ms + 59_999
     assert coarse(epoch_ms) == exact(epoch_ms)[:13]
     assert coarse(neighbour) == exact(neighbour)[:13]

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from s3lake.text.dates.zones import zone, zone_id
+from s3lake.text.dates.zones import format_zone_id, parse_zone
 
 NOON = datetime(2024, 1, 15, 12)
 
@@ -30,10 +30,10 @@ NOON = datetime(2024, 1, 15, 12)
     ],
 )
 def test_an_id_is_an_iana_name_or_an_offset(text: str, hours: float, spelled: str) -> None:
-    offset = NOON.replace(tzinfo=zone(text)).utcoffset()
+    offset = NOON.replace(tzinfo=parse_zone(text)).utcoffset()
     assert offset is not None
     assert offset == timedelta(seconds=round(hours * 3600))
-    assert zone_id(text) == spelled
+    assert format_zone_id(text) == spelled
 
 
 @pytest.mark.parametrize(
@@ -54,4 +54,4 @@ def test_an_id_is_an_iana_name_or_an_offset(text: str, hours: float, spelled: st
 )
 def test_what_is_no_zone_is_refused_with_the_fix(text: str, fix: str) -> None:
     with pytest.raises(ValueError, match=f"is not a time zone: .*{fix}"):
-        zone(text)
+        parse_zone(text)
