@@ -17,7 +17,11 @@ from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.errors import TooManyFilesError
 from s3lake.land.landing import Landing
-from s3lake.orchestration import metadata, sealed, sensors
+from s3lake.orchestration import due, metadata, sealed, sensor_memory
+from s3lake.orchestration.catalogue import Route
+from s3lake.orchestration.due import RouteState, Tick
+from s3lake.orchestration.runs import SinkRuns
+from s3lake.orchestration.sensor_memory import Memory, RouteMemory
 from s3lake.plan.sealed import content
 from s3lake.plan.tile import Span, Sums, Tile
 from s3lake.sink import Sink
@@ -143,9 +147,22 @@ class TestOpening:
         assert index.store.requests == {"get": 3, "put": 2}
 
 
-def asked(instance: dg.DagsterInstance, lander: Landing, cursor: sensors.Cursor, now_ms: int) -> sensors._Asked:
-    ends = {0: lander.offsets.end}  # type: ignore[attr-defined]
-    return sensors._ask(instance, catalogue(lander.sink), lander, "land_events", ends, cursor, now_ms)
+def look(instance: dg.DagsterInstance, lander: Landing, memory: Memory, now_ms: int) -> RouteState:
+    """Look at the topic as a tick of its sensor does."""
+    sink, entries = lander.sink, catalogue(lander.sink)
+    tick = Tick(
+        instance,
+        entries,
+        [Route(sink, "orders")],
+        {"orders": {0: lander.offsets.end}},  # type: ignore[attr-defined]
+        memory,
+        now_ms,
+        together=False,
+        runs={sink.name: SinkRuns(instance, entries, sink, now_ms, "orders")},
+        open=lambda _: lander,
+    )
+    (state,) = tick.look_at_routes()
+    return state
 
 
 def landing(index: TopicIndex) -> Landing:
@@ -168,20 +185,20 @@ class Sensor:
             patch.setattr(sealed, "announced", lambda *asked: {hour: _announced(hour) for hour in asked[-1]})
             yield cls(lander, cursor, instance)
 
-    def ask(self) -> sensors._Asked:
-        cursor = sensors._cursor(self.cursor)
-        answer = asked(self.instance, self.lander, cursor, hours.start_ms(LAST) + 1_800_000)
-        self.cursor = msgspec.json.encode(cursor).decode()
-        return answer
+    def ask(self) -> RouteState:
+        memory = sensor_memory.decode(self.cursor)
+        state = look(self.instance, self.lander, memory, hours.start_ms(LAST) + 1_800_000)
+        self.cursor = sensor_memory.encode(memory)
+        return state
 
 
 @pytest.fixture(scope="session")
 def seen(long: TopicIndex) -> str:
     """The cursor of a sensor that has seen all hours; those before the last one are announced as sealed."""
-    new = sensors.Cursor(announced={"events": [(FIRST, hours.shift(LAST, -1))]})
-    with Sensor.of(landing(long), msgspec.json.encode(new).decode()) as sensor:
-        for _ in range(HOURS // sensors.TILES_PER_TICK + 1):
-            assert sensor.ask().request is None
+    new = Memory(routes={"events/orders": RouteMemory(announced=[(FIRST, hours.shift(LAST, -1))])})
+    with Sensor.of(landing(long), sensor_memory.encode(new)) as sensor:
+        for _ in range(HOURS // due.TILES_PER_TICK + 1):
+            assert sensor.ask().span is None
         return sensor.cursor
 
 
@@ -218,13 +235,7 @@ class TestTick:
         """All of a backfill's hours are due, and each tick asks for one run."""
         lander.store.objects = {}
         with dg.DagsterInstance.ephemeral() as instance:
-            ends, now = {0: lander.offsets.end}, hours.start_ms(LAST)
-            cpu = cpu_ms(
-                lambda: sensors._ask(
-                    instance, catalogue(lander.sink), lander, "land_events", ends, sensors.Cursor(), now
-                ),
-                enough=20,
-            )
+            cpu = cpu_ms(lambda: look(instance, lander, Memory(), hours.start_ms(LAST)), enough=20)
         assert cpu <= 20  # half of it is the database of runs, which is asked whether one is under way
 
 

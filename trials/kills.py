@@ -59,7 +59,7 @@ def main() -> None:
         "start": start,
         "flush": {"interval": options.flush_interval},
         "close_grace": "10s",
-        "fleet": options.fleet,
+        "together": options.together == "yes",
     }
     with (
         tempfile.TemporaryDirectory(prefix="s3lake-kills-") as scratch,
@@ -197,7 +197,7 @@ def _parsed() -> argparse.Namespace:
     parser.add_argument("--records", type=int, default=36_000, help="of a topic in an hour (default: %(default)s)")
     parser.add_argument("--flush-interval", default="10s", help="of the sink (default: %(default)s)")
     parser.add_argument(
-        "--fleet", choices=("on", "off"), default="on", help="one run for all topics (default: %(default)s)"
+        "--together", choices=("yes", "no"), default="yes", help="one run for all topics (default: %(default)s)"
     )
     parser.add_argument("--master", choices=("connect", "local"), default="connect", help="(default: %(default)s)")
     return parser.parse_args()

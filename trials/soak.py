@@ -258,7 +258,7 @@ def _configure(made: Production, s3: str, kafka: str, catalog: Catalog) -> None:
         "errors": {"tolerance": "all"},
         "flush": {"interval": "10s"},
         "close_grace": "10s",
-        "fleet": "on",
+        "together": True,
     }
     written["sinks"] = [
         {"name": name, "prefix": name, "topics": [*TOPICS], **alike, **more} for name, more in FORMATS.items()

@@ -16,7 +16,7 @@ import pytest
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.land.landing import Landing
-from s3lake.orchestration import names, sensors
+from s3lake.orchestration import due, names
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.s3_resource import S3Resource
 from s3lake.sink import Config
@@ -109,7 +109,7 @@ def test_after_a_run_was_killed_with_its_code_server_the_next_commit_comes_withi
         assert dead.status == dg.DagsterRunStatus.STARTED
         while not (requests := stage.tick(instance)):
             assert time.monotonic() - killed_s < 120
-            time.sleep(sensors.INTERVAL_S)
+            time.sleep(due.INTERVAL_S)
         found = instance.get_run_by_id(dead.run_id)
         assert found is not None
         assert found.status == dg.DagsterRunStatus.FAILURE

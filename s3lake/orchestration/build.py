@@ -15,12 +15,11 @@ from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.change_jobs import change_jobs
 from s3lake.orchestration.example import counts_by_type
 from s3lake.orchestration.fleet import fleet_job
-from s3lake.orchestration.fleet_sensor import fleet_sensor
 from s3lake.orchestration.forwards import forward_assets
 from s3lake.orchestration.in_time import in_time_checks, in_time_sensor
 from s3lake.orchestration.jobs import hourly_schedule, land_job, nightly_schedule, prune_job
 from s3lake.orchestration.resources import define_resources
-from s3lake.orchestration.sensors import topic_sensor
+from s3lake.orchestration.sensor import group_sensor, topic_sensor
 from s3lake.orchestration.topics import topics_of
 from s3lake.orchestration.translator import SinkTranslator
 from s3lake.sink import Config, Sink, sinks_for_topic
@@ -79,7 +78,7 @@ def definitions_of(
     fleets = {
         sink.name: fleet_job(catalogue, sink)
         for sink in config.sinks
-        if body is land and sink.name not in own and _is_fleet(sink, by_sink[sink.name])
+        if body is land and sink.name not in own and _lands_together(sink, by_sink[sink.name])
     }
     changes = change_jobs(catalogue)
     own_jobs = [*jobs.values(), *fleets.values(), *changes.values()]
@@ -109,8 +108,14 @@ def definitions_of(
         sensors=[
             *(topic_sensor(catalogue, topic, sinks, jobs, status) for topic, sinks in alone.items()),
             *(
-                fleet_sensor(catalogue, config.sink(name), {*alone, *_earlier(name, fleets, by_sink)}, status)
-                for name in fleets
+                group_sensor(
+                    catalogue,
+                    config.sink(name),
+                    [job for job in (group, jobs.get(name)) if job],
+                    {*alone, *_earlier(name, fleets, by_sink)},
+                    status,
+                )
+                for name, group in fleets.items()
             ),
             *(in_time_sensor(catalogue, config.sink(name), status) for name in jobs),
             *follower(catalogue.name("follow_sealed_hours"), [*examples, *forwards], status),
@@ -150,8 +155,8 @@ def _landing(topic: str, by_sink: Mapping[str, Sequence[str]], sinks: Sequence[S
     return [sink for sink in sinks_for_topic(topic, sinks) if topic in by_sink.get(sink.name, ())]
 
 
-def _is_fleet(sink: Sink, topics: Sequence[str]) -> bool:
-    return sink.is_fleet(len(topics)) and bool(topics or sink.topics_regex)
+def _lands_together(sink: Sink, topics: Sequence[str]) -> bool:
+    return sink.lands_together(len(topics)) and bool(topics or sink.topics_regex)
 
 
 def _earlier(name: str, fleets: Iterable[str], by_sink: Mapping[str, Sequence[str]]) -> set[str]:

@@ -63,6 +63,7 @@ class Catalogue:
         """
         self.config = config
         self.topics = topics_of(config) if topics is None else topics
+        self._topics_by_sink = {name: frozenset(topics) for name, topics in self.topics.items()}
         self._translator = translator or SinkTranslator()
         self._prefix = self._translator.prefix
         self.keys = self._keys(resources or {})
@@ -95,6 +96,10 @@ class Catalogue:
     def route(self, key: dg.AssetKey) -> Route | None:
         """Which sink and topic an asset is of, be it of what is landed, of the sealed hours or of dead letters."""
         return self._routes.get(key)
+
+    def has_asset(self, route: Route) -> bool:
+        """Return whether the code location has an asset of it: a topic may match an expression since it was loaded."""
+        return route.topic in self._topics_by_sink[route.sink.name]
 
     def landed(self, sink: Sink, topic: str) -> dg.AssetSpec:
         spec = self._landed.get((sink.name, topic))

@@ -13,10 +13,10 @@ from pydantic import Field
 
 from s3lake.errors import S3LakeError
 from s3lake.orchestration import letters, metadata, prose
-from s3lake.orchestration.alive import alive
 from s3lake.orchestration.catalogue import Catalogue, Route
 from s3lake.orchestration.checks import check_hours
 from s3lake.orchestration.connections import open_topic, resource_object
+from s3lake.orchestration.heartbeat import keep_beating
 from s3lake.orchestration.jobs import one_op_job
 from s3lake.orchestration.landing_run import LoggedSpark, build_materialisation
 from s3lake.sink import Sink
@@ -264,7 +264,7 @@ def _change_job(catalogue: Catalogue, change: Change) -> dg.JobDefinition:
         def change_topic(route: Route) -> None:
             change.work(run, open_topic(context.resources, catalogue, *route, spark=spark))
 
-        with alive(context):
+        with keep_beating(context):
             for_each_topic(
                 context, requested_routes(catalogue, change, config), change_topic, allow_retries=change.allow_retries
             )

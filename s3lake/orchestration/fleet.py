@@ -4,24 +4,18 @@ It is one op, whose events are those of the topics' assets. A step for each of a
 would cost more than landing their records.
 """
 
-from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import dagster as dg
-from dagster._core.events import AssetMaterializationPlannedData, DagsterEvent
 from pydantic import Field
 
 from s3lake import hours
-from s3lake.errors import S3LakeError
-from s3lake.orchestration import fleet_runs, names
+from s3lake.orchestration import names, runs
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.connections import open_topic, resource_object
+from s3lake.orchestration.heartbeat import set_tags
 from s3lake.orchestration.landing_run import LandingRun, LoggedSpark
 from s3lake.sink import Sink
-
-if TYPE_CHECKING:
-    from s3lake.land.landing import Landing
 
 _NAMED = 5
 
@@ -39,7 +33,7 @@ def fleet_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
     assets, keys = frozenset(catalogue.topics[sink.name]), catalogue.keys
 
     @dg.op(
-        name=fleet_runs.op_name(catalogue, sink),
+        name=runs.group_op_name(catalogue, sink),
         tags={names.SINK: catalogue.tag(sink)},
         required_resource_keys={keys.s3, keys.spark},
     )
@@ -54,9 +48,8 @@ def fleet_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
                 "assets to look at and to backfill once the location is reloaded"
             )
         failed = run.land_together(hours_by_topic)
-        for topic, error in sorted(failed.items()):
-            _show_failure(context, run, open_one(topic), hours_by_topic[topic], error)
-        if failed:
+        if failed:  # the sensor requests these topics alone next: such a run fails their hours
+            set_tags(context.instance, context.run_id, {names.FAILED: " ".join(sorted(failed))})
             topics = ", ".join(sorted(failed)[:_NAMED])
             more = f" and {len(failed) - _NAMED} more" if len(failed) > _NAMED else ""
             raise dg.Failure(
@@ -65,7 +58,7 @@ def fleet_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
             )
 
     @dg.job(
-        name=fleet_runs.job_name(catalogue, sink),
+        name=runs.group_job_name(catalogue, sink),
         executor_def=dg.in_process_executor,
         description=f"Lands what is due of many topics of sink {sink.name} in one run; its sensor asks for it.",
     )
@@ -82,30 +75,3 @@ def _hours_by_topic(config: FleetConfig) -> dict[str, list[str]]:
         for topic in topics:
             by_topic.setdefault(topic, []).extend(hours.span(first, last or first))
     return by_topic
-
-
-def _show_failure(
-    context: dg.OpExecutionContext,
-    run: LandingRun,
-    target: "Landing",
-    hours: Sequence[str],
-    error: BaseException,
-) -> None:
-    """Show a topic's failure on its asset, and leave what the sensor has to know of it."""
-    key = run.catalogue.key(run.sink, target.topic)
-    # Planned and not materialised, in a run that fails: that is what Dagster calls failed.
-    for hour in sorted(set(hours) - run.materialised[target.topic]):
-        planned = AssetMaterializationPlannedData(key, hour)
-        event = DagsterEvent.build_asset_materialization_planned_event(
-            context.job_name, str(context.op_handle), planned
-        )
-        context.instance.report_dagster_event(event, context.run_id)
-    context.log_event(fleet_runs.failure(key, error, _state(target, hours)))
-
-
-def _state(target: "Landing", hours: Sequence[str]) -> fleet_runs.State | None:
-    try:
-        tiles = [document[0] for hour in hours if (document := target.index.tile(hour))]
-    except S3LakeError:
-        return None
-    return fleet_runs.State.of(target.sink, hours[0], hours[-1], tiles)

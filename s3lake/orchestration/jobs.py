@@ -9,7 +9,7 @@ import dagster as dg
 from s3lake import hours
 from s3lake.orchestration import names
 from s3lake.orchestration.catalogue import Catalogue
-from s3lake.orchestration.fleet_runs import run_config, run_tags
+from s3lake.orchestration.runs import group_config, group_tags
 from s3lake.sink import Sink
 from s3lake.text.quantities import format_duration
 
@@ -70,7 +70,7 @@ def hourly_schedule(catalogue: Catalogue, sink: Sink, job: Any, together: Sequen
         first, last = _first_failed(context.instance, name) or due[0], due[-1]
         span = f"{first}..{last}"
         if together:
-            config, tags = run_config(catalogue, sink, {span: together}), run_tags(catalogue, sink, together)
+            config, tags = group_config(catalogue, sink, {span: together}), group_tags(catalogue, sink, together)
             yield dg.RunRequest(run_key=span, run_config=config, tags=tags)
         else:
             yield dg.RunRequest(run_key=span, tags={names.RANGE_START: first, names.RANGE_END: last})

@@ -15,10 +15,10 @@ from s3lake import hours
 from s3lake.commit.files import count_data_files
 from s3lake.errors import RecordError, S3LakeError, TransientError
 from s3lake.orchestration import letters, metadata, names, prose
-from s3lake.orchestration.alive import alive
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.checks import check_hours
 from s3lake.orchestration.connections import spark_session
+from s3lake.orchestration.heartbeat import keep_beating
 from s3lake.plan.sealed import content
 from s3lake.plan.stamps import find_notices
 from s3lake.sink import Errors, Sink
@@ -146,7 +146,7 @@ class LandingRun:
             self._check_landed(target, landed)
             return landed
 
-        with alive(self.context):
+        with keep_beating(self.context):
             try:
                 return as_dagster_errors(work, self.sink.errors)
             except Exception:
@@ -162,7 +162,7 @@ class LandingRun:
             The errors of the topics that failed. They keep no other topic from being landed.
         """
         left, failed = dict(hours_by_topic), dict[str, BaseException]()
-        with alive(self.context):
+        with keep_beating(self.context):
             for attempt in range(1 + self.sink.errors.max_retries):
                 self.attempt = attempt
                 if attempt:

@@ -1,89 +1,234 @@
-"""Runs of a sink and topic: whether another one may be requested, and why the last one failed."""
+"""Runs of a sink: which topics they land, whether another one may be requested, and why the last one failed."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
+from functools import cached_property
+from typing import Any
 
 import dagster as dg
 
 from s3lake.orchestration import names
-from s3lake.orchestration.alive import silent
-from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.catalogue import Catalogue, Route
+from s3lake.orchestration.heartbeat import is_working, silence_of
 from s3lake.sink import Sink
 
 SOON_MS = 60_000
 CANCELED_MS = 600_000
 REFUSED_MS = 3_600_000
-_MOST_STARTED = 500
-
 STARTED = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
 WAITING = [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED]
-
+_UNSUCCESSFUL = [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 WILL_RETRY = "dagster/will_retry"
 """The tag of a failed run that Dagster starts again."""
-_MOST_FAILED = 50
+_MAX_STARTED, _MAX_WAITING, _MAX_FAILED, _MAX_SUCCEEDED = 500, 200, 500, 4
+_MAX_SHOWN = 50
 
 State = Callable[[str, str], str]
-"""Of the configuration and the index from one hour to another, as a digest."""
+"""Computes the digest of the configuration and of what the index has from one hour to another."""
 
 
-def held(
-    instance: dg.DagsterInstance, catalogue: Catalogue, sink: Sink, topic: str, now_ms: int, state: State
-) -> str | None:
-    """Why no run may be asked for now: one has not ended, or the last one failed and nothing is different since.
+def group_job_name(catalogue: Catalogue, sink: Sink) -> str:
+    """Return the name of the job that lands topics of a sink together."""
+    return catalogue.name("land_together", sink.name)
 
-    A run that has stopped to say that it works is ended here: it would hold the topic's pool, and one of the runs that
-    may go on at once, for as long as Dagster's monitoring lets it. If it works after all it is fenced.
-    """
-    ours = {names.SINK: catalogue.tag(sink), names.TOPIC: topic}
-    ended = _end_silent(instance, catalogue.key(sink, topic), ours, now_ms)
-    if instance.get_run_records(dg.RunsFilter(tags=ours, statuses=[*STARTED, *WAITING]), limit=1):
-        return "a run that was asked for is under way; what it lands decides what is due next"
-    last = next(iter(instance.get_run_records(dg.RunsFilter(tags=ours), limit=1)), None)
-    if last is None or last.dagster_run.status == dg.DagsterRunStatus.SUCCESS:
-        return None
-    run = last.dagster_run
-    error = run.tags.get(names.REFUSED)
-    refused = Refused(error, lambda: run.tags.get(names.STATE) == _state(run, state)) if error else None
-    return after(last, now_ms, refused, at_once=run.run_id in ended)
+
+def group_op_name(catalogue: Catalogue, sink: Sink) -> str:
+    """Return the name of its op."""
+    return f"{group_job_name(catalogue, sink)}_op"
+
+
+def group_config(catalogue: Catalogue, sink: Sink, topics_by_range: Mapping[str, Iterable[str]]) -> dict[str, Any]:
+    """Return the config of a run that lands topics together, by range of hours."""
+    hours = {span: sorted(topics) for span, topics in topics_by_range.items()}
+    return {"ops": {group_op_name(catalogue, sink): {"config": {"hours": hours}}}}
+
+
+def group_tags(catalogue: Catalogue, sink: Sink, topics: Collection[str]) -> dict[str, str]:
+    """Return the tags of a run that lands `topics` together."""
+    return {names.SINK: catalogue.tag(sink), names.FLEET: str(len(topics))}
+
+
+def topics_of(catalogue: Catalogue, sink: Sink, run: dg.DagsterRun) -> frozenset[str]:
+    """Return the topics of `sink` that a run lands, whoever requested it."""
+    last_hours = _last_hours(catalogue, sink, run)
+    if last_hours:
+        return frozenset(last_hours)
+    routes = [catalogue.route(key) for key in run.asset_selection or ()]
+    return frozenset(route.topic for route in routes if route is not None and route.sink.name == sink.name)
 
 
 def started(instance: dg.DagsterInstance) -> Sequence[dg.RunRecord]:
-    """Return the runs that have started and not ended: asked for apart, however long the queue of a backfill is."""
-    return instance.get_run_records(dg.RunsFilter(statuses=STARTED), limit=_MOST_STARTED)
+    """Return the runs that have started and not ended: queried apart, however long the queue of a backfill is."""
+    return instance.get_run_records(dg.RunsFilter(statuses=STARTED), limit=_MAX_STARTED)
 
 
-@dataclass(frozen=True)
-class Refused:
-    """What trying again cannot help with; `is_same` says whether what it met is as it was."""
+class SinkRuns:
+    """The runs of a sink that matter to one tick of its sensor, read when they are first needed."""
 
-    error: str
-    is_same: Callable[[], bool]
+    def __init__(
+        self, instance: dg.DagsterInstance, catalogue: Catalogue, sink: Sink, now_ms: int, topic: str | None = None
+    ) -> None:
+        """Look at runs of all topics of `sink`, or of one `topic`."""
+        self._instance, self._catalogue, self._sink, self._now_ms = instance, catalogue, sink, now_ms
+        self._tags = {names.SINK: catalogue.tag(sink), **({names.TOPIC: topic} if topic else {})}
+        self._ended: set[str] = set()
+        self._reading = threading.RLock()  # topics are looked at in threads
+
+    def run_of(self, topic: str) -> str | None:
+        """Return which run lands the topic now or is about to; None if no run does.
+
+        A run that has stopped to report that it works is ended here: it would hold the topic's pool, and one of the
+        runs that may work at once, for as long as Dagster's monitoring lets it. If it works after all, it is fenced.
+        """
+        with self._reading:
+            run_id = self._unfinished.get(topic)
+        return run_id and f"run {run_id[:8]} has not ended; what it lands decides what is due next"
+
+    @cached_property
+    def is_waiting(self) -> bool:
+        """True if a run that lands topics together waits to begin."""
+        name = group_job_name(self._catalogue, self._sink)
+        return any(record.dagster_run.job_name == name for record in self._waiting)
+
+    def fails_in_group(self, topic: str) -> bool:
+        """Return whether the topic has failed lately, alone or in a run of several topics that names it."""
+        with self._reading:
+            record = self._failed.get(topic)
+        tags = record.dagster_run.tags if record else {}
+        return names.TOPIC in tags or topic in tags.get(names.FAILED, "").split()
+
+    def reason_to_wait(self, topic: str, state: State) -> str | None:
+        """Return why no run may be requested now because of the last one, which failed; None if one may.
+
+        Args:
+            topic: one that no run lands.
+            state: the state as it is now.
+        """
+        with self._reading:
+            record = self._failed.get(topic)
+        if record is None:
+            return None
+        run = record.dagster_run
+        failed_topics = run.tags.get(names.FAILED)
+        if failed_topics and topic not in failed_topics.split():
+            return None  # this topic was landed, others of the run were not
+        has_asset = self._catalogue.has_asset(Route(self._sink, topic))  # else it cannot be landed alone
+        if failed_topics and not has_asset and _ended_ms(record) > self._now_ms - CANCELED_MS:
+            return f"run {run.run_id[:8]} failed to land it; the next request is 10 minutes after its end"
+        first, last = run.tags.get(names.RANGE_START), run.tags.get(names.RANGE_END)
+        error = run.tags.get(names.REFUSED) if names.TOPIC in run.tags else None
+        refused = error if error and first and last and run.tags.get(names.STATE) == state(first, last) else None
+        return _wait_after(record, self._now_ms, refused, at_once=run.run_id in self._ended)
+
+    def landed_ms(self, topic: str, hour: str, since_ms: int) -> int | None:
+        """Return when a run began that has landed all that the topic then had of `hour`; None if there is none.
+
+        Args:
+            topic: one that no run lands.
+            hour: the last hour of the run.
+            since_ms: runs that began earlier belong to another request.
+        """
+        for start_ms, last_hours in self._succeeded:
+            if start_ms >= since_ms and last_hours.get(topic) == hour:
+                return start_ms
+        return None
+
+    @cached_property
+    def _waiting(self) -> Sequence[dg.RunRecord]:
+        # Only what sensors request has these tags: the queue of a backfill may be long.
+        return self._instance.get_run_records(dg.RunsFilter(statuses=WAITING, tags=self._tags), limit=_MAX_WAITING)
+
+    @cached_property
+    def _unfinished(self) -> Mapping[str, str]:
+        """Runs by topic; those that are silent are ended."""
+        runs: dict[str, str] = {}
+        for record in [*started(self._instance), *self._waiting]:
+            run = record.dagster_run
+            topics = topics_of(self._catalogue, self._sink, run)
+            works = run.status != dg.DagsterRunStatus.STARTED or is_working(record, self._now_ms)
+            silence = None if works else silence_of(record, self._now_ms)
+            if topics and silence:
+                end_run(self._instance, run, silence)
+                self._ended.add(run.run_id)
+            elif works or names.SINK in run.tags:  # else it works on steps that are not ours
+                runs |= dict.fromkeys(topics, run.run_id)
+        return runs
+
+    @cached_property
+    def _failed(self) -> Mapping[str, dg.RunRecord]:
+        """The latest run by topic that did not succeed; a topic that a later run has landed is not asked for."""
+        since = datetime.fromtimestamp((self._now_ms - REFUSED_MS - CANCELED_MS) / 1000, timezone.utc)
+        filters = dg.RunsFilter(tags=self._tags, statuses=_UNSUCCESSFUL, updated_after=since)
+        failed: dict[str, dg.RunRecord] = {}
+        for record in self._instance.get_run_records(filters, limit=_MAX_FAILED):  # the latest first
+            for topic in topics_of(self._catalogue, self._sink, record.dagster_run):
+                failed.setdefault(topic, record)
+        return failed
+
+    @cached_property
+    def _succeeded(self) -> Sequence[tuple[int, Mapping[str, str]]]:
+        """The latest runs that have landed all their topics: their starts, and last hours by topic."""
+        filters = dg.RunsFilter(tags=self._tags, statuses=[dg.DagsterRunStatus.SUCCESS])
+        records = self._instance.get_run_records(filters, limit=_MAX_SUCCEEDED)
+        return [
+            (int(record.start_time * 1000), _last_hours(self._catalogue, self._sink, record.dagster_run))
+            for record in records
+            if record.start_time
+        ]
 
 
-def after(last: dg.RunRecord, now_ms: int, refused: Refused | None, *, at_once: bool) -> str | None:
-    """Why no run may be asked for now, after one that did not succeed.
+def end_run(instance: dg.DagsterInstance, run: dg.DagsterRun, silence: str) -> None:
+    """End a run whose process has crashed."""
+    instance.report_run_failed(run, f"The run {silence}: its process, its code server or its machine is gone.")
+    if instance.event_log_storage.supports_global_concurrency_limits:
+        instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
+
+
+def _last_hours(catalogue: Catalogue, sink: Sink, run: dg.DagsterRun) -> Mapping[str, str]:
+    """Return the last hour of each topic that a sensor requested, by the config or the tags of the run."""
+    if run.job_name != group_job_name(catalogue, sink):
+        ours = run.tags.get(names.SINK) == catalogue.tag(sink) and names.TOPIC in run.tags
+        return {run.tags[names.TOPIC]: run.tags.get(names.RANGE_END, "")} if ours else {}
+    try:
+        config: Any = run.run_config
+        ranges = config["ops"][group_op_name(catalogue, sink)]["config"]["hours"]
+        last: dict[str, str] = {}
+        for span, topics in ranges.items():
+            last |= dict.fromkeys(topics, span.rpartition("..")[2])
+        return last
+    except (LookupError, TypeError, AttributeError):
+        return {}
+
+
+def _ended_ms(record: dg.RunRecord) -> int:
+    return int((record.end_time or record.update_timestamp.timestamp()) * 1000)
+
+
+def _wait_after(last: dg.RunRecord, now_ms: int, refused: str | None, *, at_once: bool) -> str | None:
+    """Return why no run may be requested now, after one that did not succeed; None if one may.
 
     Args:
         last: the run.
-        refused: why it failed for good.
-        at_once: it was dead and ended by the sensor itself.
+        now_ms: the clock.
+        refused: the error if trying again cannot help, because nothing that the run depended on has changed.
+        at_once: True if the sensor itself has ended the run, which had crashed.
     """
     run = last.dagster_run
-    since_ms = now_ms - int((last.end_time or last.update_timestamp.timestamp()) * 1000)
+    since_ms = now_ms - _ended_ms(last)
     name = f"run {run.run_id[:8]}"
     if run.tags.get(WILL_RETRY) == "true" and (at_once or since_ms < SOON_MS):
         return f"{name} did not succeed; Dagster starts it again"
     if at_once:
         return None
     if run.status == dg.DagsterRunStatus.CANCELED:
-        return f"{name} was canceled; asking again 10 minutes after its end" if since_ms < CANCELED_MS else None
+        return f"{name} was canceled; the next request is 10 minutes after its end" if since_ms < CANCELED_MS else None
     if since_ms < SOON_MS:
-        return f"{name} did not succeed; asking again a minute after its end"
-    if refused and since_ms < REFUSED_MS and refused.is_same():
+        return f"{name} did not succeed; the next request is a minute after its end"
+    if refused and since_ms < REFUSED_MS:
         return (
-            f"{name} failed with {refused.error}; asking again when the configuration or the index is another, and an "
+            f"{name} failed with {refused}; the next request is when the configuration or the index has changed, or an "
             "hour after its end"
         )
     return None
@@ -93,7 +238,7 @@ def last_failure(instance: dg.DagsterInstance, sink: str, topic: str, after_ms: 
     """Return the run that failed last to land the topic, and its error; None if none did since `after_ms`."""
     since = datetime.fromtimestamp(after_ms / 1000, timezone.utc)
     failed = dg.RunsFilter(tags={names.SINK: sink}, statuses=[dg.DagsterRunStatus.FAILURE], updated_after=since)
-    for record in instance.get_run_records(failed, limit=_MOST_FAILED):  # the latest first
+    for record in instance.get_run_records(failed, limit=_MAX_SHOWN):  # the latest first
         error = _error(instance, record.dagster_run, topic)
         if error is not None:
             return f"run {record.dagster_run.run_id[:8]}: {error}"
@@ -115,32 +260,6 @@ def _error(instance: dg.DagsterInstance, run: dg.DagsterRun, topic: str) -> str 
         elif not alone and int(entry.level) >= logging.ERROR and entry.user_message.startswith(begin):
             return entry.user_message.removeprefix(begin)
     return (errors[-1] if errors else "its process ended before its work did") if alone else None
-
-
-def _state(run: dg.DagsterRun, state: State) -> str | None:
-    first, last = run.tags.get(names.RANGE_START), run.tags.get(names.RANGE_END)
-    return state(first, last) if first and last else None
-
-
-def _end_silent(instance: dg.DagsterInstance, key: dg.AssetKey, ours: Mapping[str, str], now_ms: int) -> set[str]:
-    """End runs of this asset that are dead; those of backfills hold its pool as well."""
-    ended = set()
-    for record in started(instance):
-        run = record.dagster_run
-        why = silent(record, now_ms) if run.status == dg.DagsterRunStatus.STARTED else None
-        # What a sensor asked for it tags; not every run says what it was made of.
-        asked = not run.asset_selection and ours.items() <= run.tags.items()
-        if why and (asked or key in (run.asset_selection or ())):
-            end(instance, run, why)
-            ended.add(run.run_id)
-    return ended
-
-
-def end(instance: dg.DagsterInstance, run: dg.DagsterRun, why: str) -> None:
-    """End a run that is dead."""
-    instance.report_run_failed(run, f"The run {why}: its process, its code server or its machine is gone.")
-    if instance.event_log_storage.supports_global_concurrency_limits:
-        instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
 
 
 def read_last_failures(after_ms: Mapping[tuple[str, str], int]) -> dict[tuple[str, str], str]:

@@ -16,10 +16,9 @@ from s3lake.commit.replace import REWRITE
 from s3lake.commit.sealing import Sealing
 from s3lake.commit.sums import Commits
 from s3lake.orchestration import metadata, names
-from s3lake.orchestration.alive import silent
 from s3lake.orchestration.catalogue import Catalogue
-from s3lake.orchestration.fleet_runs import topics_of
-from s3lake.orchestration.runs import started
+from s3lake.orchestration.heartbeat import silence_of
+from s3lake.orchestration.runs import started, topics_of
 from s3lake.plan.sealed import content
 from s3lake.plan.tile import Tile
 from s3lake.sink import Sink
@@ -119,11 +118,11 @@ def _under_way(
     for record in started(instance):
         run = record.dagster_run
         if names.FLEET in run.tags:
-            if topic in topics_of(catalogue, sink, run) and not silent(record, now_ms):
+            if topic in topics_of(catalogue, sink, run) and not silence_of(record, now_ms):
                 found.append(_ANY)
             continue
         first = run.tags.get(names.RANGE_START) or run.tags.get(names.PARTITION)
-        if first and key in (run.asset_selection or {key}) and not silent(record, now_ms):
+        if first and key in (run.asset_selection or {key}) and not silence_of(record, now_ms):
             found.append((first, run.tags.get(names.RANGE_END) or first))
     return found
 

@@ -32,7 +32,7 @@ from s3lake.text.quantities import format_size
 if TYPE_CHECKING:
     from s3lake.transform.chain import Chain
 
-_FLEET = 10  # topics, above which a sensor and a run for each are too many
+_TOGETHER = 10  # topics, above which a sensor and a run for each are too many
 _NAME = matches(r"[A-Za-z0-9_-]{1,100}", "1 to 100 of A-Z, a-z, 0-9, '_' and '-'")
 _BUCKET = matches(r"(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", "a bucket has 3 to 63 of a-z, 0-9, '-' and single '.'")
 _TOPIC = matches(
@@ -99,7 +99,7 @@ class Sink(ConfigModel):
         batch_records: the most records of one micro-batch.
         hours_per_run: hours that one run of a backfill lands; None for all.
         publish_offsets: commit the landed offsets to the consumer group `s3lake-<sink>`.
-        fleet: whether one sensor and one run are for all topics: `on`, `off`, above so many topics, or `auto`.
+        together: whether one sensor and one run land all topics; None: with `topics_regex`, or more than 10 topics.
         max_columns: the most columns of files of parquet, avro and csv.
         memory_budget: of open files, per Python worker; beyond it they are written to local disk.
         sealed: expectations of an hour that is over.
@@ -136,7 +136,7 @@ class Sink(ConfigModel):
     batch_records: Count = 20_000_000
     hours_per_run: Count | None = 24
     publish_offsets: bool = True
-    fleet: Literal["auto", "on", "off"] | int = "auto"
+    together: bool | None = None
     max_columns: Count = 2000
     memory_budget: Size = 512_000_000
     sealed: Sealed = Field(default_factory=Sealed)
@@ -147,19 +147,6 @@ class Sink(ConfigModel):
     owners: tuple[Annotated[str, _OWNER], ...] = ()
 
     _other_indexes: tuple[str, ...] = PrivateAttr(())
-
-    @field_validator("fleet", mode="before")
-    @classmethod
-    def _read_switch(cls, value: Any) -> Any:
-        """Read `on` and `off`, which YAML reads as true and false."""
-        return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
-
-    @field_validator("fleet")
-    @classmethod
-    def _check_fleet(cls, value: str | int) -> str | int:
-        if isinstance(value, int) and value < 0:
-            raise ValueError(f"{value} is out of range: a number of topics, 0 for any, or auto, on or off")
-        return value
 
     @field_validator("start", mode="before")
     @classmethod
@@ -342,11 +329,11 @@ class Sink(ConfigModel):
         """The beginning of keys: empty, or the prefix with one slash at its end."""
         return self.prefix.rstrip("/") + "/" if self.prefix.strip("/") else ""
 
-    def is_fleet(self, topics: int) -> bool:
-        """Return whether this number of topics shares one sensor and one run; only such a sensor finds new topics."""
-        if self.fleet == "auto":
-            return self.topics_regex is not None or topics > _FLEET
-        return self.fleet == "on" if isinstance(self.fleet, str) else topics > self.fleet
+    def lands_together(self, topics: int) -> bool:
+        """Return whether one sensor and one run land that many topics; only such a sensor finds new topics."""
+        if self.together is None:
+            return self.topics_regex is not None or topics > _TOGETHER
+        return self.together
 
     def reads(self, topic: str) -> bool:
         """Return whether this sink lands `topic`."""

@@ -15,8 +15,9 @@ import pytest
 from dagster._core.storage.partition_status_cache import get_and_update_asset_status_cache_value
 
 from s3lake import hours
-from s3lake.orchestration import checks, fleet_runs
+from s3lake.orchestration import checks
 from s3lake.orchestration.build import build_definitions
+from s3lake.orchestration.runs import group_config
 from s3lake.orchestration.s3_resource import S3Resource
 from s3lake.orchestration.translator import hourly, sealed_key, sink_key
 from s3lake_tests.lake import START, Lake, at, values
@@ -61,7 +62,7 @@ class Fleet:
     def land(self, span: str = START, topics: Sequence[str] | None = None) -> dg.ExecuteInProcessResult:
         wanted = {span: list(topics or self.topics)}
         return self.job.execute_in_process(
-            run_config=fleet_runs.run_config(catalogue(self.sink, *self.topics), self.sink, wanted),
+            run_config=group_config(catalogue(self.sink, *self.topics), self.sink, wanted),
             instance=self.instance,
             raise_on_error=False,
         )

@@ -120,7 +120,7 @@ def test_the_assets_are_those_of_the_configuration_with_their_checks_and_sensors
 
 
 def test_a_sink_of_many_topics_that_has_a_body_is_no_fleet(runs: Runs) -> None:
-    config = runs.config.model_copy(update={"sinks": (runs.sink.model_copy(update={"fleet": "on"}),)})
+    config = runs.config.model_copy(update={"sinks": (runs.sink.model_copy(update={"together": True}),)})
     assets = s3lake.sink_assets(config, runs.sink.name)(plain)
     names = {one.name for one in build_definitions(config, assets=[assets]).sensors or ()}
     assert {"kafka_one", "kafka_two"} < names

@@ -10,8 +10,9 @@ from dagster._core.test_utils import create_run_for_test
 
 from s3lake import hours
 from s3lake.commit.sealing import Sealing
-from s3lake.orchestration import fleet_runs, names, sealed
+from s3lake.orchestration import names, sealed
 from s3lake.orchestration.build import build_definitions
+from s3lake.orchestration.runs import group_config, group_job_name, group_tags
 from s3lake.orchestration.sealed import announced
 from s3lake.orchestration.translator import sealed_key, sink_key
 from s3lake.plan.tile import Sums, Tile
@@ -206,9 +207,9 @@ class TestSensor:
         sink = runs.sink
         run = create_run_for_test(
             runs.instance,
-            job_name=fleet_runs.job_name(catalogue(sink), sink),
-            run_config=fleet_runs.run_config(catalogue(sink), sink, {f"{THIRD}..{FOURTH}": [TOPIC]}),
-            tags=fleet_runs.run_tags(catalogue(sink), sink, [TOPIC]),
+            job_name=group_job_name(catalogue(sink), sink),
+            run_config=group_config(catalogue(sink), sink, {f"{THIRD}..{FOURTH}": [TOPIC]}),
+            tags=group_tags(catalogue(sink), sink, [TOPIC]),
             status=dg.DagsterRunStatus.STARTED,
         )
         tick(runs)

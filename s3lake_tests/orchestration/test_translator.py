@@ -14,8 +14,8 @@ from s3lake.errors import ConfigurationError
 from s3lake.land import opening
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.catalogue import Catalogue
-from s3lake.orchestration.fleet_runs import topics_of
 from s3lake.orchestration.names import RANGE_END, RANGE_START
+from s3lake.orchestration.runs import topics_of
 from s3lake.sink import Config, Kafka, Sink
 from s3lake.source import opening as sources
 from s3lake.store.memory import MemoryStore
@@ -170,9 +170,9 @@ class TestPrefix:
     def test_keys_of_resources_do(self) -> None:
         assert set(self.built().resources or ()) == {"archive_events", "archive_s3", "archive_spark"}
 
-    @pytest.mark.parametrize("fleet", ["on", "off"])
-    def test_names_pools_and_tags_do(self, fleet: str) -> None:
-        built = self.built(fleet=fleet).get_repository_def()
+    @pytest.mark.parametrize("together", [True, False])
+    def test_names_pools_and_tags_do(self, together: bool) -> None:
+        built = self.built(together=together).get_repository_def()
         names = [
             *(job.name for job in built.get_all_jobs() if job.name != "__ASSET_JOB"),
             *(sensor.name for sensor in built.sensor_defs),

@@ -1,7 +1,6 @@
 """What a topic's sensor asks for, from offsets and the index alone."""
 
 import functools
-import json
 import time
 from typing import Any
 
@@ -16,8 +15,9 @@ from s3lake.commit import sealing
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.land import opening
-from s3lake.orchestration import runs, sealed, sensors
+from s3lake.orchestration import due, runs, sealed, sensor, sensor_memory
 from s3lake.orchestration.build import build_definitions
+from s3lake.orchestration.sensor_memory import Memory, RouteMemory
 from s3lake.plan.tile import Span, Tile
 from s3lake.sink import Config
 from s3lake.source import opening as sources
@@ -63,6 +63,10 @@ class World(Ticks):
         manifest = Manifest(commit, "orders", hour, {0: Read(0, records)}, (file,), created_ms=at_ms)
         self.store.put(self.index().manifest_key(hour, commit), msgspec.json.encode(manifest))
 
+    @property
+    def remembered(self) -> RouteMemory:
+        return sensor_memory.decode(self.cursor).routes["events/orders"]
+
     def tick(self, later_ms: int = 0) -> Any:
         result = super().tick(later_ms)
         for event in result.asset_events:
@@ -82,6 +86,11 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     return World(monkeypatch, "{name: events, flush: {count: 100, size: 10kB, interval: 10m}}")
 
 
+def cursor(route: dict[str, Any]) -> str:
+    """What the sensor keeps if it remembers this of the topic."""
+    return sensor_memory.encode(Memory(routes={"events/orders": RouteMemory(**route)}))
+
+
 def ranges(result: Any) -> list[tuple[str, str]]:
     return [(request.tags[FIRST], request.tags[LAST]) for request in result.run_requests]
 
@@ -92,7 +101,7 @@ class TestHoursOfTheIndex:
     @pytest.fixture
     def few_a_tick(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """An index of days is as long for a tick as one of weeks."""
-        monkeypatch.setattr(sensors, "TILES_PER_TICK", 24)
+        monkeypatch.setattr(due, "TILES_PER_TICK", 24)
         monkeypatch.setattr(sealed, "A_TICK", 8)
         monkeypatch.setattr(sealing, "WATERMARK_TILES", 6)
 
@@ -158,13 +167,13 @@ class TestHoursOfTheIndex:
         """A rewrite died: the cursor knows better, and is wrong."""
         past = list(hours.span("2026-01-04T00", "2026-01-05T09"))
         world.write(*(Tile(hour, {0: Span(0, 0, 0)}) for hour in past), Tile(HOUR, {0: Span(0, 100)}))
-        for _ in range(len(past) // sensors.TILES_PER_TICK + 1):
+        for _ in range(len(past) // due.TILES_PER_TICK + 1):
             assert ranges(world.tick()) == []
         world.write(Tile(past[20], {0: Span(0, 0, 0)}, pending="c"))
         ticks = 0
         while not (found := ranges(world.tick())):
             ticks += 1
-            assert ticks <= len(past) / sensors.SECOND_LOOKS_PER_TICK + 1
+            assert ticks <= len(past) / due.SECOND_LOOKS_PER_TICK + 1
         assert found == [(past[20], past[20])]
 
     @pytest.mark.usefixtures("few_a_tick")
@@ -182,14 +191,14 @@ class TestHoursOfTheIndex:
 
         monkeypatch.setattr(TopicIndex, "tile", counted)
         world.tick()
-        assert len(read) <= sensors.TILES_PER_TICK + sensors.SECOND_LOOKS_PER_TICK + 1 + sealing.WATERMARK_TILES
-        while json.loads(world.cursor or "")["announced"]["events"] != [[past[0], past[-1]]]:
+        assert len(read) <= due.TILES_PER_TICK + due.SECOND_LOOKS_PER_TICK + 1 + sealing.WATERMARK_TILES
+        while world.remembered.announced != [(past[0], past[-1])]:
             read.clear()
             world.tick()
-            assert len(read) <= sensors.TILES_PER_TICK + sealed.A_TICK + sealing.WATERMARK_TILES
+            assert len(read) <= due.TILES_PER_TICK + sealed.A_TICK + sealing.WATERMARK_TILES
         read.clear()
         world.tick()
-        assert len(read) <= sensors.SECOND_LOOKS_PER_TICK + 1
+        assert len(read) <= due.SECOND_LOOKS_PER_TICK + 1
 
     @pytest.mark.usefixtures("few_a_tick")
     def test_hours_whose_tiles_are_gone_keep_nobody_from_the_others(self, world: World) -> None:
@@ -201,14 +210,14 @@ class TestHoursOfTheIndex:
         left = past[-5]
         world.write(Tile(left, {0: Span(0, 0, 9)}))
         assert ranges(world.tick()) == [(left, left)]
-        for _ in range(len(past) // sensors.TILES_PER_TICK + 1):
+        for _ in range(len(past) // due.TILES_PER_TICK + 1):
             world.tick()
-        assert json.loads(world.cursor or "")["complete"]["events"][0][0] == past[0]
+        assert world.remembered.complete[0][0] == past[0]
 
     def test_however_many_hours_are_incomplete_the_newest_are_looked_at_first(self, world: World) -> None:
         past = list(hours.span("2025-12-01T00", "2026-01-05T09"))
         world.write(*(Tile(hour, {0: Span(0, 0, 9)}) for hour in past), Tile(HOUR, {0: Span(0, 100)}))
-        oldest = past[-sensors.TILES_PER_TICK + 1]
+        oldest = past[-due.TILES_PER_TICK + 1]
         assert ranges(world.tick()) == [(oldest, hours.shift(oldest, 23))]
 
     def test_a_tile_that_was_announced_and_never_written_is_asked_for(self, world: World) -> None:
@@ -236,7 +245,7 @@ class TestBacklog:
     def test_nothing_new_asks_kafka_once(self, world: World) -> None:
         world.write(Tile(HOUR, {0: Span(0, 100)}))
         assert self.reason(world) is None
-        assert world.kafka.asked == {"ranges": 1}
+        assert world.kafka.asked == {"ends": 1}
 
     def test_enough_records(self, world: World) -> None:
         world.write(Tile(HOUR, {0: Span(0, 0), 1: Span(0, 0)}))
@@ -323,13 +332,13 @@ class TestRequests:
         self.run(world, dg.DagsterRunStatus[status])
         result = world.tick()
         assert result.run_requests == []
-        assert "under way" in result.skip_message
+        assert "has not ended" in result.skip_message
 
     @pytest.mark.parametrize(
         ("status", "said", "pause_ms"),
         [
-            ("FAILURE", "did not succeed; asking again a minute after its end", runs.SOON_MS),
-            ("CANCELED", "was canceled; asking again 10 minutes after its end", runs.CANCELED_MS),
+            ("FAILURE", "did not succeed; the next request is a minute after its end", runs.SOON_MS),
+            ("CANCELED", "was canceled; the next request is 10 minutes after its end", runs.CANCELED_MS),
         ],
     )
     def test_what_a_run_failed_to_land_is_asked_for_again_later_not_at_every_tick(
@@ -407,8 +416,8 @@ class TestCursor:
     @pytest.mark.parametrize(
         "cursor",
         [
-            *(None, "", "null", "7", "{", '{"complete": 7}', '{"ends": {"a": 1}}', '{"version": 9}', "\x00"),
-            *('{"complete": {"events": [["a", "b"]]}}', '{"looked": {"events": "yesterday"}}'),
+            *(None, "", "null", "7", "{", "eJw=", "e30=", "\x00"),
+            *map(cursor, ({"complete": [("a", "b")]}, {"announced": [("", "b")]}, {"looked_again": "yesterday"})),
         ],
     )
     def test_lost_or_garbage_it_changes_nothing(self, cursor: str | None, world: World) -> None:
@@ -418,7 +427,7 @@ class TestCursor:
 
     def test_claiming_too_much_it_is_corrected(self, world: World) -> None:
         world.write(Tile("2026-01-05T09", {0: Span(0, 20, 50)}), Tile(HOUR, {0: Span(50, 100)}))
-        world.cursor = json.dumps({"complete": {"events": [["2020-01-01T00", "2030-01-01T00"]]}})
+        world.cursor = cursor({"complete": [("2020-01-01T00", "2030-01-01T00")]})
         assert ranges(world.tick()) == [("2026-01-05T09", "2026-01-05T09")]
 
     def test_is_short_however_many_hours_there_are(self, world: World) -> None:
@@ -447,27 +456,30 @@ class TestObservations:
 
     def test_are_throttled_because_events_are_kept_for_ever(self, world: World) -> None:
         assert len(world.tick().asset_events) == 1
-        world.now += sensors.OBSERVE_EVERY_MS - 1
-        assert world.tick().asset_events == []
-        world.now += 1
+        world.kafka.logs["orders"] = {0: 101}
+        assert world.tick(sensor.OBSERVE_EVERY_MS - 1).asset_events == []
+        assert len(world.tick(1).asset_events) == 1
+
+    def test_are_left_out_while_nothing_changes(self, world: World) -> None:
         assert len(world.tick().asset_events) == 1
+        assert world.tick(sensor.OBSERVE_EVERY_MS).asset_events == []
 
-    def test_come_with_a_request_too(self, world: World) -> None:
+    def test_tell_the_lag_again_after_a_landing(self, world: World) -> None:
         world.tick()
-        world.kafka.logs["orders"] = {0: 500}
-        result = world.tick()
-        assert len(result.run_requests) == 1
-        assert len(result.asset_events) == 1
+        world.write(Tile(HOUR, {0: Span(0, 100)}))
+        (event,) = world.tick(sensor.OBSERVE_EVERY_MS).asset_events
+        assert event.metadata["lag"].value == 0
 
-    def test_have_a_data_version_that_changes_with_the_data_only(self, world: World) -> None:
+    def test_have_a_data_version_of_the_end_offsets(self, world: World) -> None:
         def version() -> str:
-            world.now += sensors.OBSERVE_EVERY_MS
-            return str(world.tick().asset_events[0].tags["dagster/data_version"])
+            (event,) = world.tick(sensor.OBSERVE_EVERY_MS).asset_events
+            return str(event.tags["dagster/data_version"])
 
         first = version()
-        assert version() == first
         world.kafka.logs["orders"] = {0: 101}
         assert version() != first
+        world.kafka.logs["orders"] = {0: 100}
+        assert version() == first
 
 
 class TestOutages:
@@ -479,7 +491,7 @@ class TestOutages:
     def test_a_topic_that_its_sink_waits_for_is_skipped(self, monkeypatch: pytest.MonkeyPatch) -> None:
         world = World(monkeypatch, "{name: events, missing_topic: wait}")
         world.kafka.logs["orders"] = {}
-        assert world.tick().skip_message == "topic orders does not exist yet"
+        assert world.tick().skip_message == "events: topic orders does not exist yet"
 
     @pytest.mark.parametrize("setting", ["fail", "wait"])
     def test_a_topic_that_was_deleted_after_it_was_landed_fails_the_tick(
@@ -525,7 +537,7 @@ class TestOutages:
         patient = opening.open_stores(world.s3.connection)("lake")
         assert isinstance(patient, S3Store)
         longest = asked.connection.max_attempts * (asked.connection.connect_timeout_s + asked.connection.read_timeout_s)
-        assert sensors.TICK_S + longest < TICK_MOST_S
+        assert due.TICK_S + longest < TICK_MOST_S
         assert (patient.connection.read_timeout_s, patient.connection.patience_s) == (45, 90)
 
 

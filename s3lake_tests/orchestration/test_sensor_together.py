@@ -12,10 +12,10 @@ from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobO
 from dagster._core.test_utils import create_run_for_test
 
 from s3lake import hours
-from s3lake.errors import KafkaUnavailableError, RecordError
-from s3lake.orchestration import alive, fleet_runs, fleet_sensor, names, runs
+from s3lake.orchestration import due, heartbeat, names, runs, sensor
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.fleet import fleet_job
+from s3lake.orchestration.jobs import land_job
 from s3lake.plan.tile import Span, Sums, Tile
 from s3lake.sink import Config, Sink
 from s3lake_tests.orchestration.catalogues import catalogue, parts
@@ -37,12 +37,11 @@ class World(Ticks):
     def __init__(self, patch: pytest.MonkeyPatch, topics: int, settings: str = "") -> None:
         kafka = FakeKafka({f"t{number:04}": {0: 100} for number in range(topics)})
         named = settings if "topics_regex" in settings else f"topics: [{', '.join(kafka.logs)}]"
-        config, self.catalogue = sink_of(f"{{name: events, {named}, fleet: on}}", *kafka.logs)
+        config, self.catalogue = sink_of(f"{{name: events, {named}, together: true}}", *kafka.logs)
         super().__init__(patch, config, kafka)
-        self.sensor = fleet_sensor.fleet_sensor(self.catalogue, self.sink, (), dg.DefaultSensorStatus.STOPPED)
-        self.definitions = dg.Definitions(
-            sensors=[self.sensor], jobs=[fleet_job(self.catalogue, self.sink)], resources=parts()
-        )
+        jobs = [fleet_job(self.catalogue, self.sink), land_job(self.catalogue, self.sink)]
+        self.sensor = sensor.group_sensor(self.catalogue, self.sink, jobs, (), dg.DefaultSensorStatus.STOPPED)
+        self.definitions = dg.Definitions(sensors=[self.sensor], jobs=jobs, resources=parts())
         self.now = at(HOUR, 10)
 
     @property
@@ -67,7 +66,7 @@ class World(Ticks):
 
     def settle(self) -> None:
         """Tick until everything is known."""
-        for _ in range(1 + len(self.kafka.logs) // fleet_sensor.LOOKS_PER_TICK):
+        for _ in range(1 + len(self.kafka.logs) // due.LOOKS_PER_TICK):
             self.tick(0)
 
     def run(self, spans: Mapping[str, list[str]], status: dg.DagsterRunStatus, **tags: str) -> dg.DagsterRun:
@@ -75,7 +74,7 @@ class World(Ticks):
         return create_run_for_test(
             self.instance,
             job_name="land_together_events",
-            run_config=fleet_runs.run_config(self.catalogue, self.sink, spans),
+            run_config=runs.group_config(self.catalogue, self.sink, spans),
             tags={names.SINK: "events", **tags},
             status=status,
             remote_job_origin=ORIGIN,
@@ -259,62 +258,65 @@ class TestRuns:
     def test_a_silent_run_is_ended_and_all_its_topics_are_asked_for_again(self, world: World) -> None:
         run = world.run({self.SPAN: sorted(world.kafka.logs)}, dg.DagsterRunStatus.STARTED)
         world.now += 5_000  # after its start
-        world.instance.add_run_tags(run.run_id, {names.BEAT: str(world.now)})
+        world.instance.add_run_tags(run.run_id, {names.HEARTBEAT: str(world.now)})
         assert spans(world.tick(0)) == {}
-        assert spans(world.tick(alive.SILENT_MS - 1_000)) == {}
+        assert spans(world.tick(heartbeat.SILENT_MS - 1_000)) == {}
         assert spans(world.tick(1_000)) == {self.SPAN: ["t0000", "t0001", "t0002"]}
         ended = world.instance.get_run_by_id(run.run_id)
         assert ended is not None
         assert ended.status == dg.DagsterRunStatus.FAILURE
 
-    def fail(self, world: World, error: Exception, topic: str = "t0001") -> None:
+    def fail(self, world: World, *failed: str) -> None:
+        """End a run of all topics that has failed some of them; without any, its process crashed."""
         run = world.run({self.SPAN: sorted(world.kafka.logs)}, dg.DagsterRunStatus.STARTED)
-        first, _, last = self.SPAN.partition("..")
-        tiles = [found[0] for hour in {first, last} if (found := world.index(topic=topic).tile(hour))]
-        state = fleet_runs.State.of(world.sink, first, last, tiles)
-        for name in world.kafka.logs:
-            key = dg.AssetKey(["s3", "events", name])
-            event: Any = dg.AssetMaterialization(key, partition=first)
-            event = fleet_runs.failure(key, error, state) if name == topic else event
-            self._store(world.instance, run, event)
+        if failed:
+            world.instance.add_run_tags(run.run_id, {names.FAILED: " ".join(failed)})
         world.instance.report_run_failed(run)
 
-    @staticmethod
-    def _store(instance: dg.DagsterInstance, run: dg.DagsterRun, event: Any) -> None:
-        from dagster._core.events import AssetObservationData, DagsterEvent, StepMaterializationData
+    def test_after_a_run_that_failed_a_topic_the_others_are_requested_at_once(self, world: World) -> None:
+        self.fail(world, "t0001")
+        assert spans(world.tick(0)) == {self.SPAN: ["t0000", "t0002"]}
 
-        made, data = (
-            ("ASSET_OBSERVATION", AssetObservationData(event))
-            if isinstance(event, dg.AssetObservation)
-            else ("ASSET_MATERIALIZATION", StepMaterializationData(event))
+    def test_a_topic_that_failed_is_requested_alone_after_a_minute(self, world: World) -> None:
+        self.fail(world, "t0001")
+        together, alone = world.tick(2 * runs.SOON_MS).run_requests
+        assert together.run_config["ops"]["land_together_events_op"]["config"]["hours"] == {
+            self.SPAN: ["t0000", "t0002"]
+        }
+        assert (alone.job_name, alone.tags["s3lake/topic"]) == ("land_events", "t0001")
+        assert alone.asset_selection == [dg.AssetKey(["s3", "events", "t0001"])]
+
+    def test_a_refused_topic_waits_until_its_index_has_changed(self, world: World) -> None:
+        self.fail(world, "t0001")
+        (alone,) = [one for one in world.tick(2 * runs.SOON_MS).run_requests if one.job_name == "land_events"]
+        run = create_run_for_test(
+            world.instance,
+            job_name="land_events",
+            tags={**alone.tags, names.REFUSED: "RecordError"},
+            status=dg.DagsterRunStatus.STARTED,
+            remote_job_origin=ORIGIN,
         )
-        stored = DagsterEvent(event_type_value=made, job_name=run.job_name, event_specific_data=data)
-        instance.report_dagster_event(stored, run.run_id)
-
-    def test_a_topic_whose_record_was_refused_is_held_while_the_others_go_on(self, world: World) -> None:
-        self.fail(world, RecordError("refused"))
-        result = world.tick(2 * runs.SOON_MS)
-        assert spans(result) == {self.SPAN: ["t0000", "t0002"]}
-        assert spans(world.tick(runs.REFUSED_MS)) != {}
-
-    def test_it_is_asked_for_again_when_the_index_is_another(self, world: World) -> None:
-        self.fail(world, RecordError("refused"))
+        world.instance.report_run_failed(run)
+        world.cursor = None
+        assert [one.job_name for one in world.tick(runs.SOON_MS).run_requests] == ["land_together_events"]
         current = self.SPAN.partition("..")[0]
         world.write(Tile(current, {0: Span(0, 10)}, pending="c", rev=7), topic="t0001")
-        assert "t0001" in spans(world.tick(2 * runs.SOON_MS))[self.SPAN]
-
-    def test_it_is_asked_for_again_when_the_configuration_is_another(
-        self, world: World, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        self.fail(world, RecordError("refused"))
-        monkeypatch.setattr(fleet_runs, "digest", lambda text: str(len(text)))
-        assert "t0001" in spans(world.tick(2 * runs.SOON_MS))[self.SPAN]
-
-    def test_what_may_pass_is_asked_for_again_after_a_minute(self, world: World) -> None:
-        self.fail(world, KafkaUnavailableError("away"))
-        assert "t0001" not in spans(world.tick(0))[self.SPAN]
         world.cursor = None
-        assert "t0001" in spans(world.tick(2 * runs.SOON_MS))[self.SPAN]
+        requested = world.tick(runs.SOON_MS).run_requests
+        assert [one.tags.get("s3lake/topic") for one in requested] == [None, "t0001"]
+
+    def test_of_many_topics_that_failed_a_few_are_requested_alone(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        world = World(monkeypatch, 30)
+        world.now = int(time.time() * 1000)
+        run = world.run({f"{START}..{HOUR}": sorted(world.kafka.logs)}, dg.DagsterRunStatus.STARTED)
+        world.instance.add_run_tags(run.run_id, {names.FAILED: " ".join(world.kafka.logs)})
+        world.instance.report_run_failed(run)
+        assert len(world.tick(2 * runs.SOON_MS).run_requests) == 10
+
+    def test_after_a_run_that_crashed_all_topics_are_requested_together_after_a_minute(self, world: World) -> None:
+        self.fail(world)
+        assert spans(world.tick(0)) == {}
+        assert spans(world.tick(2 * runs.SOON_MS)) == {self.SPAN: ["t0000", "t0001", "t0002"]}
 
 
 class TestARunThatWasAskedFor:
@@ -425,7 +427,7 @@ class TestAThousandTopics:
         assert spans(world.tick()) == {}
         spent = time.process_time() - began
         assert world.kafka.asked == {"ends": 1}
-        assert sum(world.store.requests.values()) <= 3 * (1 + 1_000 // fleet_sensor.ROUND_TICKS)
+        assert sum(world.store.requests.values()) <= 3 * (1 + 1_000 // due.ROUND_TICKS)
         print(f"steady tick over 1,000 topics: {spent:.2f} CPU s")
         assert spent < 1
 
@@ -435,10 +437,10 @@ class TestAThousandTopics:
             world.store.requests.clear()
             world.tick(0)
             asked.append(world.store.requests["get"])
-        assert max(asked) <= 4 * fleet_sensor.LOOKS_PER_TICK
+        assert max(asked) <= 4 * due.LOOKS_PER_TICK
         world.store.requests.clear()
         world.tick()
-        assert world.store.requests["get"] <= 4 * (1 + 1_000 // fleet_sensor.ROUND_TICKS)
+        assert world.store.requests["get"] <= 4 * (1 + 1_000 // due.ROUND_TICKS)
 
     def test_all_that_wait_and_are_not_due_are_not_looked_at(self, world: World) -> None:
         world.settle()
@@ -446,14 +448,14 @@ class TestAThousandTopics:
         world.store.requests.clear()
         world.tick()
         world.tick()
-        assert sum(world.store.requests.values()) <= 8 * (1 + 1_000 // fleet_sensor.ROUND_TICKS)
+        assert sum(world.store.requests.values()) <= 8 * (1 + 1_000 // due.ROUND_TICKS)
 
     def test_every_topic_is_looked_at_within_the_hour(self, monkeypatch: pytest.MonkeyPatch) -> None:
         world = World(monkeypatch, 250)
         world.land_all()
         world.settle()
         world.write(Tile(HOUR, {0: Span(0, 100)}, pending="c"), topic="t0125")
-        for _ in range(fleet_sensor.ROUND_TICKS):
+        for _ in range(due.ROUND_TICKS):
             if spans(world.tick(1)):
                 return
         raise AssertionError("nobody looked")
@@ -468,7 +470,7 @@ class TestAThousandTopics:
     def test_observations_come_in_turns(self, world: World) -> None:
         events = [event for _ in range(4) for event in world.tick().asset_events]
         observed = {event.asset_key for event in events if isinstance(event, dg.AssetObservation)}
-        assert len(observed) == len(events) == 4 * fleet_sensor.OBSERVED_PER_TICK
+        assert len(observed) == len(events) == 4 * sensor.OBSERVED_PER_TICK
 
 
 def test_a_long_queue_of_a_backfill_hides_no_run_that_lands() -> None:
@@ -484,4 +486,4 @@ def test_a_long_queue_of_a_backfill_hides_no_run_that_lands() -> None:
                 status=dg.DagsterRunStatus.QUEUED,
                 remote_job_origin=ORIGIN,
             )
-        assert fleet_runs.FleetRuns(instance, entries, sink, hours.now_ms()).busy("orders")
+        assert runs.SinkRuns(instance, entries, sink, hours.now_ms()).run_of("orders")

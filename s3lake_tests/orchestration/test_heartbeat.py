@@ -12,12 +12,12 @@ from dagster._core.test_utils import create_run_for_test
 
 from s3lake import hours
 from s3lake.errors import KafkaUnavailableError, RecordError
-from s3lake.orchestration import alive, names, runs
-from s3lake.orchestration.alive import FIRST_MS, SILENT_MS
+from s3lake.orchestration import heartbeat, names, runs
+from s3lake.orchestration.heartbeat import FIRST_MS, SILENT_MS
 from s3lake.plan.tile import Span, Tile
 from s3lake_tests.land.unstaged import FIRST, Landed
 from s3lake_tests.orchestration import instances
-from s3lake_tests.orchestration.test_sensors import World
+from s3lake_tests.orchestration.test_sensor import World
 from s3lake_tests.orchestration.unstaged_runs import KEY as LANDED
 from s3lake_tests.orchestration.unstaged_runs import OneTopic
 
@@ -45,7 +45,7 @@ def run(world: World, status: dg.DagsterRunStatus, tags: dict[str, str], **more:
 
 def beaten(world: World) -> dict[str, str]:
     """A last beat, after the run was made, however long that takes."""
-    return {names.BEAT: str(world.now + MAKING_MS)}
+    return {names.HEARTBEAT: str(world.now + MAKING_MS)}
 
 
 def status_of(world: World, run_id: str) -> dg.DagsterRunStatus:
@@ -65,7 +65,7 @@ class TestSilence:
         busy = run(world, STARTED, OURS | beaten(world))
         world.now += MAKING_MS + SILENT_MS - 1
         result = world.tick()
-        assert "under way" in result.skip_message
+        assert "has not ended" in result.skip_message
         assert status_of(world, busy) == STARTED
 
     def test_a_backfill_that_died_is_ended_too_for_it_has_the_pool(self, world: World) -> None:
@@ -76,7 +76,7 @@ class TestSilence:
         assert (status_of(world, dead), status_of(world, other)) == (FAILURE, STARTED)
 
     def test_a_run_that_goes_on_with_steps_that_are_not_ours_is_left_alone(self, world: World) -> None:
-        busy = run(world, STARTED, {names.BEAT: "ended"}, asset_selection=frozenset({KEY}))
+        busy = run(world, STARTED, {names.HEARTBEAT: "ended"}, asset_selection=frozenset({KEY}))
         world.now += 10 * SILENT_MS
         world.tick()
         assert status_of(world, busy) == STARTED
@@ -88,9 +88,9 @@ class TestSilence:
         assert (status_of(world, asked), status_of(world, foreign)) == (FAILURE, STARTED)
 
     def test_the_beat_of_the_run_that_it_is_a_retry_of_is_not_its_own(self, world: World) -> None:
-        retry = run(world, STARTED, OURS | {names.BEAT: str(world.now - 100_000)})
+        retry = run(world, STARTED, OURS | {names.HEARTBEAT: str(world.now - 100_000)})
         world.now += FIRST_MS - 1
-        assert "under way" in world.tick().skip_message
+        assert "has not ended" in world.tick().skip_message
         assert status_of(world, retry) == STARTED
 
     def test_where_dagster_starts_it_again_itself_it_is_not_asked_for_as_well(self, world: World) -> None:
@@ -129,7 +129,7 @@ class TestRefusals:
         self.failed(world, self.state(world))
         world.now += 2 * runs.SOON_MS
         message = world.tick().skip_message
-        assert "failed with RecordError; asking again when the configuration or the index is another" in message
+        assert "failed with RecordError; the next request is when the configuration or the index has changed" in message
 
     def test_it_is_asked_for_again_after_an_hour(self, world: World) -> None:
         world.now = hours.start_ms(hours.key_of_ms(world.now)) + 1000
@@ -164,14 +164,14 @@ class TestTags:
     def test_a_run_says_that_it_works_when_it_begins_and_again_until_it_ends(
         self, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(alive, "EVERY_S", 0.01)
+        monkeypatch.setattr(heartbeat, "EVERY_S", 0.01)
         made = OneTopic(instance, monkeypatch)
         beats: list[int] = []
 
         def slow(*_: object) -> None:
-            beats.append(int(self.tags(instance)[names.BEAT]))
+            beats.append(int(self.tags(instance)[names.HEARTBEAT]))
             give_up = time.monotonic() + 10
-            while (beat := int(self.tags(instance)[names.BEAT])) == beats[0] and time.monotonic() < give_up:
+            while (beat := int(self.tags(instance)[names.HEARTBEAT])) == beats[0] and time.monotonic() < give_up:
                 time.sleep(0.005)
             beats.append(beat)
 
@@ -179,10 +179,10 @@ class TestTags:
         began = int(time.time() * 1000)
         made.land(FIRST, FIRST)
         assert began <= beats[0] < beats[1]
-        for beating in (thread for thread in threading.enumerate() if thread.name == "s3lake-alive"):
+        for beating in (thread for thread in threading.enumerate() if thread.name == "s3lake-heartbeat"):
             beating.join(10)
             assert not beating.is_alive()
-        assert not [one for one in alive._beating if one == instance.get_runs(limit=1)[0].run_id]
+        assert not [one for one in heartbeat._beating if one == instance.get_runs(limit=1)[0].run_id]
 
     @pytest.mark.parametrize(
         ("error", "said"), [(RecordError("refused"), "RecordError"), (KafkaUnavailableError("away"), "")]

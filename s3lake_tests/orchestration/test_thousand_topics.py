@@ -15,7 +15,7 @@ from s3lake import hours
 from s3lake.commit.index import TopicHead, TopicIndex
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
-from s3lake.orchestration import fleet_sensor
+from s3lake.orchestration import due, sensor
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.fleet import fleet_job
 from s3lake.orchestration.s3_resource import S3Resource
@@ -52,21 +52,22 @@ def test_a_tick_over_a_thousand_topics_takes_at_most_ten_seconds_and_two_of_cpu(
     config = lake.config(f"name: events, topics_regex: 't.*', close_grace: 2h, start: {START}")
     sink = config.sink("events")
     all_of_them = Catalogue(config, topics={"events": topics})
-    sensor = fleet_sensor.fleet_sensor(all_of_them, sink, (), dg.DefaultSensorStatus.STOPPED)
+    jobs = [fleet_job(all_of_them, sink)]
+    sense = sensor.group_sensor(all_of_them, sink, jobs, (), dg.DefaultSensorStatus.STOPPED)
     definitions = dg.Definitions(
-        sensors=[sensor],
-        jobs=[fleet_job(all_of_them, sink)],
+        sensors=[sense],
+        jobs=jobs,
         resources=parts(),
     )
     told, cursor = [], None
     with dg.DagsterInstance.ephemeral() as instance:
-        for _ in range(1 + TOPICS // fleet_sensor.LOOKS_PER_TICK + 2):
+        for _ in range(1 + TOPICS // due.LOOKS_PER_TICK + 2):
             resources = parts(s3=S3Resource.from_settings(config.s3))
             with dg.build_sensor_context(
                 instance=instance, definitions=definitions, resources=resources, cursor=cursor
             ) as context:
                 began = time.monotonic(), time.process_time()
-                result = sensor.evaluate_tick(context)
+                result = sense.evaluate_tick(context)
                 told.append((time.monotonic() - began[0], time.process_time() - began[1]))
             cursor = result.cursor
             assert not result.run_requests

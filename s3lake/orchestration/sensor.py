@@ -1,0 +1,325 @@
+"""Sensors: they look at offsets and at the index, never at records, and request runs of what is due.
+
+A sensor is a set of topics of sinks: `kafka_<topic>` is one topic in each sink that lands it alone, `sink_<sink>` all
+topics that a sink lands together. A tick is the same for one topic and for a thousand; only the form of a run differs.
+"""
+
+import hashlib
+import json
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import dagster as dg
+
+from s3lake import hours
+from s3lake.errors import S3LakeError, TransientError
+from s3lake.orchestration import names, runs, sensor_memory
+from s3lake.orchestration.catalogue import Catalogue, Route
+from s3lake.orchestration.connections import open_topic
+from s3lake.orchestration.due import INTERVAL_S, RouteState, Tick, at_the_latest, digest
+from s3lake.orchestration.metadata import freshness
+from s3lake.orchestration.runs import SinkRuns
+from s3lake.orchestration.sensor_memory import Observed
+from s3lake.plan.freshness import Wait
+from s3lake.sink import Sink
+from s3lake.source import opening
+from s3lake.text import expressions
+
+OBSERVE_EVERY_MS = 300_000
+OBSERVED_PER_TICK = 4
+"""So a tick costs the same however many topics there are; a hundred that grow are each observed every 13 minutes."""
+MAX_TOPICS = 1_000
+"""Topics of one run that lands topics together."""
+_MAX_ALONE = 10
+"""Topics that failed in a run of several, and are landed alone: requests of one tick."""
+_SHOWN = 3
+"""Topics whose states a tick reports one by one."""
+
+# Dagster warns of its own call when it gives resources to the job of ops that a sensor has; nobody here sets owners.
+warnings.filterwarnings("ignore", "Parameter `owners` of initializer `SensorDefinition", dg.BetaWarning)
+
+
+def topic_sensor(
+    catalogue: Catalogue, topic: str, sinks: Sequence[Sink], jobs: Mapping[str, Any], status: dg.DefaultSensorStatus
+) -> dg.SensorDefinition:
+    """Return the sensor `kafka_<topic>`: it requests what is due of the topic, a run for each sink.
+
+    Args:
+        catalogue: names of assets and jobs.
+        topic: the topic.
+        sinks: the sinks that land it alone.
+        jobs: by sink; one job for all sinks would need them to have one start and one backfill policy.
+        status: the status before a user changes it in the UI.
+    """
+    routes = [Route(sink, topic) for sink in sinks]
+    return _sensor(
+        catalogue,
+        catalogue.name("kafka", topic),
+        lambda _, __: routes,
+        [jobs[sink.name] for sink in sinks],
+        status,
+        observed_elsewhere=(),
+        together=False,
+        description=f"Requests runs that land topic {topic} into {' and '.join(sink.name for sink in sinks)}.",
+    )
+
+
+def group_sensor(
+    catalogue: Catalogue,
+    sink: Sink,
+    jobs: Sequence[Any],
+    observed_elsewhere: Collection[str],
+    status: dg.DefaultSensorStatus,
+) -> dg.SensorDefinition:
+    """Return the sensor `sink_<sink>`: it requests what is due of all topics of the sink, as one run.
+
+    Args:
+        catalogue: which topics have assets; if the sink has `topics_regex`, others may match meanwhile.
+        sink: the sink.
+        jobs: the one that lands topics together, and the one that lands them by their assets.
+        observed_elsewhere: topics that another sensor observes.
+        status: the status before a user changes it in the UI.
+    """
+    assets = frozenset(catalogue.topics[sink.name])
+
+    def find_routes(context: dg.SensorEvaluationContext, offsets: Any) -> Sequence[Route]:
+        matching = assets if sink.topics_regex is None else assets | _matching(sink, offsets.topics())
+        known = sensor_memory.decode(context.cursor).routes
+        for topic in sorted(matching - assets):
+            if f"{sink.name}/{topic}" not in known:
+                context.log.warning(
+                    f"topic {topic} matches topics_regex of sink {sink.name} and is landed from now on; reload the "
+                    "code location to give it assets"
+                )
+        return [Route(sink, topic) for topic in sorted(matching)]
+
+    return _sensor(
+        catalogue,
+        catalogue.name("sink", sink.name),
+        find_routes,
+        jobs,
+        status,
+        observed_elsewhere=observed_elsewhere,
+        together=True,
+        description=f"Lands the topics of sink {sink.name}, many in one run.",
+    )
+
+
+def _sensor(
+    catalogue: Catalogue,
+    name: str,
+    find_routes: Callable[[dg.SensorEvaluationContext, Any], Sequence[Route]],
+    jobs: Sequence[Any],
+    status: dg.DefaultSensorStatus,
+    *,
+    observed_elsewhere: Collection[str],
+    together: bool,
+    description: str,
+) -> dg.SensorDefinition:
+    @dg.sensor(
+        name=name,
+        required_resource_keys={catalogue.keys.s3},
+        jobs=jobs,
+        minimum_interval_seconds=INTERVAL_S,
+        default_status=status,
+        description=description,
+    )
+    def sense(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        offsets = opening.opened(catalogue.config).offsets
+        now_ms, memory = hours.now_ms(), sensor_memory.decode(context.cursor)
+        try:
+            routes = find_routes(context, offsets)
+            ends = offsets.ends({route.topic for route in routes})  # one request, which is answered or fails soon
+        except S3LakeError as error:
+            raise dg.Failure(str(error)) from error
+        tick = Tick(
+            instance=context.instance,
+            catalogue=catalogue,
+            routes=routes,
+            ends=ends,
+            memory=memory,
+            now_ms=now_ms,
+            together=together,
+            runs={
+                route.sink.name: SinkRuns(
+                    context.instance, catalogue, route.sink, now_ms, None if together else route.topic
+                )
+                for route in routes[: 1 if together else None]
+            },
+            open=lambda route: open_topic(context.resources, catalogue, *route, fail_fast=True),
+        )
+        memory.observed = {topic: memory.observed[topic] for topic in ends if topic in memory.observed}
+        memory.routes = {f"{route.sink.name}/{route.topic}": tick.remembered(route) for route in routes}
+        states = tick.look_at_routes()
+        absent = [route for route in routes if not ends.get(route.topic)]
+        missing = tick.look_at_absent(absent)
+        requested = _choose(states)
+        _report_errors(context, routes, states, missing, requested)
+        for state in requested:
+            tick.remember_request(state)
+        memory.ticked_ms = now_ms
+        observations = _observe(tick, states, observed_elsewhere)  # which the cursor remembers
+        return dg.SensorResult(
+            run_requests=_run_requests(catalogue, requested, now_ms, context),
+            skip_reason=None if requested else "; ".join([*_describe(tick, states, absent), *map(str, missing)]),
+            cursor=sensor_memory.encode(memory),
+            asset_events=[*chain.from_iterable(state.sealed for state in states), *observations],
+        )
+
+    return sense
+
+
+def _report_errors(
+    context: dg.SensorEvaluationContext,
+    routes: Sequence[Route],
+    states: Sequence[RouteState],
+    missing: Sequence[S3LakeError],
+    requested: Sequence[RouteState],
+) -> None:
+    """Log the errors of a tick. Fail it if it found out nothing: a failed tick keeps neither cursor nor events."""
+    errors = [state.error for state in states if state.error is not None]
+    for state in states:
+        if state.error is not None:
+            context.log.error(f"sink {state.route.sink.name}, topic {state.route.topic}: {state.error}")
+    for error in missing:
+        context.log.error(str(error))
+    transient = all(isinstance(error, TransientError) for error in errors)
+    if errors and len(errors) == len(states) and (transient or len(errors) == len(routes)):
+        raise dg.Failure(str(errors[0])) from errors[0]
+    if missing and not requested and all(state.in_turn and not state.sealed for state in states):
+        raise dg.Failure(str(missing[0])) from missing[0]
+
+
+def _choose(states: Sequence[RouteState]) -> list[RouteState]:
+    """Choose what is requested now: one run of topics together, and runs of topics alone."""
+    due = [state for state in states if state.span]
+    group = [state for state in due if not state.alone]
+    return [*group[:MAX_TOPICS], *[state for state in due if state.alone][:_MAX_ALONE]]
+
+
+def _run_requests(
+    catalogue: Catalogue, requested: Sequence[RouteState], now_ms: int, context: dg.SensorEvaluationContext
+) -> list[dg.RunRequest]:
+    """Return one run for each topic that is landed alone, and one for all others."""
+    alone = [state for state in requested if state.alone]
+    group = [state for state in requested if not state.alone]
+    for why, count in Counter(state.why for state in group).most_common():
+        context.log.info(f"{count} topics: {why}")
+    for state in alone:
+        context.log.info(f"{state.route.sink.name} {state.route.topic}: {' to '.join(state.span or ())}: {state.why}")
+    requests = [_request_alone(catalogue, state, now_ms) for state in alone]
+    return [*([_request_group(catalogue, group, now_ms)] if group else []), *requests]
+
+
+def _request_alone(catalogue: Catalogue, state: RouteState, now_ms: int) -> dg.RunRequest:
+    (sink, topic), (first, last) = state.route, state.span or ("", "")
+    return dg.RunRequest(
+        run_key=f"{catalogue.tag(sink)}/{topic}/{first}..{last}/{state.digest}/{now_ms // runs.SOON_MS}",
+        job_name=catalogue.name("land", sink.name),
+        asset_selection=[catalogue.key(sink, topic)],
+        tags={
+            names.RANGE_START: first,
+            names.RANGE_END: last,
+            names.SINK: catalogue.tag(sink),
+            names.TOPIC: topic,
+            names.STATE: state.digest,
+            names.REASON: state.word,
+        },
+    )
+
+
+def _request_group(catalogue: Catalogue, states: Sequence[RouteState], now_ms: int) -> dg.RunRequest:
+    sink, topics = states[0].route.sink, defaultdict[str, list[str]](list)
+    for state in states:
+        topics["..".join(state.span or ())].append(state.route.topic)
+    text = "\n".join(sorted(f"{state.route.topic} {state.span} {state.digest}" for state in states))
+    ((word, _),) = Counter(state.word for state in states).most_common(1)
+    return dg.RunRequest(
+        run_key=f"{catalogue.tag(sink)}/{digest(text)}/{now_ms // runs.SOON_MS}",
+        job_name=runs.group_job_name(catalogue, sink),
+        run_config=runs.group_config(catalogue, sink, topics),
+        tags={**runs.group_tags(catalogue, sink, [state.route.topic for state in states]), names.REASON: word},
+    )
+
+
+def _describe(tick: Tick, states: Sequence[RouteState], absent: Sequence[Route]) -> list[str]:
+    """Say why nothing is requested."""
+    if tick.together and not states and any(sink_runs.is_waiting for sink_runs in tick.runs.values()):
+        return ["a run of this sink waits to begin"]
+    if len(tick.routes) <= _SHOWN:
+        texts = [f"{route.sink.name}: topic {route.topic} does not exist yet" for route in absent]
+        topics = {route.topic for route in tick.routes}
+        for state in states:
+            begin = state.route.sink.name if len(topics) == 1 else f"{state.route.sink.name} {state.route.topic}"
+            texts += [f"{begin}: {state.why}"] if state.why else []
+        return texts or ["nothing is due"]
+    waiting = [route for route in tick.routes if tick.ends.get(route.topic) and tick.waiting(route) > 0]
+    first_ms = min((min(tick.due_ms(route), tick.remembered(route).look_at_ms) for route in waiting), default=0)
+    first = f"the first are {at_the_latest(first_ms)}" if first_ms > tick.now_ms else "nothing is due"
+    reasons = Counter(state.why for state in states if state.held)
+    return [
+        f"{len(tick.routes) - len(absent)} topics, records wait in {len(waiting)}; {first}",
+        *(f"{count} of them: {why}" for why, count in reasons.most_common(_SHOWN)),
+    ]
+
+
+def _observe(
+    tick: Tick, states: Sequence[RouteState], observed_elsewhere: Collection[str]
+) -> list[dg.AssetObservation]:
+    """Observe some of the topics that have changed: storing events costs more than all else."""
+    memory, lags = tick.memory, defaultdict[str, dict[str, int]](dict)
+    for route in tick.routes:
+        if tick.ends.get(route.topic) and tick.remembered(route).landed >= 0:
+            lags[route.topic][route.sink.name] = tick.waiting(route)
+    for state in states:
+        if state.lag is not None:
+            lags[state.route.topic][state.route.sink.name] = state.lag
+    waits = {state.route.topic: state.waits for state in states}
+    due: list[tuple[int, str]] = []
+    for topic, ends in tick.ends.items():
+        last = memory.observed.get(topic, Observed())
+        changed = last.ends != ends or any(last.lags.get(sink, lag) != lag for sink, lag in lags[topic].items())
+        if ends and topic not in observed_elsewhere and changed and tick.now_ms - last.ms >= OBSERVE_EVERY_MS:
+            due.append((last.ms, topic))
+    events = []
+    for _, topic in sorted(due)[:OBSERVED_PER_TICK]:
+        ends, last = tick.ends[topic], memory.observed.get(topic, Observed())
+        events.append(_observation(tick.catalogue, topic, ends, lags[topic], last, tick.now_ms, waits.get(topic, ())))
+        memory.observed[topic] = Observed(tick.now_ms, dict(ends), lags[topic])
+    return events
+
+
+def _observation(
+    catalogue: Catalogue,
+    topic: str,
+    ends: Mapping[int, int],
+    lags: Mapping[str, int],
+    last: Observed,
+    now_ms: int,
+    waits: Iterable[Wait],
+) -> dg.AssetObservation:
+    new = sum(ends.values()) - sum(last.ends.get(partition, 0) for partition in ends)
+    seconds = (now_ms - last.ms) / 1000
+    version = hashlib.sha256(json.dumps(sorted(ends.items())).encode()).hexdigest()
+    return dg.AssetObservation(
+        catalogue.topic(topic).key,
+        metadata={
+            "end_offsets": dg.MetadataValue.json({str(partition): end for partition, end in sorted(ends.items())}),
+            "offsets": sum(ends.values()),
+            "records_per_second": round(new / seconds, 3) if last.ends and seconds > 0 else 0.0,
+            **({"lag": max(lags.values())} if lags else {}),
+            **({f"lag of {sink}": lag for sink, lag in lags.items()} if len(lags) > 1 else {}),
+            **freshness(waits),
+        },
+        tags={names.DATA_VERSION: version[:32]},
+    )
+
+
+def _matching(sink: Sink, topics: Sequence[str]) -> frozenset[str]:
+    try:
+        return frozenset(topic for topic in topics if sink.reads(topic))
+    except expressions.PatternTimeoutError as error:
+        raise dg.Failure(f"topics_regex: {error}") from None

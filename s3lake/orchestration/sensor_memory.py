@@ -1,0 +1,93 @@
+"""What a sensor remembers from tick to tick. It is advice: the index is the truth."""
+
+import base64
+import binascii
+import sys
+import zlib
+from collections.abc import Mapping
+
+import msgspec
+
+from s3lake import hours
+
+UNLIMITED = sys.maxsize
+
+
+class RequestedRun(msgspec.Struct, frozen=True):
+    """A run that was requested up to the current hour.
+
+    Attributes:
+        hour: the last hour that it lands.
+        ends: the sum of the topic's end offsets at the time of the request.
+        requested_ms: the time of the request.
+    """
+
+    hour: str
+    ends: int
+    requested_ms: int
+
+
+class RouteMemory(msgspec.Struct, omit_defaults=True):
+    """What is remembered of a topic of a sink.
+
+    Attributes:
+        complete: ranges of hours that are known to be complete.
+        looked_again: the last of these hours that got a second look: a rewrite that crashed makes one incomplete again.
+        announced: ranges of hours that are known to be announced as sealed.
+        swept_ms: when hours were requested last that only keep objects which a table may list.
+        landed: the sum of end offsets up to which nothing waits; -1 if the index has to be read.
+        landed_ms: when the current hour was landed last.
+        waiting_since_ms: when a tick first found that something waits; 0 while nothing does.
+        due_offsets: offsets that are due by their number or size.
+        look_at_ms: when the index has to be read, whatever Kafka answers.
+        looked_ms: when it was read last.
+        run: the requested run that lands the current hour; None if there is none, or if the index has to be read after.
+        hour: the current hour if such a run has landed it; else empty.
+    """
+
+    complete: list[tuple[str, str]] = []
+    looked_again: str = ""
+    announced: list[tuple[str, str]] = []
+    swept_ms: int = 0
+    landed: int = -1
+    landed_ms: int = 0
+    waiting_since_ms: int = 0
+    due_offsets: int = UNLIMITED
+    look_at_ms: int = 0
+    looked_ms: int = 0
+    run: RequestedRun | None = None
+    hour: str = ""
+
+
+class Observed(msgspec.Struct, omit_defaults=True):
+    """The last observation of a topic: its time, and the end offsets and the lags by sink at that time."""
+
+    ms: int = 0
+    ends: Mapping[int, int] = {}
+    lags: Mapping[str, int] = {}
+
+
+class Memory(msgspec.Struct, omit_defaults=True):
+    """The cursor of a sensor: routes by sink and topic, observations by topic, and the time of the last tick."""
+
+    routes: dict[str, RouteMemory] = {}
+    observed: dict[str, Observed] = {}
+    ticked_ms: int = 0
+
+
+def decode(text: str | None) -> Memory:
+    """Return the memory of a cursor; an empty one if the cursor is lost or cannot be read."""
+    try:
+        memory = msgspec.json.decode(zlib.decompress(base64.b64decode(text or "")), type=Memory)
+        for route in memory.routes.values():
+            route.complete, route.announced = hours.united(route.complete), hours.united(route.announced)
+            if route.looked_again:
+                hours.parse(route.looked_again)
+        return memory
+    except (msgspec.MsgspecError, zlib.error, binascii.Error, ValueError):
+        return Memory()
+
+
+def encode(memory: Memory) -> str:
+    """Return the memory as a cursor, compressed: Dagster keeps one for every tick."""
+    return base64.b64encode(zlib.compress(msgspec.json.encode(memory), 1)).decode()
