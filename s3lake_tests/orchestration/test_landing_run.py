@@ -14,9 +14,10 @@ from dagster._core.loader import LoadingContextForTest
 from s3lake.commit.protocol import Attempt
 from s3lake.errors import KafkaUnavailableError, RecordError, S3LakeError, StoreUnavailableError
 from s3lake.land.spark import installation
-from s3lake.orchestration import fleet, fleet_runs
+from s3lake.orchestration import fleet, names
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.landing_run import LandingRun, LoggedSpark, as_dagster_errors
+from s3lake.orchestration.runs import group_config
 from s3lake.sink import Errors
 from s3lake_tests.commit.kafka import TOPIC
 from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD
@@ -288,7 +289,7 @@ class Group(unstaged_runs.Runs):
         self.job = fleet.fleet_job(self.catalogue, self.sink)
 
     def land(self) -> dg.ExecuteInProcessResult:
-        config = fleet_runs.run_config(self.catalogue, self.sink, {f"{FIRST}..{THIRD}": TOPICS})
+        config = group_config(self.catalogue, self.sink, {f"{FIRST}..{THIRD}": TOPICS})
         return self.job.execute_in_process(
             run_config=config,
             instance=self.instance,
@@ -331,6 +332,8 @@ class TestManyTopics:
         result = group.land()
         assert not result.success
         assert group.hours() == {"one": ALL, "two": [FIRST], "three": ALL}
+        (run,) = group.instance.get_runs()
+        assert run.tags[names.FAILED] == "two"
 
     def test_what_cannot_pass_is_tried_once(self, group: Group) -> None:
         tries: list[str] = []
