@@ -19,9 +19,9 @@ from s3lake.errors import TooManyFilesError
 from s3lake.land.landing import Landing
 from s3lake.orchestration import due, metadata, sealed, sensor_memory
 from s3lake.orchestration.catalogue import Route
-from s3lake.orchestration.due import RouteState, Tick
 from s3lake.orchestration.runs import SinkRuns
 from s3lake.orchestration.sensor_memory import Memory, RouteMemory
+from s3lake.orchestration.tick import RouteState, Tick
 from s3lake.plan.sealed import content
 from s3lake.plan.tile import Span, Sums, Tile
 from s3lake.sink import Sink

@@ -19,10 +19,11 @@ from s3lake.errors import S3LakeError, TransientError
 from s3lake.orchestration import names, runs, sensor_memory
 from s3lake.orchestration.catalogue import Catalogue, Route
 from s3lake.orchestration.connections import open_topic
-from s3lake.orchestration.due import INTERVAL_S, RouteState, Tick, at_the_latest, digest
+from s3lake.orchestration.due import INTERVAL_S, at_the_latest, digest
 from s3lake.orchestration.metadata import freshness
 from s3lake.orchestration.runs import SinkRuns
 from s3lake.orchestration.sensor_memory import Observed
+from s3lake.orchestration.tick import RouteState, Tick
 from s3lake.plan.freshness import Wait
 from s3lake.sink import Sink
 from s3lake.source import opening

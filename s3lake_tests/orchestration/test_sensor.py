@@ -15,7 +15,7 @@ from s3lake.commit import sealing
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.land import opening
-from s3lake.orchestration import due, runs, sealed, sensor, sensor_memory
+from s3lake.orchestration import due, runs, sealed, sensor, sensor_memory, tick
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.sensor_memory import Memory, RouteMemory
 from s3lake.plan.tile import Span, Tile
@@ -537,7 +537,7 @@ class TestOutages:
         patient = opening.open_stores(world.s3.connection)("lake")
         assert isinstance(patient, S3Store)
         longest = asked.connection.max_attempts * (asked.connection.connect_timeout_s + asked.connection.read_timeout_s)
-        assert due.TICK_S + longest < TICK_MOST_S
+        assert tick.TICK_S + longest < TICK_MOST_S
         assert (patient.connection.read_timeout_s, patient.connection.patience_s) == (45, 90)
 
 

@@ -12,7 +12,7 @@ from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobO
 from dagster._core.test_utils import create_run_for_test
 
 from s3lake import hours
-from s3lake.orchestration import due, heartbeat, names, runs, sensor
+from s3lake.orchestration import heartbeat, names, runs, sensor, tick
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.fleet import fleet_job
 from s3lake.orchestration.jobs import land_job
@@ -66,7 +66,7 @@ class World(Ticks):
 
     def settle(self) -> None:
         """Tick until everything is known."""
-        for _ in range(1 + len(self.kafka.logs) // due.LOOKS_PER_TICK):
+        for _ in range(1 + len(self.kafka.logs) // tick.LOOKS_PER_TICK):
             self.tick(0)
 
     def run(self, spans: Mapping[str, list[str]], status: dg.DagsterRunStatus, **tags: str) -> dg.DagsterRun:
@@ -427,7 +427,7 @@ class TestAThousandTopics:
         assert spans(world.tick()) == {}
         spent = time.process_time() - began
         assert world.kafka.asked == {"ends": 1}
-        assert sum(world.store.requests.values()) <= 3 * (1 + 1_000 // due.ROUND_TICKS)
+        assert sum(world.store.requests.values()) <= 3 * (1 + 1_000 // tick.ROUND_TICKS)
         print(f"steady tick over 1,000 topics: {spent:.2f} CPU s")
         assert spent < 1
 
@@ -437,10 +437,10 @@ class TestAThousandTopics:
             world.store.requests.clear()
             world.tick(0)
             asked.append(world.store.requests["get"])
-        assert max(asked) <= 4 * due.LOOKS_PER_TICK
+        assert max(asked) <= 4 * tick.LOOKS_PER_TICK
         world.store.requests.clear()
         world.tick()
-        assert world.store.requests["get"] <= 4 * (1 + 1_000 // due.ROUND_TICKS)
+        assert world.store.requests["get"] <= 4 * (1 + 1_000 // tick.ROUND_TICKS)
 
     def test_all_that_wait_and_are_not_due_are_not_looked_at(self, world: World) -> None:
         world.settle()
@@ -448,14 +448,14 @@ class TestAThousandTopics:
         world.store.requests.clear()
         world.tick()
         world.tick()
-        assert sum(world.store.requests.values()) <= 8 * (1 + 1_000 // due.ROUND_TICKS)
+        assert sum(world.store.requests.values()) <= 8 * (1 + 1_000 // tick.ROUND_TICKS)
 
     def test_every_topic_is_looked_at_within_the_hour(self, monkeypatch: pytest.MonkeyPatch) -> None:
         world = World(monkeypatch, 250)
         world.land_all()
         world.settle()
         world.write(Tile(HOUR, {0: Span(0, 100)}, pending="c"), topic="t0125")
-        for _ in range(due.ROUND_TICKS):
+        for _ in range(tick.ROUND_TICKS):
             if spans(world.tick(1)):
                 return
         raise AssertionError("nobody looked")

@@ -15,7 +15,7 @@ from s3lake import hours
 from s3lake.commit.index import TopicHead, TopicIndex
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
-from s3lake.orchestration import due, sensor
+from s3lake.orchestration import sensor, tick
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.fleet import fleet_job
 from s3lake.orchestration.s3_resource import S3Resource
@@ -61,7 +61,7 @@ def test_a_tick_over_a_thousand_topics_takes_at_most_ten_seconds_and_two_of_cpu(
     )
     told, cursor = [], None
     with dg.DagsterInstance.ephemeral() as instance:
-        for _ in range(1 + TOPICS // due.LOOKS_PER_TICK + 2):
+        for _ in range(1 + TOPICS // tick.LOOKS_PER_TICK + 2):
             resources = parts(s3=S3Resource.from_settings(config.s3))
             with dg.build_sensor_context(
                 instance=instance, definitions=definitions, resources=resources, cursor=cursor

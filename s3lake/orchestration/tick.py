@@ -1,0 +1,297 @@
+"""One tick of a sensor: reads the index of the topics of which something can be due, and remembers when that is."""
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import dagster as dg
+
+from s3lake import hours
+from s3lake.commit.sealing import Sealing
+from s3lake.errors import S3LakeError
+from s3lake.land.missing import refuse_absent
+from s3lake.orchestration import sealed
+from s3lake.orchestration.catalogue import Catalogue, Route
+from s3lake.orchestration.due import closing_soon_ms, hours_due, max_wait_ms, read_tiles, state_digest
+from s3lake.orchestration.runs import SinkRuns
+from s3lake.orchestration.sensor_memory import UNLIMITED, Memory, RequestedRun, RouteMemory
+from s3lake.plan import due
+from s3lake.plan.freshness import Wait
+from s3lake.plan.tile import Sums
+
+if TYPE_CHECKING:
+    from s3lake.commit.index import TopicHead
+    from s3lake.land.landing import Landing
+    from s3lake.plan.tile import Tile
+
+TICK_S = 20  # Dagster gives a tick 60 seconds, and a sink that cannot be reached takes up to 20
+LOOKS_PER_TICK = 250
+ROUND_TICKS = 120
+"""Within so many ticks the index of every topic is read, whatever is remembered."""
+_AT_ONCE = 8
+_WAIT_MS = 60_000
+
+
+@dataclass(frozen=True)
+class RouteState:
+    """What a tick has found out about a topic of a sink.
+
+    Attributes:
+        why: why it is landed now; else what waits, and what it waits for.
+        span: the first and the last hour to land; None if nothing is due, or has to wait.
+        is_due: False if it is only landed together with topics that are.
+        word: why it is landed, as the tag of the run has it.
+        digest: of the configuration and of what the index has of these hours.
+        alone: True if it has to be landed in a run of its own.
+        in_turn: True if it was not due by what is remembered.
+        held: True if it is due and waits for a run that has not ended, or after one that failed.
+        lag: offsets that wait in the tiles that were read; None if there are none.
+        waits: how long the records of the newest tile had waited.
+        sealed: hours that no run announces.
+    """
+
+    route: Route
+    why: str = ""
+    span: tuple[str, str] | None = None
+    is_due: bool = False
+    word: str = ""
+    digest: str = ""
+    alone: bool = False
+    in_turn: bool = False
+    held: bool = False
+    lag: int | None = None
+    waits: Sequence[Wait] = ()
+    sealed: Sequence[dg.AssetMaterialization] = ()
+    error: S3LakeError | None = None
+
+
+@dataclass(frozen=True)
+class Tick:
+    """One evaluation of a sensor.
+
+    Attributes:
+        ends: end offsets by topic and topic-partition.
+        together: True if one run lands all that is due.
+        runs: by sink.
+        open: opens the index of a topic, and cannot land.
+    """
+
+    instance: dg.DagsterInstance
+    catalogue: Catalogue
+    routes: Sequence[Route]
+    ends: Mapping[str, Mapping[int, int]]
+    memory: Memory
+    now_ms: int
+    together: bool
+    runs: Mapping[str, SinkRuns]
+    open: "Callable[[Route], Landing]"
+    began_s: float = field(default_factory=time.monotonic)
+
+    def remembered(self, route: Route) -> RouteMemory:
+        """Return what is remembered of a route, which the tick changes."""
+        return self.memory.routes.setdefault(f"{route.sink.name}/{route.topic}", RouteMemory())
+
+    def look_at_routes(self) -> list[RouteState]:
+        """Read the index of the topics of which something can be due, and when it is, of those that can come along."""
+        idle: list[Route] = []
+        ready: list[Route] = []
+        for route in self.routes:
+            if self.ends.get(route.topic):
+                (ready if self._may_be_due(route) else idle).append(route)
+        if self.together and any(self.runs[route.sink.name].is_waiting for route in ready[:1]):
+            return []
+        states = []
+        for route in ready[:]:
+            if wait := self.runs[route.sink.name].run_of(route.topic):
+                ready.remove(route)
+                self.remembered(route).landed = -1  # what the run lands decides
+                states.append(RouteState(route, wait, held=True))
+        first = sorted(ready, key=self._urgency)[:LOOKS_PER_TICK]
+        turns = sorted(idle, key=lambda route: self.remembered(route).looked_ms)[: 1 + len(self.routes) // ROUND_TICKS]
+        states += self._look_at(first, self._look)
+        states += self._look_at(turns, partial(self._look, in_turn=True))
+        if not any(state.is_due for state in states):
+            return [replace(state, span=None, why="") if state.span else state for state in states]
+        along = [route for route in idle if route not in turns and self._may_come_along(route)]
+        return states + self._look_at(along[: LOOKS_PER_TICK - len(first)], self._look)
+
+    def look_at_absent(self, routes: Collection[Route]) -> list[S3LakeError]:
+        """Return why topics cannot be landed of which Kafka knows no ends: of some in turn, for each is asked again."""
+
+        def look(route: Route) -> RouteState:
+            landing = self.open(route)
+            refuse_absent(route.sink, landing.index, landing.offsets)
+            return RouteState(route)
+
+        turns = sorted(routes, key=lambda route: (self.remembered(route).looked_ms, route.topic))
+        return [state.error for state in self._look_at(turns[:_AT_ONCE], look) if state.error is not None]
+
+    def remember_request(self, state: RouteState) -> None:
+        """Remember a requested run: once it has landed the current hour, the index need not be read for it."""
+        assert state.span is not None
+        memory, hour = self.remembered(state.route), state.span[1]
+        ends = sum(self.ends[state.route.topic].values())
+        memory.landed = -1
+        memory.run = RequestedRun(hour, ends, self.now_ms) if hours.end_ms(hour) > self.now_ms else None
+
+    def waiting(self, route: Route) -> int:
+        """Return how many offsets wait, by what is remembered; 0 if that is not known."""
+        memory = self.remembered(route)
+        return 0 if memory.landed < 0 else sum(self.ends[route.topic].values()) - memory.landed
+
+    def due_ms(self, route: Route) -> int:
+        """Return when what waits is due at the latest, by what is remembered."""
+        memory = self.remembered(route)
+        return max(memory.waiting_since_ms, memory.landed_ms) + max_wait_ms(route.sink)
+
+    def _may_be_due(self, route: Route) -> bool:
+        """Return whether the index has to be read, by what is remembered."""
+        memory = self.remembered(route)
+        if memory.run is not None:
+            runs = self.runs[route.sink.name]
+            if runs.run_of(route.topic):
+                return True
+            _take_over(memory, runs.landed_ms(route.topic, memory.run.hour, memory.run.requested_ms))
+        waiting = self.waiting(route)
+        if memory.landed < 0 or waiting < 0 or self.now_ms >= memory.look_at_ms:
+            return True
+        if not waiting:
+            memory.waiting_since_ms = 0
+            return False
+        memory.waiting_since_ms = memory.waiting_since_ms or self.memory.ticked_ms or self.now_ms
+        closing_soon = self.now_ms >= memory.look_at_ms - closing_soon_ms(route.sink)
+        return not closing_soon and (waiting >= memory.due_offsets or self.now_ms >= self.due_ms(route))
+
+    def _may_come_along(self, route: Route) -> bool:
+        """Return whether it is due before long: topics that are landed together are due together from then on."""
+        early_ms = max_wait_ms(route.sink) // 2
+        return self.together and self.waiting(route) > 0 and self.now_ms >= self.due_ms(route) - early_ms
+
+    def _urgency(self, route: Route) -> tuple[int, int]:
+        memory = self.remembered(route)
+        due_ms = memory.looked_ms if memory.landed < 0 else min(memory.look_at_ms, self.due_ms(route))
+        return due_ms, memory.looked_ms
+
+    def _look_at(self, routes: Sequence[Route], look: Callable[[Route], RouteState]) -> list[RouteState]:
+        def look_in_time(route: Route) -> RouteState | None:
+            if time.monotonic() - self.began_s > TICK_S:
+                return None  # the next tick
+            try:
+                return look(route)
+            except S3LakeError as error:  # one index is no reason to keep the others waiting
+                self.remembered(route).looked_ms = self.now_ms
+                return RouteState(route, error=error)
+
+        if len(routes) < 2:
+            return [state for state in map(look_in_time, routes) if state is not None]
+        with ThreadPoolExecutor(_AT_ONCE, "s3lake-look") as pool:
+            return [state for state in pool.map(look_in_time, routes) if state is not None]
+
+    def _look(self, route: Route, *, in_turn: bool = False) -> RouteState:
+        foreseen = None if in_turn else self._foresee(route)
+        if foreseen is not None:
+            return foreseen
+        sink, memory, ends = route.sink, self.remembered(route), self.ends[route.topic]
+        landing, runs = self.open(route), self.runs[sink.name]
+        stored = landing.index.head()
+        head = stored[0] if stored else None
+        whole = in_turn or not self.together
+        tiles = read_tiles(landing, head, memory, again=whole) if head else []
+        last = tiles[-1] if tiles else None
+        sums = landing.recent(last) if last is not None and not last.closed else Sums()
+        found = hours_due(self.catalogue, landing, head, tiles, ends, memory, self.now_ms, sums)
+        chosen = set(found.hours)
+        self._keep(route, last, sums)
+        if not chosen and last is not None and not last.closed and self._may_come_along(route):
+            chosen = self.catalogue.within(sink, route.topic, {last.hour})
+        state = RouteState(
+            route,
+            found.waiting,
+            in_turn=in_turn,
+            lag=found.lag,
+            waits=last.sums.waits if last and last.sums else (),
+            sealed=self._seal(landing, head, tiles, memory, always=whole) if head else (),
+        )
+        if not chosen:
+            return state
+        run, digest = runs.run_of(route.topic), partial(state_digest, landing, tiles=tiles)
+        wait = run or runs.reason_to_wait(route.topic, digest)
+        if wait:
+            memory.landed, memory.due_offsets = -1 if run else sum(ends.values()), UNLIMITED
+            memory.look_at_ms = self.now_ms + _WAIT_MS
+            return replace(state, why=wait, held=True)
+        span, reason = due.chunks(chosen, sink.hours_per_run)[0], found.why or due.TOGETHER
+        return replace(
+            state,
+            why=reason.sentence,
+            span=span,
+            is_due=bool(found.hours),
+            word=reason.word,
+            digest=digest(*span),
+            alone=not self.together or (runs.fails_in_group(route.topic) and self.catalogue.has_asset(route)),
+        )
+
+    def _foresee(self, route: Route) -> RouteState | None:
+        """Return what is due of the hour that a run has landed, by that alone; None if the index has to be read."""
+        memory = self.remembered(route)
+        over = not memory.hour or self.now_ms >= min(hours.end_ms(memory.hour), memory.look_at_ms)
+        enough = memory.landed < 0 or self.waiting(route) >= memory.due_offsets
+        if over or enough or self.runs[route.sink.name].fails_in_group(route.topic):
+            return None
+        if not self.catalogue.within(route.sink, route.topic, {memory.hour}):
+            return None
+        waited = self.now_ms >= self.due_ms(route)
+        why, span = due.WAITED if waited else due.TOGETHER, (memory.hour, memory.hour)
+        return RouteState(route, why.sentence, span, waited, why.word, alone=not self.together)
+
+    def _keep(self, route: Route, last: "Tile | None", sums: Sums) -> None:
+        """Remember when something can be due."""
+        memory, sink, ends = self.remembered(route), route.sink, self.ends[route.topic]
+        memory.looked_ms = self.now_ms
+        if last is None or last.closed or last.hour != memory.hour:
+            memory.hour = ""
+        if last is None or last.closed:
+            start_ms = hours.start_ms(sink.start)
+            memory.landed = sum(ends.values())
+            memory.look_at_ms = start_ms if start_ms > self.now_ms else self.now_ms + _WAIT_MS
+            return
+        behind = due.backlog(last, ends)
+        memory.landed = sum(ends.values()) - sum(behind.values())
+        memory.landed_ms = sums.landed_ms
+        memory.look_at_ms = hours.end_ms(last.hour) + int(sink.close_grace * 1000)
+        size = sums.bytes / sums.records if sums.records else 0.0
+        least = [sink.flush.size / size if size else UNLIMITED, sink.flush.count or UNLIMITED]
+        memory.due_offsets = min(UNLIMITED, int(min(least) * max(1, len(behind))))
+        if not behind:
+            memory.waiting_since_ms = 0
+        elif not memory.waiting_since_ms or self.now_ms >= hours.end_ms(last.hour):  # the next hour's wait for its tile
+            memory.waiting_since_ms = self.now_ms
+
+    def _seal(
+        self, landing: "Landing", head: "TopicHead", tiles: "Sequence[Tile]", memory: RouteMemory, *, always: bool
+    ) -> Sequence[dg.AssetMaterialization]:
+        """Announce hours that are complete and not announced, `always` or if one is new; Dagster is asked for each."""
+        if not always and not hours.without(memory.complete, memory.announced):
+            return ()
+        events, memory.announced = sealed.left_behind(
+            self.instance,
+            self.catalogue,
+            landing,
+            Sealing.of(landing.index, head, tiles),
+            tiles,
+            memory.announced,
+            memory.complete,
+            self.now_ms,
+        )
+        return events
+
+
+def _take_over(memory: RouteMemory, start_ms: int | None) -> None:
+    """Remember as landed what the requested run was to land, if it began at `start_ms` and succeeded."""
+    run, memory.run = memory.run, None
+    if run is not None and start_ms:
+        memory.landed, memory.landed_ms, memory.waiting_since_ms = run.ends, start_ms, start_ms
+        memory.hour = run.hour
