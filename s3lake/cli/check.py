@@ -185,6 +185,8 @@ def find_suspicious_settings(config: Config) -> list[str]:
 
     warnings = []
     for sink in config.sinks:
+        if not sink.topics and sink.topics_regex is None:
+            warnings.append(f"sink {sink.name}: it has no topics: only tables that assets return land there")
         if sink.transforms:
             warnings += [f"sink {sink.name}: {notice}" for notice in binding.chain(sink).notices]
         if sink.layout.template and sink.layout.time.source == "wallclock" and "{time:" in sink.layout.template:

@@ -56,6 +56,13 @@ class TestCheck:
         assert "hunter2" not in outcome.out + outcome.err
         assert outcome.out.count("********") == 2
 
+    def test_a_sink_without_topics_is_a_notice(self, run: Run, nobody: Path) -> None:
+        nobody.write_text(NOBODY.replace("topics: [orders], ", ""))
+        outcome = run("check", nobody)
+        assert "sink events: it has no topics: only tables that assets return land there" in " ".join(
+            (outcome.out + outcome.err).split()
+        )
+
     def test_strict_refuses_a_configuration_that_has_notices(self, run: Run, nobody: Path) -> None:
         quickstart = Path(__file__).parents[1] / "config" / "public" / "quickstart.properties"
         notice = re.search(r"notice: (.+)", run("check", quickstart).out)
