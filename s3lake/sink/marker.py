@@ -69,8 +69,7 @@ def _find_sharing(directory: tuple[Piece, ...], sink: "Sink") -> str | None:
         return f"other hours are in the same directory: {texts} lacks the year, the month, the day or the hour"
     if sink.renames_topics:
         return "transforms give the records of an hour several topics"
-    several = len(sink.topics) > 1 or sink.topics_regex is not None
-    if several and not any(isinstance(piece, Topic) for piece in directory):
+    if sink.has_several_topics and not any(isinstance(piece, Topic) for piece in directory):
         return "other topics of the sink are in the same directory"
     return None
 

@@ -276,6 +276,11 @@ class Sink(ConfigModel):
                     )
 
     @property
+    def has_several_topics(self) -> bool:
+        """True if objects of several topics, or tables of several assets, can be landed."""
+        return len(self.topics) != 1
+
+    @property
     def extension(self) -> str:
         """The ending of a data object's key."""
         return self.format.extension if self.layout.extension is None else self.layout.extension

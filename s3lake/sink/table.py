@@ -76,7 +76,7 @@ class Table(ConfigModel):
             raise RuleError(
                 "a table needs exactly_once: without it a file may be replaced under the same name", "table"
             )
-        if "{topic}" not in self.name and (sink.topics_regex is not None or len(sink.topics) > 1):
+        if sink.has_several_topics and "{topic}" not in self.name:
             raise RuleError(
                 f"{self.name!r} would hold several topics: give each a table of its own with {{topic}}", "table", "name"
             )

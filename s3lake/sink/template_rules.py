@@ -7,18 +7,7 @@ from s3lake.convert import converters
 from s3lake.convert.converters import CONVERTERS
 from s3lake.layout import template
 from s3lake.layout.composition import MAX_KEY_BYTES, KeyTemplate
-from s3lake.layout.pieces import (
-    LARGEST,
-    Extension,
-    Field,
-    Header,
-    Key,
-    Number,
-    Piece,
-    Text,
-    Time,
-    Topic,
-)
+from s3lake.layout.pieces import LARGEST, Extension, Field, Header, Key, Number, Piece, Text, Time, Topic
 
 if TYPE_CHECKING:
     from s3lake.sink import Sink
@@ -81,9 +70,7 @@ def _check_elements(name: str, pieces: tuple[Piece, ...], sink: "Sink") -> None:
     if not sink.exactly_once:
         return
     lacking = []
-    if not any(isinstance(piece, Topic) for piece in pieces) and (
-        len(sink.topics) > 1 or sink.topics_regex is not None
-    ):
+    if sink.has_several_topics and not any(isinstance(piece, Topic) for piece in pieces):
         lacking.append("{topic}")
     if not any(isinstance(piece, Number) and piece.name == "partition" for piece in pieces):
         lacking.append("{partition}")
@@ -147,15 +134,15 @@ def _check_length(name: str, pieces: tuple[Piece, ...], sink: "Sink") -> None:
 
 def _measure(pieces: Sequence[Piece], sink: "Sink") -> int:
     """Return the bytes of the longest key of `pieces` whose elements are all empty."""
-    composition = KeyTemplate.from_pieces(
+    key = KeyTemplate.from_pieces(
         (Text(sink.root), *pieces),
         max(sink.topics, key=len, default="t" * _TOPIC_BYTES),
         extension=sink.extension,
         sidecars=sink.sidecars.endings,
         routed=sink.renames_topics,
     )
-    nothing = [""] * len(composition.elements)
-    return len(composition.group(LARGEST["partition"], nothing).encode()) + composition.reserve
+    nothing = [""] * len(key.elements)
+    return len(key.group(LARGEST["partition"], nothing).encode()) + key.reserve
 
 
 def _check_tombstones(pieces: tuple[Piece, ...]) -> None:
@@ -166,7 +153,6 @@ def _check_tombstones(pieces: tuple[Piece, ...]) -> None:
 def _spell(piece: Piece) -> str:
     """Return an element as templates write it."""
     name = piece.name if isinstance(piece, Number) else type(piece).__name__.lower()
-    argument = (
-        piece.name if isinstance(piece, Header) else getattr(piece, "pattern", ".".join(getattr(piece, "path", ())))
-    )
+    path = (piece.name,) if isinstance(piece, Header) else getattr(piece, "path", ())
+    argument = getattr(piece, "pattern", ".".join(path))
     return f"{{{name}:{argument}}}" if argument else f"{{{name}}}"

@@ -393,6 +393,7 @@ def test_sinks_that_may_collide(one: dict[str, Any], other: dict[str, Any]) -> N
     "other",
     [
         {"bucket": "other"},
+        {"topics": []},  # tables of assets, whose keys have the marks of their commits
         {"topics": ["clicks"]},
         {"topics": [], "topics_regex": "clicks.*"},
         {"prefix": "raw"},
@@ -616,6 +617,7 @@ def tabled(table: dict[str, Any], **changes: Any) -> dict[str, Any]:
         (tabled({}, format={"type": "json"}), "a table lists files of parquet, this sink writes json"),
         (tabled({}, exactly_once=False), "a table needs exactly_once"),
         (tabled({}, topics=["a", "b"]), "a table of its own with {topic}"),
+        (tabled({}, topics=[]), "a table of its own with {topic}"),
         (tabled({"name": "events"}), "namespace.table"),
         (tabled({}, layout={"template": "/{topic}-{partition}-{offset}"}), "take the '/' at the template's beginning"),
         (

@@ -1,4 +1,4 @@
-"""What of a record is format_content: enough to find its fault, and nothing that is a secret by its name."""
+"""Contents of records as they are printed: enough to find a mistake, and no value of a secret."""
 
 import pytest
 
