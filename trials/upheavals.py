@@ -102,6 +102,6 @@ def adopted(made: Production, commands: Commands, sink: str, topic: str) -> None
             one["topics"].append(topic)
     before.write_text(yaml.safe_dump(written))
     words = ("adopt", "--name", CONNECTOR, "--sink", sink, "--topic", topic, "--yes", str(before))
-    commands.insist(words, done_before="is adopted already")
+    commands.insist(words, done_before="has tiles already")
     before.replace(path)
     made.config = native.loads(path.read_text(), str(path))

@@ -198,7 +198,7 @@ def adopt(
 
     def plan(landing: "Landing") -> Iterator[Outcome]:
         if id(landing) in begun and len(begun) < len(landings):  # an interrupted command has adopted some of the topics
-            yield Outcome({}, "is adopted already: it has tiles", possible=False)
+            yield Outcome({}, "has tiles already: an earlier command has adopted it", possible=False)
             return
         connector = loaded.connectors.get(landing.sink.name, Connector(""))
         connector = replace(connector, name=request.name or connector.name)

@@ -106,7 +106,7 @@ def test_what_one_that_was_interrupted_had_adopted_stays_and_the_rest_is_adopted
     capsys.readouterr()
     assert adopt(config, monkeypatch, "--yes") == 0
     printed = capsys.readouterr().out
-    assert f"{first} is adopted already" in printed
+    assert f"{first} has tiles already" in printed
     assert printed.count("topic-partition 0 at 6 (index)") == 1
     assert adopt(config, monkeypatch) == 2
 
