@@ -1,4 +1,4 @@
-"""Which dialect a text is written in, and what it says in it."""
+"""Detection of a text's dialect, and the draft that it becomes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAME = "S3LAKE_NAME"
 
 
 class Dialect(Enum):
-    """The dialects, by the names that `--dialect` takes."""
+    """The dialects, with the names that `--dialect` takes."""
 
     native = "native"
     lenses = "lenses"
@@ -59,7 +59,7 @@ _AROUND = re.compile(
     r"|\{\{-?\s*(\.Values|include|if|range|toYaml|tpl|end)\b|^\s*[\w.-]+:\s*[|>][+-]?\s*\n\s*\{[^}]*\"connector\.class\"",
     re.MULTILINE | re.IGNORECASE,
 )
-"""How a script, a statement of ksqlDB, Terraform's language, a chart's template and JSON inside of YAML begin."""
+"""The beginnings of a script, a statement of ksqlDB, Terraform's language, a chart's template, JSON inside of YAML."""
 _REGIONS = ("s3.region", "aws.s3.region", "aws_s3_region", "connect.s3.aws.region", "aws.region")
 _CONNECTORS = {Dialect.lenses: lenses.loads, Dialect.confluent: confluent.loads, Dialect.aiven: aiven.loads}
 
@@ -73,12 +73,12 @@ def read_draft(
     *,
     ask_servers: bool = True,
 ) -> Sketch:
-    """What `text` says; `name` is what errors call the file, relative paths in it begin at `base`.
+    """Read a text into a draft; `name` is the file's name in errors, relative paths in it begin at `base`.
 
     Without `ask_servers` secrets of servers stay references.
 
     Raises:
-        ConfigurationError: what stands there cannot be right; one line per error.
+        ConfigurationError: the content is invalid; one line per error.
     """
     report = Report(name)
     if dialect:
@@ -103,7 +103,7 @@ def read_draft(
 
 
 def _named(settings: Sequence[Setting], report: Report, name: str) -> list[Setting]:
-    """The connector's name where the file has none: `name`, of the command line, else the file's own."""
+    """Return the connector's name if the file does not have it: `name`, of the command line, else the file's own."""
     own = next((setting for setting in settings if setting.key == "name"), None)
     if own is not None:
         if name and own.value != name:
@@ -120,10 +120,10 @@ def _named(settings: Sequence[Setting], report: Report, name: str) -> list[Setti
 
 
 def find_dialect(name: str, file: str) -> Dialect:
-    """The dialect of that name.
+    """Return the dialect of that name.
 
     Raises:
-        ConfigurationError: there is none.
+        ConfigurationError: there is none of that name.
     """
     try:
         return Dialect(name)
@@ -135,10 +135,10 @@ def find_dialect(name: str, file: str) -> Dialect:
 
 
 def detect(text: str, report: Report) -> tuple[Dialect, list[Setting]]:
-    """The dialect that `text` is written in, and its settings where it is one of Kafka Connect's.
+    """Return the dialect of a text, and its settings if it is one of Kafka Connect's.
 
     Raises:
-        ConfigurationError: it is none, or connector.class names another connector.
+        ConfigurationError: it has none, or connector.class names another connector.
     """
     names = json.names(text)
     if names is not None and names & {"sinks", "kafka"}:

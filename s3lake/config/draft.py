@@ -28,7 +28,7 @@ _WANTED = {
     "dict_type": _MAPPING,
     "model_type": _MAPPING,
 }
-"""What to write instead, by pydantic's type of error."""
+"""The remedy by pydantic's type of error."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Draft:
             del self.origins[inside]
 
     def at(self, path: Path) -> Any:
-        """What stands at a path; None where there is nothing."""
+        """Return the value at a path; None if there is none."""
         holder: Any = self.values
         for step in path:
             if isinstance(holder, dict):
@@ -110,11 +110,11 @@ class Draft:
         return holder
 
     def copy(self) -> Draft:
-        """The same once more, to go on with apart from this one."""
+        """Return a copy that can be changed apart from this draft."""
         return Draft(_copied(self.values), dict(self.origins))
 
     def get(self, path: str) -> Any:
-        """The value at a dotted path; None where there is none."""
+        """Return the value at a dotted path; None if there is none."""
         return self.at(tuple(path.split(".")))
 
 
@@ -129,7 +129,7 @@ def _copied(value: Any) -> Any:
 
 @dataclass
 class Sketch:
-    """What a text says, before variables have changed it and the model has judged it.
+    """The content of a text, before variables change it and the model validates it.
 
     Attributes:
         draft: values at native paths.
@@ -145,7 +145,7 @@ class Sketch:
 
     @property
     def sinks(self) -> list[str]:
-        """The names of its sinks."""
+        """Return the names of its sinks."""
         sinks = self.draft.values.get("sinks")
         named = [sink.get("name") for sink in sinks if isinstance(sink, dict)] if isinstance(sinks, list) else []
         return [name for name in named if isinstance(name, str)]
@@ -208,7 +208,7 @@ class Sketch:
         return None
 
     def _spelled(self, errors: Sequence[Any]) -> bool:
-        """Where the model wants text a scalar becomes its own text, so that `char: 0` needs no quotes."""
+        """Make a scalar its own text if the model wants text, so that `char: 0` needs no quotes."""
         changed = False
         for error in errors:
             path = self._path(error["loc"])
@@ -220,7 +220,7 @@ class Sketch:
         return changed
 
     def _path(self, location: Sequence[str | int]) -> Path | None:
-        """A location of pydantic's as a path; None for an alternative of a union that was not meant."""
+        """Return a location of pydantic's as a path; None for an alternative of a union that was not meant."""
         path: Path = ()
         for step in location:
             holder = self.draft.at(path)
@@ -251,7 +251,7 @@ class Sketch:
             self.report.error(setting, message if origin == path else f"{dotted(path)}: {message}")
 
     def _origin(self, path: Path) -> Path | None:
-        """The path that has a setting and is nearest: itself, what it lies in, else what lies beside it."""
+        """Return the nearest path that has a setting: itself, one above it, else one next to it."""
         origins = self.draft.origins
         if len(path) == 2 and path[0] == "sinks" and path not in origins:  # what is wrong between two sinks
             path = (*path, "prefix") if (*path, "prefix") in origins else (*path, "bucket")
@@ -285,7 +285,7 @@ class Sketch:
 
 
 def join_drafts(common: Draft, sinks: Sequence[Draft], report: Report, connector: Connector | None = None) -> Sketch:
-    """What a connector's text says: of what all sinks share, and of each."""
+    """Join the drafts of what all sinks share, and of each sink."""
     whole = Draft({**common.values, "sinks": [_copied(sink.values) for sink in sinks]}, dict(common.origins))
     for position, sink in enumerate(sinks):
         whole.origins |= {("sinks", position, *path): setting for path, setting in sink.origins.items()}

@@ -1,4 +1,4 @@
-"""Reading the keys of a connector: each is asked for by its type, and what nobody asked for is an error."""
+"""The keys of a connector: each is read by its type; keys that are not read are noted."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ U = TypeVar("U")
 
 @dataclass(frozen=True)
 class Value(Generic[T]):
-    """A value, and the setting that it was read from; None where it is a default."""
+    """A value, and the setting that it was read from; None if it is a default."""
 
     value: T
     setting: Setting | None = None
 
     def map(self, change: Callable[[T], U]) -> Value[U]:
-        """The value changed, read from the same setting."""
+        """Return the value changed, read from the same setting."""
         return Value(change(self.value), self.setting)
 
 
@@ -49,22 +49,22 @@ class Keys:
         self._known: dict[str, None] = {}
 
     def get(self, key: str) -> Setting | None:
-        """The setting of that key, which is known from now on."""
+        """Return the setting of that key, which is known from now on."""
         self._known[key] = None
         return self._settings.get(key)
 
     def has(self, key: str) -> bool:
-        """Whether the key is given with a value that is not empty."""
+        """Return whether the key is given with a value that is not empty."""
         setting = self.get(key)
         return setting is not None and setting.value != ""
 
     def text(self, key: str, default: str = "") -> Value[str]:
-        """Text; empty as given."""
+        """Return text; empty as given."""
         setting = self.get(key)
         return Value(default) if setting is None else Value(setting.value, setting)
 
     def required(self, key: str, example: str) -> Value[str]:
-        """Text that must be there."""
+        """Return text that must be there."""
         setting = self.get(key)
         if setting is None:
             self.report.error(None, f"{key} is missing; add it, for example {key}={example}")
@@ -74,7 +74,7 @@ class Keys:
         return Value(setting.value, setting)
 
     def read(self, key: str, default: T, reader: Callable[[str], T]) -> Value[T]:
-        """A value as `reader` understands it; what it raises is told with the value in front."""
+        """Return a value as `reader` understands it; what it raises is reported with the value in front."""
         setting = self.get(key)
         if setting is None:
             return Value(default)
@@ -85,19 +85,19 @@ class Keys:
             return Value(default)
 
     def integer(self, key: str, default: int, low: int, high: int | None = None) -> Value[int]:
-        """A whole number within bounds."""
+        """Return a whole number within bounds."""
         return self.read(key, default, partial(options.parse_whole_number, low=low, high=high))
 
     def boolean(self, key: str, default: bool) -> Value[bool]:
-        """`true` or `false`, in any case."""
+        """Return `true` or `false`, in any case."""
         return self.read(key, default, options.parse_bool)
 
     def choice(self, key: str, choices: Mapping[str, T], default: str) -> Value[T]:
-        """One of some words, in any case."""
+        """Return what one of some words means, in any case."""
         return self.read(key, choices[default], lambda text: choices[options.parse_choice(text, choices)])
 
     def names(self, key: str) -> Value[tuple[str, ...]]:
-        """Names separated by commas, each once."""
+        """Return names separated by commas, each once."""
         setting = self.get(key)
         if setting is None:
             return Value(())
@@ -109,7 +109,7 @@ class Keys:
         return Value(tuple(dict.fromkeys(names)), setting)
 
     def with_prefix(self, prefix: str) -> list[Setting]:
-        """All settings whose keys begin with `prefix`, which are known from now on."""
+        """Return all settings whose keys begin with `prefix`, which are known from now on."""
         settings = [
             setting for key, setting in self._settings.items() if key.startswith(prefix) and len(key) > len(prefix)
         ]
@@ -131,7 +131,7 @@ class Keys:
             self.wrong(setting, f"{setting.masked_value}: {reason}")
 
     def renamed(self, old: str, new: str) -> None:
-        """An old name of a key: taken for the new one, with a notice."""
+        """Take an old name of a key for the new one, with a notice."""
         setting = self.get(old)
         if setting is None:
             return
@@ -143,7 +143,7 @@ class Keys:
         self._settings[new] = setting
 
     def wrong(self, where: Setting, message: str) -> None:
-        """Note what is wrong with a setting."""
+        """Report what is wrong with a setting."""
         self.report.error(where, message)
 
     def report_unknown(self) -> None:

@@ -31,7 +31,7 @@ IGGYS_LOCATION = "IGGY_CONNECTORS_CONFIG_PATH"
 
 
 def load(location: str | pathlib.Path | None = None, dialect: str | None = None) -> Config:
-    """The configuration at `location`; what has to be said of its settings is logged. See `load_configuration`."""
+    """Return the configuration at `location`, and log its notices. See `load_configuration`."""
     configuration = load_configuration(None if location is None else str(location), dialect)
     for notice in configuration.notices:
         _log.warning("%s", notice)
@@ -104,9 +104,9 @@ def _loaded(
 
 
 def _together(parts: Sequence[LoadedConfig], location: str) -> LoadedConfig:
-    """Several files as one configuration: all their sinks, and what they agree on of the source and Spark.
+    """Join several files: all their sinks, and what they agree on of the source and Spark.
 
-    Where they say otherwise how S3 is reached, their sinks say it.
+    S3 settings that differ are put to their sinks.
     """
     parts = [parts[0], *(_with_its_own_s3(part, parts[0].config) for part in parts[1:])]
     first, *others = [part.config for part in parts]
@@ -143,7 +143,7 @@ def _together(parts: Sequence[LoadedConfig], location: str) -> LoadedConfig:
 
 
 def _with_its_own_s3(part: LoadedConfig, first: Config) -> LoadedConfig:
-    """The same, where need be with what it says of S3 at each of its sinks."""
+    """Copy the file's S3 settings to each of its sinks if they differ from the first file's."""
     config = part.config
     if config.s3 == first.s3:
         return part
@@ -166,5 +166,5 @@ def _with_its_own_s3(part: LoadedConfig, first: Config) -> LoadedConfig:
 
 
 def _shifted(path: Path, sinks: int) -> Path:
-    """A path of a file whose sinks come after so many others."""
+    """Return a path of a file whose sinks come after `sinks` others."""
     return ("sinks", int(path[1]) + sinks, *path[2:]) if path[:1] == ("sinks",) and path[1:] else path

@@ -1,4 +1,4 @@
-"""Where the settings of a connector's file stand, and what is told about them."""
+"""Settings with their places, and the report of what is wrong with them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Path = tuple[str | int, ...]
 
 
 def dotted(path: Sequence[str | int]) -> str:
-    """A path as messages write it: `sinks[0].layout.partition_by[1]`."""
+    """Return a path as messages write it: `sinks[0].layout.partition_by[1]`."""
     text = ""
     for step in path:
         if isinstance(step, int):
@@ -32,7 +32,7 @@ def dotted(path: Sequence[str | int]) -> str:
 
 @dataclass(frozen=True, order=True)
 class Place:
-    """A position in a file, from 1, and the key that stands there, or neither; line 0 where there are no lines."""
+    """A position in a file, from 1, and the key there, or neither; line 0 if there are no lines."""
 
     file: str
     line: int = 1
@@ -49,7 +49,7 @@ def is_comment(key: str) -> bool:
 
 
 def variable(name: str) -> Place:
-    """The place of a value that an environment variable holds."""
+    """Return the place of a value that an environment variable holds."""
     return Place(f"environment variable {name}", 0, 0)
 
 
@@ -72,7 +72,7 @@ class Notice:
 
 @dataclass(frozen=True)
 class Reference:
-    """Where a value came from that does not stand in the file.
+    """The origin of a value that is not written in the file itself.
 
     Attributes:
         written: the text with its references as native YAML spells them; empty where it has no such spelling.
@@ -123,7 +123,7 @@ class Setting:
         return f"{text} (from {self.reference.written})" if self.reference and self.reference.written else text
 
     def at(self, offset: int) -> Place:
-        """The place of the character at `offset` of the value; of the last one where the value ends before it."""
+        """Return the place of the character at `offset` of the value; of the last one if the value ends before it."""
         if not self.positions:
             return self.place
         beyond = offset - len(self.positions)
@@ -133,7 +133,7 @@ class Setting:
 
 @dataclass
 class Report:
-    """What is wrong with a file, and what has to be said of it; nothing secret is told.
+    """The errors, notices and settings without effect of a file; nothing secret is in them.
 
     Attributes:
         secrets: values that are masked wherever a message quotes them.
@@ -174,7 +174,7 @@ class Report:
 
     @property
     def failed(self) -> bool:
-        """Whether anything is wrong."""
+        """True if there is an error."""
         return bool(self._problems)
 
     def check(self) -> None:
@@ -205,7 +205,7 @@ Settings = Mapping[str, Setting]
 
 
 def by_key(settings: Sequence[Setting], report: Report) -> Settings:
-    """Settings by key; of a key that is given twice the last one counts, as in Java."""
+    """Return the settings by key; of a key that is given twice the last one counts, as in Java."""
     settings_by_key: dict[str, Setting] = {}
     for setting in settings:
         if setting.key in settings_by_key:

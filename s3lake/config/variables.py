@@ -25,7 +25,7 @@ from s3lake.config.secrets import SecretsManager, UnresolvedReferenceError, Vaul
 from s3lake.text.masking import find_logins, is_secret
 
 PROVIDERS = "config.providers"
-"""What the keys of a worker begin with that declare providers of values."""
+"""The beginning of a worker's keys that declare providers of values."""
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}")
 _NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 _FORMS = "${env:NAME}, ${file:path:key}, ${directory:path:name}, ${secrets:name:key} or ${vault:path:key}"
@@ -39,7 +39,7 @@ _SOURCES = {
     "secrets": ("secrets", "secretsmanager", "aws", "SecretsManagerConfigProvider", "AWSSecretProvider"),
     "vault": ("vault", "VaultConfigProvider", "VaultSecretProvider"),
 }
-"""What a provider reads, by its usual name and by its class: Kafka's, Strimzi's, AWS', Lenses' and Confluent's."""
+"""The names and classes of providers by what they read: Kafka's, Strimzi's, AWS', Lenses' and Confluent's."""
 _SOURCE_OF = {name.lower(): source for source, names in _SOURCES.items() for name in names}
 
 
@@ -139,7 +139,7 @@ def declared_providers(settings: Iterable[Setting]) -> dict[str, Provider]:
 
 @dataclass(frozen=True)
 class Variables:
-    """What references are looked up in.
+    """The environment, files and servers in which references are looked up.
 
     Attributes:
         base: where relative paths of `${file:…}` begin.

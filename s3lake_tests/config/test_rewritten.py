@@ -154,3 +154,9 @@ def test_a_default_is_left_out() -> None:
     (written,) = yaml.safe_load(native.write_native(config)[0])["sinks"]
     assert written.keys() == {"name", "topics", "bucket", "start", "flush"}
     assert written["flush"] == {"count": 5}
+
+
+def test_what_holds_for_all_sinks_is_written_too() -> None:
+    config = native.loads(f"{KAFKA}run_history: 30d\nexamples: true\n{SINK}", "s3lake.yaml")
+    assert again(config) == config
+    assert "run_history: 720h" in native.write_native(config)[0]

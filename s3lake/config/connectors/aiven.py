@@ -65,10 +65,10 @@ _NO_EFFECT = {
 
 
 def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str, str]) -> Sketch:
-    """The configuration of a connector.
+    """Read the settings of a connector into a draft.
 
     Raises:
-        ConfigurationError: it cannot be right; one line per error.
+        ConfigurationError: it is invalid; one line per error.
     """
     keys = Keys(settings, report)
     common, sink = Draft(), Draft()
@@ -108,7 +108,7 @@ def _store(keys: Keys, common: Draft, sink: Draft) -> None:
 
 
 def _format(keys: Keys, sink: Draft, form: Value[str]) -> str | None:
-    """The codec as the file's name says it; None where the name says none."""
+    """Put the format. Return the codec that the file's name has; None if it has none."""
     sink.put("format.type", form)
     codec = keys.choice("file.compression.type", {codec_name: codec_name for codec_name in _CODECS}, "gzip")
     avro = keys.choice("avro.codec", _AVRO_CODECS, "null")
@@ -166,7 +166,7 @@ def _flush(keys: Keys, sink: Draft) -> None:
 
 @dataclass(frozen=True)
 class _Clock:
-    """Which time a template's variables print, and the settings that say it."""
+    """The time that a template's variables print, and the settings that choose it."""
 
     source: Value[str]
     timezone: Value[str]
@@ -214,7 +214,7 @@ def _layout(keys: Keys, sink: Draft, form: str, codec: str | None) -> None:
 
 
 def _prefixed(keys: Keys, sink: Draft, prefix: Value[str], clock: _Clock) -> tuple[str, _Clock]:
-    """The template before the file name; what is plain text up to a slash becomes the sink's prefix."""
+    """Return the template before the file name; plain text up to a slash becomes the sink's prefix."""
     assert prefix.setting is not None
     setting = prefix.setting
     keys.report.notice(setting, "is an old way to name files: write file.name.template")
@@ -284,7 +284,7 @@ def _variable(keys: Keys, setting: Setting, match: re.Match[str], variables: Seq
 
 
 def _groups(keys: Keys, sink: Draft, setting: Setting, variables: set[str]) -> None:
-    """Which records share a file follows from the variables; some sets are none."""
+    """Check the variables of a name: which records share a file follows from them, and some sets are invalid."""
     named = variables - {"timestamp"}
     if named not in _GROUPS:
         sets = "; ".join(", ".join(sorted(group)) for group in _GROUPS)

@@ -52,11 +52,11 @@ _DEFAULTS = {
     "behavior.on.null.values": "ignore",
     "errors.tolerance": "all",
 }
-"""Where they are others than those of the connector that runs."""
+"""Defaults that differ from those of the connector that runs."""
 
 
 def translate_keys(settings: Sequence[Setting], report: Report, environment: Mapping[str, str]) -> list[Setting]:
-    """The settings of `S3_SINK` as those of Confluent's connector; other connectors' as they are."""
+    """Return the settings of `S3_SINK` as those of Confluent's connector; other connectors' as they are."""
     by_key = {setting.key: setting for setting in settings}
     top = by_key.get("connector.class")
     if top is None or top.value != CLASS:

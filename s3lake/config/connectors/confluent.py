@@ -69,10 +69,10 @@ _NO_EFFECT = {
 
 
 def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str, str]) -> Sketch:
-    """The configuration of a connector.
+    """Read the settings of a connector into a draft.
 
     Raises:
-        ConfigurationError: it cannot be right; one line per error.
+        ConfigurationError: it is invalid; one line per error.
     """
     keys = Keys(settings, report)
     common, sink = Draft(), Draft()
@@ -159,7 +159,7 @@ _Beside = Mapping[str, tuple[Value[str], Value[str]]]
 
 
 def _format(keys: Keys, sink: Draft) -> _Beside:
-    """The files' format; what sidecars have of each."""
+    """Put the files' format. Return codec and extension of sidecars for each format."""
     if not keys.has("format.class"):
         keys.required("format.class", "io.confluent.connect.s3.format.json.JsonFormat")
     form = _class(keys, "format.class", _FORMATS, "JsonFormat")
@@ -231,7 +231,7 @@ def _layout(keys: Keys, sink: Draft) -> None:
 
 
 def _partition_template(keys: Keys, sink: Draft, partitioner: Value[str], delimiter: str) -> tuple[str, Setting | None]:
-    """What stands between topic and file name, and the setting that says it."""
+    """Return the template between topic and file name, and the setting that it comes from."""
     fields = keys.names("partition.field.name")
     for field in fields.value:
         if not all(step.strip() for step in field.split(".")) and fields.setting is not None:
@@ -265,7 +265,7 @@ def _partition_template(keys: Keys, sink: Draft, partitioner: Value[str], delimi
 
 
 def _unused(keys: Keys, partitioner: Value[str], options: Sequence[Value[Any]]) -> None:
-    """People who write `path.format` believe in directories of dates: without its partitioner there are none."""
+    """Note options of partitioners that are not used: people who write `path.format` expect directories of dates."""
     fields, *timed = options
     if fields.setting and partitioner.value not in ("field", "fields and time"):
         keys.report.notice(fields.setting, "has no effect without partitioner.class=FieldPartitioner")

@@ -1,4 +1,4 @@
-"""When Confluent's S3 sink closes a file: by records, by the time of records, by the clock."""
+"""The rotation of Confluent's S3 sink: by records, by the time of records, by the clock."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SECONDS = 1000
 
 
 def put_flush(keys: Keys, sink: Draft, timed: Callable[[], bool]) -> None:
-    """Read when files are closed; `timed`: whether the partitioner goes by time, asked where that matters."""
+    """Put when files are closed; `timed` returns whether the partitioner goes by time."""
     sink.put("flush", connect.FLUSH)
     count = keys.integer("flush.size", 1, 1)
     if count.setting is None:

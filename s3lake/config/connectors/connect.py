@@ -46,19 +46,19 @@ _OURS = {
 
 @dataclass(frozen=True)
 class Topics:
-    """What a connector subscribes to: names, or a regular expression."""
+    """The topics of a connector: names, or a regular expression."""
 
     names: Value[tuple[str, ...]]
     regex: Value[str]
 
 
 def escape_braces(text: str) -> str:
-    """A text as a native template spells it, braces doubled."""
+    """Return a text as a native template has it, with braces doubled."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
 def name(keys: Keys) -> Value[str]:
-    """The connector's name, as a sink may be called."""
+    """Return the connector's name, as a sink may be called."""
     given_name = keys.required("name", "events-to-s3")
     plain = re.sub(r"[^A-Za-z0-9_-]+", "-", given_name.value)
     if plain != given_name.value and given_name.setting is not None:
@@ -69,12 +69,12 @@ def name(keys: Keys) -> Value[str]:
 
 
 def connector(keys: Keys) -> Connector:
-    """The connector as Kafka Connect knows it."""
+    """Return the connector as Kafka Connect knows it."""
     return Connector(keys.text("name").value, group=keys.text("consumer.override.group.id").value)
 
 
 def topics(keys: Keys) -> Topics:
-    """`topics` or `topics.regex`."""
+    """Return `topics` or `topics.regex`."""
     names, regex = keys.names("topics"), keys.text("topics.regex")
     if bool(names.setting and names.value) == bool(regex.value):
         where = regex.setting or names.setting
@@ -86,7 +86,7 @@ def topics(keys: Keys) -> Topics:
 
 
 def put_name_and_topics(keys: Keys, sink: Draft) -> None:
-    """Name and topics of a connector that is one sink."""
+    """Put name and topics of a connector that is one sink."""
     sink.put("name", name(keys))
     subscribed = topics(keys)
     sink.put(
@@ -96,7 +96,7 @@ def put_name_and_topics(keys: Keys, sink: Draft) -> None:
 
 
 def put_framework(keys: Keys, common: Draft, sink: Draft) -> None:
-    """What Kafka Connect does round every connector: clients, refused records, tasks, transforms."""
+    """Put what Kafka Connect does for every connector: clients, refused records, tasks, transforms."""
     put_clients(keys, common, sink)
     put_errors(keys, sink)
     put_parallelism(keys, common)
@@ -104,7 +104,7 @@ def put_framework(keys: Keys, common: Draft, sink: Draft) -> None:
 
 
 def put_clients(keys: Keys, common: Draft, sink: Draft) -> None:
-    """Where Kafka is and how its clients talk to it; a sink connector begins where the log begins."""
+    """Put the address of Kafka and the properties of its clients; a sink connector begins where the log begins."""
     sink.put("from", "earliest")
     for prefix in ("consumer.override.", "consumer."):
         for setting in keys.with_prefix(prefix):
@@ -138,7 +138,7 @@ def put_clients(keys: Keys, common: Draft, sink: Draft) -> None:
 
 
 def put_errors(keys: Keys, sink: Draft) -> None:
-    """What becomes of records that are refused."""
+    """Put how refused records are handled."""
     tolerance = keys.choice("errors.tolerance", {"none": "none", "all": "all"}, "none")
     sink.put("errors.tolerance", tolerance)
     queue = keys.text(f"{_QUEUE}topic.name")
@@ -164,7 +164,7 @@ def put_errors(keys: Keys, sink: Draft) -> None:
 
 
 def _tried_again(keys: Keys, sink: Draft) -> None:
-    """Of what Connect tries again only a converter's questions to its registry can have another outcome."""
+    """Put how long questions to the registry are tried again: nothing else can have another outcome."""
     timeout = keys.integer("errors.retry.timeout", 0, -1)
     delay = keys.integer("errors.retry.delay.max.ms", 60_000, 0)
     if timeout.setting is not None:
@@ -176,7 +176,7 @@ def _tried_again(keys: Keys, sink: Draft) -> None:
 
 
 def _logged(keys: Keys, sink: Draft) -> None:
-    """Of a sink's record Connect logs the place, and never what it holds."""
+    """Put what is logged of a refused record: its place, and never its content."""
     enabled = keys.boolean("errors.log.enable", False)
     places = keys.boolean("errors.log.include.messages", False)
     if enabled.value:
@@ -186,7 +186,7 @@ def _logged(keys: Keys, sink: Draft) -> None:
 
 
 def _subscribed(keys: Keys, topic: str) -> bool:
-    """Whether the connector reads that topic."""
+    """Return whether the connector reads that topic."""
     expression = keys.text("topics.regex").value
     try:
         matched = bool(expression) and expressions.compile_pattern(expression).matches(topic)
@@ -200,7 +200,7 @@ def seconds(milliseconds: int) -> float:
 
 
 def put_parallelism(keys: Keys, common: Draft) -> None:
-    """`tasks.max`: how many cores Spark takes."""
+    """Put `tasks.max` as the number of cores that Spark takes."""
     tasks = keys.integer("tasks.max", 0, 1, 100_000)
     if tasks.setting is not None:
         common.put("spark.master", tasks.map(lambda count: f"local[{count}]"))

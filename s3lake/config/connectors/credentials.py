@@ -1,4 +1,4 @@
-"""How connectors' files get into S3: key pairs, classes that give credentials, roles, proxies."""
+"""Access to S3 in connectors' files: key pairs, classes that give credentials, roles, proxies, encryption."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _PAIR = ("credentials.access_key_id", "credentials.secret_access_key")
 
 
 def pair(keys: Keys, common: Draft, access: str, secret: str) -> None:
-    """Static credentials: both keys, or neither."""
+    """Put static credentials: both keys, or neither."""
     identity, other = keys.text(access), keys.text(secret)
     if bool(identity.value) != bool(other.value):
         present, missing = (identity, secret) if identity.value else (other, access)
@@ -61,7 +61,7 @@ def pair(keys: Keys, common: Draft, access: str, secret: str) -> None:
 
 
 def provider(keys: Keys, common: Draft, key: str) -> None:
-    """A class that gives credentials: of what its options say, a key pair and a role are boto3's too.
+    """Put what a class that gives credentials has in its options: boto3 takes a key pair and a role too.
 
     Options without a class are taken as well: nobody writes credentials in order not to use them.
     """
@@ -101,7 +101,7 @@ def provider(keys: Keys, common: Draft, key: str) -> None:
 
 
 def role(keys: Keys, common: Draft, prefix: str) -> None:
-    """`PREFIXrole.arn` and what stands beside it: a role that the credentials assume."""
+    """Put `PREFIXrole.arn` and its options: a role that the credentials assume."""
     arn = keys.text(f"{prefix}role.arn")
     endpoint = keys.text(f"{prefix}config.endpoint")
     beside: dict[str, Value[str] | Value[int]] = {
@@ -122,7 +122,7 @@ def role(keys: Keys, common: Draft, prefix: str) -> None:
 
 
 def proxy(keys: Keys, common: Draft, prefix: str) -> None:
-    """`PREFIXurl`, `user` and `password`: what requests to S3 go through."""
+    """Put `PREFIXurl`, `user` and `password`: the proxy of requests to S3."""
     url = keys.text(f"{prefix}url")
     if url.value:
         common.put("s3.proxy.url", url)
@@ -137,7 +137,7 @@ def proxy(keys: Keys, common: Draft, prefix: str) -> None:
 
 
 def encryption(keys: Keys, common: Draft, algorithm: str, kms_key: str = "", own_key: str = "") -> None:
-    """How objects are encrypted: by S3's own keys, by those of its key service, or by one that we bring along.
+    """Put how objects are encrypted: by S3's own keys, by those of its key service, or by the owner's.
 
     Args:
         algorithm: the key that says how.

@@ -63,10 +63,10 @@ _STREAM_NO_EFFECT = {
 
 
 def loads(content: str, report: Report, references: Variables) -> Sketch:
-    """The configuration of a connector, or of all S3 sinks of a runtime.
+    """Read a connector's file, or all sinks of a runtime, into a draft.
 
     Raises:
-        ConfigurationError: it cannot be right; one line per error.
+        ConfigurationError: it is invalid; one line per error.
     """
     main = File(report.file, *toml.read(content, report.file))
     alone = "type" in main.data or not any(section in main.data for section in _RUNTIME)
@@ -100,7 +100,7 @@ def loads(content: str, report: Report, references: Variables) -> Sketch:
 
 
 def _chain(file: File, sink: Draft, report: Report) -> None:
-    """The transforms that are enabled, in the order in which the file has them."""
+    """Put the transforms that are enabled, in the order of the file."""
     tables = file.data.get("transforms", {})
     if not isinstance(tables, dict):
         report.error(file.places.get(("transforms",)), "is no table; write [transforms.NAME] for each, in their order")
@@ -259,7 +259,7 @@ def _quantity(keys: Keys, key: str, default: str, read: Any) -> Value[Any]:
 def _sinks(
     file: File, keys: Keys, each: Draft, key: Value[str], template: Setting | None, *, kind: str
 ) -> Iterator[Draft]:
-    """One sink for each stream and topic: both names stand in its keys and its lines."""
+    """Yield one sink for each stream and topic: both names are in its keys and its lines."""
     streams = file.data.get("streams")
     if not isinstance(streams, list) or not streams:
         keys.report.error(
@@ -337,7 +337,7 @@ def _safe(name: str) -> str:
 
 
 def _runtime(file: File, report: Report, references: Variables) -> list[Setting]:
-    """What the runtime's file says for every sink: its table `s3lake`, if it has one."""
+    """Return the `s3lake.*` settings of the runtime's file. Note unused and unknown sections."""
     for section, reason in _RUNTIME_REASONS.items():
         if section in file.data:
             report.no_effect(file.places.get((section,), Place(file.name, key=section)), reason)
@@ -352,7 +352,7 @@ def _runtime(file: File, report: Report, references: Variables) -> list[Setting]
 
 
 def _join(common: Draft, own: Draft, sinks: Sequence[Draft], file: File, report: Report) -> None:
-    """Kafka is one for all sinks of a configuration; S3 that is reached otherwise is the sinks' own."""
+    """Join what sinks share: Kafka is one for all; S3 that is reached otherwise is put to the sinks."""
     for name, value in own.values.items():
         of_it = {path: setting for path, setting in own.origins.items() if path[:1] == (name,)}
         if common.values.setdefault(name, value) == value:

@@ -22,7 +22,7 @@ class File:
 
     @classmethod
     def of(cls, path: pathlib.Path) -> File:
-        """The file at `path`.
+        """Read the file at `path`.
 
         Raises:
             ConfigurationError: it cannot be read.
@@ -35,11 +35,11 @@ class File:
 
     @property
     def key(self) -> str:
-        """What the connector is called."""
+        """The connector's key, or the name of its file."""
         return str(self.data.get("key", pathlib.Path(self.name).stem))
 
     def settings(self, *skipped: str) -> list[Setting]:
-        """Every value that is no table, in the file's order."""
+        """Return every value that is not a table, in the file's order."""
         settings = []
         for path, value in leaves({name: content for name, content in self.data.items() if name not in skipped}):
             key, shown = dotted(path), str(value).lower() if isinstance(value, bool) else str(value)
@@ -49,7 +49,7 @@ class File:
 
 
 def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Every value that is no table, with its path."""
+    """Yield every value that is not a table, with its path."""
     tables = isinstance(value, list) and value and all(isinstance(item, dict) for item in value)
     if isinstance(value, dict):
         for name, inner in value.items():

@@ -1,4 +1,4 @@
-"""Where the runtime has its connectors' configurations from: a directory of files, or a server that is asked once."""
+"""The configurations of a runtime's connectors: of a directory of files, or of a server that is asked once."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _NAMES = ("config_type", "config_dir", "base_url", "timeout", "request_headers",
 
 
 def is_over_http(runtime: File) -> bool:
-    """Whether a server has them, whose connectors no variable changes."""
+    """Return whether a server has them: no variable changes its connectors."""
     return _options(runtime).get("config_type") == "http"
 
 
 def read_connectors(runtime: File, report: Report, references: Variables) -> Iterator[File]:
-    """The files of the connectors that run; of several versions of a key the highest."""
+    """Yield the files of the connectors that run; of several versions of a key the highest."""
     options, place = _options(runtime), _place(runtime)
     match options.get("config_type", "local"):
         case "local":
@@ -62,7 +62,7 @@ def _version(file: File) -> int:
 
 
 def _of_server(options: Mapping[str, Any], runtime: File, report: Report) -> Iterator[File]:
-    """What it says of the active versions: `sinks` and `sources` by their keys."""
+    """Yield the active versions that a server has: `sinks` and `sources` by their keys."""
     if not isinstance(options.get("base_url"), str):
         report.error(_place(runtime), 'base_url is missing; add [connectors] base_url = "http://HOST:PORT"')
         return
@@ -91,7 +91,7 @@ def _of_server(options: Mapping[str, Any], runtime: File, report: Report) -> Ite
 
 
 def _settings(options: Mapping[str, Any]) -> http.Settings:
-    """How to ask: the names are those of `S3LAKE_CONFIG_HTTP_...` too.
+    """Return how to ask the server: the names are those of `S3LAKE_CONFIG_HTTP_...` too.
 
     Raises:
         ValueError: a value cannot be right.
@@ -113,7 +113,7 @@ def _settings(options: Mapping[str, Any]) -> http.Settings:
 
 
 def _present(value: Any) -> Any:
-    """The same without what is null: TOML has no such thing, and there it is left out."""
+    """Return a value without nulls, which TOML does not have."""
     if isinstance(value, dict):
         return {name: _present(inner) for name, inner in value.items() if inner is not None}
     return [_present(item) for item in value] if isinstance(value, list) else value

@@ -22,7 +22,7 @@ _NO_EFFECT = ("include_paths", "preserve_unknown_fields", "conversion_options", 
 
 @dataclass(frozen=True)
 class _Conversion:
-    """What reads a schema's messages, which a connector's stream does not say.
+    """The description of a schema's messages, which a connector's stream does not have.
 
     Attributes:
         described: by an option of the conversion: the setting of `converter.registry` that it is here.
@@ -63,7 +63,7 @@ _READ = {
 
 
 class PayloadSchemas:
-    """What the conversions of one connector say of its messages."""
+    """The conversions of one connector's messages."""
 
     def __init__(self, file: File, report: Report) -> None:
         self._file, self._report = file, report
@@ -73,7 +73,7 @@ class PayloadSchemas:
             self._wrong("flat_buffer_convert", "", f"{_FLAT_BUFFER}, and take the conversion out")
 
     def put(self, sink: Draft, keys: Keys, stream: int) -> None:
-        """The converter of a stream's messages."""
+        """Put the converter of a stream's messages."""
         names = {name: name for name in (*_CONVERTERS, "flat_buffer")}
         schema = keys.choice(f"streams[{stream}].schema", names, "json")
         if schema.value == "flat_buffer" and schema.setting is not None:

@@ -1,4 +1,4 @@
-"""Where an Iggy connector reads: what the runtime's file, or its variables, say in the section `iggy`."""
+"""The server of an Iggy connector: the section `iggy` of the runtime's file, or its variables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ELSEWHERE = ("s3lake.kafka.", "s3lake.source.type")
 
 
 class Server:
-    """The server that the runtime names, where it names one."""
+    """The server that the runtime names, if it names one."""
 
     def __init__(self, runtime: File, report: Report, references: Variables) -> None:
         self._places = [place for path, place in runtime.places.items() if path[:1] == (SECTION,)]
@@ -26,7 +26,7 @@ class Server:
         self._keys = Keys(references.resolve(settings, report), report)
 
     def put(self, common: Draft, connector: Sequence[Setting]) -> bool:
-        """Say that the records are there: whether they are, and the connector does not say that they are elsewhere.
+        """Put the server as the source. Return False if there is none, or the connector names another source.
 
         The runtime's own defaults hold for what the section leaves out.
         """
@@ -51,6 +51,6 @@ class Server:
         return True
 
     def tell(self) -> None:
-        """Say of what nobody needed that it has no effect."""
+        """Note a server that no sink reads."""
         for place in () if self._used else self._places[:1]:
             self._report.notice(place, "has no effect: [s3lake] says where the records are")

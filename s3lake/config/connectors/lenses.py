@@ -63,10 +63,10 @@ _RENAMED = {
 
 
 def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str, str]) -> Sketch:
-    """The configuration of a connector.
+    """Read the settings of a connector into a draft.
 
     Raises:
-        ConfigurationError: it cannot be right; one line per error.
+        ConfigurationError: it is invalid; one line per error.
     """
     keys = Keys([_variable(_lowered(one), environment, report) for one in settings], report)
     common, each = Draft(), Draft()
@@ -93,7 +93,7 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
 
 
 def _connector(keys: Keys) -> Connector:
-    """The connector with its index, which it keeps only for exactly once."""
+    """Return the connector with its index, which it keeps only for exactly once."""
     index = keys.text(f"{_P}indexes.name").value or ".indexes"
     once = keys.boolean(f"{_P}exactly.once.enable", True).value
     return replace(connect.connector(keys), lenses=True, indexes=index if once else None)
@@ -105,7 +105,7 @@ def _lowered(setting: Setting) -> Setting:
 
 
 def _variable(setting: Setting, environment: Mapping[str, str], report: Report) -> Setting:
-    """The manual spells credentials as `$NAME`: an environment variable."""
+    """Return a credential with `$NAME`, the manual's form of an environment variable, replaced."""
     match = re.fullmatch(r"\$(\w+)", setting.value)
     if match is None or setting.key not in (_ACCESS, _SECRET):
         return setting
@@ -160,7 +160,7 @@ def _behaviour(keys: Keys, sink: Draft) -> None:
 
 
 def _compatible(keys: Keys, sink: Draft) -> None:
-    """Which schemas share files: all but `default` ask for files of the newest one, in which nothing is lost."""
+    """Put which schemas share files: all but `default` need files of the newest one, in which nothing is lost."""
     detectors = {"default": "none", "version": "backward", "compatibility": "backward"}
     detector = keys.choice(f"{_P}schema.change.detector", detectors, "default")
     newest = keys.boolean(f"{_P}latest.schema.optimization.enabled", False)
@@ -169,7 +169,7 @@ def _compatible(keys: Keys, sink: Draft) -> None:
 
 
 def _policy(keys: Keys, sink: Draft) -> None:
-    """What an error does. THROW is what s3lake does by itself: a refused record fails its micro-batch at once."""
+    """Put the error policy. THROW is s3lake's own way: a refused record fails its micro-batch at once."""
     policy = keys.choice(f"{_P}error.policy", {"THROW": "THROW", "NOOP": "NOOP", "RETRY": "RETRY"}, "THROW")
     tries, pause = keys.integer(f"{_P}max.retries", 20, 0), keys.integer(f"{_P}retry.interval", 60_000, 0)
     if policy.value == "RETRY":
@@ -222,7 +222,7 @@ def _sinks(keys: Keys, each: Draft, name: Value[str], topics: connect.Topics) ->
 
 
 def _names(name: str, statements: Sequence[Statement]) -> list[str]:
-    """One name a statement, which the order of the statements does not change unless they read the same topic."""
+    """Return one name for each statement; their order changes it only if they read the same topic."""
     if len(statements) == 1:
         return [name]
     plain = [
@@ -240,7 +240,7 @@ def _names(name: str, statements: Sequence[Statement]) -> list[str]:
 def _read(
     statements: Sequence[Statement], topics: connect.Topics, query: Setting, report: Report
 ) -> list[tuple[tuple[str, ...], str | None]]:
-    """The topics of each statement: names, or an expression. One of its own beats `*`."""
+    """Return the topics of each statement: names, or an expression. A topic's own statement beats `*`."""
     own = {statement.topic for statement in statements if statement.topic != "*"}
     wild = any(statement.topic == "*" for statement in statements)
     for statement in statements:

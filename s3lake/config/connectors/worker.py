@@ -1,4 +1,4 @@
-"""What a connector takes from its Kafka Connect worker where its own file says nothing: above all the converters."""
+"""Settings that a connector takes from its Kafka Connect worker if its own file has none: above all the converters."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def with_providers(own: Sequence[Setting], report: Report, references: Variables
 
 
 def fill_from_worker(own: Sequence[Setting], report: Report, references: Variables) -> list[Setting]:
-    """A connector's own settings, and its worker's where those say nothing.
+    """Return a connector's own settings, and its worker's for what they do not set.
 
     A converter comes with all its options, and only where the connector names none: Kafka Connect never mixes them.
 
@@ -86,7 +86,7 @@ def _of_file(path: Path, report: Report, references: Variables) -> Mapping[str, 
 
 
 def _of_image(environment: Mapping[str, str]) -> Mapping[str, Setting]:
-    """The worker's settings as its usual images spell them: `CONNECT_VALUE_CONVERTER_SCHEMAS_ENABLE`."""
+    """Return the worker's settings as its usual images have them: `CONNECT_VALUE_CONVERTER_SCHEMAS_ENABLE`."""
     settings = {}
     for name, value in environment.items():
         key = name.removeprefix(_IMAGE).replace("_", ".").lower()

@@ -1,4 +1,4 @@
-"""What a file of nested names holds, JSON or YAML: each value as text, with its place."""
+"""Members of a JSON or YAML file: each value as text, with its place."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Value = str | None | tuple["Member", ...] | list["Member"]
 
 @dataclass(frozen=True)
 class Member:
-    """A name and what stands there; in a list the name is the list's.
+    """A name and its value; in a list the name is the list's.
 
     Attributes:
         positions: line and column of each character of a text, where they are known.
@@ -25,7 +25,7 @@ class Member:
     positions: Sequence[tuple[int, int]] = ()
 
     def setting(self, report: Report) -> Iterator[Setting]:
-        """The member as a connector's setting; none where it is null."""
+        """Yield the member as a connector's setting; nothing if it is null."""
         if is_comment(self.key):
             return
         match self.value:
@@ -50,12 +50,12 @@ def join_surrogates(text: str) -> str:
 
 
 def member(members: Sequence[Member], key: str) -> Member | None:
-    """The member of that name; of several the last, as in Java."""
+    """Return the member of that name; of several the last, as in Java."""
     return next((entry for entry in reversed(members) if entry.key == key), None)
 
 
 def inside(members: Sequence[Member], *path: str) -> tuple[Member, ...]:
-    """The members of the object at a path; none where there is no object."""
+    """Return the members of the object at a path; none if there is no object."""
     value: Value = tuple(members)
     for key in path:
         step = member(value, key) if isinstance(value, tuple) else None
@@ -64,6 +64,6 @@ def inside(members: Sequence[Member], *path: str) -> tuple[Member, ...]:
 
 
 def text_at(members: Sequence[Member], key: str) -> str:
-    """The text of that name; empty where there is none."""
+    """Return the text of that name; empty if there is none."""
     step = member(members, key)
     return step.value if step is not None and isinstance(step.value, str) else ""

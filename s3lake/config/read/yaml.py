@@ -73,7 +73,7 @@ _MEANINGS: dict[str, Callable[[str], Any]] = {
 def read(
     text: str, report: Report, hidden: Callable[[Path], bool], environment: Mapping[str, str]
 ) -> tuple[Any, dict[Path, Setting]]:
-    """The values in `text`, and each as a setting with its path as its key.
+    """Return the values in `text`, and each as a setting with its path as its key.
 
     Args:
         report: gets what is wrong; `UNKNOWN` stands for a value that cannot be had.
@@ -81,7 +81,7 @@ def read(
         environment: where `${NAME}` comes from.
 
     Raises:
-        ConfigurationError: it is no YAML.
+        ConfigurationError: it is not YAML.
     """
     root = composed(text, report.file)
     reader = _Reader(report, hidden, environment)
@@ -92,10 +92,10 @@ def read(
 
 
 def composed(text: str, name: str) -> Node | None:
-    """The tree of a text's nodes, each with where it stands; `name` is what errors call the file.
+    """Return the tree of a text's nodes, each with its place; `name` is the file's name in errors.
 
     Raises:
-        ConfigurationError: it is no YAML.
+        ConfigurationError: it is not YAML.
     """
     return _composed(text, name, _Loader.get_single_node)
 
@@ -110,7 +110,7 @@ class _Reader:
         self._within: set[int] = set()
 
     def value(self, node: Node, path: Path, name: Node) -> Any:
-        """The value of a node at `path`, whose name stands at the node `name`."""
+        """Return the value of a node at `path`, whose name is at the node `name`."""
         self.size += 1
         if self.size > _LARGEST:  # aliases of aliases, which grow without end
             return UNKNOWN
@@ -149,7 +149,7 @@ class _Reader:
         return UNKNOWN
 
     def _pairs(self, node: MappingNode, path: Path) -> dict[str, tuple[Node, Node]]:
-        """The names of a mapping, each with its own node and its value's; what stands here wins over what is merged."""
+        """Return the names of a mapping, each with its own node and its value's; own names win over merged ones."""
         pairs: dict[str, tuple[Node, Node]] = {}
         merged: list[dict[str, tuple[Node, Node]]] = []
         for key, value in node.value:
@@ -234,21 +234,21 @@ class _Unknown:
 
 
 UNKNOWN = _Unknown()
-"""Stands for a value that cannot be had; why was noted."""
+"""A placeholder for a value that cannot be read; the reason is reported."""
 
 
 def is_connector(text: str, file: str) -> bool:
-    """Whether `text` is YAML that holds a connector: a Strimzi resource, or by the file's name."""
+    """True if `text` is YAML that holds a connector: a Strimzi resource, or by the file's name."""
     return _KIND.search(text) is not None or (
         file.endswith((".yaml", ".yml")) and _CLASS.search(text) is not None and not text.lstrip().startswith("{")
     )
 
 
 def documents(text: str, file: str) -> list[tuple[Member, ...]]:
-    """The members of every mapping that `text` holds, documents apart.
+    """Return the members of every mapping that `text` holds, one for each document.
 
     Raises:
-        ConfigurationError: it is no YAML.
+        ConfigurationError: it is not YAML.
     """
 
     def nodes(loader: _Loader) -> list[Node]:
@@ -300,7 +300,7 @@ class _Members:
         return Member(key, place, content, self._positions(node, content))
 
     def _positions(self, node: Node, content: Value) -> list[tuple[int, int]]:
-        """Where each character stands, where it stands there as it is."""
+        """Return the position of each character, if the text is written as it is."""
         if (
             not isinstance(content, str)
             or not isinstance(node, ScalarNode)
@@ -335,7 +335,7 @@ def _composed(text: str, name: str, compose: Callable[[_Loader], T]) -> T:
 
 
 def position_of(before: str) -> tuple[int, int]:
-    """Line and column, from 1, of what follows the text `before`."""
+    """Return line and column, from 1, of what follows the text `before`."""
     return before.count("\n") + 1, len(before) - before.rfind("\n")
 
 
