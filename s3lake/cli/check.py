@@ -41,8 +41,9 @@ def check(
     from s3lake.source.opening import opener
 
     as_json, loaded = request.as_json, request.read(to_land=connect)
-    if strict and loaded.notices:
-        raise ConfigurationError("\n".join(map(str, loaded.notices)))
+    notices = [*map(str, loaded.notices), *find_suspicious_settings(loaded.config)]
+    if strict and notices:
+        raise ConfigurationError("\n".join(notices))
     if as_json:
         print_json(loaded.config.model_dump(mode="json", by_alias=True))
     for sink in loaded.config.sinks:
@@ -54,7 +55,7 @@ def check(
     if not as_json:
         _print_settings(loaded, everything=everything)
         _print_without_effect(loaded, everything=everything)
-    _print_notices([*map(str, loaded.notices), *find_suspicious_settings(loaded.config)], as_json=as_json)
+    _print_notices(notices, as_json=as_json)
     if loaded.config.kafka is not None:
         client_properties(loaded.config.kafka.properties)  # raises if librdkafka does not know them
     elif loaded.config.source is not None:
@@ -99,7 +100,7 @@ def _print_settings(loaded: LoadedConfig, *, everything: bool) -> None:
 
 def _print_without_effect(loaded: LoadedConfig, *, everything: bool) -> None:
     """Print the known settings that have no effect here: in one line, or each with its reason."""
-    if everything:
+    if everything and loaded.without_effect:
         rows = [(notice.place.key, notice.message, str(notice.place)) for notice in loaded.without_effect]
         print_table(("without effect here", "because", "read from"), rows, "")
     elif loaded.without_effect:

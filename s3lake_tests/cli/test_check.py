@@ -71,6 +71,8 @@ class TestCheck:
         assert outcome.code == 2
         assert notice[1] in outcome.err
         assert run("check", nobody, "--strict").code == 0
+        nobody.write_text(NOBODY.replace("bucket: lake,", "bucket: lake, exactly_once: false,"))
+        assert run("check", nobody, "--strict").code == 2
 
     def test_opens_each_destination_that_hours_are_forwarded_to(self, run: Run, nobody: Path) -> None:
         forward = "{to: postgres, options: {conninfo: 'host=db password=hunter2-pg', table: 'a;b'}}"
