@@ -25,6 +25,8 @@ from s3lake.errors import ConfigurationError, FencedError
 from s3lake.land.change.compact import compact
 from s3lake.land.change.condition import Condition
 from s3lake.land.change.erase import Person, erase
+from s3lake.land.change.reformat import reformat
+from s3lake.land.change.retention import expire
 from s3lake.land.target import TopicSink
 from s3lake.land.value import land_value
 from s3lake.objects.readback.committed import committed_files, recorded_columns
@@ -333,3 +335,18 @@ def test_a_topic_does_not_land_in_the_index_of_a_table_nor_a_table_in_that_of_a_
     table.produce(1, b"{}")
     with pytest.raises(ConfigurationError, match="holds tables of this name that an asset handed in"):
         table.landing().land([at_hand.SECOND])
+
+
+@pytest.mark.parametrize(
+    ("was", "now"), [("parquet", "avro"), ("avro", "parquet"), ("json", "parquet"), ("parquet", "csv")]
+)
+def test_a_table_is_reformatted_and_expires_and_may_be_landed_again(was: str, now: str) -> None:
+    before = target_of(format={"type": was}, flush={"count": 2})
+    land_value(before, HOUR, numbers(1, 2, 3))
+    after = target_of(before.store, format={"type": now}, flush={"count": 2})
+    assert reformat(after, HOUR).obstacle == ""
+    assert [row for body in bodies(after) for row in READ[now](body)] == [1, 2, 3]
+    expire(after, HOUR)
+    assert (data_keys(after), manifests(after)[0].partitions[0].erased) == ([], 3)
+    land_value(after, HOUR, numbers(4))
+    assert [row for body in bodies(after) for row in READ[now](body)] == [4]
