@@ -182,7 +182,7 @@ class Sensor:
     @contextmanager
     def of(cls, lander: Landing, cursor: str) -> Iterator["Sensor"]:
         with pytest.MonkeyPatch.context() as patch, dg.DagsterInstance.ephemeral() as instance:
-            patch.setattr(sealed, "announced", lambda *asked: {hour: _announced(hour) for hour in asked[-1]})
+            patch.setattr(sealed, "announced_contents", lambda *asked: {hour: _announced(hour) for hour in asked[-1]})
             yield cls(lander, cursor, instance)
 
     def ask(self) -> RouteState:

@@ -1,11 +1,13 @@
 """Automation: what a downstream asset says to be materialised by sealed hours, and by nothing else."""
 
+import warnings
+
 import dagster as dg
-from dagster._utils.warnings import disable_dagster_warnings
 
 from s3lake.orchestration import names
 
-with disable_dagster_warnings():  # selections of assets that Dagster does not materialise are beta
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", dg.BetaWarning)  # selections of assets that Dagster does not materialise
     _SEALED = dg.AssetSelection.tag(names.SEALED, "true", include_sources=True)
 
 

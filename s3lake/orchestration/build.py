@@ -16,9 +16,9 @@ from s3lake.orchestration.change_jobs import change_jobs
 from s3lake.orchestration.example import counts_by_type
 from s3lake.orchestration.fleet import fleet_job
 from s3lake.orchestration.forwards import forward_assets
-from s3lake.orchestration.in_time import in_time_checks, in_time_sensor
 from s3lake.orchestration.jobs import hourly_schedule, land_job, nightly_schedule, prune_job
 from s3lake.orchestration.resources import define_resources
+from s3lake.orchestration.sealed_in_time import in_time_checks, in_time_sensor
 from s3lake.orchestration.sensor import group_sensor, topic_sensor
 from s3lake.orchestration.topics import topics_of
 from s3lake.orchestration.translator import SinkTranslator

@@ -21,9 +21,9 @@ from s3lake.commit.sums import Commits
 from s3lake.errors import S3LakeError
 from s3lake.land.observer import LandedHour
 from s3lake.orchestration.catalogue import Catalogue
-from s3lake.orchestration.in_time import sealed_late
 from s3lake.orchestration.letters import share
-from s3lake.orchestration.sealed import announcements
+from s3lake.orchestration.sealed import seal_events
+from s3lake.orchestration.sealed_in_time import report_late_hours
 from s3lake.plan import due, sealed
 from s3lake.plan.stamps import describe_stamps_ahead
 from s3lake.plan.tile import Span, Tile
@@ -77,8 +77,8 @@ def check_hours(
     states = [HourState(target, hour, sealing, table_lag.get(hour)) for hour in chosen]
     key = catalogue.key(target.sink, target.topic)
     verdicts = [(state.hour, name, _CHECKS[name](state)) for state in states for name in checks]
-    events = announcements(instance, catalogue, target, sealing, chosen, target.clock())
-    return CheckResults(key, verdicts, [*events, *sealed_late(instance, target.sink, events)])
+    events = seal_events(instance, catalogue, target, sealing, chosen, target.clock())
+    return CheckResults(key, verdicts, [*events, *report_late_hours(instance, target.sink, events)])
 
 
 @dataclass(frozen=True)

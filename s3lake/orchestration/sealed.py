@@ -1,7 +1,7 @@
 """Sealed hours: their asset is materialised once for every content of an hour.
 
-Which hours are sealed the index says, which of them were announced Dagster's event log does. A run announces what it
-has landed and checked; what it died before the topic's sensor finds.
+The index says which hours are sealed, Dagster's event log which of them were announced. A run announces what it has
+landed and checked; if it crashed before, the topic's sensor does.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,7 +33,7 @@ _AGAIN_MS = 86_400_000
 _ANY = ("", "9999")  # of hours
 
 
-def announcements(
+def seal_events(
     instance: dg.DagsterInstance,
     catalogue: Catalogue,
     lander: "Landing",
@@ -41,19 +41,21 @@ def announcements(
     hours_wanted: Iterable[str],
     now_ms: int,
 ) -> list[dg.AssetMaterialization]:
-    """Those of these hours that are sealed, and were not announced with their present content."""
+    """Return the events of the hours that are sealed, and were not announced with their present content."""
     tiles = [tile for hour in hours_wanted if (tile := sealing.tile(hour)) is not None and tile.complete]
     key = catalogue.sealed_key(lander.sink, lander.topic)
-    before = announced(instance, key, [tile.hour for tile in tiles])
+    before = announced_contents(instance, key, [tile.hour for tile in tiles])
     new = [tile for tile in tiles if before.get(tile.hour) != content(tile.commits) and not sealing.flaw(tile.hour)]
     for tile in new:
-        _mark(lander, tile)  # before the event: who follows it finds the marker
+        _write_marker(lander, tile)  # before the event: who follows it finds the marker
     upto = sealing.move(lander.sink.start) if new else None
-    return [_announcement(key, lander, sealing, tile, upto, now_ms, again=tile.hour in before) for tile in new]
+    return [_seal_event(key, lander, sealing, tile, upto, now_ms, again=tile.hour in before) for tile in new]
 
 
-def announced(instance: dg.DagsterInstance, key: dg.AssetKey, hours_wanted: Sequence[str]) -> Mapping[str, str]:
-    """Of these hours of sealed ones those that were announced, with the digest of their content then."""
+def announced_contents(
+    instance: dg.DagsterInstance, key: dg.AssetKey, hours_wanted: Sequence[str]
+) -> Mapping[str, str]:
+    """Return the hours that were announced, with the digest of their content at that time."""
     if not hours_wanted:
         return {}
     tags = instance.event_log_storage.get_latest_tags_by_partition(
@@ -65,7 +67,7 @@ def announced(instance: dg.DagsterInstance, key: dg.AssetKey, hours_wanted: Sequ
     return {hour: found[names.DATA_VERSION] for hour, found in tags.items() if names.DATA_VERSION in found}
 
 
-def left_behind(
+def unannounced_hours(
     instance: dg.DagsterInstance,
     catalogue: Catalogue,
     lander: "Landing",
@@ -75,7 +77,7 @@ def left_behind(
     complete: Sequence[hours.Range],
     now_ms: int,
 ) -> tuple[list[dg.AssetMaterialization], list[hours.Range]]:
-    """What a sensor has to announce, because no living run will.
+    """Return the events of hours that no running run announces.
 
     Args:
         instance: its event log says what was announced.
@@ -96,24 +98,24 @@ def left_behind(
     if not chosen:
         return [], list(announced_before)
     tiles = {hour: sealing.tile(hour) for hour in chosen}
-    versions = announced(instance, catalogue.sealed_key(lander.sink, lander.topic), chosen)
+    versions = announced_contents(instance, catalogue.sealed_key(lander.sink, lander.topic), chosen)
     # A tile may be gone with the objects of its time: nobody's to announce.
     left = [hour for hour, tile in tiles.items() if tile and versions.get(hour) != content(tile.commits)]
     announced_before = hours.without(hours.united([*announced_before, *hours.ranges(chosen)]), hours.ranges(left))
-    busy = _under_way(instance, catalogue, lander.sink, lander.topic, now_ms) if left else []
+    busy = _hours_of_runs(instance, catalogue, lander.sink, lander.topic, now_ms) if left else []
     hours_wanted = [hour for hour in left if not any(first <= hour <= last for first, last in busy)]
-    return announcements(instance, catalogue, lander, sealing, hours_wanted, now_ms), announced_before
+    return seal_events(instance, catalogue, lander, sealing, hours_wanted, now_ms), announced_before
 
 
 def _written_since(tile: Tile, since_ms: int) -> bool:
-    """Whether a second look may find what a run that died has rewritten."""
+    """Return whether a second look may find what a crashed run has rewritten."""
     return bool(tile.commits) and (tile.sums is msgspec.UNSET or tile.sums.landed_ms >= since_ms)
 
 
-def _under_way(
+def _hours_of_runs(
     instance: dg.DagsterInstance, catalogue: Catalogue, sink: Sink, topic: str, now_ms: int
 ) -> list[hours.Range]:
-    """Hours of runs that may land this topic and live: they announce what they have checked."""
+    """Return the hours of runs that may land this topic and work: they announce what they have checked."""
     found, key = [], catalogue.key(sink, topic)
     for record in started(instance):
         run = record.dagster_run
@@ -127,7 +129,7 @@ def _under_way(
     return found
 
 
-def _mark(lander: "Landing", tile: Tile) -> None:
+def _write_marker(lander: "Landing", tile: Tile) -> None:
     sink = lander.sink
     key = marker_key(sink, lander.topic, tile.hour)
     if key is not None:
@@ -135,7 +137,7 @@ def _mark(lander: "Landing", tile: Tile) -> None:
         renew(lander.store, key, tile, body_of(sink.sealed.marker, lander.topic, tile, manifests))
 
 
-def _announcement(
+def _seal_event(
     asset: dg.AssetKey,
     lander: "Landing",
     sealing: Sealing,

@@ -276,7 +276,7 @@ class Tick:
         """Announce hours that are complete and not announced, `always` or if one is new; Dagster is asked for each."""
         if not always and not hours.without(memory.complete, memory.announced):
             return ()
-        events, memory.announced = sealed.left_behind(
+        events, memory.announced = sealed.unannounced_hours(
             self.instance,
             self.catalogue,
             landing,

@@ -225,7 +225,7 @@ def test_yaml_is_a_configuration_or_a_part_of_one_or_settings_of_a_run_or_of_dag
         assert (ROOT / title(block)).is_file(), "the command line's tests run it"
     elif "ops" in document:  # of a run
         [operation] = document["ops"]
-        sink = Sink.model_validate({**MINIMAL, "topics": ["orders", "clicks"], "fleet": "on"})
+        sink = Sink.model_validate({**MINIMAL, "topics": ["orders", "clicks"], "together": True})
         config = Config.model_validate({"kafka": {"bootstrap_servers": "kafka:9092"}, "sinks": [sink]})
         jobs = s3lake.build_definitions(config).get_repository_def().get_all_jobs()
         [job] = [job for job in jobs if job.name != "__ASSET_JOB" and operation in job.graph.node_dict]

@@ -13,7 +13,7 @@ from s3lake.commit.sealing import Sealing
 from s3lake.orchestration import names, sealed
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.runs import group_config, group_job_name, group_tags
-from s3lake.orchestration.sealed import announced
+from s3lake.orchestration.sealed import announced_contents
 from s3lake.orchestration.translator import sealed_key, sink_key
 from s3lake.plan.tile import Sums, Tile
 from s3lake_tests.commit.kafka import TOPIC
@@ -46,7 +46,7 @@ def tick(runs: OneTopic, known: list[hours.Range] | None = None) -> list[hours.R
     head, tiles = lander.index.head(), list(lander.index.tiles())
     assert head is not None
     complete = hours.ranges(tile.hour for tile in tiles if tile.complete)
-    found, after = sealed.left_behind(
+    found, after = sealed.unannounced_hours(
         runs.instance,
         catalogue(lander.sink),
         lander,
@@ -237,7 +237,7 @@ class TestSensor:
         runs.land()
         known = tick(runs)
         monkeypatch.setattr(sealed, "_written_since", lambda *_: False)
-        monkeypatch.setattr(sealed, "announced", lambda *_: pytest.fail("it was asked"))
+        monkeypatch.setattr(sealed, "announced_contents", lambda *_: pytest.fail("it was asked"))
         tick(runs, known)
 
 
@@ -257,7 +257,7 @@ def test_a_second_look_passes_over_what_was_written_long_ago() -> None:
 
 def test_announcements_are_found_by_hour_with_their_content(runs: OneTopic) -> None:
     runs.land()
-    found = announced(runs.instance, sealed_key(runs.sink, TOPIC), [FIRST, THIRD, FOURTH])
+    found = announced_contents(runs.instance, sealed_key(runs.sink, TOPIC), [FIRST, THIRD, FOURTH])
     assert sorted(found) == [FIRST, THIRD]
 
 

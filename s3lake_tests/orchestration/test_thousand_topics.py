@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NoReturn
 
 import dagster as dg
@@ -15,11 +16,11 @@ from s3lake import hours
 from s3lake.commit.index import TopicHead, TopicIndex
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
-from s3lake.orchestration import sensor, tick
+from s3lake.orchestration import sensor, sensor_memory, tick
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.fleet import fleet_job
-from s3lake.orchestration.s3_resource import S3Resource
 from s3lake.plan.tile import Span, Tile
+from s3lake.store.connection import S3Connection
 from s3lake_tests.fastest import slowness
 from s3lake_tests.lake import START, Lake
 from s3lake_tests.orchestration.catalogues import parts
@@ -62,7 +63,7 @@ def test_a_tick_over_a_thousand_topics_takes_at_most_ten_seconds_and_two_of_cpu(
     told, cursor = [], None
     with dg.DagsterInstance.ephemeral() as instance:
         for _ in range(1 + TOPICS // tick.LOOKS_PER_TICK + 2):
-            resources = parts(s3=S3Resource.from_settings(config.s3))
+            resources = parts(s3=SimpleNamespace(connection=S3Connection.of(config.s3)))
             with dg.build_sensor_context(
                 instance=instance, definitions=definitions, resources=resources, cursor=cursor
             ) as context:
@@ -71,6 +72,8 @@ def test_a_tick_over_a_thousand_topics_takes_at_most_ten_seconds_and_two_of_cpu(
                 told.append((time.monotonic() - began[0], time.process_time() - began[1]))
             cursor = result.cursor
             assert not result.run_requests
+        looked = [one for one in sensor_memory.decode(cursor).routes.values() if one.landed >= 0]
+        assert len(looked) == TOPICS
     with capsys.disabled():
         print("\n1,000 topics, ticks of a lost cursor and then steady ones:")
         print("; ".join(f"{wall:.2f} s, {cpu:.2f} CPU s" for wall, cpu in told))

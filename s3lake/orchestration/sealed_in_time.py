@@ -1,19 +1,19 @@
-"""In time: a check of every hour that it was sealed soon after its end, from Dagster's event log alone.
+"""A check of every hour: was it sealed soon after its end? It reads Dagster's event log alone.
 
 Dagster's own builder for partitions (`build_time_partition_freshness_checks`) is superseded, looks at the last one
 alone, fails for a sink whose first hour is not over, and needs a run each time; its `FreshnessPolicy` asks when an
 asset was last materialised, of whatever hour, so that a rewrite of an old hour would hide that the last one is missing.
 """
 
+import warnings
 from collections.abc import Iterator, Sequence
 
 import dagster as dg
-from dagster._utils.warnings import disable_dagster_warnings
 
 from s3lake import hours
 from s3lake.orchestration import names
 from s3lake.orchestration.catalogue import Catalogue
-from s3lake.orchestration.sealed import announced
+from s3lake.orchestration.sealed import announced_contents
 from s3lake.sink import Sink
 from s3lake.text.quantities import format_duration
 
@@ -26,7 +26,8 @@ _NEVER = "9999"  # after every hour
 def in_time_checks(catalogue: Catalogue, sink: Sink) -> dg.AssetChecksDefinition:
     """The check of each topic of `sink`, in one step: for whoever wants to look at hours again."""
     sealed = [catalogue.sealed(sink, topic) for topic in catalogue.topics[sink.name]]
-    with disable_dagster_warnings():  # checks with partitions are a preview of Dagster's
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.PreviewWarning)  # checks with partitions
         specs = [
             dg.AssetCheckSpec(NAME, asset=spec.key, description=_description(sink), partitions_def=spec.partitions_def)
             for spec in sealed
@@ -37,7 +38,7 @@ def in_time_checks(catalogue: Catalogue, sink: Sink) -> dg.AssetChecksDefinition
         tags = context.run.tags
         first = tags.get(names.RANGE_START) or tags.get(names.PARTITION) or sink.start
         last = tags.get(names.RANGE_END) or tags.get(names.PARTITION) or _NEVER
-        hours_due = hours.latest(hours.between(first, last, _due(sink)), _MOST)
+        hours_due = hours.latest(hours.between(first, last, _due_hours(sink)), _MOST)
         for one in sorted(context.selected_asset_check_keys):
             yield from _evaluations(context.instance, sink, one.asset_key, hours_due)
         for output in sorted(context.op_execution_context.selected_output_names):
@@ -58,12 +59,12 @@ def in_time_sensor(catalogue: Catalogue, sink: Sink, status: dg.DefaultSensorSta
         "end, whether it is sealed. Starts no runs: the run that seals an hour later evaluates it again.",
     )
     def sense(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        due, last = _due(sink), context.cursor or ""
+        due, last = _due_hours(sink), context.cursor or ""
         try:
             new = hours.latest(hours.between(hours.shift(last, 1), _NEVER, due) if last else due, _MOST)
         except ValueError:
             new = hours.latest(due, _MOST)  # another version's cursor
-        before = {(key, hour) for key, hour, _ in _evaluated(context.instance, list(topics.values()), new)}
+        before = {(key, hour) for key, hour, _ in _already_reported(context.instance, list(topics.values()), new)}
         events = [
             evaluation
             for topic, key in topics.items()
@@ -80,22 +81,22 @@ def in_time_sensor(catalogue: Catalogue, sink: Sink, status: dg.DefaultSensorSta
     return sense
 
 
-def sealed_late(
+def report_late_hours(
     instance: dg.DagsterInstance, sink: Sink, events: Sequence[dg.AssetMaterialization]
 ) -> list[dg.AssetCheckEvaluation]:
-    """Evaluate the check of hours that are sealed now and were not in time: they turn green."""
+    """Return new evaluations of hours that are sealed now and were not in time: they turn green."""
     if not events:
         return []
     key = dg.AssetCheckKey(events[0].asset_key, NAME)
     sealed = [str(event.partition) for event in events]
     return [
         _evaluation(sink, key.asset_key, hour, passed=True)
-        for _, hour, passed in _evaluated(instance, [key], sealed)
+        for _, hour, passed in _already_reported(instance, [key], sealed)
         if hour and not passed
     ]
 
 
-def _evaluated(
+def _already_reported(
     instance: dg.DagsterInstance, keys: Sequence[dg.AssetCheckKey], hours_wanted: Sequence[str]
 ) -> list[tuple[dg.AssetCheckKey, str | None, bool]]:
     """Return the checks and hours that Dagster has an evaluation of already, and whether the last one passed.
@@ -111,8 +112,8 @@ def _evaluated(
 def _evaluations(
     instance: dg.DagsterInstance, sink: Sink, key: dg.AssetKey, hours_due: Sequence[str]
 ) -> list[dg.AssetCheckEvaluation]:
-    there = announced(instance, key, hours_due)
-    return [_evaluation(sink, key, hour, passed=hour in there) for hour in hours_due]
+    sealed = announced_contents(instance, key, hours_due)
+    return [_evaluation(sink, key, hour, passed=hour in sealed) for hour in hours_due]
 
 
 def _evaluation(sink: Sink, key: dg.AssetKey, hour: str, *, passed: bool) -> dg.AssetCheckEvaluation:
@@ -128,8 +129,8 @@ def _evaluation(sink: Sink, key: dg.AssetKey, hour: str, *, passed: bool) -> dg.
     )
 
 
-def _due(sink: Sink) -> list[hours.Range]:
-    """Hours since the sink's start whose time is over."""
+def _due_hours(sink: Sink) -> list[hours.Range]:
+    """Return the range of hours since the sink's start whose time is over."""
     last = hours.shift(hours.key_of_ms(hours.now_ms() - int(sink.sealed.within * 1000)), -1)
     return [(sink.start, last)] if sink.start <= last else []
 

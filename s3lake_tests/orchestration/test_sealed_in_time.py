@@ -6,7 +6,7 @@ import dagster as dg
 import pytest
 
 from s3lake import hours
-from s3lake.orchestration import in_time, names
+from s3lake.orchestration import names, sealed_in_time
 from s3lake.orchestration.translator import hourly, sealed_key
 from s3lake.sink import Sink
 from s3lake_tests.orchestration.catalogues import catalogue
@@ -23,8 +23,8 @@ class World:
         self.instance = instance
         self.at(EIGHT, 0)
         patch.setattr(hours, "now_ms", lambda: self.now)
-        self.checks = in_time.in_time_checks(catalogue(SINK), SINK)
-        self.sensor = in_time.in_time_sensor(catalogue(SINK), SINK, dg.DefaultSensorStatus.STOPPED)
+        self.checks = sealed_in_time.in_time_checks(catalogue(SINK), SINK)
+        self.sensor = sealed_in_time.in_time_sensor(catalogue(SINK), SINK, dg.DefaultSensorStatus.STOPPED)
         self.cursor: str | None = None
 
     def at(self, hour: str, minutes: float) -> None:
@@ -53,7 +53,7 @@ class World:
     def late(self, topic: str, *sealed: str) -> list[tuple[str | None, bool]]:
         """Return hour and outcome of the evaluations of a run that seals these hours now."""
         events = [dg.AssetMaterialization(sealed_key(SINK, topic), partition=hour) for hour in sealed]
-        return [(one.partition, one.passed) for one in in_time.sealed_late(self.instance, SINK, events)]
+        return [(one.partition, one.passed) for one in sealed_in_time.report_late_hours(self.instance, SINK, events)]
 
     def definitions(self) -> dg.Definitions:
         assets = [dg.AssetSpec(sealed_key(SINK, topic), partitions_def=hourly(SINK, over=True)) for topic in TOPICS]
