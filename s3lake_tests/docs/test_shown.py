@@ -232,7 +232,8 @@ def test_yaml_is_a_configuration_or_a_part_of_one_or_settings_of_a_run_or_of_dag
         assert dg.validate_run_config(job, document)
     elif document.keys() <= fields(Config) | fields(Sink):
         text = yaml.safe_dump(whole(document), sort_keys=False)
-        variables = dict.fromkeys(re.findall(r"\$\{(\w+)", text), "kafka:9092") | {"LAKE_KEY": f"{'A' * 43}="}
+        known = {"LAKE_KEY": f"{'A' * 43}=", "S3LAKE_START": "2026-11-20T00"}
+        variables = dict.fromkeys(re.findall(r"\$\{(\w+)", text), "kafka:9092") | known
         config = loads(text, str(block), None, variables).config
         _is_known_to_librdkafka(config.kafka.properties if config.kafka else {})
     elif "load_from" in document:
