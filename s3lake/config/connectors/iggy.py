@@ -10,15 +10,15 @@ from s3lake.config.connectors import (
     connect,
     credentials,
     iggy_forwards,
-    iggy_provider,
+    iggy_runtime,
     iggy_variables,
     native_keys,
     transforms,
 )
 from s3lake.config.connectors.connect import escape_braces
 from s3lake.config.connectors.iggy_file import File
+from s3lake.config.connectors.iggy_runtime import SECTION, Server
 from s3lake.config.connectors.iggy_schemas import CONVERSIONS, PayloadSchemas
-from s3lake.config.connectors.iggy_server import SECTION, Server
 from s3lake.config.draft import Draft, Sketch, join_drafts
 from s3lake.config.keys import Keys, Value
 from s3lake.config.read import toml
@@ -79,11 +79,11 @@ def loads(content: str, report: Report, references: Variables) -> Sketch:
                 report.notice(place, "has no effect: the file is that of one connector, not the runtime's")
     else:
         runtime = iggy_variables.apply_to_runtime(main, variables, report)
-        files = list(iggy_provider.read_connectors(runtime, report, references))
+        files = list(iggy_runtime.read_connectors(runtime, report, references))
         beside = _runtime(runtime, report, references)
     server = Server(runtime, report, references)
     common, sinks = Draft(), list[Draft]()
-    if alone or not iggy_provider.is_over_http(runtime):  # in Iggy neither
+    if alone or not iggy_runtime.is_over_http(runtime):  # in Iggy neither
         files = list(iggy_variables.apply_to_connectors(files, variables, report))
     # A sink of S3 first: it lands what others forward.
     for file in sorted(files, key=lambda file: "s3_sink" not in str(file.data.get("path", "s3_sink"))):
