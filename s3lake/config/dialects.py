@@ -107,9 +107,7 @@ def _named(settings: Sequence[Setting], report: Report, name: str) -> list[Setti
     own = next((setting for setting in settings if setting.key == "name"), None)
     if own is not None:
         if name and own.value != name:
-            report.error(
-                own, f"{own.masked_value} stands in the file, so --name {name} has no use; take one of them out"
-            )
+            report.error(own, f"{own.masked_value} is in the file, so --name {name} has no use; take one of them out")
         return []
     if name:
         return [Setting("name", name, variable(NAME))]
@@ -163,7 +161,7 @@ def detect(text: str, report: Report) -> tuple[Dialect, list[Setting]]:
     if not text.strip() or _NATIVE.search(text) or report.file.endswith((".yaml", ".yml")):
         return Dialect.native, []
     raise ConfigurationError(
-        f"{report.file}:1:1: this is no configuration that s3lake knows: add connector.class for a connector's, or "
+        f"{report.file}:1:1: this is not a configuration that s3lake knows: add connector.class for a connector's, or "
         f"give --dialect, one of: {', '.join(dialect.value for dialect in Dialect)}"
     )
 

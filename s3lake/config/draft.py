@@ -170,7 +170,7 @@ class Sketch:
         self.report.check()
         if misfit is not None:  # told last: what is wrong in the file may be why
             raise misfit
-        assert config is not None, "an error of the model was told nobody"
+        assert config is not None, "an error of the model was not reported"
         places = {path: setting.place for path, setting in self.draft.origins.items()}
         references = {
             path: setting.reference for path, setting in self.draft.origins.items() if setting.reference is not None

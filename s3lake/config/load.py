@@ -77,7 +77,10 @@ def _with_stand_ins(location: str, dialect: str | None, variables: Mapping[str, 
     configuration = _loaded(location, dialect, {**variables, **missing}, ask_servers=False)
     used = [name for name in missing if variable(name) in configuration.origins.values()]
     notices = tuple(
-        Notice(variable(name), f"is not set, and nothing else says it: {missing[name]} stands in; set it to land")
+        Notice(
+            variable(name),
+            f"is not set, and the file does not have it: {missing[name]} is used as a placeholder; set it to land",
+        )
         for name in used
     )
     return replace(configuration, notices=(*configuration.notices, *notices))

@@ -503,7 +503,7 @@ def test_the_dialect_can_be_said() -> None:
 
 
 def test_what_is_no_configuration_is_told() -> None:
-    with pytest.raises(ConfigurationError, match="this is no configuration that s3lake knows"):
+    with pytest.raises(ConfigurationError, match="this is not a configuration that s3lake knows"):
         loads("a=b", "f", None, {})
     with pytest.raises(ConfigurationError, match="the file is empty"):
         loads("", "f", None, {})

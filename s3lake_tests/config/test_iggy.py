@@ -226,7 +226,7 @@ def test_a_connector_that_reaches_s3_otherwise_says_it_at_its_sink(runtime: Path
         ('config_type = "local"', 'config_type = "http"', "base_url is missing"),
         ('config_type = "local"', 'config_typ = "local"', "unknown name; allowed in connectors: config_type"),
         ('config_dir = "connectors"', "", "config_dir is missing"),
-        ('config_dir = "connectors"', 'config_dir = "nowhere"', "'nowhere' is no directory"),
+        ('config_dir = "connectors"', 'config_dir = "nowhere"', "'nowhere' is not a directory"),
     ],
 )
 def test_a_broken_runtime_is_told(runtime: Path, old: str, new: str, told: str) -> None:

@@ -121,7 +121,7 @@ def test_what_it_does_not_say_is_stood_in_for_where_nothing_is_landed(tmp_path: 
     path.write_text(LENSES)
     found = configuration.load_configuration(str(path), environment={"S3LAKE_START": "2026-11-20T00"}, to_land=False)
     assert (found.config.kafka.bootstrap_servers, found.config.sinks[0].start) == ("localhost:9092", "2026-11-20T00")
-    said = [str(notice) for notice in found.notices if "stands in" in str(notice)]
+    said = [str(notice) for notice in found.notices if "placeholder" in str(notice)]
     assert [one.partition(": ")[0] for one in said] == ["environment variable S3LAKE_BOOTSTRAP_SERVERS"]
 
 

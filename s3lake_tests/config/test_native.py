@@ -223,7 +223,7 @@ def test_a_file_that_is_no_mapping(text: str, what: str) -> None:
         ("a: \x01\n", "s3lake.yaml:1:4: the character U+0001 is not allowed"),
         ("a: *b\n", "s3lake.yaml:1:4: an alias without its anchor"),
         ("[" * 1000, "s3lake.yaml:1:1: nested too deeply"),
-        ("kafka: &a {b: *a}\n", "s3lake.yaml:1:8: kafka.b: an alias stands inside what it names"),
+        ("kafka: &a {b: *a}\n", "s3lake.yaml:1:8: kafka.b: an alias is inside what it names"),
     ],
 )
 def test_what_is_no_yaml_is_told_where(text: str, said: str) -> None:

@@ -63,7 +63,7 @@ def test_a_name_that_is_given_is_taken_where_the_file_has_none() -> None:
 
 
 def test_a_name_that_contradicts_the_files_is_refused() -> None:
-    assert "'demo' stands in the file, so --name other has no use" in refused(
+    assert "'demo' is in the file, so --name other has no use" in refused(
         bases.properties(bases.CONFLUENT, {}), S3LAKE_NAME="other"
     )
 

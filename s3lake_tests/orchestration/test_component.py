@@ -252,7 +252,10 @@ def test_a_file_is_copied_as_it_is_and_its_notices_and_secrets_are_printed(
         assert (path / "connector.json").read_text() == text
         assert yaml.safe_load((path / "defs.yaml").read_text())["attributes"] == {"config": "connector.json"}
     printed = capsys.readouterr().out
-    assert "S3LAKE_BOOTSTRAP_SERVERS: is not set, and nothing else says it: localhost:9092 stands in" in printed
+    assert (
+        "S3LAKE_BOOTSTRAP_SERVERS: is not set, and the file does not have it: localhost:9092 is used as a placeholder"
+        in printed
+    )
     assert "s3.credentials.secret_access_key: " in printed
     assert "hunter2" not in printed
 

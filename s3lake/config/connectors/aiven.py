@@ -185,7 +185,7 @@ def _layout(keys: Keys, sink: Draft, form: str, codec: str | None) -> None:
     clock = of_name
     if prefix.value:
         if name.setting:
-            keys.wrong(name.setting, "has no effect beside aws.s3.prefix, which names the files; take one of them out")
+            keys.wrong(name.setting, "has no effect next to aws.s3.prefix, which names the files; take one of them out")
         template, clock = _prefixed(keys, sink, prefix, of_prefix)
         sink.put("layout.template", f"{template}{{topic}}-{{partition}}-{{offset:020}}", prefix.setting)
     elif name.value and name.setting is not None:
@@ -290,13 +290,13 @@ def _groups(keys: Keys, sink: Draft, setting: Setting, variables: set[str]) -> N
         sets = "; ".join(", ".join(sorted(group)) for group in _GROUPS)
         keys.wrong(
             setting,
-            f"{setting.masked_value}: these make no name; use one of the sets: {sets} (timestamp beside start_offset)",
+            f"{setting.masked_value}: these make no name; use one of the sets: {sets} (timestamp next to start_offset)",
         )
         return
     if "start_offset" in named:
         return
     if "timestamp" in variables:
-        keys.wrong(setting, f"{setting.masked_value}: timestamp needs start_offset beside it; take it out")
+        keys.wrong(setting, f"{setting.masked_value}: timestamp needs start_offset next to it; take it out")
     most = keys.get("file.max.records")
     if most is not None and most.value not in ("0", "1"):
         keys.wrong(most, f"{most.masked_value}: a name of a key holds one record; write 1, or take it out")

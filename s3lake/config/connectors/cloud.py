@@ -34,7 +34,7 @@ _FORMATS_BESIDE = {"output.keys.format": "keys.format.class", "output.headers.fo
 _ROLE, _OWN_ROLE = "provider.integration.id", "s3lake.s3.role.arn"
 _LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _NO_EFFECT = {
-    "authentication.method": "keys are used where they stand here, else boto3's own chain",
+    "authentication.method": "keys are used if they are given here, else boto3's own chain",
     "kafka.auth.mode": "kafka.api.key and kafka.api.secret are used",
     "kafka.service.account.id": "is Confluent Cloud's; write kafka.api.key and kafka.api.secret of that account",
     "auto.restart.on.user.error": "Dagster tries a run again by its own retry policy",

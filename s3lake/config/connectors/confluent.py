@@ -131,7 +131,7 @@ def _tags(keys: Keys, common: Draft) -> None:
         return
     common.put("s3.objects.offset_tags", refused.value, refused.setting or tagged.setting)
     if pairs.setting is not None and not all(":" in pair for pair in pairs.value):
-        keys.wrong(pairs.setting, f"{pairs.setting.masked_value} is no list of tags; write NAME:VALUE,NAME:VALUE")
+        keys.wrong(pairs.setting, f"{pairs.setting.masked_value} is not a list of tags; write NAME:VALUE,NAME:VALUE")
         return
     for pair in pairs.value:
         name, _, value = pair.partition(":")
@@ -237,7 +237,7 @@ def _flush(keys: Keys, sink: Draft, timed: Callable[[], bool]) -> None:
 
 
 def _rotation(keys: Keys, sink: Draft, span: Value[int]) -> None:
-    """A file's time span is of the extractor's time, which by the wall clock stands still for each micro-batch."""
+    """A file's time span is of the extractor's time, which by the wall clock does not move within a micro-batch."""
     seconds = span.map(connect.seconds)
     extractor = keys.text("timestamp.extractor").value.rpartition(".")[2].removesuffix("TimestampExtractor")
     if extractor in ("", "Wallclock"):
@@ -282,7 +282,7 @@ def _partition_template(keys: Keys, sink: Draft, partitioner: Value[str], delimi
     fields = keys.names("partition.field.name")
     for field in fields.value:
         if not all(step.strip() for step in field.split(".")) and fields.setting is not None:
-            keys.wrong(fields.setting, f"{field!r} is no field: a step of the path is empty")
+            keys.wrong(fields.setting, f"{field!r} is not a field: a step of the path is empty")
     pattern = keys.text("path.format")
     fielded = partitioner.value == "fields and time"
     if fielded and partitioner.setting is not None:

@@ -87,7 +87,7 @@ def provider(keys: Keys, common: Draft, key: str) -> None:
     name = provider_class.value.rpartition(".")[2]
     place = _PLACES.get(name)
     if place is not None and isinstance(common.get("s3.credentials"), dict):
-        keys.report.notice(provider_class, "is not asked: the connector takes the key pair that stands beside it")
+        keys.report.notice(provider_class, "is not asked: the connector takes the key pair that is next to it")
     elif place == "default":
         keys.report.no_effect(provider_class, LOCAL_CHAIN)
     elif place is not None:

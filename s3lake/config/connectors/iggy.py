@@ -103,7 +103,9 @@ def _chain(file: File, sink: Draft, report: Report) -> None:
     """Put the transforms that are enabled, in the order of the file."""
     tables = file.data.get("transforms", {})
     if not isinstance(tables, dict):
-        report.error(file.places.get(("transforms",)), "is no table; write [transforms.NAME] for each, in their order")
+        report.error(
+            file.places.get(("transforms",)), "is not a table; write [transforms.NAME] for each, in their order"
+        )
         return
     for name, table in tables.items():
         place = file.places.get(("transforms", name), Place(file.name))
@@ -201,7 +203,7 @@ def _plugin(keys: Keys, common: Draft, sink: Draft) -> None:
     common.put("s3.path_style", keys.boolean(f"{p}path_style", bool(endpoint.value)))
     credentials.pair(keys, common, f"{p}access_key_id", f"{p}secret_access_key")
     if keys.get(f"{p}max_attempts") and (old := keys.get(f"{p}max_retries")):
-        keys.wrong(old, f"is given beside {p}max_attempts; take one of them out")
+        keys.wrong(old, f"is given next to {p}max_attempts; take one of them out")
     name = f"{p}max_retries" if keys.get(f"{p}max_retries") else f"{p}max_attempts"
     common.put("s3.retries.max_attempts", keys.integer(name, 3, 1))
     delay = _quantity(keys, f"{p}retry_delay", "1s", parse_duration)
@@ -306,7 +308,7 @@ def _topics(keys: Keys, at: int, stream: Any) -> list[str]:
         or not topics
         or not all(isinstance(topic, str) for topic in topics)
     ):
-        message = "is no list of names" if setting else f"{prefix}topics is missing"
+        message = "is not a list of names" if setting else f"{prefix}topics is missing"
         keys.report.error(setting, f'{message}; write topics = ["name", "name"]')
         return []
     return topics

@@ -1,4 +1,4 @@
-"""One TOML file of Apache Iggy's connectors: its values, and where its keys stand."""
+"""One TOML file of Apache Iggy's connectors: its values, and the places of its keys."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from s3lake.errors import ConfigurationError
 
 @dataclass(frozen=True)
 class File:
-    """One TOML file: its values, and where its keys stand."""
+    """One TOML file: its values, and the places of its keys."""
 
     name: str
     data: dict[str, Any]

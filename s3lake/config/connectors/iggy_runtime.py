@@ -48,7 +48,7 @@ def _of_directory(options: Mapping[str, Any], runtime: File, report: Report, ref
     at = _place(runtime, "config_dir")
     directory = references.base / options["config_dir"]
     if not directory.is_dir():
-        report.error(at, f"{options['config_dir']!r} is no directory, seen from the runtime's file; correct it")
+        report.error(at, f"{options['config_dir']!r} is not a directory, seen from the runtime's file; correct it")
         return
     if (directory / ".active_versions.toml").exists():
         report.error(at, ".active_versions.toml is not read; keep one version of each file there, and remove it")

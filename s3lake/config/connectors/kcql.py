@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lark import Lark, Token, Tree
 
 CLAUSES = ("INSERT", "INTO", "SELECT", "FROM", "WHERE", "PARTITIONBY", "NOPARTITION", "STOREAS", "PROPERTIES")
-"""Keywords in the order in which they stand."""
+"""Keywords in their order."""
 
 ORDER = "INSERT INTO … SELECT … FROM … [WHERE …] [PARTITIONBY … | NOPARTITION] [STOREAS …] [PROPERTIES(…)]"
 _FORMER = {

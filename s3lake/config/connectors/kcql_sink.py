@@ -150,7 +150,7 @@ def _padding(sink: Draft, own: Keys, keys: Keys) -> None:
     length = keys.integer(f"{_P}padding.length", 12, -1)
     settings = [setting for setting in (strategy.setting, length.setting) if setting is not None]
     if settings and sink.get("layout.padding"):
-        keys.wrong(settings[0], "is given beside padding.* in PROPERTIES; take one of them out")
+        keys.wrong(settings[0], "is given next to padding.* in PROPERTIES; take one of them out")
     elif settings:
         sink.put("layout.padding.type", strategy)
         sink.put("layout.padding.offset", length.map(lambda width: 12 if width == -1 else width))

@@ -38,7 +38,7 @@ _STAGING = "files are streamed to S3; beyond memory_budget they go to the tempor
 _COLLECTED = "the index is one object a commit, and `s3lake clean` removes old ones"
 _NO_EFFECT = {
     f"{_P}local.tmp.directory": _STAGING,
-    f"{_P}seek.max.files": "the index says where each topic-partition stands",
+    f"{_P}seek.max.files": "the index has the offsets of each topic-partition",
     f"{_P}http.socket.timeout": "timeouts are boto3's own",
     f"{_P}http.connection.timeout": "timeouts are boto3's own",
     f"{_P}delete.mode": "nothing is deleted while records are landed",
@@ -138,7 +138,7 @@ def _store(keys: Keys, common: Draft) -> None:
     if hosts is not None:
         keys.report.notice(hosts, f"is path-style access in Lenses, in spite of its name; write {_P}path.style.access")
     if hosts is not None and paths is not None:
-        keys.wrong(hosts, f"is given beside {_P}path.style.access; take it out")
+        keys.wrong(hosts, f"is given next to {_P}path.style.access; take it out")
     key = f"{_P}vhost.bucket" if hosts is not None else f"{_P}path.style.access"
     common.put("s3.path_style", keys.boolean(key, bool(endpoint.value)))
     pool = keys.integer(f"{_P}pool.max.connections", 50, -1)

@@ -64,7 +64,7 @@ def put(path: str, value: str, setting: Setting, common: Draft, sinks: Sequence[
             allowed = [*allowed_names, *(_SHARED if model is Sink else ())]
             report.error(
                 setting,
-                f"{name!r} is no native setting; {did_you_mean(name, allowed)}allowed here: {', '.join(allowed)}",
+                f"{name!r} is not a native setting; {did_you_mean(name, allowed)}allowed here: {', '.join(allowed)}",
             )
             return
         steps.append(name)

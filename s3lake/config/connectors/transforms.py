@@ -18,7 +18,7 @@ _BEHAVIORS = {"drop_silent": True, "drop_warn": True, "ignore": False}
 
 @dataclass(frozen=True)
 class _Listed:
-    """An entry of `transforms` or `predicates`: its class, and its options with the settings that they stand in."""
+    """An entry of `transforms` or `predicates`: its class, and its options with the settings that they are in."""
 
     name: str
     type: Setting | None

@@ -74,7 +74,7 @@ def _settings(path: Path, report: Report) -> list[Setting]:
     except OSError as error:
         raise ConfigurationError(f"--worker {path}: cannot be read: {error.strerror}; name a worker's file") from None
     except UnicodeDecodeError:
-        raise ConfigurationError(f"--worker {path}: is no UTF-8; save it as UTF-8") from None
+        raise ConfigurationError(f"--worker {path}: is not UTF-8; save it as UTF-8") from None
     of_worker = Report(str(path), secrets=report.secrets)
     return list(by_key(properties.read(text, of_worker), of_worker).values())
 

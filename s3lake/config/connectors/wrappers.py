@@ -103,7 +103,7 @@ def _name(beside: Member, config: Sequence[Member], report: Report) -> list[Sett
 
 
 def _strimzi(root: Sequence[Member], report: Report) -> list[Setting]:
-    """A `KafkaConnector`: its name, class and tasks stand outside of its configuration."""
+    """A `KafkaConnector`: its name, class and tasks are outside of its configuration."""
     spec = inside(root, "spec")
     settings: list[Setting] = []
     for holder, key, taken in ((inside(root, "metadata"), "name", "name"), (spec, "class", _CLASS)):
@@ -122,7 +122,7 @@ def _strimzi(root: Sequence[Member], report: Report) -> list[Setting]:
 
 
 def _held(members: tuple[Member, ...], above: tuple[Member, ...], title: Member | None) -> Iterator[_Held]:
-    """Every map with `connector.class` below: its connector's name, and its settings with what stands beside them."""
+    """Every map with `connector.class` below: its connector's name, and its settings with what is next to them."""
     if member(members, _CLASS) is not None:
         named = next((entry for key in _NAMES if (entry := member(above, key)) and isinstance(entry.value, str)), title)
         beside = [replace(named, key="name")] if named and member(members, "name") is None else []

@@ -115,7 +115,7 @@ class _Reader:
         if self.size > _LARGEST:  # aliases of aliases, which grow without end
             return UNKNOWN
         if id(node) in self._within:
-            return self._unknown(node, path, "an alias stands inside what it names")
+            return self._unknown(node, path, "an alias is inside what it names")
         self._within.add(id(node))
         try:
             if isinstance(node, MappingNode) and node.tag == f"{_PREFIX}map":
@@ -154,7 +154,7 @@ class _Reader:
         merged: list[dict[str, tuple[Node, Node]]] = []
         for key, value in node.value:
             if not isinstance(key, ScalarNode):
-                self._report.error(self._place(key, path), "before a colon stands a name, not a list or a mapping")
+                self._report.error(self._place(key, path), "a name is needed before a colon, not a list or a mapping")
             elif key.tag == f"{_PREFIX}merge":
                 merged += self._merged(value, (*path, "<<"))
             elif key.value in pairs:
@@ -174,7 +174,7 @@ class _Reader:
             if self.size > _LARGEST:  # merges of merges
                 return
             if id(part) in self._within:
-                self._unknown(part, path, "an alias stands inside what it names")
+                self._unknown(part, path, "an alias is inside what it names")
             elif isinstance(part, MappingNode):
                 self._within.add(id(part))
                 yield self._pairs(part, path)
@@ -205,7 +205,7 @@ class _Reader:
         try:
             return _MEANINGS[tag](text)
         except ValueError:
-            return self._unknown(node, path, f"{setting.masked_value} is no {tag.removeprefix(_PREFIX)}")
+            return self._unknown(node, path, f"{setting.masked_value} is not a valid {tag.removeprefix(_PREFIX)}")
 
     def _filled(self, node: ScalarNode, path: Path) -> Substituted | None:
         def look_up(reference: str) -> tuple[str, str, bool]:
