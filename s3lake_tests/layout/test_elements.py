@@ -49,7 +49,7 @@ def test_primitives_are_spelled_as_java_spells_them(value: Any, text: str) -> No
 
 
 @pytest.mark.parametrize(("value", "kind"), [(None, "null"), ({}, "an object"), ([], "a list")])
-def test_what_is_no_primitive_has_no_text(value: Any, kind: str) -> None:
+def test_a_value_that_is_not_a_primitive_is_refused(value: Any, kind: str) -> None:
     with pytest.raises(NoObjectKeyError, match=f"field a is {kind}, not a primitive"):
         format_primitive(value, "field a")
 
@@ -76,7 +76,7 @@ def test_a_field_that_is_null_or_missing_is_missing(value: Any, path: tuple[str,
 
 
 @pytest.mark.parametrize("data", [b"{", b"", b"\xff", b"1 2", b"1e999", b"9" * 5000, b"[" * 100_000])
-def test_what_cannot_be_decoded_has_no_place(data: bytes) -> None:
+def test_a_key_that_is_not_json_is_refused(data: bytes) -> None:
     with pytest.raises(NoObjectKeyError, match="the key is not JSON"):
         decode_json(data, "the key")
 
@@ -138,7 +138,7 @@ def test_a_value_without_a_schema_has_the_schema_null() -> None:
 
 
 @pytest.mark.parametrize("value", ["\\ud800", "\\u0000", "\\uffff", "\\u007f", "..", "a/../b"])
-def test_what_a_listing_cannot_hold_is_refused(value: str) -> None:
+def test_a_character_that_xml_cannot_have_is_refused(value: str) -> None:
     (text,) = element_texts([Field(("a",))], RecordColumns(values=[b'{"a":"' + value.encode() + b'"}']), READING)[0]
     assert isinstance(text, NoObjectKeyError)
 
@@ -249,6 +249,6 @@ def test_numbers_and_digits_are_epoch_read_time(value: Any, expected: int) -> No
         ({}, "is an object, not a time"),
     ],
 )
-def test_anything_else_has_no_place(value: Any, why: str) -> None:
+def test_any_other_value_of_a_time_is_refused(value: Any, why: str) -> None:
     with pytest.raises(NoObjectKeyError, match=why):
         read_time(value, NEW_YORK, "field ts")

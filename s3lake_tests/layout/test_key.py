@@ -67,7 +67,7 @@ def test_topic_and_partition_alone_are_the_same_for_every_record() -> None:
     assert rule("_topic", "a").fixed_group(3) is None
 
 
-def test_a_rule_says_what_it_is_made_from() -> None:
+def test_a_layout_knows_which_parts_of_a_record_it_needs() -> None:
     keys = template("{field:a}/{key}/{header:h}/{time:yyyy}/{schema}/{partition}-{offset}")
     assert [keys.needs(source) for source in ("value", "key", "header", "timestamp", "schema")] == [True] * 5
     plain = template("{partition}-{offset}")
@@ -85,12 +85,12 @@ def test_wallclock_is_the_micro_batchs_and_the_same_for_every_record() -> None:
 
 
 @pytest.mark.parametrize("name", ["last_offset", "min_timestamp", "max_timestamp", "records"])
-def test_what_only_a_closed_file_knows_defers_its_key(name: str) -> None:
+def test_a_number_of_the_closed_file_defers_its_key(name: str) -> None:
     assert template(f"{{offset}}-{{{name}}}").deferred
     assert not template("{partition}-{offset}").deferred
 
 
-def test_a_closed_file_says_what_it_holds() -> None:
+def test_a_key_contains_the_numbers_of_the_closed_file() -> None:
     keys = template("{topic}/{partition}/{offset}-{last_offset}_{min_timestamp}-{max_timestamp}_{records:03}")
     group = keys.fixed_group(4)
     assert group is not None
@@ -101,7 +101,7 @@ def test_a_closed_file_says_what_it_holds() -> None:
     ("text", "replaces"),
     [("{key}", True), ("{topic}/{partition}/{key}", True), ("{topic}/{offset}", False), ("{key}-{last_offset}", False)],
 )
-def test_keys_without_an_offset_replace_what_stood_there(text: str, replaces: bool) -> None:
+def test_keys_without_an_offset_replace_earlier_objects(text: str, replaces: bool) -> None:
     assert template(text).replaces is replaces
 
 
@@ -280,7 +280,7 @@ def test_a_key_of_nothing_is_refused() -> None:
         (rule("_key", layout={"include_keys": False, "connector_names": True}, prefix=""), b".indexes", "in the index"),
     ],
 )
-def test_a_value_cannot_lead_into_what_s3lake_keeps_for_itself(keys: KeyLayout, value: bytes, why: str) -> None:
+def test_a_value_that_leads_into_an_index_is_refused(keys: KeyLayout, value: bytes, why: str) -> None:
     assert why in refusal(keys, key=value)
 
 

@@ -31,7 +31,7 @@ from s3lake.layout.partitioners import Element, parse_element
         ("`_key`", "value", ("_key",), "_key"),
     ],
 )
-def test_what_an_element_is(text: str, source: Any, path: tuple[str, ...], name: str) -> None:
+def test_an_element_is_parsed(text: str, source: Any, path: tuple[str, ...], name: str) -> None:
     assert parse_element(text) == Element(text, source, path, name)
 
 
@@ -62,6 +62,6 @@ def test_what_an_element_is(text: str, source: Any, path: tuple[str, ...], name:
         ("_timestamp", "_timestamp is not an element"),
     ],
 )
-def test_what_is_no_element(text: str, why: str) -> None:
+def test_an_invalid_element_is_refused(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         parse_element(text)

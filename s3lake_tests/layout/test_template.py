@@ -46,7 +46,7 @@ def pieces(text: str, **time: Any) -> tuple[Any, ...]:
         ("{time:'at: {}/'''HH:mm}", (Time("'at: {}/'''HH:mm", "record", (), "UTC", "en", None),)),
     ],
 )
-def test_what_a_template_says(text: str, expected: tuple[Any, ...]) -> None:
+def test_a_template_is_parsed_to_pieces(text: str, expected: tuple[Any, ...]) -> None:
     assert pieces(text) == (*expected, Extension())
 
 
@@ -107,7 +107,7 @@ def test_a_time_is_the_layouts() -> None:
         ("{topic}~x", "'~' marks files of a replacing commit"),
     ],
 )
-def test_what_is_no_template_is_refused_with_its_place(text: str, why: str) -> None:
+def test_an_invalid_template_is_refused_with_its_character(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         pieces(text)
 
@@ -239,7 +239,7 @@ def test_the_time_field_is_a_path(field: str) -> None:
 @pytest.mark.parametrize(
     "layout", [{"partition_by": ["a"]}, {"include_keys": True}, {"suffix": "-s"}, {"connector_names": True}]
 )
-def test_a_template_says_all_that_lenses_options_would(layout: dict[str, Any]) -> None:
+def test_a_template_can_express_all_options_of_lenses(layout: dict[str, Any]) -> None:
     assert f"{next(iter(layout))} has no meaning with a template" in refusal(GOOD, layout=layout)
 
 
@@ -261,7 +261,7 @@ def test_the_document_shows_every_connector() -> None:
     assert len(SHOWN) == 15
 
 
-def test_a_key_may_begin_with_a_slash_where_no_prefix_stands_before_it() -> None:
+def test_a_key_may_begin_with_a_slash_without_a_prefix() -> None:
     with pytest.raises(ValueError, match="a name is missing between the prefix and '/'"):
         sink(prefix="raw", layout={"template": "/{topic}/{partition}-{offset}"})
     assert sink(prefix="", layout={"template": "/{topic}/{partition}-{offset}"}).root == ""

@@ -59,7 +59,7 @@ def test_a_layout_whose_hours_share_a_directory_is_refused_with_the_reason(more:
     assert "sealed.marker" in str(refused.value) or "set marker to none" in str(refused.value)
 
 
-def test_topics_that_are_renamed_by_record_have_no_directory_an_hour() -> None:
+def test_a_marker_is_refused_when_transforms_rename_topics() -> None:
     router = {
         "type": "org.apache.kafka.connect.transforms.RegexRouter",
         "options": {"regex": "(.*)", "replacement": "x-$1"},
@@ -68,7 +68,7 @@ def test_topics_that_are_renamed_by_record_have_no_directory_an_hour() -> None:
         sink(transforms=[router])
 
 
-def test_two_sinks_that_would_mark_one_directory_are_told() -> None:
+def test_two_sinks_that_mark_one_directory_can_share_a_key() -> None:
     other = sink(name="other", format={"type": "parquet"})
     assert can_share_key(sink(), other)
     assert not can_share_key(sink(sealed={}), other)

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from s3lake.sink import Config, Credentials, Format, Kafka, Sink, Spark, can_share_key, sinks_for_topic
-from s3lake.text.masking import MASK, is_secret
+from s3lake.sink import Config, Credentials, Format, Kafka, Sink, Spark, sinks_for_topic
+from s3lake.text.masking import MASK
 
 
 def sink(**changes: Any) -> Sink:
@@ -24,10 +24,6 @@ def refusal(**changes: Any) -> str:
     return str(refused.value)
 
 
-LENSES: dict[str, Any] = {"layout": {"template": None}}
-TOMBSTONES = {"nulls": "write", "sidecars": {"keys": "json"}}
-TOPIC_LAST = "{time:yyyy}/{topic}/{partition}-{offset}"
-
 # Defaults
 
 
@@ -43,7 +39,7 @@ def test_parquet_without_a_codec_is_zstd() -> None:
     assert Format(type="parquet").codec == "zstd"
 
 
-def test_directories_have_names_where_a_partitioner_makes_them() -> None:
+def test_directories_have_names_by_default_with_partition_by() -> None:
     assert sink().layout.include_keys is False
     assert sink(layout={"partition_by": ["type"]}).layout.include_keys is True
     assert sink(layout={"partition_by": ["type"], "include_keys": False}).layout.include_keys is False
@@ -117,12 +113,12 @@ def test_names_that_cannot_be_asset_and_index_names_are_refused(name: str) -> No
 @pytest.mark.parametrize(
     "bucket", ["", "ab", "Upper", "under_score", "dot..dot", "-lake", "lake-", "x" * 64, "s3://lake"]
 )
-def test_names_that_no_bucket_can_have_are_refused(bucket: str) -> None:
+def test_an_invalid_name_of_a_bucket_is_refused(bucket: str) -> None:
     assert "a bucket has 3 to 63" in refusal(bucket=bucket)
 
 
 @pytest.mark.parametrize("topic", ["", ".", "..", "two words", "a/b", "*", "x" * 250])
-def test_names_that_no_topic_can_have_are_refused(topic: str) -> None:
+def test_an_invalid_name_of_a_topic_is_refused(topic: str) -> None:
     assert "a topic has letters, digits" in refusal(topics=["fine", topic])
 
 
@@ -242,7 +238,7 @@ def test_columns_are_for_tables_of_json() -> None:
     assert "converter.value json, connect_json or json_schema" in refusal(**needs)
 
 
-def test_a_sink_that_says_nothing_of_its_layout_has_a_directory_an_hour() -> None:
+def test_the_default_layout_has_a_directory_for_each_hour() -> None:
     assert sink().layout.template == "{topic}/date={hour:yyyy-MM-dd}/hour={hour:HH}/{partition}-{offset:012}"
 
 
@@ -257,18 +253,18 @@ def test_a_sink_that_says_nothing_of_its_layout_has_a_directory_an_hour() -> Non
         {"connector_names": True},
     ],
 )
-def test_where_an_option_of_lenses_is_given_there_is_no_template(layout: dict[str, Any]) -> None:
+def test_an_option_of_lenses_replaces_the_default_template(layout: dict[str, Any]) -> None:
     made = sink(layout=layout)
     assert made.layout.template is None
     assert Sink.model_validate_json(made.model_dump_json(by_alias=True)) == made
 
 
-def test_a_layout_that_says_only_how_files_end_keeps_the_hours() -> None:
+def test_an_extension_alone_keeps_the_default_template() -> None:
     made = sink(layout={"extension": ".jsonl", "missing": "none"})
     assert made.layout.template == sink().layout.template
 
 
-def test_a_time_that_no_template_prints_is_refused() -> None:
+def test_a_time_without_a_template_is_refused() -> None:
     assert "give layout.template too" in refusal(layout={"time": {"timezone": "+02:00"}})
 
 
@@ -316,7 +312,7 @@ def test_fields_can_name_directories_only_of_json(converter: dict[str, str], ele
     assert "does not give" in refusal(converter=converter, layout={"partition_by": [element]})
 
 
-def test_a_whole_key_names_directories_whatever_its_converter() -> None:
+def test_a_whole_key_names_directories_with_any_converter() -> None:
     for converter in ("string", "bytes", "json"):
         assert sink(converter={"key": converter}, layout={"partition_by": ["_key"]}).layout.partition_by == ("_key",)
 
@@ -342,113 +338,6 @@ def test_two_sinks_that_can_write_the_same_key_are_refused() -> None:
 def test_a_sink_inside_another_ones_index_is_refused() -> None:
     with pytest.raises(ValidationError, match="is in the index of sink 'events'"):
         config(sink(), sink(name="inside", prefix=".indexes/events", index={"prefix": "own"}))
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ({}, {}),
-        ({"prefix": "raw"}, {"prefix": "raw/"}),
-        ({"topics": [], "topics_regex": "a.*"}, {"topics": [], "topics_regex": ".*b"}),
-        ({"topics": [], "topics_regex": "e.*"}, {"topics": ["events"]}),
-        (LENSES, {"layout": {"suffix": "2"}}),  # 1 and suffix 2 can be 12
-        ({}, {"layout": {"template": "{topic}/{key}/{partition}+{offset}"}}),  # layouts that differ in the middle only
-        (
-            {"layout": {"partition_by": ["a"], "include_keys": False}},
-            {"layout": {"partition_by": ["b"], "include_keys": False}},
-        ),
-        (
-            {"layout": {"partition_by": ["a"], "include_keys": False}},
-            {"layout": {"partition_by": ["a"], "include_keys": False}, "prefix": "events"},
-        ),
-        ({"layout": {"template": "{topic}/{partition}/{offset:012}"}}, LENSES),
-        ({"layout": {"template": "{topic}/{key}/{offset}"}, "exactly_once": False}, LENSES),
-        ({"layout": {"template": "{topic}/date={time:yyyy}/hour=1/{partition}-{offset}"}}, {}),
-        ({"layout": {"template": "{field:a}/{topic}/{partition}-{offset}"}}, {"layout": {"template": TOPIC_LAST}}),
-        (
-            {"layout": {"template": "{partition}-{offset}"}},
-            {"topics": ["b"], "layout": {"template": "{partition}-{offset}"}},
-        ),
-        (
-            {"topics": [], "topics_regex": "a.*", "layout": {"template": "{topic}-{partition}-{offset}"}},
-            {"topics": ["a-1"], "layout": {"template": "{topic}-{partition}-{offset}"}},
-        ),
-        ({"layout": {"connector_names": True}}, {"layout": {"template": "{topic}/{partition}/{offset}_{key}"}}),
-        (
-            {"sidecars": {"keys": "json"}},
-            {"layout": {"extension": ".keys.json"}},
-        ),
-        (
-            {**TOMBSTONES, "layout": {"template": "a/{partition}-{offset}", "tombstones": "t/{partition}-{offset}"}},
-            {**TOMBSTONES, "layout": {"template": "b/{partition}-{offset}", "tombstones": "t/{partition}-{offset}"}},
-        ),
-    ],
-)
-def test_sinks_that_may_collide(one: dict[str, Any], other: dict[str, Any]) -> None:
-    assert can_share_key(sink(**one), sink(**other))
-    assert can_share_key(sink(**other), sink(**one))
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"bucket": "other"},
-        {"topics": []},  # tables of assets, whose keys have the marks of their commits
-        {"topics": ["clicks"]},
-        {"topics": [], "topics_regex": "clicks.*"},
-        {"prefix": "raw"},
-        {"layout": {"suffix": "-b"}},
-        LENSES,
-        {"format": {"type": "parquet"}},
-        {"format": {"type": "json", "codec": "gzip"}},
-        {"layout": {"partition_by": ["a"]}},
-        {"layout": {"connector_names": True}},
-        {"layout": {"template": "raw/{topic}/{partition}-{offset}"}},
-        {"layout": {"template": "{topic}/{partition}/{offset}-{key}"}},
-        {"layout": {"template": "{time:yyyy}/{partition}/{offset}z"}},
-        {"layout": {"extension": ".jsonl"}},
-    ],
-)
-def test_sinks_that_cannot_collide(other: dict[str, Any]) -> None:
-    assert not can_share_key(sink(), sink(**other))
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ({"partition_by": ["a"]}, {"partition_by": ["b"]}),
-        (
-            {"template": "{topic}/a={field:a}/{partition}-{offset}"},
-            {"template": "{topic}/b={field:a}/{partition}-{offset}"},
-        ),
-        ({"template": "{key}-a", "extension": ""}, {"template": "{key}-b", "extension": ""}),
-    ],
-)
-def test_layouts_of_other_beginnings_or_endings_cannot_collide(one: dict[str, Any], other: dict[str, Any]) -> None:
-    assert not can_share_key(sink(layout=one, exactly_once=False), sink(layout=other, exactly_once=False))
-
-
-def test_a_topic_of_an_expression_can_be_anything_that_it_matches() -> None:
-    layout = {"template": "{topic}/{partition}-{offset}"}
-    every = sink(topics=[], topics_regex="cl.*", layout=layout)
-    assert can_share_key(every, sink(topics=["clicks"], layout=layout))
-    assert not can_share_key(every, sink(layout=layout))
-    assert not can_share_key(every, sink(topics=["clicks"], layout=layout, prefix="raw/x"))
-
-
-@pytest.mark.parametrize(
-    "template",
-    [
-        "{topic}/{key}/{partition}-{offset}",
-        "x-{topic}+{key}+{partition}-{offset}",
-    ],
-)
-def test_many_topics_are_told_apart_where_the_key_says_the_topic(template: str) -> None:
-    def many(name: str) -> Sink:
-        return sink(topics=[f"{name}-{number}" for number in range(100)], layout={"template": template})
-
-    assert not can_share_key(many("clicks"), many("views"))
-    assert can_share_key(many("clicks"), sink(topics=["clicks-7"], layout={"template": template}))
 
 
 def test_the_sinks_of_a_topic_come_in_their_order() -> None:
@@ -495,49 +384,7 @@ def test_an_endpoint_with_a_password_is_refused_without_printing_it() -> None:
     assert "hunter2" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "sasl.password",
-        "sasl.jaas.config",
-        "ssl.key.pem",
-        "ssl.keystore.key",
-        "spark.hadoop.fs.s3a.secret.key",
-        "spark.hadoop.fs.s3a.access.key",
-        "basic.auth.user.info",
-        "sasl.oauthbearer.client.secret",
-        "SSL_PASSPHRASE",
-        "api_key",
-        "secret_access_key",
-        "adls.account-key",
-        "adls.connection-string",
-        "spark.ssl.keyStore.pass",
-        "rest.signing-key",
-    ],
-)
-def test_names_of_secrets(name: str) -> None:
-    assert is_secret(name)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "security.protocol",
-        "sasl.username",
-        "ssl.ca.location",
-        "key",
-        "key.deserializer",
-        "client.id",
-        "keys",
-        "s3.access-key-id",
-        "passenger",
-    ],
-)
-def test_names_of_no_secrets(name: str) -> None:
-    assert not is_secret(name)
-
-
-def test_secrets_are_in_no_text_of_a_configuration() -> None:
+def test_a_printed_configuration_contains_no_secret() -> None:
     made = Config(
         kafka=Kafka(bootstrap_servers="a:1", properties={"sasl.password": "hunter2", "client.id": "me"}),
         s3={"credentials": {"access_key_id": "id", "secret_access_key": "hunter2", "session_token": "hunter2"}},  # type: ignore[arg-type]
@@ -559,7 +406,7 @@ def test_without_settings_errors_are_left_to_s3lake() -> None:
     assert (errors.dead_letter_topic, errors.max_retries, errors.retry_interval) == (None, 3, 10.0)
 
 
-def test_a_dead_letter_topic_has_three_replicas_and_no_context_unless_said() -> None:
+def test_a_dead_letter_topic_has_three_replicas_and_no_context_by_default() -> None:
     topic = sink(errors={"tolerance": "all", "dead_letter_topic": {"name": "dead"}}).errors.dead_letter_topic
     assert topic is not None
     assert (topic.name, topic.context_headers, topic.replication_factor) == ("dead", False, 3)
@@ -642,7 +489,7 @@ def test_a_table_is_named_after_sink_and_topic() -> None:
     assert table.identifier("my-events", "a.b-c") == "lake_my_events.a_b_c_raw"
 
 
-def test_what_a_catalog_is_reached_with_is_never_shown() -> None:
+def test_a_printed_sink_contains_no_secret_of_its_catalog() -> None:
     catalog = {"type": "sql", "uri": "postgresql://me:hunter2@host/lake", "s3.secret-access-key": "hunter2"}
     shown = sink(**tabled({"catalog": catalog}))
     assert "hunter2" not in repr(shown) + shown.model_dump_json()

@@ -33,5 +33,5 @@ def test_headers_of_a_session_are_hidden() -> None:
     assert format_content(b"eu", name="region") == "eu"
 
 
-def test_all_of_it_is_shown_to_whoever_asks() -> None:
+def test_a_content_is_printed_whole_without_a_limit() -> None:
     assert format_content(b"x" * 300, None) == "x" * 300

@@ -24,7 +24,7 @@ def test_repetitions_of_repetitions_come_to_an_end() -> None:
 
 
 @pytest.mark.parametrize("pattern", ["(" * 2000 + "a" + ")" * 2000, "(?:a|" * 2000 + "b" + ")" * 2000])
-def test_an_expression_that_no_stack_holds_is_an_error_of_the_configuration(pattern: str) -> None:
+def test_an_expression_that_is_nested_too_deeply_is_refused(pattern: str) -> None:
     with pytest.raises(ValidationError, match=r"is not a regular expression: its groups are nested too") as error:
         Sink(name="s", topics_regex=pattern, bucket="lake", start="2026-11-20T00")
     assert len(str(error.value)) < 1000
@@ -54,7 +54,7 @@ def test_a_search_that_takes_too_long_is_stopped(pattern: str, text: str, monkey
         (r"a|ab", "ab", True),
     ],
 )
-def test_they_mean_what_python_means(pattern: str, text: str, fits: bool) -> None:
+def test_expressions_match_as_in_python(pattern: str, text: str, fits: bool) -> None:
     assert expressions.compile_pattern(pattern).matches(text) is fits
 
 

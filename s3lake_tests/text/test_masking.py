@@ -4,7 +4,7 @@ import pytest
 
 from s3lake.config import native
 from s3lake.errors import ConfigurationError
-from s3lake.text.masking import MASK, find_logins, is_masked, mask_properties, mask_secrets
+from s3lake.text.masking import MASK, find_logins, is_masked, is_secret, mask_properties, mask_secrets
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,49 @@ def test_a_secret_is_known_by_its_name_or_by_its_form(name: str, value: str, sho
     assert is_masked(shown) is (shown != value)
 
 
-def test_a_short_secret_is_masked_where_it_stands_alone() -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sasl.password",
+        "sasl.jaas.config",
+        "ssl.key.pem",
+        "ssl.keystore.key",
+        "spark.hadoop.fs.s3a.secret.key",
+        "spark.hadoop.fs.s3a.access.key",
+        "basic.auth.user.info",
+        "sasl.oauthbearer.client.secret",
+        "SSL_PASSPHRASE",
+        "api_key",
+        "secret_access_key",
+        "adls.account-key",
+        "adls.connection-string",
+        "spark.ssl.keyStore.pass",
+        "rest.signing-key",
+    ],
+)
+def test_names_of_secrets(name: str) -> None:
+    assert is_secret(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "security.protocol",
+        "sasl.username",
+        "ssl.ca.location",
+        "key",
+        "key.deserializer",
+        "client.id",
+        "keys",
+        "s3.access-key-id",
+        "passenger",
+    ],
+)
+def test_names_that_are_not_secrets(name: str) -> None:
+    assert not is_secret(name)
+
+
+def test_a_short_secret_is_masked_only_as_a_whole_word() -> None:
     message = "'list-type' is not allowed, nor is 'y'; did you mean list?"
     assert mask_secrets(message, ["y", "list"]) == (
         f"'{MASK}-type' is not allowed, nor is '{MASK}'; did you mean {MASK}?"
@@ -36,13 +78,13 @@ def test_a_short_secret_is_masked_where_it_stands_alone() -> None:
     assert mask_secrets("listing lists", ["list"]) == "listing lists"
 
 
-def test_a_switch_that_has_the_name_of_a_secret_masks_no_word() -> None:
+def test_true_and_false_are_not_masked() -> None:
     assert mask_secrets("'true' is not allowed; expected true or false", ["true", "False"]) == (
         "'true' is not allowed; expected true or false"
     )
 
 
-def test_a_long_secret_is_masked_wherever_it_stands() -> None:
+def test_a_long_secret_is_masked_inside_of_words() -> None:
     assert mask_secrets(r"xhunter22hunter22y 'hush\\now'", ["hunter22", "hush\\now"]) == f"x{MASK}{MASK}y '{MASK}'"
 
 

@@ -140,7 +140,7 @@ def test_utc_agrees_with_python(epoch_ms: int) -> None:
 
 
 @given(st.integers(-2_000_000_000_000, 4_000_000_000_000), st.sampled_from([LA, "Africa/Monrovia", "Asia/Kolkata"]))
-def test_what_is_remembered_is_what_would_be_printed(epoch_ms: int, zone: str) -> None:
+def test_a_cached_text_equals_a_new_one(epoch_ms: int, zone: str) -> None:
     coarse, exact = compile_formatter("yyyy-MM-dd HH", zone), compile_formatter("yyyy-MM-dd HH:mm:ss.SSS", zone)
     neighbour = epoch_ms + 59_999
     assert coarse(epoch_ms) == exact(epoch_ms)[:13]

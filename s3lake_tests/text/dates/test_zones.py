@@ -52,6 +52,6 @@ def test_an_id_is_an_iana_name_or_an_offset(text: str, hours: float, spelled: st
         ("../zones", "write an IANA name"),
     ],
 )
-def test_what_is_no_zone_is_refused_with_the_fix(text: str, fix: str) -> None:
+def test_an_invalid_zone_is_refused_with_the_remedy(text: str, fix: str) -> None:
     with pytest.raises(ValueError, match=f"is not a time zone: .*{fix}"):
         parse_zone(text)

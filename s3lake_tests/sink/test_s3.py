@@ -29,20 +29,20 @@ MINE = base64.b64encode(b"0123456789abcdef0123456789abcdef").decode()
         ({"role": {"arn": "arn:aws:iam::1:role/a", "token_file": "t", "external_id": "e"}}, "no external id"),
     ],
 )
-def test_what_cannot_be_is_refused_with_what_to_write(s3: dict[str, Any], why: str) -> None:
+def test_an_invalid_setting_of_objects_is_refused_with_the_remedy(s3: dict[str, Any], why: str) -> None:
     with pytest.raises(ValueError, match=why) as refused:
         S3.model_validate(s3)
     assert "c2hvcnQ" not in str(refused.value)
     assert MINE not in str(refused.value)
 
 
-def test_beside_them_an_object_has_room_for_seven_tags() -> None:
+def test_offset_tags_leave_room_for_seven_tags() -> None:
     tags = {f"tag {number}": "x" for number in range(8)}
     with pytest.raises(ValueError, match="8 tags are too many next to offset_tags: an object has at most 10"):
         S3.model_validate({"objects": {"tags": tags, "offset_tags": "tried"}})
 
 
-def test_no_secret_of_it_is_in_what_is_printed_of_a_configuration() -> None:
+def test_a_printed_configuration_contains_no_secret_of_objects() -> None:
     s3 = S3.model_validate(
         {
             "objects": {"customer_key": MINE},

@@ -1,0 +1,178 @@
+"""The keys that a sink can write."""
+
+from typing import Any
+
+import pytest
+
+from s3lake.land import binding
+from s3lake.layout.key import Span
+from s3lake.sink import Sink, can_share_key
+from s3lake.sink.key_space import KeySpace
+
+START = "2026-11-20T00"
+FILE = Span(7, 9, 1_000, 2_000, 3)
+
+
+def sink(**changes: Any) -> Sink:
+    return Sink(**{"name": "events", "topics": ["events"], "bucket": "lake", "start": START, **changes})
+
+
+def orders(**changes: Any) -> Sink:
+    return sink(**{"topics": ["orders"], "prefix": "raw", **changes})
+
+
+LAYOUTS: list[dict[str, Any]] = [
+    {},
+    {"layout": {"template": "{topic}/{partition}-{offset}"}},
+    {"layout": {"partition_by": ["_value.country", "_topic"]}},
+    {"format": {"type": "parquet", "codec": "zstd"}},
+]
+
+
+@pytest.mark.parametrize("more", LAYOUTS)
+@pytest.mark.parametrize("renamed", ["", "~0123456789ab"])
+def test_a_key_that_a_sink_writes_is_in_its_key_space(more: dict[str, Any], renamed: str) -> None:
+    made = orders(**more)
+    rule, keys = binding.key_rule(made, "orders", renamed), KeySpace.from_sink(made, "orders")
+    key = rule.key(rule.data.group(3, ["ch"] * len(rule.data.elements)), FILE)
+    letters = rule.dead_letters_key(3, 7)
+    for one in (key, letters):
+        assert keys.contains(one)
+        assert any(one.startswith(begin) for begin in keys.prefixes)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "raw/clicks/3/000000000007.json",
+        "raw/orders/3/notes.txt",
+        "raw/orders/3/7.json.tmp",
+        "raw/_dead_letters/other/orders/3/7.json",
+        "orders/3/000000000007.json",
+    ],
+)
+def test_a_key_that_a_sink_cannot_write_is_not_in_its_key_space(key: str) -> None:
+    assert not KeySpace.from_sink(orders(), "orders").contains(key)
+
+
+def test_a_key_space_without_a_fixed_beginning_has_no_prefixes() -> None:
+    template = {"template": "{field:country}/{topic}/{partition}-{offset}"}
+    assert KeySpace.from_sink(orders(prefix="", layout=template), "orders").prefixes == ()
+    assert KeySpace.from_sink(orders(layout=template), "orders").prefixes == (
+        "raw/",
+        "raw/_dead_letters/events/orders/",
+    )
+
+
+# Two sinks
+
+LENSES: dict[str, Any] = {"layout": {"template": None}}
+TOMBSTONES = {"nulls": "write", "sidecars": {"keys": "json"}}
+TOPIC_LAST = "{time:yyyy}/{topic}/{partition}-{offset}"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({}, {}),
+        ({"prefix": "raw"}, {"prefix": "raw/"}),
+        ({"topics": [], "topics_regex": "a.*"}, {"topics": [], "topics_regex": ".*b"}),
+        ({"topics": [], "topics_regex": "e.*"}, {"topics": ["events"]}),
+        (LENSES, {"layout": {"suffix": "2"}}),  # 1 and suffix 2 can be 12
+        ({}, {"layout": {"template": "{topic}/{key}/{partition}+{offset}"}}),  # layouts that differ in the middle only
+        (
+            {"layout": {"partition_by": ["a"], "include_keys": False}},
+            {"layout": {"partition_by": ["b"], "include_keys": False}},
+        ),
+        (
+            {"layout": {"partition_by": ["a"], "include_keys": False}},
+            {"layout": {"partition_by": ["a"], "include_keys": False}, "prefix": "events"},
+        ),
+        ({"layout": {"template": "{topic}/{partition}/{offset:012}"}}, LENSES),
+        ({"layout": {"template": "{topic}/{key}/{offset}"}, "exactly_once": False}, LENSES),
+        ({"layout": {"template": "{topic}/date={time:yyyy}/hour=1/{partition}-{offset}"}}, {}),
+        ({"layout": {"template": "{field:a}/{topic}/{partition}-{offset}"}}, {"layout": {"template": TOPIC_LAST}}),
+        (
+            {"layout": {"template": "{partition}-{offset}"}},
+            {"topics": ["b"], "layout": {"template": "{partition}-{offset}"}},
+        ),
+        (
+            {"topics": [], "topics_regex": "a.*", "layout": {"template": "{topic}-{partition}-{offset}"}},
+            {"topics": ["a-1"], "layout": {"template": "{topic}-{partition}-{offset}"}},
+        ),
+        ({"layout": {"connector_names": True}}, {"layout": {"template": "{topic}/{partition}/{offset}_{key}"}}),
+        (
+            {"sidecars": {"keys": "json"}},
+            {"layout": {"extension": ".keys.json"}},
+        ),
+        (
+            {**TOMBSTONES, "layout": {"template": "a/{partition}-{offset}", "tombstones": "t/{partition}-{offset}"}},
+            {**TOMBSTONES, "layout": {"template": "b/{partition}-{offset}", "tombstones": "t/{partition}-{offset}"}},
+        ),
+    ],
+)
+def test_sinks_that_can_share_a_key(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert can_share_key(sink(**one), sink(**other))
+    assert can_share_key(sink(**other), sink(**one))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"bucket": "other"},
+        {"topics": []},  # tables of assets, whose keys have the marks of their commits
+        {"topics": ["clicks"]},
+        {"topics": [], "topics_regex": "clicks.*"},
+        {"prefix": "raw"},
+        {"layout": {"suffix": "-b"}},
+        LENSES,
+        {"format": {"type": "parquet"}},
+        {"format": {"type": "json", "codec": "gzip"}},
+        {"layout": {"partition_by": ["a"]}},
+        {"layout": {"connector_names": True}},
+        {"layout": {"template": "raw/{topic}/{partition}-{offset}"}},
+        {"layout": {"template": "{topic}/{partition}/{offset}-{key}"}},
+        {"layout": {"template": "{time:yyyy}/{partition}/{offset}z"}},
+        {"layout": {"extension": ".jsonl"}},
+    ],
+)
+def test_sinks_that_cannot_share_a_key(other: dict[str, Any]) -> None:
+    assert not can_share_key(sink(), sink(**other))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"partition_by": ["a"]}, {"partition_by": ["b"]}),
+        (
+            {"template": "{topic}/a={field:a}/{partition}-{offset}"},
+            {"template": "{topic}/b={field:a}/{partition}-{offset}"},
+        ),
+        ({"template": "{key}-a", "extension": ""}, {"template": "{key}-b", "extension": ""}),
+    ],
+)
+def test_layouts_with_different_fixed_ends_cannot_share_a_key(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert not can_share_key(sink(layout=one, exactly_once=False), sink(layout=other, exactly_once=False))
+
+
+def test_a_sink_with_an_expression_can_share_keys_of_topics_that_it_matches() -> None:
+    layout = {"template": "{topic}/{partition}-{offset}"}
+    every = sink(topics=[], topics_regex="cl.*", layout=layout)
+    assert can_share_key(every, sink(topics=["clicks"], layout=layout))
+    assert not can_share_key(every, sink(layout=layout))
+    assert not can_share_key(every, sink(topics=["clicks"], layout=layout, prefix="raw/x"))
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{topic}/{key}/{partition}-{offset}",
+        "x-{topic}+{key}+{partition}-{offset}",
+    ],
+)
+def test_keys_of_different_topics_differ_when_the_key_shows_the_topic(template: str) -> None:
+    def many(name: str) -> Sink:
+        return sink(topics=[f"{name}-{number}" for number in range(100)], layout={"template": template})
+
+    assert not can_share_key(many("clicks"), many("views"))
+    assert can_share_key(many("clicks"), sink(topics=["clicks-7"], layout={"template": template}))
