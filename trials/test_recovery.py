@@ -18,10 +18,9 @@ from s3lake.demo.s3 import EmbeddedS3
 from s3lake.land.landing import Landing
 from s3lake.orchestration import due, names
 from s3lake.orchestration.build import build_definitions
-from s3lake.orchestration.s3_resource import S3Resource
 from s3lake.sink import Config
 from s3lake_tests.lake import START, Lake, at, values
-from s3lake_tests.orchestration.catalogues import parts
+from s3lake_tests.orchestration.catalogues import parts, s3_of
 from s3lake_tests.processes import MARK, kill_all
 
 pytestmark = [pytest.mark.timeout(600)]
@@ -68,7 +67,7 @@ class Stage:
             process.wait()
 
     def tick(self, instance: dg.DagsterInstance) -> list[dg.RunRequest]:
-        resources = parts(s3=S3Resource.from_settings(self.config.s3))
+        resources = parts(s3=s3_of(self.config))
         with dg.build_sensor_context(instance=instance, definitions=self.definitions, resources=resources) as context:
             return list(self.sensor.evaluate_tick(context).run_requests or ())
 

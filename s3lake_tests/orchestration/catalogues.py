@@ -20,3 +20,8 @@ def catalogue(sink: Sink, *topics: str) -> Catalogue:
 def parts(**resources: object) -> Mapping[str, object]:
     """Resources under our keys; those that are not given are never asked."""
     return {"s3lake_s3": resources.get("s3", NO_S3), "s3lake_spark": resources.get("spark", object())}
+
+
+def s3_of(config: Config) -> SimpleNamespace:
+    """Return the S3 of a configuration: a context for a test copies resources of Dagster, without what is private."""
+    return SimpleNamespace(connection=S3Connection.of(config.s3))

@@ -11,12 +11,11 @@ import pytest
 from s3lake import hours
 from s3lake.errors import KafkaUnavailableError
 from s3lake.orchestration.build import build_definitions
-from s3lake.orchestration.s3_resource import S3Resource
 from s3lake.source import opening
 from s3lake.source.kafka.source import KafkaSource
 from s3lake.source.offsets import Snapshot
 from s3lake_tests.lake import Lake, at, values
-from s3lake_tests.orchestration.catalogues import parts
+from s3lake_tests.orchestration.catalogues import parts, s3_of
 
 NINE, TEN, ELEVEN = "2026-01-05T09", "2026-01-05T10", "2026-01-05T11"
 FIRST, LAST = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
@@ -188,7 +187,7 @@ class TestRangeOfHours:
         with dg.build_sensor_context(
             instance=runs.instance,
             definitions=runs.definitions,
-            resources=parts(s3=S3Resource.from_settings(config.s3)),
+            resources=parts(s3=s3_of(config)),
         ) as context:
             (request,) = sensor.evaluate_tick(context).run_requests or ()
         assert request.job_name == "land_events"

@@ -18,10 +18,9 @@ from s3lake import hours
 from s3lake.orchestration import checks, names
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.runs import group_config
-from s3lake.orchestration.s3_resource import S3Resource
 from s3lake.orchestration.translator import hourly, sealed_key, sink_key
 from s3lake_tests.lake import START, Lake, at, values
-from s3lake_tests.orchestration.catalogues import catalogue, parts
+from s3lake_tests.orchestration.catalogues import catalogue, parts, s3_of
 from s3lake_tests.orchestration.unstaged_runs import materialisations
 from s3lake_tests.processes import MARK, kill_all
 
@@ -200,7 +199,7 @@ def test_a_run_killed_in_the_middle_is_ended_and_the_next_one_lands_the_rest(lak
         sensor = fleet.definitions.get_repository_def().get_sensor_def("sink_events")
 
         def tick() -> Sequence[dg.RunRequest]:
-            resources = parts(s3=S3Resource.from_settings(fleet.config.s3))
+            resources = parts(s3=s3_of(fleet.config))
             with dg.build_sensor_context(
                 instance=instance, definitions=fleet.definitions, resources=resources
             ) as context:

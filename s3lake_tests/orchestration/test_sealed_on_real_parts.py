@@ -2,10 +2,9 @@
 
 import dagster as dg
 
-from s3lake.orchestration.s3_resource import S3Resource
 from s3lake.orchestration.translator import sealed_key
 from s3lake_tests.lake import Lake, at, values
-from s3lake_tests.orchestration.catalogues import parts
+from s3lake_tests.orchestration.catalogues import parts, s3_of
 from s3lake_tests.orchestration.test_assets import NINE, TEN, Runs
 from s3lake_tests.orchestration.unstaged_runs import materialisations
 
@@ -33,7 +32,7 @@ def test_an_hour_is_announced_once_by_its_run_else_by_the_sensor_and_again_when_
     sensor = runs.definitions.get_repository_def().get_sensor_def(f"kafka_{topic}".replace("-", "_"))
     cursor = None
     for _ in range(2):
-        resources = parts(s3=S3Resource.from_settings(config.s3))
+        resources = parts(s3=s3_of(config))
         with dg.build_sensor_context(
             instance=instance, definitions=runs.definitions, resources=resources, cursor=cursor
         ) as context:

@@ -4,7 +4,6 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
 from typing import NoReturn
 
 import dagster as dg
@@ -20,10 +19,9 @@ from s3lake.orchestration import sensor, sensor_memory, tick
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.fleet import fleet_job
 from s3lake.plan.tile import Span, Tile
-from s3lake.store.connection import S3Connection
 from s3lake_tests.fastest import slowness
 from s3lake_tests.lake import START, Lake
-from s3lake_tests.orchestration.catalogues import parts
+from s3lake_tests.orchestration.catalogues import parts, s3_of
 
 pytestmark = [pytest.mark.slow("creates a thousand topics"), pytest.mark.timeout(600)]
 
@@ -63,7 +61,7 @@ def test_a_tick_over_a_thousand_topics_takes_at_most_ten_seconds_and_two_of_cpu(
     told, cursor = [], None
     with dg.DagsterInstance.ephemeral() as instance:
         for _ in range(1 + TOPICS // tick.LOOKS_PER_TICK + 2):
-            resources = parts(s3=SimpleNamespace(connection=S3Connection.of(config.s3)))
+            resources = parts(s3=s3_of(config))
             with dg.build_sensor_context(
                 instance=instance, definitions=definitions, resources=resources, cursor=cursor
             ) as context:

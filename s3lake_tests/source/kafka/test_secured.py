@@ -16,14 +16,13 @@ from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import KafkaUnavailableError
 from s3lake.land.opening import open_topic_sink
 from s3lake.orchestration.build import build_definitions
-from s3lake.orchestration.s3_resource import S3Resource
 from s3lake.source.kafka import reader
 from s3lake.source.kafka.client import KafkaOffsets
 from s3lake.source.kafka.reader import Brokers
 from s3lake.source.records import Range
 from s3lake.verify import Grid, verify
 from s3lake_tests.lake import START, Lake
-from s3lake_tests.orchestration.catalogues import parts
+from s3lake_tests.orchestration.catalogues import parts, s3_of
 from s3lake_tests.source.kafka.secured import MODULES, QUOTED, TO_LAND, Secured, login, started
 
 if TYPE_CHECKING:
@@ -136,7 +135,7 @@ def test_the_sensor_asks_for_a_run_which_lands_through_spark(
     config = native.loads(text, "secured.yaml")
     definitions = build_definitions(config, resources={"spark": SimpleNamespace(spark_session=spark)})
     sensor = definitions.get_repository_def().get_sensor_def(f"kafka_{TO_LAND}".replace("-", "_"))
-    resources = parts(s3=S3Resource.from_settings(config.s3))
+    resources = parts(s3=s3_of(config))
     with (
         dg.DagsterInstance.ephemeral() as instance,
         dg.build_sensor_context(instance=instance, definitions=definitions, resources=resources) as context,
