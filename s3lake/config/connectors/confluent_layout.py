@@ -62,6 +62,7 @@ def read_partitioner(keys: Keys) -> Value[str]:
 
 
 def read_class(keys: Keys, key: str, classes: Mapping[str, str], default: str) -> Value[str]:
+    """Return what a class of the connector means, by its simple name."""
     setting = keys.get(key)
     if setting is None or not setting.value:
         return Value(classes[default])

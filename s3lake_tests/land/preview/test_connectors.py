@@ -208,7 +208,8 @@ def test_check_and_convert_take_every_one_and_tell_no_secret(run: Run, tmp_path:
     converted, told = run("convert", config)
     assert "hush" not in checked + beside + converted + told
     assert "kafka.bootstrap_servers" in checked
-    assert bases.native(converted, dict.fromkeys(_named(told), "x")).config.sinks
+    environment = {**bases.ENVIRONMENT, **dict.fromkeys(_named(told), "x")}
+    assert bases.native(converted, environment).config.sinks
 
 
 def _named(told: str) -> list[str]:
