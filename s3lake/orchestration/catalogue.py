@@ -73,6 +73,10 @@ class Catalogue:
         self._topics: dict[str, dg.AssetSpec] = {}
         self._routes: dict[dg.AssetKey, Route] = {}
         names.refuse_clashes((topic, names.identifier("kafka", topic)) for _, topic in self.routes)
+        jobs = ("land", "land_together")
+        names.refuse_clashes(
+            (f"{job} {sink.name}", names.identifier(job, sink.name)) for sink in config.sinks for job in jobs
+        )
         names.refuse_clashes(
             (f"{sink.name} of {topic}", names.identifier(sink.name, topic)) for sink, topic in self.routes
         )

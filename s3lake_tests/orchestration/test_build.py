@@ -199,11 +199,21 @@ class TestNameClashes:
                 ),
                 id="sink and topic",
             ),
+            pytest.param(
+                (EVENTS, EVENTS.replace("name: events", "name: together_events").replace("raw", "together")),
+                id="jobs of two sinks",
+            ),
         ],
     )
     def test_are_refused(self, sinks: tuple[str, ...]) -> None:
         with pytest.raises(ConfigurationError, match="would both be called"):
             build_definitions(config(*sinks))
+
+    @pytest.mark.parametrize("topic", ["orders_sealed", "orders_dead_letters"])
+    def test_a_topic_that_is_called_as_the_asset_beside_another_is_refused(self, topic: str) -> None:
+        sink = EVENTS.replace("[orders]", f"[orders, {topic}]").replace("}", ", errors: {tolerance: all}}")
+        with pytest.raises(ConfigurationError, match=f"would both be the asset s3/events/{topic}: have the translator"):
+            build_definitions(config(sink))
 
 
 class TestJobsAndSchedules:
