@@ -1,10 +1,14 @@
-"""Which run failed last to land a topic, and why."""
+"""Which run lands a topic, and which one failed last to land it, and why."""
 
 import dagster as dg
+from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
+from dagster._core.test_utils import create_run_for_test
 
 from s3lake import hours
 from s3lake.orchestration import names
-from s3lake.orchestration.runs import last_failure
+from s3lake.orchestration.runs import SinkRuns, last_failure
+from s3lake.sink import Sink
+from s3lake_tests.orchestration.catalogues import catalogue
 
 ALONE = {names.SINK: "events", names.TOPIC: "orders"}
 
@@ -45,3 +49,16 @@ class TestLastFailure:
     def test_without_an_exception_of_ours_is_the_exception(self, instance: dg.DagsterInstance) -> None:
         run(instance, KeyError("x"), ALONE)
         assert "KeyError" in (last_failure(instance, "events", "orders", 0) or "")
+
+
+def test_a_long_queue_of_a_backfill_hides_no_run_that_lands(instance: dg.DagsterInstance) -> None:
+    sink = Sink.model_validate({"name": "events", "topics": ["orders"], "bucket": "lake", "start": "2026-01-05T08"})
+    entries = catalogue(sink)
+    selection = frozenset({entries.key(sink, "orders")})
+    lands = create_run_for_test(instance, asset_selection=selection, status=dg.DagsterRunStatus.STARTED)
+    origin = RemoteJobOrigin(RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("s3lake"), "r"), "__ASSET_JOB")
+    for _ in range(501):
+        create_run_for_test(
+            instance, asset_selection=selection, status=dg.DagsterRunStatus.QUEUED, remote_job_origin=origin
+        )
+    assert lands.run_id[:8] in (SinkRuns(instance, entries, sink, hours.now_ms()).run_of("orders") or "")
