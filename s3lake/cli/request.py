@@ -139,7 +139,7 @@ class Request:
         return [sink for sink in config.sinks if self.sink in (None, sink.name)]
 
     def landings(self, config: Config | None = None, *, hasty: bool = False) -> Iterator["Landing"]:
-        """Create a landing for each selected sink and topic.
+        """Create a landing for each selected sink and topic. `--sink` and `--topic` also select the tables of an asset.
 
         Args:
             config: what was loaded before; None to load it now.
@@ -148,6 +148,7 @@ class Request:
         Raises:
             ConfigurationError: nothing is selected.
         """
+        from s3lake.commit.index import TABLE
         from s3lake.land.opening import open_topic_sink
         from s3lake.land.spark import session
         from s3lake.orchestration.topics import topics_of
@@ -157,13 +158,23 @@ class Request:
         routes = [(config.sink(name), topic) for name, topics in topics_of(config).items() for topic in topics]
         routes = [(sink, topic) for sink, topic in routes if sink.name in names]
         selected = [(sink, topic) for sink, topic in routes if self.topic in (None, topic)]
+        spark, timeout_s = functools.partial(session, config.spark), 3.0 if hasty else 5.0
+
+        def open_landing(sink: "Sink", topic: str) -> "Landing":
+            return open_topic_sink(config, sink, topic, spark=spark, fail_fast=hasty, timeout_s=timeout_s)
+
+        if not selected and self.sink and self.topic:
+            landing = open_landing(config.sink(self.sink), self.topic)
+            stored = landing.index.head()
+            if stored is not None and stored[0].topic_id == TABLE:
+                yield landing
+                return
         if not selected:
             topics = ", ".join(sorted({topic for _, topic in routes})) or "none yet"
             option = f"--topic {self.topic}: " if self.topic else ""
             raise ConfigurationError(f"{option}no such topic is landed; topics of {self.sink or 'all sinks'}: {topics}")
-        spark, timeout_s = functools.partial(session, config.spark), 3.0 if hasty else 5.0
         for sink, topic in selected:
-            yield open_topic_sink(config, sink, topic, spark=spark, fail_fast=hasty, timeout_s=timeout_s)
+            yield open_landing(sink, topic)
 
     def landing(self, config: Config | None = None) -> "Landing":
         """Return the only selected landing.

@@ -11,6 +11,7 @@ from s3lake.errors import ConfigurationError
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.connections import s3_connection, spark_session
 from s3lake.orchestration.landing_run import LandingRun, LoggedSpark, as_dagster_errors
+from s3lake.orchestration.tables import land_tables, partition_hours, table_name
 from s3lake.sink import Sink
 
 if TYPE_CHECKING:
@@ -45,18 +46,15 @@ class SinkIOManager(dg.IOManager):
         self._catalogue, self._sink, self._s3, self._spark = catalogue, sink, s3, spark
 
     def handle_output(self, context: dg.OutputContext, obj: object) -> None:
-        """Land hours of Kafka. Each is materialised as soon as it is done, with its own metadata.
+        """Land hours of Kafka, each of which is materialised as soon as it is done, or any table in place of an hour.
 
         Raises:
             RetryRequested: something transient is in the way; what was committed stays.
             Failure: an hour cannot be landed, or the value cannot.
         """
         if not isinstance(obj, KafkaHours):
-            raise dg.Failure(
-                f"{context.asset_key.to_user_string()} returned a {type(obj).__name__}; sink {self._sink.name} lands "
-                "s3lake.KafkaHours",
-                allow_retries=False,
-            )
+            context.add_output_metadata(as_dagster_errors(lambda: self._land_tables(context, obj), self._sink.errors))
+            return
         topic = self._find_topic(context.asset_key)
         hours = list(obj.context.partition_keys if obj.hours is None else obj.hours)
         obj.landed = self._run(obj.context).land(topic, hours, rewrite=obj.rewrite)
@@ -78,26 +76,29 @@ class SinkIOManager(dg.IOManager):
         from s3lake.objects import readback
         from s3lake.objects.readback import datasets
 
-        sink, topic = self._sink, self._find_topic(context.asset_key)
-        hours = context.asset_partition_keys if context.has_asset_partitions else None
+        sink = self._sink
         annotation, by_hour = _read_annotation(context)
         connection = opening.s3_connection(self._catalogue.config, sink, s3_connection(self._s3))
         stores = opening.open_stores(connection)
 
         def read() -> Any:
+            topic, partitions = self._find_name(context.asset_key), _read_partitions(context)
+            hours = None if partitions is None else list(partitions.values())
             allowed, columns = _allows_incomplete(context), _read_columns(context)
             form = datasets.form_of(annotation)
             if form is None:
                 session = functools.partial(spark_session, self._spark)
-                if hours is not None and by_hour:
-                    return readback.frames(session, sink, topic, stores, hours, allow_incomplete=allowed)
+                if partitions is not None and by_hour:
+                    wanted = list(partitions.values())
+                    frames = readback.frames(session, sink, topic, stores, wanted, allow_incomplete=allowed)
+                    return {partition: frames[hour] for partition, hour in partitions.items()}
                 return readback.frame(session, sink, topic, stores, hours, allow_incomplete=allowed)
             dataset = functools.partial(datasets.dataset, sink, topic, stores, connection, selected=columns)
-            if hours is None or not by_hour:
+            if partitions is None or not by_hour:
                 return form(dataset(hours, allow_incomplete=allowed))
             if not allowed:
-                datasets.refuse_incomplete(sink, topic, stores, hours)
-            return {hour: form(dataset([hour], allow_incomplete=True)) for hour in hours}
+                datasets.refuse_incomplete(sink, topic, stores, list(partitions.values()))
+            return {key: form(dataset([hour], allow_incomplete=True)) for key, hour in partitions.items()}
 
         return as_dagster_errors(read, sink.errors)
 
@@ -118,6 +119,16 @@ class SinkIOManager(dg.IOManager):
 
         return LandingRun(context, self._catalogue, self._sink, open_topic)
 
+    def _land_tables(self, context: dg.OutputContext, value: object) -> dict[str, int]:
+        from s3lake.land import opening
+
+        name, s3 = self._find_name(context.asset_key), s3_connection(self._s3)
+        return land_tables(context, opening.open_topic_sink(self._catalogue.config, self._sink, name, s3).target, value)
+
+    def _find_name(self, key: dg.AssetKey) -> str:
+        """Return the name in the sink: the topic of an asset of ours, else the name of the tables of an asset."""
+        return self._find_topic(key) if self._catalogue.route(key) is not None else table_name(key)
+
     def _find_topic(self, key: dg.AssetKey) -> str:
         """Return the topic of an asset of the sink."""
         route = self._catalogue.route(key)
@@ -129,6 +140,13 @@ class SinkIOManager(dg.IOManager):
                 metadata={"error": ConfigurationError.__name__},
             )
         return route[1]
+
+
+def _read_partitions(context: dg.InputContext) -> dict[str, str] | None:
+    """Return the hour of each partition that the downstream asset asks for; None if it asks for all."""
+    if not context.has_asset_partitions:
+        return None
+    return partition_hours(context.asset_key, context.asset_partitions_def, context.asset_partition_keys)
 
 
 def _sum_up(landed: "Sequence[LandedHour]") -> dict[str, int]:
