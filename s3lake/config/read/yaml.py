@@ -244,7 +244,7 @@ def is_connector(text: str, file: str) -> bool:
     )
 
 
-def documents(text: str, file: str) -> list[tuple[Member, ...]]:
+def documents(text: str, file: str, loader: Any = _Loader) -> list[tuple[Member, ...]]:
     """Return the members of every mapping that `text` holds, one for each document.
 
     Raises:
@@ -258,7 +258,7 @@ def documents(text: str, file: str) -> list[tuple[Member, ...]]:
         return composed
 
     reader = _Members(file, text.splitlines())
-    values = [reader.value(root, "") for root in _composed(text, file, nodes)]
+    values = [reader.value(root, "") for root in _composed(text, file, nodes, loader)]
     return [value for value in values if isinstance(value, tuple)]
 
 
@@ -271,13 +271,13 @@ class _Members:
     def value(self, node: Node, key: str) -> Value:
         self._size += 1
         if self._size > _LARGEST:  # aliases of aliases, which grow without end
-            raise ConfigurationError(f"{self._file}:1:1: with its aliases written out it has too many values")
+            raise ConfigurationError(f"{self._file}:1:1: has more than {_LARGEST:,} values, aliases written out")
         match node:
             case MappingNode():
                 return self._mapping(node)
             case SequenceNode():
                 return [self._member(item, item, key) for item in node.value]
-        plain = isinstance(node, ScalarNode) and node.style is None
+        plain = isinstance(node, ScalarNode) and not node.style
         return None if plain and node.value in _NULLS else join_surrogates(str(node.value)).strip()
 
     def _mapping(self, node: MappingNode) -> tuple[Member, ...]:
@@ -307,16 +307,16 @@ class _Members:
             or node.start_mark.line != node.end_mark.line
         ):
             return []
-        line, column = node.start_mark.line, node.start_mark.column + (node.style is not None)
+        line, column = node.start_mark.line, node.start_mark.column + bool(node.style)
         if not self._lines[line].startswith(content, column):
             return []
         return [(line + 1, column + position + 1) for position in range(len(content))]
 
 
-def _composed(text: str, name: str, compose: Callable[[_Loader], T]) -> T:
+def _composed(text: str, name: str, compose: Callable[[_Loader], T], loader_class: Any = _Loader) -> T:
     loader = None
     try:
-        loader = _Loader(text)
+        loader = loader_class(text)
         return compose(loader)
     # PyYAML's own messages can quote the text, which may be a secret: neither they nor their chain are passed on whole.
     except yaml.reader.ReaderError as error:
