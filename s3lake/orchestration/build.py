@@ -14,8 +14,8 @@ from s3lake.orchestration.automation import follower
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.change_jobs import change_jobs
 from s3lake.orchestration.example import counts_by_type
-from s3lake.orchestration.fleet import fleet_job
 from s3lake.orchestration.forwards import forward_assets
+from s3lake.orchestration.group import group_job
 from s3lake.orchestration.jobs import hourly_schedule, land_job, nightly_schedule, prune_job
 from s3lake.orchestration.resources import define_resources
 from s3lake.orchestration.sealed_in_time import in_time_checks, in_time_sensor
@@ -75,15 +75,15 @@ def definitions_of(
     own = _owned(catalogue, assets)
     topics = sorted(set(chain.from_iterable(by_sink.values())))
     jobs = {sink.name: land_job(catalogue, sink) for sink in config.sinks if by_sink[sink.name]}
-    fleets = {
-        sink.name: fleet_job(catalogue, sink)
+    groups = {
+        sink.name: group_job(catalogue, sink)
         for sink in config.sinks
         if body is land and sink.name not in own and _lands_together(sink, by_sink[sink.name])
     }
     changes = change_jobs(catalogue)
-    own_jobs = [*jobs.values(), *fleets.values(), *changes.values()]
+    own_jobs = [*jobs.values(), *groups.values(), *changes.values()]
     prunes = [] if config.run_history is None else [prune_job(catalogue, own_jobs, config.run_history)]
-    single = {name: topics_of_sink for name, topics_of_sink in by_sink.items() if name not in fleets}
+    single = {name: topics_of_sink for name, topics_of_sink in by_sink.items() if name not in groups}
     landed = {topic: _landing(topic, single, config.sinks) for topic in topics}
     alone = {topic: sinks for topic, sinks in landed.items() if sinks}
     status = dg.DefaultSensorStatus.RUNNING if sensors_running else dg.DefaultSensorStatus.STOPPED
@@ -112,21 +112,24 @@ def definitions_of(
                     catalogue,
                     config.sink(name),
                     [job for job in (group, jobs.get(name)) if job],
-                    {*alone, *_earlier(name, fleets, by_sink)},
+                    {*alone, *_earlier(name, groups, by_sink)},
                     status,
                 )
-                for name, group in fleets.items()
+                for name, group in groups.items()
             ),
             *(in_time_sensor(catalogue, config.sink(name), status) for name in jobs),
             *follower(catalogue.name("follow_sealed_hours"), [*examples, *forwards], status),
         ],
         jobs=[*own_jobs, *prunes],
         schedules=[
-            *(hourly_schedule(catalogue, config.sink(name), job) for name, job in jobs.items() if name not in fleets),
             *(
-                hourly_schedule(catalogue, config.sink(name), job, by_sink[name])
-                for name, job in fleets.items()
-                if by_sink[name]
+                hourly_schedule(
+                    catalogue,
+                    config.sink(name),
+                    groups.get(name, job),
+                    together=by_sink[name] if name in groups else (),
+                )
+                for name, job in jobs.items()
             ),
             *(
                 nightly_schedule(catalogue, name, changes[name], minute, nightly, {"confirmed": True})
@@ -159,9 +162,9 @@ def _lands_together(sink: Sink, topics: Sequence[str]) -> bool:
     return sink.lands_together(len(topics)) and bool(topics or sink.topics_regex)
 
 
-def _earlier(name: str, fleets: Iterable[str], by_sink: Mapping[str, Sequence[str]]) -> set[str]:
-    """Topics that the sensor of an earlier fleet observes."""
-    before = itertools.takewhile(lambda one: one != name, fleets)
+def _earlier(name: str, groups: Iterable[str], by_sink: Mapping[str, Sequence[str]]) -> set[str]:
+    """Return the topics that the sensor of an earlier group observes."""
+    before = itertools.takewhile(lambda one: one != name, groups)
     return set(chain.from_iterable(by_sink[one] for one in before))
 
 

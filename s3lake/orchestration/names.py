@@ -19,7 +19,7 @@ REASON = "s3lake/reason"
 RUN_KEY = "dagster/run_key"
 SCHEDULE = "dagster/schedule_name"
 DATA_VERSION = "dagster/data_version"
-FLEET = "s3lake/topics"
+GROUP = "s3lake/topics"
 
 MATERIALISED_BY_US = {"__source_asset_observation__": True}
 """Metadata of an output whose asset Dagster is not to materialise, as it does itself with sources that it observes.

@@ -47,7 +47,7 @@ def group_config(catalogue: Catalogue, sink: Sink, topics_by_range: Mapping[str,
 
 def group_tags(catalogue: Catalogue, sink: Sink, topics: Collection[str]) -> dict[str, str]:
     """Return the tags of a run that lands `topics` together."""
-    return {names.SINK: catalogue.tag(sink), names.FLEET: str(len(topics))}
+    return {names.SINK: catalogue.tag(sink), names.GROUP: str(len(topics))}
 
 
 def topics_of(catalogue: Catalogue, sink: Sink, run: dg.DagsterRun) -> frozenset[str]:

@@ -119,7 +119,7 @@ def _hours_of_runs(
     found, key = [], catalogue.key(sink, topic)
     for record in started(instance):
         run = record.dagster_run
-        if names.FLEET in run.tags:
+        if names.GROUP in run.tags:
             if topic in topics_of(catalogue, sink, run) and not silence_of(record, now_ms):
                 found.append(_ANY)
             continue

@@ -14,8 +14,9 @@ from dagster._core.loader import LoadingContextForTest
 from s3lake.commit.protocol import Attempt
 from s3lake.errors import KafkaUnavailableError, RecordError, S3LakeError, StoreUnavailableError
 from s3lake.land.spark import installation
-from s3lake.orchestration import fleet, names
+from s3lake.orchestration import names
 from s3lake.orchestration.build import build_definitions
+from s3lake.orchestration.group import group_job
 from s3lake.orchestration.landing_run import LandingRun, LoggedSpark, as_dagster_errors
 from s3lake.orchestration.runs import group_config
 from s3lake.sink import Errors
@@ -286,7 +287,7 @@ class Group(unstaged_runs.Runs):
     def __init__(self, instance: dg.DagsterInstance, patch: pytest.MonkeyPatch) -> None:
         super().__init__(instance, patch, *TOPICS, errors={"retry_interval": 0, "max_retries": 2})
         self.catalogue = catalogue(self.sink)
-        self.job = fleet.fleet_job(self.catalogue, self.sink)
+        self.job = group_job(self.catalogue, self.sink)
 
     def land(self) -> dg.ExecuteInProcessResult:
         config = group_config(self.catalogue, self.sink, {f"{FIRST}..{THIRD}": TOPICS})

@@ -14,7 +14,7 @@ from dagster._core.test_utils import create_run_for_test
 from s3lake import hours
 from s3lake.orchestration import heartbeat, names, runs, sensor, tick
 from s3lake.orchestration.catalogue import Catalogue
-from s3lake.orchestration.fleet import fleet_job
+from s3lake.orchestration.group import group_job
 from s3lake.orchestration.jobs import land_job
 from s3lake.plan.tile import Span, Sums, Tile
 from s3lake.sink import Config
@@ -39,7 +39,7 @@ class World(Ticks):
         named = settings if "topics_regex" in settings else f"topics: [{', '.join(kafka.logs)}]"
         config, self.catalogue = sink_of(f"{{name: events, {named}, together: true}}", *kafka.logs)
         super().__init__(patch, config, kafka)
-        jobs = [fleet_job(self.catalogue, self.sink), land_job(self.catalogue, self.sink)]
+        jobs = [group_job(self.catalogue, self.sink), land_job(self.catalogue, self.sink)]
         self.sensor = sensor.group_sensor(self.catalogue, self.sink, jobs, (), dg.DefaultSensorStatus.STOPPED)
         self.definitions = dg.Definitions(sensors=[self.sensor], jobs=jobs, resources=parts())
         self.now = at(HOUR, 10)
@@ -105,7 +105,7 @@ class TestRequests:
         assert spans(result) == {f"{START}..{HOUR}": ["t0000", "t0001", "t0002"]}
         (request,) = result.run_requests
         assert request.job_name == "land_together_events"
-        assert request.tags[names.FLEET] == "3"
+        assert request.tags[names.GROUP] == "3"
         assert request.tags["s3lake/reason"] == "hour_over"
 
     def test_tags_do_not_grow_with_the_topics(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.orchestration import sensor, sensor_memory, tick
 from s3lake.orchestration.catalogue import Catalogue
-from s3lake.orchestration.fleet import fleet_job
+from s3lake.orchestration.group import group_job
 from s3lake.plan.tile import Span, Tile
 from s3lake_tests.fastest import slowness
 from s3lake_tests.lake import START, Lake
@@ -51,7 +51,7 @@ def test_a_tick_over_a_thousand_topics_takes_at_most_ten_seconds_and_two_of_cpu(
     config = lake.config(f"name: events, topics_regex: 't.*', close_grace: 2h, start: {START}")
     sink = config.sink("events")
     all_of_them = Catalogue(config, topics={"events": topics})
-    jobs = [fleet_job(all_of_them, sink)]
+    jobs = [group_job(all_of_them, sink)]
     sense = sensor.group_sensor(all_of_them, sink, jobs, (), dg.DefaultSensorStatus.STOPPED)
     definitions = dg.Definitions(
         sensors=[sense],

@@ -1,4 +1,4 @@
-"""A fleet: the job that lands what is due of many topics of a sink in one run.
+"""The job that lands what is due of many topics of a sink in one run.
 
 It is one op, whose events are those of the topics' assets. A step for each of a hundred topics and one for their checks
 would cost more than landing their records.
@@ -20,16 +20,16 @@ from s3lake.sink import Sink
 _NAMED = 5
 
 
-class FleetConfig(dg.Config):
-    """Run config of a fleet's op."""
+class GroupConfig(dg.Config):
+    """Run config of the op that lands topics together."""
 
     hours: dict[str, list[str]] = Field(
         description="Ranges of hours, 2026-11-20T05..2026-11-20T06, each with the topics to land them of."
     )
 
 
-def fleet_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
-    """Lands hours of many topics of `sink` together, also of those that have no assets yet."""
+def group_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
+    """Return the job that lands hours of many topics of `sink` together, also of topics that have no assets yet."""
     assets, keys = frozenset(catalogue.topics[sink.name]), catalogue.keys
 
     @dg.op(
@@ -37,7 +37,7 @@ def fleet_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
         tags={names.SINK: catalogue.tag(sink)},
         required_resource_keys={keys.s3, keys.spark},
     )
-    def land(context: dg.OpExecutionContext, config: FleetConfig) -> None:
+    def land(context: dg.OpExecutionContext, config: GroupConfig) -> None:
         hours_by_topic = _hours_by_topic(config)
         spark = LoggedSpark(resource_object(context.resources, keys.spark), context.log, sql=sink.sql is not None)
         open_one = partial(open_topic, context.resources, catalogue, sink, spark=spark)
@@ -60,7 +60,7 @@ def fleet_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
     @dg.job(
         name=runs.group_job_name(catalogue, sink),
         executor_def=dg.in_process_executor,
-        description=f"Lands what is due of many topics of sink {sink.name} in one run; its sensor asks for it.",
+        description=f"Lands what is due of many topics of sink {sink.name} in one run; its sensor requests it.",
     )
     def job() -> None:
         land()
@@ -68,7 +68,7 @@ def fleet_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
     return job
 
 
-def _hours_by_topic(config: FleetConfig) -> dict[str, list[str]]:
+def _hours_by_topic(config: GroupConfig) -> dict[str, list[str]]:
     by_topic: dict[str, list[str]] = {}
     for span, topics in config.hours.items():
         first, _, last = span.partition("..")
