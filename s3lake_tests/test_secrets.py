@@ -23,7 +23,7 @@ from s3lake.config import load as configuration
 from s3lake.config import native
 from s3lake.errors import ConfigurationError
 from s3lake.forwarding.destination import open_destination
-from s3lake.orchestration import forwards
+from s3lake.land import opening
 from s3lake.orchestration.build import build_definitions
 from s3lake.source.kafka.client import KafkaOffsets
 from s3lake.store.connection import S3Connection
@@ -234,7 +234,7 @@ def test_nothing_that_hours_are_forwarded_to_says_one(
         assets = []
     with landing(tmp_path) as land, dg.DagsterInstance.ephemeral() as instance:
         store = land("1").store
-        monkeypatch.setattr(forwards, "stores", lambda *_: lambda _: store)
+        monkeypatch.setattr(opening, "open_stores", lambda *_, **__: lambda _: store)
         definitions = dg.Definitions.merge(s3lake.build_definitions(config), dg.Definitions(assets=assets))
         shown.append(dg.serialize_value(JobSnap.from_job_def(definitions.resolve_implicit_global_asset_job_def())))
         for asset in assets:

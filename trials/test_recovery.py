@@ -20,7 +20,6 @@ from s3lake.orchestration import due, names
 from s3lake.orchestration.build import build_definitions
 from s3lake.sink import Config
 from s3lake_tests.lake import START, Lake, at, values
-from s3lake_tests.orchestration.catalogues import parts, s3_of
 from s3lake_tests.processes import MARK, kill_all
 
 pytestmark = [pytest.mark.timeout(600)]
@@ -67,8 +66,7 @@ class Stage:
             process.wait()
 
     def tick(self, instance: dg.DagsterInstance) -> list[dg.RunRequest]:
-        resources = parts(s3=s3_of(self.config))
-        with dg.build_sensor_context(instance=instance, definitions=self.definitions, resources=resources) as context:
+        with dg.build_sensor_context(instance=instance, definitions=self.definitions) as context:
             return list(self.sensor.evaluate_tick(context).run_requests or ())
 
     def commits(self) -> int:

@@ -6,6 +6,7 @@ the key `yes` as a boolean.)
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -15,7 +16,7 @@ from s3lake.errors import S3LakeError
 from s3lake.orchestration import letters, metadata, prose
 from s3lake.orchestration.catalogue import Catalogue, Route
 from s3lake.orchestration.checks import check_hours
-from s3lake.orchestration.connections import open_topic, resource_object
+from s3lake.orchestration.connections import open_topic, spark_session
 from s3lake.orchestration.heartbeat import keep_beating
 from s3lake.orchestration.jobs import one_op_job
 from s3lake.orchestration.landing_run import LoggedSpark, build_materialisation
@@ -255,11 +256,12 @@ def change_jobs(catalogue: Catalogue) -> dict[str, dg.JobDefinition]:
 
 
 def _change_job(catalogue: Catalogue, change: Change) -> dg.JobDefinition:
-    keys, name = catalogue.keys, catalogue.own_name(change.name)
+    name = catalogue.own_name(change.name)
 
     def work(context: dg.OpExecutionContext, config: Any) -> None:
         run = Run(context, catalogue, config)
-        spark = LoggedSpark(resource_object(context.resources, keys.spark), context.log) if change.needs_spark else None
+        session = partial(spark_session, context.resources, catalogue)
+        spark = LoggedSpark(session, context.log, sql=False) if change.needs_spark else None
 
         def change_topic(route: Route) -> None:
             change.work(run, open_topic(context.resources, catalogue, *route, spark=spark))
@@ -272,7 +274,7 @@ def _change_job(catalogue: Catalogue, change: Change) -> dg.JobDefinition:
             context.log.info(_NOTHING_YET)
 
     work.__annotations__["config"] = change.config  # Dagster reads the schema of the config from there
-    needed = {keys.s3, *({keys.spark} if change.needs_spark else ())}
+    needed = catalogue.own_resource_keys("s3", *(["spark"] if change.needs_spark else []))
     op = dg.op(name=f"{name}_op", required_resource_keys=needed)(work)
     return one_op_job(op, name=name, description=f"{change.does} Reports what it would do until it is confirmed.")
 

@@ -8,11 +8,10 @@ from s3lake.sink import Sink
 from s3lake.store.connection import S3Connection
 
 if TYPE_CHECKING:
-    from dagster_aws.s3 import S3Resource
-    from dagster_pyspark import LazyPySparkResource
     from pyspark.sql import SparkSession
 
     from s3lake.land.landing import Landing
+    from s3lake.store import Store
 
 
 def open_topic(
@@ -36,30 +35,34 @@ def open_topic(
     """
     from s3lake.land import opening
 
-    s3 = s3_connection(resource_object(resources, catalogue.keys.s3))
+    s3 = find_s3_connection(resources, catalogue)
     return opening.open_topic_sink(catalogue.config, sink, topic, s3, spark, fail_fast=fail_fast)
 
 
-def s3_connection(s3: "S3Resource") -> S3Connection:
-    """Return how a resource reaches S3: s3lake's own knows it, any other is known by the fields of dagster-aws."""
-    connection = getattr(s3, "connection", None)
-    return connection if isinstance(connection, S3Connection) else S3Connection.from_resource(s3)
+def open_bucket(resources: Any, catalogue: Catalogue, sink: Sink) -> "Store":
+    """Open the bucket of a sink with the S3 of a context's resources."""
+    from s3lake.land import opening
+
+    connection = opening.s3_connection(catalogue.config, sink, find_s3_connection(resources, catalogue))
+    return opening.open_stores(connection)(sink.bucket)
 
 
-def spark_session(spark: "LazyPySparkResource", *, sql: bool = False) -> "SparkSession":
-    """Return the session of a resource, after checking that it can do the work.
+def find_s3_connection(resources: Any, catalogue: Catalogue) -> S3Connection | None:
+    """Return how the project's own resource reaches S3. Return None if it has none: the configuration says it."""
+    for key in catalogue.own_resource_keys("s3"):
+        s3 = resource_object(resources, key)
+        # An s3lake.S3Resource knows more than the fields of dagster-aws.
+        return s3.connection if hasattr(s3, "connection") else S3Connection.from_resource(s3)
+    return None
 
-    Args:
-        spark: the resource.
-        sql: True if a sink's `sql` is part of the work.
 
-    Raises:
-        ConfigurationError: it is not a session, or has a setting with which columns would be different.
-        SparkUnavailableError: it is of another Spark, or its workers have another s3lake or Python.
-    """
-    from s3lake.land.spark.installation import fit
+def spark_session(resources: Any, catalogue: Catalogue) -> "SparkSession":
+    """Return the Spark session of the project's own resource, else of the configuration."""
+    for key in catalogue.own_resource_keys("spark"):
+        return resource_object(resources, key).spark_session  # type: ignore[no-any-return]
+    from s3lake.land.spark import session
 
-    return fit(spark.spark_session, sql=sql)
+    return session(catalogue.config.spark)
 
 
 def resource_object(resources: Any, key: str) -> Any:

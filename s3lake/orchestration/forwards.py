@@ -15,7 +15,7 @@ from s3lake.orchestration import names
 from s3lake.orchestration.assets import backfill_policy
 from s3lake.orchestration.automation import on_sealed_hours
 from s3lake.orchestration.catalogue import Catalogue
-from s3lake.orchestration.connections import open_topic
+from s3lake.orchestration.connections import open_bucket
 from s3lake.orchestration.landing_run import as_dagster_errors
 from s3lake.orchestration.translator import SinkTranslator
 from s3lake.sink import Config, Sink
@@ -107,7 +107,7 @@ def _asset(catalogue: Catalogue, sink: Sink, topic: str, destination: Destinatio
         automation_condition=on_sealed_hours(),
         partitions_def=sealed.partitions_def,
         backfill_policy=backfill_policy(sink),
-        required_resource_keys={catalogue.keys.s3},
+        required_resource_keys=catalogue.own_resource_keys("s3"),
         pool=catalogue.pool("forward", name),
         op_tags={names.SINK: catalogue.tag(sink)},
         kinds={name} if name.isalnum() else None,
@@ -116,7 +116,7 @@ def _asset(catalogue: Catalogue, sink: Sink, topic: str, destination: Destinatio
         description=f"Sealed hours of {topic} in s3://{sink.bucket}/{sink.root}, forwarded to {name}.",
     )
     def hours_forwarded(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-        store = open_topic(context.resources, catalogue, sink, topic).store
+        store = open_bucket(context.resources, catalogue, sink)
         for hour in context.partition_keys:
             begun = time.monotonic()
             work = functools.partial(_forwarded, sink, topic, hour, store, destination)

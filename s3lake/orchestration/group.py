@@ -12,7 +12,7 @@ from pydantic import Field
 from s3lake import hours
 from s3lake.orchestration import names, runs
 from s3lake.orchestration.catalogue import Catalogue
-from s3lake.orchestration.connections import open_topic, resource_object
+from s3lake.orchestration.connections import open_topic, spark_session
 from s3lake.orchestration.heartbeat import set_tags
 from s3lake.orchestration.landing_run import LandingRun, LoggedSpark
 from s3lake.sink import Sink
@@ -30,16 +30,17 @@ class GroupConfig(dg.Config):
 
 def group_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
     """Return the job that lands hours of many topics of `sink` together, also of topics that have no assets yet."""
-    assets, keys = frozenset(catalogue.topics[sink.name]), catalogue.keys
+    assets = frozenset(catalogue.topics[sink.name])
 
     @dg.op(
         name=runs.group_op_name(catalogue, sink),
         tags={names.SINK: catalogue.tag(sink)},
-        required_resource_keys={keys.s3, keys.spark},
+        required_resource_keys=catalogue.own_resource_keys("s3", "spark"),
     )
     def land(context: dg.OpExecutionContext, config: GroupConfig) -> None:
         hours_by_topic = _hours_by_topic(config)
-        spark = LoggedSpark(resource_object(context.resources, keys.spark), context.log, sql=sink.sql is not None)
+        session = partial(spark_session, context.resources, catalogue)
+        spark = LoggedSpark(session, context.log, sql=sink.sql is not None)
         open_one = partial(open_topic, context.resources, catalogue, sink, spark=spark)
         run = LandingRun(context, catalogue, sink, open_one)
         for topic in sorted(hours_by_topic.keys() - assets):

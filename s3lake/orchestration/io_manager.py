@@ -9,16 +9,14 @@ import dagster as dg
 
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration.catalogue import Catalogue
-from s3lake.orchestration.connections import s3_connection, spark_session
+from s3lake.orchestration.connections import find_s3_connection, open_topic, spark_session
 from s3lake.orchestration.landing_run import LandingRun, LoggedSpark, as_dagster_errors
 from s3lake.orchestration.tables import land_tables, partition_hours, table_name
 from s3lake.sink import Sink
 
 if TYPE_CHECKING:
-    from dagster_aws.s3 import S3Resource
-    from dagster_pyspark import LazyPySparkResource
+    from pyspark.sql import SparkSession
 
-    from s3lake.land.landing import Landing
     from s3lake.land.observer import LandedHour
 
 
@@ -42,8 +40,9 @@ class KafkaHours:
 class SinkIOManager(dg.IOManager):
     """Lands what assets return in one sink, and reads back what it holds. `s3lake.resources` makes it."""
 
-    def __init__(self, catalogue: Catalogue, sink: Sink, s3: "S3Resource", spark: "LazyPySparkResource") -> None:
-        self._catalogue, self._sink, self._s3, self._spark = catalogue, sink, s3, spark
+    def __init__(self, catalogue: Catalogue, sink: Sink, resources: Any = None) -> None:
+        """Serve `sink` with those of the project's `resources` that it has in place of ours."""
+        self._catalogue, self._sink, self._resources = catalogue, sink, resources
 
     def handle_output(self, context: dg.OutputContext, obj: object) -> None:
         """Land hours of Kafka, each of which is materialised as soon as it is done, or any table in place of an hour.
@@ -78,7 +77,8 @@ class SinkIOManager(dg.IOManager):
 
         sink = self._sink
         annotation, by_hour = _read_annotation(context)
-        connection = opening.s3_connection(self._catalogue.config, sink, s3_connection(self._s3))
+        s3 = find_s3_connection(self._resources, self._catalogue)
+        connection = opening.s3_connection(self._catalogue.config, sink, s3)
         stores = opening.open_stores(connection)
 
         def read() -> Any:
@@ -87,12 +87,11 @@ class SinkIOManager(dg.IOManager):
             allowed, columns = _allows_incomplete(context), _read_columns(context)
             form = datasets.form_of(annotation)
             if form is None:
-                session = functools.partial(spark_session, self._spark)
                 if partitions is not None and by_hour:
                     wanted = list(partitions.values())
-                    frames = readback.frames(session, sink, topic, stores, wanted, allow_incomplete=allowed)
+                    frames = readback.frames(self._session, sink, topic, stores, wanted, allow_incomplete=allowed)
                     return {partition: frames[hour] for partition, hour in partitions.items()}
-                return readback.frame(session, sink, topic, stores, hours, allow_incomplete=allowed)
+                return readback.frame(self._session, sink, topic, stores, hours, allow_incomplete=allowed)
             dataset = functools.partial(datasets.dataset, sink, topic, stores, connection, selected=columns)
             if partitions is None or not by_hour:
                 return form(dataset(hours, allow_incomplete=allowed))
@@ -109,21 +108,19 @@ class SinkIOManager(dg.IOManager):
         self._run(context).check(topic, [key.name for key in chosen])
 
     def _run(self, context: dg.AssetExecutionContext) -> LandingRun:
-        from s3lake.land import opening
+        open_session = functools.partial(spark_session, self._resources, self._catalogue)
+        spark = LoggedSpark(open_session, context.log, sql=self._sink.sql is not None)
+        open_one = functools.partial(open_topic, self._resources, self._catalogue, self._sink, spark=spark)
+        return LandingRun(context, self._catalogue, self._sink, open_one)
 
-        spark = LoggedSpark(self._spark, context.log, sql=self._sink.sql is not None)
-        s3 = s3_connection(self._s3)
+    def _session(self) -> "SparkSession":
+        from s3lake.land.spark.installation import fit
 
-        def open_topic(topic: str) -> "Landing":
-            return opening.open_topic_sink(self._catalogue.config, self._sink, topic, s3, spark)
-
-        return LandingRun(context, self._catalogue, self._sink, open_topic)
+        return fit(spark_session(self._resources, self._catalogue))
 
     def _land_tables(self, context: dg.OutputContext, value: object) -> dict[str, int]:
-        from s3lake.land import opening
-
-        name, s3 = self._find_name(context.asset_key), s3_connection(self._s3)
-        return land_tables(context, opening.open_topic_sink(self._catalogue.config, self._sink, name, s3).target, value)
+        name = self._find_name(context.asset_key)
+        return land_tables(context, open_topic(self._resources, self._catalogue, self._sink, name).target, value)
 
     def _find_name(self, key: dg.AssetKey) -> str:
         """Return the name in the sink: the topic of an asset of ours, else the name of the tables of an asset."""

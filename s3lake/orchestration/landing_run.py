@@ -17,14 +17,12 @@ from s3lake.errors import RecordError, S3LakeError, TransientError
 from s3lake.orchestration import letters, metadata, names, prose
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.checks import check_hours
-from s3lake.orchestration.connections import spark_session
 from s3lake.orchestration.heartbeat import keep_beating
 from s3lake.plan.sealed import content
 from s3lake.plan.stamps import find_notices
 from s3lake.sink import Errors, Sink
 
 if TYPE_CHECKING:
-    from dagster_pyspark import LazyPySparkResource
     from pyspark.sql import SparkSession
 
     from s3lake.commit.index import Manifest
@@ -72,21 +70,30 @@ def build_materialisation(
 
 
 class LoggedSpark:
-    """Returns the session of a resource; logs the start of the first one, which takes seconds, or minutes on a cluster.
+    """Returns the session to land with; logs the start of the first one: it takes seconds, or minutes on a cluster.
 
     Checks that the first one can do the work, so that nothing is begun with one that cannot.
     """
 
-    def __init__(self, spark: "LazyPySparkResource", log: dg.DagsterLogManager, *, sql: bool = False) -> None:
-        self._spark, self._log, self._sql = spark, log, sql
+    def __init__(self, open_session: "Callable[[], SparkSession]", log: dg.DagsterLogManager, *, sql: bool) -> None:
+        """Prepare to open a session.
+
+        Args:
+            open_session: opens it, or returns the one that is open.
+            log: of the run.
+            sql: True if a sink's `sql` is part of the work.
+        """
+        self._open_session, self._log, self._sql = open_session, log, sql
         self._ready = False
 
     def __call__(self) -> "SparkSession":
+        from s3lake.land.spark.installation import fit
+
         if self._ready:
-            return self._spark.spark_session  # type: ignore[no-any-return]
+            return self._open_session()
         self._log.info("Spark session: starting")
         began = time.monotonic()
-        session = spark_session(self._spark, sql=self._sql)
+        session = fit(self._open_session(), sql=self._sql)
         self._log.info(f"Spark session: ready after {time.monotonic() - began:.1f} s")
         self._ready = True
         return session

@@ -6,7 +6,6 @@ import dagster as dg
 
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration.catalogue import Catalogue
-from s3lake.orchestration.connections import resource_object
 from s3lake.orchestration.io_manager import SinkIOManager
 from s3lake.orchestration.translator import SinkTranslator
 from s3lake.sink import S3, Config, Sink
@@ -66,12 +65,11 @@ def define_resources(catalogue: Catalogue, *, s3: object = None, spark: object =
 
 def _define_io_manager(catalogue: Catalogue, sink: Sink) -> dg.IOManagerDefinition:
     def create_io_manager(context: dg.InitResourceContext) -> SinkIOManager:
-        s3, spark = (resource_object(context.resources, key) for key in catalogue.keys)
-        return SinkIOManager(catalogue, sink, s3, spark)
+        return SinkIOManager(catalogue, sink, context.resources)
 
     return dg.IOManagerDefinition(
         create_io_manager,
-        required_resource_keys=set(catalogue.keys),
+        required_resource_keys=catalogue.own_resource_keys("s3", "spark"),
         description=f"Lands what assets return in sink {sink.name}, and reads it back.",
     )
 

@@ -122,7 +122,7 @@ def _sensor(
 ) -> dg.SensorDefinition:
     @dg.sensor(
         name=name,
-        required_resource_keys={catalogue.keys.s3},
+        required_resource_keys=catalogue.own_resource_keys("s3"),
         jobs=jobs,
         minimum_interval_seconds=INTERVAL_S,
         default_status=status,

@@ -15,7 +15,6 @@ from s3lake.source import opening
 from s3lake.source.kafka.source import KafkaSource
 from s3lake.source.offsets import Snapshot
 from s3lake_tests.lake import Lake, at, values
-from s3lake_tests.orchestration.catalogues import parts, s3_of
 
 NINE, TEN, ELEVEN = "2026-01-05T09", "2026-01-05T10", "2026-01-05T11"
 FIRST, LAST = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
@@ -181,13 +180,11 @@ class TestRangeOfHours:
         assert len(lake.objects()) == len(before)
 
     @pytest.mark.slow("a case more of an asset on real parts")
-    def test_what_a_sensor_asks_for_is_what_a_job_takes(self, runs: Runs, lake: Lake) -> None:
+    def test_what_a_sensor_asks_for_is_what_a_job_takes(self, runs: Runs) -> None:
         sensor = runs.definitions.get_repository_def().get_sensor_def(f"kafka_{runs.topic}".replace("-", "_"))
-        config = lake.config(f"name: events, topics: ['{runs.topic}'], hours_per_run: 4")
         with dg.build_sensor_context(
             instance=runs.instance,
             definitions=runs.definitions,
-            resources=parts(s3=s3_of(config)),
         ) as context:
             (request,) = sensor.evaluate_tick(context).run_requests or ()
         assert request.job_name == "land_events"

@@ -415,17 +415,3 @@ class TestTopicsByExpression:
         broker += ["shop.orders"]
         assert self.topics(self.SINK) == {"events": ["shop.orders"]}
         assert "not remembered" in caplog.text
-
-
-class TestStandIns:
-    """A resource of somebody else for `s3`."""
-
-    @pytest.mark.parametrize("stand_in", ["their_s3", None])
-    def test_is_refused_where_it_would_lose_what_is_asked_of_s3(self, stand_in: str | None) -> None:
-        from dagster_aws.s3 import S3Resource
-
-        settings = config()
-        objects = settings.s3.objects.model_copy(update={"encryption": "aws:kms"})
-        settings = settings.model_copy(update={"s3": settings.s3.model_copy(update={"objects": objects})})
-        with pytest.raises(ConfigurationError, match=r"does not know s3\.objects: take that out, set it at the"):
-            build_definitions(settings, resources={"s3": stand_in or S3Resource()})

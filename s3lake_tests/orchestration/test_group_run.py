@@ -20,7 +20,7 @@ from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.runs import group_config
 from s3lake.orchestration.translator import hourly, sealed_key, sink_key
 from s3lake_tests.lake import START, Lake, at, values
-from s3lake_tests.orchestration.catalogues import catalogue, parts, s3_of
+from s3lake_tests.orchestration.catalogues import catalogue
 from s3lake_tests.orchestration.unstaged_runs import materialisations
 from s3lake_tests.processes import MARK, kill_all
 
@@ -199,10 +199,7 @@ def test_a_run_killed_in_the_middle_is_ended_and_the_next_one_lands_the_rest(lak
         sensor = fleet.definitions.get_repository_def().get_sensor_def("sink_events")
 
         def tick() -> Sequence[dg.RunRequest]:
-            resources = parts(s3=s3_of(fleet.config))
-            with dg.build_sensor_context(
-                instance=instance, definitions=fleet.definitions, resources=resources
-            ) as context:
+            with dg.build_sensor_context(instance=instance, definitions=fleet.definitions) as context:
                 return sensor.evaluate_tick(context).run_requests or ()
 
         (request,) = tick()

@@ -9,13 +9,11 @@ import pytest
 from s3lake import hours
 from s3lake.errors import RecordError
 from s3lake.orchestration.build import build_definitions
+from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.io_manager import SinkIOManager
-from s3lake.orchestration.s3_resource import S3Resource
-from s3lake.orchestration.spark_resource import SparkResource
 from s3lake.sink import Config, Sink
 from s3lake_tests.conftest import slow_after
 from s3lake_tests.lake import Lake, at, values
-from s3lake_tests.orchestration.catalogues import catalogue
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,8 +23,7 @@ AFTER = at("2026-01-06T01")
 
 
 def manager_of(config: Config, sink: Sink) -> SinkIOManager:
-    s3, spark = S3Resource.from_settings(config.s3), SparkResource.from_settings(config.spark)
-    return SinkIOManager(catalogue(sink), sink, s3, spark)
+    return SinkIOManager(Catalogue(config.model_copy(update={"sinks": (sink,)})), sink)
 
 
 def read(lake: Lake, topic: str, settings: str, wanted: Sequence[str] | None, **metadata: object) -> "DataFrame":

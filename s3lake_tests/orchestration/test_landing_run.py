@@ -23,7 +23,7 @@ from s3lake.sink import Errors
 from s3lake_tests.commit.kafka import TOPIC
 from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD
 from s3lake_tests.orchestration import unstaged_runs
-from s3lake_tests.orchestration.catalogues import catalogue, parts
+from s3lake_tests.orchestration.catalogues import catalogue
 from s3lake_tests.orchestration.unstaged_runs import ALL, KEY, OneTopic
 
 TOPICS = ("one", "two", "three")
@@ -73,7 +73,7 @@ class TestLog:
     def test_says_when_the_session_starts_and_when_it_is_ready_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(installation, "fit", lambda session, **_: session)
         session, said = object(), list[str]()
-        spark = LoggedSpark(SimpleNamespace(spark_session=session), SimpleNamespace(info=said.append))
+        spark = LoggedSpark(lambda: session, SimpleNamespace(info=said.append), sql=False)
         assert spark() is session
         assert spark() is session
         assert said == ["Spark session: starting", "Spark session: ready after 0.0 s"]
@@ -294,7 +294,6 @@ class Group(unstaged_runs.Runs):
         return self.job.execute_in_process(
             run_config=config,
             instance=self.instance,
-            resources=parts(),
             raise_on_error=False,
         )
 

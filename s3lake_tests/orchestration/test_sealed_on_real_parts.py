@@ -4,7 +4,6 @@ import dagster as dg
 
 from s3lake.orchestration.translator import sealed_key
 from s3lake_tests.lake import Lake, at, values
-from s3lake_tests.orchestration.catalogues import parts, s3_of
 from s3lake_tests.orchestration.test_assets import NINE, TEN, Runs
 from s3lake_tests.orchestration.unstaged_runs import materialisations
 
@@ -28,14 +27,10 @@ def test_an_hour_is_announced_once_by_its_run_else_by_the_sensor_and_again_when_
     assert lake.verify(lake.landing(topic, f"start: {NINE}")).differences == ()
 
     instance.wipe_assets([key])  # as if the run had been killed between its last commit and the announcement
-    config = lake.config(f"name: events, topics: ['{topic}'], sealed: {{marker: objects}}, start: {NINE}")
     sensor = runs.definitions.get_repository_def().get_sensor_def(f"kafka_{topic}".replace("-", "_"))
     cursor = None
     for _ in range(2):
-        resources = parts(s3=s3_of(config))
-        with dg.build_sensor_context(
-            instance=instance, definitions=runs.definitions, resources=resources, cursor=cursor
-        ) as context:
+        with dg.build_sensor_context(instance=instance, definitions=runs.definitions, cursor=cursor) as context:
             result = sensor.evaluate_tick(context)
         cursor = result.cursor
         for event in result.asset_events:

@@ -532,9 +532,9 @@ class TestOutages:
     ) -> None:
         """It has a minute, and a store may take requests and never answer."""
         monkeypatch.setattr(opening, "open_stores", OPEN_STORES)
-        asked = opening.open_stores(world.s3.connection, fail_fast=True)("lake")
+        asked = opening.open_stores(S3Connection.of(world.config.s3), fail_fast=True)("lake")
         assert isinstance(asked, S3Store)
-        patient = opening.open_stores(world.s3.connection)("lake")
+        patient = opening.open_stores(S3Connection.of(world.config.s3))("lake")
         assert isinstance(patient, S3Store)
         longest = asked.connection.max_attempts * (asked.connection.connect_timeout_s + asked.connection.read_timeout_s)
         assert tick.TICK_S + longest < TICK_MOST_S

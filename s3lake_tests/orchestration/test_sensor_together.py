@@ -18,7 +18,7 @@ from s3lake.orchestration.group import group_job
 from s3lake.orchestration.jobs import land_job
 from s3lake.plan.tile import Span, Sums, Tile
 from s3lake.sink import Config
-from s3lake_tests.orchestration.catalogues import catalogue, parts
+from s3lake_tests.orchestration.catalogues import catalogue
 from s3lake_tests.orchestration.world import HOUR, MINUTE_MS, START, TICK_MS, FakeKafka, Ticks, at, config
 
 ORIGIN = RemoteJobOrigin(RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("s3lake"), "r"), "land_together_events")
@@ -41,7 +41,7 @@ class World(Ticks):
         super().__init__(patch, config, kafka)
         jobs = [group_job(self.catalogue, self.sink), land_job(self.catalogue, self.sink)]
         self.sensor = sensor.group_sensor(self.catalogue, self.sink, jobs, (), dg.DefaultSensorStatus.STOPPED)
-        self.definitions = dg.Definitions(sensors=[self.sensor], jobs=jobs, resources=parts())
+        self.definitions = dg.Definitions(sensors=[self.sensor], jobs=jobs)
         self.now = at(HOUR, 10)
 
     @property

@@ -21,7 +21,6 @@ from s3lake.orchestration.group import group_job
 from s3lake.plan.tile import Span, Tile
 from s3lake_tests.fastest import slowness
 from s3lake_tests.lake import START, Lake
-from s3lake_tests.orchestration.catalogues import parts, s3_of
 
 pytestmark = [pytest.mark.slow("creates a thousand topics"), pytest.mark.timeout(600)]
 
@@ -56,15 +55,11 @@ def test_a_tick_over_a_thousand_topics_takes_at_most_ten_seconds_and_two_of_cpu(
     definitions = dg.Definitions(
         sensors=[sense],
         jobs=jobs,
-        resources=parts(),
     )
     told, cursor = [], None
     with dg.DagsterInstance.ephemeral() as instance:
         for _ in range(1 + TOPICS // tick.LOOKS_PER_TICK + 2):
-            resources = parts(s3=s3_of(config))
-            with dg.build_sensor_context(
-                instance=instance, definitions=definitions, resources=resources, cursor=cursor
-            ) as context:
+            with dg.build_sensor_context(instance=instance, definitions=definitions, cursor=cursor) as context:
                 began = time.monotonic(), time.process_time()
                 result = sense.evaluate_tick(context)
                 told.append((time.monotonic() - began[0], time.process_time() - began[1]))

@@ -4,7 +4,6 @@ import math
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
@@ -21,10 +20,8 @@ from s3lake.source import opening as sources
 from s3lake.source.kafka.reader import Brokers
 from s3lake.source.offsets import LogRange, Snapshot
 from s3lake.store import Store
-from s3lake.store.connection import S3Connection
 from s3lake_tests import indexes
 from s3lake_tests.counted import CountedStore
-from s3lake_tests.orchestration.catalogues import parts
 
 START, HOUR = "2026-01-05T08", "2026-01-05T10"
 MINUTE_MS = 60_000
@@ -116,7 +113,6 @@ class Ticks:
         self.now = at(HOUR, 30)
         patch.setattr(hours, "now_ms", lambda: self.now)
         patch.setattr(sources, "opened", lambda *_: self.kafka)
-        self.s3 = SimpleNamespace(connection=S3Connection.of(config.s3))
         self.instance = dg.DagsterInstance.ephemeral()
         self.cursor: str | None = None
 
@@ -132,7 +128,6 @@ class Ticks:
         with dg.build_sensor_context(
             instance=self.instance,
             definitions=self.definitions,
-            resources=parts(s3=self.s3),
             cursor=self.cursor,
         ) as context:
             result = self.sensor.evaluate_tick(context)

@@ -22,7 +22,6 @@ from s3lake.source.kafka.reader import Brokers
 from s3lake.source.records import Range
 from s3lake.verify import Grid, verify
 from s3lake_tests.lake import START, Lake
-from s3lake_tests.orchestration.catalogues import parts, s3_of
 from s3lake_tests.source.kafka.secured import MODULES, QUOTED, TO_LAND, Secured, login, started
 
 if TYPE_CHECKING:
@@ -135,10 +134,9 @@ def test_the_sensor_asks_for_a_run_which_lands_through_spark(
     config = native.loads(text, "secured.yaml")
     definitions = build_definitions(config, resources={"spark": SimpleNamespace(spark_session=spark)})
     sensor = definitions.get_repository_def().get_sensor_def(f"kafka_{TO_LAND}".replace("-", "_"))
-    resources = parts(s3=s3_of(config))
     with (
         dg.DagsterInstance.ephemeral() as instance,
-        dg.build_sensor_context(instance=instance, definitions=definitions, resources=resources) as context,
+        dg.build_sensor_context(instance=instance, definitions=definitions) as context,
     ):
         (request,) = sensor.evaluate_tick(context).run_requests
         job = definitions.resolve_job_def("land_events")

@@ -1,0 +1,155 @@
+"""The resources of a configuration: dagster-aws's and dagster-pyspark's, for the assets of a project too."""
+
+from typing import Any
+
+import dagster as dg
+import dagster_aws.s3
+import pytest
+from dagster_pyspark import LazyPySparkResource
+
+import s3lake
+from s3lake.config import native
+from s3lake.errors import ConfigurationError
+from s3lake.orchestration import spark_resource
+from s3lake.orchestration.build import build_definitions
+from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.connections import find_s3_connection, spark_session
+from s3lake.orchestration.resources import define_resources
+from s3lake.sink import Config
+
+TEXT = """\
+kafka: {bootstrap_servers: "127.0.0.1:1"}
+s3:
+  endpoint_url: "http://127.0.0.1:1"
+  region: eu-west-1
+  credentials: {access_key_id: AKIA, secret_access_key: hunter2}
+  objects: {encryption: "aws:kms", kms_key_id: alias/lake}
+spark: {master: "local[3]", conf: {spark.app.name: lake}}
+sinks: [{name: events, topics: [orders], bucket: lake, start: 2026-01-05T08}]
+"""
+
+
+@pytest.fixture
+def config() -> Config:
+    return native.loads(TEXT, "test.yaml")
+
+
+def materialise(asset: dg.AssetsDefinition, **resources: object) -> bool:
+    with dg.DagsterInstance.ephemeral() as instance:
+        return dg.materialize([asset], resources=resources, instance=instance, raise_on_error=False).success
+
+
+def test_an_asset_of_the_project_gets_our_s3_with_all_that_the_configuration_says(config: Config) -> None:
+    found: list[Any] = []
+
+    @dg.asset
+    def report(s3lake_s3: s3lake.S3Resource) -> None:
+        found.append(s3lake_s3)
+
+    assert materialise(report, **s3lake.resources(config))
+    assert isinstance(found[0], dagster_aws.s3.S3Resource)
+    assert (found[0].region_name, found[0].endpoint_url) == ("eu-west-1", "http://127.0.0.1:1")
+    assert found[0].connection.secret_access_key == "hunter2"
+    assert dict(found[0].connection.created_with)["SSEKMSKeyId"] == "alias/lake"
+    assert found[0].get_client().meta.region_name == "eu-west-1"
+
+
+def test_an_asset_that_asks_for_dagster_aws_s_resource_gets_ours(config: Config) -> None:
+    found: list[Any] = []
+
+    @dg.asset
+    def report(s3lake_s3: dagster_aws.s3.S3Resource) -> None:
+        found.append(s3lake_s3)
+
+    assert materialise(report, **s3lake.resources(config))
+    assert isinstance(found[0], s3lake.S3Resource)
+
+
+def test_an_asset_of_the_project_gets_our_session_when_it_first_uses_it(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Any] = []
+    monkeypatch.setattr(spark_resource, "session", lambda settings: opened.append(settings) or "a session")
+    before: list[int] = []
+
+    @dg.asset
+    def totals(s3lake_spark: s3lake.SparkResource) -> None:
+        assert isinstance(s3lake_spark, LazyPySparkResource)
+        before.append(len(opened))
+        assert s3lake_spark.spark_session == "a session"
+
+    assert materialise(totals, **s3lake.resources(config))
+    assert before == [0]
+    assert (opened[0].master, opened[0].conf) == ("local[3]", {"spark.app.name": "lake"})
+
+
+def test_settings_of_a_spark_resource_win_over_those_of_the_configuration(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Any] = []
+    monkeypatch.setattr(spark_resource, "session", opened.append)
+    resource = s3lake.SparkResource(spark_config={"spark.app.name": "mine", "spark.ui.port": 4041})
+    resource._settings = config.spark
+    resource._init_session()
+    assert opened[0].conf == {"spark.app.name": "mine", "spark.ui.port": "4041"}
+
+
+class TestOfTheProject:
+    """A project's own resources, in place of ours."""
+
+    @pytest.fixture
+    def plain(self) -> Config:
+        return native.loads(TEXT.replace('  objects: {encryption: "aws:kms", kms_key_id: alias/lake}\n', ""), "a")
+
+    def test_an_s3_resource_of_dagster_aws_is_landed_with(self, plain: Config) -> None:
+        own = dagster_aws.s3.S3Resource(region_name="us-east-1", aws_access_key_id="ID", aws_secret_access_key="other")
+        catalogue = Catalogue(plain, resources={"s3": own})
+        with dg.build_resources(define_resources(catalogue, s3=own)) as resources:
+            connection = find_s3_connection(resources, catalogue)
+        assert connection is not None
+        assert (connection.region, connection.secret_access_key) == ("us-east-1", "other")
+
+    def test_one_by_key_is_too_and_is_not_the_client_that_dagster_aws_makes_of_it(self, plain: Config) -> None:
+        catalogue = Catalogue(plain, resources={"s3": "their_s3"})
+        own = {
+            "their_s3": dagster_aws.s3.S3Resource(
+                region_name="us-east-1", aws_access_key_id="ID", aws_secret_access_key="other"
+            )
+        }
+        with dg.build_resources({**own, **define_resources(catalogue, s3="their_s3")}) as resources:
+            connection = find_s3_connection(resources, catalogue)
+        assert connection is not None
+        assert connection.region == "us-east-1"
+
+    def test_a_lazy_spark_resource_is_landed_with(self, plain: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(LazyPySparkResource, "spark_session", "their session")
+        own = LazyPySparkResource(spark_config={})
+        catalogue = Catalogue(plain, resources={"spark": own})
+        with dg.build_resources(define_resources(catalogue, spark=own)) as resources:
+            assert spark_session(resources, catalogue) == "their session"
+
+    def test_only_its_keys_are_asked_for_to_land(self, plain: Config) -> None:
+        def required(**own: object) -> set[str]:
+            manager: Any = define_resources(Catalogue(plain, resources=own), **own)["s3lake_events"]
+            return set(manager.required_resource_keys)
+
+        assert required() == set()
+        assert required(s3="their_s3") == {"their_s3"}
+        assert required(spark=object()) == {"s3lake_spark"}
+
+    @pytest.mark.parametrize("own", ["their_s3", dagster_aws.s3.S3Resource()])
+    def test_one_that_would_leave_out_settings_of_objects_is_refused(self, config: Config, own: object) -> None:
+        with pytest.raises(ConfigurationError, match=r"does not know s3\.objects: take that out, set it at the sinks"):
+            build_definitions(config, resources={"s3": own})
+
+
+@pytest.mark.parametrize("name", ["s3", "spark"])
+def test_a_sink_whose_io_manager_would_be_called_as_another_resource_is_refused(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"sink {name}: its IO manager and another resource would"):
+        build_definitions(native.loads(TEXT.replace("name: events", f"name: {name}"), "test.yaml"))
+
+
+def test_no_secret_is_in_a_repr_or_a_field_of_a_resource(config: Config) -> None:
+    definitions = s3lake.resources(config)
+    s3 = s3lake.S3Resource.from_settings(config.s3)
+    assert "hunter2" not in repr([definitions, vars(definitions["s3lake_s3"]), s3, s3.model_dump(), str(s3)])
