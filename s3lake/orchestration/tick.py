@@ -267,8 +267,8 @@ class Tick:
         memory.due_offsets = min(UNLIMITED, int(min(least) * max(1, len(behind))))
         if not behind:
             memory.waiting_since_ms = 0
-        elif not memory.waiting_since_ms or self.now_ms >= hours.end_ms(last.hour):  # the next hour's wait for its tile
-            memory.waiting_since_ms = self.now_ms
+        elif not memory.waiting_since_ms or (self.together and self.now_ms >= hours.end_ms(last.hour)):
+            memory.waiting_since_ms = self.now_ms  # in a group, those of the next hour wait for its tile
 
     def _seal(
         self, landing: "Landing", head: "TopicHead", tiles: "Sequence[Tile]", memory: RouteMemory, *, always: bool
