@@ -5,18 +5,18 @@ from typing import Any
 
 import dagster as dg
 
-from s3lake.orchestration.checks import Verdict, checked, names_of
+from s3lake.orchestration.checks import CheckVerdict, check_hours, names_of
 from s3lake_tests.orchestration.catalogues import catalogue
 from s3lake_tests.table.iceberg.shelf import FIVE, SIX, Shelf
 
 
-def verdicts(shelf: Shelf) -> dict[str, Verdict]:
+def verdicts(shelf: Shelf) -> dict[str, CheckVerdict]:
     lander: Any = SimpleNamespace(
         index=shelf.index, sink=shelf.sink, topic="orders", table=shelf.table(), clock=lambda: 0
     )
     with dg.DagsterInstance.ephemeral() as instance:
-        looked = checked(instance, catalogue(shelf.sink), lander, [FIVE, SIX], ["table"])
-        return {hour: verdict for _, hour, verdict in looked.verdicts}
+        looked = check_hours(instance, catalogue(shelf.sink), lander, [FIVE, SIX], ["table"])
+        return {hour: verdict for hour, _, verdict in looked.verdicts}
 
 
 def test_it_passes_where_the_table_is_as_the_index_has_it(shelf: Shelf) -> None:
