@@ -64,7 +64,8 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A test that is slow says why, and each directory keeps a test that is not."""
+    """A test that is slow says why, and each directory keeps one that is not. Tests of the UI begin: they wait long."""
+    items.sort(key=lambda item: item.path.parent.name != "ui")
     quick, slow = set(), set()
     for item in items:
         marks = list(item.iter_markers("slow"))

@@ -55,6 +55,7 @@ def jobs(lake: Lake) -> set[int]:
     return set(lake.session().sparkContext.statusTracker().getJobIdsForGroup(None))
 
 
+@pytest.mark.slow("a case more of a fleet, which test_fleet_together.py tries in memory")
 def test_the_small_ranges_of_twenty_topics_are_one_spark_job_and_one_commit_each(fleet: Fleet) -> None:
     fleet.produce()
     before = jobs(fleet.lake)

@@ -67,6 +67,7 @@ def adopt(config: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> int:
     return int(str(ended.value.code or 0))
 
 
+@pytest.mark.slow("a case more on real parts; adoption is tried in memory")
 def test_the_first_run_goes_on_where_the_connector_stopped(
     lake: Lake, config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

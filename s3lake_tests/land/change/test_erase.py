@@ -148,6 +148,7 @@ def test_columns_of_keys_beside_the_data_can_be_asked() -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("format", ["json", "parquet"])
+@pytest.mark.slow("a process dies at each request of it")
 def test_wherever_a_process_dies_the_next_one_ends_with_nothing_left_and_all_others(format: str) -> None:
     world = Parts(format={"type": format}, flush={"count": 2}, layout={"partition_by": ["user"]})
     world.land(*(value(user, number) for number, user in enumerate([BOB, ALICE, BOB])), b"no JSON")

@@ -236,6 +236,7 @@ def test_records_that_the_present_configuration_refuses_keep_the_hour_as_it_is()
 
 
 @pytest.mark.long
+@pytest.mark.slow("a process dies at each request of it")
 def test_wherever_a_process_dies_the_next_one_ends_in_the_new_form() -> None:
     world = changed(landed(), format={"type": "parquet"})
     for place in killed_everywhere(world, lambda one: list(reformatted(one, [HOUR], yes=True))):

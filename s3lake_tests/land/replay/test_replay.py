@@ -137,6 +137,7 @@ def stops(**now: Any) -> Iterator[Lake]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("now", [{}, {"format": {"type": "parquet"}, "layout": {}}], ids=["copied", "anew"])
+@pytest.mark.slow("a process dies at each request of it")
 def test_it_can_be_stopped_anywhere_and_repeated(now: dict[str, Any]) -> None:
     count = 0
     for lake in stops(**now):

@@ -183,6 +183,7 @@ class TestServer:
 
 @pytest.mark.usefixtures("jvm")
 class TestRuns:
+    @pytest.mark.slow("starts a Spark Connect server of its own")
     def test_one_after_the_other_have_the_same_warm_workers(self, server: str) -> None:
         first, second = (json.loads(client(WORKERS, server)) for _ in range(2))
         assert first["warm"]
