@@ -110,7 +110,7 @@ def demo(
         for landing, report in zip(landings, reports, strict=True):
             print_differences(landing, report, as_json=as_json)
         report = combined(reports)
-        lost = max(0, run.expected(stage) - report.compared)
+        lost = max(0, run.expected(stage) - report.compared - report.not_compared)
         emit(as_json, describe_totals(report) | {"missing": report.missing + lost}, format_totals)
         behind = [landing for landing in landings if table and not _query_table(landing, stage.hours, as_json=as_json)]
         if serve:
