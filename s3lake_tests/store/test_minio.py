@@ -142,7 +142,7 @@ def test_without_the_right_to_list_uploads_all_is_done_but_those_of_dead_writers
 
 def test_a_key_of_the_store_s_own_management_encrypts_what_names_it(minio: EmbeddedS3, prefix: str) -> None:
     asked = S3Connection.of(S3.model_validate({"objects": {"encryption": "aws:kms", "kms_key_id": MINIO_KEY}}))
-    store = S3Store(replace(connection_to(minio), created_with=asked.request_parameters), BUCKET)
+    store = S3Store(replace(connection_to(minio), created_with=asked.created_with), BUCKET)
     probe.probe(store, f"{prefix}.indexes", f"{prefix}raw/")
     store.put(f"{prefix}a", b"one")
     head = client(connection_to(minio)).head_object(Bucket=BUCKET, Key=f"{prefix}a")
