@@ -39,8 +39,8 @@ def read(lake: Lake, topic: str, settings: str, wanted: Sequence[str] | None, **
             "asset_partition_key_range": dg.PartitionKeyRange(wanted[0], wanted[-1]),
         }
     key = dg.AssetKey(["s3", "events", topic])
-    context = dg.build_input_context(asset_key=key, definition_metadata=metadata, **where)
-    return manager.load_input(context)
+    with dg.build_input_context(asset_key=key, definition_metadata=metadata, **where) as context:
+        return manager.load_input(context)
 
 
 def ids(frame: "DataFrame") -> list[int]:
@@ -318,10 +318,12 @@ def test_a_large_file_with_nested_nulls_is_read_in_several_batches(lake: Lake) -
 
 @pytest.mark.slow("a case more of reading through Spark")
 def test_an_asset_of_which_nothing_was_landed_is_refused(lake: Lake) -> None:
-    context = dg.build_input_context(asset_key=dg.AssetKey(["s3", "events", "others"]))
     config = lake.config("name: events, topics: [a]")
     manager = manager_of(config, config.sinks[0])
-    with pytest.raises(dg.Failure, match=r"topic s3\.events\.others in sink events: .*no hour was ever landed"):
+    with (
+        dg.build_input_context(asset_key=dg.AssetKey(["s3", "events", "others"])) as context,
+        pytest.raises(dg.Failure, match=r"topic s3\.events\.others in sink events: .*no hour was ever landed"),
+    ):
         manager.load_input(context)
 
 
