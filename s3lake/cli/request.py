@@ -138,12 +138,12 @@ class Request:
             raise ConfigurationError(f"--sink {self.sink}: unknown sink; the configuration has {', '.join(names)}")
         return [sink for sink in config.sinks if self.sink in (None, sink.name)]
 
-    def landings(self, config: Config | None = None, *, hasty: bool = False) -> Iterator["Landing"]:
+    def landings(self, config: Config | None = None, *, fail_fast: bool = False) -> Iterator["Landing"]:
         """Create a landing for each selected sink and topic. `--sink` and `--topic` also select the tables of an asset.
 
         Args:
             config: what was loaded before; None to load it now.
-            hasty: to look only: give up within seconds.
+            fail_fast: to look only: give up within seconds.
 
         Raises:
             ConfigurationError: nothing is selected.
@@ -158,10 +158,10 @@ class Request:
         routes = [(config.sink(name), topic) for name, topics in topics_of(config).items() for topic in topics]
         routes = [(sink, topic) for sink, topic in routes if sink.name in names]
         selected = [(sink, topic) for sink, topic in routes if self.topic in (None, topic)]
-        spark, timeout_s = functools.partial(session, config.spark), 3.0 if hasty else 5.0
+        spark, timeout_s = functools.partial(session, config.spark), 3.0 if fail_fast else 5.0
 
         def open_landing(sink: "Sink", topic: str) -> "Landing":
-            return open_topic_sink(config, sink, topic, spark=spark, fail_fast=hasty, timeout_s=timeout_s)
+            return open_topic_sink(config, sink, topic, spark=spark, fail_fast=fail_fast, timeout_s=timeout_s)
 
         if not selected and self.sink and self.topic:
             landing = open_landing(config.sink(self.sink), self.topic)

@@ -37,7 +37,7 @@ def status(request: Request) -> None:
     from s3lake.land.metrics.scrape import Looks
 
     looks = Looks()
-    routes = [Route(landing, tiles=_DAY) for landing in request.landings(hasty=True)]
+    routes = [Route(landing, tiles=_DAY) for landing in request.landings(fail_fast=True)]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         measured = list(pool.map(looks.measure, routes))
     failures = _read_failed_runs(routes, measured)
@@ -114,7 +114,7 @@ def metrics(
 
     address = None if listen is None else _parse_address(listen)
     config = request.load()
-    find = partial(request.landings, config, hasty=True)
+    find = partial(request.landings, config, fail_fast=True)
     list(find())  # a wrong option ends the command now
     registry = CollectorRegistry()
     registry.register(Scrape(find) if address else Scrape(find, _TILES_ONCE, _ONCE_S))

@@ -202,9 +202,9 @@ def _stage_in_spark(target: TopicSink, stage: RowStage, frame: DataFrame) -> lis
         rows = frame.mapInArrow(lambda batches: stage.run_in_spark(batches), OUTCOME).collect()
     except Exception as error:
         raise meaning(error, f"landing the table {stage.name} into sink {target.sink.name}") from None
-    told = [outcome_of(bytes(row.outcome)) for row in rows]
-    files = files_of(one for one in told if isinstance(one, Done))
-    failed = next((one for one in told if isinstance(one, Failed)), None)
+    results = [outcome_of(bytes(row.outcome)) for row in rows]
+    files = files_of(result for result in results if isinstance(result, Done))
+    failed = next((result for result in results if isinstance(result, Failed)), None)
     if failed is not None or len(files) > MOST_FILES:
         abort(target.store, files)
         raise (

@@ -1,7 +1,6 @@
 """Jobs that change what has landed, each for a whole configuration: `s3lake clean`, `compact`, `erase` and the others.
 
-A run reports what it would do, and does it if its config says `confirmed: true`. (YAML reads
-the key `yes` as a boolean.)
+A run reports what it would do, and does it if its config says `confirmed: true`: YAML reads the key `yes` as a boolean.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,13 +12,13 @@ import dagster as dg
 from pydantic import Field
 
 from s3lake.errors import S3LakeError
-from s3lake.orchestration import letters, metadata, prose
 from s3lake.orchestration.catalogue import Catalogue, Route
 from s3lake.orchestration.checks import check_hours
 from s3lake.orchestration.connections import open_topic, spark_session
 from s3lake.orchestration.heartbeat import keep_beating
 from s3lake.orchestration.jobs import one_op_job
-from s3lake.orchestration.landing_run import LoggedSpark, build_materialisation
+from s3lake.orchestration.landing_run import LoggedSpark
+from s3lake.orchestration.metadata import hour_events
 from s3lake.sink import Sink
 
 if TYPE_CHECKING:
@@ -324,12 +323,5 @@ def change_events(
     context: dg.OpExecutionContext, catalogue: Catalogue, landing: "Landing", hour: str, new: int
 ) -> Iterator[Any]:
     """Yield the events of a changed hour: of the hour, its dead letters, its checks, and its new sealed content."""
-    sink, topic = landing.sink, landing.topic
-    landed = landing.report(hour, new)
-    words = prose.of_columns(sink, topic, landing.index)
-    hour_metadata = metadata.of_hour(landed, landing.index, None, words)
-    yield build_materialisation(catalogue.key(sink, topic), hour, hour_metadata, landed.tile.commits)
-    dead_letters = letters.of_hour(landed, landing)
-    if dead_letters is not None:
-        yield dg.AssetMaterialization(catalogue.dead_letters_key(sink, topic), partition=hour, metadata=dead_letters)
+    yield from hour_events(catalogue, landing, landing.report(hour, new))
     yield from check_hours(context.instance, catalogue, landing, [hour]).events(context.instance)

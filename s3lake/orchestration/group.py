@@ -4,17 +4,15 @@ It is one op, whose events are those of the topics' assets. A step for each of a
 would cost more than landing their records.
 """
 
-from functools import partial
-
 import dagster as dg
 from pydantic import Field
 
 from s3lake import hours
 from s3lake.orchestration import names, runs
 from s3lake.orchestration.catalogue import Catalogue
-from s3lake.orchestration.connections import open_topic, spark_session
 from s3lake.orchestration.heartbeat import set_tags
-from s3lake.orchestration.landing_run import LandingRun, LoggedSpark
+from s3lake.orchestration.jobs import one_op_job
+from s3lake.orchestration.landing_run import open_landing_run
 from s3lake.sink import Sink
 
 _NAMED = 5
@@ -39,10 +37,7 @@ def group_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
     )
     def land(context: dg.OpExecutionContext, config: GroupConfig) -> None:
         hours_by_topic = _hours_by_topic(config)
-        session = partial(spark_session, context.resources, catalogue)
-        spark = LoggedSpark(session, context.log, sql=sink.sql is not None)
-        open_one = partial(open_topic, context.resources, catalogue, sink, spark=spark)
-        run = LandingRun(context, catalogue, sink, open_one)
+        run = open_landing_run(context, context.resources, catalogue, sink)
         for topic in sorted(hours_by_topic.keys() - assets):
             context.log.info(
                 f"{topic}: matches topics_regex since the code location was loaded; it is landed all the same, and has "
@@ -58,15 +53,11 @@ def group_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
                 allow_retries=False,
             )
 
-    @dg.job(
+    return one_op_job(
+        land,
         name=runs.group_job_name(catalogue, sink),
-        executor_def=dg.in_process_executor,
         description=f"Lands what is due of many topics of sink {sink.name} in one run; its sensor requests it.",
     )
-    def job() -> None:
-        land()
-
-    return job
 
 
 def _hours_by_topic(config: GroupConfig) -> dict[str, list[str]]:

@@ -53,24 +53,28 @@ def silence_of(record: dg.RunRecord, now_ms: int) -> str | None:
         record: of the run.
         now_ms: the clock; that of another machine may differ by seconds.
     """
-    run = record.dagster_run
-    started_ms = int((record.start_time or record.create_timestamp.timestamp()) * 1000)
-    beat = run.tags.get(names.HEARTBEAT, "")
-    if beat == _ENDED:
+    tags = record.dagster_run.tags
+    if tags.get(names.HEARTBEAT) == _ENDED:
         return None
-    if beat.isdigit() and int(beat) >= started_ms:  # a run that was started again has the tags of the first one
-        silent_ms = now_ms - int(beat)
+    started_ms, beat_ms = _read_times(record)
+    if beat_ms is not None:
+        silent_ms = now_ms - beat_ms
         return f"has been silent for {silent_ms // 1000} s" if silent_ms >= SILENT_MS else None
-    ours = names.SINK in run.tags and now_ms - started_ms >= FIRST_MS
+    ours = names.SINK in tags and now_ms - started_ms >= FIRST_MS
     return f"has been silent since its start {FIRST_MS // 1000} s ago" if ours else None
 
 
 def is_working(record: dg.RunRecord, now_ms: int) -> bool:
     """Return whether a started run beats, or has just begun."""
-    began_ms = int((record.start_time or record.create_timestamp.timestamp()) * 1000)
+    started_ms, beat_ms = _read_times(record)
+    return now_ms - started_ms < FIRST_MS if beat_ms is None else now_ms - beat_ms < SILENT_MS
+
+
+def _read_times(record: dg.RunRecord) -> tuple[int, int | None]:
+    """Return when a run was started, and its last beat since: started again, it has the tags of the first time."""
+    started_ms = int((record.start_time or record.create_timestamp.timestamp()) * 1000)
     beat = record.dagster_run.tags.get(names.HEARTBEAT, "")
-    last_ms = int(beat) if beat.isdigit() else 0
-    return now_ms - began_ms < FIRST_MS if last_ms < began_ms else now_ms - last_ms < SILENT_MS
+    return started_ms, int(beat) if beat.isdigit() and int(beat) >= started_ms else None
 
 
 def set_tags(instance: dg.DagsterInstance, run_id: str, tags: dict[str, str]) -> None:

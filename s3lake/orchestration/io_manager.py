@@ -10,7 +10,7 @@ import dagster as dg
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.connections import find_s3_connection, open_topic, spark_session
-from s3lake.orchestration.landing_run import LandingRun, LoggedSpark, as_dagster_errors
+from s3lake.orchestration.landing_run import LandingRun, as_dagster_errors, open_landing_run
 from s3lake.orchestration.tables import land_tables, partition_hours, table_name
 from s3lake.sink import Sink
 
@@ -108,10 +108,7 @@ class SinkIOManager(dg.IOManager):
         self._run(context).check(topic, [key.name for key in chosen])
 
     def _run(self, context: dg.AssetExecutionContext) -> LandingRun:
-        open_session = functools.partial(spark_session, self._resources, self._catalogue)
-        spark = LoggedSpark(open_session, context.log, sql=self._sink.sql is not None)
-        open_one = functools.partial(open_topic, self._resources, self._catalogue, self._sink, spark=spark)
-        return LandingRun(context, self._catalogue, self._sink, open_one)
+        return open_landing_run(context, self._resources, self._catalogue, self._sink)
 
     def _session(self) -> "SparkSession":
         from s3lake.land.spark.installation import fit

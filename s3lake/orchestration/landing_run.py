@@ -14,11 +14,11 @@ import dagster as dg
 from s3lake import hours
 from s3lake.commit.files import count_data_files
 from s3lake.errors import RecordError, S3LakeError, TransientError
-from s3lake.orchestration import letters, metadata, names, prose
+from s3lake.orchestration import metadata, names
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.checks import check_hours
+from s3lake.orchestration.connections import open_topic, spark_session
 from s3lake.orchestration.heartbeat import keep_beating
-from s3lake.plan.sealed import content
 from s3lake.plan.stamps import find_notices
 from s3lake.sink import Errors, Sink
 
@@ -56,19 +56,6 @@ def as_dagster_errors(work: Callable[[], A], errors: Errors) -> A:
         raise dg.Failure(str(error), metadata={"error": type(error).__name__, **place}, allow_retries=False) from None
 
 
-def build_materialisation(
-    key: dg.AssetKey, hour: str, hour_metadata: Mapping[str, Any], commits: Sequence[str]
-) -> dg.AssetMaterialization:
-    """Build the event of an hour, with the digest of its commits as the version of its data.
-
-    An hour that is materialised again without a new commit keeps its version, so nothing downstream is out of date.
-    Dagster's own events name the versions of what they were made from as well. A topic's version is another one with
-    each record, so each hour would be out of date as soon as it was landed: ours name none.
-    """
-    tags = {names.DATA_VERSION: content(commits)}
-    return dg.AssetMaterialization(key, partition=hour, metadata=hour_metadata, tags=tags)
-
-
 class LoggedSpark:
     """Returns the session to land with; logs the start of the first one: it takes seconds, or minutes on a cluster.
 
@@ -97,6 +84,15 @@ class LoggedSpark:
         self._log.info(f"Spark session: ready after {time.monotonic() - began:.1f} s")
         self._ready = True
         return session
+
+
+def open_landing_run(
+    context: dg.AssetExecutionContext | dg.OpExecutionContext, resources: Any, catalogue: Catalogue, sink: Sink
+) -> "LandingRun":
+    """Open what lands topics of a sink in the op of `context`, with the S3 and the Spark of `resources`."""
+    open_session = functools.partial(spark_session, resources, catalogue)
+    spark = LoggedSpark(open_session, context.log, sql=sink.sql is not None)
+    return LandingRun(context, catalogue, sink, functools.partial(open_topic, resources, catalogue, sink, spark=spark))
 
 
 class LandingRun:
@@ -235,7 +231,7 @@ class LandingRun:
         reports = [TopicReport(self, target, hours_by_topic[topic]) for topic, target in targets.items()]
         consumer_group = next(iter(targets.values())).group
         for target in targets.values():
-            target.group = None  # the group is told once, of all topics
+            target.group = None  # offsets are published once, of all topics
         self._events, began = queue.SimpleQueue(), time.monotonic()
         topic_landings = [
             TopicLanding(target, functools.partial(self._land_of_group, target, hours_by_topic[topic]))
@@ -340,17 +336,10 @@ class TopicReport:
 
     def _materialise(self, landed: "LandedHour") -> None:
         run, target, hour = self._run, self._target, landed.tile.hour
-        key = run.catalogue.key(target.sink, target.topic)
-        columns = prose.of_columns(target.sink, target.topic, target.index)
-        hour_metadata = metadata.of_hour(landed, target.index, _measure_lag(target, landed), columns)
-        retries = target.retries + getattr(target.store, "retries", 0)
-        hour_metadata |= metadata.retried(retries, run.attempt)
-        run.log_event(build_materialisation(key, hour, hour_metadata, landed.tile.commits))
-        run.materialised[target.topic].add(hour)
-        dead_letters = letters.of_hour(landed, target)
-        if dead_letters is not None:
-            key = run.catalogue.dead_letters_key(target.sink, target.topic)
-            run.log_event(dg.AssetMaterialization(key, partition=hour, metadata=dead_letters))
+        retries = metadata.retried(target.retries + getattr(target.store, "retries", 0), run.attempt)
+        for event in metadata.hour_events(run.catalogue, target, landed, _measure_lag(target, landed), retries):
+            run.log_event(event)
+            run.materialised[target.topic].add(hour)
 
     def _say(self, line: str) -> None:
         self._run.say(self._begin + line)

@@ -3,7 +3,7 @@
 Dagster plots every number, hour by hour: a number here is one whose course means something. The rest are tables.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from os.path import commonprefix
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from s3lake.commit.evolution import steps
+from s3lake.orchestration import letters, names, prose
+from s3lake.orchestration.catalogue import Catalogue
 from s3lake.plan import sealed
 from s3lake.plan.freshness import Wait, quantile_s
 from s3lake.plan.stamps import find_notices
@@ -18,6 +20,7 @@ from s3lake.schema.types import from_document
 
 if TYPE_CHECKING:
     from s3lake.commit.index import File, Manifest, TopicIndex
+    from s3lake.land.landing import Landing
     from s3lake.land.observer import LandedHour
     from s3lake.plan.tile import Sums, Tile
     from s3lake.store import Store
@@ -36,6 +39,41 @@ class Lag:
 
     seconds: float = 0.0
     ends: Mapping[int, int] = field(default_factory=dict)
+
+
+def hour_events(
+    catalogue: Catalogue,
+    target: "Landing",
+    landed: "LandedHour",
+    lag: Lag | None = None,
+    retries: Mapping[str, Any] = {},
+) -> Iterator[dg.AssetMaterialization]:
+    """Yield the materialisation of an hour, and that of its dead letters if it has one.
+
+    The version of the hour's data is the digest of its commits, so an hour that is materialised again without a new
+    commit keeps it, and nothing downstream is out of date. Dagster's own events name the versions of what they were
+    made from as well. A topic's version is another one with each record, so each hour would be out of date as soon as
+    it was landed: ours name none.
+
+    Args:
+        catalogue: of the sink.
+        target: the sink and the topic.
+        landed: the hour.
+        lag: what of it is not landed yet.
+        retries: further metadata of the hour, see `retried`.
+    """
+    sink, topic, tile = target.sink, target.topic, landed.tile
+    columns = prose.of_columns(sink, topic, target.index)
+    yield dg.AssetMaterialization(
+        catalogue.key(sink, topic),
+        partition=tile.hour,
+        metadata={**of_hour(landed, target.index, lag, columns), **retries},
+        tags={names.DATA_VERSION: sealed.content(tile.commits)},
+    )
+    dead_letters = letters.of_hour(landed, target)
+    if dead_letters is not None:
+        key = catalogue.dead_letters_key(sink, topic)
+        yield dg.AssetMaterialization(key, partition=tile.hour, metadata=dead_letters)
 
 
 def of_hour(
