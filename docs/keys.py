@@ -64,13 +64,12 @@ class Definition:
         return _toml(whole) if self.toml else json.dumps(whole)
 
 
-def _definition(name: str) -> Definition:
-    """A file of `keys/`, whose rows are name, default, value, and what stands beside, if anything has to."""
-    document = yaml.safe_load((HERE / f"{name}.yaml").read_text(encoding="utf-8"))
-    keys, properties = (tuple(Key(*row) for row in document.get(rows, ())) for rows in ("keys", "properties"))
-    return Definition(
-        document["title"], document["base"], keys, properties, document.get("toml", False), document.get("note", "")
-    )
+def _definitions(name: str) -> Iterator[Definition]:
+    """Yield those of a file of `keys/`, whose rows are name, default, value, and what else the key needs."""
+    for document in yaml.safe_load_all((HERE / f"{name}.yaml").read_text(encoding="utf-8")):
+        keys, properties = (tuple(Key(*row) for row in document.get(rows, ())) for rows in ("keys", "properties"))
+        toml, note = document.get("toml", False), document.get("note", "")
+        yield Definition(document["title"], document["base"], keys, properties, toml, note)
 
 
 def _toml(settings: dict[str, Any]) -> str:
@@ -93,7 +92,8 @@ def _inline(value: Any) -> str:
     return json.dumps(value)
 
 
-DEFINITIONS = tuple(map(_definition, ("connect", "confluent", "cloud", "aiven", "lenses", "iggy")))
+_FILES = ("connect", "confluent", "cloud", "aiven", "lenses", "iggy", "iggy_others")
+DEFINITIONS = tuple(definition for name in _FILES for definition in _definitions(name))
 
 
 @dataclass(frozen=True)

@@ -114,6 +114,11 @@ def in_ranges(hour: str, among: Sequence[Range]) -> bool:
     return at < len(among) and among[at][0] <= hour
 
 
+def is_within(hour: str, first: str | None, last: str | None) -> bool:
+    """Return whether an hour is in a range, which is open at an end that is None."""
+    return (first or hour) <= hour <= (last or hour)
+
+
 def before(hour: str, among: Sequence[Range]) -> str | None:
     """The greatest hour of the ranges that is earlier than `hour`."""
     at = bisect_left(among, hour, key=_first)

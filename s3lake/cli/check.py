@@ -89,9 +89,9 @@ def _print_notices(notices: Sequence[str], *, as_json: bool) -> None:
 def _print_settings(loaded: LoadedConfig, *, everything: bool) -> None:
     """Print what was set, and where a connector's default differs from ours; or everything."""
     effective, ours = _settings_of(loaded.config), _settings_of(_with_defaults(loaded.config))
-    rows = []
+    rows, origins = [], loaded.origins
     for path, value in effective.items():
-        place = loaded.origins.get(path)
+        place = origins.get(path)
         if everything or place is not None or ours.get(path) != value:
             source = "default" if place is None else f"{place} {place.key}".rstrip()
             rows.append((".".join(map(str, path)), format_cell(value) or "none", source))
@@ -215,11 +215,12 @@ def connection_checks(config: Config) -> Iterator[Sequence[Attempt]]:
     from s3lake.store.probe import probe
     from s3lake.store.s3 import S3Store
 
-    source = opened(config)
-    yield [
-        (source.place, functools.partial(_check_answers, source.offsets)),
-        ("topics", functools.partial(check_topics, config.sinks, source.offsets, hours.now_ms())),
-    ]
+    if config.kafka is not None or config.source is not None:
+        source = opened(config)
+        yield [
+            (source.place, functools.partial(_check_answers, source.offsets)),
+            ("topics", functools.partial(check_topics, config.sinks, source.offsets, hours.now_ms())),
+        ]
     for sink in config.sinks:
         if sink.converter.registry is not None and sink.converter.registry.url:
             yield [(f"registry {sink.converter.registry.url} of sink {sink.name}", functools.partial(_ask, sink))]

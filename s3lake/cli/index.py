@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from s3lake import hours
 from s3lake.cli.output import print_json, print_table, print_text, write
 from s3lake.cli.request import CHANGE, HOURS, JSON, ROUTES, SOURCE, Outcome, Request, command, require_hours
 from s3lake.errors import ConfigurationError
@@ -34,7 +35,7 @@ def show_index(request: Request) -> None:
         name, stored, tiles = f"{landing.sink.name}: {landing.topic}", landing.index.head(), list(landing.index.tiles())
         sealing = Sealing.of(landing.index, stored[0] if stored else TopicHead(), tiles)
         sealed_up_to = sealing.upto(landing.sink.start)
-        tiles = [tile for tile in tiles if (request.first or "") <= tile.hour <= (request.last or tile.hour)]
+        tiles = [tile for tile in tiles if hours.is_within(tile.hour, request.first, request.last)]
         states = [_state(tile, sealed=not sealing.flaw(tile.hour)) for tile in tiles]
         if request.as_json:
             for tile, state in zip(tiles, states, strict=True):
@@ -218,16 +219,16 @@ def sync_table(
         synced = landing.table
         assert synced is not None, "others are left out"
         row = {"table": synced.name}
-        hours = [hour for hour in synced.hours() if (request.first or hour) <= hour <= (request.last or hour)]
+        selected = [hour for hour in synced.hours() if hours.is_within(hour, request.first, request.last)]
         if not request.yes:
-            for difference in synced.differences(hours, by_files=by_files):
+            for difference in synced.differences(selected, by_files=by_files):
                 add, remove = len(difference.added), len(difference.gone)
                 yield Outcome(
                     {**row, "hour": difference.hour, "to_add": add, "to_take_out": remove},
                     f"{synced.name} {difference.hour}: {add} commits to add, {remove} to remove",
                 )
             return
-        for snapshot in synced.follow(hours, by_files=by_files):
+        for snapshot in synced.follow(selected, by_files=by_files):
             yield Outcome({**row, **asdict(snapshot)}, f"{synced.name}: {snapshot}")
         if ended := synced.end_uploads(time.time_ns() // 10**6 - _KILLED_MS):
             yield Outcome({**row, "uploads_ended": ended}, f"{synced.name}: {ended} uploads of metadata ended")

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
+from itertools import chain
 from pathlib import Path, PurePosixPath
 
 from s3lake.config import native
-from s3lake.config.connectors import aiven, cloud, confluent, iggy, lenses, worker, wrappers
-from s3lake.config.draft import Sketch
-from s3lake.config.read import json, yaml
-from s3lake.config.read.yaml import position_of
-from s3lake.config.report import Place, Report, Setting, by_key, is_comment, variable
-from s3lake.config.variables import PROVIDERS, Variables
+from s3lake.config.connectors import aiven, cloud, confluent, iggy, lenses, worker
+from s3lake.config.connectors.wrappers import unwrap
+from s3lake.config.draft import ConfigDraft
+from s3lake.config.report import Place, Report, Setting, by_key, variable
+from s3lake.config.syntax import properties
+from s3lake.config.syntax.node import Node, position_of
+from s3lake.config.syntax.yaml import parse_json, parse_yaml
+from s3lake.config.variables import Variables
 from s3lake.errors import ConfigurationError
 from s3lake.text.options import did_you_mean
 
@@ -44,17 +47,19 @@ _TOML = re.compile(
     r"|type\s*=\s*[\"'](sink|source)[\"'])",
     re.MULTILINE,
 )
-_NATIVE = re.compile(r"^[ \t]*(sinks|kafka|s3|spark)\s*:(\s|$)", re.MULTILINE)
-_LENSES = re.compile(r"connect\.s3\..+", re.IGNORECASE)
-_AIVEN = re.compile(
-    r"aws[._]s3[._].+|aws_(access_key_id|secret_access_key)|format\.output\..+|file\.(name|compression|max)\..+"
-)
-_CONFLUENT = re.compile(
-    r"s3\..+|format\.class|storage\.class|partitioner\.class|path\.format|topics\.dir|rotate\..+|store\.(url|kafka\..+)"
-)
-
-_CLUSTER = re.compile(r"^kind: *KafkaConnect$", re.MULTILINE)
-_AROUND = re.compile(
+_YAML = re.compile(r"""^(---|\s*(sinks|kafka|s3|spark)\s*:(\s|$)|\s*["']?kind["']?\s*:\s*["']?Kafka)""", re.MULTILINE)
+_NATIVE = {"sinks", "kafka", "s3", "spark"}
+_KEYS = {
+    Dialect.lenses: re.compile(r"connect\.s3\..+", re.IGNORECASE),
+    Dialect.aiven: re.compile(
+        r"aws[._]s3[._].+|aws_(access_key_id|secret_access_key)|format\.output\..+|file\.(name|compression|max)\..+"
+    ),
+    Dialect.confluent: re.compile(
+        r"s3\..+|format\.class|storage\.class|partitioner\.class|path\.format|topics\.dir|rotate\..+"
+        r"|store\.(url|kafka\..+)"
+    ),
+}
+_MORE = re.compile(
     r"^#!|^\s*(\S+\s+)*?curl\s|\bCREATE\s+SINK\s+CONNECTOR\b|^\s*resource\s+\"[\w-]+\"\s+\""
     r"|\{\{-?\s*(\.Values|include|if|range|toYaml|tpl|end)\b|^\s*[\w.-]+:\s*[|>][+-]?\s*\n\s*\{[^}]*\"connector\.class\"",
     re.MULTILINE | re.IGNORECASE,
@@ -72,7 +77,7 @@ def read_draft(
     base: Path,
     *,
     ask_servers: bool = True,
-) -> Sketch:
+) -> ConfigDraft:
     """Read a text into a draft; `name` is the file's name in errors, relative paths in it begin at `base`.
 
     Without `ask_servers` secrets of servers stay references.
@@ -81,22 +86,27 @@ def read_draft(
         ConfigurationError: the content is invalid; one line per error.
     """
     report = Report(name)
-    if dialect:
-        language = find_dialect(dialect, name)
-        settings = wrappers.unwrap(text, report) if language in _CONNECTORS else []
-    else:
-        language, settings = detect(text, report)
-    if language is Dialect.native:
-        return native.read(text, name, environment)
+    language = find_dialect(dialect, name) if dialect else None
     references = Variables(environment, base, ask_servers=ask_servers)
+    is_json = text.lstrip().startswith("{")
+    if language is None and not is_json and _TOML.search(text):
+        language = Dialect.iggy
     if language is Dialect.iggy:
         return iggy.loads(text, report, references)
-    settings = [setting for setting in settings if not is_comment(setting.key)]
+    if language is None and not is_json and (more := _MORE.search(text)) is not None:
+        line, column = position_of(text[: more.start()])
+        hint = "give the connector's part alone: its JSON from { to }, or what the template or plan renders"
+        raise ConfigurationError(f"{name}:{line}:{column}: this holds more than a configuration; {hint}")
+    documents = _parse(text, report, language)
+    nodes = unwrap(documents, report) if language is not Dialect.native else []
+    language = language or detect(documents, nodes, report)
+    if language is Dialect.native:
+        return native.read([document for document in documents if document.value != ()], report, environment)
+    settings = list(chain.from_iterable(node.setting(report) for node in nodes))
     own = list(by_key(settings, report).values())
     region = next((setting.value for setting in own if setting.key in _REGIONS and "${" not in setting.value), "")
     references = replace(references, region=region)
-    references = worker.with_providers(own, report, references)
-    settings = worker.fill_from_worker([one for one in own if not one.key.startswith(PROVIDERS)], report, references)
+    settings, references = worker.apply_worker(own, report, references)
     settings += _named(settings, report, environment.get(NAME, ""))
     resolved = cloud.translate_keys(references.resolve(settings, report), report, environment)
     return _CONNECTORS[language](resolved, report, environment)
@@ -132,56 +142,44 @@ def find_dialect(name: str, file: str) -> Dialect:
         ) from None
 
 
-def detect(text: str, report: Report) -> tuple[Dialect, list[Setting]]:
-    """Return the dialect of a text, and its settings if it is one of Kafka Connect's.
+def _parse(text: str, report: Report, language: Dialect | None) -> list[Node]:
+    """Return the tree of each document of a text that is JSON, YAML or Java's properties.
+
+    Raises:
+        ConfigurationError: it is not what it begins as.
+    """
+    if language is not Dialect.native and text.lstrip().startswith("{"):
+        return [parse_json(text, report.file)]
+    if language is Dialect.native or report.file.endswith((".yaml", ".yml")) or _YAML.search(text):
+        return parse_yaml(text, report.file)
+    return [properties.parse(text, report)]
+
+
+def detect(documents: Sequence[Node], nodes: Sequence[Node], report: Report) -> Dialect:
+    """Return the dialect of a text, of which `nodes` are the settings of a connector.
 
     Raises:
         ConfigurationError: it has none, or connector.class names another connector.
     """
-    names = json.names(text)
-    if names is not None and names & {"sinks", "kafka"}:
-        return Dialect.native, []
-    if not text.lstrip().startswith("{"):
-        if _TOML.search(text):
-            return Dialect.iggy, []
-        if (around := _AROUND.search(text)) is not None:
-            line, column = position_of(text[: around.start()])
-            hint = "give the connector's part alone: its JSON from { to }, or what the template or plan renders"
-            raise ConfigurationError(f"{report.file}:{line}:{column}: this holds more than a configuration; {hint}")
-    settings = wrappers.unwrap(text, report)
-    dialect = _by_class(settings) or _by_keys(setting.key for setting in settings)
-    if dialect is not None and (not _NATIVE.search(text) or yaml.is_connector(text, report.file)):
-        return dialect, settings
-    if (cluster := _CLUSTER.search(text)) is not None:
-        line, column = position_of(text[: cluster.start()])
-        raise ConfigurationError(
-            f"{report.file}:{line}:{column}: this is Strimzi's worker, KafkaConnect: give its KafkaConnector, and the "
-            "worker's spec.config as a .properties with --worker"
-        )
-    if not text.strip() or _NATIVE.search(text) or report.file.endswith((".yaml", ".yml")):
-        return Dialect.native, []
+    for node in nodes:
+        if node.key == "connector.class" and isinstance(node.value, str):
+            if node.value in CLASSES:
+                return CLASSES[node.value]
+            message = f"{did_you_mean(node.value, CLASSES)}use one of: {', '.join(CLASSES)}"
+            raise ConfigurationError(f"{node.place}: connector.class: {node.value!r} is not known; {message}")
+    if any(node.key in _NATIVE for document in documents for node in document.nodes):
+        return Dialect.native
+    for node in nodes:
+        for dialect, pattern in _KEYS.items():
+            if pattern.fullmatch(node.key):
+                return dialect
+    for document in documents:
+        if document.text("kind") == "KafkaConnect":
+            message = "this is Strimzi's worker, KafkaConnect: give its KafkaConnector, and the worker's spec.config"
+            raise ConfigurationError(f"{document.at('kind').place}: {message} as a .properties with --worker")
+    if not any(document.nodes for document in documents) or report.file.endswith((".yaml", ".yml")):
+        return Dialect.native
     raise ConfigurationError(
         f"{report.file}:1:1: this is not a configuration that s3lake knows: add connector.class for a connector's, or "
         f"give --dialect, one of: {', '.join(dialect.value for dialect in Dialect)}"
     )
-
-
-def _by_class(settings: Iterable[Setting]) -> Dialect | None:
-    for setting in settings:
-        if setting.key == "connector.class":
-            if setting.value in CLASSES:
-                return CLASSES[setting.value]
-            near = did_you_mean(setting.value, CLASSES)
-            raise ConfigurationError(
-                f"{setting.place}: connector.class: {setting.masked_value} is not known; {near}use one of: "
-                f"{', '.join(CLASSES)}"
-            )
-    return None
-
-
-def _by_keys(keys: Iterable[str]) -> Dialect | None:
-    for key in keys:
-        for pattern, dialect in ((_LENSES, Dialect.lenses), (_AIVEN, Dialect.aiven), (_CONFLUENT, Dialect.confluent)):
-            if pattern.fullmatch(key):
-                return dialect
-    return None

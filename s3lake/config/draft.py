@@ -9,9 +9,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from s3lake.config.keys import Value
 from s3lake.config.overrides import apply_variables, fields, model_at
-from s3lake.config.report import Notice, Path, Place, Reference, Report, Setting, dotted, variable
+from s3lake.config.report import Notice, Path, Place, Reference, Report, Setting, Value, dotted, variable
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Config, RuleError
 from s3lake.text.masking import is_secret
@@ -36,10 +35,10 @@ class Connector:
     """The connector of Kafka Connect whose configuration was read: what `s3lake adopt` has to know of it.
 
     Attributes:
-        name: as in Kafka Connect, where a sink may have to be called otherwise.
+        name: as in Kafka Connect; the sink's may differ.
         lenses: it is the Lenses connector.
-        indexes: where the Lenses connector kept its index; None where it kept none, as others do not.
-        group: the consumer group that `consumer.override.group.id` says; empty for Kafka Connect's own.
+        indexes: where the Lenses connector kept its index; None if it kept none, as the others.
+        group: the consumer group of `consumer.override.group.id`; empty for Kafka Connect's own.
     """
 
     name: str
@@ -54,28 +53,36 @@ class LoadedConfig:
 
     Attributes:
         notices: what has to be said of settings that were accepted.
-        origins: native path -> where its value was read from; defaults have none.
-        references: native path -> where a value came from that is not written in the file.
+        settings: native path -> the setting that its value was read from; defaults have none.
+        connectors: sink name -> connector, if the dialect is one of Kafka Connect's.
         without_effect: known settings that have no effect here, each with the reason.
-        connectors: sink name -> connector; none where the dialect is not one of Kafka Connect's.
     """
 
     config: Config
     notices: tuple[Notice, ...] = ()
-    origins: Mapping[Path, Place] = field(default_factory=dict)
+    settings: Mapping[Path, Setting] = field(default_factory=dict, repr=False)
     connectors: Mapping[str, Connector] = field(default_factory=dict)
-    references: Mapping[Path, Reference] = field(default_factory=dict)
     without_effect: tuple[Notice, ...] = ()
+
+    @property
+    def origins(self) -> dict[Path, Place]:
+        """Where each value was read from."""
+        return {path: setting.place for path, setting in self.settings.items()}
+
+    @property
+    def references(self) -> dict[Path, Reference]:
+        """Where each value came from that is not written in the file."""
+        return {path: setting.reference for path, setting in self.settings.items() if setting.reference}
 
 
 @dataclass
 class Draft:
-    """Values at native paths: of one sink, or of what all sinks share (kafka, s3, spark)."""
+    """Values at native paths: of a whole configuration, or of one sink with what it needs of `SHARED`."""
 
     values: dict[str, Any] = field(default_factory=dict)
     origins: dict[Path, Setting] = field(default_factory=dict)
 
-    def put(self, path: str | Sequence[str], value: Any, setting: Setting | None = None) -> None:
+    def put(self, path: str | Sequence[Any], value: Any, setting: Setting | None = None) -> None:
         """Set the value at a path, dotted or as steps; a `Value` brings its setting along."""
         if isinstance(value, Value):
             value, setting = value.value, value.setting or setting
@@ -128,7 +135,7 @@ def _copied(value: Any) -> Any:
 
 
 @dataclass
-class Sketch:
+class ConfigDraft:
     """The content of a text, before variables change it and the model validates it.
 
     Attributes:
@@ -171,13 +178,10 @@ class Sketch:
         if misfit is not None:  # told last: what is wrong in the file may be why
             raise misfit
         assert config is not None, "an error of the model was not reported"
-        places = {path: setting.place for path, setting in self.draft.origins.items()}
-        references = {
-            path: setting.reference for path, setting in self.draft.origins.items() if setting.reference is not None
-        }
         connectors = {sink.name: self.connector for sink in config.sinks} if self.connector else {}
         notices = tuple(sorted(notice for notice in self.report.notices if not self._is_overridden(notice)))
-        return LoadedConfig(config, notices, places, connectors, references, tuple(sorted(self.report.without_effect)))
+        without_effect = tuple(sorted(self.report.without_effect))
+        return LoadedConfig(config, notices, self.draft.origins, connectors, without_effect)
 
     def _is_overridden(self, notice: Notice) -> bool:
         """True if a file or a variable sets what the notice names, with any value."""
@@ -284,9 +288,29 @@ class Sketch:
         return f"{shown}; {_WANTED.get(error['type'], error['msg'])}"
 
 
-def join_drafts(common: Draft, sinks: Sequence[Draft], report: Report, connector: Connector | None = None) -> Sketch:
-    """Join the drafts of what all sinks share, and of each sink."""
-    whole = Draft({**common.values, "sinks": [_copied(sink.values) for sink in sinks]}, dict(common.origins))
-    for position, sink in enumerate(sinks):
-        whole.origins |= {("sinks", position, *path): setting for path, setting in sink.origins.items()}
-    return Sketch(whole, report, connector)
+SHARED = tuple(name for name in fields(Config) if name != "sinks")
+"""Names at the top of a configuration that hold for all sinks."""
+
+
+def join_drafts(sinks: Sequence[Draft], report: Report, connector: Connector | None = None) -> ConfigDraft:
+    """Join the drafts of sinks, each with what it needs of `SHARED`.
+
+    S3 is put to a sink if it differs from the first one's. Anything else that differs is an error.
+    """
+    whole, own = Draft(), [Draft() for _ in sinks]
+    for sink, rest in zip(sinks, own, strict=True):
+        for name, value in sink.values.items():
+            settings = {path: setting for path, setting in sink.origins.items() if path[0] == name}
+            if name in SHARED and whole.values.setdefault(name, value) == value:
+                whole.origins.update(settings)
+            elif name in SHARED and name != "s3":
+                place = next((setting.place for setting in settings.values()), None)
+                message = f"{name} differs from that of another connector; give it a configuration of its own"
+                report.error(place, message)
+            else:
+                rest.values[name] = value
+                rest.origins.update(settings)
+    whole.values["sinks"] = [_copied(rest.values) for rest in own]
+    for position, rest in enumerate(own):
+        whole.origins |= {("sinks", position, *path): setting for path, setting in rest.origins.items()}
+    return ConfigDraft(whole, report, connector)

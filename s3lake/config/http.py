@@ -6,8 +6,8 @@ Headers, user, password and query go to the server alone: they are in no message
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -26,6 +26,50 @@ PREFIX = "S3LAKE_CONFIG_HTTP_"
 _LARGEST = 16 * 2**20
 _ANSWER_SHOWN = 200
 _SECRET = 4  # characters: shorter texts are in every word
+_REMEDIES = {
+    401: f"give what it asks for in {PREFIX}HEADERS",
+    403: f"give what it asks for in {PREFIX}HEADERS",
+    404: "correct the address",
+}
+
+
+def _parse_headers(text: str) -> dict[str, str]:
+    try:
+        headers = json.loads(text)
+    except ValueError:
+        headers = None
+    if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
+        raise ValueError('not a JSON object of texts; write {"Name": "value"}')
+    for name, value in headers.items():
+        if not name.isascii() or not name.replace("-", "").replace("_", "").isalnum():
+            raise ValueError("a header has an invalid name: use letters, digits, '-' and '_'")
+        if not value.isprintable() or not value.isascii():
+            raise ValueError(f"the value of header {name} has characters that HTTP does not carry: use plain ASCII")
+    return headers
+
+
+def _parse_seconds(text: str) -> float:
+    seconds: float = parse_duration(text)
+    if seconds <= 0:
+        raise ValueError("is out of range: more than 0, for example 10s")
+    return seconds
+
+
+def _parse_factor(text: str) -> float:
+    factor = float(text) if text.replace(".", "", 1).isdigit() else 0.0
+    if not 1 <= factor <= 100:
+        raise ValueError("is not allowed: a number from 1 to 100")
+    return factor
+
+
+def _parse_path(text: str) -> str:
+    if not all(text.split(".")):
+        raise ValueError("is not a path: names with dots between, for example data.items.0")
+    return text
+
+
+def _option(default: Any, read: Callable[[str], Any]) -> Any:
+    return field(default=default, metadata={"read": read})
 
 
 @dataclass(frozen=True)
@@ -44,15 +88,15 @@ class Settings:
         response_error_path: where a JSON answer reports an error.
     """
 
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    timeout: float = 10.0
-    retry_enabled: bool = True
-    retry_max_attempts: int = 3
-    retry_initial_backoff: float = 1.0
-    retry_max_backoff: float = 30.0
-    retry_backoff_multiplier: float = 2.0
-    response_data_path: str = ""
-    response_error_path: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False, metadata={"read": _parse_headers})
+    timeout: float = _option(10.0, _parse_seconds)
+    retry_enabled: bool = _option(True, options.parse_bool)
+    retry_max_attempts: int = _option(3, partial(options.parse_whole_number, low=1, high=100))
+    retry_initial_backoff: float = _option(1.0, _parse_seconds)
+    retry_max_backoff: float = _option(30.0, _parse_seconds)
+    retry_backoff_multiplier: float = _option(2.0, _parse_factor)
+    response_data_path: str = _option("", _parse_path)
+    response_error_path: str = _option("", _parse_path)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
@@ -61,21 +105,19 @@ class Settings:
         Raises:
             ConfigurationError: a variable is invalid.
         """
-        values = {}
+        readers, values = {option.name.upper(): option.metadata["read"] for option in fields(cls)}, {}
         for variable, text in environment.items():
-            if not variable.startswith(PREFIX) or not text.strip():
+            name = variable.removeprefix(PREFIX)
+            if name == variable or not text.strip():
                 continue
-            name = variable.removeprefix(PREFIX).lower()
-            if name not in _READERS:
-                allowed = [setting.upper() for setting in _READERS]
-                hint = options.did_you_mean(name, allowed, f"{PREFIX}{{}}")
-                raise ConfigurationError(
-                    f"{variable}: unknown name; {hint}allowed after {PREFIX}: {', '.join(allowed)}"
-                )
+            if name not in readers:
+                near = options.did_you_mean(name, readers, f"{PREFIX}{{}}")
+                allowed = ", ".join(readers)
+                raise ConfigurationError(f"{variable}: unknown name; {near}allowed after {PREFIX}: {allowed}")
             try:
-                values[name] = _READERS[name](text.strip())
+                values[name.lower()] = readers[name](text.strip())
             except ValueError as error:
-                shown = "" if name == "headers" or repr(text.strip()) in str(error) else f"{text.strip()!r} "
+                shown = "" if name == "HEADERS" or repr(text.strip()) in str(error) else f"{text.strip()!r} "
                 raise ConfigurationError(f"{variable}: {shown}{error}") from None
         return cls(**values)
 
@@ -115,17 +157,18 @@ def fetch(url: str, settings: Settings) -> Text:
         raise ConfigurationError(
             f"{name}: no configuration came{tried}: {error}; check the address and that the server is up"
         ) from None
-    return Text(name, _select(text, name, settings, _secrets(parts, settings)))
+    if settings.response_data_path or settings.response_error_path:
+        text = _select(text, name, settings, _find_secrets(parts, settings))
+    return Text(name, text)
 
 
 def _attempt(url: str, name: str, settings: Settings) -> bytes:
     parts = urlsplit(url)
     login = (unquote(parts.username or ""), unquote(parts.password or ""))
-    headers = {"User-Agent": "s3lake", "Accept-Encoding": "gzip", **settings.headers}
     try:
         with requests.get(
             url,
-            headers=headers,
+            headers={"User-Agent": "s3lake", "Accept-Encoding": "gzip", **settings.headers},
             auth=login if any(login) else lambda request: request,  # not what ~/.netrc has
             timeout=settings.timeout,
             stream=True,
@@ -140,9 +183,8 @@ def _attempt(url: str, name: str, settings: Settings) -> bytes:
             return bytes(body)
     # What requests writes into its errors quotes the address, query included: neither it nor its chain is passed on.
     except requests.exceptions.SSLError:
-        raise ConfigurationError(
-            f"{name}: the server's certificate is not trusted; name its authority in REQUESTS_CA_BUNDLE"
-        ) from None
+        message = "the server's certificate is not trusted; name its authority in REQUESTS_CA_BUNDLE"
+        raise ConfigurationError(f"{name}: {message}") from None
     except requests.exceptions.Timeout:
         raise _TransientError(f"no answer within {settings.timeout:g} s") from None
     except (requests.exceptions.ConnectionError, requests.exceptions.ChunkedEncodingError):
@@ -159,21 +201,16 @@ def _require_ok(answer: requests.Response, name: str) -> None:
         target = urlsplit(answer.headers["location"])
         where = f"{target.scheme or 'http'}://{target.netloc.rpartition('@')[2]}" if target.netloc else ""
         raise ConfigurationError(f"{name}: {status}; give the address that it redirects to, {where}{target.path}")
-    remedies = {
-        401: f"give what it asks for in {PREFIX}HEADERS",
-        403: f"give what it asks for in {PREFIX}HEADERS",
-        404: "correct the address",
-    }
     if answer.status_code != 200:
-        remedy = remedies.get(answer.status_code, "the answer must be 200 with the configuration in it")
+        remedy = _REMEDIES.get(answer.status_code, "the answer must be 200 with the configuration in it")
         raise ConfigurationError(f"{name}: {status}; {remedy}")
 
 
-def _secrets(parts: SplitResult, settings: Settings) -> list[str]:
+def _find_secrets(parts: SplitResult, settings: Settings) -> list[str]:
     plain = [parts.password or "", *(pair.partition("=")[2] for pair in parts.query.split("&"))]
     words = chain.from_iterable((value, *value.split()) for value in settings.headers.values())
     secrets = [text for text in (*plain, *words) if len(text) >= _SECRET]
-    return sorted({*secrets, *map(unquote, secrets)}, key=len, reverse=True)
+    return [*secrets, *map(unquote, secrets)]
 
 
 def _select(text: str, name: str, settings: Settings, secrets: list[str]) -> str:
@@ -182,8 +219,6 @@ def _select(text: str, name: str, settings: Settings, secrets: list[str]) -> str
     Raises:
         ConfigurationError: the answer reports an error, or has nothing at the path.
     """
-    if not settings.response_data_path and not settings.response_error_path:
-        return text
     try:
         answer = json.loads(text)
     except ValueError as error:
@@ -192,9 +227,7 @@ def _select(text: str, name: str, settings: Settings, secrets: list[str]) -> str
         raise ConfigurationError(f"{name}:{where}: the answer {message}") from None
     reported = _value_at(answer, settings.response_error_path)
     if reported is not None:
-        shown = mask_secrets(
-            reported if isinstance(reported, str) else json.dumps(reported, ensure_ascii=False), secrets
-        )
+        shown = mask_secrets(_to_text(reported), secrets)
         shown = shown if len(shown) <= _ANSWER_SHOWN else shown[:_ANSWER_SHOWN] + "…"
         raise ConfigurationError(f"{name}: the server reports at {settings.response_error_path}: {shown}")
     if not settings.response_data_path:
@@ -203,7 +236,11 @@ def _select(text: str, name: str, settings: Settings, secrets: list[str]) -> str
     if data is None:
         message = f"Data path '{settings.response_data_path}' not found in the answer"
         raise ConfigurationError(f"{name}: {message}; correct {PREFIX}RESPONSE_DATA_PATH")
-    return data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, indent=2)
+    return _to_text(data)
+
+
+def _to_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def _value_at(answer: Any, path: str) -> Any:
@@ -216,59 +253,3 @@ def _value_at(answer: Any, path: str) -> Any:
         else:
             return None
     return answer
-
-
-def _headers(text: str) -> dict[str, str]:
-    headers: dict[str, str] = {}
-    if text.startswith("{"):
-        try:
-            headers = json.loads(text)
-        except ValueError:
-            raise ValueError('not a JSON object; write {"Name": "value"}, or one `Name: value` a line') from None
-        if not all(isinstance(value, str) for value in headers.values()):
-            raise ValueError("every header is a text; put the values into quotes")
-    else:
-        for number, line in enumerate(filter(str.strip, text.splitlines()), 1):
-            name, colon, value = line.partition(":")
-            if not colon:
-                raise ValueError(f"line {number} has no colon; write one `Name: value` a line")
-            headers[name.strip()] = value.strip()
-    for number, (name, value) in enumerate(headers.items(), 1):
-        if not name.isascii() or not name.replace("-", "").replace("_", "").isalnum():
-            raise ValueError(f"header {number} has an invalid name: use letters, digits, '-' and '_'")
-        if not value.isprintable() or not value.isascii():
-            raise ValueError(f"the value of header {name} has characters that HTTP does not carry: use plain ASCII")
-    return headers
-
-
-def _seconds(text: str) -> float:
-    seconds: float = parse_duration(text)
-    if seconds <= 0:
-        raise ValueError("is out of range: more than 0, for example 10s")
-    return seconds
-
-
-def _factor(text: str) -> float:
-    factor = float(text) if text.replace(".", "", 1).isdigit() else 0.0
-    if not 1 <= factor <= 100:
-        raise ValueError("is not allowed: a number from 1 to 100")
-    return factor
-
-
-def _path(text: str) -> str:
-    if not all(text.split(".")):
-        raise ValueError("is not a path: names with dots between, for example data.items.0")
-    return text
-
-
-_READERS: dict[str, Any] = {
-    "headers": _headers,
-    "timeout": _seconds,
-    "retry_enabled": options.parse_bool,
-    "retry_max_attempts": partial(options.parse_whole_number, low=1, high=100),
-    "retry_initial_backoff": _seconds,
-    "retry_max_backoff": _seconds,
-    "retry_backoff_multiplier": _factor,
-    "response_data_path": _path,
-    "response_error_path": _path,
-}

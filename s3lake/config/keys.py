@@ -1,13 +1,13 @@
-"""The keys of a connector: each is read by its type; keys that are not read are noted."""
+"""The keys of a connector: tables of those that are native settings, readers of all others; unknown ones are noted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from s3lake.config.report import Report, Setting, by_key
+from s3lake.config.draft import Draft
+from s3lake.config.report import Report, Setting, Value, by_key
 from s3lake.text import options
 from s3lake.text.options import find_nearest
 
@@ -25,19 +25,44 @@ SPELLED_OTHERWISE = {
 }
 """Names that people write for keys of a connector."""
 T = TypeVar("T")
-U = TypeVar("U")
 
 
-@dataclass(frozen=True)
-class Value(Generic[T]):
-    """A value, and the setting that it was read from; None if it is a default."""
+class Key(NamedTuple):
+    """A key of a connector that is one native setting.
 
-    value: T
-    setting: Setting | None = None
+    Attributes:
+        name: as its file has it.
+        to: the native path.
+        read: makes its value of the text.
+        default: the value without the key; None leaves the setting to the model.
+        example: of a key that is required.
+    """
 
-    def map(self, change: Callable[[T], U]) -> Value[U]:
-        """Return the value changed, read from the same setting."""
-        return Value(change(self.value), self.setting)
+    name: str
+    to: str
+    read: Callable[[str], Any] = str
+    default: Any = None
+    example: str = ""
+
+
+def whole(low: int, high: int | None = None) -> Callable[[str], int]:
+    """Return the reader of a whole number within bounds."""
+    return partial(options.parse_whole_number, low=low, high=high)
+
+
+def milliseconds(low: int) -> Callable[[str], float]:
+    """Return the reader of milliseconds as seconds."""
+    return lambda text: options.parse_whole_number(text, low) / 1000
+
+
+def choice(choices: Mapping[str, T]) -> Callable[[str], T]:
+    """Return the reader of what one of some words means, in any case."""
+    return lambda text: choices[options.parse_choice(text, choices)]
+
+
+def same(*words: str) -> dict[str, str]:
+    """Return words that mean themselves."""
+    return {word: word for word in words}
 
 
 class Keys:
@@ -81,12 +106,13 @@ class Keys:
         try:
             return Value(reader(setting.value), setting)
         except ValueError as error:
-            self.wrong(setting, f"{setting.masked_value} {error}")
+            quoted = repr(setting.value) in str(error)
+            self.wrong(setting, str(error) if quoted else f"{setting.masked_value} {error}")
             return Value(default)
 
     def integer(self, key: str, default: int, low: int, high: int | None = None) -> Value[int]:
         """Return a whole number within bounds."""
-        return self.read(key, default, partial(options.parse_whole_number, low=low, high=high))
+        return self.read(key, default, whole(low, high))
 
     def boolean(self, key: str, default: bool) -> Value[bool]:
         """Return `true` or `false`, in any case."""
@@ -94,7 +120,7 @@ class Keys:
 
     def choice(self, key: str, choices: Mapping[str, T], default: str) -> Value[T]:
         """Return what one of some words means, in any case."""
-        return self.read(key, choices[default], lambda text: choices[options.parse_choice(text, choices)])
+        return self.read(key, choices[default], choice(choices))
 
     def names(self, key: str) -> Value[tuple[str, ...]]:
         """Return names separated by commas, each once."""
@@ -107,6 +133,15 @@ class Keys:
         if twice is not None:
             self.wrong(setting, f"{twice!r} is named twice; take one out")
         return Value(tuple(dict.fromkeys(names)), setting)
+
+    def put(self, sink: Draft, table: Iterable[Key]) -> None:
+        """Put the native settings that a table's keys are."""
+        for key in table:
+            value = self.required(key.name, key.example) if key.example else self.read(key.name, key.default, key.read)
+            if value.value == "":
+                value = Value(key.default)
+            if value.value is not None:
+                sink.put(key.to, value)
 
     def with_prefix(self, prefix: str) -> list[Setting]:
         """Return all settings whose keys begin with `prefix`, which are known from now on."""
@@ -124,13 +159,7 @@ class Keys:
             if setting is not None:
                 self.report.no_effect(setting, reason)
 
-    def refused(self, key: str, reason: str, unless: Sequence[str] = ("",)) -> None:
-        """A key that is refused with a reason, unless its value is one of those that ask for nothing."""
-        setting = self.get(key)
-        if setting is not None and setting.value.lower() not in unless:
-            self.wrong(setting, f"{setting.masked_value}: {reason}")
-
-    def renamed(self, old: str, new: str) -> None:
+    def rename(self, old: str, new: str) -> None:
         """Take an old name of a key for the new one, with a notice."""
         setting = self.get(old)
         if setting is None:
@@ -142,7 +171,13 @@ class Keys:
         self.report.notice(setting, f"is an old name: write {new}")
         self._settings[new] = setting
 
-    def wrong(self, where: Setting, message: str) -> None:
+    def note(self, why: str, *values: Value[Any]) -> None:
+        """Note something about those of some values that the file sets."""
+        for value in values:
+            if value.setting is not None:
+                self.report.notice(value.setting, why)
+
+    def wrong(self, where: Setting | None, message: str) -> None:
         """Report what is wrong with a setting."""
         self.report.error(where, message)
 

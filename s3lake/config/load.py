@@ -8,7 +8,6 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TypeVar
 
 from pydantic import ValidationError
 
@@ -18,11 +17,10 @@ from s3lake.config.connectors.cloud import REGISTRY
 from s3lake.config.connectors.native_keys import SERVERS, START
 from s3lake.config.draft import LoadedConfig
 from s3lake.config.overrides import prefix_of
-from s3lake.config.report import Notice, Path, Place, Reference, variable
+from s3lake.config.report import Notice, Path, Setting, variable
 from s3lake.errors import ConfigurationError
-from s3lake.sink import Config
+from s3lake.sink import Config, Sink
 
-A = TypeVar("A")
 _log = logging.getLogger(__name__)
 LOCATION, DIALECT = "S3LAKE_CONFIG", "S3LAKE_DIALECT"
 """Environment variables that say where the configuration is, and its dialect where the content does not tell."""
@@ -66,15 +64,15 @@ def load_configuration(
         )
     dialect = dialect or variables.get(DIALECT) or None
     if not to_land:
-        return _with_stand_ins(location, dialect, variables)
-    return _loaded(location, dialect, variables)
+        return _load_with_placeholders(location, dialect, variables)
+    return _load(location, dialect, variables)
 
 
-def _with_stand_ins(location: str, dialect: str | None, variables: Mapping[str, str]) -> LoadedConfig:
+def _load_with_placeholders(location: str, dialect: str | None, variables: Mapping[str, str]) -> LoadedConfig:
     present = hours.key_of_ms(hours.now_ms())
-    stand_ins = {SERVERS: "localhost:9092", START: present, REGISTRY: "http://localhost:8081"}
-    missing = {name: text for name, text in stand_ins.items() if not variables.get(name)}
-    configuration = _loaded(location, dialect, {**variables, **missing}, ask_servers=False)
+    placeholders = {SERVERS: "localhost:9092", START: present, REGISTRY: "http://localhost:8081"}
+    missing = {name: text for name, text in placeholders.items() if not variables.get(name)}
+    configuration = _load(location, dialect, {**variables, **missing}, ask_servers=False)
     used = [name for name in missing if variable(name) in configuration.origins.values()]
     notices = tuple(
         Notice(
@@ -86,88 +84,68 @@ def _with_stand_ins(location: str, dialect: str | None, variables: Mapping[str, 
     return replace(configuration, notices=(*configuration.notices, *notices))
 
 
-def _loaded(
+def _load(
     location: str, dialect: str | None, variables: Mapping[str, str], *, ask_servers: bool = True
 ) -> LoadedConfig:
     base = pathlib.Path(location) if pathlib.Path(location).is_dir() else pathlib.Path(location).parent
     texts = source.read_texts(location, variables)
-    sketches = [
+    drafts = [
         dialects.read_draft(text.text, text.name, dialect, variables, base, ask_servers=ask_servers) for text in texts
     ]
-    if len(sketches) == 1:
-        return sketches[0].validate(variables)
-    own = [tuple(map(prefix_of, sketch.sinks)) for sketch in sketches]
+    if len(drafts) == 1:
+        return drafts[0].validate(variables)
+    own = [tuple(map(prefix_of, draft.sinks)) for draft in drafts]
     every = tuple(chain.from_iterable(own))
     loaded = []
-    for sketch, mine in zip(sketches, own, strict=True):
+    for draft, mine in zip(drafts, own, strict=True):
         # A variable for a sink of another file is none of this one's; one that no file knows is everybody's error.
         seen = {name: text for name, text in variables.items() if name.startswith(mine) or not name.startswith(every)}
-        loaded.append(sketch.validate(seen))
+        loaded.append(draft.validate(seen))
     return _together(loaded, location)
 
 
 def _together(parts: Sequence[LoadedConfig], location: str) -> LoadedConfig:
     """Join several files: all their sinks, and what they agree on of the source and Spark.
 
-    S3 settings that differ are put to their sinks.
+    S3 settings that differ from the first file's are put to the sinks of their file.
     """
-    parts = [parts[0], *(_with_its_own_s3(part, parts[0].config) for part in parts[1:])]
-    first, *others = [part.config for part in parts]
-    for name in ("kafka", "source", "spark"):
-        for other in others:
-            if getattr(other, name) != getattr(first, name):
+    first = parts[0].config
+    sinks: list[Sink] = []
+    settings: dict[Path, Setting] = {}
+    for part in parts:
+        config, before = part.config, len(sinks)
+        for name in ("kafka", "source", "spark"):
+            if getattr(config, name) != getattr(first, name):
                 raise ConfigurationError(
                     f"{location}: its files do not agree on {name}: one configuration has one of it; write the same "
                     "settings into each file, or give the files one by one"
                 )
+        moved = [at for at, sink in enumerate(config.sinks) if sink.s3 is None] if config.s3 != first.s3 else []
+        sinks += [
+            sink.model_copy(update={"s3": config.s3}) if at in moved else sink for at, sink in enumerate(config.sinks)
+        ]
+        for path, setting in part.settings.items():
+            if path[:1] == ("sinks",) and path[1:]:
+                settings |= {("sinks", before + int(path[1]), *path[2:]): setting}
+            elif path[:1] == ("s3",) and config.s3 != first.s3:
+                settings |= {("sinks", before + at, *path): setting for at in moved}
+            else:
+                settings.setdefault(path, setting)
     values = {
         **{name: getattr(first, name) for name in ("kafka", "source", "s3", "spark")},
-        "sinks": list(chain.from_iterable(part.config.sinks for part in parts)),
+        "sinks": sinks,
+        "run_history": next((part.config.run_history for part in parts if part.config.run_history), None),
         "examples": any(part.config.examples for part in parts),
     }
     try:
-        config = Config.model_validate(values)
+        joined = Config.model_validate(values)
     except ValidationError as error:
         problems = "; ".join(str(part["ctx"].get("error", part["msg"])) for part in error.errors() if "ctx" in part)
         raise ConfigurationError(f"{location}: its files do not fit together: {problems or error}") from None
-    origins: dict[Path, Place] = {}
-    references: dict[Path, Reference] = {}
-    before = 0
-    for part in parts:
-        for path, place in part.origins.items():
-            origins.setdefault(_shifted(path, before), place)
-        for path, reference in part.references.items():
-            references.setdefault(_shifted(path, before), reference)
-        before += len(part.config.sinks)
-    notices = tuple(chain.from_iterable(part.notices for part in parts))
-    connectors = {name: connector for part in parts for name, connector in part.connectors.items()}
-    without_effect = tuple(chain.from_iterable(part.without_effect for part in parts))
-    return LoadedConfig(config, notices, origins, connectors, references, without_effect)
-
-
-def _with_its_own_s3(part: LoadedConfig, first: Config) -> LoadedConfig:
-    """Copy the file's S3 settings to each of its sinks if they differ from the first file's."""
-    config = part.config
-    if config.s3 == first.s3:
-        return part
-    moved = [position for position, sink in enumerate(config.sinks) if sink.s3 is None]
-    sinks = tuple(sink.model_copy(update={"s3": config.s3_of(sink)}) for sink in config.sinks)
-
-    def at_sinks(paths: Mapping[Path, A]) -> dict[Path, A]:
-        beside = {path: value for path, value in paths.items() if path[:1] != ("s3",)}
-        for path, value in paths.items():
-            if path[:1] == ("s3",):
-                beside |= {("sinks", position, *path): value for position in moved}
-        return beside
-
-    return replace(
-        part,
-        config=config.model_copy(update={"s3": first.s3, "sinks": sinks}),
-        origins=at_sinks(part.origins),
-        references=at_sinks(part.references),
+    return LoadedConfig(
+        joined,
+        tuple(chain.from_iterable(part.notices for part in parts)),
+        settings,
+        {name: connector for part in parts for name, connector in part.connectors.items()},
+        tuple(chain.from_iterable(part.without_effect for part in parts)),
     )
-
-
-def _shifted(path: Path, sinks: int) -> Path:
-    """Return a path of a file whose sinks come after `sinks` others."""
-    return ("sinks", int(path[1]) + sinks, *path[2:]) if path[:1] == ("sinks",) and path[1:] else path

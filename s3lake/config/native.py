@@ -6,18 +6,19 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 import yaml
 from pydantic import SecretStr, ValidationError
+from yaml.nodes import ScalarNode
 
-from s3lake.config.draft import Draft, Sketch
+from s3lake.config.document import parse_scalar, values_of
+from s3lake.config.draft import ConfigDraft, Draft
 from s3lake.config.overrides import fields, set_path
-from s3lake.config.read import yaml as reader
-from s3lake.config.read.yaml import Dumper
 from s3lake.config.report import Path, Reference, Report, dotted
+from s3lake.config.syntax.node import Node
+from s3lake.config.syntax.yaml import parse_yaml
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Config, ConfigModel
 from s3lake.text.masking import is_masked, is_secret
@@ -31,22 +32,39 @@ def loads(text: str, name: str) -> Config:
     Raises:
         ConfigurationError: the content is invalid; one line per error, in the file's order.
     """
-    return read(text, name, os.environ).validate(os.environ).config
+    return read(parse_yaml(text, name), Report(name), os.environ).validate(os.environ).config
 
 
-def read(text: str, name: str, environment: Mapping[str, str]) -> Sketch:
-    """Read a text of the dialect whose names are the model's own.
+def read(documents: list[Node], report: Report, environment: Mapping[str, str]) -> ConfigDraft:
+    """Read the tree of a text whose names are the model's own.
 
     Raises:
-        ConfigurationError: it is not a mapping.
+        ConfigurationError: it is not one mapping.
     """
-    report = Report(name)
-    data, settings = reader.read(text, report, _hidden, environment)
+    data, settings = values_of(documents, report, _is_hidden, environment)
     if isinstance(data, dict):
-        return Sketch(Draft(data, settings), report, native=True)
+        return ConfigDraft(Draft(data, settings), report, native=True)
     report.check()
-    what = f"the file holds {settings[()].shape or 'text'}" if () in settings else "the file is empty"
-    raise ConfigurationError(f"{name}:1:1: {what}; a mapping is needed with {', '.join(fields(Config))}")
+    what = f"the file holds {settings[()].shape or 'text'}" if documents else "the file is empty"
+    raise ConfigurationError(f"{report.file}:1:1: {what}; a mapping is needed with {', '.join(fields(Config))}")
+
+
+class Dumper(yaml.SafeDumper):
+    """Writes text so that it is read as text here: YAML 1.1, PyYAML's own, has other numbers than 1.2.
+
+    What a variable stands for is text too, whatever it looks like.
+    """
+
+
+def _write_text(dumper: Dumper, value: str) -> ScalarNode:
+    try:
+        plain = isinstance(parse_scalar(value), str) and "${" not in value and value != "<<"
+    except ValueError:
+        plain = False
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=None if plain else "'")
+
+
+Dumper.add_representer(str, _write_text)
 
 
 def dump_effective(config: Config) -> str:
@@ -76,21 +94,30 @@ def write_native(
             values[name] = [_least(sink) for sink in part]
         elif part:
             values |= config.model_dump(mode="json", include={name})
-    done = _restore_references(config, escape_references(values), references)
+    every = config.model_dump(mode="json", by_alias=True)
+    for path in references:
+        if _at(values, path) is None and _at(every, path) is not None:
+            set_path(values, path, _at(every, path))
     variables: dict[str, str] = {}
+    notices: list[str] = []
 
-    def named(value: Any, path: Path, words: tuple[str, ...]) -> Any:
-        if path in done.texts:
-            return value
-        hidden = any(path[: len(item)] == item for item in done.hidden)
+    def write(value: Any, path: Path, words: tuple[str, ...], *, hidden: bool) -> Any:
+        reference = references.get(path)
+        if reference is not None:
+            written = _restore(reference, _at(config, path), value)
+            if written is not None:
+                return written
+            hidden = hidden or reference.secret
+            if not hidden and reference.written:
+                notices.append(f"{dotted(path)}: is written as it is now, without the reference that it came from")
         match value:
             case dict():
-                return {name: named(item, (*path, name), (*words, name)) for name, item in value.items()}
+                return {name: write(item, (*path, name), (*words, name), hidden=hidden) for name, item in value.items()}
             case list():
-                called = [
+                names = [
                     str(item.get("name", at)) if isinstance(item, dict) else str(at) for at, item in enumerate(value)
                 ]
-                return [named(item, (*path, at), (*words, called[at])) for at, item in enumerate(value)]
+                return [write(item, (*path, at), (*words, names[at]), hidden=hidden) for at, item in enumerate(value)]
             case _ if hidden or (isinstance(value, str) and is_masked(value)):
                 # Not S3LAKE_SINKS_, which changes settings.
                 variable = "S3LAKE_SECRET_" + re.sub(r"[^A-Z0-9]+", "_", "_".join(words).upper())
@@ -98,10 +125,32 @@ def write_native(
                     variable += "_"
                 variables[variable] = ".".join(map(str, path))
                 return f"${{{variable}}}"
-        return value
+        return escape_references(value)
 
-    text: str = yaml.dump(named(done.values, (), ()), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120)
-    return text, variables, done.notices
+    text: str = yaml.dump(
+        write(values, (), (), hidden=False), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120
+    )
+    return text, variables, notices
+
+
+def _restore(reference: Reference, plain: Any, shown: Any) -> Any:
+    """Return the reference that a value came from as it is written; None if the value is not what it resolves to.
+
+    Args:
+        plain: the value in the configuration.
+        shown: the value as it is dumped: secrets are masked, quantities are texts.
+    """
+    plain = plain.get_secret_value() if isinstance(plain, SecretStr) else plain
+    value = plain if isinstance(plain, str) else shown
+    if not reference.written or value is None:
+        return None
+    if isinstance(value, list):
+        parts = reference.written.split(",")
+        return parts if ",".join(map(str, value)) == reference.value and len(parts) == len(value) else None
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    # Next to a reference a secret may be written as it is.
+    is_safe = reference.alone or not (isinstance(shown, str) and is_masked(shown))
+    return reference.written if is_safe and text == reference.value else None
 
 
 def _least(part: ConfigModel) -> dict[str, Any]:
@@ -127,49 +176,6 @@ def escape_references(value: Any) -> Any:
     return value
 
 
-@dataclass
-class _Restored:
-    """A configuration that is written, with references in the place of values.
-
-    Attributes:
-        texts: paths of the values that are references now.
-        hidden: paths of values that came from a secret and cannot be written as its reference.
-        notices: of values that are written instead of the references that they came from.
-    """
-
-    values: dict[str, Any]
-    texts: set[Path] = field(default_factory=set)
-    hidden: set[Path] = field(default_factory=set)
-    notices: list[str] = field(default_factory=list)
-
-
-def _restore_references(config: Config, values: dict[str, Any], references: Mapping[Path, Reference]) -> _Restored:
-    """Put a reference back where the written value is the text that it resolves to."""
-    done, written = _Restored(values), config.model_dump(mode="json", by_alias=True)
-    for path, reference in references.items():
-        plain, shown = _at(config, path), _at(written, path)
-        plain = plain.get_secret_value() if isinstance(plain, SecretStr) else plain
-        value = plain if isinstance(plain, str) else shown
-        parts = reference.written.split(",")
-        is_list = isinstance(value, list) and ",".join(map(str, value)) == reference.value and len(parts) == len(value)
-        # Next to a reference a secret may be written as it is.
-        is_safe = reference.alone or not (isinstance(shown, str) and is_masked(shown))
-        if is_list and reference.written and _put(values, path, parts):
-            done.texts |= {(*path, at) for at in range(len(parts))}
-        elif reference.written and is_safe and _is_same(value, reference) and _put(values, path, reference.written):
-            done.texts.add(path)
-        elif reference.secret:
-            done.hidden.add(path)
-        elif reference.written and _at(values, path) is not None:
-            done.notices.append(f"{dotted(path)}: is written as it is now, without the reference that it came from")
-    return done
-
-
-def _is_same(value: Any, reference: Reference) -> bool:
-    """Return whether a value is written as what a reference resolves to: `7m`, `true`, `700`."""
-    return value is not None and (str(value).lower() if isinstance(value, bool) else str(value)) == reference.value
-
-
 def _at(holder: Any, path: Path) -> Any:
     """Return the value at a path of a model or of plain values; None if there is none."""
     for step in path:
@@ -185,16 +191,8 @@ def _at(holder: Any, path: Path) -> Any:
     return holder
 
 
-def _put(values: dict[str, Any], path: Path, text: Any) -> bool:
-    """Set the value at a path. Return False if there is no place for it."""
-    try:
-        set_path(values, path, text)
-    except (ConfigurationError, IndexError):
-        return False
-    return True
-
-
-def _hidden(path: Path) -> bool:
+def _is_hidden(path: Path) -> bool:
+    """Return whether the value at a path must never be printed."""
     own = path[2:] if path[:1] == ("sinks",) else path
     if own[:1] == ("forwards",) and "options" in own:
         return True

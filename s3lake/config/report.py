@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from s3lake.errors import ConfigurationError
 from s3lake.text import masking
 from s3lake.text.masking import MASK, is_secret
 
+T = TypeVar("T")
+U = TypeVar("U")
 _SHOWN = 60
 _PLAIN = re.compile(r"[\w-]+|<<")
 Path = tuple[str | int, ...]
@@ -103,10 +105,10 @@ class Setting:
     """
 
     key: str
-    value: str
+    value: str = field(repr=False)  # it may be a secret
     place: Place
     positions: Sequence[tuple[int, int]] = ()
-    data: Any = None
+    data: Any = field(default=None, repr=False)
     shape: str = ""
     secret: bool = False
     reference: Reference | None = None
@@ -129,6 +131,18 @@ class Setting:
         beyond = offset - len(self.positions)
         line, column = self.positions[min(offset, len(self.positions) - 1)]
         return Place(self.place.file, line, column + (1 if beyond >= 0 else 0), self.key)
+
+
+@dataclass(frozen=True)
+class Value(Generic[T]):
+    """A value, and the setting that it was read from; None if it is a default."""
+
+    value: T
+    setting: Setting | None = None
+
+    def map(self, change: Callable[[T], U]) -> Value[U]:
+        """Return the value changed, read from the same setting."""
+        return Value(change(self.value), self.setting)
 
 
 @dataclass

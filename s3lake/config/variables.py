@@ -16,12 +16,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from s3lake.config.read import properties
 from s3lake.config.report import Reference, Report, Setting
 from s3lake.config.secrets import SecretsManager, UnresolvedReferenceError, Vault
+from s3lake.config.syntax import properties
 from s3lake.text.masking import find_logins, is_secret
 
 PROVIDERS = "config.providers"
@@ -43,55 +43,51 @@ _SOURCES = {
 _SOURCE_OF = {name.lower(): source for source, names in _SOURCES.items() for name in names}
 
 
-@dataclass(frozen=True)
-class Substituted:
+class Substituted(NamedTuple):
     """A text whose references are replaced.
 
     Attributes:
         value: the result.
-        written: the text with its references as native YAML writes them; empty if one cannot be written there.
-        alone: whether the text is one reference and nothing else.
-        secret: whether something secret was named.
+        reference: where it came from; None if nothing was replaced.
         positions: line and column of each character.
     """
 
     value: str
-    written: str
-    alone: bool
-    secret: bool
-    positions: Sequence[tuple[int, int]] = ()
-
-    def reference(self, text: str, *, secret: bool) -> Reference | None:
-        """Return where the value came from; None if nothing in `text` was replaced."""
-        if self.value == text.replace("$${", "${") and not self.secret:
-            return None
-        return Reference(self.written, self.value, self.alone, self.secret or secret)
+    reference: Reference | None
+    positions: Sequence[tuple[int, int]]
 
 
 def substitute(
-    text: str, look_up: Callable[[str], tuple[str, str, bool]], positions: Sequence[tuple[int, int]] = ()
+    text: str,
+    look_up: Callable[[str], tuple[str, str, bool]],
+    positions: Sequence[tuple[int, int]] = (),
+    *,
+    secret: bool = False,
 ) -> Substituted:
     """Replace the references of a text.
 
     Args:
+        text: what a file has.
         look_up: from what is between the braces to its value, how native YAML writes it, and whether it is secret.
         positions: line and column of each character of the text.
+        secret: the setting is one.
     """
     value, written, end = "", "", 0
     places: list[tuple[int, int]] = []
-    secret, native = False, True
+    named_secret, native = False, True
     for match in _REFERENCE.finditer(text):
         plain = text[end : match.start()]
         content, spelled, hidden = ("${", "$${", False) if match[1] is None else look_up(match[1])
         value += plain + content
         written += plain.replace("${", "$${") + spelled
         places += [*positions[end : match.start()], *list(positions[match.start() : match.start() + 1]) * len(content)]
-        secret, native = secret or hidden, native and bool(spelled)
+        named_secret, native = named_secret or hidden, native and bool(spelled)
         end = match.end()
-    rest = text[end:]
-    written = written + rest.replace("${", "$${") if native else ""
-    alone = _REFERENCE.fullmatch(text) is not None
-    return Substituted(value + rest, written, alone, secret, [*places, *positions[end:]])
+    value, written = value + text[end:], written + text[end:].replace("${", "$${") if native else ""
+    reference = None
+    if named_secret or value != text.replace("$${", "${"):
+        reference = Reference(written, value, _REFERENCE.fullmatch(text) is not None, named_secret or secret)
+    return Substituted(value, reference, [*places, *positions[end:]])
 
 
 def is_malformed(text: str) -> bool:
@@ -173,7 +169,7 @@ class Variables:
             return value, _native(reference) if value != text else "" if hidden else f"${text}", hidden
 
         try:
-            part = substitute(setting.value, look_up, setting.positions)
+            part = substitute(setting.value, look_up, setting.positions, secret=is_secret(setting.key))
         except UnresolvedReferenceError as error:
             report.error(setting, str(error))
             report.unresolved_keys.add(setting.key)
@@ -181,8 +177,8 @@ class Variables:
         if is_secret(setting.key):
             report.secrets.add(part.value)
         report.secrets |= find_logins(part.value)
-        reference = part.reference(setting.value, secret=is_secret(setting.key))
-        return replace(setting, value=part.value, positions=part.positions, secret=part.secret, reference=reference)
+        secret, reference = part.reference is not None and part.reference.secret, part.reference
+        return replace(setting, value=part.value, positions=part.positions, secret=secret, reference=reference)
 
     def _look_up(self, reference: str, setting: Setting, report: Report) -> tuple[str, bool]:
         """Return the value of a reference, and whether it is secret."""

@@ -162,7 +162,7 @@ def conversion(sink: Sink, topic: str, *, keyed: bool = False, valued: bool = Tr
         valued=valued,
         max_columns=sink.max_columns,
         contract=contract(sink),
-        compatibility=sink.contract.compatibility,
+        compatibility=sink.schema_policy.compatibility,
         base64_decimals=sink.format.decimals == "base64",
         table="" if sink.table is None else "iceberg by hour" if HOUR in sink.table.partition else "iceberg",
     )
@@ -172,7 +172,7 @@ def contract(sink: Sink) -> Contract | None:
     """What values have to be; None where nothing is asked of them."""
     from s3lake.convert.contract import Contract
 
-    asked = sink.contract
+    asked = sink.schema_policy
     bound = Contract(
         on_new_field=asked.on_new_field,
         on_type_change=asked.on_type_change,

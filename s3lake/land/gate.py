@@ -19,7 +19,7 @@ def must_be_open(sink: Sink, topic: str, hour: str, done: Sequence[Done]) -> Non
     Raises:
         GateError: it may not be committed.
     """
-    gate = sink.contract.gate
+    gate = sink.schema_policy.gate
     reads = list(chain.from_iterable(each.reads.values() for each in done))
     read, landed, dead = (
         sum(one.read for one in reads),

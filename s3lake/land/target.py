@@ -52,7 +52,7 @@ class TopicSink:
         """Return the hours of the index in this range."""
         head = self.index.head()
         listed = hours.expand(head[0].hours) if head else []
-        return [hour for hour in listed if (first or hour) <= hour <= (last or hour)]
+        return [hour for hour in listed if hours.is_within(hour, first, last)]
 
     def manifests(self, hour: str) -> list[Manifest] | None:
         """Return the manifests of an hour's commits. Return None if the hour is not landed as a whole."""

@@ -235,9 +235,15 @@ def _wait_after(last: dg.RunRecord, now_ms: int, refused: str | None, *, at_once
 
 
 def last_failure(instance: dg.DagsterInstance, sink: str, topic: str, after_ms: int) -> str | None:
-    """Return the run that failed last to land the topic, and its error; None if none did since `after_ms`."""
+    """Return the run that failed last to land the topic, and its error; None if none did since `after_ms`.
+
+    Runs are found by the sink's name, whatever prefix its configuration has in Dagster.
+    """
+    tags = {tag for _, tags in instance.get_run_tags([names.SINK]) for tag in tags if tag.rpartition("/")[2] == sink}
+    if not tags:
+        return None
     since = datetime.fromtimestamp(after_ms / 1000, timezone.utc)
-    failed = dg.RunsFilter(tags={names.SINK: sink}, statuses=[dg.DagsterRunStatus.FAILURE], updated_after=since)
+    failed = dg.RunsFilter(tags={names.SINK: sorted(tags)}, statuses=[dg.DagsterRunStatus.FAILURE], updated_after=since)
     for record in instance.get_run_records(failed, limit=_MAX_SHOWN):  # the latest first
         error = _error(instance, record.dagster_run, topic)
         if error is not None:

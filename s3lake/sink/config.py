@@ -19,7 +19,7 @@ class Config(ConfigModel):
     """A whole native configuration.
 
     Attributes:
-        kafka: where the topics are; either this or `source`.
+        kafka: where the topics are; either this or `source`, unless no sink has topics.
         source: where the topics are, if not in Kafka.
         s3: how the buckets are reached, except those of sinks with `s3` of their own.
         spark: the session of the runs.
@@ -45,7 +45,8 @@ class Config(ConfigModel):
 
     @model_validator(mode="after")
     def _check_source(self) -> "Config":
-        if self.kafka is None and self.source is None:
+        reads = any(sink.topics or sink.topics_regex for sink in self.sinks)
+        if reads and self.kafka is None and self.source is None:
             raise RuleError(
                 "is missing: write kafka: {bootstrap_servers: HOST:PORT}, or source: {type: iggy, ...}", "kafka"
             )

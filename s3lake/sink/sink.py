@@ -92,7 +92,7 @@ class Sink(ConfigModel):
         sql: projects and filters the results of transforms.
         flush: when files are closed, and how long a record waits.
         nulls: how records without a value are handled.
-        contract: rules for values, and conditions of a commit.
+        schema_policy: rules for values, and conditions of a commit.
         errors: how refused records are handled.
         exactly_once: false for a store without conditional writes: at least once.
         close_grace: how long after its end an hour is left open, in seconds.
@@ -129,7 +129,7 @@ class Sink(ConfigModel):
     sql: Sql | None = None
     flush: Flush = Field(default_factory=Flush)
     nulls: Literal["skip", "fail", "write"] = "skip"
-    contract: SchemaPolicy = Field(default_factory=SchemaPolicy, alias="schema")
+    schema_policy: SchemaPolicy = Field(default_factory=SchemaPolicy, alias="schema")
     errors: Errors = Field(default_factory=Errors)
     exactly_once: bool = True
     close_grace: Annotated[Duration, at_least(0)] = 300.0
@@ -225,7 +225,7 @@ class Sink(ConfigModel):
         if envelope and envelope.style not in FORMATS[kind].styles:
             raise RuleError(f"envelope {envelope.style} is not supported for format {kind}", "envelope")
         self._check_table_columns(landed.converter)
-        self.contract.check(self)
+        self.schema_policy.check(self)
         dead_letter_topic = self.errors.dead_letter_topic
         if dead_letter_topic is not None and self.reads(dead_letter_topic.name):
             raise RuleError(

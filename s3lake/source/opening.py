@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
+from s3lake.errors import ConfigurationError
 from s3lake.plugins import brought
 
 if TYPE_CHECKING:
@@ -47,11 +48,33 @@ def opened(config: Config, timeout_s: float = 5.0) -> Source:
     """
     if config.source is not None:
         return opener(config.source.type)(config.source.settings, timeout_s)
-    assert config.kafka is not None, "one of both is there"
+    if config.kafka is None:
+        return _NoSource()
     from s3lake.source.kafka.source import KafkaSource
 
     settings = {"bootstrap_servers": config.kafka.bootstrap_servers, "properties": config.kafka.properties}
     return KafkaSource(settings, timeout_s)
+
+
+class _NoSource:
+    """The source of a configuration whose sinks have no topics, but tables that assets return."""
+
+    place = "no source"
+
+    @property
+    def offsets(self) -> Any:
+        """Itself: all that is asked of it is refused."""
+        return self
+
+    reader = offsets
+
+    def __getattr__(self, name: str) -> Any:
+        """Refuse what is asked.
+
+        Raises:
+            ConfigurationError: in any case.
+        """
+        raise ConfigurationError("no sink of the configuration has topics: add kafka, or source, and topics to read")
 
 
 def opener(source_type: str) -> Opener:

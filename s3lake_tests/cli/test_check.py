@@ -11,10 +11,12 @@ import pytest
 
 from s3lake import hours
 from s3lake.cli.check import check_topics
+from s3lake.config import native
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Sink
 from s3lake.source.kafka import source
 from s3lake.source.offsets import LogRange, Snapshot
+from s3lake.source.opening import opened
 from s3lake_tests.cli.conftest import Run
 from s3lake_tests.conftest import slow_after
 from s3lake_tests.lake import NOBODY, Lake
@@ -55,6 +57,13 @@ class TestCheck:
         outcome = run("check", nobody, *option)
         assert "hunter2" not in outcome.out + outcome.err
         assert outcome.out.count("********") == 2
+
+    def test_tables_alone_need_no_kafka(self, run: Run, nobody: Path) -> None:
+        nobody.write_text("sinks: [{name: tables, bucket: lake, start: 2026-01-05T08, format: {type: parquet}}]\n")
+        outcome = run("check", nobody)
+        assert outcome.code == 0, outcome.err
+        with pytest.raises(ConfigurationError, match="no sink of the configuration has topics"):
+            opened(native.loads(nobody.read_text(), "f")).offsets.topics()
 
     def test_a_sink_without_topics_is_a_notice(self, run: Run, nobody: Path) -> None:
         nobody.write_text(NOBODY.replace("topics: [orders], ", ""))

@@ -226,23 +226,6 @@ def test_old_names_of_credentials() -> None:
     assert "hush" not in " ".join(map(str, bases.remarks(loaded)))
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("aws.s3.part.size.bytes", "5242880"),
-        ("aws.s3.backoff.max.delay.ms", "20000"),
-        ("kafka.retry.backoff.ms", "1"),
-        ("connect.parquet.version", "v2"),
-        ("avro.codec", "snappy"),
-        ("timestamp.timezone", "Europe/Berlin"),
-        ("file.name.timestamp.source", "event"),
-        ("aws.credentials.provider", "com.amazonaws.auth.DefaultAWSCredentialsProviderChain"),
-    ],
-)
-def test_keys_without_a_meaning_are_accepted_with_a_reason(key: str, value: str) -> None:
-    assert key in noticed(load({key: value}))
-
-
 def test_new_class_names_are_known() -> None:
     assert load({"connector.class": "io.aiven.kafka.connect.s3.S3SinkConnector"}).config.sinks[0].bucket == "lake"
 

@@ -299,39 +299,6 @@ def test_a_field_of_time() -> None:
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("s3.http.send.expect.continue", "false"),
-        ("s3.send.digest", "true"),
-        ("s3.elastic.buffer.enable", "true"),
-        ("s3.elastic.buffer.init.capacity", "131072"),
-        ("s3.object.behavior.on.tagging.error", "ignore"),
-        ("max.write.duration.ms", "1"),
-        ("retry.backoff.ms", "5000"),
-        ("shutdown.timeout.ms", "3000"),
-        ("schemas.cache.config", "1000"),
-        ("enhanced.avro.schema.support", "true"),
-        ("connect.meta.data", "false"),
-        ("allow.optional.map.keys", "false"),
-        ("report.null.values.to.dlq", "true"),
-        ("enable.conditional.writes", "true"),
-        ("rotate.file.on.partition.change", "false"),
-        ("max.files.scan.limit", "100"),
-        ("partitioner.max.open.files", "-1"),
-        ("schema.compatibility", "FULL"),
-        ("avro.codec", "snappy"),
-        ("parquet.codec", "snappy"),
-        ("format.bytearray.extension", ".x"),
-        ("timestamp.field", "x"),
-        ("keys.format.class", f"{FORMAT}json.JsonFormat"),
-        ("s3.part.size", "26214400"),
-    ],
-)
-def test_keys_that_mean_nothing_or_something_else_are_told(key: str, value: str) -> None:
-    assert key in noticed(load({key: value}))
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
         ("s3.wan.mode", "false"),
         ("s3.object.tagging", "false"),
         ("s3.proxy.url", ""),
@@ -393,7 +360,7 @@ SCHEMAS: dict[str, str | None] = {
 @pytest.mark.parametrize("mode", ["NONE", "BACKWARD", "FORWARD", "FULL"])
 def test_compatibility_says_which_schemas_share_files(mode: str) -> None:
     loaded = load({**SCHEMAS, "schema.compatibility": mode})
-    assert loaded.config.sinks[0].contract.compatibility == mode.lower()
+    assert loaded.config.sinks[0].schema_policy.compatibility == mode.lower()
     lossy = "fields that an older schema lacks are left out, as the connector does, and counted in each hour"
     assert noticed(loaded).get("schema.compatibility") == (lossy if mode == "FORWARD" else None)
 
@@ -407,5 +374,5 @@ def test_compatibility_without_schemas_is_told() -> None:
         "value.converter.schema.registry.url": None,
     }
     loaded = load(plain)
-    assert loaded.config.sinks[0].contract.compatibility == "none"
+    assert loaded.config.sinks[0].schema_policy.compatibility == "none"
     assert noticed(loaded)["schema.compatibility"] == ("has no effect: values of json have no schema, and columns grow")

@@ -53,6 +53,16 @@ def test_properties_of_the_consumer_are_the_clients() -> None:
     }
 
 
+def test_a_connector_overrides_the_consumer_of_its_worker() -> None:
+    loaded = given({"consumer.override.fetch.max.bytes": "2", "consumer.fetch.max.bytes": "1"})
+    assert loaded.config.kafka.properties == {"fetch.max.bytes": "2"}
+
+
+def test_a_mistyped_property_of_a_client_is_a_notice_with_the_nearest_name() -> None:
+    notices = [notice.message for notice in given({"security.protocl": "SSL"}).notices]
+    assert "unknown key: nothing reads it here; did you mean security.protocol?" in notices
+
+
 @pytest.mark.parametrize(
     "key",
     [

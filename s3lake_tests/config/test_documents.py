@@ -6,7 +6,6 @@ import pytest
 
 from s3lake.config.connectors.kcql import parse
 from s3lake.config.draft import LoadedConfig
-from s3lake.errors import ConfigurationError
 from s3lake_tests.config import bases, documents
 from s3lake_tests.config.bases import keys_of
 from s3lake_tests.config.documents import NOON, load
@@ -241,64 +240,3 @@ def test_aiven_rest_example() -> None:
     assert sink.envelope is not None
     assert (sink.envelope.style, sink.envelope.fields) == ("flat", ("value", "key", "timestamp"))
     assert (sink.format.type, sink.format.codec, sink.flush.interval) == ("csv", "gzip", 60)
-
-
-# Every key of the option references
-
-LENSES_KEYS = """
-aws.auth.mode aws.access.key aws.secret.key aws.region pool.max.connections custom.endpoint vhost.bucket
-path.style.access error.policy max.retries retry.interval http.max.retries http.retry.interval local.tmp.directory kcql
-compression.codec compression.level seek.max.files indexes.name exactly.once.enable schema.change.detector
-skip.null.values latest.schema.optimization.enabled disable.flush.count padding.strategy padding.length
-http.socket.timeout http.connection.timeout delete.mode log.metrics indexes.gc.interval.seconds indexes.gc.batch.size
-indexes.gc.sweep.enabled indexes.gc.sweep.interval.seconds indexes.gc.sweep.min.age.seconds indexes.gc.sweep.max.reads
-task.index
-"""
-CONFLUENT_KEYS = """
-connector.class s3.bucket.name s3.region s3.part.size s3.part.retries s3.retry.backoff.ms s3.credentials.provider.class
-aws.access.key.id aws.secret.access.key s3.ssea.name s3.sse.customer.key s3.sse.kms.key.id s3.acl.canned s3.wan.mode
-s3.path.style.access.enabled s3.compression.type s3.compression.level s3.proxy.url s3.proxy.user s3.proxy.password
-s3.http.send.expect.continue s3.send.digest s3.object.tagging s3.object.tagging.key.value.pairs
-s3.object.behavior.on.tagging.error s3.elastic.buffer.enable s3.elastic.buffer.init.capacity
-s3.schema.partition.affix.type store.url storage.class format.class flush.size rotate.interval.ms
-rotate.schedule.interval.ms rotate.file.on.partition.change max.write.duration.ms retry.backoff.ms shutdown.timeout.ms
-filename.offset.zero.pad.width schema.compatibility schemas.cache.config enhanced.avro.schema.support connect.meta.data
-allow.optional.map.keys avro.codec parquet.codec json.decimal.format format.bytearray.extension
-format.bytearray.separator behavior.on.null.values report.null.values.to.dlq tombstone.encoded.partition
-store.kafka.keys keys.format.class store.kafka.headers headers.format.class enable.conditional.writes topics.dir
-directory.delim file.delim partitioner.class partition.field.name partition.duration.ms path.format locale timezone
-timestamp.extractor timestamp.field max.files.scan.limit partitioner.max.open.files
-"""
-AIVEN_KEYS = """
-connector.class aws.access.key.id aws.secret.access.key aws.s3.bucket.name aws.s3.region aws.s3.endpoint aws.s3.prefix
-aws.s3.part.size.bytes aws.s3.sse.algorithm aws.s3.backoff.delay.ms aws.s3.backoff.max.delay.ms
-aws.s3.backoff.max.retries aws.sts.role.arn aws.sts.role.external.id aws.sts.role.session.name
-aws.sts.role.session.duration aws.sts.config.endpoint aws.credentials.provider aws.credential.provider
-file.name.template file.name.timestamp.timezone file.name.timestamp.source timestamp.timezone timestamp.source
-file.max.records file.compression.type format.output.type format.output.fields format.output.fields.value.encoding
-format.output.envelope avro.codec connect.parquet.x kafka.retry.backoff.ms output_fields output_compression
-aws_access_key_id aws_secret_access_key aws_s3_bucket aws_s3_region aws_s3_endpoint aws_s3_prefix
-"""
-FRAMEWORK_KEYS = """
-name tasks.max topics topics.regex key.converter value.converter header.converter config.action.reload transforms
-predicates errors.tolerance errors.retry.timeout errors.retry.delay.max.ms errors.log.enable
-errors.log.include.messages errors.deadletterqueue.topic.name errors.deadletterqueue.topic.replication.factor
-errors.deadletterqueue.context.headers.enable consumer.override.max.poll.records producer.override.acks
-admin.override.client.id offset.flush.interval.ms bootstrap.servers s3lake.start
-"""
-
-
-@pytest.mark.parametrize(
-    ("base", "prefix", "keys"),
-    [
-        (bases.LENSES, "connect.s3.", LENSES_KEYS),
-        (bases.LENSES, "", FRAMEWORK_KEYS),
-        (bases.CONFLUENT, "", CONFLUENT_KEYS + FRAMEWORK_KEYS),
-        (bases.AIVEN, "", AIVEN_KEYS + FRAMEWORK_KEYS),
-    ],
-)
-def test_every_key_of_the_references_is_known(base: dict[str, str], prefix: str, keys: str) -> None:
-    changes: dict[str, str | None] = {prefix + key: "?" for key in keys.split() if key not in ("connector.class",)}
-    with pytest.raises(ConfigurationError) as refused:
-        bases.load(base, changes)
-    assert "unknown" not in str(refused.value)

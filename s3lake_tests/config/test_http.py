@@ -36,12 +36,9 @@ def test_the_answer_is_the_text():
         assert fetch(address) == (Text(address, "kafka: {}\nsinks: []\n"),)
 
 
-@pytest.mark.parametrize(
-    "headers", ['{"Authorization": "Bearer t0ken", "X-Tenant": "a"}', "Authorization: Bearer t0ken\n\nX-Tenant:a\n"]
-)
-def test_headers_are_sent_as_json_or_lines_say(headers):
+def test_headers_are_sent():
     with serving(Answer()) as server:
-        fetch(server.url, HEADERS=headers)
+        fetch(server.url, HEADERS='{"Authorization": "Bearer t0ken", "X-Tenant": "a"}')
         assert server.asked[0].headers["authorization"] == "Bearer t0ken"
         assert server.asked[0].headers["x-tenant"] == "a"
 
@@ -58,7 +55,7 @@ def test_an_authorization_header_is_not_replaced_by_netrc(tmp_path, monkeypatch)
     (tmp_path / "netrc").write_text("machine 127.0.0.1 login other password secret\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     with serving(Answer()) as server:
-        fetch(server.url, HEADERS="Authorization: Bearer mine")
+        fetch(server.url, HEADERS='{"Authorization": "Bearer mine"}')
         assert server.asked[0].headers["authorization"] == "Bearer mine"
 
 
@@ -147,7 +144,7 @@ def test_a_redirect_is_refused_with_the_address_to_write():
     with serving(
         Answer(status=302, headers={"Location": "https://u:hunter2@lake.example/there?token=hunter3"})
     ) as server:
-        message = refused(server.url, HEADERS="X-Api-Key: k")
+        message = refused(server.url, HEADERS='{"X-Api-Key": "k"}')
     assert message.endswith("give the address that it redirects to, https://lake.example/there")
     assert "hunter" not in message
 
@@ -189,7 +186,7 @@ def test_what_stands_at_the_error_path_is_told_without_secrets():
         message = refused(
             f"http://me:p%40ss@127.0.0.1:{server.port}/?key=q-secret",
             RESPONSE_ERROR_PATH="error.text",
-            HEADERS="Authorization: Bearer t0ken-1",
+            HEADERS='{"Authorization": "Bearer t0ken-1"}',
         )
     assert (
         message == f"{server.url}/: the server reports at error.text: token ******** of ******** and ******** unknown"
@@ -233,14 +230,14 @@ def test_no_secret_is_in_an_error_or_its_chain(answer):
     with serving(answer) as server, pytest.raises(ConfigurationError) as refusal:
         read_texts(
             f"http://user:hunter2@127.0.0.1:{server.port}/?token=hunter3",
-            {**QUICK, f"{PREFIX}HEADERS": "X-Api-Key: hunter4"},
+            {**QUICK, f"{PREFIX}HEADERS": '{"X-Api-Key": "hunter4"}'},
         )
     assert refusal.value.__suppress_context__ or refusal.value.__context__ is None
     assert "hunter" not in str(refusal.value)
 
 
 def test_settings_are_printed_without_headers():
-    assert "hunter2" not in repr(Settings.from_environment({f"{PREFIX}HEADERS": "X-Api-Key: hunter2"}))
+    assert "hunter2" not in repr(Settings.from_environment({f"{PREFIX}HEADERS": '{"X-Api-Key": "hunter2"}'}))
 
 
 # Settings
@@ -263,11 +260,10 @@ def test_empty_variables_say_nothing():
         ("RETRY_MAX_ATTEMPTS", "0", "'0' is not allowed; write a whole number from 1 to 100"),
         ("RETRY_BACKOFF_MULTIPLIER", "0.5", "'0.5' is not allowed: a number from 1 to 100"),
         ("RESPONSE_DATA_PATH", "a..b", "'a..b' is not a path: names with dots between, for example data.items.0"),
-        ("HEADERS", "secret", "line 1 has no colon; write one `Name: value` a line"),
-        ("HEADERS", '{"a": ', 'not a JSON object; write {"Name": "value"}, or one `Name: value` a line'),
-        ("HEADERS", '{"a": 1}', "every header is a text; put the values into quotes"),
-        ("HEADERS", "A b: c", "header 1 has an invalid name: use letters, digits, '-' and '_'"),
-        ("HEADERS", "A: ä", "the value of header A has characters that HTTP does not carry: use plain ASCII"),
+        ("HEADERS", "secret", 'not a JSON object of texts; write {"Name": "value"}'),
+        ("HEADERS", '{"a": 1}', 'not a JSON object of texts; write {"Name": "value"}'),
+        ("HEADERS", '{"A b": "c"}', "a header has an invalid name: use letters, digits, '-' and '_'"),
+        ("HEADERS", '{"A": "ä"}', "the value of header A has characters that HTTP does not carry: use plain ASCII"),
     ],
 )
 def test_a_setting_that_cannot_be_right_is_refused(name, value, message):

@@ -278,8 +278,8 @@ def test_the_place_of_such_a_value_is_its_variable() -> None:
         ("SINK_LAKE_PLUGIN_CONFIG_BUCKET", "x", "plugin_config.bucket: 'x' is not allowed: "),
         ("SINK_LAKE_ENABLED", "false", "enabled: is false, so nothing is landed; write enabled = true"),
         ("SINK_LAKE_STREAMS_0_SCHEMA", "yaml", "streams[0].schema: 'yaml' is not allowed; "),
-        ("SINK_LAKE_ENABLE", "x", "unknown name ENABLE; did you mean ENABLED? "),
-        ("SINK_LAK_ENABLED", "true", "no sink has this key; did you mean IGGY_CONNECTORS_SINK_LAKE_…? "),
+        ("SINK_LAKE_ENABLE", "x", "unknown setting; did you mean IGGY_CONNECTORS_SINK_LAKE_ENABLED? "),
+        ("SINK_LAK_ENABLED", "true", "unknown setting; did you mean IGGY_CONNECTORS_SINK_LAKE_ENABLED? "),
     ],
 )
 def test_what_is_wrong_with_such_a_value_is_told_of_its_variable(name: str, value: str, told: str) -> None:

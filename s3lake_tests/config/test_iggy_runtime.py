@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from s3lake.config.read import toml
+from s3lake.config.syntax import toml
 from s3lake.errors import ConfigurationError
 from s3lake_tests.config.bases import load_file
 from s3lake_tests.config.server import Answer, serving
 from s3lake_tests.config.test_iggy import RUNTIME, SINK
 
 ACTIVE = {
-    "sinks": {"lake": toml.read(SINK, "sink.toml")[0] | {"verbose": None}, "b": {"path": "doris_sink"}},
+    "sinks": {"lake": toml.parse(SINK, "sink.toml").data | {"verbose": None}, "b": {"path": "doris_sink"}},
     "sources": {"r": {}},
 }
 OVER_HTTP = """\

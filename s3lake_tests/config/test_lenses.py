@@ -366,36 +366,6 @@ def test_no_retries_are_told_because_lenses_would_try_for_ever() -> None:
     assert "connect.s3.max.retries" in noticed(loaded)
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
-        "local.tmp.directory",
-        "seek.max.files",
-        "http.socket.timeout",
-        "http.connection.timeout",
-        "delete.mode",
-        "log.metrics",
-        "task.index",
-        "indexes.gc.interval.seconds",
-        "indexes.gc.batch.size",
-        "indexes.gc.sweep.enabled",
-        "indexes.gc.sweep.interval.seconds",
-        "indexes.gc.sweep.min.age.seconds",
-        "indexes.gc.sweep.max.reads",
-    ],
-)
-def test_keys_without_a_meaning_are_accepted_with_a_reason(key: str) -> None:
-    assert f"connect.s3.{key}" in noticed(s3(key, "5"))
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [("schema.change.detector", "version"), ("latest.schema.optimization.enabled", "true"), ("vhost.bucket", "true")],
-)
-def test_keys_with_another_meaning_are_told(key: str, value: str) -> None:
-    assert f"connect.s3.{key}" in noticed(s3(key, value))
-
-
 def test_keys_of_lenses_are_in_any_case() -> None:
     assert s3("Skip.Null.VALUES", "true").config.sinks[0].nulls == "skip"
 
@@ -424,5 +394,5 @@ SCHEMAS = {
 )
 def test_what_a_change_of_schema_does_says_which_schemas_share_files(keys: dict[str, str], compatibility: str) -> None:
     changes = {f"connect.s3.{key}".replace(".", "__"): value for key, value in keys.items()}
-    assert sink("STOREAS `PARQUET`", **SCHEMAS, **changes).contract.compatibility == compatibility
-    assert sink("STOREAS `JSON`", **SCHEMAS, **changes).contract.compatibility == "none"
+    assert sink("STOREAS `PARQUET`", **SCHEMAS, **changes).schema_policy.compatibility == compatibility
+    assert sink("STOREAS `JSON`", **SCHEMAS, **changes).schema_policy.compatibility == "none"

@@ -7,7 +7,7 @@ import pytest
 
 from s3lake.config import dialects
 from s3lake.config import load as configuration
-from s3lake.config.draft import Sketch
+from s3lake.config.draft import ConfigDraft
 from s3lake.config.native import dump_effective, write_native
 from s3lake.errors import ConfigurationError
 
@@ -52,7 +52,7 @@ def test_every_file_is_read_once_also_where_variables_change_sinks(
     read: list[str] = []
     read_draft = dialects.read_draft
 
-    def counted(text: str, name: str, *others: Any, **options: Any) -> Sketch:
+    def counted(text: str, name: str, *others: Any, **options: Any) -> ConfigDraft:
         read.append(Path(name).name)
         return read_draft(text, name, *others, **options)
 

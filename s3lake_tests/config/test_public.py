@@ -17,7 +17,7 @@ ENVIRONMENT = {
     "AWS_SECRET": "SK",
 }
 LOADS = {
-    "quickstart.properties": (6, "schema.generator.class: unknown key: nothing reads it here"),
+    "quickstart.properties": (6, "schema.generator.class: it makes schemas for Hive"),
     "quickstart-bare.json": (8, "name is missing; 'quickstart-bare' is taken"),
     "bare.json": (4, "s3.part.size: closes a file at that size"),
     "bare-time.json": (3, "name is missing; 'bare-time' is taken"),

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.config.connectors import wrappers
-from s3lake.config.read import json as json_reader
-from s3lake.config.read import properties, toml
+from s3lake.config.connectors.wrappers import unwrap
 from s3lake.config.report import Place, Report, Setting
+from s3lake.config.syntax import properties, toml
+from s3lake.config.syntax.yaml import parse_json
 from s3lake.errors import ConfigurationError
 
 
@@ -122,8 +122,9 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 # JSON
 
 
-def members(text: str) -> list[Setting]:
-    return wrappers.unwrap(text, Report("f"))
+def members(text: str, report: Report | None = None) -> list[Setting]:
+    report = report or Report("f")
+    return [setting for node in unwrap([parse_json(text, "f")], report) for setting in node.setting(report)]
 
 
 def test_a_bare_configuration() -> None:
@@ -139,7 +140,7 @@ def test_a_bare_configuration() -> None:
 
 def test_a_configuration_as_it_is_posted() -> None:
     report = Report("f")
-    found = wrappers.unwrap('{"name": "n", "config": {"a": "b"}, "tasks": [], "type": "sink"}', report)
+    found = members('{"name": "n", "config": {"a": "b"}, "tasks": [], "type": "sink"}', report)
     assert [(one.key, one.value) for one in found] == [("name", "n"), ("a", "b")]
     assert [notice.place.key for notice in report.without_effect] == ["tasks", "type"]
 
@@ -154,7 +155,7 @@ def test_a_name_may_stand_in_both_places() -> None:
 
 def test_null_is_as_if_it_were_not_there() -> None:
     report = Report("f")
-    assert wrappers.unwrap('{"a": null}', report) == []
+    assert members('{"a": null}', report) == []
     assert [str(one) for one in report.notices] == ["f:1:2: a: null is as if it were not there"]
 
 
@@ -235,8 +236,8 @@ value.static = 2026-11-20T00:00:00Z
 
 
 def test_every_value_of_toml_has_the_place_of_its_statement() -> None:
-    data, places = toml.read(SAMPLE, "f")
-    found = {place.key: (place.line, place.column) for place in places.values()}
+    file = toml.parse(SAMPLE, "f")
+    found = {place.key: (place.line, place.column) for place in file.places.values()}
     assert found["type"] == (2, 1)
     assert found["['quoted key'].deep"] == (3, 1)
     assert found["many[0]"] == found["many[1][0]"] == (4, 1)
@@ -245,25 +246,22 @@ def test_every_value_of_toml_has_the_place_of_its_statement() -> None:
     assert found["streams[0].options.fast"] == (16, 3)
     assert found["streams[1].stream"] == (18, 1)
     assert found["transforms.add_fields.value.static"] == (20, 1)
-    assert data["text"].startswith("[not.a.table]")
+    assert file.data["text"].startswith("[not.a.table]")
 
 
 def test_toml_that_is_none_is_told_where() -> None:
     with pytest.raises(ConfigurationError, match=r"^f:2:\d+: not TOML: "):
-        toml.read("a = 1\nb = \n", "f")
+        toml.parse("a = 1\nb = \n", "f")
 
 
 def test_a_number_of_toml_that_is_too_long_is_told_where() -> None:
     with pytest.raises(ConfigurationError, match=r"^f:2:5: a number has more digits than any setting takes"):
-        toml.read(f"a = 1\nb = {'9' * 5000}\n", "f")
+        toml.parse(f"a = 1\nb = {'9' * 5000}\n", "f")
 
 
 def test_a_number_of_json_is_a_text_however_long_it_is() -> None:
     text = '{"config": {"flush.size": %s}}' % ("9" * 5000)
-    (config,) = json_reader.members(text, "f")
-    assert isinstance(config.value, tuple)
-    assert config.value[0].value == "9" * 5000
-    assert json_reader.names(text) == {"config", "flush.size"}
+    assert parse_json(text, "f").at("config").text("flush.size") == "9" * 5000
 
 
 SCALARS = st.one_of(st.text(st.characters(exclude_categories=("Cs", "Cc"))), st.integers(-9, 9), st.booleans())
@@ -296,6 +294,6 @@ def paths(value: object, path: tuple[str | int, ...] = ()) -> set[tuple[str | in
 )
 def test_every_path_of_toml_is_found(data: dict[str, object]) -> None:
     text = "\n".join(f"{json.dumps(key)} = {spelled(value)}" for key, value in data.items())
-    read_back, places = toml.read(text, "f")
-    assert read_back == data
-    assert places.keys() == paths(data)
+    file = toml.parse(text, "f")
+    assert file.data == data
+    assert file.places.keys() == paths(data)

@@ -46,6 +46,10 @@ class TestLastFailure:
         assert last_failure(instance, "events", "orders", 0) == f"run {found}: Kafka did not answer"
         assert last_failure(instance, "events", "clicks", 0) is None
 
+    def test_is_found_under_the_prefix_of_a_component(self, instance: dg.DagsterInstance) -> None:
+        found = run(instance, dg.Failure("Kafka did not answer"), {**ALONE, names.SINK: "lake/events"})
+        assert last_failure(instance, "events", "orders", 0) == f"run {found}: Kafka did not answer"
+
     def test_without_an_exception_of_ours_is_the_exception(self, instance: dg.DagsterInstance) -> None:
         run(instance, KeyError("x"), ALONE)
         assert "KeyError" in (last_failure(instance, "events", "orders", 0) or "")

@@ -7,18 +7,18 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from s3lake.config.connectors import connect, converters, credentials, native_keys
+from s3lake.config.connectors import connect, converters, credentials
 from s3lake.config.connectors.connect import escape_braces
-from s3lake.config.draft import Draft, Sketch, join_drafts
-from s3lake.config.keys import Keys, Value
-from s3lake.config.report import Report, Setting
+from s3lake.config.draft import ConfigDraft, Draft
+from s3lake.config.keys import Key, Keys, choice, milliseconds, same, whole
+from s3lake.config.report import Report, Setting, Value
 from s3lake.text.options import did_you_mean
 
 CLASSES = (
     "io.aiven.kafka.connect.s3.AivenKafkaConnectS3SinkConnector",
     "io.aiven.kafka.connect.s3.S3SinkConnector",
 )
-_OLD = {
+_RENAMED = {
     "aws_access_key_id": "aws.access.key.id",
     "aws_secret_access_key": "aws.secret.access.key",
     "aws_s3_bucket": "aws.s3.bucket.name",
@@ -29,18 +29,20 @@ _OLD = {
     "output_compression": "file.compression.type",
     "aws.credential.provider": "aws.credentials.provider",
 }
+_KEYS = (
+    Key("aws.s3.bucket.name", "bucket", example="my-bucket"),
+    Key("aws.s3.region", "s3.region", default="us-east-1"),
+    Key("aws.s3.endpoint", "s3.endpoint_url"),
+    Key("aws.s3.backoff.max.retries", "s3.retries.max_attempts", whole(1, 30), 3),
+    Key("aws.s3.backoff.delay.ms", "s3.retries.backoff_ms", whole(1), 100),
+    Key("file.max.records", "flush.count", lambda text: whole(0)(text) or None),
+    Key("offset.flush.interval.ms", "flush.interval", milliseconds(1), 60.0),
+    Key("format.output.fields.value.encoding", "envelope.value_encoding", choice(same("base64", "none")), "base64"),
+)
 _TYPES = {"csv": "csv", "json": "json_array", "jsonl": "json", "parquet": "parquet", "avro": "avro"}
 _FIELDS = ("key", "value", "offset", "timestamp", "headers")
-_CODECS = ("none", "gzip", "snappy", "zstd")
 _EXTENSIONS = {"none": "", "gzip": ".gz", "snappy": ".snappy", "zstd": ".zst"}
-_AVRO_CODECS = {
-    "null": "none",
-    "deflate": "deflate",
-    "snappy": "snappy",
-    "bzip2": "bzip2",
-    "xz": "xz",
-    "zstandard": "zstd",
-}
+_AVRO_CODECS = {"null": "none", **same("deflate", "snappy", "bzip2", "xz"), "zstandard": "zstd"}
 _FRAMINGS = {
     "csv": {"opening": "", "between": "\n", "closing": ""},
     "json": {"opening": "", "between": "\n", "closing": ""},
@@ -64,104 +66,70 @@ _NO_EFFECT = {
 }
 
 
-def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str, str]) -> Sketch:
+def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str, str]) -> ConfigDraft:
     """Read the settings of a connector into a draft.
 
     Raises:
         ConfigurationError: it is invalid; one line per error.
     """
-    keys = Keys(settings, report)
-    common, sink = Draft(), Draft()
-    keys.get("connector.class")
-    for old, new in _OLD.items():
-        keys.renamed(old, new)
+    keys, sink = connect.open_keys(settings, report, _RENAMED), Draft()
     connect.put_name_and_topics(keys, sink)
     form = keys.choice("format.output.type", _TYPES, "csv")
     raw = form.value == "csv"
     converters.put_converters(keys, sink, "bytes" if raw else "string", "bytes" if raw else "json")
-    connect.put_framework(keys, common, sink)
-    _store(keys, common, sink)
-    codec = _format(keys, sink, form)
-    _flush(keys, sink)
-    _layout(keys, sink, form.value, codec)
-    keys.no_effect(_NO_EFFECT)
+    connect.put_framework(keys, sink)
+    sink.put("flush", {**connect.FLUSH, "count": None, "size": connect.LARGEST_FILE})
+    sink.put("nulls", "write")
+    keys.put(sink, _KEYS)
+    sink.put("s3.path_style", sink.get("s3.endpoint_url") is not None)
+    credentials.put_pair(keys, sink, "aws.access.key.id", "aws.secret.access.key")
+    credentials.put_provider(keys, sink, "aws.credentials.provider")
+    credentials.put_encryption(keys, sink, "aws.s3.sse.algorithm")
+    credentials.put_role(keys, sink, "aws.sts.")
+    codec = _put_format(keys, sink, form)
+    _put_envelope(keys, sink)
+    _put_layout(keys, sink, form.value, codec)
     for setting in keys.with_prefix("connect.parquet."):
         report.no_effect(setting, "it is an option of another Parquet writer")
-    native_keys.apply(keys, common, [sink], environment)
-    keys.report_unknown()
-    return join_drafts(common, [sink], report, connect.connector(keys))
+    return connect.finish(keys, [sink], environment, _NO_EFFECT)
 
 
-def _store(keys: Keys, common: Draft, sink: Draft) -> None:
-    sink.put("bucket", keys.required("aws.s3.bucket.name", "my-bucket"))
-    common.put("s3.region", keys.text("aws.s3.region", "us-east-1"))
-    endpoint = keys.text("aws.s3.endpoint")
-    if endpoint.value:
-        common.put("s3.endpoint_url", endpoint)
-    common.put("s3.path_style", bool(endpoint.value))
-    credentials.pair(keys, common, "aws.access.key.id", "aws.secret.access.key")
-    credentials.provider(keys, common, "aws.credentials.provider")
-    common.put("s3.retries.max_attempts", keys.integer("aws.s3.backoff.max.retries", 3, 1, 30))
-    common.put("s3.retries.backoff_ms", keys.integer("aws.s3.backoff.delay.ms", 100, 1))
-    credentials.encryption(keys, common, "aws.s3.sse.algorithm")
-    credentials.role(keys, common, "aws.sts.")
-
-
-def _format(keys: Keys, sink: Draft, form: Value[str]) -> str | None:
+def _put_format(keys: Keys, sink: Draft, form: Value[str]) -> str | None:
     """Put the format. Return the codec that the file's name has; None if it has none."""
     sink.put("format.type", form)
-    codec = keys.choice("file.compression.type", {codec_name: codec_name for codec_name in _CODECS}, "gzip")
+    codec = keys.choice("file.compression.type", same(*_EXTENSIONS), "gzip")
     avro = keys.choice("avro.codec", _AVRO_CODECS, "null")
-    if avro.setting and form.value != "avro":
-        keys.report.notice(avro.setting, f"has no effect with format.output.type {_name(form.value)}")
-    named: str | None = codec.value
     if form.value == "avro":
         sink.put("format.codec", avro)
-        named = None
         if codec.setting and codec.value != "none":
-            message = (
-                "an Avro file that is compressed as a whole opens in no reader; write none, and a codec in avro.codec"
-            )
-            keys.wrong(codec.setting, f"{codec.setting.masked_value}: {message}")
-    elif form.value == "parquet":
-        sink.put("format.codec", codec.value if codec.setting else "none", codec.setting)
-        named = codec.value if codec.setting else None
-    else:
-        sink.put(
-            "format.codec", codec.map(lambda codec_name: "snappy_framed" if codec_name == "snappy" else codec_name)
-        )
-        sink.put("format.framing", _FRAMINGS[form.value], form.setting)
+            message = "an Avro file that is compressed as a whole opens in no reader; write none, and a codec"
+            keys.wrong(codec.setting, f"{codec.setting.masked_value}: {message} in avro.codec")
+        return None
+    name = next(name for name, native in _TYPES.items() if native == form.value)
+    keys.note(f"has no effect with format.output.type {name}", avro)
+    if form.value == "parquet":
+        sink.put("format.codec", codec if codec.setting else "none")
+        return codec.value if codec.setting else None
+    sink.put("format.codec", codec.map(lambda name: "snappy_framed" if name == "snappy" else name))
+    sink.put("format.framing", _FRAMINGS[form.value], form.setting)
     if form.value == "csv":
         sink.put("format.header", False)
-    _envelope(keys, sink)
-    return named
+    return codec.value
 
 
-def _envelope(keys: Keys, sink: Draft) -> None:
+def _put_envelope(keys: Keys, sink: Draft) -> None:
     """Put which fields a row has."""
     fields = keys.names("format.output.fields")
     for field in fields.value:
-        if fields.setting is not None and field not in _FIELDS:
+        if field not in _FIELDS:
             near = did_you_mean(field, _FIELDS)
             keys.wrong(fields.setting, f"{field!r} is not allowed; {near}use some of: {', '.join(_FIELDS)}")
-    known_fields = [field for field in fields.value if field in _FIELDS]
-    encoding = keys.choice("format.output.fields.value.encoding", {"base64": "base64", "none": "none"}, "base64")
     around = keys.boolean("format.output.envelope", True)
-    if not around.value and around.setting is not None and len(fields.value) > 1:
+    if not around.value and len(fields.value) > 1:
         keys.wrong(around.setting, "false needs exactly one field; write format.output.fields=value")
-        around = Value(True)
     sink.put("envelope.style", "flat", fields.setting)
-    sink.put("envelope.fields", known_fields or ["value"], fields.setting)
-    sink.put("envelope.value_encoding", encoding)
+    sink.put("envelope.fields", [field for field in fields.value if field in _FIELDS] or ["value"], fields.setting)
     sink.put("envelope.bare", around.map(operator.not_))
-    sink.put("nulls", "write")
-
-
-def _flush(keys: Keys, sink: Draft) -> None:
-    sink.put("flush", connect.FLUSH)
-    sink.put("flush.count", keys.integer("file.max.records", 0, 0).map(lambda most: most or None))
-    sink.put("flush.size", connect.LARGEST_FILE)
-    sink.put("flush.interval", keys.integer("offset.flush.interval.ms", 60_000, 1).map(connect.seconds))
 
 
 @dataclass(frozen=True)
@@ -171,44 +139,40 @@ class _Clock:
     source: Value[str]
     timezone: Value[str]
 
+    @classmethod
+    def read(cls, keys: Keys, prefix: str) -> _Clock:
+        """Read the settings of a clock."""
+        source = keys.choice(f"{prefix}source", {"wallclock": "wallclock", "event": "record"}, "wallclock")
+        return cls(source, keys.text(f"{prefix}timezone", "UTC"))
 
-def _layout(keys: Keys, sink: Draft, form: str, codec: str | None) -> None:
-    sources = {"wallclock": "wallclock", "event": "record"}
-    of_prefix = _Clock(keys.choice("timestamp.source", sources, "wallclock"), keys.text("timestamp.timezone", "UTC"))
-    of_name = _Clock(
-        keys.choice("file.name.timestamp.source", sources, "wallclock"),
-        keys.text("file.name.timestamp.timezone", "UTC"),
-    )
+
+def _put_layout(keys: Keys, sink: Draft, form: str, codec: str | None) -> None:
+    of_prefix, of_name = _Clock.read(keys, "timestamp."), _Clock.read(keys, "file.name.timestamp.")
     prefix, name = keys.text("aws.s3.prefix"), keys.text("file.name.template")
     extension = (".avro" if form == "avro" else "") + _EXTENSIONS[codec or "none"]
-    plain = "{topic}-{partition}-{offset}"
-    clock = of_name
+    clock, unused, template = of_name, of_prefix, "{topic}-{partition}-{offset}"
     if prefix.value:
         if name.setting:
             keys.wrong(name.setting, "has no effect next to aws.s3.prefix, which names the files; take one of them out")
-        template, clock = _prefixed(keys, sink, prefix, of_prefix)
-        sink.put("layout.template", f"{template}{{topic}}-{{partition}}-{{offset:020}}", prefix.setting)
-    elif name.value and name.setting is not None:
+        directory, clock = _prefixed(keys, sink, prefix, of_prefix)
+        template, unused = f"{directory}{{topic}}-{{partition}}-{{offset:020}}", of_name
+    elif name.setting is not None and name.value:
         variables = {match[1] for match in _VARIABLE.finditer(name.value)}
         template = _template(keys, name.setting, name.value, _NAME_VARIABLES)
         if variables <= set(_NAME_VARIABLES) and "{{" not in _VARIABLE.sub("", name.value):
-            _groups(keys, sink, name.setting, variables)
-        sink.put("layout.template", template, name.setting)
+            _check_variables(keys, sink, name.setting, variables)
         extension = ""
         if codec not in (None, "none"):
             message = f"is rendered as it is: files are compressed ({codec}), and their names do not say so"
-            keys.report.notice(name.setting, message)
-    else:
-        sink.put("layout.template", plain)
-    used = name if prefix.value == "" else prefix
-    timed = "{{" in used.value and re.search(r"timestamp|_date", used.value) is not None
-    for clock_part, active in ((of_prefix, clock is not of_name), (of_name, clock is of_name)):
-        for option in (clock_part.source, clock_part.timezone):
-            if option.setting and not (active and timed):
-                keys.report.notice(option.setting, "has no effect: no variable of the name prints that time")
+            keys.note(message, name)
+    used = prefix if prefix.value else name
+    sink.put("layout.template", template, used.setting if used.value else None)
+    is_timed = re.search(r"\{\{.*(timestamp|_date)", used.value) is not None
+    idle = (unused,) if is_timed else (of_prefix, of_name)
+    for option in (option for clock_part in idle for option in (clock_part.source, clock_part.timezone)):
+        keys.note("has no effect: no variable of the name prints that time", option)
     sink.put("layout.time.source", clock.source)
-    zone = clock.timezone.map(lambda zone: "UTC" if zone in ("", "Z") else zone)
-    sink.put("layout.time.timezone", zone)
+    sink.put("layout.time.timezone", clock.timezone.map(lambda zone: "UTC" if zone in ("", "Z") else zone))
     sink.put("layout.extension", extension)
     sink.put("layout.missing", "null")
 
@@ -283,15 +247,13 @@ def _variable(keys: Keys, setting: Setting, match: re.Match[str], variables: Seq
     }.get(name, "{time:yyyy-MM-dd}")
 
 
-def _groups(keys: Keys, sink: Draft, setting: Setting, variables: set[str]) -> None:
+def _check_variables(keys: Keys, sink: Draft, setting: Setting, variables: set[str]) -> None:
     """Check the variables of a name: which records share a file follows from them, and some sets are invalid."""
     named = variables - {"timestamp"}
     if named not in _GROUPS:
         sets = "; ".join(", ".join(sorted(group)) for group in _GROUPS)
-        keys.wrong(
-            setting,
-            f"{setting.masked_value}: these make no name; use one of the sets: {sets} (timestamp next to start_offset)",
-        )
+        message = f"these make no name; use one of the sets: {sets} (timestamp next to start_offset)"
+        keys.wrong(setting, f"{setting.masked_value}: {message}")
         return
     if "start_offset" in named:
         return
@@ -301,9 +263,4 @@ def _groups(keys: Keys, sink: Draft, setting: Setting, variables: set[str]) -> N
     if most is not None and most.value not in ("0", "1"):
         keys.wrong(most, f"{most.masked_value}: a name of a key holds one record; write 1, or take it out")
     sink.put("exactly_once", False, setting)
-    message = "the last record of a key replaces the one before it, so exactly_once is false"
-    keys.report.notice(setting, message)
-
-
-def _name(form: str) -> str:
-    return next(name for name, native in _TYPES.items() if native == form)
+    keys.report.notice(setting, "the last record of a key replaces the one before it, so exactly_once is false")

@@ -29,14 +29,22 @@ _READ = {
     "BYTES": "org.apache.kafka.connect.converters.ByteArrayConverter",
 }
 _WITH_REGISTRY = ("AVRO", "JSON_SR", "PROTOBUF")
-_PARTITIONERS = {"HOURLY": "HourlyPartitioner", "DAILY": "DailyPartitioner"}
-_FORMATS_BESIDE = {"output.keys.format": "keys.format.class", "output.headers.format": "headers.format.class"}
-_ROLE, _OWN_ROLE = "provider.integration.id", "s3lake.s3.role.arn"
+_INPUTS = {"input.data.format": "value", "input.key.format": "key"}
+_WORDS = {
+    "output.data.format": ("format.class", _WRITTEN),
+    "output.keys.format": ("keys.format.class", _WRITTEN),
+    "output.headers.format": ("headers.format.class", _WRITTEN),
+    "input.data.format": ("value.converter", _READ),
+    "input.key.format": ("key.converter", _READ),
+    "time.interval": ("partitioner.class", {"HOURLY": "HourlyPartitioner", "DAILY": "DailyPartitioner"}),
+}
+"""Keys whose words are classes of the connector that runs."""
 _LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _NO_EFFECT = {
     "authentication.method": "keys are used if they are given here, else boto3's own chain",
     "kafka.auth.mode": "kafka.api.key and kafka.api.secret are used",
     "kafka.service.account.id": "is Confluent Cloud's; write kafka.api.key and kafka.api.secret of that account",
+    "kafka.region": "kafka.endpoint says where Kafka is",
     "auto.restart.on.user.error": "Dagster tries a run again by its own retry policy",
     "csfle.enabled": "what is encrypted field by field is landed as it is",
     "value.subject.name.strategy": "a record names its schema by id",
@@ -57,17 +65,16 @@ _DEFAULTS = {
 
 def translate_keys(settings: Sequence[Setting], report: Report, environment: Mapping[str, str]) -> list[Setting]:
     """Return the settings of `S3_SINK` as those of Confluent's connector; other connectors' as they are."""
-    by_key = {setting.key: setting for setting in settings}
-    top = by_key.get("connector.class")
+    top = next((setting for setting in settings if setting.key == "connector.class"), None)
     if top is None or top.value != CLASS:
         return list(settings)
     settings = [new for setting in settings for new in _split_format(setting, report)]
     by_key = {setting.key: setting for setting in settings}
     changed: list[Setting] = list(_registry(by_key, report, environment))
     for setting in settings:
-        changed += _one(setting, by_key, report)
-    keys = {setting.key for setting in changed}
-    missing = {key: value for key, value in _DEFAULTS.items() if key not in keys}
+        changed += _translate(setting, by_key, report)
+    present = {setting.key for setting in changed}
+    missing = {key: value for key, value in _DEFAULTS.items() if key not in present}
     return [*changed, *(replace(top, key=key, value=value, positions=()) for key, value in missing.items())]
 
 
@@ -81,72 +88,59 @@ def _split_format(setting: Setting, report: Report) -> list[Setting]:
 
 def _registry(by_key: Mapping[str, Setting], report: Report, environment: Mapping[str, str]) -> Iterator[Setting]:
     """Yield where the registry of Confluent Cloud is, which its own connector knows and its file does not say."""
-    formats = {"value": by_key.get("input.data.format"), "key": by_key.get("input.key.format")}
-    for part, form in formats.items():
-        if form is None or form.value.upper() not in _WITH_REGISTRY or "schema.registry.url" in by_key:
-            continue
-        if environment.get(REGISTRY):
-            yield of_variable(f"{part}.converter.schema.registry.url", REGISTRY, environment)
-        else:
-            report.error(form, f"{form.value} needs the registry: set {REGISTRY}, or add schema.registry.url=URL")
+    url = by_key.get("schema.registry.url")
+    for name, part in _INPUTS.items():
+        form, key = by_key.get(name), f"{part}.converter.schema.registry.url"
+        if form is not None and url is not None:
+            yield replace(url, key=key)
+        elif form is not None and form.value.upper() in _WITH_REGISTRY:
+            if environment.get(REGISTRY):
+                yield of_variable(key, REGISTRY, environment)
+            else:
+                report.error(form, f"{form.value} needs the registry: set {REGISTRY}, or add schema.registry.url=URL")
 
 
-def _one(setting: Setting, by_key: dict[str, Setting], report: Report) -> list[Setting]:
+def _translate(setting: Setting, by_key: Mapping[str, Setting], report: Report) -> list[Setting]:
+    """Return a setting as settings of the connector that runs."""
+    if setting.key in _WORDS:
+        key, words = _WORDS[setting.key]
+        name = words.get(setting.value.upper())
+        if name is None:
+            near = did_you_mean(setting.value.upper(), words)
+            report.error(setting, f"{setting.masked_value} is not allowed; {near}use one of: {', '.join(words)}")
+        settings = [replace(setting, key=key, value=name or next(iter(words.values())), positions=())]
+        if setting.key in _INPUTS and setting.value.upper() == "JSON":
+            settings.append(replace(setting, key=f"{key}.schemas.enable", value="false", positions=()))
+        return settings
     match setting.key:
         case "connector.class":
             return [replace(setting, value=_CLASS)]
-        case "output.data.format":
-            return [_as(setting, "format.class", _WRITTEN, report)]
-        case "input.data.format" | "input.key.format":
-            part = "value" if setting.key == "input.data.format" else "key"
-            converter = _as(setting, f"{part}.converter", _READ, report)
-            plain = setting.value.upper() == "JSON"
-            return [converter] + [
-                replace(setting, key=f"{part}.converter.schemas.enable", value="false", positions=())
-            ] * plain
-        case "output.keys.format" | "output.headers.format":
-            return [_as(setting, _FORMATS_BESIDE[setting.key], _WRITTEN, report)]
         case "schema.context.name":
             if setting.value not in ("", "default"):
                 message = "is a context of the registry; name it in the registry's address, https://HOST/contexts/NAME"
                 report.error(setting, message)
-            return []
-        case "time.interval":
-            return [_as(setting, "partitioner.class", _PARTITIONERS, report)]
         case "schema.registry.url":
-            parts = [
-                part for part, key in (("value", "input.data.format"), ("key", "input.key.format")) if key in by_key
-            ]
-            return [replace(setting, key=f"{part}.converter.schema.registry.url") for part in parts]
+            pass
         case "kafka.endpoint":
             return [replace(setting, key="bootstrap.servers", value=setting.value.rpartition("://")[2], positions=())]
         case "kafka.api.key":
             return _login(setting, by_key)
         case "kafka.api.secret":
             report.secrets.add(setting.value)
-            return []
         case "compression.codec":
             parquet = "parquet" in by_key.get("output.data.format", setting).value.lower()
             return [replace(setting, key="parquet.codec" if parquet else "avro.codec")]
-    if setting.key in _NO_EFFECT:
-        report.no_effect(setting, _NO_EFFECT[setting.key])
-        return []
-    if setting.key == _ROLE:
-        message = f"is a role that Confluent Cloud assumes; {_OWN_ROLE} names ours, else boto3's own chain is used"
-        report.notice(setting, message)
-        return []
-    return [setting]
+        case "provider.integration.id":
+            ours = "s3lake.s3.role.arn names ours, else boto3's own chain is used"
+            report.notice(setting, f"is a role that Confluent Cloud assumes; {ours}")
+        case key if key in _NO_EFFECT:
+            report.no_effect(setting, _NO_EFFECT[key])
+        case _:
+            return [setting]
+    return []
 
 
-def _as(setting: Setting, key: str, names: dict[str, str], report: Report) -> Setting:
-    name = names.get(setting.value.upper())
-    if name is None:
-        near = did_you_mean(setting.value.upper(), list(names))
-        report.error(setting, f"{setting.masked_value} is not allowed; {near}use one of: {', '.join(names)}")
-    return replace(setting, key=key, value=name or next(iter(names.values())), positions=())
-
-
-def _login(key: Setting, by_key: dict[str, Setting]) -> list[Setting]:
+def _login(key: Setting, by_key: Mapping[str, Setting]) -> list[Setting]:
     secret = by_key.get("kafka.api.secret")
     text = f'{_LOGIN} required username="{key.value}" password="{secret.value if secret else ""}";'
     options = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.jaas.config": text}

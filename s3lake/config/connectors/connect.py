@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from s3lake.config.connectors import transforms
-from s3lake.config.draft import Connector, Draft
-from s3lake.config.keys import Keys, Value
-from s3lake.config.report import Place, Setting
+from s3lake.config.connectors import native_keys, transforms
+from s3lake.config.draft import ConfigDraft, Connector, Draft, join_drafts
+from s3lake.config.keys import Key, Keys, milliseconds
+from s3lake.config.report import Place, Report, Setting, Value
 from s3lake.convert.converters import CONVERTERS
 from s3lake.encode.formats import FORMATS
 from s3lake.text import expressions
@@ -26,7 +27,8 @@ _NO_EFFECT = {
     "plugin.path": "s3lake has no plugins",
     "group.id": "offsets are in the index; no consumer group is used",
 }
-_CLIENT = re.compile(r"(security\.protocol|sasl\..+|ssl\..+|client\.id|client\.rack|client\.dns\.lookup)")
+_CLIENT = ("security.protocol", "client.id", "client.rack", "client.dns.lookup")
+"""Properties of Kafka's clients that a file may have without a prefix, next to all of `sasl.` and `ssl.`."""
 _QUEUE = "errors.deadletterqueue."
 _OFFSETS = "offsets are in the index; no consumer group is used"
 _OURS = {
@@ -57,31 +59,41 @@ def escape_braces(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
+def open_keys(settings: Sequence[Setting], report: Report, renamed: Mapping[str, str] = {}) -> Keys:
+    """Return the keys of a connector, those of older versions under their new names."""
+    keys = Keys(settings, report)
+    keys.get("connector.class")
+    for old, new in renamed.items():
+        keys.rename(old, new)
+    return keys
+
+
+def finish(
+    keys: Keys, sinks: Sequence[Draft], environment: Mapping[str, str], no_effect: Mapping[str, str]
+) -> ConfigDraft:
+    """Put what the file says after `s3lake.`, and report keys that are not read. Return the connector's draft."""
+    keys.no_effect({**_NO_EFFECT, **no_effect})
+    native_keys.apply(keys, sinks or [Draft()], environment)
+    keys.report_unknown()
+    connector = Connector(keys.text("name").value, group=keys.text("consumer.override.group.id").value)
+    return join_drafts(sinks, keys.report, connector)
+
+
 def name(keys: Keys) -> Value[str]:
     """Return the connector's name, as a sink may be called."""
-    given_name = keys.required("name", "events-to-s3")
-    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", given_name.value)
-    if plain != given_name.value and given_name.setting is not None:
-        keys.report.notice(
-            given_name.setting, f"the sink, and its index, are called {plain!r}: letters, digits, '_' and '-'"
-        )
-    return Value(plain, given_name.setting)
-
-
-def connector(keys: Keys) -> Connector:
-    """Return the connector as Kafka Connect knows it."""
-    return Connector(keys.text("name").value, group=keys.text("consumer.override.group.id").value)
+    name = keys.required("name", "events-to-s3")
+    plain = name.map(lambda text: re.sub(r"[^A-Za-z0-9_-]+", "-", text))
+    if plain.value != name.value:
+        keys.note(f"the sink, and its index, are called {plain.value!r}: letters, digits, '_' and '-'", name)
+    return plain
 
 
 def topics(keys: Keys) -> Topics:
     """Return `topics` or `topics.regex`."""
     names, regex = keys.names("topics"), keys.text("topics.regex")
-    if bool(names.setting and names.value) == bool(regex.value):
-        where = regex.setting or names.setting
-        message = (
-            "are both given; take one out" if names.value else "are both missing; add topics=NAME,NAME or topics.regex"
-        )
-        keys.report.error(where, f"topics and topics.regex {message}")
+    if bool(names.value) == bool(regex.value):
+        problem = "given; take one out" if names.value else "missing; add topics=NAME,NAME or topics.regex"
+        keys.wrong(regex.setting or names.setting, f"topics and topics.regex are both {problem}")
     return Topics(names, regex)
 
 
@@ -89,121 +101,100 @@ def put_name_and_topics(keys: Keys, sink: Draft) -> None:
     """Put name and topics of a connector that is one sink."""
     sink.put("name", name(keys))
     subscribed = topics(keys)
-    sink.put(
-        "topics_regex" if subscribed.regex.value else "topics",
-        subscribed.regex if subscribed.regex.value else subscribed.names,
-    )
+    if subscribed.regex.value:
+        sink.put("topics_regex", subscribed.regex)
+    else:
+        sink.put("topics", subscribed.names)
 
 
-def put_framework(keys: Keys, common: Draft, sink: Draft) -> None:
+def put_framework(keys: Keys, sink: Draft) -> None:
     """Put what Kafka Connect does for every connector: clients, refused records, tasks, transforms."""
-    put_clients(keys, common, sink)
-    put_errors(keys, sink)
-    put_parallelism(keys, common)
+    _put_clients(keys, sink)
+    _put_errors(keys, sink)
+    tasks = keys.integer("tasks.max", 0, 1, 100_000)
+    if tasks.setting is not None:
+        sink.put("spark.master", tasks.map(lambda count: f"local[{count}]"))
     transforms.put_transforms(keys, sink)
 
 
-def put_clients(keys: Keys, common: Draft, sink: Draft) -> None:
+def _put_clients(keys: Keys, sink: Draft) -> None:
     """Put the address of Kafka and the properties of its clients; a sink connector begins where the log begins."""
     sink.put("from", "earliest")
-    for prefix in ("consumer.override.", "consumer."):
-        for setting in keys.with_prefix(prefix):
-            option = setting.key.removeprefix(prefix)
-            if prefix == "consumer." and option.startswith("override."):
-                continue
-            if option == "bootstrap.servers":
-                common.put("kafka.bootstrap_servers", setting.value, setting)
-            elif option == "auto.offset.reset":
-                sink.put("from", "start" if setting.value.lower() == "latest" else "earliest", setting)
-                if setting.value.lower() not in ("earliest", "latest", "none"):
-                    keys.wrong(setting, f"{setting.masked_value} is not allowed; use one of: earliest, latest, none")
-                if setting.value.lower() == "latest":
-                    keys.report.notice(setting, "the first record is the first one of the hour `start`")
-            elif option == "isolation.level":
-                if setting.value != "read_committed":
-                    keys.report.no_effect(setting, "only committed records are landed")
-            elif option in _OURS:
-                keys.report.no_effect(setting, _OURS[option])
-            else:
-                common.put(("kafka", "properties", option), setting.value, setting)
-    for prefix in ("producer.", "admin."):
-        for setting in keys.with_prefix(prefix):
-            keys.report.no_effect(setting, "only dead letters are written to Kafka, acknowledged by all replicas")
-    for prefix in ("security.", "sasl.", "ssl.", "client."):
-        for setting in keys.with_prefix(prefix):
-            if _CLIENT.fullmatch(setting.key):
-                common.put(("kafka", "properties", setting.key), setting.value, setting)
-            else:
-                keys.report.notice(setting, "unknown key: nothing reads it here")
+    # What the connector overrides comes last, over what its worker has.
+    for setting in sorted(keys.with_prefix("consumer."), key=lambda setting: "consumer.override." in setting.key):
+        option = setting.key.removeprefix("consumer.").removeprefix("override.")
+        if option == "bootstrap.servers":
+            sink.put("kafka.bootstrap_servers", setting.value, setting)
+        elif option == "auto.offset.reset":
+            begin = setting.value.lower()
+            sink.put("from", "start" if begin == "latest" else "earliest", setting)
+            if begin not in ("earliest", "latest", "none"):
+                keys.wrong(setting, f"{setting.masked_value} is not allowed; use one of: earliest, latest, none")
+            if begin == "latest":
+                keys.report.notice(setting, "the first record is the first one of the hour `start`")
+        elif option == "isolation.level":
+            if setting.value != "read_committed":
+                keys.report.no_effect(setting, "only committed records are landed")
+        elif option in _OURS:
+            keys.report.no_effect(setting, _OURS[option])
+        else:
+            sink.put(("kafka", "properties", option), setting.value, setting)
+    for setting in (*keys.with_prefix("producer."), *keys.with_prefix("admin.")):
+        keys.report.no_effect(setting, "only dead letters are written to Kafka, acknowledged by all replicas")
+    for plain in (*map(keys.get, _CLIENT), *keys.with_prefix("sasl."), *keys.with_prefix("ssl.")):
+        if plain is not None:
+            sink.put(("kafka", "properties", plain.key), plain.value, plain)
 
 
-def put_errors(keys: Keys, sink: Draft) -> None:
-    """Put how refused records are handled."""
+def _put_errors(keys: Keys, sink: Draft) -> None:
+    """Put how refused records are handled, and how long the registry is asked again: nothing else can change."""
     tolerance = keys.choice("errors.tolerance", {"none": "none", "all": "all"}, "none")
     sink.put("errors.tolerance", tolerance)
     queue = keys.text(f"{_QUEUE}topic.name")
     headers = keys.boolean(f"{_QUEUE}context.headers.enable", False)
     replicas = keys.integer(f"{_QUEUE}topic.replication.factor", 3, -1)
-    if queue.value and queue.setting is not None and tolerance.value == "none":
+    if not queue.value:
+        keys.note(f"has no effect: no dead letter topic is named; {_QUEUE}topic.name does", headers, replicas)
+    elif tolerance.value == "none":
         message = "nothing goes there without errors.tolerance=all: the first refused record fails its micro-batch"
-        keys.report.notice(queue.setting, message)
-    elif queue.value and queue.setting is not None:
+        keys.note(message, queue)
+    else:
         sink.put("errors.dead_letter_topic.name", queue)
         sink.put("errors.dead_letter_topic.context_headers", headers)
         sink.put("errors.dead_letter_topic.replication_factor", replicas)
-        if _subscribed(keys, queue.value):
-            keys.wrong(
-                queue.setting, f"{queue.setting.masked_value} is a topic that the connector reads; name another one"
-            )
-    for setting in (headers.setting, replicas.setting):
-        if setting is not None and not queue.value:
-            keys.report.notice(setting, f"has no effect: no dead letter topic is named; {_QUEUE}topic.name does")
-    _tried_again(keys, sink)
-    _logged(keys, sink)
-    keys.no_effect(_NO_EFFECT)
-
-
-def _tried_again(keys: Keys, sink: Draft) -> None:
-    """Put how long questions to the registry are tried again: nothing else can have another outcome."""
+        if _is_subscribed(keys, queue.value):
+            keys.wrong(queue.setting, f"{queue.value!r} is a topic that the connector reads; name another one")
     timeout = keys.integer("errors.retry.timeout", 0, -1)
-    delay = keys.integer("errors.retry.delay.max.ms", 60_000, 0)
     if timeout.setting is not None:
-        sink.put("errors.retry_timeout", timeout.map(lambda ms: None if ms < 0 else seconds(ms)))
-        told = "is for questions to the Schema Registry: what a record is refused for would be the same again"
-        keys.report.notice(timeout.setting, told)
-    if delay.setting is not None:
-        sink.put("errors.retry_delay", delay.map(seconds))
-
-
-def _logged(keys: Keys, sink: Draft) -> None:
-    """Put what is logged of a refused record: its place, and never its content."""
+        sink.put("errors.retry_timeout", timeout.map(lambda ms: None if ms < 0 else ms / 1000))
+    message = "is for questions to the Schema Registry: what a record is refused for would be the same again"
+    keys.note(message, timeout)
+    keys.put(sink, [Key("errors.retry.delay.max.ms", "errors.retry_delay", milliseconds(0))])
     enabled = keys.boolean("errors.log.enable", False)
     places = keys.boolean("errors.log.include.messages", False)
     if enabled.value:
         sink.put("errors.log", "place" if places.value else "reason", enabled.setting)
-    elif places.setting is not None:
-        keys.report.notice(places.setting, "has no effect without errors.log.enable=true: nothing is logged")
+    else:
+        keys.note("has no effect without errors.log.enable=true: nothing is logged", places)
 
 
-def _subscribed(keys: Keys, topic: str) -> bool:
+def _is_subscribed(keys: Keys, topic: str) -> bool:
     """Return whether the connector reads that topic."""
     expression = keys.text("topics.regex").value
+    return topic in keys.names("topics").value or (bool(expression) and matches(expression, topic, default=False))
+
+
+def matches(expression: str, topic: str, *, default: bool) -> bool:
+    """Return whether an expression matches a topic, `default` if it is not valid: the model says why."""
     try:
-        matched = bool(expression) and expressions.compile_pattern(expression).matches(topic)
+        return expressions.compile_pattern(expression).matches(topic)
     except (re.error, expressions.PatternTimeoutError):
-        matched = False  # the model says what is wrong with it
-    return matched or topic in map(str.strip, keys.text("topics").value.split(","))
+        return default
 
 
 def seconds(milliseconds: int) -> float:
+    """Return milliseconds as seconds."""
     return milliseconds / 1000
-
-
-def put_parallelism(keys: Keys, common: Draft) -> None:
-    """Put `tasks.max` as the number of cores that Spark takes."""
-    tasks = keys.integer("tasks.max", 0, 1, 100_000)
-    if tasks.setting is not None:
-        common.put("spark.master", tasks.map(lambda count: f"local[{count}]"))
 
 
 def put_compatibility(keys: Keys, sink: Draft, mode: Value[str]) -> None:
@@ -212,14 +203,14 @@ def put_compatibility(keys: Keys, sink: Draft, mode: Value[str]) -> None:
         return
     form, converter = str(sink.get("format.type") or "json"), str(sink.get("converter.value") or "json")
     if not FORMATS[form].tabular:
-        keys.report.notice(mode.setting, f"has no effect with format {form}: its files have no schema")
+        keys.note(f"has no effect with format {form}: its files have no schema", mode)
     elif not CONVERTERS[converter].versioned:
-        keys.report.notice(mode.setting, f"has no effect: values of {converter} have no schema, and columns grow")
+        keys.note(f"has no effect: values of {converter} have no schema, and columns grow", mode)
     else:
         sink.put("schema.compatibility", mode)
         if mode.value == "forward":
             message = "fields that an older schema lacks are left out, as the connector does, and counted in each hour"
-            keys.report.notice(mode.setting, message)
+            keys.note(message, mode)
 
 
 def note_deviation(keys: Keys, sink: Draft, at: Setting | Place | None, message: str, path: str, value: str) -> None:

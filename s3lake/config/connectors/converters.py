@@ -35,10 +35,8 @@ def put_converters(keys: Keys, sink: Draft, key: str = "string", value: str = "j
 
 
 def _converter(keys: Keys, sink: Draft, part: str, default: str) -> None:
-    converter = keys.get(f"{part}.converter")
-    options = {
-        option.key.removeprefix(f"{part}.converter."): option for option in keys.with_prefix(f"{part}.converter.")
-    }
+    converter, prefix = keys.get(f"{part}.converter"), f"{part}.converter."
+    options = {option.key.removeprefix(prefix): option for option in keys.with_prefix(prefix)}
     sink.put(f"converter.{part}", default)
     if converter is None or not converter.value:
         message = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from s3lake.config.connectors import (
@@ -16,13 +16,12 @@ from s3lake.config.connectors import (
     transforms,
 )
 from s3lake.config.connectors.connect import escape_braces
-from s3lake.config.connectors.iggy_file import File
 from s3lake.config.connectors.iggy_runtime import SECTION, Server
-from s3lake.config.connectors.iggy_schemas import CONVERSIONS, PayloadSchemas
-from s3lake.config.draft import Draft, Sketch, join_drafts
-from s3lake.config.keys import Keys, Value
-from s3lake.config.read import toml
-from s3lake.config.report import Path, Place, Report, Setting
+from s3lake.config.connectors.iggy_schemas import CONVERSIONS, put_schema
+from s3lake.config.draft import ConfigDraft, Draft, join_drafts
+from s3lake.config.keys import Key, Keys, same
+from s3lake.config.report import Path, Report, Setting, Value
+from s3lake.config.syntax import toml
 from s3lake.config.variables import Variables
 from s3lake.text.options import did_you_mean
 from s3lake.text.quantities import parse_duration, parse_size
@@ -40,11 +39,12 @@ _RUNTIME_REASONS = {
     "telemetry": "every run's figures are in Dagster",
 }
 _TRANSFORMS = ("add_fields", "delete_fields", "filter_fields", "update_fields", "unwrap_envelope")
-_OUTPUTS: dict[str, tuple[str, Mapping[str, str] | None, str]] = {
+_OUTPUTS = {
     "json_lines": ("json", None, ".jsonl"),
     "json_array": ("json_array", {"opening": "[", "between": ",", "closing": "]"}, ".json"),
     "raw": ("bytes", {"opening": "", "between": "", "closing": ""}, ".bin"),
 }
+"""By `output_format`: format, framing, extension."""
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
 _VARIABLES = {"partition": "{partition}", "date": "{time:yyyy-MM-dd}", "hour": "{time:HH}"}
 _NO_EFFECT = {
@@ -62,53 +62,57 @@ _STREAM_NO_EFFECT = {
 }
 
 
-def loads(content: str, report: Report, references: Variables) -> Sketch:
+_P = "plugin_config."
+_KEYS = (
+    Key(f"{_P}bucket", "bucket", example='"my-bucket"'),
+    Key(f"{_P}region", "s3.region", example='"us-east-1"'),
+    Key(f"{_P}endpoint", "s3.endpoint_url"),
+    Key(f"{_P}retry_delay", "s3.retries.backoff_ms", lambda text: round(parse_duration(text) * 1000), 1000),
+    Key(f"{_P}prefix", "prefix", lambda prefix: prefix.strip("/")),
+)
+
+
+def loads(content: str, report: Report, references: Variables) -> ConfigDraft:
     """Read a connector's file, or all sinks of a runtime, into a draft.
 
     Raises:
         ConfigurationError: it is invalid; one line per error.
     """
-    main = File(report.file, *toml.read(content, report.file))
+    main, variables = toml.parse(content, report.file), references.environment
     alone = "type" in main.data or not any(section in main.data for section in _RUNTIME)
-    files, beside = [main], []
-    variables = references.environment
+    runtime = iggy_variables.apply_to_runtime(toml.File(main.name, {}) if alone else main, variables, report)
+    beside: list[Setting] = []
     if alone:
-        runtime = iggy_variables.apply_to_runtime(File(main.name, {}, {}), variables, report)
+        files = [main]
         for path, place in runtime.places.items():
             if path[:1] != (SECTION,):
                 report.notice(place, "has no effect: the file is that of one connector, not the runtime's")
     else:
-        runtime = iggy_variables.apply_to_runtime(main, variables, report)
         files = list(iggy_runtime.read_connectors(runtime, report, references))
-        beside = _runtime(runtime, report, references)
-    server = Server(runtime, report, references)
-    common, sinks = Draft(), list[Draft]()
+        beside = _read_runtime_settings(runtime, report, references)
     if alone or not iggy_runtime.is_over_http(runtime):  # in Iggy neither
-        files = list(iggy_variables.apply_to_connectors(files, variables, report))
+        files = iggy_variables.apply_to_connectors(files, variables, report)
+    server, sinks = Server(runtime, report, references), list[Draft]()
     # A sink of S3 first: it lands what others forward.
     for file in sorted(files, key=lambda file: "s3_sink" not in str(file.data.get("path", "s3_sink"))):
-        own, of_file = _connector(file, beside, server, report, references, sinks, alone=alone)
-        _join(common, own, of_file, file, report)
-        sinks += of_file
+        sinks += _read_connector(file, beside, server, report, references, sinks, alone=alone)
     if sinks:
-        server.tell()
-    if not sinks and not report.failed:
-        report.error(
-            None, 'no sink is enabled here; a sink has type = "sink", enabled = true and the path of its plugin'
-        )
-    return join_drafts(common, sinks, report)
+        server.note_if_unused()
+    elif not report.failed:
+        message = 'no sink is enabled here; a sink has type = "sink", enabled = true and the path of its plugin'
+        report.error(None, message)
+    return join_drafts(sinks, report)
 
 
-def _chain(file: File, sink: Draft, report: Report) -> None:
+def _put_transforms(file: toml.File, sink: Draft, report: Report) -> None:
     """Put the transforms that are enabled, in the order of the file."""
     tables = file.data.get("transforms", {})
     if not isinstance(tables, dict):
-        report.error(
-            file.places.get(("transforms",)), "is not a table; write [transforms.NAME] for each, in their order"
-        )
+        message = "is not a table; write [transforms.NAME] for each, in their order"
+        report.error(file.place("transforms"), message)
         return
     for name, table in tables.items():
-        place = file.places.get(("transforms", name), Place(file.name))
+        place = file.place("transforms", name)
         if name not in _TRANSFORMS + CONVERSIONS:
             near = did_you_mean(name, _TRANSFORMS)
             report.error(place, f"unknown transform; {near}allowed here: {', '.join(_TRANSFORMS)}")
@@ -118,13 +122,13 @@ def _chain(file: File, sink: Draft, report: Report) -> None:
             options = {key: value for key, value in table.items() if key != "enabled"}
             origins: dict[Path, Setting] = {("type",): Setting(place.key, name, place)}
             for key, value in options.items():
-                at = file.places.get(("transforms", name, key), place)
+                at = file.place("transforms", name, key)
                 origins["options", key] = Setting(at.key, str(value), at)
             transforms.add(sink, {"name": name, "type": f"iggy.{name}", "options": options}, origins)
 
 
-def _connector(
-    file: File,
+def _read_connector(
+    file: toml.File,
     beside: Sequence[Setting],
     server: Server,
     report: Report,
@@ -132,37 +136,37 @@ def _connector(
     others: Sequence[Draft],
     *,
     alone: bool,
-) -> tuple[Draft, list[Draft]]:
+) -> list[Draft]:
+    """Return the sinks of a connector's file; none if others land its topics, and forward them."""
     settings = references.resolve([*file.settings("transforms"), *beside], report)
     template = next((setting for setting in settings if setting.key == "s3lake.topic_template"), None)
-    keys = Keys([setting for setting in settings if setting is not template], report)
-    common, each = Draft(), Draft()
+    keys, sink = Keys([setting for setting in settings if setting is not template], report), Draft()
     kind = _find_kind(keys, report, alone=alone)
     if kind is None:
-        return common, []
+        return []
     key = keys.required("key", '"lake"')
     keys.no_effect(_NO_EFFECT)
-    each.put("from", "earliest")
-    each.put("nulls", "write")
-    _chain(file, each, report)
+    sink.put("from", "earliest")
+    sink.put("nulls", "write")
+    _put_transforms(file, sink, report)
     forward = None
     if kind == "s3":
-        _plugin(keys, common, each)
+        _put_plugin(keys, sink)
     elif kind == "iceberg":
-        iggy_forwards.put_table(keys, common, each, file.data.get("plugin_config"))
+        iggy_forwards.put_table(keys, sink, file.data.get("plugin_config"))
     else:
         forward = iggy_forwards.read_forward(kind, keys, key)
-    if server.put(common, settings) and template is not None:
+    if server.put(sink, settings) and template is not None:
         report.notice(template, "has no effect: the topics are Iggy's own, and called after stream and topic")
         template = None
-    sinks = list(_sinks(file, keys, each, key, template, kind=kind))
+    sinks = list(_read_streams(file, keys, sink, key, template, kind=kind))
     if forward is not None:
         sinks = iggy_forwards.attach(forward, sinks, others)
-    native_keys.apply(keys, common, sinks, references.environment, where=_WHERE)
+    native_keys.apply(keys, sinks, references.environment, where=_WHERE)
     if kind != "s3":
         iggy_forwards.require_buckets(sinks, keys.get("path"), keys, references.environment)
     keys.report_unknown()
-    return common, sinks
+    return sinks
 
 
 def _find_kind(keys: Keys, report: Report, *, alone: bool) -> str | None:
@@ -193,104 +197,77 @@ def _find_kind(keys: Keys, report: Report, *, alone: bool) -> str | None:
     return kind
 
 
-def _plugin(keys: Keys, common: Draft, sink: Draft) -> None:
-    p = "plugin_config."
-    sink.put("bucket", keys.required(f"{p}bucket", '"my-bucket"'))
-    common.put("s3.region", keys.required(f"{p}region", '"us-east-1"'))
-    endpoint = keys.text(f"{p}endpoint")
-    if endpoint.value:
-        common.put("s3.endpoint_url", endpoint)
-    common.put("s3.path_style", keys.boolean(f"{p}path_style", bool(endpoint.value)))
-    credentials.pair(keys, common, f"{p}access_key_id", f"{p}secret_access_key")
-    if keys.get(f"{p}max_attempts") and (old := keys.get(f"{p}max_retries")):
-        keys.wrong(old, f"is given next to {p}max_attempts; take one of them out")
-    name = f"{p}max_retries" if keys.get(f"{p}max_retries") else f"{p}max_attempts"
-    common.put("s3.retries.max_attempts", keys.integer(name, 3, 1))
-    delay = _quantity(keys, f"{p}retry_delay", "1s", parse_duration)
-    common.put("s3.retries.backoff_ms", delay.map(lambda seconds: round(seconds * 1000)))
-    sink.put("prefix", keys.text(f"{p}prefix").map(lambda prefix: prefix.strip("/")))
-    _rotation(keys, sink)
-    output = keys.choice(f"{p}output_format", _OUTPUTS, "json_lines")
+def _put_plugin(keys: Keys, sink: Draft) -> None:
+    keys.put(sink, _KEYS)
+    sink.put("s3.path_style", keys.boolean(f"{_P}path_style", sink.get("s3.endpoint_url") is not None))
+    credentials.put_pair(keys, sink, f"{_P}access_key_id", f"{_P}secret_access_key")
+    attempts, retries = keys.text(f"{_P}max_attempts"), keys.text(f"{_P}max_retries")
+    if attempts.setting and retries.setting:
+        keys.wrong(retries.setting, f"is given next to {_P}max_attempts; take one of them out")
+    name = f"{_P}max_retries" if retries.setting else f"{_P}max_attempts"
+    sink.put("s3.retries.max_attempts", keys.integer(name, 3, 1))
+    _put_rotation(keys, sink)
+    output = keys.choice(f"{_P}output_format", _OUTPUTS, "json_lines")
     form, framing, extension = output.value
     sink.put("format.type", form, output.setting)
     sink.put("format.codec", "none")
     if framing is not None:
-        sink.put("format.framing", dict(framing), output.setting)
+        sink.put("format.framing", framing, output.setting)
     sink.put("layout.extension", extension, output.setting)
-    metadata, headers = keys.boolean(f"{p}include_metadata", True), keys.boolean(f"{p}include_headers", False)
+    metadata, headers = keys.boolean(f"{_P}include_metadata", True), keys.boolean(f"{_P}include_headers", False)
     if form == "bytes":
-        for flag in (metadata, headers):
-            if flag.setting and flag.value:
-                keys.report.notice(flag.setting, "has no effect with output_format raw, which holds payloads only")
+        message = "has no effect with output_format raw, which holds payloads only"
+        keys.note(message, *(flag for flag in (metadata, headers) if flag.value))
     else:
-        fields = [name for name, on in (("metadata", metadata), ("headers", headers)) if on.value]
+        fields = [name for name, flag in (("metadata", metadata), ("headers", headers)) if flag.value]
         sink.put("envelope.style", "iggy")
         sink.put("envelope.fields", [*fields, "value"], headers.setting or metadata.setting)
 
 
-def _rotation(keys: Keys, sink: Draft) -> None:
-    p = "plugin_config."
-    by = keys.choice(f"{p}file_rotation", {"size": "size", "messages": "messages"}, "size")
-    size = _quantity(keys, f"{p}max_file_size", "8MiB", parse_size)
-    count = keys.integer(f"{p}max_messages_per_file", 0, 1)
-    sink.put("flush", connect.FLUSH)
+def _put_rotation(keys: Keys, sink: Draft) -> None:
+    by = keys.choice(f"{_P}file_rotation", same("size", "messages"), "size")
+    size = keys.read(f"{_P}max_file_size", parse_size("8MiB"), parse_size)
+    count = keys.integer(f"{_P}max_messages_per_file", 0, 1)
     if by.value == "size":
+        sink.put("flush", {**connect.FLUSH, "count": None})
         sink.put("flush.size", size)
-        sink.put("flush.count", None)
-    else:
-        sink.put("flush.size", connect.LARGEST_FILE)
-        sink.put("flush.count", count)
-        if count.setting is None and by.setting is not None and not keys.has(f"{p}max_messages_per_file"):
-            keys.wrong(by.setting, f"'messages' needs a number; add {p}max_messages_per_file = 10000")
-    unused = count if by.value == "size" else size
-    if unused.setting is not None:
-        keys.report.notice(unused.setting, f"has no effect with file_rotation {by.value}")
+        keys.note(f"has no effect with file_rotation {by.value}", count)
+        return
+    sink.put("flush", {**connect.FLUSH, "size": connect.LARGEST_FILE})
+    sink.put("flush.count", count)
+    keys.note(f"has no effect with file_rotation {by.value}", size)
+    if not keys.has(f"{_P}max_messages_per_file"):
+        keys.wrong(by.setting, f"'messages' needs a number; add {_P}max_messages_per_file = 10000")
 
 
-def _quantity(keys: Keys, key: str, default: str, read: Any) -> Value[Any]:
-    setting = keys.get(key)
-    if setting is None:
-        return Value(read(default))
-    try:
-        return Value(read(setting.value.replace(" ", "")), setting)
-    except ValueError as error:
-        keys.wrong(setting, str(error))
-        return Value(read(default))
-
-
-def _sinks(
-    file: File, keys: Keys, each: Draft, key: Value[str], template: Setting | None, *, kind: str
+def _read_streams(
+    file: toml.File, keys: Keys, each: Draft, key: Value[str], template: Setting | None, *, kind: str
 ) -> Iterator[Draft]:
     """Yield one sink for each stream and topic: both names are in its keys and its lines."""
     streams = file.data.get("streams")
     if not isinstance(streams, list) or not streams:
-        keys.report.error(
-            file.places.get(("streams",)), "[[streams]] is missing; add one with stream, topics and schema"
-        )
+        message = "[[streams]] is missing; add one with stream, topics and schema"
+        keys.report.error(file.places.get(("streams",)), message)
         return
-    pairs = [(at, topic) for at, one in enumerate(streams) for topic in _topics(keys, at, one)]
-    spelled = template.value if template else TOPIC_TEMPLATE
-    if template and not {"{stream}", "{topic}"} & set(re.findall(r"\{\w+\}", spelled)):
-        keys.wrong(
-            template, f"{template.masked_value} is the same for every topic; write it with {{stream}} and {{topic}}"
-        )
-    schemas = PayloadSchemas(file, keys.report)
+    pairs = [(at, topic) for at, stream in enumerate(streams) for topic in _topics(keys, at, stream)]
+    form = template.value if template else TOPIC_TEMPLATE
+    if template and "{stream}" not in form and "{topic}" not in form:
+        message = "is the same for every topic; write it with {stream} and {topic}"
+        keys.wrong(template, f"{template.masked_value} {message}")
     for at, topic in pairs:
-        stream = keys.text(f"streams[{at}].stream")
-        sink = each.copy()
-        title = key.value if len(pairs) == 1 else f"{key.value}-{stream.value}-{topic}"
+        stream, sink = keys.text(f"streams[{at}].stream").value, each.copy()
+        title = key.value if len(pairs) == 1 else f"{key.value}-{stream}-{topic}"
         sink.put("name", re.sub(r"[^A-Za-z0-9_-]+", "-", title), key.setting)
-        name = spelled.replace("{stream}", stream.value).replace("{topic}", topic)
+        name = form.replace("{stream}", stream).replace("{topic}", topic)
         sink.put("topics", [name], template or keys.get(f"streams[{at}].topics"))
         if kind == "s3":
-            path = keys.get("plugin_config.path_template")
-            sink.put("layout.template", _template(keys, stream.value, topic), path)
+            sink.put("layout.template", _template(keys, stream, topic), keys.get(f"{_P}path_template"))
         else:
             sink.put("prefix", sink.get("name"))
         if sink.get("envelope") is not None:
-            sink.put("envelope.stream", stream.value)
+            sink.put("envelope.stream", stream)
             sink.put("envelope.topic", topic)
-        schemas.put(sink, keys, at)
+        put_schema(file, sink, keys, at)
         yield sink
 
 
@@ -302,68 +279,39 @@ def _topics(keys: Keys, at: int, stream: Any) -> list[str]:
     if keys.get(f"{prefix}schema") is None:
         keys.required(f"{prefix}schema", '"json"')
     topics = stream.get("topics") if isinstance(stream, dict) else None
-    if (
-        setting is None
-        or not isinstance(topics, list)
-        or not topics
-        or not all(isinstance(topic, str) for topic in topics)
-    ):
+    if not setting or not isinstance(topics, list) or not topics or not all(isinstance(name, str) for name in topics):
         message = "is not a list of names" if setting else f"{prefix}topics is missing"
-        keys.report.error(setting, f'{message}; write topics = ["name", "name"]')
+        keys.wrong(setting, f'{message}; write topics = ["name", "name"]')
         return []
     return topics
 
 
 def _template(keys: Keys, stream: str, topic: str) -> str:
-    path = keys.text("plugin_config.path_template", "{stream}/{topic}/{date}/{hour}")
-    variables = {**_VARIABLES, "stream": escape_braces(_safe(stream)), "topic": escape_braces(_safe(topic))}
+    path = keys.text(f"{_P}path_template", "{stream}/{topic}/{date}/{hour}")
+    names = {"stream": stream, "topic": topic}
+    safe = {name: escape_braces(re.sub(r"[^A-Za-z0-9._-]", "_", text)) for name, text in names.items()}
+    variables = {**_VARIABLES, **safe}
     pieces, position = [], 0
     for match in _VARIABLE.finditer(path.value):
-        pieces.append(escape_braces(path.value[position : match.start()]))
+        pieces += [escape_braces(path.value[position : match.start()]), variables.get(match[1], "")]
         position = match.end()
-        if match[1] in variables:
-            pieces.append(variables[match[1]])
-        elif path.setting is not None:
-            message = (
-                f"{match[0]} is unknown; {did_you_mean(match[1], list(variables))}use {', '.join(sorted(variables))}"
-            )
-            if match[1] == "timestamp":
-                message = "{timestamp} is the time of the upload, so a retry would write another object; take it out"
+        if match[1] == "timestamp":
+            message = "{timestamp} is the time of the upload, so a retry would write another object; take it out"
             keys.wrong(path.setting, message)
+        elif match[1] not in variables:
+            near = did_you_mean(match[1], list(variables))
+            keys.wrong(path.setting, f"{match[0]} is unknown; {near}use {', '.join(sorted(variables))}")
     directory = "".join([*pieces, escape_braces(path.value[position:])]).strip("/")
     return f"{directory}/".lstrip("/") + "{partition:05}-{offset:020}-{last_offset:020}"
 
 
-def _safe(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]", "_", name)
-
-
-def _runtime(file: File, report: Report, references: Variables) -> list[Setting]:
+def _read_runtime_settings(file: toml.File, report: Report, references: Variables) -> list[Setting]:
     """Return the `s3lake.*` settings of the runtime's file. Note unused and unknown sections."""
-    for section, reason in _RUNTIME_REASONS.items():
-        if section in file.data:
-            report.no_effect(file.places.get((section,), Place(file.name, key=section)), reason)
     for section in file.data:
-        if section not in (*_RUNTIME, "s3lake"):
+        if section in _RUNTIME_REASONS:
+            report.no_effect(file.place(section), _RUNTIME_REASONS[section])
+        elif section not in (*_RUNTIME, "s3lake"):
             near = did_you_mean(section, _RUNTIME)
-            report.notice(
-                file.places.get((section,)),
-                f"unknown section: nothing reads it here; {near}known are: {', '.join(_RUNTIME)}, s3lake",
-            )
+            message = f"unknown section: nothing reads it here; {near}known are: {', '.join(_RUNTIME)}, s3lake"
+            report.notice(file.places.get((section,)), message)
     return references.resolve([setting for setting in file.settings() if setting.key.startswith("s3lake.")], report)
-
-
-def _join(common: Draft, own: Draft, sinks: Sequence[Draft], file: File, report: Report) -> None:
-    """Join what sinks share: Kafka is one for all; S3 that is reached otherwise is put to the sinks."""
-    for name, value in own.values.items():
-        of_it = {path: setting for path, setting in own.origins.items() if path[:1] == (name,)}
-        if common.values.setdefault(name, value) == value:
-            common.origins.update(of_it)
-        elif name == "s3":
-            for sink in sinks:
-                sink.put("s3", value)
-                sink.origins.update(of_it)
-        else:
-            report.error(
-                Place(file.name), f"{name} differs from that of another connector; give it a configuration of its own"
-            )

@@ -7,15 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from s3lake.config import http
-from s3lake.config.connectors.iggy_file import File
 from s3lake.config.draft import Draft
-from s3lake.config.keys import Keys
-from s3lake.config.report import Place, Report, Setting
+from s3lake.config.keys import Key, Keys
+from s3lake.config.report import Report, Setting
+from s3lake.config.syntax import toml
+from s3lake.config.syntax.toml import File
 from s3lake.config.variables import Variables
 from s3lake.errors import ConfigurationError
 
 SECTION = "iggy"
-_ADDRESS, _USER, _PASSWORD = "localhost:8090", "iggy", "iggy"
+_ADDRESS = (Key("iggy.address", "source.address", default="localhost:8090"), Key("iggy.token", "source.token"))
+_TLS = (Key("iggy.tls.ca_file", "source.ca_file"), Key("iggy.tls.domain", "source.domain"))
+_LOGIN = tuple(Key(f"iggy.{name}", f"source.{name}", default="iggy") for name in ("username", "password"))
 _ELSEWHERE = ("s3lake.kafka.", "s3lake.source.type")
 _ACTIVE = "/configs/active"
 _NAMES = ("config_type", "config_dir", "base_url", "timeout", "request_headers", "retry", "url_templates", "response")
@@ -28,36 +31,36 @@ def is_over_http(runtime: File) -> bool:
 
 def read_connectors(runtime: File, report: Report, references: Variables) -> Iterator[File]:
     """Yield the files of the connectors that run; of several versions of a key the highest."""
-    options, place = _options(runtime), _place(runtime)
+    options = _options(runtime)
     match options.get("config_type", "local"):
         case "local":
             yield from _of_directory(options, runtime, report, references)
         case "http":
             yield from _of_server(options, runtime, report)
         case other:
-            report.error(_place(runtime, "config_type"), f"{other!r} is not allowed; write local or http")
+            report.error(runtime.place("connectors", "config_type"), f"{other!r} is not allowed; write local or http")
     for name in options:
         if name not in _NAMES:
-            report.error(_place(runtime, name), f"unknown name; allowed in {place.key}: {', '.join(_NAMES)}")
+            message = f"unknown name; allowed in connectors: {', '.join(_NAMES)}"
+            report.error(runtime.place("connectors", name), message)
 
 
 def _of_directory(options: Mapping[str, Any], runtime: File, report: Report, references: Variables) -> Iterator[File]:
-    if not isinstance(options.get("config_dir"), str):
-        report.error(_place(runtime), 'config_dir is missing; add [connectors] config_dir = "DIRECTORY"')
+    at, name = runtime.place("connectors", "config_dir"), options.get("config_dir")
+    if not isinstance(name, str):
+        report.error(at, 'config_dir is missing; add [connectors] config_dir = "DIRECTORY"')
         return
-    at = _place(runtime, "config_dir")
-    directory = references.base / options["config_dir"]
+    directory = references.base / name
     if not directory.is_dir():
-        report.error(at, f"{options['config_dir']!r} is not a directory, seen from the runtime's file; correct it")
+        report.error(at, f"{name!r} is not a directory, seen from the runtime's file; correct it")
         return
     if (directory / ".active_versions.toml").exists():
         report.error(at, ".active_versions.toml is not read; keep one version of each file there, and remove it")
     newest: dict[str, File] = {}
-    for path in sorted(directory.glob("*.toml")):
-        connector = File.of(path)
-        key = connector.key
-        if key not in newest or _version(connector) >= _version(newest[key]):
-            newest[key] = connector
+    for connector in map(toml.read, sorted(directory.glob("*.toml"))):
+        other = newest.setdefault(connector.key, connector)
+        if _version(connector) >= _version(other):
+            newest[connector.key] = connector
     yield from newest.values()
 
 
@@ -68,22 +71,23 @@ def _version(file: File) -> int:
 
 def _of_server(options: Mapping[str, Any], runtime: File, report: Report) -> Iterator[File]:
     """Yield the active versions that a server has: `sinks` and `sources` by their keys."""
+    at = runtime.place("connectors", "base_url")
     if not isinstance(options.get("base_url"), str):
-        report.error(_place(runtime), 'base_url is missing; add [connectors] base_url = "http://HOST:PORT"')
+        report.error(at, 'base_url is missing; add [connectors] base_url = "http://HOST:PORT"')
         return
     templates = options.get("url_templates", {})
     path = str(templates.get("get_active_configs", _ACTIVE)) if isinstance(templates, dict) else _ACTIVE
     try:
         settings = _settings(options)
     except ValueError as error:
-        report.error(_place(runtime), str(error))
+        report.error(runtime.place("connectors"), str(error))
         return
     answer = http.fetch(f"{options['base_url'].rstrip('/')}{path}", settings)
     try:
         active = json.loads(answer.text)
         groups = [(role, active.get(f"{role}s") or {}) for role in ("sink", "source")]
         files = [
-            File(f"{answer.name} {role} {key}", {**_present(said), "type": role}, {})
+            File(f"{answer.name} {role} {key}", {**_present(said), "type": role})
             for role, group in groups
             for key, said in group.items()
         ]
@@ -129,11 +133,6 @@ def _options(runtime: File) -> Mapping[str, Any]:
     return section if isinstance(section, dict) else {}
 
 
-def _place(runtime: File, name: str = "") -> Place:
-    section = runtime.places.get(("connectors",), Place(runtime.name, key="connectors"))
-    return runtime.places.get(("connectors", name), section)
-
-
 class Server:
     """The server that the runtime names, if it names one."""
 
@@ -144,7 +143,7 @@ class Server:
         settings = [setting for setting in runtime.settings() if setting.key.startswith(f"{SECTION}.")]
         self._keys = Keys(references.resolve(settings, report), report)
 
-    def put(self, common: Draft, connector: Sequence[Setting]) -> bool:
+    def put(self, sink: Draft, connector: Sequence[Setting]) -> bool:
         """Put the server as the source. Return False if there is none, or the connector names another source.
 
         The runtime's own defaults hold for what the section leaves out.
@@ -152,24 +151,17 @@ class Server:
         if not self._named or any(setting.key.startswith(_ELSEWHERE) for setting in connector):
             return False
         self._used = True
-        common.put("source.type", "iggy")
-        common.put("source.address", self._keys.text("iggy.address", _ADDRESS))
-        token = self._keys.text("iggy.token")
-        if token.value:
-            common.put("source.token", token)
-        else:
-            common.put("source.username", self._keys.text("iggy.username", _USER))
-            common.put("source.password", self._keys.text("iggy.password", _PASSWORD))
+        sink.put("source.type", "iggy")
+        self._keys.put(sink, _ADDRESS)
+        if sink.get("source.token") is None:
+            self._keys.put(sink, _LOGIN)
         tls = self._keys.boolean("iggy.tls.enabled", False)
         if tls.value:
-            common.put("source.tls", tls)
-            for name in ("ca_file", "domain"):
-                given = self._keys.text(f"iggy.tls.{name}")
-                if given.value:
-                    common.put(f"source.{name}", given)
+            sink.put("source.tls", tls)
+            self._keys.put(sink, _TLS)
         return True
 
-    def tell(self) -> None:
+    def note_if_unused(self) -> None:
         """Note a server that no sink reads."""
         for place in () if self._used else self._places[:1]:
             self._report.notice(place, "has no effect: [s3lake] says where the records are")

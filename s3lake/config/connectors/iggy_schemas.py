@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from s3lake.config.connectors.iggy_file import File
 from s3lake.config.draft import Draft
-from s3lake.config.keys import Keys
-from s3lake.config.report import Place, Report, Setting
+from s3lake.config.keys import Keys, same
+from s3lake.config.report import Setting
+from s3lake.config.syntax.toml import File
 
 CONVERSIONS = ("proto_convert", "avro_convert", "flat_buffer_convert")
 _CONVERTERS = {"json": "json", "raw": "bytes", "text": "string", "proto": "protobuf", "avro": "avro"}
@@ -20,8 +19,7 @@ _FLAT_BUFFER = (
 _NO_EFFECT = ("include_paths", "preserve_unknown_fields", "conversion_options", "schema_registry_url")
 
 
-@dataclass(frozen=True)
-class _Conversion:
+class _Conversion(NamedTuple):
     """The description of a schema's messages, which a connector's stream does not have.
 
     Attributes:
@@ -30,91 +28,70 @@ class _Conversion:
         remedy: what to write.
     """
 
-    schema: str
     described: Mapping[str, str]
     unread: Mapping[str, str]
     remedy: str
 
-    @property
-    def name(self) -> str:
-        return f"{self.schema}_convert"
-
 
 _READ = {
-    conversion.schema: conversion
-    for conversion in (
-        _Conversion(
-            "proto",
-            {"descriptor_set": "descriptor_set", "message_type": "message"},
-            {"schema_path": "descriptor_set", "field_mappings": "sql.select of [s3lake]"},
-            "write [transforms.proto_convert] with descriptor_set, a file that protoc --include_imports "
-            "--descriptor_set_out makes, message_type, source_format and target_format, or [s3lake] "
-            "converter.registry.descriptor_set and message",
-        ),
-        _Conversion(
-            "avro",
-            {"schema_path": "schema_file"},
-            {"schema_json": "a file and schema_path", "field_mappings": "sql.select of [s3lake]"},
-            "write [transforms.avro_convert] with schema_path, source_format and target_format, or [s3lake] "
-            "converter.registry.schema_file",
-        ),
-    )
+    "proto": _Conversion(
+        {"descriptor_set": "descriptor_set", "message_type": "message"},
+        {"schema_path": "descriptor_set", "field_mappings": "sql.select of [s3lake]"},
+        "write [transforms.proto_convert] with descriptor_set, a file that protoc --include_imports "
+        "--descriptor_set_out makes, message_type, source_format and target_format, or [s3lake] "
+        "converter.registry.descriptor_set and message",
+    ),
+    "avro": _Conversion(
+        {"schema_path": "schema_file"},
+        {"schema_json": "a file and schema_path", "field_mappings": "sql.select of [s3lake]"},
+        "write [transforms.avro_convert] with schema_path, source_format and target_format, or [s3lake] "
+        "converter.registry.schema_file",
+    ),
 }
 
 
-class PayloadSchemas:
-    """The conversions of one connector's messages."""
+def put_schema(file: File, sink: Draft, keys: Keys, stream: int) -> None:
+    """Put the converter of a stream's messages."""
+    schema = keys.choice(f"streams[{stream}].schema", same(*_CONVERTERS, "flat_buffer"), "json")
+    if schema.value == "flat_buffer":
+        keys.wrong(schema.setting, f"'flat_buffer': {_FLAT_BUFFER}")
+    if _enabled(file, "flat_buffer_convert") is not None:
+        message = f"{_FLAT_BUFFER}, and take the conversion out"
+        keys.report.error(file.place("transforms", "flat_buffer_convert"), message)
+    sink.put("converter.value", _CONVERTERS.get(schema.value, "json"), schema.setting)
+    for name, conversion in _READ.items():
+        table = _enabled(file, f"{name}_convert")
+        if table is not None and schema.value != name:
+            message = f"messages of another schema are not read so; write schema = {name!r}, or enabled = false"
+            keys.report.error(file.place("transforms", f"{name}_convert"), message)
+        elif table is not None:
+            _put_description(file, sink, keys, name, table)
+        elif schema.value == name and not keys.with_prefix("s3lake.converter.registry."):
+            keys.wrong(schema.setting, f"{name!r} does not say how messages are read: {conversion.remedy}")
 
-    def __init__(self, file: File, report: Report) -> None:
-        self._file, self._report = file, report
-        tables = file.data.get("transforms")
-        self._tables = tables if isinstance(tables, dict) else {}
-        if self._enabled("flat_buffer_convert") is not None:
-            self._wrong("flat_buffer_convert", "", f"{_FLAT_BUFFER}, and take the conversion out")
 
-    def put(self, sink: Draft, keys: Keys, stream: int) -> None:
-        """Put the converter of a stream's messages."""
-        names = {name: name for name in (*_CONVERTERS, "flat_buffer")}
-        schema = keys.choice(f"streams[{stream}].schema", names, "json")
-        if schema.value == "flat_buffer" and schema.setting is not None:
-            keys.wrong(schema.setting, f"{schema.setting.masked_value}: {_FLAT_BUFFER}")
-        sink.put("converter.value", _CONVERTERS.get(schema.value, "json"), schema.setting)
-        for conversion in _READ.values():
-            table = self._enabled(conversion.name)
-            if table is not None and schema.value != conversion.schema:
-                message = f"messages of another schema are not read so; write schema = {conversion.schema!r}"
-                self._wrong(conversion.name, "", f"{message}, or enabled = false")
-            elif table is not None:
-                self._describe(sink, conversion, table)
-            elif schema.value == conversion.schema and not keys.with_prefix("s3lake.converter.registry."):
-                message = f"{schema.value!r} does not say how messages are read: {conversion.remedy}"
-                self._report.error(schema.setting, message)
+def _enabled(file: File, name: str) -> dict[str, Any] | None:
+    tables = file.data.get("transforms")
+    table = tables.get(name) if isinstance(tables, dict) else None
+    return table if isinstance(table, dict) and table.get("enabled") is True else None
 
-    def _enabled(self, name: str) -> dict[str, Any] | None:
-        table = self._tables.get(name)
-        return table if isinstance(table, dict) and table.get("enabled") is True else None
 
-    def _describe(self, sink: Draft, conversion: _Conversion, table: dict[str, Any]) -> None:
-        for name, wanted in (("source_format", conversion.schema), ("target_format", "json")):
-            if table.get(name) != wanted:
-                message = f"only {conversion.schema} to json is read; write {name} = {wanted!r}"
-                self._wrong(conversion.name, name, message)
-        for name, instead in conversion.unread.items():
-            if table.get(name):
-                self._wrong(conversion.name, name, f"is not read here; take it out, and use {instead}")
-        for name, setting in conversion.described.items():
-            if not isinstance(table.get(name), str):
-                self._wrong(conversion.name, name, f"{name} is missing: {conversion.remedy}")
-                continue
-            place = self._place(conversion.name, name)
-            sink.put(f"converter.registry.{setting}", table[name], Setting(place.key, table[name], place))
-        for name in _NO_EFFECT:
-            if name in table:
-                self._report.no_effect(self._place(conversion.name, name), "the schema says it all")
+def _put_description(file: File, sink: Draft, keys: Keys, schema: str, table: Mapping[str, Any]) -> None:
+    def wrong(option: str, message: str) -> None:
+        keys.report.error(file.place("transforms", f"{schema}_convert", option), message)
 
-    def _wrong(self, transform: str, name: str, message: str) -> None:
-        self._report.error(self._place(transform, name), message)
-
-    def _place(self, transform: str, name: str) -> Place:
-        table = self._file.places.get(("transforms", transform), Place(self._file.name))
-        return self._file.places.get(("transforms", transform, name), table)
+    conversion = _READ[schema]
+    for option, wanted in (("source_format", schema), ("target_format", "json")):
+        if table.get(option) != wanted:
+            wrong(option, f"only {schema} to json is read; write {option} = {wanted!r}")
+    for option, instead in conversion.unread.items():
+        if table.get(option):
+            wrong(option, f"is not read here; take it out, and use {instead}")
+    for option, setting in conversion.described.items():
+        if isinstance(table.get(option), str):
+            place = file.place("transforms", f"{schema}_convert", option)
+            sink.put(f"converter.registry.{setting}", table[option], Setting(place.key, table[option], place))
+        else:
+            wrong(option, f"{option} is missing: {conversion.remedy}")
+    for option in filter(table.__contains__, _NO_EFFECT):
+        keys.report.no_effect(file.place("transforms", f"{schema}_convert", option), "the schema says it all")

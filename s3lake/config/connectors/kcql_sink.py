@@ -9,7 +9,7 @@ from s3lake.config.connectors import connect
 from s3lake.config.connectors.connect import escape_braces
 from s3lake.config.connectors.kcql import Statement
 from s3lake.config.draft import Draft
-from s3lake.config.keys import Keys
+from s3lake.config.keys import Key, Keys, choice, whole
 from s3lake.config.overrides import prefix_of
 from s3lake.config.report import Setting
 from s3lake.text.options import did_you_mean
@@ -26,6 +26,13 @@ _FORMATS = {
 }
 _PADDINGS = {"LeftPad": "left", "RightPad": "right", "NoOp": "none"}
 _ENVELOPE = ("key", "value", "headers", "metadata")
+_PROPERTIES = (
+    *(Key(f"flush.{name}", f"flush.{name}", whole(1)) for name in ("count", "size", "interval")),
+    Key("padding.type", "layout.padding.type", choice(_PADDINGS)),
+    Key("padding.char", "layout.padding.char"),
+    Key("padding.length.partition", "layout.padding.partition", whole(0)),
+    Key("padding.length.offset", "layout.padding.offset", whole(0)),
+)
 
 
 def put_statement(sink: Draft, statement: Statement, query: Setting, keys: Keys, *, alone: bool) -> None:
@@ -91,12 +98,18 @@ def _properties(sink: Draft, statement: Statement, query: Setting, keys: Keys) -
         ],
         keys.report,
     )
-    _flush(sink, own, keys)
-    _padding(sink, own, keys)
-    _envelope(sink, own)
+    single = sink.get("format.type") == "bytes"
+    sink.put("flush", {**connect.FLUSH, "count": 1} if single else connect.FLUSH)
+    own.put(sink, _PROPERTIES)
+    unlimited = keys.boolean(f"{_P}disable.flush.count", False)
+    if unlimited.value and not single:
+        sink.put("flush.count", None, unlimited.setting)
+    _put_padding(sink, keys)
+    _put_envelope(sink, own)
     suffix = own.text("key.suffix")
-    for name in ("store.file.namer", "store.file.namer.param"):
-        own.refused(name, "a class of Java's cannot name files here; write s3lake.layout.template")
+    for namer in filter(None, map(own.get, ("store.file.namer", "store.file.namer.param"))):
+        message = "a class of Java's cannot name files here; write s3lake.layout.template"
+        own.wrong(namer, f"{namer.masked_value}: {message}")
     include = own.boolean("partition.include.keys", bool(statement.partition_by))
     if statement.partitioned:
         sink.put("layout.template", None)  # the elements are the connector's own
@@ -124,51 +137,29 @@ def _number(sink: Draft, name: str, length: str, default: int) -> str:
     return f"{{{name}:{width}}}" if width and sink.get("layout.padding.type") != "none" else f"{{{name}}}"
 
 
-def _flush(sink: Draft, own: Keys, keys: Keys) -> None:
-    single = sink.get("format.type") == "bytes"
-    sink.put("flush", {**connect.FLUSH, "count": 1} if single else connect.FLUSH)
-    for name in ("count", "size", "interval"):
-        value = own.integer(f"flush.{name}", 1, 1)
-        if value.setting:
-            sink.put(f"flush.{name}", value)
-    unlimited = keys.boolean(f"{_P}disable.flush.count", False)
-    if unlimited.value and not single:
-        sink.put("flush.count", None, unlimited.setting)
-
-
-def _padding(sink: Draft, own: Keys, keys: Keys) -> None:
-    padding_type = own.choice("padding.type", _PADDINGS, "LeftPad")
-    for path, value in (
-        ("type", padding_type),
-        ("char", own.text("padding.char")),
-        ("partition", own.integer("padding.length.partition", 0, 0)),
-        ("offset", own.integer("padding.length.offset", 12, 0)),
-    ):
-        if value.setting:
-            sink.put(f"layout.padding.{path}", value)
+def _put_padding(sink: Draft, keys: Keys) -> None:
+    """Put the padding of all statements, which keys of the connector say."""
     strategy = keys.choice(f"{_P}padding.strategy", {**_PADDINGS, "": "left"}, "LeftPad")
     length = keys.integer(f"{_P}padding.length", 12, -1)
-    settings = [setting for setting in (strategy.setting, length.setting) if setting is not None]
-    if settings and sink.get("layout.padding"):
-        keys.wrong(settings[0], "is given next to padding.* in PROPERTIES; take one of them out")
-    elif settings:
+    setting = strategy.setting or length.setting
+    if setting is not None and sink.get("layout.padding"):
+        keys.wrong(setting, "is given next to padding.* in PROPERTIES; take one of them out")
+    elif setting is not None:
         sink.put("layout.padding.type", strategy)
         sink.put("layout.padding.offset", length.map(lambda width: 12 if width == -1 else width))
 
 
-def _envelope(sink: Draft, own: Keys) -> None:
+def _put_envelope(sink: Draft, own: Keys) -> None:
     on = own.boolean("store.envelope", False)
     fields = {name: own.boolean(f"store.envelope.fields.{name}", True) for name in _ENVELOPE}
-    settings = [option.setting for option in fields.values() if option.setting is not None]
-    kept = [name for name in _ENVELOPE if fields[name].value]
+    settings = [field.setting for field in fields.values() if field.setting is not None]
+    kept = [name for name, field in fields.items() if field.value]
+    missing = [f"store.envelope.fields.{name}" for name, field in fields.items() if field.setting is None]
     if settings and not on.value:
         own.wrong(settings[0], "has no effect without the envelope; write 'store.envelope'=true, or take it out")
-    elif settings and len(settings) < len(_ENVELOPE):
-        missing = ", ".join(
-            f"store.envelope.fields.{name}" for name, option in fields.items() if option.setting is None
-        )
-        own.wrong(settings[0], f"all four fields are given, or none; add {missing}")
-    elif not kept and on.setting:
+    elif settings and missing:
+        own.wrong(settings[0], f"all four fields are given, or none; add {', '.join(missing)}")
+    elif not kept:
         own.wrong(on.setting, "every field of the envelope is false; set one to true, or 'store.envelope' to false")
     elif on.value:
         sink.put("envelope.style", "record", on.setting)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
 from urllib.parse import unquote
 
 from s3lake.config.draft import Draft
-from s3lake.config.keys import Keys
+from s3lake.config.keys import Key, Keys, milliseconds
 from s3lake.config.report import Setting
 from s3lake.text.options import find_nearest
 
@@ -44,139 +44,132 @@ _AS_WRITTEN = (
     "united; s3lake.schema.compatibility=backward writes older ones with the newest's fields"
 )
 _NO_EFFECT = "schemas are only read, by their ids, and all they say is kept"
-_READ = frozenset(
-    {
-        *(f"{_PREFIX}url", "basic.auth.credentials.source", "basic.auth.user.info", "http.read.timeout.ms"),
-        *("bearer.auth.credentials.source", "bearer.auth.token"),
-        *("ssl.truststore.location", "ssl.truststore.type", "ssl.keystore.location", "ssl.keystore.type"),
-    }
+_READ = (
+    *(f"{_PREFIX}url", "basic.auth.credentials.source", "basic.auth.user.info", "http.read.timeout.ms"),
+    *("bearer.auth.credentials.source", "bearer.auth.token"),
+    *("ssl.truststore.location", "ssl.truststore.type", "ssl.keystore.location", "ssl.keystore.type"),
 )
-_Said = dict[str, tuple[Any, Setting]]
 
 
 def put_registry(keys: Keys, part: str, converter: Setting, options: Mapping[str, Setting], sink: Draft) -> None:
     """Put where the registry of the converter of `part` (key or value) is; key and value have one together."""
-    own = _by_name(keys, options)
-    options_read: dict[str, tuple[Any, Setting]] = {}
-    for read in (_address, _basic, _token, _files, _timeout):
-        options_read |= read(keys, own)
-    for name, option in own.items():
-        reason = next((reason for pattern, reason in _REFUSED if re.fullmatch(pattern, name)), None)
-        if name in _READ:
-            continue
-        if reason is not None and option.value.lower() not in ("", "false"):
-            keys.wrong(option, reason)
-        elif reason is not None or _KNOWN.fullmatch(name):
-            is_followed = _LATEST.fullmatch(name) is None or option.value.lower() in ("", "false")
-            if is_followed:
-                keys.report.no_effect(option, _NO_EFFECT)
-            else:
-                keys.report.notice(option, _AS_WRITTEN)
-        else:
-            near = None if name == "schemas.enable" else find_nearest(name, sorted(_READ))
-            hint = f"; did you mean {near}?" if near else ""
-            keys.report.notice(option, f"{_class(converter)} has no option {name!r} and does not read it{hint}")
-    if "url" not in options_read and _class(converter) != "JsonSchemaConverter":
+    own, registry = Keys(_shortened(options, keys), keys.report), Draft()
+    class_name = converter.value.rpartition(".")[2]
+    for put in (_put_address, _put_login, _put_token, _put_files):
+        put(own, registry)
+    own.put(registry, [Key("http.read.timeout.ms", "timeout", milliseconds(1))])
+    for option in own.with_prefix(""):
+        if option.key not in _READ:
+            _note_option(option, class_name, keys)
+    if "url" not in registry.values and class_name != "JsonSchemaConverter":
         name = f"{part}.converter.schema.registry.url"
-        keys.wrong(converter, f"{_class(converter)} needs its registry; add {name}=http://HOST:8081")
+        keys.wrong(converter, f"{class_name} needs its registry; add {name}=http://HOST:8081")
     before = sink.get("converter.registry")
-    if before is not None and options_read and before != {name: value for name, (value, _) in options_read.items()}:
-        name = next(name for name in (*options_read, *before) if before.get(name) != options_read.get(name, (None,))[0])
-        where = options_read[name][1] if name in options_read else converter
-        keys.wrong(where, f"key and value have one registry; its {name} is another one for key.converter")
+    if before is not None and registry.values and before != registry.values:
+        name = next(name for name in (*registry.values, *before) if before.get(name) != registry.values.get(name))
+        message = f"key and value have one registry; its {name} is another one for key.converter"
+        keys.wrong(registry.origins.get((name,), converter), message)
         return
-    for name, (value, setting) in options_read.items():
-        sink.put(f"converter.registry.{name}", value, setting)
+    for name, value in registry.values.items():
+        sink.put(f"converter.registry.{name}", value, registry.origins[name,])
 
 
-def _class(converter: Setting) -> str:
-    return converter.value.rpartition(".")[2]
-
-
-def _by_name(keys: Keys, options: Mapping[str, Setting]) -> dict[str, Setting]:
-    by_name: dict[str, Setting] = {}
+def _shortened(options: Mapping[str, Setting], keys: Keys) -> list[Setting]:
+    """Return the options that may have the registry's prefix without it."""
+    settings: dict[str, Setting] = {}
     for name, setting in options.items():
         plain = name.removeprefix(_PREFIX)
         short = plain if plain.startswith(_BOTH) else name
-        if short in by_name:
-            keys.wrong(setting, f"says the same as {by_name[short].key}; take one of them out")
-        by_name.setdefault(short, setting)
-    return by_name
+        if short in settings:
+            keys.wrong(setting, f"says the same as {settings[short].place.key}; take one of them out")
+        settings.setdefault(short, replace(setting, key=short))
+    return list(settings.values())
 
 
-def _address(keys: Keys, own: Mapping[str, Setting]) -> _Said:
-    """The address; user and password in it are taken out of it."""
-    url = own.get(f"{_PREFIX}url")
-    if url is None or not url.value:
-        return {}
+def _note_option(option: Setting, class_name: str, keys: Keys) -> None:
+    """Note, or refuse, an option that is not applied."""
+    reason = next((reason for pattern, reason in _REFUSED if re.fullmatch(pattern, option.key)), None)
+    is_off = option.value.lower() in ("", "false")
+    if reason is not None and not is_off:
+        keys.wrong(option, reason)
+    elif _LATEST.fullmatch(option.key) and not is_off:
+        keys.report.notice(option, _AS_WRITTEN)
+    elif reason is not None or _KNOWN.fullmatch(option.key):
+        keys.report.no_effect(option, _NO_EFFECT)
+    else:
+        near = None if option.key == "schemas.enable" else find_nearest(option.key, sorted(_READ))
+        hint = f"; did you mean {near}?" if near else ""
+        keys.report.notice(option, f"{class_name} has no option {option.key!r} and does not read it{hint}")
+
+
+def _put_address(own: Keys, registry: Draft) -> None:
+    """Put the address; user and password in it are taken out of it."""
+    url = own.text(f"{_PREFIX}url")
+    if not url.value:
+        return
     plain, users = [], set()
-    for address in url.value.split(","):
-        before, at, host = address.strip().rpartition("@")
-        scheme, slashes, user = before.partition("://")
-        if at and slashes:
+    for address in map(str.strip, url.value.split(",")):
+        scheme, _, rest = address.partition("://")
+        user, at, host = rest.rpartition("@")
+        plain.append(f"{scheme}://{host}" if at else address)
+        if at:
             users.add(user)
-            keys.report.secrets |= {user, user.partition(":")[2], unquote(user.partition(":")[2])} - {""}
-        plain.append(f"{scheme}://{host}" if at and slashes else address.strip())
-    access: _Said = {"url": (",".join(plain), url)}
+            own.report.secrets |= {user, user.partition(":")[2], unquote(user.partition(":")[2])} - {""}
+    registry.put("url", ",".join(plain), url.setting)
     source = own.get("basic.auth.credentials.source")
     if len(users) > 1:
-        keys.wrong(url, "the addresses have different users; they are one registry, so write the same ones")
+        own.wrong(url.setting, "the addresses have different users; they are one registry, so write the same ones")
     elif users and source is not None and source.value.upper() != "URL":
-        keys.wrong(url, f"has a user, and {source.key} says that another one is taken; take one of them out")
+        message = f"has a user, and {source.place.key} says that another one is taken; take one of them out"
+        own.wrong(url.setting, message)
     elif users:
         user, _, password = users.pop().partition(":")
-        access |= {"user": (unquote(user), url), "password": (unquote(password), url)}
-    return access
+        registry.put("user", unquote(user), url.setting)
+        registry.put("password", unquote(password), url.setting)
 
 
-def _basic(keys: Keys, own: Mapping[str, Setting]) -> _Said:
-    source, info = own.get("basic.auth.credentials.source"), own.get("basic.auth.user.info")
-    source_name = source.value.upper() if source is not None else "URL"
-    if source is not None and source_name not in ("URL", "USER_INFO"):
-        keys.wrong(source, "this source is not supported; write USER_INFO, and basic.auth.user.info=USER:PASSWORD")
-    elif source_name == "USER_INFO" and source is not None and (info is None or ":" not in info.value):
-        keys.wrong(info or source, "this source needs user and password; write basic.auth.user.info=USER:PASSWORD")
-    elif source_name == "URL" and info is not None:
-        keys.wrong(info, "is not used: write basic.auth.credentials.source=USER_INFO to use it, or take it out")
-    elif info is not None:
-        user, _, password = info.value.partition(":")
-        keys.report.secrets.add(password)
-        return {"user": (user, info), "password": (password, info)}
-    return {}
+def _put_login(own: Keys, registry: Draft) -> None:
+    source, login = own.text("basic.auth.credentials.source", "URL"), own.text("basic.auth.user.info")
+    match source.value.upper():
+        case "URL" if login.setting is not None:
+            message = "is not used: write basic.auth.credentials.source=USER_INFO to use it, or take it out"
+            own.wrong(login.setting, message)
+        case "URL":
+            pass
+        case "USER_INFO" if ":" in login.value:
+            user, _, password = login.value.partition(":")
+            own.report.secrets.add(password)
+            registry.put("user", user, login.setting)
+            registry.put("password", password, login.setting)
+        case "USER_INFO":
+            message = "this source needs user and password; write basic.auth.user.info=USER:PASSWORD"
+            own.wrong(login.setting or source.setting, message)
+        case _:
+            message = "this source is not supported; write USER_INFO, and basic.auth.user.info=USER:PASSWORD"
+            own.wrong(source.setting, message)
 
 
-def _token(keys: Keys, own: Mapping[str, Setting]) -> _Said:
-    source, token = own.get("bearer.auth.credentials.source"), own.get("bearer.auth.token")
-    if source is not None and source.value.upper() != "STATIC_TOKEN":
-        keys.wrong(source, "this source is not supported; write STATIC_TOKEN, and bearer.auth.token=TOKEN")
-    elif source is not None and (token is None or not token.value):
-        keys.wrong(token or source, "this source needs the token; write bearer.auth.token=TOKEN")
-    elif token is not None and source is None:
-        keys.wrong(token, "is not used: write bearer.auth.credentials.source=STATIC_TOKEN to use it, or take it out")
-    elif token is not None:
-        return {"token": (token.value, token)}
-    return {}
+def _put_token(own: Keys, registry: Draft) -> None:
+    source, token = own.text("bearer.auth.credentials.source"), own.text("bearer.auth.token")
+    if source.setting is None:
+        if token.setting is not None:
+            message = "write bearer.auth.credentials.source=STATIC_TOKEN to use it, or take it out"
+            own.wrong(token.setting, f"is not used: {message}")
+    elif source.value.upper() != "STATIC_TOKEN":
+        own.wrong(source.setting, "this source is not supported; write STATIC_TOKEN, and bearer.auth.token=TOKEN")
+    elif not token.value:
+        own.wrong(token.setting or source.setting, "this source needs the token; write bearer.auth.token=TOKEN")
+    else:
+        registry.put("token", token)
 
 
-def _files(keys: Keys, own: Mapping[str, Setting]) -> _Said:
-    files: _Said = {}
+def _put_files(own: Keys, registry: Draft) -> None:
     for store, name in (("truststore", "ca_file"), ("keystore", "cert_file")):
         location, store_type = own.get(f"ssl.{store}.location"), own.get(f"ssl.{store}.type")
         if location is None:
             continue
         if store_type is None or store_type.value.upper() != "PEM":
-            key = re.sub(r"location$", "type", location.key)
-            keys.wrong(store_type or location, _PEM.format(key=key))
+            key = location.place.key.removesuffix("location") + "type"
+            own.wrong(store_type or location, _PEM.format(key=key))
         else:
-            files[name] = (location.value, location)
-    return files
-
-
-def _timeout(keys: Keys, own: Mapping[str, Setting]) -> _Said:
-    setting = own.get("http.read.timeout.ms")
-    if setting is None:
-        return {}
-    if not setting.value.isascii() or not setting.value.isdigit() or int(setting.value) == 0:
-        keys.wrong(setting, f"{setting.masked_value} is not allowed; write a whole number of at least 1")
-        return {}
-    return {"timeout": (int(setting.value) / 1000, setting)}
+            registry.put(name, location.value, location)

@@ -2,73 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from s3lake.config.read import properties
 from s3lake.config.report import Report, Setting, by_key, variable
+from s3lake.config.syntax import properties
 from s3lake.config.variables import PROVIDERS, Variables, declared_providers
 from s3lake.errors import ConfigurationError
 
 WORKER = "S3LAKE_WORKER"
 """Environment variable: the worker's .properties."""
 _IMAGE = "CONNECT_"
-_PROVIDERS = f"{_IMAGE}CONFIG_PROVIDERS"
 _CONVERTERS = ("key.converter", "value.converter", "header.converter")
 _CLIENT = ("bootstrap.servers", "consumer.")
 
 
-def with_providers(own: Sequence[Setting], report: Report, references: Variables) -> Variables:
-    """Variables that know the worker's providers of secrets, be they in its file, its image or beside the connector.
+def apply_worker(own: Sequence[Setting], report: Report, references: Variables) -> tuple[list[Setting], Variables]:
+    """Return a connector's settings with its worker's for what they do not set, and variables with its providers.
+
+    A worker is a file, or else the variables of its usual images. A converter comes with all its options, and only if
+    the connector names none: Kafka Connect never mixes them. A file also has Kafka's address and client.
 
     Raises:
         ConfigurationError: the worker's file cannot be read.
     """
     path = references.environment.get(WORKER)
-    of_file = _settings(Path(path), report) if path else []
+    of_file = _read(Path(path), report) if path else []
     of_image = [
         Setting(name.removeprefix(_IMAGE).replace("_", ".").lower(), value, variable(name))
         for name, value in references.environment.items()
-        if name.startswith(_PROVIDERS)
+        if name.startswith(_IMAGE) and value
     ]
-    ours = [setting for setting in (*of_image, *of_file, *own) if setting.key.startswith(PROVIDERS)]
-    settings = references.resolve(ours, report)
-    report.secrets |= {setting.value for setting in settings if ".param." in setting.key}  # any may be a secret
-    return replace(references, providers=declared_providers(settings))
-
-
-def fill_from_worker(own: Sequence[Setting], report: Report, references: Variables) -> list[Setting]:
-    """Return a connector's own settings, and its worker's for what they do not set.
-
-    A converter comes with all its options, and only where the connector names none: Kafka Connect never mixes them.
-
-    Raises:
-        ConfigurationError: the worker's file cannot be read.
-    """
-    path = references.environment.get(WORKER)
-    of_worker = _of_file(Path(path), report, references) if path else _of_image(references.environment)
-    own_keys = {setting.key for setting in own if setting.value}
-    settings = list(own)
+    declared = [setting for setting in (*of_image, *of_file, *own) if setting.key.startswith(PROVIDERS)]
+    declared = references.resolve(declared, report)
+    report.secrets |= {setting.value for setting in declared if ".param." in setting.key}  # any may be a secret
+    references = replace(references, providers=declared_providers(declared))
+    settings = [setting for setting in own if not setting.key.startswith(PROVIDERS)]
+    if path:
+        plain = [setting for setting in of_file if not setting.key.startswith(PROVIDERS)]
+        of_worker = replace(references, base=Path(path).parent).resolve(plain, report)
+    else:
+        of_worker = of_image
+    own_keys = {setting.key for setting in settings if setting.value}
     for converter in _CONVERTERS:
-        if converter not in of_worker or converter in own_keys:
+        taken = [one for one in of_worker if one.key == converter or one.key.startswith(f"{converter}.")]
+        named = next((setting for setting in taken if setting.key == converter), None)
+        if named is None or converter in own_keys:
             continue
-        report.notice(
-            of_worker[converter].place,
-            f"{of_worker[converter].masked_value} is taken: the connector names no {converter}",
-        )
+        report.notice(named.place, f"{named.masked_value} is taken: the connector names no {converter}")
         for setting in [setting for setting in settings if setting.key.startswith(converter)]:
             report.notice(setting, f"Kafka Connect does not read it without {converter}: the worker's options hold")
             settings.remove(setting)
-        settings += [
-            setting for key, setting in of_worker.items() if key == converter or key.startswith(f"{converter}.")
-        ]
+        settings += taken
     if path:
-        settings += [setting for key, setting in of_worker.items() if key.startswith(_CLIENT) and key not in own_keys]
-    return settings
+        settings += [one for one in of_worker if one.key.startswith(_CLIENT) and one.key not in own_keys]
+    return settings, references
 
 
-def _settings(path: Path, report: Report) -> list[Setting]:
+def _read(path: Path, report: Report) -> list[Setting]:
     try:
         text = path.read_text("utf-8")
     except OSError as error:
@@ -77,19 +69,3 @@ def _settings(path: Path, report: Report) -> list[Setting]:
         raise ConfigurationError(f"--worker {path}: is not UTF-8; save it as UTF-8") from None
     of_worker = Report(str(path), secrets=report.secrets)
     return list(by_key(properties.read(text, of_worker), of_worker).values())
-
-
-def _of_file(path: Path, report: Report, references: Variables) -> Mapping[str, Setting]:
-    settings = [setting for setting in _settings(path, report) if not setting.key.startswith(PROVIDERS)]
-    resolved = replace(references, base=path.parent).resolve(settings, report)
-    return {setting.key: setting for setting in resolved}
-
-
-def _of_image(environment: Mapping[str, str]) -> Mapping[str, Setting]:
-    """Return the worker's settings as its usual images have them: `CONNECT_VALUE_CONVERTER_SCHEMAS_ENABLE`."""
-    settings = {}
-    for name, value in environment.items():
-        key = name.removeprefix(_IMAGE).replace("_", ".").lower()
-        if name.startswith(_IMAGE) and key.startswith(_CONVERTERS) and value:
-            settings[key] = Setting(key, value, variable(name))
-    return settings

@@ -8,13 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
 
-from s3lake.config.read import json as connect_json
-from s3lake.config.read import properties
-from s3lake.config.read import yaml as connect_yaml
-from s3lake.config.read.members import Member, inside, member, text_at
-from s3lake.config.report import Place, Report, Setting
+from s3lake.config.report import Place, Report
+from s3lake.config.syntax.node import Node
 from s3lake.errors import ConfigurationError
 
 _CLASS = "connector.class"
@@ -36,104 +32,78 @@ _NAMES = ("name", "connector_name", "connectorName")
 _SECRET = "config_sensitive"
 _WRAPPING = ("config", "info", "values", "connector_configuration", "connectorConfiguration", "config_nonsensitive")
 
-_Held = tuple[str, list[Member]]
 
-
-def unwrap(text: str, report: Report) -> list[Setting]:
-    """The settings of the connector that `text` holds, in its order; a name beside them is one of them.
+def unwrap(documents: Sequence[Node], report: Report) -> list[Node]:
+    """Return the settings of the connector that a file holds, in its order; a name next to them is one of them.
 
     Raises:
-        ConfigurationError: it cannot be read, or holds several connectors.
+        ConfigurationError: it holds several connectors.
     """
-    if text.lstrip().startswith("{"):
-        return _unwrapped(connect_json.members(text, report.file), report)
-    if not connect_yaml.is_connector(text, report.file):
-        return properties.read(text, report)
-    documents = connect_yaml.documents(text, report.file)
-    resources = [document for document in documents if text_at(document, "kind") == "KafkaConnector"]
+    resources = [document for document in documents if document.text("kind") == "KafkaConnector"]
     if len(resources) > 1:
-        raise _several(report.file, [text_at(inside(document, "metadata"), "name") for document in resources])
-    return _unwrapped((resources or documents or [()])[0], report)
-
-
-def _unwrapped(root: tuple[Member, ...], report: Report) -> list[Setting]:
-    if text_at(root, "kind") == "KafkaConnector":
-        return _strimzi(root, report)
-    config = member(root, "config")
+        raise _several(report.file, [document.at("metadata").text("name") for document in resources])
+    if resources:
+        return _strimzi(resources[0], report)
+    root = documents[0] if documents else Node("", Place(report.file), ())
+    config = root.child("config")
     if config is not None and isinstance(config.value, tuple):
-        return _posted(root, config.value, report)
+        return _posted(root, config, report)
     for path in _PLANS:
-        root = inside(root, *path) or root
-    if member(root, _CLASS) is None and (connectors := list(_held(root, root, None))):
+        root = root.at(*path) if root.at(*path).nodes else root
+    if root.child(_CLASS) is None and (connectors := list(_find(root, root, None))):
         if len(connectors) > 1:
             raise _several(report.file, [name for name, _ in connectors])
-        return _settings(connectors[0][1], report)
-    return _settings(root, report)
+        return connectors[0][1]
+    return list(root.nodes)
 
 
-def _settings(members: Sequence[Member], report: Report) -> list[Setting]:
-    return list(chain.from_iterable(entry.setting(report) for entry in members))
-
-
-def _posted(root: Sequence[Member], config: tuple[Member, ...], report: Report) -> list[Setting]:
+def _posted(root: Node, config: Node, report: Report) -> list[Node]:
     """`{"name", "config"}`, as Connect's REST API takes and gives it."""
-    settings: list[Setting] = []
-    for entry in root:
-        if entry.key == "config":
-            settings += _settings(config, report)
-        elif entry.key == "name":
-            settings += _name(entry, config, report)
-        elif entry.key in _BESIDE:
-            report.no_effect(entry.place, _BESIDE[entry.key])
-        else:
-            report.notice(
-                entry.place, f"is next to config, where nothing reads it; read are: name, config, {', '.join(_BESIDE)}"
-            )
-    return settings
+    nodes: list[Node] = []
+    for node in root.nodes:
+        twin = config.child("name")
+        if node is config:
+            nodes += config.nodes
+        elif node.key == "name" and twin is None:
+            nodes.append(node)
+        elif node.key == "name" and twin is not None and twin.value != node.value:
+            report.error(node.place, f"{node.value!r} is not the name in config, {twin.value!r}; take one out")
+        elif node.key in _BESIDE:
+            report.no_effect(node.place, _BESIDE[node.key])
+        elif node.key not in ("name", "config"):
+            message = f"is next to config, where nothing reads it; read are: name, config, {', '.join(_BESIDE)}"
+            report.notice(node.place, message)
+    return nodes
 
 
-def _name(beside: Member, config: Sequence[Member], report: Report) -> list[Setting]:
-    twin = member(config, "name")
-    if twin is None:
-        return list(beside.setting(report))
-    if twin.value != beside.value:
-        message = f"{beside.value!r} is not the name in config, {twin.value!r}; take one out"
-        report.error(beside.place, message)
-    return []
-
-
-def _strimzi(root: Sequence[Member], report: Report) -> list[Setting]:
+def _strimzi(root: Node, report: Report) -> list[Node]:
     """A `KafkaConnector`: its name, class and tasks are outside of its configuration."""
-    spec = inside(root, "spec")
-    settings: list[Setting] = []
-    for holder, key, taken in ((inside(root, "metadata"), "name", "name"), (spec, "class", _CLASS)):
-        if (resource := member(holder, key)) is not None:
-            settings += replace(resource, key=taken).setting(report)
-    for entry in spec:
-        if entry.key == "tasksMax":
-            settings += replace(entry, key="tasks.max").setting(report)
-        elif entry.key in _SPEC:
-            report.no_effect(entry.place, _SPEC[entry.key])
-        elif entry.key not in ("class", "config"):
-            report.notice(
-                entry.place, f"nothing reads it in spec; read are: class, tasksMax, config, {', '.join(_SPEC)}"
-            )
-    return settings + _settings(inside(spec, "config"), report)
+    spec = root.at("spec")
+    outside = [(root.at("metadata").child("name"), "name"), (spec.child("class"), _CLASS)]
+    outside.append((spec.child("tasksMax"), "tasks.max"))
+    for node in spec.nodes:
+        if node.key in _SPEC:
+            report.no_effect(node.place, _SPEC[node.key])
+        elif node.key not in ("class", "tasksMax", "config"):
+            message = f"nothing reads it in spec; read are: class, tasksMax, config, {', '.join(_SPEC)}"
+            report.notice(node.place, message)
+    return [*(replace(node, key=key) for node, key in outside if node is not None), *spec.at("config").nodes]
 
 
-def _held(members: tuple[Member, ...], above: tuple[Member, ...], title: Member | None) -> Iterator[_Held]:
-    """Every map with `connector.class` below: its connector's name, and its settings with what is next to them."""
-    if member(members, _CLASS) is not None:
-        named = next((entry for key in _NAMES if (entry := member(above, key)) and isinstance(entry.value, str)), title)
-        beside = [replace(named, key="name")] if named and member(members, "name") is None else []
-        secret = () if members is inside(above, _SECRET) else inside(above, _SECRET)
-        yield text_at((*members, *beside), "name") or "one without a name", [*beside, *members, *secret]
+def _find(node: Node, above: Node, title: Node | None) -> Iterator[tuple[str, list[Node]]]:
+    """Yield every map with `connector.class` below: its connector's name, and its settings with what is next to it."""
+    if node.child(_CLASS) is not None:
+        named = next((name for key in _NAMES if (name := above.child(key)) and isinstance(name.value, str)), title)
+        beside = [replace(named, key="name")] if named and node.child("name") is None else []
+        secret = above.at(_SECRET).nodes if node.key != _SECRET else ()
+        nodes = [*beside, *node.nodes, *secret]
+        yield next((str(name.value) for name in nodes if name.key == "name"), "one without a name"), nodes
         return
-    for entry in members:
-        for inner in entry.value if isinstance(entry.value, list) else [entry]:
-            if isinstance(inner.value, tuple):
-                called = title if entry.key in _WRAPPING else replace(entry, value=entry.key, positions=())
-                yield from _held(inner.value, members, called)
+    for child in node.nodes:
+        for inner in child.value if isinstance(child.value, list) else [child]:
+            if inner.nodes:
+                called = title if child.key in _WRAPPING else replace(child, value=child.key, positions=())
+                yield from _find(inner, node, called)
 
 
 def _several(file: str, names: Sequence[str]) -> ConfigurationError:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from s3lake.config.read import yaml as reader
+from s3lake.config.document import read_values
 from s3lake.config.report import Path as Steps
 from s3lake.config.report import Place, Report, Setting, dotted
 from s3lake.errors import ConfigurationError
@@ -108,7 +108,7 @@ def loads(text: str, path: Path, environment: Mapping[str, str] = os.environ) ->
         ConfigurationError: what stands there cannot be right; one line per mistake.
     """
     report = Report(str(path))
-    data, settings = reader.read(text, report, lambda _: False, environment)
+    data, settings = read_values(text, report, lambda _: False, environment)
     report.check()
     if not isinstance(data, dict):
         raise ConfigurationError(f"{path}:1:1: a mapping is needed with {', '.join(_File.model_fields)}")

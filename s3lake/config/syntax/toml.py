@@ -1,14 +1,19 @@
-"""TOML with the line of every key. The standard library reads it, whole and statement by statement."""
+"""A file of TOML, which Iggy's connectors have: its values, and the place of every key.
+
+The standard library reads it, whole and statement by statement.
+"""
 
 from __future__ import annotations
 
+import pathlib
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from s3lake.config.read.yaml import position_of
-from s3lake.config.report import Path, Place, dotted
+from s3lake.config.report import Path, Place, Setting, dotted, is_comment
+from s3lake.config.syntax.node import position_of
 from s3lake.errors import ConfigurationError
 
 if sys.version_info >= (3, 11):
@@ -20,14 +25,70 @@ _LONG_NUMBER = re.compile(r"[0-9_]{4301,}")
 _MAY_END = re.compile(r"""[\]}"'][ \t\r]*(#.*)?$""")
 
 
-def read(text: str, file: str) -> tuple[dict[str, Any], dict[Path, Place]]:
-    """Return the values of a text, and the place of each: that of its key's statement.
+@dataclass(frozen=True)
+class File:
+    """The values of a file, and the place of each: that of its key's statement."""
+
+    name: str
+    data: dict[str, Any]
+    places: Mapping[Path, Place] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """The connector's key, or the name of its file."""
+        return str(self.data.get("key", pathlib.Path(self.name).stem))
+
+    def place(self, *path: str | int) -> Place:
+        """Return the place of the value at a path; of what it is in if it has none."""
+        return next(
+            (self.places[path[:size]] for size in range(len(path), 0, -1) if path[:size] in self.places),
+            Place(self.name, key=dotted(path)),
+        )
+
+    def settings(self, *skipped: str) -> list[Setting]:
+        """Return every value that is not a table, in the file's order."""
+        settings = []
+        for path, value in leaves({name: content for name, content in self.data.items() if name not in skipped}):
+            key, text = dotted(path), str(value).lower() if isinstance(value, bool) else str(value)
+            place = self.places.get(path, Place(self.name, key=key))
+            settings.append(Setting(key, text.strip(), place, (), value))
+        return settings
+
+
+def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Yield every value that is not a table, with its path."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if not is_comment(name):
+                yield from leaves(inner, (*path, name))
+    elif isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+        for position, inner in enumerate(value):
+            yield from leaves(inner, (*path, position))
+    else:
+        yield path, value
+
+
+def read(path: pathlib.Path) -> File:
+    """Read the file at `path`.
+
+    Raises:
+        ConfigurationError: it cannot be read, or is not TOML.
+    """
+    try:
+        return parse(path.read_text("utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ConfigurationError(f"{path}: cannot be read: {why}") from None
+
+
+def parse(text: str, file: str) -> File:
+    """Return the values of a text, and their places.
 
     Raises:
         ConfigurationError: it is not TOML.
     """
     try:
-        return tomllib.loads(text), dict(_places(text, file))
+        return File(file, tomllib.loads(text), dict(_places(text, file)))
     except tomllib.TOMLDecodeError as error:
         reason = re.sub(r" \(at .*\)$", "", str(error))
         match = re.search(r"line (\d+), column (\d+)", str(error))

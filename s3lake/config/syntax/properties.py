@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from s3lake.config.read.members import join_surrogates
 from s3lake.config.report import Place, Report, Setting
+from s3lake.config.syntax.node import Node, join_surrogates
 
 _BLANK = " \t\f"
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -32,6 +32,12 @@ def read(text: str, report: Report) -> list[Setting]:
     A backslash before a character that Java gives no meaning, as in `\d`, is kept: Java would drop it without a word.
     """
     return [_setting(line, report) for line in _lines(text, report)]
+
+
+def parse(text: str, report: Report) -> Node:
+    """Return the tree of a text."""
+    nodes = (Node(setting.key, setting.place, setting.value, setting.positions) for setting in read(text, report))
+    return Node("", Place(report.file), tuple(nodes))
 
 
 def _lines(text: str, report: Report) -> Iterator[list[_Character]]:
