@@ -6,89 +6,62 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from s3lake.config.load import load
-    from s3lake.forwarding.elasticsearch import Elasticsearch
-    from s3lake.forwarding.mongodb import MongoDB
-    from s3lake.forwarding.postgres import Postgres
-    from s3lake.forwarding.quickwit import Quickwit
-    from s3lake.forwarding.stdout import Stdout
-    from s3lake.objects.readback.committed import CommittedFile, files
-    from s3lake.orchestration.assets import LandConfig, sink_assets
-    from s3lake.orchestration.automation import on_sealed_hours
-    from s3lake.orchestration.build import build_definitions
-    from s3lake.orchestration.component import SinkComponent
-    from s3lake.orchestration.forwards import forward
-    from s3lake.orchestration.io_manager import KafkaHours, SinkIOManager
-    from s3lake.orchestration.resources import resources
-    from s3lake.orchestration.s3_resource import S3Resource
-    from s3lake.orchestration.spark_resource import SparkResource
-    from s3lake.orchestration.translator import SinkTranslator, dead_letters_key, hourly, sealed_key, sink_key
-    from s3lake.sink import Config, Sink
-
-__all__ = [
-    "CommittedFile",
-    "Config",
-    "Elasticsearch",
-    "KafkaHours",
-    "LandConfig",
-    "MongoDB",
-    "Postgres",
-    "Quickwit",
-    "S3Resource",
-    "Sink",
-    "SinkComponent",
-    "SinkIOManager",
-    "SinkTranslator",
-    "SparkResource",
-    "Stdout",
-    "build_definitions",
-    "dead_letters_key",
-    "files",
-    "forward",
-    "hourly",
-    "load",
-    "on_sealed_hours",
-    "resources",
-    "sealed_key",
-    "sink_assets",
-    "sink_key",
-]
+    from s3lake.config.load import load as load
+    from s3lake.forwarding.elasticsearch import Elasticsearch as Elasticsearch
+    from s3lake.forwarding.mongodb import MongoDB as MongoDB
+    from s3lake.forwarding.postgres import Postgres as Postgres
+    from s3lake.forwarding.quickwit import Quickwit as Quickwit
+    from s3lake.forwarding.stdout import Stdout as Stdout
+    from s3lake.objects.readback.committed import CommittedFile as CommittedFile
+    from s3lake.objects.readback.committed import files as files
+    from s3lake.orchestration.assets import LandConfig as LandConfig
+    from s3lake.orchestration.assets import sink_assets as sink_assets
+    from s3lake.orchestration.build import build_definitions as build_definitions
+    from s3lake.orchestration.component import SinkComponent as SinkComponent
+    from s3lake.orchestration.downstream import on_sealed_hours as on_sealed_hours
+    from s3lake.orchestration.forwards import forward as forward
+    from s3lake.orchestration.io_manager import KafkaHours as KafkaHours
+    from s3lake.orchestration.io_manager import SinkIOManager as SinkIOManager
+    from s3lake.orchestration.resources import resources as resources
+    from s3lake.orchestration.s3_resource import S3Resource as S3Resource
+    from s3lake.orchestration.spark_resource import SparkResource as SparkResource
+    from s3lake.orchestration.translator import SinkTranslator as SinkTranslator
+    from s3lake.orchestration.translator import dead_letters_key as dead_letters_key
+    from s3lake.orchestration.translator import hourly as hourly
+    from s3lake.orchestration.translator import sealed_key as sealed_key
+    from s3lake.orchestration.translator import sink_key as sink_key
+    from s3lake.sink import Config as Config
+    from s3lake.sink import Sink as Sink
 
 # Looked up on first use: Spark's Python workers import this package and must not pay for Dagster.
-_HOMES = {
-    "CommittedFile": "s3lake.objects.readback.committed",
-    "Config": "s3lake.sink",
-    "Elasticsearch": "s3lake.forwarding.elasticsearch",
-    "KafkaHours": "s3lake.orchestration.io_manager",
-    "LandConfig": "s3lake.orchestration.assets",
-    "MongoDB": "s3lake.forwarding.mongodb",
-    "Postgres": "s3lake.forwarding.postgres",
-    "Quickwit": "s3lake.forwarding.quickwit",
-    "S3Resource": "s3lake.orchestration.s3_resource",
-    "Sink": "s3lake.sink",
-    "SinkComponent": "s3lake.orchestration.component",
-    "SinkIOManager": "s3lake.orchestration.io_manager",
-    "SinkTranslator": "s3lake.orchestration.translator",
-    "SparkResource": "s3lake.orchestration.spark_resource",
-    "Stdout": "s3lake.forwarding.stdout",
-    "build_definitions": "s3lake.orchestration.build",
-    "files": "s3lake.objects.readback.committed",
-    "forward": "s3lake.orchestration.forwards",
-    "hourly": "s3lake.orchestration.translator",
-    "load": "s3lake.config.load",
-    "on_sealed_hours": "s3lake.orchestration.automation",
-    "resources": "s3lake.orchestration.resources",
-    "dead_letters_key": "s3lake.orchestration.translator",
-    "sealed_key": "s3lake.orchestration.translator",
-    "sink_assets": "s3lake.orchestration.assets",
-    "sink_key": "s3lake.orchestration.translator",
+_NAMES = {
+    "config.load": ["load"],
+    "forwarding.elasticsearch": ["Elasticsearch"],
+    "forwarding.mongodb": ["MongoDB"],
+    "forwarding.postgres": ["Postgres"],
+    "forwarding.quickwit": ["Quickwit"],
+    "forwarding.stdout": ["Stdout"],
+    "objects.readback.committed": ["CommittedFile", "files"],
+    "orchestration.assets": ["LandConfig", "sink_assets"],
+    "orchestration.build": ["build_definitions"],
+    "orchestration.component": ["SinkComponent"],
+    "orchestration.downstream": ["on_sealed_hours"],
+    "orchestration.forwards": ["forward"],
+    "orchestration.io_manager": ["KafkaHours", "SinkIOManager"],
+    "orchestration.resources": ["resources"],
+    "orchestration.s3_resource": ["S3Resource"],
+    "orchestration.spark_resource": ["SparkResource"],
+    "orchestration.translator": ["SinkTranslator", "dead_letters_key", "hourly", "sealed_key", "sink_key"],
+    "sink": ["Config", "Sink"],
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

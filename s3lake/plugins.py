@@ -1,4 +1,4 @@
-"""What comes with s3lake by a name, or what another package brings by an entry point of that name."""
+"""Plugins: what comes with s3lake, and what other packages bring by entry points."""
 
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
@@ -7,14 +7,15 @@ from typing import Any
 from s3lake.errors import ConfigurationError
 
 
-def brought(name: str, group: str, ours: Mapping[str, str], setting: str, what: str) -> Any:
-    """What the entry point names.
+def load_plugin(name: str, group: str, ours: Mapping[str, str], setting: str, what: str) -> Any:
+    """Load the object that the entry point `name` of `group` refers to.
 
     Args:
+        name: as the configuration has it.
         group: of entry points.
-        ours: what comes with s3lake, as entry points say it: `module:name`.
-        setting: where the name stands.
-        what: an entry point of this group brings.
+        ours: those that come with s3lake, as entry points write them: `module:name`.
+        setting: the place of the name in the configuration.
+        what: the noun for an entry point of this group.
 
     Raises:
         ConfigurationError: no installed package brings it.

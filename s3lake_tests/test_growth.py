@@ -17,8 +17,9 @@ from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.errors import TooManyFilesError
 from s3lake.land.landing import Landing
-from s3lake.orchestration import due, metadata, sealed, sensor_memory
+from s3lake.orchestration import due, sealed, sensor_memory
 from s3lake.orchestration.catalogue import Route
+from s3lake.orchestration.hour_metadata import Lag, hour_metadata
 from s3lake.orchestration.runs import SinkRuns
 from s3lake.orchestration.sensor_memory import Memory, RouteMemory
 from s3lake.orchestration.tick import RouteState, Tick
@@ -266,7 +267,7 @@ def test_each_of_100_commits_in_one_hour_costs_at_most_12_requests_what_is_said_
         log.end += 7
         store.requests.clear()
         (landed,) = landing.land([FIRST])
-        said = metadata.of_hour(landed, landing.index, lag=metadata.Lag())
+        said = hour_metadata(landed, landing.index, lag=Lag())
         assert (said["dagster/row_count"], said["files"]) == (7 * (number + 1), number + 1)
         assert said["commits"] == f"{number + 1}, 1 of them new"
         dearest = max(dearest, store.requests.total())

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from s3lake.errors import ConfigurationError
-from s3lake.plugins import brought
+from s3lake.plugins import load_plugin
 
 if TYPE_CHECKING:
     from s3lake.forwarding.hour import Hour
@@ -63,7 +63,7 @@ def open_destination(name: str, options: Mapping[str, Any]) -> Destination:
     Raises:
         ConfigurationError: no installed package brings it, or it refuses these options.
     """
-    opener: Opener = brought(name, GROUP, _OURS, "to", "destination")
+    opener: Opener = load_plugin(name, GROUP, _OURS, "to", "destination")
     try:
         return opener(**options)
     except TypeError as error:  # "Postgres.__init__() got an unexpected keyword argument 'tabel'"

@@ -27,7 +27,7 @@ class LandConfig(dg.Config):
 
 
 AssetBody = Callable[..., Iterator[Any]]
-"""What an asset does in a run: yields the hours of Kafka to land."""
+"""A generator that yields the hours of Kafka to land in a run."""
 
 
 class SinkAssets(list[dg.AssetsDefinition]):
@@ -53,7 +53,7 @@ def sink_assets(
     Args:
         config: the configuration.
         sink: the name of the sink.
-        translator: what the assets are called and what is said of them.
+        translator: names and describes the assets.
 
     Raises:
         KeyError: no sink is called so.
@@ -82,12 +82,12 @@ def _define_asset(catalogue: Catalogue, sink: Sink, topic: str, body: AssetBody)
     def run(context: dg.AssetExecutionContext, **parameters: Any) -> Iterator[Any]:
         if not context.selected_asset_keys:
             resource_object(context.resources, key).check(context)
-            return
-        for output in body(context, **parameters):
-            if isinstance(output, KafkaHours):
-                yield dg.Output(output, output_name=name, metadata=names.MATERIALISED_BY_US)
-            else:
-                yield output
+        else:
+            for output in body(context, **parameters):
+                kafka_hours = isinstance(output, KafkaHours)
+                yield dg.Output(output, name, metadata=names.MATERIALISED_BY_US) if kafka_hours else output
+        for check in sorted(context.op_execution_context.selected_output_names - {name}):
+            yield dg.Output(None, check)  # its evaluations are stored, without an output Dagster would miss them
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # backfill policies, which hours_per_run is made of
@@ -97,7 +97,7 @@ def _define_asset(catalogue: Catalogue, sink: Sink, topic: str, body: AssetBody)
             check_specs=build_check_specs(sink, spec),
             can_subset=True,
             backfill_policy=backfill_policy(sink),
-            pool=catalogue.pool(sink.name, topic),
+            pool=catalogue.own_name(sink.name, topic),
             op_tags={names.SINK: catalogue.tag(sink)},
         )(run)
 

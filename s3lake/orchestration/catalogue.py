@@ -1,6 +1,6 @@
-"""A configuration in a Dagster project: which assets it has there, and what all that belongs to it is called."""
+"""A configuration in a Dagster project: its assets, and the names of all that belongs to it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import dagster as dg
@@ -17,12 +17,7 @@ _RESOURCES = ("s3", "spark")
 
 
 class ResourceKeys(NamedTuple):
-    """The keys of the resources that a configuration needs in a project.
-
-    Attributes:
-        s3: of its S3.
-        spark: of its Spark session.
-    """
+    """The keys of a configuration's S3 and of its Spark session in a project."""
 
     s3: str
     spark: str
@@ -40,6 +35,7 @@ class Catalogue:
 
     Attributes:
         topics: by sink.
+        routes: every topic of every sink.
         keys: of resources.
     """
 
@@ -51,7 +47,7 @@ class Catalogue:
         topics: Mapping[str, Sequence[str]] | None = None,
         resources: Mapping[str, object] | None = None,
     ) -> None:
-        """Ask the translator of every topic of every sink.
+        """Ask the translator for the specs of every topic of every sink.
 
         Args:
             translator: the user's, if any.
@@ -63,43 +59,28 @@ class Catalogue:
         """
         self.config = config
         self.topics = topics_of(config) if topics is None else topics
-        self._topics_by_sink = {name: frozenset(topics) for name, topics in self.topics.items()}
+        self.routes = [Route(config.sink(name), topic) for name, of_sink in self.topics.items() for topic in of_sink]
+        self._topics_by_sink = {name: frozenset(of_sink) for name, of_sink in self.topics.items()}
         self._translator = translator or SinkTranslator()
-        self._prefix = self._translator.prefix
         self._own_resources = {name for name, resource in (resources or {}).items() if resource is not None}
-        self.keys = self._keys(resources or {})
-        self._landed: dict[tuple[str, str], dg.AssetSpec] = {}
-        self._sealed: dict[tuple[str, str], dg.AssetSpec] = {}
-        self._dead_letters: dict[tuple[str, str], dg.AssetSpec] = {}
-        self._topics: dict[str, dg.AssetSpec] = {}
+        self._specs: dict[tuple[str, str, str], dg.AssetSpec] = {}
         self._routes: dict[dg.AssetKey, Route] = {}
-        names.refuse_clashes((topic, names.identifier("kafka", topic)) for _, topic in self.routes)
+        self.keys = self._resource_keys(resources or {})
         jobs = ("land", "land_together")
         names.refuse_clashes(
-            (f"{job} {sink.name}", names.identifier(job, sink.name)) for sink in config.sinks for job in jobs
+            [
+                *((topic, names.identifier("kafka", topic)) for _, topic in self.routes),
+                *((f"{job} {sink.name}", names.identifier(job, sink.name)) for sink in config.sinks for job in jobs),
+            ]
         )
         names.refuse_clashes(
             (f"{sink.name} of {topic}", names.identifier(sink.name, topic)) for sink, topic in self.routes
         )
-        self._refuse_names_of_resources()
         for route in self.routes:
-            sink, topic = route
-            letters = [self.dead_letters_key(sink, topic)] if sink.errors.tolerance == "all" else []
-            for key in (self.key(sink, topic), self.sealed_key(sink, topic), *letters):
-                other, other_topic = self._routes.setdefault(key, route)
-                if (other.name, other_topic) != (sink.name, topic):
-                    raise ConfigurationError(
-                        f"{other_topic} of sink {other.name} and {topic} of sink {sink.name} would both be the asset "
-                        f"{key.to_user_string()}: have the translator give each a key of its own"
-                    )
-
-    @property
-    def routes(self) -> Sequence[Route]:
-        """Every topic of every sink."""
-        return [Route(self.config.sink(name), topic) for name, topics in self.topics.items() for topic in topics]
+            self._add_keys(route)
 
     def route(self, key: dg.AssetKey) -> Route | None:
-        """Which sink and topic an asset is of, be it of what is landed, of the sealed hours or of dead letters."""
+        """Return the sink and topic of an asset: of landed hours, sealed hours or dead letters."""
         return self._routes.get(key)
 
     def has_asset(self, route: Route) -> bool:
@@ -107,57 +88,54 @@ class Catalogue:
         return route.topic in self._topics_by_sink[route.sink.name]
 
     def landed(self, sink: Sink, topic: str) -> dg.AssetSpec:
-        spec = self._landed.get((sink.name, topic))
-        if spec is None:
-            spec = self._landed[sink.name, topic] = self._translator.get_asset_spec(sink, topic)
+        """Return the asset of what `sink` lands of `topic`."""
+
+        def build() -> dg.AssetSpec:
+            spec = self._translator.get_asset_spec(sink, topic)
             _refuse_other_than_hours(spec, sink)
-        return spec
+            return spec
+
+        return self._spec("landed", sink.name, topic, build)
 
     def sealed(self, sink: Sink, topic: str) -> dg.AssetSpec:
-        """The asset of its sealed hours."""
-        spec = self._sealed.get((sink.name, topic))
-        if spec is None:
+        """Return the asset of its sealed hours."""
+
+        def build() -> dg.AssetSpec:
             spec = self._translator.get_sealed_spec(sink, topic, self.landed(sink, topic))
-            spec = spec.merge_attributes(tags={names.SEALED: "true"}).with_io_manager_key(self.io_manager_key(sink))
-            self._sealed[sink.name, topic] = spec
-        return spec
+            return spec.merge_attributes(tags={names.SEALED: "true"}).with_io_manager_key(self.io_manager_key(sink))
+
+        return self._spec("sealed", sink.name, topic, build)
 
     def dead_letters(self, sink: Sink, topic: str) -> dg.AssetSpec:
-        """The asset of its dead letters."""
-        spec = self._dead_letters.get((sink.name, topic))
-        if spec is None:
-            spec = self._translator.get_dead_letters_spec(sink, topic, self.landed(sink, topic))
-            self._dead_letters[sink.name, topic] = spec
-        return spec
+        """Return the asset of its dead letters."""
+
+        def build() -> dg.AssetSpec:
+            return self._translator.get_dead_letters_spec(sink, topic, self.landed(sink, topic))
+
+        return self._spec("dead_letters", sink.name, topic, build)
 
     def topic(self, topic: str) -> dg.AssetSpec:
-        spec = self._topics.get(topic)
-        if spec is None:
-            spec = self._topics[topic] = self._translator.get_topic_spec(topic)
-        return spec
+        """Return the external asset of a topic."""
+        return self._spec("topic", "", topic, lambda: self._translator.get_topic_spec(topic))
 
     def key(self, sink: Sink, topic: str) -> dg.AssetKey:
-        """Of what `sink` lands of `topic`."""
         return self.landed(sink, topic).key
 
     def sealed_key(self, sink: Sink, topic: str) -> dg.AssetKey:
-        """Of its sealed hours."""
         return self.sealed(sink, topic).key
 
     def dead_letters_key(self, sink: Sink, topic: str) -> dg.AssetKey:
-        """Of its dead letters."""
         return self.dead_letters(sink, topic).key
 
     def example_key(self, sink: Sink, topic: str) -> dg.AssetKey:
-        """Of the example on what `sink` lands of `topic`."""
-        return dg.AssetKey([*self._begun(), "example", sink.name, f"{topic}_by_type"])
+        return dg.AssetKey([*self._prefix_path, "example", sink.name, f"{topic}_by_type"])
 
     def forward_key(self, name: str, topic: str) -> dg.AssetKey:
-        """Of the hours of a topic in the destination that is called `name`."""
-        return dg.AssetKey([*self._begun(), "forward", name, topic])
+        """Return the key of the hours of a topic in the destination called `name`."""
+        return dg.AssetKey([*self._prefix_path, "forward", name, topic])
 
     def within(self, sink: Sink, topic: str, wanted: Iterable[str]) -> set[str]:
-        """Those of the hours `wanted` that do not lie after the asset's last: its partitions may have an end."""
+        """Return the hours that are not after the asset's last one: its partitions may have an end."""
         partitions = self.landed(sink, topic).partitions_def
         if partitions is None or partitions == hourly(sink):
             return set(wanted)
@@ -165,23 +143,16 @@ class Catalogue:
         return {hour for hour in wanted if hour <= last}
 
     def name(self, *parts: str) -> str:
-        """Of a job, a schedule, a sensor or an op."""
-        return names.identifier(*self._begun(), *parts)
+        """Return the name of a job, a schedule, a sensor or an op of a sink or topic."""
+        return names.identifier(*self._prefix_path, *parts)
 
     def own_name(self, *parts: str) -> str:
         """Return a name that begins with the prefix or `s3lake`: of a job, schedule or pool of the configuration."""
-        return names.identifier(self._prefix or _OURS, *parts)
-
-    def pool(self, *parts: str) -> str:
-        """Of runs that would only fence one another."""
-        return self.own_name(*parts)
+        return names.identifier(self._translator.prefix or _OURS, *parts)
 
     def tag(self, sink: Sink) -> str:
-        """What runs of `sink` are tagged with; a sink of another configuration may have the same name."""
-        return "/".join([*self._begun(), sink.name])
-
-    def _begun(self) -> list[str]:
-        return [self._prefix] if self._prefix else []
+        """Return the tag of the runs of `sink`; a sink of another configuration may have the same name."""
+        return "/".join([*self._prefix_path, sink.name])
 
     def own_resource_keys(self, *names: str) -> set[str]:
         """Return the keys of those of the resources `names` that the project has itself.
@@ -193,22 +164,41 @@ class Catalogue:
 
     def io_manager_key(self, sink: Sink) -> str:
         """Return the key of the IO manager of a sink."""
-        return names.identifier(self._prefix or _OURS, sink.name)
+        return self.own_name(sink.name)
 
-    def _refuse_names_of_resources(self) -> None:
+    @property
+    def _prefix_path(self) -> list[str]:
+        return [self._translator.prefix] if self._translator.prefix else []
+
+    def _spec(self, name: str, sink: str, topic: str, build: Callable[[], dg.AssetSpec]) -> dg.AssetSpec:
+        key = name, sink, topic
+        if key not in self._specs:
+            self._specs[key] = build()
+        return self._specs[key]
+
+    def _add_keys(self, route: Route) -> None:
+        """Remember the route of its assets' keys. Raise ConfigurationError if another route has one of them."""
+        dead_letters = [self.dead_letters_key(*route)] if route.sink.errors.tolerance == "all" else []
+        for key in (self.key(*route), self.sealed_key(*route), *dead_letters):
+            other = self._routes.setdefault(key, route)
+            if (other.sink.name, other.topic) != (route.sink.name, route.topic):
+                raise ConfigurationError(
+                    f"{other.topic} of sink {other.sink.name} and {route.topic} of sink {route.sink.name} would both "
+                    f"be the asset {key.to_user_string()}: have the translator give each a key of its own"
+                )
+
+    def _resource_keys(self, resources: Mapping[str, object]) -> ResourceKeys:
+        if unknown := sorted(resources.keys() - set(_RESOURCES)):
+            raise ConfigurationError(f"resources: {unknown[0]!r} is not one of {', '.join(_RESOURCES)}")
+        own = [(name, resources.get(name)) for name in _RESOURCES]
+        keys = ResourceKeys(*(key if isinstance(key, str) else self.own_name(name) for name, key in own))
         for sink in self.config.sinks:
-            if self.io_manager_key(sink) in self.keys:
+            if self.io_manager_key(sink) in keys:
                 raise ConfigurationError(
                     f"sink {sink.name}: its IO manager and another resource would both be called "
                     f"{self.io_manager_key(sink)} in Dagster: call the sink something else"
                 )
-
-    def _keys(self, resources: Mapping[str, object]) -> ResourceKeys:
-        if unknown := sorted(resources.keys() - set(_RESOURCES)):
-            raise ConfigurationError(f"resources: {unknown[0]!r} is not one of {', '.join(_RESOURCES)}")
-        ours = self._prefix or _OURS
-        own = [(name, resources.get(name)) for name in _RESOURCES]
-        return ResourceKeys(*(key if isinstance(key, str) else f"{ours}_{name}" for name, key in own))
+        return keys
 
 
 def _refuse_other_than_hours(spec: dg.AssetSpec, sink: Sink) -> None:

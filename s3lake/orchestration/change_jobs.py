@@ -3,7 +3,7 @@
 A run reports what it would do, and does it if its config says `confirmed: true`: YAML reads the key `yes` as a boolean.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,9 +16,9 @@ from s3lake.orchestration.catalogue import Catalogue, Route
 from s3lake.orchestration.checks import check_hours
 from s3lake.orchestration.connections import open_topic, spark_session
 from s3lake.orchestration.heartbeat import keep_beating
+from s3lake.orchestration.hour_metadata import hour_events
 from s3lake.orchestration.jobs import one_op_job
 from s3lake.orchestration.landing_run import LoggedSpark
-from s3lake.orchestration.metadata import hour_events
 from s3lake.sink import Sink
 
 if TYPE_CHECKING:
@@ -74,23 +74,26 @@ class RestoreConfig(dg.Config):
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a change: what its work needs besides the topic."""
+    """A run of a change job."""
 
     context: dg.OpExecutionContext
     catalogue: Catalogue
     config: Any
 
     def apply(self, landing: "Landing", outcomes: Iterable[tuple[Any, bool]]) -> None:
-        """Log what becomes of each hour, and store the events of the hours that have changed."""
+        """Log the outcome of each hour, and store the events of the hours that have changed."""
         for outcome, possible in outcomes:
             self.context.log.info(f"{landing.sink.name} {landing.topic} {outcome}")
             if self.config.confirmed and possible and not outcome.obstacle:
                 self.store_events(landing, outcome.hour, 1)
 
     def store_events(self, landing: "Landing", hour: str, new: int) -> None:
-        """Store the events of an hour that `new` commits have changed."""
-        for event in change_events(self.context, self.catalogue, landing, hour, new):
+        """Store the events of an hour that `new` commits have changed: also its checks, and its new sealed content."""
+        instance = self.context.instance
+        for event in hour_events(self.catalogue, landing, landing.report(hour, new)):
             self.context.log_event(event)
+        for result in check_hours(instance, self.catalogue, landing, [hour]).events(instance):
+            self.context.log_event(result)  # type: ignore[arg-type]  # it takes evaluations too
 
     def hours(self, target: Any) -> list[str]:
         """Return the hours of the topic that the config names."""
@@ -100,19 +103,14 @@ class Run:
 
 @dataclass(frozen=True)
 class Change:
-    """One kind of change.
+    """A change: `description` is that of its job, `work` does or reports it for one topic.
 
-    Attributes:
-        does: what the job does, as its description.
-        work: does it, or reports it, for one topic.
-        config: the run config.
-        applies: whether a sink can be changed in this way.
-        needs_spark: whether the work needs a Spark session.
-        allow_retries: whether Dagster may run the step again after a failure.
+    `applies` returns whether a sink can be changed in this way, `allow_retries` allows Dagster to run a failed step
+    again.
     """
 
     name: str
-    does: str
+    description: str
     work: "Callable[[Run, Landing], None]"
     config: type[Any]
     applies: Callable[[Sink], bool] = lambda sink: sink.exactly_once
@@ -213,8 +211,8 @@ CHANGES = (
     ),
     Change(
         "erase",
-        "Deletes rows from hours: `s3lake erase`. Dagster stores the config of a run: use a condition that names "
-        "nobody, or the command.",
+        "Deletes rows from hours: `s3lake erase`. Dagster stores the config of a run: use a condition without "
+        "names of people, or the command.",
         _erase,
         EraseConfig,
     ),
@@ -266,24 +264,21 @@ def _change_job(catalogue: Catalogue, change: Change) -> dg.JobDefinition:
             change.work(run, open_topic(context.resources, catalogue, *route, spark=spark))
 
         with keep_beating(context):
-            for_each_topic(
-                context, requested_routes(catalogue, change, config), change_topic, allow_retries=change.allow_retries
-            )
+            routes = _requested_routes(catalogue, change, config)
+            _for_each_topic(context, routes, change_topic, allow_retries=change.allow_retries)
         if not config.confirmed:
             context.log.info(_NOTHING_YET)
 
     work.__annotations__["config"] = change.config  # Dagster reads the schema of the config from there
     needed = catalogue.own_resource_keys("s3", *(["spark"] if change.needs_spark else []))
     op = dg.op(name=f"{name}_op", required_resource_keys=needed)(work)
-    return one_op_job(op, name=name, description=f"{change.does} Reports what it would do until it is confirmed.")
+    return one_op_job(
+        op, name=name, description=f"{change.description} Reports what it would do until it is confirmed."
+    )
 
 
-def requested_routes(catalogue: Catalogue, change: Change, config: Any) -> list[Route]:
-    """Return the topics of the sinks that the run config names and the change applies to.
-
-    Raises:
-        Failure: the config names a sink or a topic that cannot be changed in this way.
-    """
+def _requested_routes(catalogue: Catalogue, change: Change, config: Any) -> list[Route]:
+    """Return the topics of the sinks that the run config names. Raise Failure if one cannot be changed in this way."""
     routes = [route for route in catalogue.routes if change.applies(route.sink)]
     sinks = sorted({route.sink.name for route in routes})
     if config.sink and config.sink not in sinks:
@@ -300,14 +295,10 @@ def _refusal(key: str, value: str, expected: str, allowed: Sequence[str]) -> dg.
     return dg.Failure(f"{key}: {value!r} is not {expected}; expected one of {', '.join(allowed)}", allow_retries=False)
 
 
-def for_each_topic(
+def _for_each_topic(
     context: dg.OpExecutionContext, routes: Iterable[Route], work: Callable[[Route], None], *, allow_retries: bool
 ) -> None:
-    """Do the work for each topic. A topic that fails is logged, and the others are still worked on.
-
-    Raises:
-        Failure: the first of the errors.
-    """
+    """Do the work for each topic, also after one that fails. Raise Failure with the first of the errors."""
     errors: list[S3LakeError] = []
     for route in routes:
         try:
@@ -317,11 +308,3 @@ def for_each_topic(
             errors.append(error)
     if errors:
         raise dg.Failure(str(errors[0]), allow_retries=allow_retries) from errors[0]
-
-
-def change_events(
-    context: dg.OpExecutionContext, catalogue: Catalogue, landing: "Landing", hour: str, new: int
-) -> Iterator[Any]:
-    """Yield the events of a changed hour: of the hour, its dead letters, its checks, and its new sealed content."""
-    yield from hour_events(catalogue, landing, landing.report(hour, new))
-    yield from check_hours(context.instance, catalogue, landing, [hour]).events(context.instance)

@@ -1,7 +1,7 @@
-"""Checks: what can be said of each landed hour from the index and Kafka's offsets, without Spark.
+"""Checks of landed hours, from the index and Kafka's offsets, without Spark.
 
-They report; nothing that must stop a commit is left to them. Each is of one hour, and stays as it is until that hour is
-looked at again: a run that landed hours checks those, a run of the checks alone without a partition every hour.
+They report; nothing that must stop a commit is left to them. A run that landed hours checks these hours, a run of the
+checks alone without a partition checks every hour.
 """
 
 import functools
@@ -21,7 +21,7 @@ from s3lake.commit.sums import Commits
 from s3lake.errors import S3LakeError
 from s3lake.land.observer import LandedHour
 from s3lake.orchestration.catalogue import Catalogue
-from s3lake.orchestration.letters import share
+from s3lake.orchestration.hour_metadata import dead_share
 from s3lake.orchestration.sealed import seal_events
 from s3lake.orchestration.sealed_in_time import report_late_hours
 from s3lake.plan import due, sealed
@@ -37,17 +37,17 @@ _FILES = 10
 
 
 def names_of(sink: Sink) -> tuple[str, ...]:
-    """The checks of a sink: `table` is of those that have one."""
+    """Return the names of a sink's checks: `table` is only for a sink that has one."""
     return NAMES if sink.table is None else (*NAMES, "table")
 
 
 def build_check_specs(sink: Sink, landed: dg.AssetSpec) -> list[dg.AssetCheckSpec]:
-    """Build the specs of the checks of an asset: they are made by the op that lands it."""
+    """Build the specs of an asset's checks, which the op that lands it makes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.PreviewWarning)  # checks with partitions are a preview of Dagster's
         return [
             dg.AssetCheckSpec(
-                name, asset=landed.key, description=_DESCRIPTIONS[name], partitions_def=landed.partitions_def
+                name, asset=landed.key, description=_CHECKS[name][1], partitions_def=landed.partitions_def
             )
             for name in names_of(sink)
         ]
@@ -60,14 +60,9 @@ def check_hours(
     wanted: Sequence[str],
     checks: Sequence[str] | None = None,
 ) -> "CheckResults":
-    """Check hours of a topic of a sink, and find those that are sealed and not announced.
+    """Check hours of a topic of a sink (all if none are `wanted`), and find those that are sealed and not announced.
 
-    Args:
-        instance: its event log says what was announced.
-        catalogue: of the sink.
-        target: the sink and the topic.
-        wanted: the hours; all if there are none.
-        checks: names of the checks to make; None for all.
+    `checks` are the names of the checks to make; None for all. Reads in `instance` which hours were announced.
     """
     head = target.index.head()
     sealing = Sealing(target.index, head[0] if head else TopicHead())
@@ -76,20 +71,14 @@ def check_hours(
     table_lag = _find_table_lag(target, chosen) if "table" in checks else {}
     states = [HourState(target, hour, sealing, table_lag.get(hour)) for hour in chosen]
     key = catalogue.key(target.sink, target.topic)
-    verdicts = [(state.hour, name, _CHECKS[name](state)) for state in states for name in checks]
+    verdicts = [(state.hour, name, _CHECKS[name][0](state)) for state in states for name in checks]
     events = seal_events(instance, catalogue, target, sealing, chosen, target.clock())
     return CheckResults(key, verdicts, [*events, *report_late_hours(instance, target.sink, events)])
 
 
 @dataclass(frozen=True)
 class CheckResults:
-    """Hours that were checked.
-
-    Attributes:
-        key: the asset.
-        verdicts: each with its hour and the name of its check.
-        sealed: events of hours that are sealed now, and evaluations of those that were not in time.
-    """
+    """The verdicts on hours of an asset, each with its hour and check, and the events of hours that are sealed now."""
 
     key: dg.AssetKey
     verdicts: "Sequence[tuple[str, str, CheckVerdict]]"
@@ -126,7 +115,7 @@ class CheckVerdict:
 
 @dataclass(frozen=True)
 class HourState:
-    """What the checks look at of an hour. It is read when it is first needed."""
+    """The state of an hour, read when it is first needed; `behind` says how its table differs from the index."""
 
     target: "Landing"
     hour: str
@@ -135,13 +124,13 @@ class HourState:
 
     @functools.cached_property
     def landed(self) -> LandedHour:
-        """What the index says of the hour; an empty tile where it has none."""
+        """The hour in the index; with an empty tile if it has none."""
         tile = self.sealing.tile(self.hour) or Tile(self.hour, {})
         return LandedHour(tile, Commits(self.target.index, self.hour, tile.commits), 0)
 
     @functools.cached_property
     def tile(self) -> Tile:
-        """The hour's tile; where it has none, what it would be if nothing of the hour were landed."""
+        """The hour's tile; if it has none, what it would be if nothing of the hour were landed."""
         if self.landed.tile.partitions:
             return self.landed.tile
         logs = self.target.offsets.snapshot(self.target.topic, self.hour).partitions
@@ -207,27 +196,27 @@ def _check_lag(state: HourState) -> CheckVerdict:
 
 def _check_dead_letters(state: HourState) -> CheckVerdict:
     sums = state.landed.sums
-    found: dict[str, Any] = {"dead_letters": sums.dead, "share": round(share(sums.dead, sums.read), 6)}
+    metadata: dict[str, Any] = {"dead_letters": sums.dead, "share": dead_share(sums)}
     if sums.dead:
         bucket = state.target.store.bucket
         keys = [file.key for file in files_of(state.landed.manifests, "dead_letters")]
-        found["files"] = dg.MetadataValue.json([f"s3://{bucket}/{key}" for key in keys[:_FILES]])
+        metadata["files"] = dg.MetadataValue.json([f"s3://{bucket}/{key}" for key in keys[:_FILES]])
     exceeded = state.target.sink.errors.threshold.is_exceeded(sums.dead, sums.read)
-    return CheckVerdict(not exceeded, dg.AssetCheckSeverity.WARN, found)
+    return CheckVerdict(not exceeded, dg.AssetCheckSeverity.WARN, metadata)
 
 
 def _find_table_lag(target: "Landing", chosen: Sequence[str]) -> dict[str, str]:
-    """Hours in which the table is not what the index says, and why."""
+    """Return the hours in which the table differs from the index, and how."""
     if target.table is None:
         return {}
     try:
-        found = list(target.table.differences(chosen))
+        differences = list(target.table.differences(chosen))
     except S3LakeError as error:
         return dict.fromkeys(chosen, str(error))
     remedy = "the next run of the hour or `s3lake table sync` brings it to the index"
     return {
-        one.hour: f"{len(one.added)} commits are not in the table, {len(one.gone)} are replaced: {remedy}"
-        for one in found
+        each.hour: f"{len(each.added)} commits are not in the table, {len(each.gone)} are replaced: {remedy}"
+        for each in differences
     }
 
 
@@ -248,19 +237,19 @@ def _find_target(
     return None
 
 
-_CHECKS: dict[str, Callable[[HourState], CheckVerdict]] = {
-    "offsets_contiguous": _check_offsets,
-    "rows_equal_offsets": _check_rows,
-    "lag": _check_lag,
-    "dead_letters": _check_dead_letters,
-    "table": _check_table,
-}
-_DESCRIPTIONS = {
-    "offsets_contiguous": "Passes when the hour shares its edges with the hours beside it, and is landed as a whole if "
-    "it is closed.",
-    "rows_equal_offsets": "Passes when every record read is a row, a dead letter or a skipped null; other offsets hold "
-    "no record.",
-    "lag": "Passes when no record of the hour has waited for twice the flush interval.",
-    "dead_letters": "Passes when no more records of the hour were refused than errors.threshold says: none by itself.",
-    "table": "Passes when the table lists the commits that the index has of the hour.",
+_CHECKS: dict[str, tuple[Callable[[HourState], CheckVerdict], str]] = {
+    "offsets_contiguous": (
+        _check_offsets,
+        "Passes when the hour shares its edges with its neighbours, and is landed as a whole if it is closed.",
+    ),
+    "rows_equal_offsets": (
+        _check_rows,
+        "Passes when every record read is a row, a dead letter or a skipped null; other offsets hold no record.",
+    ),
+    "lag": (_check_lag, "Passes when no record of the hour has waited for twice the flush interval."),
+    "dead_letters": (
+        _check_dead_letters,
+        "Passes when no more records of the hour were refused than errors.threshold says: none by itself.",
+    ),
+    "table": (_check_table, "Passes when the table lists the commits that the index has of the hour."),
 }

@@ -1,4 +1,4 @@
-"""The configuration as a Dagster component: `defs.yaml` names a file of it, and says what `build_definitions` takes."""
+"""The Dagster component: `defs.yaml` names a configuration file and what else `build_definitions` takes."""
 
 import shutil
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from s3lake.config import load as configuration
 from s3lake.config import native
 from s3lake.orchestration.assets import LandConfig, land
-from s3lake.orchestration.build import definitions_of
+from s3lake.orchestration.build import define
 from s3lake.orchestration.catalogue import Catalogue, Route
 from s3lake.orchestration.translator import SinkTranslator
 from s3lake.sink import Sink
@@ -36,22 +36,22 @@ class Source(BaseModel):
 
 
 class SinkScaffolder(Scaffolder[Source]):
-    """Writes `defs.yaml`, and the configuration beside it: one sink to begin with, or a copy of a file."""
+    """Writes `defs.yaml` and the configuration next to it: one sink to begin with, or a copy of a file."""
 
     @classmethod
     def get_scaffold_params(cls) -> type[Source]:
         return Source
 
     def scaffold(self, request: ScaffoldRequest[Source]) -> None:
-        source, beside = request.params.source, request.target_path
+        source, folder = request.params.source, request.target_path
         if source is None:
-            (beside / "sinks.yaml").write_text(_FIRST)
+            (folder / "sinks.yaml").write_text(_FIRST)
             scaffold_component(request, {"config": "sinks.yaml"})
             return
         loaded = configuration.load_configuration(source, to_land=False)
         _, secrets, _ = native.write_native(loaded.config, loaded.references)
         if not _is_address(source):
-            (shutil.copytree if Path(source).is_dir() else shutil.copy)(source, beside / Path(source).name)
+            (shutil.copytree if Path(source).is_dir() else shutil.copy)(source, folder / Path(source).name)
         scaffold_component(request, {"config": source if _is_address(source) else Path(source).name})
         for notice in loaded.notices:
             print(notice)
@@ -69,14 +69,14 @@ Translation = Annotated[
 class SinkComponent(dg.Component, dg.Resolvable, dg.Model):
     """Kafka topics landed in S3 as hourly-partitioned assets, exactly once.
 
-    Override `get_asset_spec` to say more of assets than a translation can, and `execute` to do more in their runs than
+    Override `get_asset_spec` to change assets more than a translation can, and `execute` to do more in their runs than
     to land.
 
     Attributes:
-        config: the configuration, in any dialect: a path beside `defs.yaml`, or an http(s) address.
+        config: the configuration, in any dialect: a path next to `defs.yaml`, or an http(s) address.
         prefix: the first part of all keys and names in Dagster; a second component in a project needs one.
-        translation: what is said of assets otherwise: key, group, owners, tags and the like; `sink`, `topic` and `spec`
-            are known to its templates.
+        translation: changes of asset specs: key, group, owners, tags and the like; its templates can use `sink`,
+            `topic` and `spec`.
         resources: keys of resources of the project that are used for `s3` and `spark`.
         topic_assets: false if the project has the external assets of topics itself.
         sensors_running: start the sensors, and the nightly clean, when the code location is first loaded.
@@ -104,21 +104,17 @@ class SinkComponent(dg.Component, dg.Resolvable, dg.Model):
         return spec if self.translation is None else self.translation(spec, Route(sink, topic))
 
     def execute(self, context: dg.AssetExecutionContext, config: LandConfig) -> Iterator[Any]:
-        """Yield the hours of a run, which are landed before it goes on.
+        """Yield the hours of a run, which are landed before it continues.
 
         In a component that overrides it each topic is landed by runs of its own.
-
-        Args:
-            context: of the run.
-            config: of the run.
         """
         yield from land(context, config)
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Build assets, sensors, checks, jobs, schedules and resources of the sinks."""
-        beside = context.path if context.path.is_dir() else context.path.parent
-        config = configuration.load(self.config if _is_address(self.config) else beside / self.config)
-        return definitions_of(
+        folder = context.path if context.path.is_dir() else context.path.parent
+        config = configuration.load(self.config if _is_address(self.config) else folder / self.config)
+        return define(
             Catalogue(config, _Translator(self), resources=self.resources),
             self.resources,
             topic_assets=self.topic_assets,

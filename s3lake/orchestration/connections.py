@@ -1,4 +1,4 @@
-"""What a sink lands with, opened with the resources that a run or a tick has."""
+"""Topics, connections and sessions, opened with the resources that a run or a tick has."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from s3lake.land.landing import Landing
-    from s3lake.store import Store
 
 
 def open_topic(
@@ -23,28 +22,18 @@ def open_topic(
     spark: "Callable[[], SparkSession] | None" = None,
     fail_fast: bool = False,
 ) -> "Landing":
-    """Open a topic of a sink with the S3 of a context's resources.
-
-    Args:
-        resources: the context's.
-        catalogue: of the sink.
-        sink: the sink.
-        topic: the topic.
-        spark: returns the session to land with; None to read the index only.
-        fail_fast: give up within seconds if S3 does not answer, as a sensor must.
-    """
+    """Open a topic of a sink with the S3 of a context's resources. See `land.opening.open_topic_sink`."""
     from s3lake.land import opening
 
     s3 = find_s3_connection(resources, catalogue)
     return opening.open_topic_sink(catalogue.config, sink, topic, s3, spark, fail_fast=fail_fast)
 
 
-def open_bucket(resources: Any, catalogue: Catalogue, sink: Sink) -> "Store":
-    """Open the bucket of a sink with the S3 of a context's resources."""
+def s3_connection(resources: Any, catalogue: Catalogue, sink: Sink) -> S3Connection:
+    """Return how the bucket of a sink is reached with the S3 of a context's resources."""
     from s3lake.land import opening
 
-    connection = opening.s3_connection(catalogue.config, sink, find_s3_connection(resources, catalogue))
-    return opening.open_stores(connection)(sink.bucket)
+    return opening.s3_connection(catalogue.config, sink, find_s3_connection(resources, catalogue))
 
 
 def find_s3_connection(resources: Any, catalogue: Catalogue) -> S3Connection | None:

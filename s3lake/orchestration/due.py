@@ -1,4 +1,4 @@
-"""What of one topic of a sink is due, why, and when: from Kafka's ends, the index, and what the sensor remembers."""
+"""Hours of one topic of a sink that are due, why, and when: from Kafka's ends, the index and the sensor's memory."""
 
 import hashlib
 import json
@@ -57,7 +57,7 @@ def hours_due(
     lag = sum(sum(due.backlog(tile, ends).values()) for tile in tiles) if tiles else None
     unswept = {tile.hour for tile in tiles if tile.landed and tile.pending is None and tile.garbage}
     if now_ms - (memory.swept_ms if sink.table is not None else 0) < hours.HOUR_MS:
-        tiles = [tile for tile in tiles if tile.hour not in unswept]  # its catalog may be away: a run for nothing
+        tiles = [tile for tile in tiles if tile.hour not in unswept]  # without its catalog a run could not sweep them
     elif unswept:
         memory.swept_ms = now_ms
     over = due.unopened(latest, policy, now_ms, sink.hours_per_run)
@@ -74,6 +74,11 @@ def hours_due(
     return HoursDue(
         within, why if within else None, lag, waiting if due_ms is None else f"{waiting}; {at_the_latest(due_ms)}"
     )
+
+
+def mean_size(sums: Sums) -> float:
+    """Return the mean size of a record as stored, in bytes; 0 if nothing is known."""
+    return sums.bytes / sums.records if sums.records else 0.0
 
 
 def flush_reason(
@@ -96,13 +101,12 @@ def flush_reason(
     if not behind:
         return None, None
     since_ms, interval_ms = memory.waiting_since_ms or now_ms, max_wait_ms(sink)
-    size = sums.bytes / sums.records if sums.records else 0.0
     age = due.Age(now_ms, interval_ms, sums.landed_ms, since_ms)
     # If the times of landing and of seeing decide, Kafka need not be asked for the records' own.
     since = {} if due.decided(age) else landing.offsets.first_since(landing.topic, now_ms - interval_ms)
     waiting = due.Waiting(
         records=sum(behind.values()),
-        bytes=int(sum(behind.values()) * size),
+        bytes=int(sum(behind.values()) * mean_size(sums)),
         partitions=len(behind),
         overdue=due.overdue(tile, {partition: since.get(partition, 0) for partition in behind}, age),
     )

@@ -1,4 +1,4 @@
-"""Assets that forward landed hours to other systems: downstream of sealed hours, an hour each."""
+"""Assets that forward sealed hours to other systems."""
 
 import functools
 import time
@@ -13,9 +13,9 @@ from s3lake.errors import ConfigurationError
 from s3lake.forwarding.destination import Destination, open_destination, open_forwards
 from s3lake.orchestration import names
 from s3lake.orchestration.assets import backfill_policy
-from s3lake.orchestration.automation import on_sealed_hours
 from s3lake.orchestration.catalogue import Catalogue
-from s3lake.orchestration.connections import open_bucket
+from s3lake.orchestration.connections import s3_connection
+from s3lake.orchestration.downstream import on_sealed_hours
 from s3lake.orchestration.landing_run import as_dagster_errors
 from s3lake.orchestration.translator import SinkTranslator
 from s3lake.sink import Config, Sink
@@ -25,20 +25,14 @@ if TYPE_CHECKING:
 
 
 def forward_assets(catalogue: Catalogue) -> list[dg.AssetsDefinition]:
-    """Build the assets of all `forwards` of the configuration.
-
-    Raises:
-        ConfigurationError: a destination does not exist or refuses its options, or two forwards are the same asset.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dg.BetaWarning)  # backfill policies
-        assets = [
-            _asset(catalogue, sink, topic, destination, forward.key)
-            for sink in catalogue.config.sinks
-            for forward, destination in open_forwards(sink)
-            for topic in catalogue.topics[sink.name]
-            if topic in (forward.topics or (topic,))
-        ]
+    """Define the assets of all `forwards` of the configuration. Raise ConfigurationError if two are the same asset."""
+    assets = [
+        _define_asset(catalogue, sink, topic, destination, forward.key)
+        for sink in catalogue.config.sinks
+        for forward, destination in open_forwards(sink)
+        for topic in catalogue.topics[sink.name]
+        if topic in (forward.topics or (topic,))
+    ]
     for key, count in Counter(asset.key for asset in assets).items():
         if count > 1:  # topics of expressions; `sink.forwards` checks all others
             raise ConfigurationError(
@@ -58,7 +52,7 @@ def forward(
     translator: SinkTranslator | None = None,
     resources: Mapping[str, Any] | None = None,
 ) -> list[dg.AssetsDefinition]:
-    """Build assets `forward/<name>/<topic>` that bring the sealed hours of a sink to another system, each exactly once.
+    """Define assets `forward/<name>/<topic>` that bring sealed hours of a sink to another system, each exactly once.
 
     `forwards` of the sink in a configuration does the same without Python; this is for an object of your own. An hour
     is forwarded when it is sealed, and again, replacing what is there of it, when it was rewritten. Give the assets to
@@ -91,55 +85,57 @@ def forward(
     route = config.sink(sink)
     for topic in catalogue.topics[sink]:
         if route.topics and topic not in route.topics:
-            raise ConfigurationError(f"topics: {topic} is none of sink {sink}; it has {', '.join(route.topics)}")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dg.BetaWarning)  # backfill policies
-        return [_asset(catalogue, route, topic, destination, name or own_name) for topic in catalogue.topics[sink]]
+            raise ConfigurationError(f"topics: {topic} is not a topic of sink {sink}; it has {', '.join(route.topics)}")
+    return [_define_asset(catalogue, route, topic, destination, name or own_name) for topic in catalogue.topics[sink]]
 
 
-def _asset(catalogue: Catalogue, sink: Sink, topic: str, destination: Destination, name: str) -> dg.AssetsDefinition:
-    sealed, key = catalogue.sealed(sink, topic), catalogue.forward_key(name, topic)
+def _define_asset(
+    catalogue: Catalogue, sink: Sink, topic: str, destination: Destination, name: str
+) -> dg.AssetsDefinition:
+    sealed = catalogue.sealed(sink, topic)
 
-    @dg.asset(
-        key=key,
-        # In one run with the hours themselves it comes after them.
-        deps=[sealed.key, catalogue.key(sink, topic)],
-        automation_condition=on_sealed_hours(),
-        partitions_def=sealed.partitions_def,
-        backfill_policy=backfill_policy(sink),
-        required_resource_keys=catalogue.own_resource_keys("s3"),
-        pool=catalogue.pool("forward", name),
-        op_tags={names.SINK: catalogue.tag(sink)},
-        kinds={name} if name.isalnum() else None,
-        group_name=sealed.group_name,
-        owners=list(sealed.owners),
-        description=f"Sealed hours of {topic} in s3://{sink.bucket}/{sink.root}, forwarded to {name}.",
-    )
     def hours_forwarded(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-        store = open_bucket(context.resources, catalogue, sink)
+        from s3lake.forwarding.forwarding import forward_hour
+        from s3lake.forwarding.hour import Hour
+        from s3lake.land.opening import open_stores
+
+        store = open_stores(s3_connection(context.resources, catalogue, sink))(sink.bucket)
+
+        def forward_one(hour: str) -> "Forwarded":
+            return forward_hour(Hour.from_index(sink, topic, hour, store), destination)
+
         for hour in context.partition_keys:
-            begun = time.monotonic()
-            work = functools.partial(_forwarded, sink, topic, hour, store, destination)
-            forwarded = as_dagster_errors(work, sink.errors)
+            began = time.monotonic()
+            forwarded = as_dagster_errors(functools.partial(forward_one, hour), sink.errors)
             context.log.info("%s %s: %s in %s", topic, hour, forwarded.outcome, destination.place)
-            context.add_asset_metadata(_metadata(forwarded, destination, begun), partition_key=hour)
+            seconds = round(time.monotonic() - began, 3)
+            context.add_asset_metadata(_metadata(forwarded, destination, seconds), partition_key=hour)
         return dg.MaterializeResult()
 
-    return hours_forwarded
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)  # backfill policies
+        return dg.asset(
+            key=catalogue.forward_key(name, topic),
+            # In one run with the hours themselves it comes after them.
+            deps=[sealed.key, catalogue.key(sink, topic)],
+            automation_condition=on_sealed_hours(),
+            partitions_def=sealed.partitions_def,
+            backfill_policy=backfill_policy(sink),
+            required_resource_keys=catalogue.own_resource_keys("s3"),
+            pool=catalogue.own_name("forward", name),
+            op_tags={names.SINK: catalogue.tag(sink)},
+            kinds={name} if name.isalnum() else None,
+            group_name=sealed.group_name,
+            owners=list(sealed.owners),
+            description=f"Sealed hours of {topic} in s3://{sink.bucket}/{sink.root}, forwarded to {name}.",
+        )(hours_forwarded)
 
 
-def _forwarded(sink: Sink, topic: str, hour: str, store: Any, destination: Destination) -> "Forwarded":
-    from s3lake.forwarding.forwarding import forward_hour
-    from s3lake.forwarding.hour import Hour
-
-    return forward_hour(Hour.from_index(sink, topic, hour, store), destination)
-
-
-def _metadata(forwarded: "Forwarded", destination: Destination, begun: float) -> dict[str, Any]:
+def _metadata(forwarded: "Forwarded", destination: Destination, seconds: float) -> dict[str, Any]:
     hour = forwarded.hour
     return {
         "dagster/row_count": hour.rows,
-        "seconds": round(time.monotonic() - begun, 3),
+        "seconds": seconds,
         "outcome": forwarded.outcome,
         "destination": destination.place,
         "ledger": dg.MetadataValue.json(

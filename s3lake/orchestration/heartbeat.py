@@ -95,7 +95,7 @@ def _beat(instance: dg.DagsterInstance, run_id: str) -> None:
                 break
             instance.add_run_tags(run_id, {names.HEARTBEAT: _now()})
             failures = 0
-        except Exception:  # the storage is unavailable for a while; the run works all the same
+        except Exception:  # the storage may be unavailable for a while
             failures += 1
     _beating.discard(run_id)
 

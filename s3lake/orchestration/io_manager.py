@@ -1,17 +1,16 @@
 """The IO manager of a sink: what its assets return is landed, and read back for the assets downstream."""
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, get_args, get_origin
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration.catalogue import Catalogue
-from s3lake.orchestration.connections import find_s3_connection, open_topic, spark_session
+from s3lake.orchestration.connections import open_topic, s3_connection, spark_session
 from s3lake.orchestration.landing_run import LandingRun, as_dagster_errors, open_landing_run
-from s3lake.orchestration.tables import land_tables, partition_hours, table_name
+from s3lake.orchestration.tables import land_tables, read_tables, table_name
 from s3lake.sink import Sink
 
 if TYPE_CHECKING:
@@ -71,35 +70,13 @@ class SinkIOManager(dg.IOManager):
             Parquet and CSV: the sink's columns; text formats: one column `value`, a record each; with an envelope its
             parts, as Kafka had them.
         """
-        from s3lake.land import opening
-        from s3lake.objects import readback
-        from s3lake.objects.readback import datasets
-
-        sink = self._sink
-        annotation, by_hour = _read_annotation(context)
-        s3 = find_s3_connection(self._resources, self._catalogue)
-        connection = opening.s3_connection(self._catalogue.config, sink, s3)
-        stores = opening.open_stores(connection)
 
         def read() -> Any:
-            topic, partitions = self._find_name(context.asset_key), _read_partitions(context)
-            hours = None if partitions is None else list(partitions.values())
-            allowed, columns = _allows_incomplete(context), _read_columns(context)
-            form = datasets.form_of(annotation)
-            if form is None:
-                if partitions is not None and by_hour:
-                    wanted = list(partitions.values())
-                    frames = readback.frames(self._session, sink, topic, stores, wanted, allow_incomplete=allowed)
-                    return {partition: frames[hour] for partition, hour in partitions.items()}
-                return readback.frame(self._session, sink, topic, stores, hours, allow_incomplete=allowed)
-            dataset = functools.partial(datasets.dataset, sink, topic, stores, connection, selected=columns)
-            if partitions is None or not by_hour:
-                return form(dataset(hours, allow_incomplete=allowed))
-            if not allowed:
-                datasets.refuse_incomplete(sink, topic, stores, list(partitions.values()))
-            return {key: form(dataset([hour], allow_incomplete=True)) for key, hour in partitions.items()}
+            connection = s3_connection(self._resources, self._catalogue, self._sink)
+            topic = self._find_name(context.asset_key)
+            return read_tables(context, self._sink, topic, connection, self._session)
 
-        return as_dagster_errors(read, sink.errors)
+        return as_dagster_errors(read, self._sink.errors)
 
     def check(self, context: dg.AssetExecutionContext) -> None:
         """Make the checks that a run selects without their asset, of its hours, or of all hours if it names none."""
@@ -136,13 +113,6 @@ class SinkIOManager(dg.IOManager):
         return route[1]
 
 
-def _read_partitions(context: dg.InputContext) -> dict[str, str] | None:
-    """Return the hour of each partition that the downstream asset asks for; None if it asks for all."""
-    if not context.has_asset_partitions:
-        return None
-    return partition_hours(context.asset_key, context.asset_partitions_def, context.asset_partition_keys)
-
-
 def _sum_up(landed: "Sequence[LandedHour]") -> dict[str, int]:
     """Return what hours hold together."""
     sums = [hour.sums for hour in landed]
@@ -154,28 +124,3 @@ def _sum_up(landed: "Sequence[LandedHour]") -> dict[str, int]:
         "dead_letters": sum(each.dead for each in sums),
         "new_commits": sum(hour.new for hour in landed),
     }
-
-
-def _read_annotation(context: dg.InputContext) -> tuple[Any, bool]:
-    """Return the type that an input is annotated as, and whether it wants a dict with one of them an hour."""
-    try:
-        annotation = context.dagster_type.typing_type
-    except dg.DagsterInvariantViolationError:  # a context that was built for a test need not have a type
-        return None, False
-    if get_origin(annotation) is dict:
-        return get_args(annotation)[-1], True
-    return annotation, False
-
-
-def _read_columns(context: dg.InputContext) -> list[str] | None:
-    columns = (context.definition_metadata or {}).get("columns")
-    if columns is None or (isinstance(columns, list) and all(isinstance(name, str) for name in columns)):
-        return columns
-    raise ConfigurationError(f"metadata columns of an input is {columns!r}: write a list of names")
-
-
-def _allows_incomplete(context: dg.InputContext) -> bool:
-    allowed = (context.definition_metadata or {}).get("allow_incomplete", False)
-    if not isinstance(allowed, bool):
-        raise ConfigurationError(f"metadata allow_incomplete of an input is {allowed!r}: write True or False")
-    return allowed

@@ -5,14 +5,17 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import dagster as dg
+from pydantic import Field
 
 from s3lake import hours
-from s3lake.orchestration import names
+from s3lake.orchestration import names, runs
 from s3lake.orchestration.catalogue import Catalogue
-from s3lake.orchestration.runs import group_config, group_tags
+from s3lake.orchestration.heartbeat import set_tags
+from s3lake.orchestration.landing_run import open_landing_run
 from s3lake.sink import Sink
 from s3lake.text.quantities import format_duration
 
+_TOPICS_SHOWN = 5
 _RUNS_A_PAGE = 100
 _FINISHED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 _FAILED_HOURS = 24
@@ -20,9 +23,11 @@ _FAILED_HOURS = 24
 
 def land_job(catalogue: Catalogue, sink: Sink) -> Any:
     """Return the job that lands hours of the topics of `sink`, each topic by its asset."""
+    keys = [catalogue.key(sink, topic) for topic in catalogue.topics[sink.name]]
     return dg.define_asset_job(
         name=catalogue.name("land", sink.name),
-        selection=[catalogue.key(sink, topic) for topic in catalogue.topics[sink.name]],
+        # A run makes the checks of whole hours by itself: those that Dagster plans cost an event each.
+        selection=dg.AssetSelection.assets(*keys).without_checks(),
         # A JVM per step costs more than the steps: one process, one session a run.
         executor_def=dg.in_process_executor,
         description=f"Lands every topic of sink {sink.name}.",
@@ -39,16 +44,60 @@ def one_op_job(op: dg.OpDefinition, *, name: str, description: str) -> dg.JobDef
     return job
 
 
+class GroupConfig(dg.Config):
+    """Run config of the op that lands topics together."""
+
+    hours: dict[str, list[str]] = Field(
+        description="Ranges of hours, 2026-11-20T05..2026-11-20T06, each with the topics to land them of."
+    )
+
+
+def group_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
+    """Return the job that lands hours of many topics of `sink` together, also of topics that have no assets yet.
+
+    It is one op, whose events are those of the topics' assets: a step for each of a hundred topics and one for their
+    checks would cost more than landing their records.
+    """
+    assets = frozenset(catalogue.topics[sink.name])
+
+    @dg.op(
+        name=runs.group_op_name(catalogue, sink),
+        tags={names.SINK: catalogue.tag(sink)},
+        required_resource_keys=catalogue.own_resource_keys("s3", "spark"),
+    )
+    def land(context: dg.OpExecutionContext, config: GroupConfig) -> None:
+        hours_by_topic: dict[str, list[str]] = {}
+        for span, topics in config.hours.items():
+            first, _, last = span.partition("..")
+            for topic in topics:
+                hours_by_topic.setdefault(topic, []).extend(hours.span(first, last or first))
+        for topic in sorted(hours_by_topic.keys() - assets):
+            context.log.info(
+                f"{topic}: matches topics_regex since the code location was loaded; it is landed all the same, and has "
+                "assets to look at and to backfill once the location is reloaded"
+            )
+        failed = open_landing_run(context, context.resources, catalogue, sink).land_together(hours_by_topic)
+        if failed:  # the sensor requests these topics alone next: such a run fails their hours
+            set_tags(context.instance, context.run_id, {names.FAILED: " ".join(sorted(failed))})
+            shown = ", ".join(sorted(failed)[:_TOPICS_SHOWN])
+            more = f" and {len(failed) - _TOPICS_SHOWN} more" if len(failed) > _TOPICS_SHOWN else ""
+            raise dg.Failure(
+                f"{len(failed)} of {len(hours_by_topic)} topics failed, the others are landed: {shown}{more}",
+                allow_retries=False,
+            )
+
+    return one_op_job(
+        land,
+        name=runs.group_job_name(catalogue, sink),
+        description=f"Lands what is due of many topics of sink {sink.name} in one run; its sensor requests it.",
+    )
+
+
 def hourly_schedule(catalogue: Catalogue, sink: Sink, job: Any, together: Sequence[str] = ()) -> dg.ScheduleDefinition:
     """Return the schedule that lands the last hour and the current one, as one range, after the grace of the last one.
 
-    The range begins earlier if runs of the schedule failed to land hours before.
-
-    Args:
-        catalogue: names of assets and jobs.
-        sink: the sink.
-        job: the job that lands it.
-        together: the topics that one op lands; without them the job has an asset for each topic.
+    The range begins earlier if runs of the schedule failed to land hours before. `together` are the topics that the one
+    op of `job` lands; without them the job has an asset for each topic.
     """
     topics, name = catalogue.topics[sink.name], catalogue.name("hourly", sink.name)
     minute = min(59, int(sink.close_grace // 60) + 1)
@@ -70,8 +119,8 @@ def hourly_schedule(catalogue: Catalogue, sink: Sink, job: Any, together: Sequen
         first, last = _first_failed(context.instance, name) or due[0], due[-1]
         span = f"{first}..{last}"
         if together:
-            config, tags = group_config(catalogue, sink, {span: together}), group_tags(catalogue, sink, together)
-            yield dg.RunRequest(run_key=span, run_config=config, tags=tags)
+            config = runs.group_config(catalogue, sink, {span: together})
+            yield dg.RunRequest(run_key=span, run_config=config, tags=runs.group_tags(catalogue, sink, together))
         else:
             yield dg.RunRequest(run_key=span, tags={names.RANGE_START: first, names.RANGE_END: last})
 
@@ -95,16 +144,7 @@ def nightly_schedule(
     status: dg.DefaultScheduleStatus,
     config: Mapping[str, Any] | None = None,
 ) -> dg.ScheduleDefinition:
-    """Return the schedule `s3lake_daily_<name>`, which runs a job of one op every night, at a minute past three UTC.
-
-    Args:
-        catalogue: names of jobs.
-        name: what the job does.
-        job: the job.
-        minute: the minute past three.
-        status: the status before a user changes it in the UI.
-        config: the config of the op.
-    """
+    """Return the schedule `s3lake_daily_<name>`: runs a job of one op at `minute` past three UTC, with this config."""
     return dg.ScheduleDefinition(
         name=catalogue.own_name("daily", name),
         job=job,
@@ -117,13 +157,7 @@ def nightly_schedule(
 
 
 def prune_job(catalogue: Catalogue, jobs: Sequence[Any], age_s: float) -> dg.JobDefinition:
-    """Return the job that deletes old runs of this configuration which tell nothing that later runs do not.
-
-    Args:
-        catalogue: the assets whose runs are deleted.
-        jobs: the jobs whose runs are deleted.
-        age_s: how long runs are kept at least.
-    """
+    """Return the job that prunes runs of these jobs and of the catalogue's assets, see `prune_runs`."""
     name = catalogue.own_name("prune_runs")
     names_of_jobs = {name, *(job.name for job in jobs)}
 
@@ -147,17 +181,14 @@ def prune_runs(
     """Delete finished runs that were created before `before`, and whose every materialisation has a later one.
 
     A run's events are deleted with it, so a run with the last materialisation of an hour is kept. So is each run that
-    has materialised an asset of another configuration.
-
-    Returns:
-        How many old runs were deleted, and how many were kept.
+    has materialised an asset of another configuration. Return how many old runs were deleted, and how many were kept.
     """
     newest: dict[dg.AssetKey, Mapping[str, int]] = {}  # by partition
     old = [run for run in _finished_runs(instance, before) if run.job_name in jobs or _lands_ours(catalogue, run)]
     replaced = [
         run.run_id
         for run in old
-        if all(_is_replaced(instance, newest, event) for event in _materialisations(instance, run.run_id))
+        if all(_is_replaced(instance, newest, record) for record in _materialisations(instance, run.run_id))
     ]
     for run_id in replaced:
         instance.delete_run(run_id)

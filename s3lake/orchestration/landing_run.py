@@ -6,7 +6,6 @@ import time
 import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import dagster as dg
@@ -14,11 +13,12 @@ import dagster as dg
 from s3lake import hours
 from s3lake.commit.files import count_data_files
 from s3lake.errors import RecordError, S3LakeError, TransientError
-from s3lake.orchestration import metadata, names
+from s3lake.orchestration import names
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.checks import check_hours
 from s3lake.orchestration.connections import open_topic, spark_session
 from s3lake.orchestration.heartbeat import keep_beating
+from s3lake.orchestration.hour_metadata import Lag, hour_events
 from s3lake.plan.stamps import find_notices
 from s3lake.sink import Errors, Sink
 
@@ -34,13 +34,9 @@ A = TypeVar("A")
 
 
 def as_dagster_errors(work: Callable[[], A], errors: Errors) -> A:
-    """Run `work`. Raise what Dagster is to do about its errors.
+    """Run `work`. Raise its errors as Dagster's; `errors` of the sink say how often and when a step is retried.
 
     An op's `RetryPolicy` is not used: it would retry after every exception, a mistake in the code included.
-
-    Args:
-        work: the work.
-        errors: of the sink: they say how often a step is retried, and how long after its failure.
 
     Raises:
         RetryRequested: the error is transient.
@@ -57,19 +53,10 @@ def as_dagster_errors(work: Callable[[], A], errors: Errors) -> A:
 
 
 class LoggedSpark:
-    """Returns the session to land with; logs the start of the first one: it takes seconds, or minutes on a cluster.
-
-    Checks that the first one can do the work, so that nothing is begun with one that cannot.
-    """
+    """Returns the session to land with. Logs the start of the first one, and checks that it can do the work."""
 
     def __init__(self, open_session: "Callable[[], SparkSession]", log: dg.DagsterLogManager, *, sql: bool) -> None:
-        """Prepare to open a session.
-
-        Args:
-            open_session: opens it, or returns the one that is open.
-            log: of the run.
-            sql: True if a sink's `sql` is part of the work.
-        """
+        """Prepare to open a session; `sql` is True if a sink's `sql` is part of the work."""
         self._open_session, self._log, self._sql = open_session, log, sql
         self._ready = False
 
@@ -89,7 +76,7 @@ class LoggedSpark:
 def open_landing_run(
     context: dg.AssetExecutionContext | dg.OpExecutionContext, resources: Any, catalogue: Catalogue, sink: Sink
 ) -> "LandingRun":
-    """Open what lands topics of a sink in the op of `context`, with the S3 and the Spark of `resources`."""
+    """Open a run that lands topics of a sink in the op of `context`, with the S3 and the Spark of `resources`."""
     open_session = functools.partial(spark_session, resources, catalogue)
     spark = LoggedSpark(open_session, context.log, sql=sink.sql is not None)
     return LandingRun(context, catalogue, sink, functools.partial(open_topic, resources, catalogue, sink, spark=spark))
@@ -111,14 +98,7 @@ class LandingRun:
         sink: Sink,
         open_topic: Callable[[str], "Landing"],
     ) -> None:
-        """Prepare to land.
-
-        Args:
-            context: of the op.
-            catalogue: of the sink.
-            sink: the sink.
-            open_topic: opens what lands a topic.
-        """
+        """Prepare to land in the op of `context`; `open_topic` opens the landing of a topic."""
         self.context, self.catalogue, self.sink = context, catalogue, sink
         self.attempt = context.retry_number
         self.materialised: dict[str, set[str]] = defaultdict(set)
@@ -128,12 +108,7 @@ class LandingRun:
         self._events: queue.SimpleQueue[Callable[[], object] | None] | None = None
 
     def land(self, topic: str, wanted: Sequence[str], *, rewrite: bool = False) -> "list[LandedHour]":
-        """Land hours of one topic.
-
-        Args:
-            topic: the topic.
-            wanted: the hours, in order.
-            rewrite: land complete hours again, in place of what was landed.
+        """Land hours of one topic, in order; with `rewrite` complete hours too, in place of what was landed.
 
         Raises:
             RetryRequested: something transient is in the way.
@@ -161,15 +136,14 @@ class LandingRun:
     def land_together(self, hours_by_topic: Mapping[str, Sequence[str]]) -> dict[str, BaseException]:
         """Land hours of many topics with one Spark job, and retry transient errors as often as the sink says.
 
-        Returns:
-            The errors of the topics that failed. They keep no other topic from being landed.
+        Return the errors of the topics that failed; all others are landed.
         """
         left, failed = dict(hours_by_topic), dict[str, BaseException]()
         with keep_beating(self.context):
             for attempt in range(1 + self.sink.errors.max_retries):
                 self.attempt = attempt
                 if attempt:
-                    self.context.log.warning(f"{len(left)} topics met something that may pass; they are tried again")
+                    self.context.log.warning(f"{len(left)} topics failed with transient errors and are tried again")
                     time.sleep(self.sink.errors.retry_interval)
                 errors = self._land_group(left)
                 failed = {topic: error for topic, error in failed.items() if topic not in left} | errors
@@ -183,9 +157,8 @@ class LandingRun:
 
     def check(self, topic: str, checks: Sequence[str]) -> None:
         """Make these checks of the hours of the run, or of all hours if it names none, and announce sealed hours."""
-        tags = self.context.run.tags
-        first = tags.get(names.RANGE_START) or tags.get(names.PARTITION)
-        wanted = list(hours.span(first, tags.get(names.RANGE_END) or first)) if first else []
+        span = names.find_range(self.context.run.tags)
+        wanted = list(hours.span(*span)) if span else []
         as_dagster_errors(lambda: self._check(self._open(topic), wanted, checks), self.sink.errors)
 
     def say(self, line: str) -> None:
@@ -196,7 +169,7 @@ class LandingRun:
             print(line, flush=True)
 
     def warn(self, line: str) -> None:
-        """Log a line that somebody should read."""
+        """Log a warning."""
         self._store(functools.partial(self.context.log.warning, line))
 
     def log_event(self, event: dg.AssetMaterialization) -> None:
@@ -232,21 +205,27 @@ class LandingRun:
         consumer_group = next(iter(targets.values())).group
         for target in targets.values():
             target.group = None  # offsets are published once, of all topics
-        self._events, began = queue.SimpleQueue(), time.monotonic()
+        events: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
+        self._events, began = events, time.monotonic()
         topic_landings = [
             TopicLanding(target, functools.partial(self._land_of_group, target, hours_by_topic[topic]))
             for topic, target in targets.items()
         ]
         group = together(topic_landings, next(iter(targets.values())).spark)
+        for outcome in group.outcomes:
+            outcome.add_done_callback(lambda _: events.put(None))
         try:
-            self._store_events(group.outcomes)
+            for _ in group.outcomes:
+                for event in iter(events.get, None):
+                    event()
         except BaseException:
             group.cancel(_CANCELED_S)
             for report, outcome in zip(reports, group.outcomes, strict=True):
                 if not outcome.done() or outcome.exception() is not None:
                     report.interrupt()
-            while not self._events.empty():
-                (self._events.get() or _do_nothing)()
+            while not events.empty():
+                if left := events.get():
+                    left()
             raise
         self._events = None
         if consumer_group is not None:
@@ -264,20 +243,6 @@ class LandingRun:
         # The last tile is the only one that is open.
         self._reached[target.topic] = target.reached(hour.tile for hour in landed[-1:] if not hour.tile.closed)
         self._check_landed(target, landed)
-
-    def _store_events(self, outcomes: "Sequence[Future[None]]") -> None:
-        """Store the events of topics until all topics have ended. A topic's end comes after its events."""
-        events = self._events
-        assert events is not None
-        for outcome in outcomes:
-            outcome.add_done_callback(lambda _: events.put(None))
-        left = len(outcomes)
-        while left:
-            event = events.get()
-            if event is None:
-                left -= 1
-            else:
-                event()
 
 
 class TopicReport:
@@ -335,11 +300,13 @@ class TopicReport:
                 self._warn(f"hour {hour}: not materialised: {error}")
 
     def _materialise(self, landed: "LandedHour") -> None:
-        run, target, hour = self._run, self._target, landed.tile.hour
-        retries = metadata.retried(target.retries + getattr(target.store, "retries", 0), run.attempt)
-        for event in metadata.hour_events(run.catalogue, target, landed, _measure_lag(target, landed), retries):
+        run, target = self._run, self._target
+        requests = target.retries + getattr(target.store, "retries", 0)
+        retries = {"retried_requests": requests, "retried_attempts": run.attempt}
+        retries = {name: count for name, count in retries.items() if count}
+        for event in hour_events(run.catalogue, target, landed, _measure_lag(target, landed), retries):
             run.log_event(event)
-            run.materialised[target.topic].add(hour)
+            run.materialised[target.topic].add(landed.tile.hour)
 
     def _say(self, line: str) -> None:
         self._run.say(self._begin + line)
@@ -348,21 +315,17 @@ class TopicReport:
         self._run.warn(self._begin + line)
 
 
-def _do_nothing() -> None:
-    """Stand for the end of a topic."""
-
-
 def _counted(count: int, noun: str, plural: str = "s") -> str:
     return f"{count:,} {noun}{'' if count == 1 else plural}"
 
 
-def _measure_lag(target: "Landing", landed: "LandedHour") -> metadata.Lag | None:
+def _measure_lag(target: "Landing", landed: "LandedHour") -> Lag | None:
     """Return what of an open hour is not landed yet; None if the hour is closed."""
     if landed.tile.closed or not landed.tile.partitions:
         return None
     reached = {partition: span.committed for partition, span in landed.tile.partitions.items()}
     waiting = target.offsets.waiting(target.topic, reached, begin_ms=0, now_ms=target.clock())
-    return metadata.Lag(waiting.seconds, waiting.ends)
+    return Lag(waiting.seconds, waiting.ends)
 
 
 def _find_materialised(context: dg.AssetExecutionContext | dg.OpExecutionContext, key: dg.AssetKey) -> set[str]:

@@ -1,7 +1,7 @@
 """Names in Dagster: tags of runs, and what ops and sensors may be called."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from s3lake.errors import ConfigurationError
 
@@ -10,10 +10,10 @@ RANGE_END = "dagster/asset_partition_range_end"
 PARTITION = "dagster/partition"
 SINK = "s3lake/sink"
 TOPIC = "s3lake/topic"
-STATE = ".dagster/s3lake_state"  # what Dagster calls so, it shows to nobody
+STATE = ".dagster/s3lake_state"  # Dagster does not show tags that begin with ".dagster"
 HEARTBEAT = ".dagster/s3lake_heartbeat"
 REFUSED = "s3lake/refused"
-FAILED = ".dagster/s3lake_failed"  # topics of a run of several
+FAILED = ".dagster/s3lake_failed"  # topics of a run that lands topics together
 SEALED = "s3lake/sealed"
 REASON = "s3lake/reason"
 RUN_KEY = "dagster/run_key"
@@ -22,27 +22,26 @@ DATA_VERSION = "dagster/data_version"
 GROUP = "s3lake/topics"
 
 MATERIALISED_BY_US = {"__source_asset_observation__": True}
-"""Metadata of an output whose asset Dagster is not to materialise, as it does itself with sources that it observes.
+"""Metadata of an output that Dagster does not materialise: it marks those of observed sources so.
 
-After an output is handled, Dagster materialises every partition of the run, with one set of tags. The hours of Kafka
-are materialised one by one before, each with its own metadata and version. Dagster has no public way to say so.
+After an output is handled, Dagster materialises every partition of the run, with one set of tags. Hours of Kafka are
+materialised one by one before, each with its own metadata and version. Dagster has no public way to say so.
 """
 
 
 def identifier(*parts: str) -> str:
-    """A name that ops and sensors may have: letters, digits and underscores."""
+    """Return a name that ops and sensors may have: letters, digits and underscores."""
     return re.sub(r"\W", "_", "_".join(parts))
 
 
+def find_range(tags: Mapping[str, str]) -> tuple[str, str] | None:
+    """Return the first and the last hour that the tags of a run name; None if they name no hour."""
+    first = tags.get(RANGE_START) or tags.get(PARTITION)
+    return (first, tags.get(RANGE_END) or first) if first else None
+
+
 def refuse_clashes(names: Iterable[tuple[str, str]]) -> None:
-    """Refuse two things that would get one name in Dagster.
-
-    Args:
-        names: (what it is called, what it is called in Dagster).
-
-    Raises:
-        ConfigurationError: two have the same.
-    """
+    """Raise ConfigurationError if two things would get one name in Dagster; `names` are pairs of name and Dagster's."""
     names_taken: dict[str, str] = {}
     for name, dagster_name in names:
         other = names_taken.setdefault(dagster_name, name)

@@ -1,4 +1,4 @@
-"""Runs of a sink: which topics they land, whether another one may be requested, and why the last one failed."""
+"""Runs of a sink: the topics that they land, when another one may be requested, and why the last one failed."""
 
 import logging
 import threading
@@ -51,10 +51,12 @@ def group_tags(catalogue: Catalogue, sink: Sink, topics: Collection[str]) -> dic
 
 
 def topics_of(catalogue: Catalogue, sink: Sink, run: dg.DagsterRun) -> frozenset[str]:
-    """Return the topics of `sink` that a run lands, whoever requested it."""
+    """Return the topics of `sink` that a run lands, also if no sensor requested it."""
     last_hours = _last_hours(catalogue, sink, run)
     if last_hours:
         return frozenset(last_hours)
+    if run.job_name == catalogue.name("land", sink.name) and not run.asset_selection:
+        return frozenset(catalogue.topics[sink.name])
     routes = [catalogue.route(key) for key in run.asset_selection or ()]
     return frozenset(route.topic for route in routes if route is not None and route.sink.name == sink.name)
 
@@ -77,10 +79,10 @@ class SinkRuns:
         self._reading = threading.RLock()  # topics are looked at in threads
 
     def run_of(self, topic: str) -> str | None:
-        """Return which run lands the topic now or is about to; None if no run does.
+        """Return a text that names the run that lands the topic or waits to do so; None if there is none.
 
-        A run that has stopped to report that it works is ended here: it would hold the topic's pool, and one of the
-        runs that may work at once, for as long as Dagster's monitoring lets it. If it works after all, it is fenced.
+        A silent run is ended first: it would hold the topic's pool, and one of the runs that may work at once, for as
+        long as Dagster's monitoring lets it. If it works after all, it is fenced.
         """
         with self._reading:
             run_id = self._unfinished.get(topic)
@@ -100,11 +102,9 @@ class SinkRuns:
         return names.TOPIC in tags or topic in tags.get(names.FAILED, "").split()
 
     def reason_to_wait(self, topic: str, state: State) -> str | None:
-        """Return why no run may be requested now because of the last one, which failed; None if one may.
+        """Return why the last run, which failed, allows no other one now; None if it allows one.
 
-        Args:
-            topic: one that no run lands.
-            state: the state as it is now.
+        `state` is the present one of the topic, which no run lands now.
         """
         with self._reading:
             record = self._failed.get(topic)
@@ -123,13 +123,7 @@ class SinkRuns:
         return _wait_after(record, self._now_ms, refused, at_once=run.run_id in self._ended)
 
     def landed_ms(self, topic: str, hour: str, since_ms: int) -> int | None:
-        """Return when a run began that has landed all that the topic then had of `hour`; None if there is none.
-
-        Args:
-            topic: one that no run lands.
-            hour: the last hour of the run.
-            since_ms: runs that began earlier belong to another request.
-        """
+        """Return when a run began, not before `since_ms`, that landed all that the topic then had up to `hour`."""
         for start_ms, last_hours in self._succeeded:
             if start_ms >= since_ms and last_hours.get(topic) == hour:
                 return start_ms
@@ -142,7 +136,7 @@ class SinkRuns:
 
     @cached_property
     def _unfinished(self) -> Mapping[str, str]:
-        """Runs by topic; those that are silent are ended."""
+        """Runs by topic. Ends the silent ones."""
         runs: dict[str, str] = {}
         for record in [*started(self._instance), *self._waiting]:
             run = record.dagster_run
@@ -152,13 +146,13 @@ class SinkRuns:
             if topics and silence:
                 end_run(self._instance, run, silence)
                 self._ended.add(run.run_id)
-            elif works or names.SINK in run.tags:  # else it works on steps that are not ours
+            elif works or names.SINK in run.tags:  # else its present steps are not ours
                 runs |= dict.fromkeys(topics, run.run_id)
         return runs
 
     @cached_property
     def _failed(self) -> Mapping[str, dg.RunRecord]:
-        """The latest run by topic that did not succeed; a topic that a later run has landed is not asked for."""
+        """The latest run by topic that did not succeed."""
         since = datetime.fromtimestamp((self._now_ms - REFUSED_MS - CANCELED_MS) / 1000, timezone.utc)
         filters = dg.RunsFilter(tags=self._tags, statuses=_UNSUCCESSFUL, updated_after=since)
         failed: dict[str, dg.RunRecord] = {}
@@ -209,11 +203,8 @@ def _ended_ms(record: dg.RunRecord) -> int:
 def _wait_after(last: dg.RunRecord, now_ms: int, refused: str | None, *, at_once: bool) -> str | None:
     """Return why no run may be requested now, after one that did not succeed; None if one may.
 
-    Args:
-        last: the run.
-        now_ms: the clock.
-        refused: the error if trying again cannot help, because nothing that the run depended on has changed.
-        at_once: True if the sensor itself has ended the run, which had crashed.
+    `refused` is the error if a retry would fail too, because nothing that the run depended on has changed; `at_once` is
+    True if the sensor itself has ended the run, which had crashed.
     """
     run = last.dagster_run
     since_ms = now_ms - _ended_ms(last)

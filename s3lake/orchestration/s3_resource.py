@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import dagster as dg
 import dagster_aws.s3
 from pydantic import PrivateAttr
 
@@ -13,8 +14,8 @@ from s3lake.store.connection import S3Connection
 class S3Resource(dagster_aws.s3.S3Resource):
     """A `dagster_aws.s3.S3Resource` that reaches S3 as a configuration says: with its role, proxy and encryption.
 
-    `s3lake.resources` and `build_definitions` make it, under the key `s3lake_s3`. Keys and tokens are in none of its
-    fields, so Dagster shows and stores none of them.
+    `s3lake.resources` and `build_definitions` make it, under the key `s3lake_s3`. Its fields have no keys and tokens:
+    Dagster shows and stores fields.
     """
 
     _settings: sink.S3 | None = PrivateAttr(default=None)
@@ -33,8 +34,14 @@ class S3Resource(dagster_aws.s3.S3Resource):
 
     @property
     def connection(self) -> S3Connection:
-        """How S3 is reached: by the settings, else by the fields of dagster-aws."""
+        """The connection of the settings, else of the fields of dagster-aws."""
         return S3Connection.from_resource(self) if self._settings is None else S3Connection.of(self._settings)
+
+    def get_resource_definition(self) -> Any:
+        """Return a definition that makes this very object of settings: Dagster copies no more than fields."""
+        if self._settings is None:
+            return super().get_resource_definition()
+        return dg.ResourceDefinition(lambda _: self, description="The configuration's S3, as an s3lake.S3Resource.")
 
     def get_client(self) -> Any:
         """Return a boto3 client."""

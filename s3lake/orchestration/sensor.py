@@ -1,4 +1,4 @@
-"""Sensors: they look at offsets and at the index, never at records, and request runs of what is due.
+"""Sensors: they read offsets and the index, never records, and request runs of what is due.
 
 A sensor is a set of topics of sinks: `kafka_<topic>` is one topic in each sink that lands it alone, `sink_<sink>` all
 topics that a sink lands together. A tick is the same for one topic and for a thousand; only the form of a run differs.
@@ -20,7 +20,7 @@ from s3lake.orchestration import names, runs, sensor_memory
 from s3lake.orchestration.catalogue import Catalogue, Route
 from s3lake.orchestration.connections import open_topic
 from s3lake.orchestration.due import INTERVAL_S, at_the_latest, digest
-from s3lake.orchestration.metadata import freshness
+from s3lake.orchestration.hour_metadata import freshness
 from s3lake.orchestration.runs import SinkRuns
 from s3lake.orchestration.sensor_memory import Observed
 from s3lake.orchestration.tick import RouteState, Tick
@@ -39,31 +39,24 @@ _MAX_ALONE = 10
 _SHOWN = 3
 """Topics whose states a tick reports one by one."""
 
-# Dagster warns of its own call when it gives resources to the job of ops that a sensor has; nobody here sets owners.
+# Dagster warns of its own call when it gives resources to the op job of a sensor; s3lake sets no owners.
 warnings.filterwarnings("ignore", "Parameter `owners` of initializer `SensorDefinition", dg.BetaWarning)
 
 
 def topic_sensor(
     catalogue: Catalogue, topic: str, sinks: Sequence[Sink], jobs: Mapping[str, Any], status: dg.DefaultSensorStatus
 ) -> dg.SensorDefinition:
-    """Return the sensor `kafka_<topic>`: it requests what is due of the topic, a run for each sink.
+    """Return the sensor `kafka_<topic>`: it requests what is due of the topic, a run for each of the sinks.
 
-    Args:
-        catalogue: names of assets and jobs.
-        topic: the topic.
-        sinks: the sinks that land it alone.
-        jobs: by sink; one job for all sinks would need them to have one start and one backfill policy.
-        status: the status before a user changes it in the UI.
+    `jobs` are by sink: one job for all sinks would need them to have one start and one backfill policy.
     """
     routes = [Route(sink, topic) for sink in sinks]
     return _sensor(
         catalogue,
-        catalogue.name("kafka", topic),
         lambda _, __: routes,
-        [jobs[sink.name] for sink in sinks],
-        status,
-        observed_elsewhere=(),
-        together=False,
+        name=catalogue.name("kafka", topic),
+        jobs=[jobs[sink.name] for sink in sinks],
+        default_status=status,
         description=f"Requests runs that land topic {topic} into {' and '.join(sink.name for sink in sinks)}.",
     )
 
@@ -77,12 +70,8 @@ def group_sensor(
 ) -> dg.SensorDefinition:
     """Return the sensor `sink_<sink>`: it requests what is due of all topics of the sink, as one run.
 
-    Args:
-        catalogue: which topics have assets; if the sink has `topics_regex`, others may match meanwhile.
-        sink: the sink.
-        jobs: the one that lands topics together, and the one that lands them by their assets.
-        observed_elsewhere: topics that another sensor observes.
-        status: the status before a user changes it in the UI.
+    `jobs` are the one that lands topics together, and the one that lands a topic by its asset. Topics that match
+    `topics_regex` since the code location was loaded are landed too.
     """
     assets = frozenset(catalogue.topics[sink.name])
 
@@ -99,34 +88,26 @@ def group_sensor(
 
     return _sensor(
         catalogue,
-        catalogue.name("sink", sink.name),
         find_routes,
-        jobs,
-        status,
-        observed_elsewhere=observed_elsewhere,
+        observed_elsewhere,
         together=True,
+        name=catalogue.name("sink", sink.name),
+        jobs=jobs,
+        default_status=status,
         description=f"Lands the topics of sink {sink.name}, many in one run.",
     )
 
 
 def _sensor(
     catalogue: Catalogue,
-    name: str,
     find_routes: Callable[[dg.SensorEvaluationContext, Any], Sequence[Route]],
-    jobs: Sequence[Any],
-    status: dg.DefaultSensorStatus,
+    observed_elsewhere: Collection[str] = (),
     *,
-    observed_elsewhere: Collection[str],
-    together: bool,
-    description: str,
+    together: bool = False,
+    **definition: Any,
 ) -> dg.SensorDefinition:
     @dg.sensor(
-        name=name,
-        required_resource_keys=catalogue.own_resource_keys("s3"),
-        jobs=jobs,
-        minimum_interval_seconds=INTERVAL_S,
-        default_status=status,
-        description=description,
+        required_resource_keys=catalogue.own_resource_keys("s3"), minimum_interval_seconds=INTERVAL_S, **definition
     )
     def sense(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         offsets = opening.opened(catalogue.config).offsets
@@ -180,7 +161,7 @@ def _report_errors(
     missing: Sequence[S3LakeError],
     requested: Sequence[RouteState],
 ) -> None:
-    """Log the errors of a tick. Fail it if it found out nothing: a failed tick keeps neither cursor nor events."""
+    """Log the errors of a tick. Fail it if all topics failed: a failed tick keeps neither cursor nor events."""
     errors = [state.error for state in states if state.error is not None]
     for state in states:
         if state.error is not None:
@@ -221,6 +202,7 @@ def _request_alone(catalogue: Catalogue, state: RouteState, now_ms: int) -> dg.R
         run_key=f"{catalogue.tag(sink)}/{topic}/{first}..{last}/{state.digest}/{now_ms // runs.SOON_MS}",
         job_name=catalogue.name("land", sink.name),
         asset_selection=[catalogue.key(sink, topic)],
+        asset_check_keys=[],  # the run makes the checks of whole hours by itself
         tags={
             names.RANGE_START: first,
             names.RANGE_END: last,
@@ -247,7 +229,7 @@ def _request_group(catalogue: Catalogue, states: Sequence[RouteState], now_ms: i
 
 
 def _describe(tick: Tick, states: Sequence[RouteState], absent: Sequence[Route]) -> list[str]:
-    """Say why nothing is requested."""
+    """Return why nothing is requested."""
     if tick.together and not states and any(sink_runs.is_waiting for sink_runs in tick.runs.values()):
         return ["a run of this sink waits to begin"]
     if len(tick.routes) <= _SHOWN:

@@ -1,4 +1,4 @@
-"""What a sensor remembers from tick to tick. It is advice: the index is the truth."""
+"""The memory of a sensor from tick to tick. It is advice: the index is the truth."""
 
 import base64
 import binascii
@@ -14,13 +14,7 @@ UNLIMITED = sys.maxsize
 
 
 class RequestedRun(msgspec.Struct, frozen=True):
-    """A run that was requested up to the current hour.
-
-    Attributes:
-        hour: the last hour that it lands.
-        ends: the sum of the topic's end offsets at the time of the request.
-        requested_ms: the time of the request.
-    """
+    """A run that was requested up to the current hour; `ends` is the sum of the topic's end offsets at that time."""
 
     hour: str
     ends: int
@@ -28,7 +22,7 @@ class RequestedRun(msgspec.Struct, frozen=True):
 
 
 class RouteMemory(msgspec.Struct, omit_defaults=True):
-    """What is remembered of a topic of a sink.
+    """The memory of a topic of a sink.
 
     Attributes:
         complete: ranges of hours that are known to be complete.
@@ -37,9 +31,9 @@ class RouteMemory(msgspec.Struct, omit_defaults=True):
         swept_ms: when hours were requested last that only keep objects which a table may list.
         landed: the sum of end offsets up to which nothing waits; -1 if the index has to be read.
         landed_ms: when the current hour was landed last.
-        waiting_since_ms: when a tick first found that something waits; 0 while nothing does.
+        waiting_since_ms: when a tick first found that something waits; 0 if nothing does.
         due_offsets: offsets that are due by their number or size.
-        look_at_ms: when the index has to be read, whatever Kafka answers.
+        look_at_ms: when the index has to be read, also if Kafka has nothing new.
         looked_ms: when it was read last.
         run: the requested run that lands the current hour; None if there is none, or if the index has to be read after.
         hour: the current hour if such a run has landed it; else empty.

@@ -1,8 +1,8 @@
-"""Tables that assets of a project return, as hours of a sink."""
+"""Tables of assets as hours of a sink: what assets of a project return is landed, and inputs are read back."""
 
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 import dagster as dg
 
@@ -10,8 +10,11 @@ from s3lake import hours
 from s3lake.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from s3lake.commit.index import Manifest
+    from pyspark.sql import SparkSession
+
     from s3lake.land.target import TopicSink
+    from s3lake.sink import Sink
+    from s3lake.store.connection import S3Connection
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
@@ -77,14 +80,66 @@ def land_tables(context: dg.OutputContext, target: "TopicSink", value: object) -
             f"asset {key.to_user_string()} returned {returned}, and the run is of {asked}: return a dict with a table "
             "for each of its partitions, or run each partition by itself"
         )
-    return _sum_up([land_value(target, hour, tables[partition]) for partition, hour in by_partition.items()])
-
-
-def _sum_up(manifests: "Sequence[Manifest]") -> dict[str, int]:
+    manifests = [land_value(target, hour, tables[partition]) for partition, hour in by_partition.items()]
     files = [file for manifest in manifests for file in manifest.files]
-    return {
-        "hours": len(manifests),
-        "rows": sum(file.records for file in files),
-        "size_bytes": sum(file.bytes for file in files),
-        "files": len(files),
-    }
+    rows, size = sum(file.records for file in files), sum(file.bytes for file in files)
+    return {"hours": len(manifests), "rows": rows, "size_bytes": size, "files": len(files)}
+
+
+def read_tables(
+    context: dg.InputContext,
+    sink: "Sink",
+    topic: str,
+    connection: "S3Connection",
+    session: "Callable[[], SparkSession]",
+) -> Any:
+    """Read the committed records of the hours that a downstream asset asks for, as what its input is annotated as.
+
+    See `SinkIOManager.load_input`.
+    """
+    from s3lake.land import opening
+    from s3lake.objects import readback
+    from s3lake.objects.readback import datasets
+
+    annotation, is_dict = _read_annotation(context)
+    form, stores = datasets.form_of(annotation), opening.open_stores(connection)
+    columns, allow_incomplete = _read_metadata(context)
+
+    def read(wanted: Sequence[str] | None, *, allow_incomplete: bool) -> Any:
+        if form is None:
+            return readback.frame(session, sink, topic, stores, wanted, allow_incomplete=allow_incomplete)
+        return form(
+            datasets.dataset(
+                sink, topic, stores, connection, wanted, selected=columns, allow_incomplete=allow_incomplete
+            )
+        )
+
+    if not context.has_asset_partitions:
+        return read(None, allow_incomplete=allow_incomplete)
+    by_partition = partition_hours(context.asset_key, context.asset_partitions_def, context.asset_partition_keys)
+    if not is_dict:
+        return read(list(by_partition.values()), allow_incomplete=allow_incomplete)
+    if not allow_incomplete:  # one error names all hours that are not complete
+        datasets.refuse_incomplete(sink, topic, stores, list(by_partition.values()))
+    return {partition: read([hour], allow_incomplete=True) for partition, hour in by_partition.items()}
+
+
+def _read_annotation(context: dg.InputContext) -> tuple[Any, bool]:
+    """Return the type that an input is annotated as, and whether it is a dict with one of them an hour."""
+    try:
+        annotation = context.dagster_type.typing_type
+    except dg.DagsterInvariantViolationError:  # a context that was built for a test need not have a type
+        return None, False
+    is_dict = get_origin(annotation) is dict
+    return get_args(annotation)[-1] if is_dict else annotation, is_dict
+
+
+def _read_metadata(context: dg.InputContext) -> tuple[list[str] | None, bool]:
+    """Return the `columns` and `allow_incomplete` of an input's metadata."""
+    metadata = context.definition_metadata or {}
+    columns, allow_incomplete = metadata.get("columns"), metadata.get("allow_incomplete", False)
+    if columns is not None and not (isinstance(columns, list) and all(isinstance(name, str) for name in columns)):
+        raise ConfigurationError(f"metadata columns of an input is {columns!r}: write a list of names")
+    if not isinstance(allow_incomplete, bool):
+        raise ConfigurationError(f"metadata allow_incomplete of an input is {allow_incomplete!r}: write True or False")
+    return columns, allow_incomplete

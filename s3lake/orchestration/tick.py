@@ -15,7 +15,7 @@ from s3lake.errors import S3LakeError
 from s3lake.land.missing import refuse_absent
 from s3lake.orchestration import sealed
 from s3lake.orchestration.catalogue import Catalogue, Route
-from s3lake.orchestration.due import closing_soon_ms, hours_due, max_wait_ms, read_tiles, state_digest
+from s3lake.orchestration.due import closing_soon_ms, hours_due, max_wait_ms, mean_size, read_tiles, state_digest
 from s3lake.orchestration.runs import SinkRuns
 from s3lake.orchestration.sensor_memory import UNLIMITED, Memory, RequestedRun, RouteMemory
 from s3lake.plan import due
@@ -30,23 +30,23 @@ if TYPE_CHECKING:
 TICK_S = 20  # Dagster gives a tick 60 seconds, and a sink that cannot be reached takes up to 20
 LOOKS_PER_TICK = 250
 ROUND_TICKS = 120
-"""Within so many ticks the index of every topic is read, whatever is remembered."""
+"""Within this number of ticks the index of every topic is read."""
 _AT_ONCE = 8
 _WAIT_MS = 60_000
 
 
 @dataclass(frozen=True)
 class RouteState:
-    """What a tick has found out about a topic of a sink.
+    """The state of a topic of a sink in a tick.
 
     Attributes:
-        why: why it is landed now; else what waits, and what it waits for.
+        why: the reason to land it now; else what waits, and what it waits for.
         span: the first and the last hour to land; None if nothing is due, or has to wait.
         is_due: False if it is only landed together with topics that are.
-        word: why it is landed, as the tag of the run has it.
+        word: the reason as the tag of the run has it.
         digest: of the configuration and of what the index has of these hours.
         alone: True if it has to be landed in a run of its own.
-        in_turn: True if it was not due by what is remembered.
+        in_turn: True if it was not due by the memory.
         held: True if it is due and waits for a run that has not ended, or after one that failed.
         lag: offsets that wait in the tiles that were read; None if there are none.
         waits: how long the records of the newest tile had waited.
@@ -91,11 +91,11 @@ class Tick:
     began_s: float = field(default_factory=time.monotonic)
 
     def remembered(self, route: Route) -> RouteMemory:
-        """Return what is remembered of a route, which the tick changes."""
+        """Return the memory of a route, which the tick changes."""
         return self.memory.routes.setdefault(f"{route.sink.name}/{route.topic}", RouteMemory())
 
     def look_at_routes(self) -> list[RouteState]:
-        """Read the index of the topics of which something can be due, and when it is, of those that can come along."""
+        """Read the index of topics of which something can be due. If something is, read it of those that come along."""
         idle: list[Route] = []
         ready: list[Route] = []
         for route in self.routes:
@@ -119,7 +119,7 @@ class Tick:
         return states + self._look_at(along[: LOOKS_PER_TICK - len(first)], self._look)
 
     def look_at_absent(self, routes: Collection[Route]) -> list[S3LakeError]:
-        """Return why topics cannot be landed of which Kafka knows no ends: of some in turn, for each is asked again."""
+        """Return why topics without ends in Kafka cannot be landed: of some of them in turn, each costs a request."""
 
         def look(route: Route) -> RouteState:
             landing = self.open(route)
@@ -138,17 +138,17 @@ class Tick:
         memory.run = RequestedRun(hour, ends, self.now_ms) if hours.end_ms(hour) > self.now_ms else None
 
     def waiting(self, route: Route) -> int:
-        """Return how many offsets wait, by what is remembered; 0 if that is not known."""
+        """Return how many offsets wait, by the memory; 0 if that is not known."""
         memory = self.remembered(route)
         return 0 if memory.landed < 0 else sum(self.ends[route.topic].values()) - memory.landed
 
     def due_ms(self, route: Route) -> int:
-        """Return when what waits is due at the latest, by what is remembered."""
+        """Return when what waits is due at the latest, by the memory."""
         memory = self.remembered(route)
         return max(memory.waiting_since_ms, memory.landed_ms) + max_wait_ms(route.sink)
 
     def _may_be_due(self, route: Route) -> bool:
-        """Return whether the index has to be read, by what is remembered."""
+        """Return whether the index has to be read, by the memory."""
         memory = self.remembered(route)
         if memory.run is not None:
             runs = self.runs[route.sink.name]
@@ -181,7 +181,7 @@ class Tick:
                 return None  # the next tick
             try:
                 return look(route)
-            except S3LakeError as error:  # one index is no reason to keep the others waiting
+            except S3LakeError as error:  # the others are looked at all the same
                 self.remembered(route).looked_ms = self.now_ms
                 return RouteState(route, error=error)
 
@@ -262,7 +262,7 @@ class Tick:
         memory.landed = sum(ends.values()) - sum(behind.values())
         memory.landed_ms = sums.landed_ms
         memory.look_at_ms = hours.end_ms(last.hour) + int(sink.close_grace * 1000)
-        size = sums.bytes / sums.records if sums.records else 0.0
+        size = mean_size(sums)
         least = [sink.flush.size / size if size else UNLIMITED, sink.flush.count or UNLIMITED]
         memory.due_offsets = min(UNLIMITED, int(min(least) * max(1, len(behind))))
         if not behind:
@@ -285,6 +285,7 @@ class Tick:
             memory.announced,
             memory.complete,
             self.now_ms,
+            is_running=lambda: self.runs[landing.sink.name].run_of(landing.topic) is not None,
         )
         return events
 

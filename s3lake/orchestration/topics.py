@@ -1,6 +1,6 @@
-"""The topics of each sink. Named ones need nobody; those of an expression are asked for once, and remembered.
+"""The topics of each sink. Topics of an expression are asked for when the code location is loaded.
 
-A code location must load with Kafka down, so what was said last is kept beside Dagster's own state.
+A code location must load with Kafka down, so the last answer is kept in a file next to Dagster's own state.
 """
 
 import json
@@ -20,10 +20,9 @@ _TIMEOUT_S = 3.0
 
 
 def topics_of(config: Config, matches: Mapping[str, Sequence[str]] | None = None) -> dict[str, list[str]]:
-    """Topics per sink, by name. A sink whose expression matches nothing yet has none until the location is reloaded.
+    """Return the topics by the name of the sink; `matches` are those of each expression, by default of `matching`.
 
-    Args:
-        matches: topics per expression; without them those of `matching`.
+    A sink whose expression matches nothing yet has none until the location is reloaded.
     """
     by_expression = matching(config) if matches is None else matches
     return {
@@ -33,7 +32,7 @@ def topics_of(config: Config, matches: Mapping[str, Sequence[str]] | None = None
 
 
 def matching(config: Config) -> Mapping[str, Sequence[str]]:
-    """Topics per expression: as the source says, else as it said last. Without an expression nobody is asked."""
+    """Return the topics of each expression: of the source, or of its last answer if it does not answer now."""
     expressions = [sink.topics_regex for sink in config.sinks if sink.topics_regex is not None]
     if not expressions:
         return {}
@@ -42,7 +41,7 @@ def matching(config: Config) -> Mapping[str, Sequence[str]]:
     try:
         matches = {one: matching_topics(source.offsets, one) for one in expressions}
     except SourceUnavailableError as error:
-        _log.warning("%s Going by the topics known before.", error)
+        _log.warning("%s The topics of its last answer are used.", error)
         return remembered_topics
     if remembered_topics | matches != remembered_topics:
         _remember({**remembered, source.place: remembered_topics | matches})
@@ -54,7 +53,7 @@ def _path() -> Path:
 
 
 def _remembered() -> dict[str, dict[str, list[str]]]:
-    """By source and expression. Anything else that stands there is as good as nothing."""
+    """Return topics by source and expression; none if the file is missing or contains anything else."""
     try:
         matches = json.loads(_path().read_text())
         return {

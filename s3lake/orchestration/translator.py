@@ -1,4 +1,4 @@
-"""What Dagster says of sinks and their topics; whoever wants it said otherwise subclasses the translator."""
+"""The asset specs of sinks and their topics. Users subclass the translator to change them."""
 
 import re
 
@@ -11,40 +11,41 @@ from s3lake.sink import Sink
 from s3lake.text.quantities import format_duration
 
 _TAG_CHARACTERS = 63
+"""Dagster's tags are shorter than names of sinks may be."""
 
 
 def topic_key(topic: str, prefix: str = "") -> dg.AssetKey:
-    """The external asset of a topic: `kafka/<topic>`."""
+    """Return the key of a topic's external asset: `kafka/<topic>`."""
     return _key(prefix, "kafka", topic)
 
 
 def sink_key(sink: Sink | str, topic: str, prefix: str = "") -> dg.AssetKey:
-    """The asset of what a sink lands of a topic, `s3/<sink>/<topic>`, unless a translator of your own names it.
+    """Return the key of a sink's asset of a topic, `s3/<sink>/<topic>`, unless a translator of your own names it.
 
     Args:
         sink: the sink, or its name.
         topic: the topic.
-        prefix: that of the translator.
+        prefix: the prefix of the translator.
     """
     return _key(prefix, "s3", sink if isinstance(sink, str) else sink.name, topic)
 
 
 def sealed_key(sink: Sink | str, topic: str, prefix: str = "") -> dg.AssetKey:
-    """The asset of the sealed hours of a topic, `s3/<sink>/<topic>_sealed`: to be followed."""
-    return _beside(sink_key(sink, topic, prefix), "sealed")
+    """Return the key of a topic's sealed hours, `s3/<sink>/<topic>_sealed`, which assets downstream follow."""
+    return _with_suffix(sink_key(sink, topic, prefix), "sealed")
 
 
 def dead_letters_key(sink: Sink | str, topic: str, prefix: str = "") -> dg.AssetKey:
-    """The asset of the dead letters of a topic, `s3/<sink>/<topic>_dead_letters`."""
-    return _beside(sink_key(sink, topic, prefix), "dead_letters")
+    """Return the key of a topic's dead letters, `s3/<sink>/<topic>_dead_letters`."""
+    return _with_suffix(sink_key(sink, topic, prefix), "dead_letters")
 
 
 def hourly(sink: Sink, *, over: bool = False) -> dg.HourlyPartitionsDefinition:
-    """The hours of a sink as Dagster's partitions, UTC, from its `start`.
+    """Return the hours of a sink as Dagster's partitions, UTC, from its `start`.
 
     Args:
         sink: the sink.
-        over: without the hour under way: only an hour that is over can be sealed.
+        over: without the current hour: only an hour that is over can be sealed.
     """
     return dg.HourlyPartitionsDefinition(
         start_date=sink.start, fmt=hours.FORMAT, timezone="UTC", end_offset=0 if over else 1
@@ -52,14 +53,14 @@ def hourly(sink: Sink, *, over: bool = False) -> dg.HourlyPartitionsDefinition:
 
 
 class SinkTranslator:
-    """Says what sinks and their topics are in Dagster.
+    """Builds the asset specs of sinks and their topics.
 
-    Override what is to be otherwise, beginning with what `super()` says. Keys, groups, owners, tags, descriptions,
-    automation conditions, freshness policies and partitions of an asset spec are all taken as they are said.
+    Override a method to change a spec, beginning with what `super()` returns. Keys, groups, owners, tags, descriptions,
+    automation conditions, freshness policies and partitions of an asset spec are all taken as they are.
 
     Attributes:
-        prefix: what everything of a configuration begins with in Dagster: keys of assets and resources, names of jobs,
-            schedules and sensors, pools. A second configuration in the same project needs one.
+        prefix: the begin of all keys and names of a configuration in Dagster: of assets, resources, jobs, schedules,
+            sensors and pools. A second configuration in the same project needs one.
     """
 
     def __init__(self, prefix: str = "") -> None:
@@ -68,37 +69,40 @@ class SinkTranslator:
         self.prefix = prefix
 
     def get_asset_spec(self, sink: Sink, topic: str) -> dg.AssetSpec:
-        """The asset of what `sink` lands of `topic`."""
+        """Return the asset of what `sink` lands of `topic`."""
+        guarantee = "exactly once" if sink.exactly_once else "at least once"
         return dg.AssetSpec(
             sink_key(sink, topic, self.prefix),
             deps=[self.get_topic_spec(topic).key],
-            description=_described(sink, topic),
+            description=f"Topic {topic} in s3://{sink.bucket}/{sink.root}, hour by hour, {guarantee}, as "
+            f"{sink.format.type}. A record waits for {format_duration(sink.flush.interval)} at most; an hour is closed "
+            f"{format_duration(sink.close_grace)} after its end.",
             partitions_def=hourly(sink),
             kinds={"s3", "pyspark", sink.format.type},
-            tags=_tags(sink),
+            tags={names.SINK: sink.name} if len(sink.name) <= _TAG_CHARACTERS else {},
             group_name=names.identifier(sink.name),
             owners=list(sink.owners),
             metadata={"topic": topic, "bucket": sink.bucket, "prefix": sink.prefix, "format": sink.format.type},
         )
 
     def get_sealed_spec(self, sink: Sink, topic: str, landed: dg.AssetSpec) -> dg.AssetSpec:
-        """The external asset of its sealed hours; group, owners and tags are those of `landed`."""
+        """Return the external asset of its sealed hours, with the group, owners and tags of `landed`."""
         return dg.AssetSpec(
-            _beside(landed.key, "sealed"),
+            _with_suffix(landed.key, "sealed"),
             deps=[landed.key],
             description=f"Hours of {topic} in s3://{sink.bucket}/{sink.root} that are landed as a whole and "
             "checked: what comes after landing follows these.",
-            partitions_def=_over(landed.partitions_def),
+            partitions_def=_without_current_hour(landed.partitions_def),
             group_name=landed.group_name,
             owners=landed.owners,
             kinds={"s3"},
-            tags={tag: value for tag, value in landed.tags.items() if not tag.startswith("dagster/kind/")},
+            tags=_tags_of(landed),
         )
 
     def get_dead_letters_spec(self, sink: Sink, topic: str, landed: dg.AssetSpec) -> dg.AssetSpec:
-        """The external asset of its dead letters; partitions, group, owners and tags are those of `landed`."""
+        """Return the external asset of its dead letters, with the partitions, group, owners and tags of `landed`."""
         return dg.AssetSpec(
-            _beside(landed.key, "dead_letters"),
+            _with_suffix(landed.key, "dead_letters"),
             deps=[landed.key],
             description=f"Records of {topic} that sink {sink.name} has refused, hour by hour; a complete hour "
             "without any says 0. `s3lake dead-letters` shows them, and lands them after all, as the "
@@ -107,11 +111,11 @@ class SinkTranslator:
             group_name=landed.group_name,
             owners=landed.owners,
             kinds={"s3", "json"},
-            tags={tag: value for tag, value in landed.tags.items() if not tag.startswith("dagster/kind/")},
+            tags=_tags_of(landed),
         )
 
     def get_topic_spec(self, topic: str) -> dg.AssetSpec:
-        """The external asset of a topic, observed by its sensor and never materialised."""
+        """Return the external asset of a topic, which its sensor observes."""
         return dg.AssetSpec(
             topic_key(topic, self.prefix),
             kinds={"kafka"},
@@ -120,22 +124,11 @@ class SinkTranslator:
         )
 
 
-def _described(sink: Sink, topic: str) -> str:
-    guarantee = "exactly once" if sink.exactly_once else "at least once"
-    return (
-        f"Topic {topic} in s3://{sink.bucket}/{sink.root}, hour by hour, {guarantee}, as {sink.format.type}. A "
-        f"record waits for {format_duration(sink.flush.interval)} at most; an hour is closed "
-        f"{format_duration(sink.close_grace)} after its end."
-    )
+def _tags_of(landed: dg.AssetSpec) -> dict[str, str]:
+    return {tag: value for tag, value in landed.tags.items() if not tag.startswith("dagster/kind/")}
 
 
-def _tags(sink: Sink) -> dict[str, str]:
-    """What finds the sink's assets; Dagster's tags are shorter than names of sinks may be."""
-    return {names.SINK: sink.name} if len(sink.name) <= _TAG_CHARACTERS else {}
-
-
-def _over(partitions: dg.PartitionsDefinition[str] | None) -> dg.PartitionsDefinition[str] | None:
-    """The same hours without one that is under way."""
+def _without_current_hour(partitions: dg.PartitionsDefinition[str] | None) -> dg.PartitionsDefinition[str] | None:
     assert isinstance(partitions, dg.TimeWindowPartitionsDefinition)
     return dg.HourlyPartitionsDefinition(
         start_date=partitions.start,
@@ -146,9 +139,9 @@ def _over(partitions: dg.PartitionsDefinition[str] | None) -> dg.PartitionsDefin
     )
 
 
-def _beside(key: dg.AssetKey, what: str) -> dg.AssetKey:
-    """Return the key next to `key` whose last step says `what` as well: the UI shows the last step alone."""
-    return dg.AssetKey([*key.path[:-1], f"{key.path[-1]}_{what}"])
+def _with_suffix(key: dg.AssetKey, suffix: str) -> dg.AssetKey:
+    """Return the key with a suffix at its last step: the UI shows the last step alone."""
+    return dg.AssetKey([*key.path[:-1], f"{key.path[-1]}_{suffix}"])
 
 
 def _key(prefix: str, *path: str) -> dg.AssetKey:

@@ -1,6 +1,5 @@
 """A whole native configuration, and what holds between its sinks."""
 
-from collections.abc import Sequence
 from itertools import combinations
 from typing import Annotated
 
@@ -123,8 +122,3 @@ class Config(ConfigModel):
 def can_share_key(one: Sink, other: Sink) -> bool:
     """Return whether two sinks can give two objects the same key."""
     return one.bucket == other.bucket and key_space.can_share_key(one, other)
-
-
-def sinks_for_topic(topic: str, sinks: Sequence[Sink]) -> list[Sink]:
-    """Return the sinks that land `topic`, in their order."""
-    return [sink for sink in sinks if sink.reads(topic)]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from s3lake.errors import ConfigurationError
-from s3lake.plugins import brought
+from s3lake.plugins import load_plugin
 
 if TYPE_CHECKING:
     from s3lake.sink import Config
@@ -83,5 +83,5 @@ def opener(source_type: str) -> Opener:
     Raises:
         ConfigurationError: no installed package brings it.
     """
-    theirs: Opener = brought(source_type, GROUP, _OURS, "source.type", "source")
+    theirs: Opener = load_plugin(source_type, GROUP, _OURS, "source.type", "source")
     return theirs

@@ -8,7 +8,7 @@ import pytest
 
 from s3lake.commit.evolution import Step, present, steps
 from s3lake.errors import GateError, RecordError, TerminalError
-from s3lake.orchestration import metadata
+from s3lake.orchestration.hour_metadata import hour_metadata
 from s3lake.schema.changes import Change
 from s3lake.schema.types import Primitive
 from s3lake_tests.convert.test_avro_values import datum, record
@@ -37,13 +37,13 @@ def test_fields_that_are_left_out_are_counted_in_the_commit_the_hour_and_its_met
     first, second = landing.land([FIRST, SECOND])
     assert (first.sums.dropped, second.sums.landed) == ({}, 3)
     assert second.sums.dropped == second.manifests[0].dropped == {"note": 1, "to.street": 1, "id": 1}
-    table = metadata.of_hour(second, landing.index, None)["fields_left_out"]
+    table = hour_metadata(second, landing.index)["fields_left_out"]
     assert [(row.data["field"], row.data["records"]) for row in table.records] == [
         ("id", 1),
         ("note", 1),
         ("to.street", 1),
     ]
-    assert "fields_left_out" not in metadata.of_hour(first, landing.index, None)
+    assert "fields_left_out" not in hour_metadata(first, landing.index)
     assert list(present(landing.index)) == ["id", "to"]
 
 
@@ -153,8 +153,8 @@ def test_the_hour_that_changed_columns_shows_the_difference() -> None:
     made.produce(2, *values({"id": 1.5}))
     landing = made.landing()
     first, second, third = landing.land([FIRST, SECOND, THIRD])
-    assert "schema_changes" not in metadata.of_hour(first, landing.index, None)
-    shown = [metadata.of_hour(hour, landing.index, None)["schema_changes"] for hour in (second, third)]
+    assert "schema_changes" not in hour_metadata(first, landing.index)
+    shown = [hour_metadata(hour, landing.index)["schema_changes"] for hour in (second, third)]
     cells = [[tuple(row.data.values()) for row in table.records] for table in shown]
     assert cells == [
         [("to.street", "", "string", second.tile.commits[0]), ("note", "", "string", second.tile.commits[0])],

@@ -12,7 +12,7 @@ from s3lake.cli import app
 from s3lake.commit.evolution import present
 from s3lake.errors import GateError, RecordError
 from s3lake.land.landing import Landing
-from s3lake.orchestration import metadata
+from s3lake.orchestration.hour_metadata import hour_metadata
 from s3lake_tests.lake import START, Lake, at
 from s3lake_tests.schema.registry.server import framed, serving
 
@@ -86,10 +86,10 @@ def test_producers_of_two_schemas_side_by_side_give_a_file_for_each_and_flush_an
         shown, told = documents("show", config), documents("history", config)
     assert (report.differences, report.landed) == ((), 41)
     assert sorted(file.records for file in second.manifests[0].files) == [20, 20]
-    changes = metadata.of_hour(second, landing.index, None)["schema_changes"]
+    changes = hour_metadata(second, landing.index)["schema_changes"]
     commit = second.tile.commits[0]
     assert [tuple(row.data.values()) for row in changes.records] == [("note", "", "string", commit)]
-    assert "schema_changes" not in metadata.of_hour(first, landing.index, None)
+    assert "schema_changes" not in hour_metadata(first, landing.index)
     assert [(line["column"], line["type"]) for line in shown] == [("id", "int64"), ("note", "string")]
     assert [(line["hour"], line["commit"], line["column"], line["after"]) for line in told] == [
         (START, first.tile.commits[0], "id", "int64"),

@@ -1,6 +1,5 @@
 """Sink assets, materialised by Dagster on real parts."""
 
-import time
 import uuid
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +7,6 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from s3lake import hours
 from s3lake.errors import KafkaUnavailableError
 from s3lake.orchestration.build import build_definitions
 from s3lake.source import opening
@@ -34,7 +32,7 @@ class Runs:
         self.instance = instance
 
     def land(self, first: str, last: str | None = None, *, rewrite: bool = False) -> dg.ExecuteInProcessResult:
-        """One run over these hours, as a backfill or the UI starts it."""
+        """Run these hours, as a backfill or the UI does."""
         tags = {FIRST: first, LAST: last} if last else {"dagster/partition": first}
         op = self.job.nodes_in_topological_order[0].name
         return self.job.execute_in_process(
@@ -121,16 +119,6 @@ class TestOneHour:
         assert sorted(key for key, _ in objects) == sorted(landed)
         assert sum(rows for _, rows in objects) == 50
 
-    def test_the_hour_under_way_tells_its_lag(self, lake: Lake, instance: dg.DagsterInstance) -> None:
-        topic = lake.topic()
-        now = hours.key_of_ms(int(time.time() * 1000))
-        lake.produce(topic, values(10), hours.start_ms(now))
-        runs = Runs(instance, lake, topic, f"start: {hours.shift(now, -1)}")
-        (found,) = runs.metadata(runs.land(now)).values()
-        assert found["complete"] is False
-        assert found["lag_s"] == 0
-        assert offsets(found) == [(f"{topic}-0", 0, 10, 10, 0)]
-
     def test_the_checks_are_made_in_the_same_run(self, lake: Lake, instance: dg.DagsterInstance) -> None:
         topic = lake.filled([*values(10), b"{ broken"], at(TEN, 5))
         runs = Runs(instance, lake, topic, "errors: {tolerance: all}")
@@ -149,26 +137,6 @@ class TestRangeOfHours:
         for number, hour in enumerate((NINE, TEN, ELEVEN), 1):
             lake.produce(topic, values(10 * number), at(hour, 5))
         return Runs(instance, lake, topic, "flush: {count: 10}")
-
-    @pytest.mark.slow("a case more of an asset on real parts")
-    def test_each_hour_has_its_own_metadata(self, runs: Runs, lake: Lake) -> None:
-        found = runs.metadata(runs.land(NINE, ELEVEN))
-        assert list(found) == [NINE, TEN, ELEVEN]
-        assert [one["dagster/row_count"] for one in found.values()] == [10, 20, 30]
-        assert sum(one["files"] for one in found.values()) == len(lake.objects())
-        assert [offsets(one)[0][1:3] for one in found.values()] == [(0, 10), (10, 30), (30, 60)]
-        assert len({one["dagster/uri"] for one in found.values()}) == 3
-
-    @pytest.mark.slow("a case more of an asset on real parts")
-    def test_landing_complete_hours_again_says_so_and_writes_nothing(self, runs: Runs, lake: Lake) -> None:
-        runs.land(NINE, ELEVEN)
-        before = state(lake)
-        result = runs.land(NINE, ELEVEN)
-        assert result.success
-        assert runs.log(result).count("nothing new to land") == 3
-        assert {one["commits"] for one in runs.metadata(result).values()} == {"1, 0 of them new"}
-        assert [one["dagster/row_count"] for one in runs.metadata(result).values()] == [10, 20, 30]
-        assert state(lake) == before
 
     def test_rewrite_lands_them_once_more_in_place_of_what_was_landed(self, runs: Runs, lake: Lake) -> None:
         runs.land(NINE, ELEVEN)
@@ -253,17 +221,6 @@ class TestErrors:
         assert result.success
         assert retried(result) == 2
         assert runs.metadata(result)[TEN]["dagster/row_count"] == 10
-
-    @pytest.mark.slow("a case more of an asset on real parts")
-    def test_that_do_not_pass_fail_the_run_in_the_end_with_the_reason(
-        self, lake: Lake, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        self.flaky(lake, monkeypatch, outages=99)
-        runs = Runs(instance, lake, lake.topic(), self.SETTINGS)
-        result = runs.land(TEN)
-        assert not result.success
-        assert retried(result) == 2
-        assert "Kafka did not answer in time" in runs.log(result)
 
     def test_that_cannot_pass_fail_it_at_once(self, lake: Lake, instance: dg.DagsterInstance) -> None:
         topic = lake.filled([*values(3), b"{ broken"], at(TEN, 5))

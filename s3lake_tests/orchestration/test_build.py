@@ -369,7 +369,7 @@ class TestTopicsByExpression:
 
     def test_of_a_first_time_without_a_broker_there_are_none(self, caplog: pytest.LogCaptureFixture) -> None:
         assert self.topics(self.SINK) == {"events": []}
-        assert "Going by the topics known before" in caplog.text
+        assert "The topics of its last answer are used" in caplog.text
 
     def test_are_remembered_while_the_broker_is_down(self) -> None:
         with pytest.MonkeyPatch.context() as up:

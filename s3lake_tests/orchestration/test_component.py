@@ -293,7 +293,7 @@ def test_dg_lists_scaffolds_and_checks_it(project: Path) -> None:
 
     (project / "connector.json").write_text(json.dumps({"name": "shop-sink", "config": CONNECTOR}))
     assert "s3lake.SinkComponent" in dg_cli("list", "components", "--json")
-    assert "a path beside `defs.yaml`, or an http(s) address" in dg_cli(
+    assert "a path next to `defs.yaml`, or an http(s) address" in dg_cli(
         "utils", "inspect-component", "s3lake.SinkComponent"
     )
     dg_cli("scaffold", "defs", "s3lake.SinkComponent", "lake", "--from", "connector.json")

@@ -1,4 +1,4 @@
-"""OneTopic that died with everything around them, and runs that failed: when they are asked for again."""
+"""Runs that crashed or failed: when they are requested again."""
 
 import threading
 import time
@@ -7,8 +7,6 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
-from dagster._core.test_utils import create_run_for_test
 
 from s3lake import hours
 from s3lake.errors import KafkaUnavailableError, RecordError
@@ -20,12 +18,12 @@ from s3lake_tests.orchestration import instances
 from s3lake_tests.orchestration.test_sensor import World
 from s3lake_tests.orchestration.unstaged_runs import KEY as LANDED
 from s3lake_tests.orchestration.unstaged_runs import OneTopic
+from s3lake_tests.orchestration.world import add_run
 
 KEY = dg.AssetKey(["s3", "events", "orders"])
 OURS = {"s3lake/sink": "events", "s3lake/topic": "orders"}
 STARTED, FAILURE = dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.FAILURE
 MAKING_MS = 20_000
-_ORIGIN = RemoteJobOrigin(RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("s3lake"), "r"), "land_events")
 
 
 @pytest.fixture
@@ -37,10 +35,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 def run(world: World, status: dg.DagsterRunStatus, tags: dict[str, str], **more: Any) -> str:
-    found = create_run_for_test(
-        world.instance, job_name="land_events", tags=tags, status=status, remote_job_origin=_ORIGIN, **more
-    )
-    return found.run_id
+    return add_run(world.instance, "land_events", status, tags=tags, **more).run_id
 
 
 def beaten(world: World) -> dict[str, str]:

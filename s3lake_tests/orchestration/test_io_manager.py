@@ -62,14 +62,6 @@ class TestHours:
     def test_of_one_hour(self, lake: Lake, topic: str) -> None:
         assert ids(read(lake, topic, self.SETTINGS, [TEN])) == list(range(20, 40))
 
-    @pytest.mark.slow("a case more of reading through Spark")
-    def test_of_many_hours(self, lake: Lake, topic: str) -> None:
-        assert ids(read(lake, topic, self.SETTINGS, [NINE, ELEVEN])) == list(range(60))
-
-    @pytest.mark.slow("a case more of reading through Spark")
-    def test_of_all_where_the_reader_has_no_partitions(self, lake: Lake, topic: str) -> None:
-        assert ids(read(lake, topic, self.SETTINGS, None)) == list(range(60))
-
     @pytest.mark.filterwarnings("ignore:Parameter `backfill_policy`:dagster.BetaWarning")
     def test_an_input_annotated_as_a_dict_gets_one_frame_an_hour(self, lake: Lake, topic: str) -> None:
         seen: dict[str, list[int]] = {}
@@ -158,18 +150,6 @@ def test_of_formats_without_columns_there_is_one_value_a_record(settings: str, l
     assert sorted(one.encode() if isinstance(one, str) else bytes(one) for one in found) == sorted(records)
 
 
-@pytest.mark.slow("a case more of reading through Spark")
-def test_bytes_that_are_no_text_come_back_as_they_were(lake: Lake) -> None:
-    topic, settings = lake.topic(), "format: {type: text}, converter: {value: bytes}"
-    lake.produce(topic, [b"\xff\xfe", b"", b"plain"], at(TEN, 5))
-    lake.landing(topic, settings, AFTER).land([TEN])
-    assert sorted(bytes(row["value"]) for row in read(lake, topic, settings, [TEN]).collect()) == [
-        b"",
-        b"plain",
-        b"\xff\xfe",
-    ]
-
-
 class TestIncompleteHours:
     """Of four hours one was never landed, one is complete, one is landed in part, and one is under way."""
 
@@ -198,10 +178,6 @@ class TestIncompleteHours:
         assert refused.value.allow_retries is False
 
     @pytest.mark.slow("a case more of reading through Spark")
-    def test_beside_them_a_complete_hour_is_read(self, lake: Lake, topic: str) -> None:
-        assert ids(read(lake, topic, self.SETTINGS, [NINE])) == list(range(30))
-
-    @pytest.mark.slow("a case more of reading through Spark")
     def test_are_read_as_far_as_they_are_landed_where_the_input_says_so(self, lake: Lake, topic: str) -> None:
         frame = read(lake, topic, self.SETTINGS, [self.EIGHT, ELEVEN], allow_incomplete=True)
         assert ids(frame) == [*range(50), *range(59, 64)]
@@ -213,11 +189,6 @@ class TestIncompleteHours:
         frame = read(lake, topic, self.SETTINGS, [self.EIGHT], allow_incomplete=True)
         assert frame.columns == ["id", "type"]
         assert frame.collect() == []
-
-    @pytest.mark.slow("a case more of reading through Spark")
-    def test_are_refused_where_the_reader_has_no_partitions_too(self, lake: Lake, topic: str) -> None:
-        with pytest.raises(dg.Failure, match="2 of 3 hours are not complete"):
-            read(lake, topic, self.SETTINGS, None)
 
     @pytest.mark.slow("a case more of reading through Spark")
     def test_what_the_input_says_is_true_or_false(self, lake: Lake, topic: str) -> None:
@@ -314,17 +285,6 @@ def test_a_large_file_with_nested_nulls_is_read_in_several_batches(lake: Lake) -
     assert sum(row["l"] is None for row in rows) == 8334
     assert sum(row["l"] == [1.0, None] for row in rows) == 8333
     assert sum(row["s"] is not None for row in rows) == 12_501
-
-
-@pytest.mark.slow("a case more of reading through Spark")
-def test_an_asset_of_which_nothing_was_landed_is_refused(lake: Lake) -> None:
-    config = lake.config("name: events, topics: [a]")
-    manager = manager_of(config, config.sinks[0])
-    with (
-        dg.build_input_context(asset_key=dg.AssetKey(["s3", "events", "others"])) as context,
-        pytest.raises(dg.Failure, match=r"topic s3\.events\.others in sink events: .*no hour was ever landed"),
-    ):
-        manager.load_input(context)
 
 
 @pytest.mark.slow("a case more of reading through Spark")

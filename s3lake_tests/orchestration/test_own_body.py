@@ -8,7 +8,7 @@ import pytest
 
 import s3lake
 from s3lake.config import load as configuration
-from s3lake.errors import ConfigurationError, KafkaUnavailableError, RecordError
+from s3lake.errors import ConfigurationError
 from s3lake.orchestration import topics
 from s3lake.orchestration.assets import land
 from s3lake.orchestration.build import build_definitions
@@ -86,27 +86,6 @@ def test_a_run_s_config_says_whether_to_rewrite(runs: Runs) -> None:
     after = {tile.hour: tile.commits for tile in runs.landings["one"].index.tiles()}
     assert after.keys() == commits.keys()
     assert all(after[hour] != commits[hour] for hour in ALL)
-
-
-def test_a_topic_that_fails_keeps_no_other_from_being_landed(runs: Runs) -> None:
-    def before(_: Any) -> None:
-        raise RecordError("refused")
-
-    runs.landings["one"].before = before
-    assert not runs.land(plain).success
-    assert runs.hours() == {"one": [], "two": ALL}
-
-
-def test_what_may_pass_is_tried_again(runs: Runs) -> None:
-    away = [KafkaUnavailableError("away")]
-
-    def before(_: Any) -> None:
-        if away:
-            raise away.pop()
-
-    runs.landings["one"].before = before
-    assert runs.land(plain).success
-    assert runs.hours() == dict.fromkeys(TOPICS, ALL)
 
 
 def test_the_assets_are_those_of_the_configuration_with_their_checks_and_sensors(runs: Runs) -> None:

@@ -83,6 +83,23 @@ def test_an_asset_of_the_project_gets_our_session_when_it_first_uses_it(
     assert (opened[0].master, opened[0].conf) == ("local[3]", {"spark.app.name": "lake"})
 
 
+def test_a_resource_of_the_configuration_s_settings_keeps_them_as_an_object_under_another_key(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    masters: list[str] = []
+    monkeypatch.setattr(spark_resource, "session", lambda settings: masters.append(settings.master) or "a session")
+    keys: list[Any] = []
+
+    @dg.asset
+    def report(lake: s3lake.S3Resource, spark: s3lake.SparkResource) -> None:
+        keys.append(lake.connection.secret_access_key)
+        assert spark.spark_session == "a session"
+
+    lake, spark = s3lake.S3Resource.from_settings(config.s3), s3lake.SparkResource.from_settings(config.spark)
+    assert materialise(report, lake=lake, spark=spark)
+    assert (keys, masters) == (["hunter2"], ["local[3]"])
+
+
 def test_settings_of_a_spark_resource_win_over_those_of_the_configuration(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:

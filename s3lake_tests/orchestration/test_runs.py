@@ -1,14 +1,13 @@
 """Which run lands a topic, and which one failed last to land it, and why."""
 
 import dagster as dg
-from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
-from dagster._core.test_utils import create_run_for_test
 
 from s3lake import hours
 from s3lake.orchestration import names
 from s3lake.orchestration.runs import SinkRuns, last_failure
 from s3lake.sink import Sink
 from s3lake_tests.orchestration.catalogues import catalogue
+from s3lake_tests.orchestration.world import add_run
 
 ALONE = {names.SINK: "events", names.TOPIC: "orders"}
 
@@ -59,10 +58,13 @@ def test_a_long_queue_of_a_backfill_hides_no_run_that_lands(instance: dg.Dagster
     sink = Sink.model_validate({"name": "events", "topics": ["orders"], "bucket": "lake", "start": "2026-01-05T08"})
     entries = catalogue(sink)
     selection = frozenset({entries.key(sink, "orders")})
-    lands = create_run_for_test(instance, asset_selection=selection, status=dg.DagsterRunStatus.STARTED)
-    origin = RemoteJobOrigin(RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("s3lake"), "r"), "__ASSET_JOB")
+    lands = add_run(instance, "__ASSET_JOB", dg.DagsterRunStatus.STARTED, asset_selection=selection)
     for _ in range(501):
-        create_run_for_test(
-            instance, asset_selection=selection, status=dg.DagsterRunStatus.QUEUED, remote_job_origin=origin
-        )
+        add_run(instance, "__ASSET_JOB", dg.DagsterRunStatus.QUEUED, asset_selection=selection)
     assert lands.run_id[:8] in (SinkRuns(instance, entries, sink, hours.now_ms()).run_of("orders") or "")
+
+
+def test_a_run_of_the_whole_job_of_a_sink_lands_each_of_its_topics(instance: dg.DagsterInstance) -> None:
+    sink = Sink.model_validate({"name": "events", "topics": ["orders"], "bucket": "lake", "start": "2026-01-05T08"})
+    run = add_run(instance, "land_events", dg.DagsterRunStatus.STARTED)
+    assert run.run_id[:8] in (SinkRuns(instance, catalogue(sink), sink, hours.now_ms()).run_of("orders") or "")

@@ -12,8 +12,7 @@ from s3lake import hours
 from s3lake.commit.sealing import Sealing
 from s3lake.orchestration import names, sealed
 from s3lake.orchestration.build import build_definitions
-from s3lake.orchestration.runs import group_config, group_job_name, group_tags
-from s3lake.orchestration.sealed import announced_contents
+from s3lake.orchestration.runs import SinkRuns, group_config, group_job_name, group_tags
 from s3lake.orchestration.translator import sealed_key, sink_key
 from s3lake.plan.tile import Sums, Tile
 from s3lake_tests.commit.kafka import TOPIC
@@ -42,19 +41,20 @@ def told(runs: OneTopic) -> list[tuple[str | None, Any]]:
 
 def tick(runs: OneTopic, known: list[hours.Range] | None = None) -> list[hours.Range]:
     """What a sensor's tick does that has looked at every hour, and what it remembers."""
-    lander = runs.world.landing()
+    lander, ours = runs.world.landing(), catalogue(runs.sink)
     head, tiles = lander.index.head(), list(lander.index.tiles())
     assert head is not None
     complete = hours.ranges(tile.hour for tile in tiles if tile.complete)
     found, after = sealed.unannounced_hours(
         runs.instance,
-        catalogue(lander.sink),
+        ours,
         lander,
         Sealing.of(lander.index, head[0], tiles),
         tiles,
         known or [],
         complete,
         lander.clock(),
+        is_running=lambda: SinkRuns(runs.instance, ours, runs.sink, hours.now_ms(), TOPIC).run_of(TOPIC) is not None,
     )
     for event in found:
         runs.instance.report_runless_asset_event(event)
@@ -185,33 +185,22 @@ class TestSensor:
         tick(runs, known)
         assert told(runs) == [(FIRST, "landed"), (SECOND, "landed"), (THIRD, "landed")]
 
-    def test_announces_nothing_that_a_run_has_announced(self, runs: OneTopic) -> None:
-        runs.land()
-        tick(runs)
-        assert len(events(runs)) == 3
-
-    def test_leaves_an_hour_to_the_run_that_is_landing_it(self, runs: OneTopic) -> None:
+    @pytest.mark.parametrize("together", [False, True])
+    def test_leaves_all_hours_to_a_run_that_lands_the_topic(self, together: bool, runs: OneTopic) -> None:
         runs.land()
         forget(runs)
-        tags = {"dagster/asset_partition_range_start": SECOND, "dagster/asset_partition_range_end": FOURTH}
-        key = sink_key(runs.sink, TOPIC)
-        create_run_for_test(
-            runs.instance, tags=tags, status=dg.DagsterRunStatus.STARTED, asset_selection=frozenset([key])
-        )
-        tick(runs)
-        assert told(runs) == [(FIRST, "landed")]
-
-    def test_leaves_all_hours_to_a_run_of_many_topics_that_has_this_one(self, runs: OneTopic) -> None:
-        runs.land()
-        forget(runs)
-        sink = runs.sink
-        run = create_run_for_test(
-            runs.instance,
-            job_name=group_job_name(catalogue(sink), sink),
-            run_config=group_config(catalogue(sink), sink, {f"{THIRD}..{FOURTH}": [TOPIC]}),
-            tags=group_tags(catalogue(sink), sink, [TOPIC]),
-            status=dg.DagsterRunStatus.STARTED,
-        )
+        sink, ours, started = runs.sink, catalogue(runs.sink), dg.DagsterRunStatus.STARTED
+        if together:
+            run = create_run_for_test(
+                runs.instance,
+                job_name=group_job_name(ours, sink),
+                run_config=group_config(ours, sink, {f"{THIRD}..{FOURTH}": [TOPIC]}),
+                tags=group_tags(ours, sink, [TOPIC]),
+                status=started,
+            )
+        else:
+            selection = frozenset([sink_key(sink, TOPIC)])
+            run = create_run_for_test(runs.instance, status=started, asset_selection=selection)
         tick(runs)
         assert told(runs) == []
         runs.instance.delete_run(run.run_id)
@@ -253,12 +242,6 @@ def test_a_second_look_passes_over_what_was_written_long_ago() -> None:
     assert sealed._written_since(Tile(FIRST, {}, commits=("c",), sums=new), 2_000)
     assert sealed._written_since(Tile(FIRST, {}, commits=("c",)), 2_000)
     assert not sealed._written_since(Tile(FIRST, {}), 2_000)
-
-
-def test_announcements_are_found_by_hour_with_their_content(runs: OneTopic) -> None:
-    runs.land()
-    found = announced_contents(runs.instance, sealed_key(runs.sink, TOPIC), [FIRST, THIRD, FOURTH])
-    assert sorted(found) == [FIRST, THIRD]
 
 
 def test_checks_alone_announce_too(runs: OneTopic) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import dagster as dg
 import msgspec
 import pytest
-from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 from dagster._core.test_utils import create_run_for_test
 
 from s3lake import hours
@@ -32,6 +31,7 @@ from s3lake_tests.orchestration.world import (
     TICK_MS,
     FakeKafka,
     Ticks,
+    add_run,
     at,
     config,
 )
@@ -102,7 +102,7 @@ class TestHoursOfTheIndex:
     def few_a_tick(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """An index of days is as long for a tick as one of weeks."""
         monkeypatch.setattr(due, "TILES_PER_TICK", 24)
-        monkeypatch.setattr(sealed, "A_TICK", 8)
+        monkeypatch.setattr(sealed, "HOURS_PER_TICK", 8)
         monkeypatch.setattr(sealing, "WATERMARK_TILES", 6)
 
     def test_an_empty_index_wants_everything_since_the_sink_s_start(self, world: World) -> None:
@@ -195,7 +195,7 @@ class TestHoursOfTheIndex:
         while world.remembered.announced != [(past[0], past[-1])]:
             read.clear()
             world.tick()
-            assert len(read) <= due.TILES_PER_TICK + sealed.A_TICK + sealing.WATERMARK_TILES
+            assert len(read) <= due.TILES_PER_TICK + sealed.HOURS_PER_TICK + sealing.WATERMARK_TILES
         read.clear()
         world.tick()
         assert len(read) <= due.SECOND_LOOKS_PER_TICK + 1
@@ -324,8 +324,7 @@ class TestRequests:
 
     def run(self, world: World, status: dg.DagsterRunStatus) -> None:
         tags = {"s3lake/sink": "events", "s3lake/topic": "orders"}
-        origin = RemoteJobOrigin(RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("s3lake"), "r"), "land_events")
-        create_run_for_test(world.instance, job_name="land_events", tags=tags, status=status, remote_job_origin=origin)
+        add_run(world.instance, "land_events", status, tags=tags)
 
     @pytest.mark.parametrize("status", ["QUEUED", "NOT_STARTED", "STARTING", "STARTED", "CANCELING"])
     def test_there_is_no_second_one_while_a_run_is_under_way(self, status: str, world: World) -> None:

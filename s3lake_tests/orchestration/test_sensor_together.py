@@ -8,20 +8,16 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 from dagster._core.test_utils import create_run_for_test
 
 from s3lake import hours
 from s3lake.orchestration import heartbeat, names, runs, sensor, tick
 from s3lake.orchestration.catalogue import Catalogue
-from s3lake.orchestration.group import group_job
-from s3lake.orchestration.jobs import land_job
+from s3lake.orchestration.jobs import group_job, land_job
 from s3lake.plan.tile import Span, Sums, Tile
 from s3lake.sink import Config
 from s3lake_tests.orchestration.catalogues import catalogue
-from s3lake_tests.orchestration.world import HOUR, MINUTE_MS, START, TICK_MS, FakeKafka, Ticks, at, config
-
-ORIGIN = RemoteJobOrigin(RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("s3lake"), "r"), "land_together_events")
+from s3lake_tests.orchestration.world import HOUR, MINUTE_MS, START, TICK_MS, FakeKafka, Ticks, add_run, at, config
 
 
 @functools.cache
@@ -71,14 +67,9 @@ class World(Ticks):
 
     def run(self, spans: Mapping[str, list[str]], status: dg.DagsterRunStatus, **tags: str) -> dg.DagsterRun:
         """A run of these topics."""
-        return create_run_for_test(
-            self.instance,
-            job_name="land_together_events",
-            run_config=runs.group_config(self.catalogue, self.sink, spans),
-            tags={names.SINK: "events", **tags},
-            status=status,
-            remote_job_origin=ORIGIN,
-        )
+        config = runs.group_config(self.catalogue, self.sink, spans)
+        tags = {names.SINK: "events", **tags}
+        return add_run(self.instance, "land_together_events", status, run_config=config, tags=tags)
 
 
 def spans(result: Any) -> dict[str, list[str]]:
@@ -271,13 +262,8 @@ class TestRuns:
     def test_a_refused_topic_waits_until_its_index_has_changed(self, world: World) -> None:
         self.fail(world, "t0001")
         (alone,) = [one for one in world.tick(2 * runs.SOON_MS).run_requests if one.job_name == "land_events"]
-        run = create_run_for_test(
-            world.instance,
-            job_name="land_events",
-            tags={**alone.tags, names.REFUSED: "RecordError"},
-            status=dg.DagsterRunStatus.STARTED,
-            remote_job_origin=ORIGIN,
-        )
+        tags = {**alone.tags, names.REFUSED: "RecordError"}
+        run = add_run(world.instance, "land_events", dg.DagsterRunStatus.STARTED, tags=tags)
         world.instance.report_run_failed(run)
         world.cursor = None
         assert [one.job_name for one in world.tick(runs.SOON_MS).run_requests] == ["land_together_events"]

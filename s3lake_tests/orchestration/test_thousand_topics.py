@@ -17,7 +17,7 @@ from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.orchestration import sensor, sensor_memory, tick
 from s3lake.orchestration.catalogue import Catalogue
-from s3lake.orchestration.group import group_job
+from s3lake.orchestration.jobs import group_job
 from s3lake.plan.tile import Span, Tile
 from s3lake_tests.fastest import slowness
 from s3lake_tests.lake import START, Lake

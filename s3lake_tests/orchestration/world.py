@@ -8,6 +8,8 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
+from dagster._core.test_utils import create_run_for_test
 
 from s3lake import hours
 from s3lake.commit.index import TopicIndex
@@ -85,6 +87,12 @@ class FakeKafka:
             return Snapshot("", {})
         end = self.logs[topic][0]
         return Snapshot("id", {0: LogRange(0, end, self.starts.get(hour, end), end)})
+
+
+def add_run(instance: dg.DagsterInstance, job: str, status: dg.DagsterRunStatus, **more: Any) -> dg.DagsterRun:
+    """Add a run of a job, which need not exist."""
+    origin = RemoteJobOrigin(RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("s3lake"), "r"), job)
+    return create_run_for_test(instance, job_name=job, status=status, remote_job_origin=origin, **more)
 
 
 def config(*sinks: str, s3: str = NOWHERE) -> Config:

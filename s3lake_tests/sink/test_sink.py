@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from s3lake.sink import Config, Credentials, Format, Kafka, Sink, Spark, sinks_for_topic
+from s3lake.sink import Config, Credentials, Format, Kafka, Sink, Spark
 from s3lake.text.masking import MASK
 
 
@@ -338,12 +338,6 @@ def test_two_sinks_that_can_write_the_same_key_are_refused() -> None:
 def test_a_sink_inside_another_ones_index_is_refused() -> None:
     with pytest.raises(ValidationError, match="is in the index of sink 'events'"):
         config(sink(), sink(name="inside", prefix=".indexes/events", index={"prefix": "own"}))
-
-
-def test_the_sinks_of_a_topic_come_in_their_order() -> None:
-    every, clicks = sink(name="every", topics=[], topics_regex=".*"), sink(name="clicks", topics=["clicks"])
-    assert sinks_for_topic("clicks", [every, clicks]) == [every, clicks]
-    assert sinks_for_topic("events", [every, clicks]) == [every]
 
 
 def test_a_sink_is_found_by_its_name() -> None:

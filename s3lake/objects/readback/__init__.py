@@ -63,26 +63,6 @@ def frame(
     return listed.mapInArrow(lambda some: read(some), ddl)
 
 
-def frames(
-    spark: Callable[[], SparkSession],
-    sink: Sink,
-    topic: str,
-    stores: Stores,
-    asked: Sequence[str],
-    *,
-    allow_incomplete: bool = False,
-) -> dict[str, DataFrame]:
-    """As `frame`, one for each hour.
-
-    Raises:
-        IncompleteError: some of these hours are not landed, or only in part.
-    """
-    tiles(
-        index_of(sink, topic, stores(sink.bucket)), sink, asked, allow_incomplete
-    )  # the error is to name all that are not
-    return {hour: frame(spark, sink, topic, stores, [hour], allow_incomplete=True) for hour in asked}
-
-
 def _spark_schema(schema: pa.Schema) -> Any:
     from pyspark.sql.pandas.types import from_arrow_schema
 

@@ -1,4 +1,4 @@
-"""What columns are in words, from the registry's newest schema of a topic's values."""
+"""Descriptions of columns, from the registry's newest schemas of a topic."""
 
 import json
 from collections.abc import Iterator
@@ -9,8 +9,9 @@ import pytest
 from grpc_tools import protoc
 
 from s3lake.commit.index import TopicIndex
-from s3lake.orchestration import metadata, prose
-from s3lake.orchestration.prose import of_columns
+from s3lake.orchestration import column_descriptions
+from s3lake.orchestration.column_descriptions import describe_columns
+from s3lake.orchestration.hour_metadata import hour_metadata
 from s3lake.schema import registry as module
 from s3lake.schema.prose import of_fields
 from s3lake.sink import Sink
@@ -52,7 +53,7 @@ MONEY = 'syntax = "proto3"; message Money { int64 cents = 1; }'
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[SchemaRegistry]:
     monkeypatch.setattr(module, "_PAUSE_S", 0.0)
-    prose._of_subject.cache_clear()  # a port may have been another registry's
+    column_descriptions._describe_fields.cache_clear()  # a port may have been another registry's
     with serving() as served:
         yield served
 
@@ -82,7 +83,7 @@ def test_a_column_is_what_its_field_says(
     converter: str, kind: str, schema: Any, words: dict[str, str], registry: SchemaRegistry
 ) -> None:
     registry.add(schema, kind, subject="orders-value")
-    assert of_columns(sink(registry.url, converter), "orders", INDEX) == words
+    assert describe_columns(sink(registry.url, converter), "orders", INDEX) == words
 
 
 def test_a_column_is_what_the_records_own_schemas_said_last() -> None:
@@ -92,30 +93,30 @@ def test_a_column_is_what_the_records_own_schemas_said_last() -> None:
         row = {"schema": {"type": "struct", "fields": fields}, "payload": {"id": 1, "city": "Bern"}}
         topic.produce(number, json.dumps(row).encode())
     landing = topic.landing()
-    assert of_columns(topic.sink, TOPIC, landing.index) == {}
+    assert describe_columns(topic.sink, TOPIC, landing.index) == {}
     *_, second = landing.land([FIRST, SECOND])
-    words = of_columns(topic.sink, TOPIC, landing.index)
-    schema = metadata.of_hour(second, landing.index, None, words)["dagster/column_schema"]
+    words = describe_columns(topic.sink, TOPIC, landing.index)
+    schema = hour_metadata(second, landing.index, None, words)["dagster/column_schema"]
     assert {column.name: column.description for column in schema.columns} == {"id": "Its key.", "city": None}
 
 
 def test_a_process_asks_once_for_a_topic(registry: SchemaRegistry) -> None:
     registry.add(ORDER, subject="orders-value")
     for _ in range(2):
-        of_columns(sink(registry.url), "orders", INDEX)
+        describe_columns(sink(registry.url), "orders", INDEX)
     assert [path for path, _ in registry.asked] == ["/subjects/orders-value/versions/latest"]
 
 
 def test_without_the_subject_or_an_answer_there_are_no_words_and_no_error(registry: SchemaRegistry) -> None:
-    assert of_columns(sink(registry.url), "orders", INDEX) == {}
+    assert describe_columns(sink(registry.url), "orders", INDEX) == {}
     registry.answers += [(500, b"")] * 3
-    assert of_columns(sink(registry.url), "clicks", INDEX) == {}
+    assert describe_columns(sink(registry.url), "clicks", INDEX) == {}
 
 
 def test_a_sink_whose_values_have_no_registered_schema_asks_nobody(registry: SchemaRegistry) -> None:
-    assert of_columns(sink(registry.url, "json"), "orders", INDEX) == {}
+    assert describe_columns(sink(registry.url, "json"), "orders", INDEX) == {}
     enveloped = {"fields": ["key", "value"]}
-    assert of_columns(sink(registry.url, "json", envelope=enveloped), "orders", INDEX) == {}
+    assert describe_columns(sink(registry.url, "json", envelope=enveloped), "orders", INDEX) == {}
     assert registry.asked == []
 
 
@@ -131,7 +132,7 @@ def test_comments_of_protobuf_are_the_words_of_its_columns(registry: SchemaRegis
     registry.add(MONEY, "PROTOBUF", subject="money")
     registry.add(SHOP, "PROTOBUF", subject="orders-value", refers=[("money.proto", "money")])
     words = {"id": "The order's key.", "note": "What was said.", "payment_0": "How it is paid."}
-    assert of_columns(sink(registry.url, "protobuf"), "orders", INDEX) == words
+    assert describe_columns(sink(registry.url, "protobuf"), "orders", INDEX) == words
 
 
 def test_comments_are_in_a_descriptor_set_that_was_asked_for_them(tmp_path: Path) -> None:
@@ -143,7 +144,9 @@ def test_comments_are_in_a_descriptor_set_that_was_asked_for_them(tmp_path: Path
         assert protoc.main(["protoc", *more, *arguments]) == 0
     of = {"url": "", "message": "Other"}
     told, plain = (
-        of_columns(sink(converter="protobuf", registry={**of, "descriptor_set": str(tmp_path / name)}), "orders", INDEX)
+        describe_columns(
+            sink(converter="protobuf", registry={**of, "descriptor_set": str(tmp_path / name)}), "orders", INDEX
+        )
         for name in ("told", "plain")
     )
     assert (told, plain) == ({"id": "Another."}, {})
@@ -154,9 +157,9 @@ def test_in_an_envelope_a_column_has_the_words_of_its_fields(registry: SchemaReg
     registry.add({**ORDER, "fields": [{"name": "n", "type": "int", "doc": "Its number."}]}, subject="orders-key")
     both = {"key": "avro", "value": "avro", "registry": {"url": registry.url}}
     enveloped = {"fields": ["key", "value", "metadata"]}
-    words = of_columns(sink(registry.url, converter=both, envelope=enveloped), "orders", INDEX)
+    words = describe_columns(sink(registry.url, converter=both, envelope=enveloped), "orders", INDEX)
     assert (words["key"], words["value"]) == ("n: Its number.", "id: The order's key.")
-    assert words["metadata"].startswith("Where the record stands")
+    assert words["metadata"].startswith("The record's topic, topic-partition and offset")
 
 
 def test_a_record_beside_null_is_the_record() -> None:

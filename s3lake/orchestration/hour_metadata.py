@@ -1,0 +1,284 @@
+"""The events of a landed hour and of its dead letters, from the index.
+
+Dagster plots every number, hour by hour: a number here is one whose course means something. The rest are tables.
+Contents of a dead letter are shown only if `errors.samples` says so: an event log outlives a bucket's retention, is
+read by more people, and erasing a person's records does not change it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from os.path import commonprefix
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+from s3lake.commit.evolution import steps
+from s3lake.commit.files import files_of
+from s3lake.commit.letters import united
+from s3lake.errors import S3LakeError
+from s3lake.orchestration import names
+from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.column_descriptions import describe_columns
+from s3lake.plan import sealed
+from s3lake.plan.freshness import Wait, quantile_s
+from s3lake.plan.stamps import find_notices
+from s3lake.schema.types import from_document
+from s3lake.text.contents import format_content
+
+if TYPE_CHECKING:
+    from s3lake.commit.index import Manifest, TopicIndex
+    from s3lake.land.landing import Landing
+    from s3lake.land.observer import LandedHour
+    from s3lake.objects.letters import Letter
+    from s3lake.plan.tile import Sums, Tile
+    from s3lake.store import Store
+
+_OBJECTS = 10
+_SAMPLES = 10
+_SAMPLE_LENGTH = 80
+
+
+@dataclass(frozen=True)
+class Lag:
+    """Records of an open hour that are not landed yet.
+
+    Attributes:
+        seconds: the age of the oldest one, at least; 0 if there is none.
+        ends: last stable offset per topic-partition.
+    """
+
+    seconds: float = 0.0
+    ends: Mapping[int, int] = field(default_factory=dict)
+
+
+def hour_events(
+    catalogue: Catalogue,
+    target: "Landing",
+    landed: "LandedHour",
+    lag: Lag | None = None,
+    retries: Mapping[str, Any] = {},
+) -> Iterator[dg.AssetMaterialization]:
+    """Yield the materialisation of an hour, and that of its dead letters if it has one.
+
+    The version of the hour's data is the digest of its commits, so an hour that is materialised again without a new
+    commit keeps it, and nothing downstream is out of date. No versions of inputs are named: that of a topic changes
+    with each record, so each hour would be out of date as soon as it was landed.
+    """
+    sink, topic, tile = target.sink, target.topic, landed.tile
+    descriptions = describe_columns(sink, topic, target.index)
+    yield dg.AssetMaterialization(
+        catalogue.key(sink, topic),
+        partition=tile.hour,
+        metadata={**hour_metadata(landed, target.index, lag, descriptions), **retries},
+        tags={names.DATA_VERSION: sealed.content(tile.commits)},
+    )
+    dead_letters = dead_letters_metadata(landed, target)
+    if dead_letters is not None:
+        key = catalogue.dead_letters_key(sink, topic)
+        yield dg.AssetMaterialization(key, partition=tile.hour, metadata=dead_letters)
+
+
+def hour_metadata(
+    landed: "LandedHour", index: "TopicIndex", lag: Lag | None = None, descriptions: Mapping[str, str] = {}
+) -> dict[str, Any]:
+    """Return the metadata of one hour; `lag` is None if it is closed, `descriptions` are those of its columns."""
+    tile, newest = landed.tile, landed.manifests[-1] if landed.manifests else None
+    return {
+        **counts(landed.sums),
+        **({} if lag is None else {"lag_s": round(lag.seconds, 1)}),
+        **freshness(landed.sums.waits),
+        "complete": dg.MetadataValue.bool(tile.complete),
+        "commits": f"{len(tile.commits)}, {landed.new} of them new",
+        **(_schema_changes(index, tile.hour) if newest and newest.columns else {}),
+        **_fields_left_out(landed.sums.dropped),
+        **offset_tables(tile, landed.sums, index, lag),
+        **(_newest_commit(newest, index.store, descriptions) if newest else {}),
+    }
+
+
+def counts(sums: "Sums") -> dict[str, int]:
+    """Return the counts of an hour; those that are mostly 0 only if they are not."""
+    uncommon = {"dead_letters": sums.dead, "late": sums.late, "erased": sums.erased}
+    return {
+        "dagster/row_count": sums.landed,
+        "dagster/size_bytes": sums.bytes,
+        "files": sums.files,
+        **{name: count for name, count in uncommon.items() if count},
+    }
+
+
+def freshness(waits: Iterable[Wait]) -> dict[str, float]:
+    """Return the seconds from record timestamp to commit: of half of the records, of 95 in 100, and of all."""
+    waits = list(waits)
+    shares = {"freshness_median_s": 0.5, "freshness_p95_s": 0.95, "freshness_max_s": 1.0}
+    quantiles = {name: quantile_s(waits, share) for name, share in shares.items()}
+    return {name: round(seconds, 1) for name, seconds in quantiles.items() if seconds is not None}
+
+
+def offset_tables(tile: "Tile", sums: "Sums", index: "TopicIndex", lag: Lag | None = None) -> dict[str, Any]:
+    """Return the tables that explain an hour's offsets, notices about its timestamps, and the place of its tile."""
+    notices = find_notices(tile)
+    return {
+        **({"notices": dg.MetadataValue.text("\n".join(notices))} if notices else {}),
+        "records": _records(tile, sums),
+        "offsets": _offsets(index.topic, tile, lag.ends if lag else {}),
+        "index": dg.MetadataValue.path(f"s3://{index.store.bucket}/{index.tile_key(tile.hour)}"),
+    }
+
+
+def _records(tile: "Tile", sums: "Sums") -> dg.TableMetadataValue:
+    """Return how the landed offsets add up: the lines after the first."""
+    outcomes = {
+        "landed offsets": sum(span.committed - span.start for span in tile.partitions.values()),
+        "rows": sums.landed,
+        "dead letters": sums.dead,
+        "skipped nulls": sums.skipped,
+        "erased, or expired by retention": sums.erased,
+        "expired before they were read": sum(end - start for _, start, end in tile.expired),
+        "without a record: markers, aborted or compacted": sealed.without_record(tile, sums),
+    }
+    return build_table([("what",), ("count", "int")], (outcome for outcome in outcomes.items() if outcome[1]))
+
+
+def _offsets(topic: str, tile: "Tile", ends: Mapping[int, int]) -> dg.TableMetadataValue:
+    """Return the tile's offset ranges; `ends` are the present ends of topic-partitions if the hour is open."""
+    columns = [
+        ("topic-partition",),
+        ("start", "int", "the first offset of the hour"),
+        ("landed", "int", "up to here, not included, all is landed"),
+        ("end", "int", "the first offset after the hour, or after all that there is of an open hour"),
+        ("lag", "int", "offsets that are not landed"),
+    ]
+    rows = []
+    for partition, span in sorted(tile.partitions.items()):
+        end = max(span.committed, ends.get(partition, 0)) if span.end is None else span.end
+        rows.append((f"{topic}-{partition}", span.start, span.committed, end, end - span.committed))
+    return build_table(columns, rows)
+
+
+def _fields_left_out(dropped: Mapping[str, int]) -> dict[str, Any]:
+    """Return the fields that the sink's contract left out."""
+    columns = [("field",), ("records", "int", "that had it")]
+    return {"fields_left_out": build_table(columns, sorted(dropped.items()))} if dropped else {}
+
+
+def _schema_changes(index: "TopicIndex", hour: str) -> dict[str, Any]:
+    """Return how the hour changed the columns of the topic's files; the first columns of all are not a change."""
+    rows = [
+        (step.change.column, step.change.before or "", step.change.after, step.commit or "")
+        for step in steps(index, hour)
+        if not step.first
+    ]
+    columns = [
+        ("column",),
+        ("before", "string", "its type before; empty if there was no such column"),
+        ("after", "string", "its type from this hour on"),
+        ("commit", "string", "that brought it; empty if it is not visible yet"),
+    ]
+    return {"schema_changes": build_table(columns, rows)} if rows else {}
+
+
+def _newest_commit(manifest: "Manifest", store: "Store", descriptions: Mapping[str, str]) -> dict[str, Any]:
+    """Return columns and objects of an hour's newest commit; mostly, and after a merge, it is the only one."""
+    metadata: dict[str, Any] = {}
+    files = files_of([manifest], "data")
+    if files:
+        shared = commonprefix([file.key for file in files])  # noqa: RUF071 - it is cut at its last slash
+        directory = shared[: shared.rfind("/") + 1]
+        metadata["dagster/uri"] = f"s3://{store.bucket}/{directory}"
+        page = store.console_url(directory)
+        if page is not None:
+            metadata["console"] = dg.MetadataValue.url(page)
+        metadata["newest_objects"] = build_table(
+            [("object",), ("rows", "int"), ("bytes", "int"), ("first_offset", "int"), ("last_offset", "int")],
+            (
+                (file.key[len(directory) :], file.records, file.bytes, file.first_offset, file.last_offset)
+                for file in files[:_OBJECTS]
+            ),
+        )
+    if manifest.columns:
+        columns = from_document(manifest.columns).items()
+        metadata["dagster/column_schema"] = dg.TableSchema(
+            [dg.TableColumn(name, str(type), descriptions.get(name)) for name, type in columns]
+        )
+    return metadata
+
+
+def dead_letters_metadata(landed: "LandedHour", target: "Landing") -> dict[str, Any] | None:
+    """Return the metadata of an hour's dead letters: counts by reason, and where some of them are.
+
+    Return None if the sink has no asset of them. An open hour without any costs no event; a complete one says 0, so
+    that Dagster does not show it as missing.
+    """
+    sums, tile, sink = landed.sums, landed.tile, target.sink
+    if sink.errors.tolerance != "all" or not (sums.dead or sums.taken or tile.complete):
+        return None
+    manifests = [manifest for manifest in landed.manifests if files_of([manifest], "dead_letters")]
+    metadata: dict[str, Any] = {"dead_letters": sums.dead, "share": dead_share(sums)}
+    if sums.taken:
+        replays = chain.from_iterable(manifest.taken for manifest in landed.manifests)
+        metadata["replayed"] = sums.taken
+        metadata["replays"] = build_table(
+            [("commit",), ("at", "int", "epoch ms"), ("dead_letters", "int")],
+            ((replay.commit, replay.at_ms, replay.count) for replay in replays),
+        )
+    if manifests:
+        try:
+            metadata |= _read_dead_letters(target, manifests)
+        except S3LakeError as error:  # they are shown to people: landing them succeeded
+            metadata["not_read"] = str(error)
+        metadata["to_replay"] = dg.MetadataValue.md(
+            f"`s3lake dead-letters replay --sink {sink.name} --topic {target.topic} --hour {tile.hour}`"
+        )
+    return metadata
+
+
+def dead_share(sums: "Sums") -> float:
+    """Return the share of dead letters among the records that were read."""
+    return round(sums.dead / sums.read, 6) if sums.read else 0.0
+
+
+def _read_dead_letters(target: "Landing", manifests: Sequence["Manifest"]) -> dict[str, Any]:
+    from s3lake.land.replay.letters import reasons_of, some_of
+
+    store, files = target.store, files_of(manifests, "dead_letters")
+    reasons = united(reasons_of(store, manifest) for manifest in manifests)
+    samples = some_of(store, manifests, _SAMPLES)
+    return {
+        "reasons": build_table(
+            [
+                ("stage",),
+                ("reason", "string", "what it quotes is left out"),
+                ("count", "int"),
+                ("first", "string", "topic-partition@offset"),
+            ],
+            ((one.stage, one.reason, one.count, f"{one.partition}@{one.offset}") for one in reasons),
+        ),
+        "samples": _samples(samples, contents=target.sink.errors.samples == "contents"),
+        "objects": dg.MetadataValue.json([f"s3://{store.bucket}/{file.key}" for file in files[:_OBJECTS]]),
+    }
+
+
+def _samples(letters: Iterable["Letter"], *, contents: bool) -> dg.TableMetadataValue:
+    """Return the places and sizes of dead letters, or with `contents` the begin of what they hold."""
+    further = [("reason",), ("key",), ("value",)] if contents else [("key_bytes", "int"), ("value_bytes", "int")]
+    columns = [("topic-partition",), ("offset", "int"), ("timestamp", "int"), ("stage",), ("headers", "int"), *further]
+    rows = []
+    for letter in letters:
+        if contents:
+            texts = [format_content(part, _SAMPLE_LENGTH) for part in (letter.key, letter.value)]
+            shown: list[Any] = [letter.message, *texts]
+        else:
+            shown = [len(letter.key or b""), len(letter.value or b"")]
+        place = f"{letter.topic}-{letter.partition}"
+        rows.append([place, letter.offset, letter.timestamp_ms, letter.stage, len(letter.headers), *shown])
+    return build_table(columns, rows)
+
+
+def build_table(columns: Sequence[tuple[str, ...]], rows: Iterable[Sequence[Any]]) -> dg.TableMetadataValue:
+    """Build a table for the UI; a column is its name, its type if it is not a string, and its description."""
+    parts = ("name", "type", "description")
+    schema = [dg.TableColumn(**dict(zip(parts, column, strict=False))) for column in columns]  # type: ignore[arg-type]
+    records = [dg.TableRecord({one.name: cell for one, cell in zip(schema, row, strict=True)}) for row in rows]
+    return dg.MetadataValue.table(records, dg.TableSchema(schema))
