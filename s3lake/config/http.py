@@ -10,17 +10,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, unquote, urlsplit
-
-import requests
-import tenacity
 
 from s3lake.config.report import Text, decode
 from s3lake.errors import ConfigurationError
 from s3lake.text import options
 from s3lake.text.masking import mask_secrets
 from s3lake.text.quantities import parse_duration
+
+if TYPE_CHECKING:
+    import requests
 
 PREFIX = "S3LAKE_CONFIG_HTTP_"
 _LARGEST = 16 * 2**20
@@ -139,6 +139,8 @@ def fetch(url: str, settings: Settings) -> Text:
         host = None
     if not host:
         raise ConfigurationError("the address of the configuration has no host; write https://HOST/PATH")
+    import tenacity  # with requests a fifth of what each command would import
+
     attempts = settings.retry_max_attempts if settings.retry_enabled else 1
     retrying = tenacity.Retrying(
         retry=tenacity.retry_if_exception_type(_TransientError),
@@ -163,6 +165,8 @@ def fetch(url: str, settings: Settings) -> Text:
 
 
 def _attempt(url: str, name: str, settings: Settings) -> bytes:
+    import requests
+
     parts = urlsplit(url)
     login = (unquote(parts.username or ""), unquote(parts.password or ""))
     try:

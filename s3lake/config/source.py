@@ -4,6 +4,7 @@ import io
 from collections.abc import Mapping
 from pathlib import Path
 
+from s3lake.config import http
 from s3lake.config.report import Text, decode
 from s3lake.errors import ConfigurationError
 
@@ -22,8 +23,6 @@ def read_texts(location: str, environment: Mapping[str, str]) -> tuple[Text, ...
         ConfigurationError: there is nothing to read; no secret of the address or its headers is in the message.
     """
     if location.lower().startswith(("http://", "https://")):
-        from s3lake.config import http
-
         return (http.fetch(location, http.Settings.from_environment(environment)),)
     path = Path(location)
     if not path.is_dir():
