@@ -62,7 +62,7 @@ sbom: $(STAMP) $(RELEASE) ## Write dist/sbom.json: what s3lake depends on, as Cy
 audit: $(RELEASE) ## Known vulnerabilities of the versions in constraints.txt, where an index tells them
 	release/audit
 
-wheel: $(RELEASE) ## Build dist/*.whl and dist/*.tar.gz, the same bytes from the same commit
+wheel: $(RELEASE) ## Build dist/*.whl and dist/*.tar.gz, the same bytes from the same commit; S3LAKE_WHEEL: docs/release.md
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) .venv-release/bin/python -m build --no-isolation
 
 docs: $(STAMP) ## Build the site of docs/ in site/, without network; a broken link fails it
@@ -85,7 +85,7 @@ $(MUTMUT): release/mutants.txt constraints.txt $(STAMP)
 	@touch $@
 
 # With a Python of your choice: make test PYTHON=python3.12
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml constraints.txt hatch_build.py s3lake/source/kafka/columns.c
 	@if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
 	  for python in $(or $(PYTHON),python3 python3.13 python3.12 python3.11 python3.10); do \
 	    "$$python" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' 2>/dev/null && break; \

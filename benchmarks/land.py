@@ -14,7 +14,7 @@ from s3lake import sink
 from s3lake.land import spark
 from s3lake.land.landing import Landing
 from s3lake.land.observer import LandedHour
-from s3lake.source.kafka.client import KafkaOffsets
+from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.kafka.reader import Brokers
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store

@@ -19,7 +19,7 @@ from s3lake.commit import opening, protocol
 from s3lake.commit.index import TopicIndex
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
-from s3lake.source.kafka.client import KafkaOffsets
+from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
 

@@ -25,7 +25,7 @@ from s3lake.land.task.pipeline import Work, run
 from s3lake.schema.types import from_document
 from s3lake.schema.unite import agree
 from s3lake.sink import Sink
-from s3lake.source.kafka.client import KafkaOffsets
+from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.kafka.reader import Brokers
 from s3lake.source.records import Range
 from s3lake.store.memory import MemoryStore

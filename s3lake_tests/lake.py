@@ -18,8 +18,8 @@ from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.land.landing import Landing
 from s3lake.sink import Config, Sink
-from s3lake.source.kafka.client import KafkaOffsets
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
+from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.kafka.reader import Brokers
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store

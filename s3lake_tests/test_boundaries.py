@@ -84,7 +84,7 @@ ROOMS = [
 
 TO_THE_RIGHT = {
     ("cli.services", "demo.run"): "the command `demo` starts it, and only that command imports it",
-    ("source.opening", "source.kafka.source"): "`kafka` in a configuration is no name that an entry point could have",
+    ("source.opening", "source.kafka.offsets"): "`kafka` in a configuration is no name that an entry point could have",
 }
 """Imports against the order, and why each is there. All but those of types happen when a function is called."""
 
@@ -111,11 +111,10 @@ VERIFY_MAY_IMPORT = {
     "source.offsets": "where a topic begins and ends",
     "source.opening": "sources of other packages have no other reader",
     "source.records": "sources of other packages have no other reader",
-    "source.kafka.client": "where a topic begins and ends: the planner's client, which positions are shared with",
+    "source.kafka.offsets": "where a topic begins and ends: the planner's client, which positions are shared with",
     "source.kafka.properties": "settings of the client",
-    "source.kafka.log": "messages of the client",
     "source.iggy.connection": "Iggy's client",
-    "source.iggy.log": "Iggy's client",
+    "source.iggy.partitions": "Iggy's client",
     "source.iggy.offsets": "where a topic begins and ends",
     "sink": "types only",
 }

@@ -2,9 +2,12 @@
 
 import hashlib
 import os
+import re
 import runpy
 import shutil
 import subprocess
+import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +71,33 @@ def test_a_workflow_is_one_that_github_reads(name: str) -> None:
     command = [str(ACTIONLINT), "-no-color", "-oneline", str(ROOT / ".github" / "workflows" / name)]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (run.returncode, run.stdout) == (0, "")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc is Linux's")
+def test_the_compiled_reader_runs_with_the_oldest_glibc_that_its_wheel_names(tmp_path: Path) -> None:
+    problem = runpy.run_path(str(ROOT / "hatch_build.py"))["compile_columns"](tmp_path / "libcolumns.so")
+    if problem is not None:
+        pytest.skip(f"columns.c cannot be compiled here: {problem}")
+    versions = re.findall(rb"GLIBC_(\d+)\.(\d+)", (tmp_path / "libcolumns.so").read_bytes())
+    assert max((int(major), int(minor)) for major, minor in versions) <= (2, 17)
+
+
+@pytest.mark.slow("builds wheels")
+@pytest.mark.long
+@pytest.mark.skipif(not (BUILDER / ".installed").exists(), reason="what builds a wheel is missing: make wheel gets it")
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+@pytest.mark.parametrize(
+    ("wanted", "tag", "is_compiled"),
+    [("any", "py3-none-any", False), ("manylinux_2_17_x86_64", "py3-none-manylinux_2_17_x86_64", True)],
+)
+def test_a_wheel_for_a_platform_has_the_compiled_reader(
+    tmp_path: Path, wanted: str, tag: str, is_compiled: bool
+) -> None:
+    _built(tmp_path / "clone", 0o022, S3LAKE_WHEEL=wanted)
+    (wheel,) = (tmp_path / "clone" / "dist").glob("*.whl")
+    assert wheel.stem.endswith(tag)
+    with zipfile.ZipFile(wheel) as archive:
+        assert ("s3lake/source/kafka/libcolumns.so" in archive.namelist()) == is_compiled
 
 
 @pytest.mark.slow("builds the wheel twice")

@@ -25,7 +25,7 @@ from s3lake.errors import ConfigurationError
 from s3lake.forwarding.destination import open_destination
 from s3lake.land import opening
 from s3lake.orchestration.build import build_definitions
-from s3lake.source.kafka.client import KafkaOffsets
+from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.store.connection import S3Connection
 from s3lake_tests import planted
 from s3lake_tests.conftest import slow_after

@@ -15,9 +15,9 @@ class LogRange:
     Attributes:
         low: log start offset, the first one that Kafka still has.
         end: last stable offset: what a read_committed reader may read up to.
-        at: first offset whose timestamp is in the hour or later, at most `end` (`end` where there is none).
-        next: the same for the following hour.
-        epoch: of the leader that answered: every record below `end` was written under it or an earlier one. None where
+        at: first offset stamped in the hour or later, `end` if there is none.
+        next: first offset stamped in the following hour or later, `end` if there is none.
+        epoch: of the leader that answered: every record below `end` was written under it or an earlier one. None if
             brokers do not say.
         next_stamp_ms: timestamp of the record at `next`, epoch milliseconds. None if no record below `end` is stamped
             so late, or if the source does not say.
@@ -45,17 +45,17 @@ class Snapshot:
 
     @property
     def exists(self) -> bool:
-        """Whether Kafka has the topic at all."""
+        """True if Kafka has the topic."""
         return bool(self.partitions)
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """What of a topic is beyond some offsets.
+    """The lag of a topic behind some offsets.
 
     Attributes:
-        records: how many there are.
-        seconds: how old the oldest is at least.
+        records: how many there are beyond them.
+        seconds: how old the oldest of these is at least.
         ends: last stable offset per topic-partition.
     """
 
@@ -65,59 +65,49 @@ class Waiting:
 
 
 class Offsets(Protocol):
-    """What is asked of Kafka. Planning asks for a snapshot and nothing else; sensors and checks look at ends."""
+    """The questions to a source. Each raises SourceUnavailableError if it is not answered in time."""
 
     def snapshot(self, topic: str, hour: str, *, known: bool = False) -> Snapshot:
-        """The topic's offsets around `hour`.
+        """Return the topic's offsets around `hour`.
 
         Args:
-            hour: see `LogRange`.
-            known: the topic was there before. A broker that has just started says of any topic that there is none; of
-                a known one that is believed only when it is said until the question's time is over.
-
-        Raises:
-            KafkaUnavailableError: the brokers did not answer in time.
+            known: the topic existed before. A broker that has just started says of any topic that there is none; for
+                a known one it is asked again until the question's time is over.
         """
         ...
 
     def ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
-        """Log start and last stable offset per topic-partition; empty while the topic does not exist."""
+        """Return log start and last stable offset per topic-partition; empty while the topic does not exist."""
         ...
 
     def ends(self, topics: Collection[str]) -> Mapping[str, Mapping[int, int]]:
-        """Last stable offset per topic-partition of many topics at once.
+        """Return the last stable offset per topic-partition of many topics.
 
-        A topic that does not exist is left out, and so is one of which a broker does not tell all just now.
-
-        Raises:
-            KafkaUnavailableError: the brokers did not answer in time.
+        Topics that do not exist are left out, and topics of which a broker does not answer for all just now.
         """
         ...
 
     def cut(self, topic: str, reached: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
-        """Topic-partitions whose log was cut below an offset that it had reached, and where.
+        """Return where logs were cut below an offset that they had reached; only topic-partitions that were.
 
-        Brokers cut a log where a replica that lacked its end became the leader (an unclean election). What is at such
-        offsets now are other records, if there are any.
+        Brokers cut a log if a replica that lacks its end becomes the leader (an unclean election). Such offsets then
+        belong to other records, if to any.
 
         Args:
             reached: per topic-partition an offset up to which the log went, and the leader's epoch then.
-
-        Raises:
-            KafkaUnavailableError: the brokers did not answer in time.
         """
         ...
 
     def topics(self) -> list[str]:
-        """Names of all topics but Kafka's own, in order."""
+        """Return the names of all topics but Kafka's own, in order."""
         ...
 
     def first_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:
-        """First offset stamped `epoch_ms` or later per topic-partition, at most the last stable offset."""
+        """Return the first offset stamped `epoch_ms` or later per topic-partition, at most the last stable offset."""
         ...
 
     def waiting(self, topic: str, reached: Mapping[int, int], *, begin_ms: int, now_ms: int) -> Waiting:
-        """What is beyond the offsets that were reached; where nothing is, what is stamped `begin_ms` or later.
+        """Return the lag behind the offsets that were reached; if none were, behind those stamped `begin_ms`.
 
         A topic-partition of which nothing is reached begins at the log start.
         """
@@ -125,11 +115,11 @@ class Offsets(Protocol):
 
 
 def matching(offsets: Offsets, regex: str) -> list[str]:
-    """Names of the topics that the whole of `regex` fits, in order.
+    """Return the names of the topics that the whole of `regex` matches, in order.
 
     Raises:
-        SourceUnavailableError: nobody answered in time.
-        ConfigurationError: the source refuses to answer at all, or the expression does not come to an end.
+        SourceUnavailableError: the source did not answer in time.
+        ConfigurationError: the source refuses to answer, or the expression does not come to an end.
     """
     expression = expressions.compile_pattern(regex)
     try:

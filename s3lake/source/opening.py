@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from s3lake.source.records import Reader
 
 GROUP = "s3lake.sources"
-_OURS = {"iggy": "s3lake.source.iggy.source:IggySource"}
+_OURS = {"iggy": "s3lake.source.iggy.offsets:IggySource"}
 
 
 class Source(Protocol):
-    """What topics are landed from. Opening it asks nobody anything."""
+    """Where topics are landed from. To open it sends no request."""
 
     @property
     def place(self) -> str:
@@ -41,16 +41,16 @@ Opener = Callable[[Mapping[str, Any], float], Source]
 
 
 def opened(config: Config, timeout_s: float = 5.0) -> Source:
-    """The source of a configuration; every question to it is answered, or fails, within `timeout_s` seconds.
+    """Open the source of a configuration. Every question to it is answered, or fails, within `timeout_s` seconds.
 
     Raises:
-        ConfigurationError: no package brings it, or it cannot be told what the configuration says.
+        ConfigurationError: no package brings it, or it refuses the settings.
     """
     if config.source is not None:
         return opener(config.source.type)(config.source.settings, timeout_s)
     if config.kafka is None:
         return _NoSource()
-    from s3lake.source.kafka.source import KafkaSource
+    from s3lake.source.kafka.offsets import KafkaSource
 
     settings = {"bootstrap_servers": config.kafka.bootstrap_servers, "properties": config.kafka.properties}
     return KafkaSource(settings, timeout_s)
@@ -78,10 +78,10 @@ class _NoSource:
 
 
 def opener(source_type: str) -> Opener:
-    """What opens sources of a type.
+    """Return what opens sources of a type.
 
     Raises:
         ConfigurationError: no installed package brings it.
     """
-    theirs: Opener = load_plugin(source_type, GROUP, _OURS, "source.type", "source")
-    return theirs
+    found: Opener = load_plugin(source_type, GROUP, _OURS, "source.type", "source")
+    return found

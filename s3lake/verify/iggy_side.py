@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from s3lake.errors import SourceUnavailableError
 from s3lake.source.iggy.connection import Connection
-from s3lake.source.iggy.log import Log as Partition
-from s3lake.source.iggy.log import described
 from s3lake.source.iggy.offsets import IggyOffsets
+from s3lake.source.iggy.partitions import Partition, describe_topic
 from s3lake.source.offsets import Snapshot
 from s3lake.verify.log import Headers, LogStartMoved, Records
 
@@ -44,7 +43,9 @@ class IggyLog:
 
     def read(self, topic: str, ranges: Mapping[int, tuple[int, int]], parts: Collection[str] = ()) -> Iterator[Records]:
         """See `Log.read`."""
-        _, logs = self._connection.ask(f"the partitions of topic {topic!r}", lambda client: described(client, topic))
+        _, logs = self._connection.ask(
+            f"the partitions of topic {topic!r}", lambda client: describe_topic(client, topic)
+        )
         for log in logs:
             start, end = ranges.get(log.number, (0, 0))
             count, heard = _MOST // 10, time.monotonic()
@@ -69,7 +70,7 @@ class IggyLog:
         from apache_iggy import PollingStrategy
 
         what = f"the messages of {log.name.topic!r} from offset {offset} on"
-        return self._connection.ask(what, lambda _: log.polled(PollingStrategy.Offset(offset), count))
+        return self._connection.ask(what, lambda _: log.poll(PollingStrategy.Offset(offset), count))
 
 
 def _records(partition: int, messages: list[ReceiveMessage], parts: Collection[str]) -> Records:

@@ -13,9 +13,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
 
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
-from s3lake.source.kafka.client import KafkaOffsets
-from s3lake.source.kafka.log import Log
-from s3lake.source.kafka.properties import client_properties
+from s3lake.source.kafka.offsets import KafkaOffsets
+from s3lake.source.kafka.properties import ErrorLog, client_properties
 from s3lake.source.offsets import Snapshot
 from s3lake.verify.log import UNREADABLE, Headers, LogStartMoved, Records
 
@@ -40,7 +39,7 @@ class KafkaLog:
         self._offsets = KafkaOffsets(bootstrap_servers, properties, timeout_s=patience_s)
         self._open: Any = None
         self._compacted: dict[str, bool] = {}
-        self._log = Log(self._client)
+        self._log = ErrorLog(self._client)
 
     def __enter__(self) -> "KafkaLog":
         return self
@@ -128,7 +127,7 @@ class KafkaLog:
                 "enable.partition.eof": True,
                 "fetch.wait.max.ms": 10,
                 "queued.max.messages.kbytes": 32_768,
-                "error_cb": self._log.error,
+                "error_cb": self._log.record_error,
             }
             self._open = Consumer(settings, logger=self._log)
         return self._open
@@ -146,10 +145,10 @@ class KafkaLog:
                 "topic."
             )
         else:
-            self._log.error(error)
+            self._log.record_error(error)
 
     def _unavailable(self, topic: str, left: Mapping[int, int]) -> KafkaUnavailableError:
-        because = f": {self._log.last}" if self._log.last else ""
+        because = f": {self._log.text}" if self._log.text else ""
         waiting = ", ".join(f"partition {partition} up to {end}" for partition, end in sorted(left.items())[:5])
         return KafkaUnavailableError(
             f"Kafka at {self._servers} gave no record of topic {topic!r} for {self._patience_s:g} s{because}; still to "

@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 from s3lake.source.iggy.connection import Connection
 from s3lake.source.offsets import Snapshot
 from s3lake.source.opening import Source, opened
-from s3lake.source.records import Range, take_unreadable
+from s3lake.source.records import Range
 from s3lake.verify.iggy_side import IggyLog
 from s3lake.verify.kafka_side import KafkaLog
-from s3lake.verify.log import UNREADABLE, Headers, Log, Records
+from s3lake.verify.log import Headers, Log, Records
 
 if TYPE_CHECKING:
     from s3lake.sink import Config
@@ -68,9 +68,6 @@ class SourceLog:
 
 def _records(partition: int, batch: pa.RecordBatch) -> Records:
     stamps = pc.divide(batch.column("timestamp").cast(pa.int64()), 1000).to_pylist()
-    batch, unreadable = take_unreadable(batch)
     given = batch.to_pydict()
     headers: list[Headers] = [[(one["key"], one["value"]) for one in row or ()] for row in given.get("headers", ())]
-    for row in unreadable:
-        headers[row] = UNREADABLE
     return Records(partition, given["offset"], stamps, given["value"], given.get("key", ()), headers)

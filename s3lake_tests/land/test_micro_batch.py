@@ -21,7 +21,8 @@ from s3lake_tests.commit.kafka import TOPIC
 from s3lake_tests.land import in_process
 from s3lake_tests.land.at_hand import FIRST, SECOND, World
 from s3lake_tests.land.in_process import Session
-from s3lake_tests.source.kafka.test_dead_letter_topic import FakeProducer, topic
+from s3lake_tests.source.kafka.test_dead_letter_topic import TOPIC as DEAD_LETTERS
+from s3lake_tests.source.kafka.test_dead_letter_topic import FakeProducer
 
 
 def world(*values: bytes, **settings: Any) -> World:
@@ -89,8 +90,9 @@ def test_the_time_of_their_micro_batch_is_the_landing_s_clock() -> None:
 def test_what_they_refuse_goes_to_the_dead_letter_topic(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dead_letter_topic, "_ensure", lambda *_: None)
     producer = FakeProducer()
+    monkeypatch.setattr(dead_letter_topic, "make_producer", lambda *_: producer)
     landing = world(b"{", b"{}", errors={"tolerance": "all"}).landing()
-    landing.dead_letter_topic = topic(producer)
+    landing.dead_letter_topic = DEAD_LETTERS
     landing.land([FIRST])
     assert [record["value"] for record in producer.taken] == [b"{"]
 

@@ -10,7 +10,7 @@ import pytest
 from s3lake.errors import KafkaUnavailableError
 from s3lake.orchestration.build import build_definitions
 from s3lake.source import opening
-from s3lake.source.kafka.source import KafkaSource
+from s3lake.source.kafka.offsets import KafkaSource
 from s3lake.source.offsets import Snapshot
 from s3lake_tests.lake import Lake, at, values
 

@@ -17,7 +17,7 @@ from s3lake.orchestration import topics
 from s3lake.orchestration.build import build_definitions
 from s3lake.plan.tile import Tile
 from s3lake.sink import Config
-from s3lake.source.kafka.client import KafkaOffsets
+from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.orchestration import instances
 

@@ -12,7 +12,7 @@ from confluent_kafka.cimpl import NewTopic
 from s3lake.commit.index import Read
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.errors import KafkaUnavailableError
-from s3lake.source.kafka.client import KafkaOffsets
+from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.verify import verify, verify_against
 from s3lake.verify.kafka_side import KafkaLog
 from s3lake.verify.log import LogStartMoved

@@ -23,7 +23,6 @@ from s3lake.land.task.outcomes import Grown
 from s3lake.schema.arrow import arrow_type
 from s3lake.schema.changes import type_at
 from s3lake.schema.types import Columns, Primitive, Struct, fields_of, to_document
-from s3lake.source.records import UNREADABLE_HEADERS, take_unreadable
 from s3lake.transform.sql import Query
 
 if TYPE_CHECKING:
@@ -113,9 +112,7 @@ class Tabulate:
             if not batch.num_rows:
                 continue
             first = first or (batch.column("partition")[0].as_py(), batch.column("offset")[0].as_py())
-            batch, unreadable = take_unreadable(batch)
             transformed, refused, dropped = self._transformed(batch)
-            refused |= dict.fromkeys(unreadable, UNREADABLE_HEADERS)
             rows, now, seen = self._rows(batch, transformed, refused, dropped, source)
             large |= {path for path in seen - self.integral.keys() if type_at(self.source, path) != "double"}
             grown, source = grown or now != source or bool(large), now

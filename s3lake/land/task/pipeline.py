@@ -30,7 +30,6 @@ from s3lake.layout.pieces import NoObjectKeyError
 from s3lake.schema.types import Columns, Primitive, leaf_paths, to_document
 from s3lake.schema.unite import agree
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
-from s3lake.source.records import UNREADABLE_HEADERS, take_unreadable
 from s3lake.store import Store
 
 if TYPE_CHECKING:
@@ -294,12 +293,7 @@ class _Task:
 
     def _take(self, partition: int, batch: pa.RecordBatch) -> None:
         counts = self._counts.setdefault(partition, Counts(batch.column("offset")[0].as_py(), 0))
-        readable, unreadable = take_unreadable(batch)
-        if unreadable:
-            if not self._refuse(partition, readable, "read", dict.fromkeys(unreadable, UNREADABLE_HEADERS)):
-                return
-            readable = readable.take(pa.array(sorted(set(range(batch.num_rows)) - set(unreadable)), pa.int64()))
-        ready = self.work.prepared(readable)
+        ready = self.work.prepared(batch)
         if ready.refused and not self._refuse(partition, ready.original, ready.stage, ready.refused):
             return
         original = _taken(ready.original, ready.rows)  # row by row what `ready.batch` was made of
@@ -324,7 +318,7 @@ class _Task:
         counts.last = batch.column("offset")[-1].as_py()
         counts.read += batch.num_rows
         counts.skipped += ready.dropped + converted.skipped
-        counts.dead += len(unreadable) + len(ready.refused) + len(converted.refused)
+        counts.dead += len(ready.refused) + len(converted.refused)
         timestamps = milliseconds(batch)
         counts.late += pc.sum(pc.less(timestamps, self.work.hour_start_ms)).as_py() or 0
         counts.stamped(timestamps)

@@ -1,6 +1,6 @@
-"""The one client of Iggy's server: its questions are awaited here, and answered or failed in time.
+"""The one client of Iggy's server: each question is answered in time, or fails.
 
-The client reconnects by itself for ever unless it is told otherwise, so every question has a deadline of its own.
+The client reconnects by itself without end, so every question has a deadline of its own.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import importlib.util
 import os
 import threading
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from s3lake.errors import ConfigurationError, SourceUnavailableError
 
@@ -25,11 +25,11 @@ A = TypeVar("A")
 _GONE = ("not found", "Resource with key")
 _REFUSED = ("Unauthenticated", "Unauthorized", "Invalid credentials", "Invalid username", "Invalid password")
 _TRIES = 2  # of a connection, in one question
-_PAUSE_S = 0.5
+_PAUSE = datetime.timedelta(seconds=0.5)
 _connecting = threading.Lock()
 
 
-class Gone(Exception):
+class NotFoundError(Exception):
     """The stream, the topic or the partition is not there."""
 
 
@@ -63,17 +63,17 @@ class Connection:
         return f"Iggy at {self.address}"
 
     def ask(self, what: str, question: Callable[[IggyClient], Awaitable[A]]) -> A:
-        """The answer to a question; `what` it asks for, as messages call it.
+        """Return the answer to a question about `what`, as messages call it.
 
         Raises:
-            Gone: what is asked about is not there.
+            NotFoundError: there is no such stream, topic or partition.
             SourceUnavailableError: the server did not answer in time.
-            ConfigurationError: it refuses to, or nobody can ask.
+            ConfigurationError: it refuses to, or its client is not installed.
         """
-        key = (self.address, self.transport, self.username, self.password, self.token)
 
         async def answer() -> A:
-            return await question(await _client(os.getpid(), *key, self.tls, self.ca_file, self.domain)())
+            # Clients are shared whatever the time limit of a question is.
+            return await question(await _get_client(os.getpid(), replace(self, timeout_s=0)).connect())
 
         try:
             return asyncio.run(asyncio.wait_for(answer(), self.timeout_s))
@@ -82,7 +82,7 @@ class Connection:
         except (RuntimeError, ValueError) as error:
             reason = str(error)
             if any(word in reason for word in _GONE):
-                raise Gone(reason) from None
+                raise NotFoundError(reason) from None
             if any(word in reason for word in _REFUSED):
                 raise ConfigurationError(
                     f"{self} refuses to tell {what}: {reason}. To go on: correct source.username and source.password "
@@ -98,14 +98,14 @@ class Connection:
         )
 
 
-class _Connected:
-    """A client that is connected when it is first asked for."""
+class _LazyClient:
+    """A client that connects when it is first used."""
 
     def __init__(self, make: Callable[[], IggyClient], login: tuple[str, str] | None) -> None:
         self._make, self._login = make, login
         self._client: IggyClient | None = None
 
-    async def __call__(self) -> IggyClient:
+    async def connect(self) -> IggyClient:
         if self._client is None:
             client = self._make()
             await client.connect()
@@ -116,68 +116,57 @@ class _Connected:
 
 
 @functools.lru_cache(maxsize=16)
-def _client(
-    pid: int,  # noqa: ARG001 - none survives a fork
-    address: str,
-    transport: str,
-    username: str | None,
-    password: str | None,
-    token: str | None,
-    tls: bool,
-    ca_file: str | None,
-    domain: str | None,
-) -> _Connected:
-    """One client per process and settings: a warm worker keeps its connection."""
+def _get_client(pid: int, connection: Connection) -> _LazyClient:  # noqa: ARG001 - none survives a fork
+    """One client per process and connection: a warm worker keeps its own."""
     with _connecting:
         if importlib.util.find_spec("apache_iggy") is None:
             raise ConfigurationError("source.type iggy needs Iggy's client: pip install 's3lake[iggy]'")
         import apache_iggy as iggy
 
-    login = (username, password) if username is not None and password is not None else None
-    pause = datetime.timedelta(seconds=_PAUSE_S)
+    login = None
+    if connection.username is not None and connection.password is not None:
+        login = (connection.username, connection.password)
+    auto_login = iggy.AutoLogin.disabled()
+    if connection.token is not None:
+        auto_login = iggy.AutoLogin.personal_access_token(connection.token)
+    elif login is not None:
+        auto_login = iggy.AutoLogin.username_password(*login)
+    address, tls = connection.address, connection.tls
+    retries: dict[str, Any] = {"max_retries": _TRIES, "interval": _PAUSE}
+    domain = connection.domain or address.rpartition(":")[0]
 
-    def made() -> IggyClient:
-        auto = iggy.AutoLogin.disabled()
-        if token is not None:
-            auto = iggy.AutoLogin.personal_access_token(token)
-        elif login is not None:
-            auto = iggy.AutoLogin.username_password(*login)
-        host = address.rpartition(":")[0]
-        match transport:
+    def make() -> IggyClient:
+        config: Any
+        match connection.transport:
             case "http":
-                return iggy.IggyClient(iggy.HttpConfig(api_url=f"{'https' if tls else 'http'}://{address}", retries=1))
+                config = iggy.HttpConfig(api_url=f"{'https' if tls else 'http'}://{address}", retries=1)
             case "quic":
-                again = iggy.QuicReconnectionConfig(max_retries=_TRIES, interval=pause)
-                return iggy.IggyClient(
-                    iggy.QuicConfig(
-                        server_address=address,
-                        server_name=domain or host,
-                        auto_login=auto,
-                        reconnection=again,
-                        validate_certificate=tls,
-                    )
+                config = iggy.QuicConfig(
+                    server_address=address,
+                    server_name=domain,
+                    auto_login=auto_login,
+                    reconnection=iggy.QuicReconnectionConfig(**retries),
+                    validate_certificate=tls,
                 )
             case "websocket":
-                return iggy.IggyClient(
-                    iggy.WebSocketConfig(
-                        server_address=address,
-                        auto_login=auto,
-                        reconnection=iggy.WebSocketReconnectionConfig(max_retries=_TRIES, interval=pause),
-                        tls_enabled=tls,
-                        tls_domain=domain or host,
-                        tls_ca_file=ca_file,
-                        tls_validate_certificate=tls,
-                    )
+                config = iggy.WebSocketConfig(
+                    server_address=address,
+                    auto_login=auto_login,
+                    reconnection=iggy.WebSocketReconnectionConfig(**retries),
+                    tls_enabled=tls,
+                    tls_domain=domain,
+                    tls_ca_file=connection.ca_file,
+                    tls_validate_certificate=tls,
                 )
-        return iggy.IggyClient(
-            iggy.TcpConfig(
-                server_address=address,
-                auto_login=auto,
-                reconnection=iggy.TcpReconnectionConfig(max_retries=_TRIES, interval=pause),
-                tls_enabled=tls,
-                tls_domain=domain or host,
-                tls_ca_file=ca_file,
-            )
-        )
+            case _:
+                config = iggy.TcpConfig(
+                    server_address=address,
+                    auto_login=auto_login,
+                    reconnection=iggy.TcpReconnectionConfig(**retries),
+                    tls_enabled=tls,
+                    tls_domain=domain,
+                    tls_ca_file=connection.ca_file,
+                )
+        return iggy.IggyClient(config)
 
-    return _Connected(made, login if transport == "http" else None)
+    return _LazyClient(make, login if connection.transport == "http" else None)

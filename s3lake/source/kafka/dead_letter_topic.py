@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from s3lake.encode.dead_letters import ERROR, Letter
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
-from s3lake.source.kafka.properties import client_properties, without_secrets
+from s3lake.source.kafka.properties import ErrorLog, client_properties, without_secrets
 
 if TYPE_CHECKING:
+    from confluent_kafka import Producer
+
     from s3lake.sink import Sink
 
 _PREFIX = "__connect.errors."
@@ -32,31 +34,6 @@ _DURABLE = {"acks": "all", "enable.idempotence": "true", "log_level": "0"}
 Header = tuple[str, str | bytes | None]
 
 
-class Producer(Protocol):
-    """What is used of `confluent_kafka.Producer`."""
-
-    def produce(
-        self,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None,
-        *,
-        headers: list[Header],
-        timestamp: int,
-        on_delivery: Callable[[Any, Any], None],
-    ) -> None:
-        """Queue one record; BufferError where the queue is full."""
-        ...
-
-    def poll(self, timeout: float) -> int:
-        """Tell what was delivered, waiting at most so many seconds for something to tell."""
-        ...
-
-    def flush(self, timeout: float) -> int:
-        """Wait until all is delivered or given up: how many records are still waiting."""
-        ...
-
-
 @dataclass(frozen=True)
 class DeadLetterTopic:
     """Where a sink's refused records of one topic go, as plain values.
@@ -69,7 +46,6 @@ class DeadLetterTopic:
         replication_factor: of the topic, should it have to be created; -1 for the brokers' own.
         properties: as in the configuration, see `s3lake.source.kafka.properties`; secrets among them.
         timeout_s: within which a record has to be taken.
-        producer: connects; what it is given hears of broken connections.
     """
 
     name: str
@@ -80,15 +56,12 @@ class DeadLetterTopic:
     context_headers: bool = False
     replication_factor: int = 3
     timeout_s: float = 60.0
-    producer: Callable[[DeadLetterTopic, Callable[[Any], None]], Producer] = field(
-        default_factory=lambda: connected, repr=False
-    )
 
     @classmethod
     def of(
         cls, sink: Sink, topic: str, bootstrap_servers: str, properties: Mapping[str, str]
     ) -> DeadLetterTopic | None:
-        """The dead letter topic of `sink`; None where it has none."""
+        """Build the dead letter topic of `sink`. Return None if it has none."""
         setting = sink.errors.dead_letter_topic
         if setting is None:
             return None
@@ -103,7 +76,7 @@ class DeadLetterTopic:
         )
 
     def ensure(self) -> None:
-        """Create the topic where there is none; asked once a process.
+        """Create the topic if there is none. A process asks once.
 
         Raises:
             ConfigurationError: the brokers refuse to create it.
@@ -112,10 +85,10 @@ class DeadLetterTopic:
         _ensure(self.name, self.replication_factor, self.bootstrap_servers, tuple(sorted(self.properties.items())))
 
     def headers(self, letter: Letter) -> list[Header]:
-        """The headers of a record that was refused: its own, and the context where that is asked for."""
-        have = [(header["key"], header["value"]) for header in letter.headers or ()]
+        """Return the headers of the refused record, and the context if `context_headers` says so."""
+        own = [(header["key"], header["value"]) for header in letter.headers or ()]
         if not self.context_headers:
-            return have
+            return own
         context = {
             "topic": letter.topic,
             "partition": str(letter.partition),
@@ -127,20 +100,20 @@ class DeadLetterTopic:
             "exception.class.name": f"s3lake.errors.{ERROR}",
             "exception.message": letter.message,
         }
-        own = {name for name, _ in have}  # a record that was refused before keeps its first context, as in Connect
-        added = [(_PREFIX + name, text.encode()) for name, text in context.items() if _PREFIX + name not in own]
-        return [*have, *added]
+        # A record that was refused before keeps its first context, as in Connect.
+        names = {name for name, _ in own}
+        return own + [(_PREFIX + name, text.encode()) for name, text in context.items() if _PREFIX + name not in names]
 
 
 class Outbox:
-    """Refused records of one task on their way to the dead letter topic; it connects when it first sends."""
+    """Refused records of one task on their way to the dead letter topic; connects when it first sends."""
 
     def __init__(self, topic: DeadLetterTopic) -> None:
         self._topic = topic
         self._waiting: list[Letter] = []
         self._producer: Producer | None = None
-        self._lost = ""
-        self._trouble = ""
+        self._error = ""
+        self._log = ErrorLog(topic.properties)
 
     def add(self, letter: Letter) -> None:
         """Note one record, which `send` will produce."""
@@ -156,19 +129,19 @@ class Outbox:
         if not self._waiting:
             return
         if self._producer is None:
-            self._producer = self._topic.producer(self._topic, self._hear)
+            self._producer = make_producer(self._topic, self._log)
         for letter in self._waiting:
             self._produce(self._producer, letter)
-        left = self._producer.flush(self._topic.timeout_s + 1)  # librdkafka itself gives up at the timeout
-        if left or self._lost:
-            raise self._untaken(self._lost or f"{left} records got no answer")
+        remaining = self._producer.flush(self._topic.timeout_s + 1)  # librdkafka itself gives up at the timeout
+        if remaining or self._error:
+            raise self._unavailable(self._error or f"{remaining} records got no answer")
         self._waiting.clear()
 
     def _produce(self, producer: Producer, letter: Letter) -> None:
         from confluent_kafka import KafkaException
 
         deadline = time.monotonic() + self._topic.timeout_s
-        while not self._lost:
+        while not self._error:
             try:
                 producer.produce(
                     self._topic.name,
@@ -176,55 +149,56 @@ class Outbox:
                     letter.key,
                     headers=self._topic.headers(letter),
                     timestamp=max(0, letter.timestamp_ms),  # 0 is now, for one without a time
-                    on_delivery=self._delivered,
+                    on_delivery=self._keep_error,
                 )
             except BufferError:  # the queue is full: records have to go before others can come
                 if time.monotonic() >= deadline:
-                    raise self._untaken("the queue stayed full") from None
+                    raise self._unavailable("the queue stayed full") from None
                 producer.poll(0.1)
                 continue
             except KafkaException as error:
-                raise self._untaken(f"{error.args[0].name()}: {error.args[0].str()}") from None
+                raise self._unavailable(f"{error.args[0].name()}: {error.args[0].str()}") from None
             producer.poll(0)
             return
 
-    def _delivered(self, error: Any, _: Any) -> None:
-        if error is not None and not self._lost:
-            self._lost = f"{error.name()}: {error.str()}"
+    def _keep_error(self, error: Any, _: Any) -> None:
+        if error is not None and not self._error:
+            self._error = f"{error.name()}: {error.str()}"
 
-    def _hear(self, error: Any) -> None:
-        self._trouble = without_secrets(error.str(), self._topic.properties)
-
-    def _untaken(self, why: str) -> KafkaUnavailableError:
-        because = f"{why}; {self._trouble}" if self._trouble else why
+    def _unavailable(self, why: str) -> KafkaUnavailableError:
         return KafkaUnavailableError(
             f"dead letter topic {self._topic.name!r}: Kafka at {self._topic.bootstrap_servers} did not take refused "
-            f"records of topic {self._topic.topic!r}: {because}. Nothing of this micro-batch is visible. Check that "
-            "the brokers are up, that this user may Write to the topic, and that its max.message.bytes is no less "
+            f"records of topic {self._topic.topic!r}: {why}{self._log}. Nothing of this micro-batch is visible. Check "
+            "that the brokers are up, that this user may Write to the topic, and that its max.message.bytes is no less "
             "than that of the topic the records come from."
         )
 
 
-def connected(topic: DeadLetterTopic, hear: Callable[[Any], None]) -> Producer:
-    """A producer that answers for every record.
+def make_producer(topic: DeadLetterTopic, log: ErrorLog) -> Producer:
+    """Make a producer that answers for every record.
 
     Raises:
         ConfigurationError: librdkafka does not take the properties.
     """
-    from confluent_kafka import KafkaException
-    from confluent_kafka import Producer as Confluent
+    from confluent_kafka import KafkaException, Producer
 
-    settings = {**_DEFAULTS, **client_properties(topic.properties), **_DURABLE}
-    settings["message.timeout.ms"] = str(round(topic.timeout_s * 1000))
-    properties: dict[str, Any] = {**settings, "bootstrap.servers": topic.bootstrap_servers, "error_cb": hear}
+    settings: dict[str, Any] = {**_DEFAULTS, **client_properties(topic.properties), **_DURABLE}
+    settings |= {
+        "message.timeout.ms": str(round(topic.timeout_s * 1000)),
+        "bootstrap.servers": topic.bootstrap_servers,
+        "error_cb": log.record_error,
+    }
     try:
-        return Confluent(properties)
+        return Producer(settings)
     except KafkaException as error:
-        raise _wrong(error, settings) from None
+        reason = without_secrets(error.args[0].str(), topic.properties)
+        raise ConfigurationError(
+            f"kafka.properties: librdkafka, which writes dead letters, refuses them: {reason}"
+        ) from None
 
 
 def create(admin: Any, name: str, replication_factor: int, timeout_s: float = 10.0) -> None:
-    """Create the topic with one topic-partition, as Kafka Connect does; one that is there already stays as it is.
+    """Create the topic with one topic-partition, as Kafka Connect does. One that exists stays as it is.
 
     Raises:
         ConfigurationError: the brokers refuse.
@@ -233,11 +207,12 @@ def create(admin: Any, name: str, replication_factor: int, timeout_s: float = 10
     from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
+    unauthorized = "allow this user to Create it, or create the topic yourself"
     remedies = {
         KafkaError.INVALID_REPLICATION_FACTOR: "set errors.dead_letter_topic.replication_factor to at most the number "
         "of brokers (errors.deadletterqueue.topic.replication.factor), or create the topic yourself",
-        KafkaError.TOPIC_AUTHORIZATION_FAILED: "allow this user to Create it, or create the topic yourself",
-        KafkaError.CLUSTER_AUTHORIZATION_FAILED: "allow this user to Create it, or create the topic yourself",
+        KafkaError.TOPIC_AUTHORIZATION_FAILED: unauthorized,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED: unauthorized,
         KafkaError.POLICY_VIOLATION: "create the topic yourself, as the brokers' policy wants it",
         KafkaError.TOPIC_EXCEPTION: "name another topic",
     }
@@ -259,21 +234,8 @@ def create(admin: Any, name: str, replication_factor: int, timeout_s: float = 10
 
 @functools.cache
 def _ensure(name: str, replication_factor: int, servers: str, properties: tuple[tuple[str, str], ...]) -> None:
-    from confluent_kafka import KafkaException
-    from confluent_kafka.admin import AdminClient
+    from s3lake.source.kafka.offsets import KafkaOffsets
 
-    from s3lake.source.kafka.client import KafkaOffsets
-
-    if KafkaOffsets(servers, dict(properties)).ranges(name):
-        return
-    settings = {**client_properties(dict(properties)), "log_level": "0"}
-    try:
-        admin = AdminClient({**settings, "bootstrap.servers": servers})
-    except KafkaException as error:
-        raise _wrong(error, settings) from None
-    create(admin, name, replication_factor)
-
-
-def _wrong(error: Any, settings: Mapping[str, str]) -> ConfigurationError:
-    reason = without_secrets(error.args[0].str(), settings)
-    return ConfigurationError(f"kafka.properties: librdkafka, which writes dead letters, refuses them: {reason}")
+    offsets = KafkaOffsets(servers, dict(properties))
+    if not offsets.ranges(name):
+        create(offsets.admin, name, replication_factor)

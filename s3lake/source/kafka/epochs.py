@@ -1,7 +1,6 @@
-"""Leader epochs: whether a log still holds what it held, asked by OffsetForLeaderEpoch through librdkafka's consumer.
+"""Leader epochs: where a log was truncated, asked by OffsetForLeaderEpoch.
 
-A consumer that is told an offset together with a leader's epoch lets the leader validate both before it reads. Nothing
-else of librdkafka gives access to that question.
+Only a consumer of librdkafka asks that: if it is assigned an offset and an epoch, the leader validates both first.
 """
 
 import re
@@ -31,7 +30,7 @@ def cut(
 ) -> dict[int, int]:
     """See `Offsets.cut`; `settings` are librdkafka's."""
     ends: dict[int, int] = {}
-    waiting, last, deadline = set(reached), "no answer", time.monotonic() + timeout_s
+    waiting, reason, deadline = set(reached), "no answer", time.monotonic() + timeout_s
     properties: dict[str, Any] = {**settings, **_SETTINGS, "error_cb": lambda _: None}
     consumer = Consumer(properties)
     try:
@@ -57,13 +56,13 @@ def cut(
                 ends[partition] = int(end[1])
                 waiting.discard(partition)
             else:
-                last = error.str()
+                reason = error.str()
     finally:
         consumer.close()
     if waiting:
         raise KafkaUnavailableError(
             f"Kafka at {settings['bootstrap.servers']} did not tell within {timeout_s:g} s whether topic {topic!r} "
-            f"still has what was landed, after another leader was elected: {last}. Check that the brokers are up, and "
+            f"still has what was landed, after another leader was elected: {reason}. Check that the brokers are up and "
             "that this user may Read the topic"
         )
     return ends

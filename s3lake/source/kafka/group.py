@@ -1,36 +1,32 @@
-"""The consumer group of a sink: a copy of how far it is, for those who look at lag there. Never read by us."""
+"""The consumer group of a sink: a copy of how far it is, for those who look at lag there. s3lake never reads it."""
 
 from __future__ import annotations
 
-import functools
 import logging
-import os
 import time
 from collections.abc import Mapping
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field
-from typing import Any
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
 
-from s3lake.source.kafka.properties import client_properties
+from s3lake.source.kafka.offsets import KafkaOffsets
 
 _log = logging.getLogger(__name__)
 _REFUSALS = {KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED}
-_AGAIN = {
+_TRANSIENT = {
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.NOT_COORDINATOR,
 }
 _PAUSE_S = 0.1
 _TIMEOUT_S = 5.0  # within which the brokers have taken the offsets
-_refused: set[tuple[str, str]] = set()  # brokers and groups of which it was said in this process
+_refused: set[tuple[str, str]] = set()  # brokers and groups for which this process has logged a refusal
 
 
 @dataclass(frozen=True)
 class PublishedGroup:
-    """The group `s3lake-<sink>`. It has no members: its offsets are set from outside, which brokers allow while so.
+    """The group `s3lake-<sink>`. Its offsets are set from outside, which brokers allow while it has no members.
 
     Attributes:
         name: of the group.
@@ -42,38 +38,35 @@ class PublishedGroup:
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def publish(self, topic: str, offsets: Mapping[int, int]) -> None:
-        """Tell the brokers; where they do not take it a warning says so, and nothing else happens."""
+        """Set the offsets of a topic. If the brokers refuse, a warning says so, and nothing else happens."""
         self.publish_all({topic: offsets})
 
     def publish_all(self, topics: Mapping[str, Mapping[int, int]]) -> None:
-        """The same of many topics in one request."""
+        """Set the offsets of many topics in one request. If the brokers refuse, a warning says so."""
         published = [TopicPartition(topic, *one) for topic, offsets in topics.items() for one in offsets.items()]
         if not published or (self.bootstrap_servers, self.name) in _refused:
             return
         deadline = time.monotonic() + _TIMEOUT_S
         while (error := self._answer(published, deadline)) is not None:
-            if error.code() not in _AGAIN or time.monotonic() + _PAUSE_S >= deadline:
+            if error.code() not in _TRANSIENT or time.monotonic() + _PAUSE_S >= deadline:
                 self._warn(next(iter(topics)) if len(topics) == 1 else f"{len(topics)} topics", error)
                 return
             time.sleep(_PAUSE_S)
 
     def _answer(self, published: list[TopicPartition], deadline: float) -> KafkaError | None:
-        """Why the brokers did not take the offsets; None where they did."""
-        left = max(0.1, deadline - time.monotonic())
+        """Return why the brokers did not take the offsets, None if they did."""
+        remaining_s = max(0.1, deadline - time.monotonic())
         try:
+            admin = KafkaOffsets(self.bootstrap_servers, self.properties).admin
             group = [ConsumerGroupTopicPartitions(self.name, published)]
-            asked = self._client.alter_consumer_group_offsets(group, request_timeout=left)
-            answers = asked[self.name].result(left + 0.25).topic_partitions
+            asked = admin.alter_consumer_group_offsets(group, request_timeout=remaining_s)
+            answers = asked[self.name].result(remaining_s + 0.25).topic_partitions
         except KafkaException as error:
             refusal: KafkaError = error.args[0]
             return refusal
         except FutureTimeoutError:
             return KafkaError(KafkaError._TIMED_OUT)
         return next((one.error for one in answers if one.error is not None), None)
-
-    @property
-    def _client(self) -> AdminClient:
-        return _client(os.getpid(), self.bootstrap_servers, tuple(sorted(client_properties(self.properties).items())))
 
     def _warn(self, topic: str, error: KafkaError) -> None:
         remedy = ""
@@ -89,10 +82,3 @@ class PublishedGroup:
             "offsets of %s are not published to consumer group %s (%s: %s)%s; landing does not need them",
             *(topic, self.name, error.name(), error.str(), remedy),
         )
-
-
-@functools.lru_cache(maxsize=16)
-def _client(pid: int, servers: str, settings: tuple[tuple[str, str], ...]) -> AdminClient:  # noqa: ARG001
-    """One for all topics of a process (`pid`: none survives a fork): each has threads and connections of its own."""
-    properties: dict[str, Any] = {"client.id": "s3lake", "log_level": 0, **dict(settings), "bootstrap.servers": servers}
-    return AdminClient(properties)

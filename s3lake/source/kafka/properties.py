@@ -4,18 +4,33 @@ Most names are one in both and pass through. The few about security that differ,
 has them, are translated where that can be done without guessing, and refused with a remedy where it cannot.
 """
 
+from __future__ import annotations
+
+import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import chain
+from typing import TYPE_CHECKING
 
 from s3lake.errors import ConfigurationError
 from s3lake.text.masking import mask_secrets, mask_value
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError
 
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 _OPTION = r"""\s+(\w+)\s*=\s*(?:"((?:[^"\\]|\\["\\])*)"|([^\s"\\;]+))"""
 _LOGIN = re.compile(rf"\s*(?:{re.escape(_PLAIN)}|{re.escape(_SCRAM)})\s+required((?:{_OPTION})*)\s*;\s*")
+
+
+REMEDY = (
+    "Check that the brokers are up and can be reached from here, and that kafka.properties fit their listener: "
+    "security.protocol, user and password, certificates that have not expired and who signed them"
+)
+"""Where no answer comes; librdkafka calls a certificate bad, and not whether it is too old or unknown."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -39,7 +54,7 @@ def client_properties(properties: Mapping[str, str]) -> dict[str, str]:
     Raises:
         ConfigurationError: a property has a meaning for Java only, and librdkafka is told nothing instead.
     """
-    foreign_names = set(chain.from_iterable(one.names for one in _FOREIGN))
+    foreign_names = {name for one in _FOREIGN for name in one.names}
     passed = {name: value for name, value in properties.items() if name not in foreign_names}
     for foreign in _FOREIGN:
         present = [name for name in foreign.names if name in properties]
@@ -53,15 +68,42 @@ def client_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def without_secrets(text: str, properties: Mapping[str, str]) -> str:
-    """What librdkafka, a broker or a provider of tokens says: they quote, and repeat what they were told."""
+    """Mask the secrets of `properties` in what librdkafka, a broker or a provider of tokens says: they quote."""
     return mask_secrets(text, [value for name, value in properties.items() if mask_value(name, value) != value])
 
 
-REMEDY = (
-    "Check that the brokers are up and can be reached from here, and that kafka.properties fit their listener: "
-    "security.protocol, user and password, certificates that have not expired and who signed them"
-)
-"""Where no answer comes; librdkafka calls a certificate bad, and not whether it is too old or unknown."""
+class ErrorLog:
+    """The last error of a client's connections, without secrets: "" or "; what it says".
+
+    librdkafka mends connections by itself, and would write several lines a second to stderr while brokers are down.
+
+    Args:
+        settings: of the client.
+    """
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self.name = self.text = ""
+        self._settings = settings
+
+    def __str__(self) -> str:
+        return self.text and f"; {self.text}"
+
+    def record(self, name: str, text: str) -> None:
+        """Keep an error by its name and librdkafka's text."""
+        if name != "_ALL_BROKERS_DOWN":  # says nothing that the one before it did not
+            self.name, self.text = name, without_secrets(text, self._settings)
+
+    def record_error(self, error: KafkaError) -> None:
+        """Keep the error that confluent-kafka calls an `error_cb` with."""
+        self.record(error.name(), error.str())
+
+    def log(self, _: int, message: str, *args: object) -> None:
+        """Log what confluent-kafka calls a `logger` with."""
+        _log.debug("%s", without_secrets(message % args, self._settings))
+
+    def clear(self) -> None:
+        """Forget the error, because the client works again."""
+        self.name = self.text = ""
 
 
 def _refusal(names: list[str], instead: tuple[str, ...]) -> str:

@@ -430,7 +430,7 @@ def test_a_real_consumer_group_is_read_and_refused_while_it_is_active(kafka):
     from confluent_kafka import Consumer, Producer, TopicPartition
     from confluent_kafka.admin import AdminClient, NewTopic
 
-    from s3lake.source.kafka.client import KafkaOffsets
+    from s3lake.source.kafka.offsets import KafkaOffsets
 
     topic, connector = f"t-{uuid.uuid4()}", f"c-{uuid.uuid4()}"
     servers = {"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0}

@@ -28,7 +28,7 @@ from s3lake.land.task.outcomes import Done, Failed, Grown, Outcome, Refused, mer
 from s3lake.land.task.pipeline import Work, run
 from s3lake.schema.types import Primitive, from_document, to_document
 from s3lake.sink import Sink
-from s3lake.source.records import HEADERS, SCHEMA, UNREADABLE
+from s3lake.source.records import SCHEMA
 from s3lake.store.memory import MemoryStore
 
 HOUR = int(datetime(2026, 11, 20, 5, tzinfo=timezone.utc).timestamp()) * 1000
@@ -304,29 +304,6 @@ def test_with_tolerance_bad_records_become_dead_letters_in_the_same_commit(bucke
     assert (letters[1]["offset"], letters[1]["value"], letters[1]["message"]) == (3, "", "empty value")
     assert counted(done) == {0: Read(0, 4, read=4, landed=2, dead=2, late=1)}
     assert sorted((file.kind, file.records) for file in done.files) == [("data", 2), ("dead_letters", 2)]
-
-
-def test_a_record_whose_headers_cannot_be_read_is_a_dead_letter_without_them(bucket: Bucket) -> None:
-    of = work(bucket, **TOLERANT)
-    read = batch(of, [*objects(0), Record(b"1", headers=[("h", b"1")]), *objects(2)])
-    headers = read.column("headers").to_pylist()
-    headers[1] = UNREADABLE
-    read = read.set_column(read.schema.get_field_index("headers"), "headers", pa.array(headers, HEADERS))
-    (done,) = run(of, [read])
-    written = bucket.visible(done)
-    assert written["t/0/000000000000.json"] == b'{"n": 0}\n{"n": 2}\n'
-    letter = json.loads(written["_dead_letters/s/t/0/000000000001.json"])
-    assert (letter["value"], letter["headers"], letter["stage"]) == ("1", [], "read")
-    assert counted(done) == {0: Read(0, 3, read=3, landed=2, dead=1)}
-
-
-def test_nothing_but_records_whose_headers_cannot_be_read(bucket: Bucket) -> None:
-    of = work(bucket, **TOLERANT)
-    read = batch(of, objects(0))
-    read = read.set_column(read.schema.get_field_index("headers"), "headers", pa.array([UNREADABLE], HEADERS))
-    (done,) = run(of, [read])
-    assert isinstance(done, Done)
-    assert counted(done) == {0: Read(0, 1, read=1, dead=1)}
 
 
 def test_nothing_but_dead_letters(bucket: Bucket) -> None:

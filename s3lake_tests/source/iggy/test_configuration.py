@@ -5,7 +5,7 @@ import pytest
 from s3lake.config import native
 from s3lake.errors import ConfigurationError
 from s3lake.source.iggy.connection import Connection
-from s3lake.source.iggy.source import IggySource
+from s3lake.source.iggy.offsets import IggySource
 from s3lake.source.opening import opened
 
 SINK = "{name: events, topics: [shop.orders], bucket: lake, start: 2026-11-20T00}"

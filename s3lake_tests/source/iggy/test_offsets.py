@@ -1,5 +1,6 @@
 """What planning is told of Iggy's topics, by the real client."""
 
+import datetime
 from collections.abc import Iterator
 
 import pytest
@@ -158,7 +159,7 @@ def test_a_clock_that_went_back_a_little_is_no_purge(server: IggyServer, offsets
 
 
 def test_a_server_that_is_away_is_told_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("s3lake.source.iggy.connection._PAUSE_S", 0.05)
+    monkeypatch.setattr("s3lake.source.iggy.connection._PAUSE", datetime.timedelta(seconds=0.05))
     with pytest.raises(SourceUnavailableError, match=r"Iggy at 127.0.0.1:1 did not tell the offsets of topic 'a.b'"):
         IggyOffsets(Connection("127.0.0.1:1", "tcp", USER, PASSWORD, timeout_s=3)).ranges("a.b")
 

@@ -35,7 +35,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.process import free_ports
-from s3lake.source.kafka.client import KafkaOffsets
+from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.kafka.reader import Brokers
 from s3lake.source.records import Range
 from s3lake_tests.lake import START, at, fill, values

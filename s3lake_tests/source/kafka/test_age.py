@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pytest
 from confluent_kafka.admin import OffsetSpec
 
-from s3lake.source.kafka.age import oldest_s
+from s3lake.source.kafka.offsets import find_oldest_age_s
 
 NOW_MS = 1_800_000_000_000
 
@@ -28,14 +28,14 @@ class Log:
     [((3,), 0), ((11,), 10), ((29,), 27.5), ((100, 3), 97.5), ((700,), 600), ((10_000_000,), 604_800)],
 )
 def test_it_is_told_to_an_eighth_and_never_as_more(ages_s: tuple[float, ...], told: float) -> None:
-    assert oldest_s(Log(*ages_s), "orders", {0: 0}, NOW_MS) == told
+    assert find_oldest_age_s(Log(*ages_s), "orders", {0: 0}, NOW_MS) == told
 
 
 def test_records_that_are_landed_do_not_count() -> None:
-    assert oldest_s(Log(5_000, 3), "orders", {0: 1}, NOW_MS) == 0
+    assert find_oldest_age_s(Log(5_000, 3), "orders", {0: 1}, NOW_MS) == 0
 
 
 def test_of_one_that_has_just_come_it_takes_one_request() -> None:
     log = Log(3)
-    oldest_s(log, "orders", {0: 0}, NOW_MS)
+    find_oldest_age_s(log, "orders", {0: 0}, NOW_MS)
     assert log.asked == 1

@@ -20,7 +20,9 @@ from msgspec import structs
 from s3lake.encode.dead_letters import Letter
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.sink import Sink
-from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic, Header, Outbox, connected, create
+from s3lake.source.kafka import dead_letter_topic
+from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic, Header, Outbox, create, make_producer
+from s3lake.source.kafka.properties import ErrorLog
 
 STAMP = 1_767_600_000_000
 REFUSED = Letter(
@@ -96,13 +98,17 @@ class FakeProducer:
         return len(self.queue)
 
 
-def topic(producer: FakeProducer | None = None, **changes: Any) -> DeadLetterTopic:
-    made = DeadLetterTopic(name="dead", topic="orders", connector="events", bootstrap_servers="broker:9092")
-    return replace(made, producer=lambda _topic, _hear: producer, **changes)
+TOPIC = DeadLetterTopic(name="dead", topic="orders", connector="events", bootstrap_servers="broker:9092")
 
 
-def sent(producer: FakeProducer, to: DeadLetterTopic | None = None, **changes: Any) -> dict[str, Any]:
-    outbox = Outbox(to or topic(producer))
+def outbox_to(producer: Any, to: DeadLetterTopic = TOPIC) -> Outbox:
+    outbox = Outbox(to)
+    outbox._producer = producer
+    return outbox
+
+
+def sent(producer: FakeProducer, to: DeadLetterTopic = TOPIC, **changes: Any) -> dict[str, Any]:
+    outbox = outbox_to(producer, to)
     outbox.add(structs.replace(REFUSED, **changes))
     outbox.send()
     return producer.taken[-1]
@@ -132,25 +138,23 @@ def test_a_record_without_a_time_gets_that_of_its_sending() -> None:
 
 def test_the_context_is_in_the_headers_of_kafka_connect_after_its_own() -> None:
     producer = FakeProducer()
-    found = sent(producer, topic(producer, context_headers=True))
+    found = sent(producer, replace(TOPIC, context_headers=True))
     assert found["headers"] == [("trace", b"\xff"), ("none", None), *CONTEXT]
 
 
 def test_a_record_that_was_refused_before_keeps_its_first_context() -> None:
     producer = FakeProducer()
     before = {"key": "__connect.errors.topic", "value": b"first"}
-    found = sent(producer, topic(producer, context_headers=True), headers=[before])
+    found = sent(producer, replace(TOPIC, context_headers=True), headers=[before])
     assert found["headers"] == [("__connect.errors.topic", b"first"), *CONTEXT[1:]]
 
 
 # When it goes
 
 
-def test_nothing_connects_before_there_is_something_to_send() -> None:
-    def connecting(_topic: DeadLetterTopic, _hear: Callable[[Any], None]) -> FakeProducer:
-        raise AssertionError("connected for nothing")
-
-    Outbox(replace(topic(), producer=connecting)).send()
+def test_nothing_connects_before_there_is_something_to_send(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dead_letter_topic, "make_producer", None)
+    Outbox(TOPIC).send()
 
 
 def test_confluent_kafka_is_imported_only_to_send() -> None:
@@ -159,14 +163,10 @@ def test_confluent_kafka_is_imported_only_to_send() -> None:
     assert run.stdout.strip() == "False"
 
 
-def test_each_record_is_sent_once_over_one_connection() -> None:
+def test_each_record_is_sent_once_over_one_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     producer, made = FakeProducer(), []
-
-    def connecting(_topic: DeadLetterTopic, _hear: Callable[[Any], None]) -> FakeProducer:
-        made.append(1)
-        return producer
-
-    outbox = Outbox(replace(topic(), producer=connecting))
+    monkeypatch.setattr(dead_letter_topic, "make_producer", lambda *_: made.append(1) or producer)
+    outbox = Outbox(TOPIC)
     for offset in (1, 2):
         outbox.add(structs.replace(REFUSED, value=b"%d" % offset))
         outbox.send()
@@ -177,7 +177,7 @@ def test_each_record_is_sent_once_over_one_connection() -> None:
 
 def test_a_full_queue_is_waited_for() -> None:
     producer = FakeProducer(room=3)
-    outbox = Outbox(topic(producer))
+    outbox = outbox_to(producer)
     for offset in range(10):
         outbox.add(structs.replace(REFUSED, value=b"%d" % offset))
     outbox.send()
@@ -200,7 +200,7 @@ def test_a_full_queue_is_waited_for() -> None:
 )
 def test_the_task_fails_for_now_and_says_why(producer: FakeProducer, why: str) -> None:
     with pytest.raises(KafkaUnavailableError) as failed:
-        sent(producer, topic(producer, timeout_s=0.05))
+        sent(producer, replace(TOPIC, timeout_s=0.05))
     told = str(failed.value)
     for part in ("dead letter topic 'dead'", "broker:9092", "topic 'orders'", why, "Nothing of this micro-batch"):
         assert part in told
@@ -208,7 +208,7 @@ def test_the_task_fails_for_now_and_says_why(producer: FakeProducer, why: str) -
 
 def test_the_first_reason_is_told_and_no_more_is_produced() -> None:
     producer = FakeProducer(refusal=KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED), room=1)
-    outbox = Outbox(topic(producer))
+    outbox = outbox_to(producer)
     for _ in range(5):
         outbox.add(REFUSED)
     with pytest.raises(KafkaUnavailableError):
@@ -250,9 +250,9 @@ def test_it_travels_to_workers_and_shows_no_secret() -> None:
 
 
 def test_properties_that_librdkafka_does_not_take_are_told_without_their_secrets() -> None:
-    made = replace(topic(), properties={"sasl.password": "hush", "no.such.hush": "1"})
+    made = replace(TOPIC, properties={"sasl.password": "hush", "no.such.hush": "1"})
     with pytest.raises(ConfigurationError) as refused:
-        connected(made, lambda _: None)
+        make_producer(made, ErrorLog({}))
     assert "kafka.properties: librdkafka, which writes dead letters, refuses them" in str(refused.value)
     assert "hush" not in str(refused.value)
 
@@ -336,7 +336,7 @@ def read(broker: str, name: str, count: int) -> list[Message]:
 
 
 def test_a_record_can_be_read_back_as_it_was(broker: str) -> None:
-    outbox = Outbox(replace(topic(), name="read-back", bootstrap_servers=broker, producer=connected))
+    outbox = Outbox(replace(TOPIC, name="read-back", bootstrap_servers=broker))
     outbox.add(REFUSED)
     outbox.send()
     (found,) = read(broker, "read-back", 1)
@@ -345,7 +345,7 @@ def test_a_record_can_be_read_back_as_it_was(broker: str) -> None:
 
 
 def test_a_tombstone_and_a_record_larger_than_a_producer_sends_by_itself_go_too(broker: str) -> None:
-    outbox = Outbox(replace(topic(), name="sizes", bootstrap_servers=broker, producer=connected, context_headers=True))
+    outbox = Outbox(replace(TOPIC, name="sizes", bootstrap_servers=broker, context_headers=True))
     outbox.add(structs.replace(REFUSED, key=None, value=None, headers=None))
     outbox.add(structs.replace(REFUSED, key=None, value=b"x" * 2_000_000, headers=None))
     outbox.send()
@@ -355,8 +355,7 @@ def test_a_tombstone_and_a_record_larger_than_a_producer_sends_by_itself_go_too(
 
 
 def test_brokers_that_are_away_are_told_with_what_the_connection_says() -> None:
-    away = replace(topic(), bootstrap_servers="127.0.0.1:1", producer=connected, timeout_s=0.3)
-    outbox = Outbox(away)
+    outbox = Outbox(replace(TOPIC, bootstrap_servers="127.0.0.1:1", timeout_s=0.3))
     outbox.add(REFUSED)
     with pytest.raises(KafkaUnavailableError, match=r"127\.0\.0\.1:1 did not take.*Connection refused"):
         outbox.send()

@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError
 
 from s3lake.land.task.outcomes import Done, Failed, Grown
 from s3lake.land.task.pipeline import Work
+from s3lake.source.kafka import dead_letter_topic
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake_tests.lake import START, Lake, at
 from s3lake_tests.land.task.test_pipeline import HOUR, Bucket, Record, objects, outcome, work
@@ -22,8 +23,8 @@ BAD = Record(b"{", key=b"\xff", headers=[("region", b"eu")], ms=HOUR + 5)
 class WatchedProducer(FakeProducer):
     """Notes which objects of the bucket were visible when it was last asked to deliver."""
 
-    def __init__(self, bucket: Bucket, refusal: KafkaError | None = None) -> None:
-        super().__init__(refusal=refusal)
+    def __init__(self, bucket: Bucket) -> None:
+        super().__init__()
         self.bucket = bucket
         self.visible: list[str] = []
 
@@ -38,14 +39,15 @@ def bucket() -> Bucket:
 
 
 @pytest.fixture
-def producer(bucket: Bucket) -> WatchedProducer:
-    return WatchedProducer(bucket)
+def producer(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> WatchedProducer:
+    made = WatchedProducer(bucket)
+    monkeypatch.setattr(dead_letter_topic, "make_producer", lambda *_: made)
+    return made
 
 
-def sending(of: Work, producer: FakeProducer) -> Work:
+def sending(of: Work) -> Work:
     """The same work for a sink with a dead letter topic."""
     to = DeadLetterTopic(name="dead", topic="t", connector="s", bootstrap_servers="broker:9092", context_headers=True)
-    to = dataclasses.replace(to, producer=lambda _to, _hear: producer)
     return dataclasses.replace(of, dead_letter_topic=to)
 
 
@@ -58,7 +60,7 @@ def context(message: dict[str, Any]) -> dict[str, str]:
 
 
 def test_a_refused_record_is_in_the_topic_and_in_the_commit(bucket: Bucket, producer: WatchedProducer) -> None:
-    done = outcome(sending(work(bucket, **TOLERANT), producer), [*objects(1), BAD, *objects(3)])
+    done = outcome(sending(work(bucket, **TOLERANT)), [*objects(1), BAD, *objects(3)])
     assert isinstance(done, Done)
     assert "_dead_letters/s/t/0/000000000001.json" in bucket.visible(done)
     (found,) = producer.taken
@@ -81,7 +83,7 @@ def test_every_stage_sends_what_it_refuses_as_kafka_has_it(bucket: Bucket, produ
     cast = {"type": "Cast$Value", "options": {"spec": "n:int8"}}
     of = work(bucket, transforms=[cast], layout={"partition_by": ["_key"]}, **TOLERANT)
     records = [Record(b'{"n":"no"}', b"k"), Record(b'{"n":"7"}', None), Record(b"{", b"k"), Record(b'{"n":"8"}', b"k")]
-    outcome(sending(of, producer), records)
+    outcome(sending(of), records)
     assert {(context(one)["stage"], one["value"]) for one in producer.taken} >= {
         ("transform", b'{"n":"no"}'),
         ("layout", b'{"n":"7"}'),  # not what the transform made of it
@@ -90,21 +92,23 @@ def test_every_stage_sends_what_it_refuses_as_kafka_has_it(bucket: Bucket, produ
 
 
 def test_without_refused_records_nothing_is_sent(bucket: Bucket, producer: WatchedProducer) -> None:
-    outcome(sending(work(bucket, **TOLERANT), producer), objects(1, 2))
+    outcome(sending(work(bucket, **TOLERANT)), objects(1, 2))
     assert (producer.taken, producer.flushes) == ([], 0)
 
 
 @pytest.mark.parametrize("exactly_once", [True, False])
 def test_it_is_sent_before_anything_is_visible(bucket: Bucket, producer: WatchedProducer, exactly_once: bool) -> None:
-    outcome(sending(work(bucket, exactly_once=exactly_once, **TOLERANT), producer), [*objects(1), BAD])
+    outcome(sending(work(bucket, exactly_once=exactly_once, **TOLERANT)), [*objects(1), BAD])
     assert producer.flushes == 1
     assert producer.visible == []
 
 
 @pytest.mark.parametrize("exactly_once", [True, False])
-def test_brokers_that_do_not_take_it_fail_the_task_for_now(bucket: Bucket, exactly_once: bool) -> None:
-    producer = WatchedProducer(bucket, KafkaError(KafkaError._MSG_TIMED_OUT))
-    failed = outcome(sending(work(bucket, exactly_once=exactly_once, **TOLERANT), producer), [*objects(1), BAD])
+def test_brokers_that_do_not_take_it_fail_the_task_for_now(
+    bucket: Bucket, producer: WatchedProducer, exactly_once: bool
+) -> None:
+    producer.refusal = KafkaError(KafkaError._MSG_TIMED_OUT)
+    failed = outcome(sending(work(bucket, exactly_once=exactly_once, **TOLERANT)), [*objects(1), BAD])
     assert isinstance(failed, Failed)
     assert failed.error == "KafkaUnavailableError"
     assert "dead letter topic 'dead'" in failed.message
@@ -112,13 +116,13 @@ def test_brokers_that_do_not_take_it_fail_the_task_for_now(bucket: Bucket, exact
 
 
 def test_while_columns_grow_nothing_is_sent(bucket: Bucket, producer: WatchedProducer) -> None:
-    of = sending(work(bucket, {}, format={"type": "parquet"}, **TOLERANT), producer)
+    of = sending(work(bucket, {}, format={"type": "parquet"}, **TOLERANT))
     assert isinstance(outcome(of, [Record(b"{")], objects(1), [Record(b"{")]), Grown)
     assert producer.taken == []
 
 
 def test_many_are_sent_as_they_come_and_each_once(bucket: Bucket, producer: WatchedProducer) -> None:
-    of = sending(work(bucket, memory_budget="64MB", **TOLERANT), producer)
+    of = sending(work(bucket, memory_budget="64MB", **TOLERANT))
     outcome(of, *([Record(b"{%d" % number + b"x" * 3_000_000)] for number in range(5)))
     assert [one["value"][:2] for one in producer.taken] == [b"{%d" % number for number in range(5)]
     assert producer.flushes == 2

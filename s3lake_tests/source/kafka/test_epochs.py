@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.errors import KafkaUnavailableError
 from s3lake.source.kafka import epochs
-from s3lake.source.kafka.client import KafkaOffsets
+from s3lake.source.kafka.offsets import KafkaOffsets
 
 HOUR = "2026-01-05T10"
 

@@ -17,7 +17,7 @@ from s3lake.errors import KafkaUnavailableError
 from s3lake.land.opening import open_topic_sink
 from s3lake.orchestration.build import build_definitions
 from s3lake.source.kafka import reader
-from s3lake.source.kafka.client import KafkaOffsets
+from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.kafka.reader import Brokers
 from s3lake.source.records import Range
 from s3lake.verify import Grid, verify

@@ -13,8 +13,8 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: 
 from s3lake import hours
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
-from s3lake.source.kafka import client
-from s3lake.source.kafka.client import KafkaOffsets
+from s3lake.source.kafka import offsets as questions
+from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.offsets import LogRange, Snapshot, matching
 
 HOUR = "2026-01-05T10"
@@ -94,14 +94,14 @@ class TestEndsOfManyTopics:
         self, topics: Topics, offsets: KafkaOffsets, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         one, other = topics.create(partitions=2), topics.create()
-        result, untold = client._Asking._result, [client._Again("no leader")]
+        result, untold = questions._Query._result, [questions._Retry("no leader")]
 
-        def told(self: client._Asking, future: object) -> object:
+        def told(self: questions._Query, future: object) -> object:
             if untold:
                 raise untold.pop()
             return result(self, future)
 
-        monkeypatch.setattr(client._Asking, "_result", told)
+        monkeypatch.setattr(questions._Query, "_result", told)
         assert offsets.ends([one, other]) == {other: {0: 0}}
 
     def test_are_an_error_where_nobody_answers(self) -> None:
@@ -154,15 +154,15 @@ class TestSnapshot:
     ) -> None:
         topic = topics.create()
         topics.produce(topic, [minute(HOUR)] * 3)
-        result, calls = client._Asking._result, []
+        result, calls = questions._Query._result, []
 
-        def stale(self: client._Asking, future: object) -> object:
+        def stale(self: questions._Query, future: object) -> object:
             calls.append(future)
             if len(calls) <= 3:  # as brokers say that have just started
-                raise client._Gone("unknown topic")
+                raise questions._MissingTopic("unknown topic")
             return result(self, future)
 
-        monkeypatch.setattr(client._Asking, "_result", stale)
+        monkeypatch.setattr(questions._Query, "_result", stale)
         assert offsets.snapshot(topic, HOUR, known=True).partitions == {0: LogRange(0, 3, 0, 3)}
         calls.clear()
         assert offsets.snapshot(topic, HOUR) == Snapshot("", {})
@@ -247,7 +247,7 @@ class TestSnapshot:
             topics.delete(topic)
             topics.create(name=topic)
 
-        _before(monkeypatch, "ends", 1, recreate)  # straight after the first look at the id
+        _before(monkeypatch, "bounds", 1, recreate)  # straight after the first look at the id
         found = offsets.snapshot(topic, HOUR)
         assert found.topic_id != old.topic_id
         assert found.partitions[0] == LogRange(0, 0, 0, 0)
@@ -257,7 +257,7 @@ class TestSnapshot:
         self, topics: Topics, offsets: KafkaOffsets, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         topic = topics.create()
-        _before(monkeypatch, "ends", 1, lambda: topics.delete(topic))
+        _before(monkeypatch, "bounds", 1, lambda: topics.delete(topic))
         assert offsets.snapshot(topic, HOUR) == Snapshot("", {})
 
     @pytest.mark.slow("waits for what does not come, or for a change of a topic")
@@ -267,7 +267,7 @@ class TestSnapshot:
         topic = topics.create()
         topics.produce(topic, [minute(HOUR)] * 3)
         # After the end was asked, before the timestamps are.
-        _before(monkeypatch, "offsets", 2, lambda: topics.produce(topic, [minute(HOUR)] * 2 + [minute(NEXT)]))
+        _before(monkeypatch, "stamped_offsets", 2, lambda: topics.produce(topic, [minute(HOUR)] * 2 + [minute(NEXT)]))
         assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(0, 3, 0, 3)
         assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(0, 6, 0, 5)
 
@@ -351,11 +351,11 @@ class TestClient:
     def test_objects_with_the_same_settings_share_a_client(self, kafka: EmbeddedKafka, topics: Topics) -> None:
         topic = topics.create()
         KafkaOffsets(kafka.bootstrap_servers).ranges(topic)
-        made = client._client.cache_info().misses
+        made = questions._client.cache_info().misses
         KafkaOffsets(kafka.bootstrap_servers, {}, timeout_s=3.0).ranges(topic)
-        assert client._client.cache_info().misses == made
+        assert questions._client.cache_info().misses == made
         KafkaOffsets(kafka.bootstrap_servers, {"client.id": "another"}).ranges(topic)
-        assert client._client.cache_info().misses == made + 1
+        assert questions._client.cache_info().misses == made + 1
 
     def test_it_can_be_sent_to_another_process(self, topics: Topics, offsets: KafkaOffsets) -> None:
         topic = topics.create()
@@ -425,17 +425,17 @@ class TestWrongProperties:
 
 def _before(monkeypatch: pytest.MonkeyPatch, method: str, call: int, happens: Callable[[], object]) -> None:
     """Let something happen just before the nth call of a method of the client's."""
-    real, calls = getattr(client._Asking, method), []
+    real, calls = getattr(questions._Query, method), []
 
     def replaced(*args: object) -> object:
         calls.append(args)
         if len(calls) == call:
-            monkeypatch.setattr(client._Asking, method, real)  # what happens may ask as well
+            monkeypatch.setattr(questions._Query, method, real)  # what happens may ask as well
             happens()
-            monkeypatch.setattr(client._Asking, method, replaced)
+            monkeypatch.setattr(questions._Query, method, replaced)
         return real(*args)
 
-    monkeypatch.setattr(client._Asking, method, replaced)
+    monkeypatch.setattr(questions._Query, method, replaced)
 
 
 def _until(holds: Callable[[], bool]) -> None:

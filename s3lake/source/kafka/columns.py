@@ -1,0 +1,212 @@
+"""Messages of librdkafka as a record batch: by `columns.c` where that is compiled, else by a loop in Python.
+
+Both give the same (`s3lake_tests/source/kafka/test_columns.py`); the loop takes about ten times the CPU.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
+
+from s3lake.source.kafka.librdkafka import Message, Messages, load
+from s3lake.source.records import HEADERS, SCHEMA, Range
+
+LIBRARY = Path(__file__).with_name("libcolumns.so")
+"""What `hatch_build.py` compiles."""
+
+_END_OF_LOG = -191
+_LONGEST_MS = (2**63 - 1) // 1000  # what microseconds can hold; a producer may stamp anything
+_log = logging.getLogger(__name__)
+
+
+class Taken(NamedTuple):
+    """A batch of messages.
+
+    Attributes:
+        batch: the records; None if there are none among the messages.
+        next_offset: where reading continues.
+        size: how many bytes the records have.
+    """
+
+    batch: pa.RecordBatch | None
+    next_offset: int
+    size: int
+
+
+class Take(Protocol):
+    """Takes messages up to the first that is an error, and destroys them."""
+
+    def __call__(self, messages: Messages, wanted: Range, columns: Sequence[str], most_bytes: int) -> Taken:
+        """Return the records of `wanted` with these columns of `SCHEMA`.
+
+        A batch ends before the record that would make it larger than `most_bytes`, but has one record at least.
+        """
+        ...
+
+
+@functools.cache
+def choose_take() -> Take:
+    """Return the faster of the two that works here, and log once which one that is."""
+    try:
+        take = CompiledTake(LIBRARY)
+    except OSError as error:
+        _log.warning(
+            "records of Kafka are read by a loop in Python, which takes more CPU than columns.c: %s. Install s3lake's "
+            "wheel for this platform, or have a C compiler where it is built",
+            error,
+        )
+        return take_in_python
+    _log.info("records of Kafka are read by columns.c")
+    return take
+
+
+def _make_struct(type_: Any, *names: str) -> type[ctypes.Structure]:
+    return type("Struct", (ctypes.Structure,), {"_fields_": [(name, type_) for name in names]})
+
+
+_NUMBER, _POINTER = ctypes.c_int64, ctypes.c_void_p
+_Functions = _make_struct(_POINTER, "timestamp", "headers", "header_at", "destroy")
+_Batch = _make_struct(_NUMBER, "messages", "rows", "next_offset", "values", "keys", "headers", "names", "header_values")
+_Column = _make_struct(_POINTER, "valid", "offsets", "data", "rows")  # of as many bits
+_Columns = _make_struct(_Column, "offset", "timestamp", "value", "key", "headers", "names", "header_values")
+
+
+class CompiledTake:
+    """`Take` by `columns.c`.
+
+    Args:
+        path: of the library.
+
+    Raises:
+        OSError: it is missing, or not compiled of this columns.c for this platform.
+    """
+
+    def __init__(self, path: Path) -> None:
+        rd, library = load(), ctypes.CDLL(str(path))
+        sizes = [ctypes.sizeof(struct) for struct in (Message, _Functions, _Batch, _Columns)]
+        try:
+            self._measure, self._fill = library.measure, library.fill
+            compiled_sizes = list((ctypes.c_int64 * len(sizes)).in_dll(library, "struct_sizes"))
+        except (AttributeError, ValueError):
+            compiled_sizes = []
+        if compiled_sizes != sizes:
+            raise OSError(f"{path.name} was compiled of another columns.c")
+        self._measure.argtypes = [_POINTER, _NUMBER, _NUMBER, _NUMBER, ctypes.c_int, _POINTER, _POINTER]
+        self._fill.argtypes = [_POINTER, _NUMBER, _POINTER, _POINTER, _POINTER]
+        self._measure.restype = self._fill.restype = None
+        functions = (rd.message_timestamp, rd.message_headers, rd.header_get_all, rd.message_destroy)
+        self._functions = _Functions(*(ctypes.cast(function, _POINTER).value for function in functions))
+
+    def __call__(self, messages: Messages, wanted: Range, columns: Sequence[str], most_bytes: int) -> Taken:
+        batch, functions = _Batch(next_offset=wanted.start), ctypes.byref(self._functions)
+        count, end = len(messages), wanted.end
+        self._measure(messages.address, count, end, most_bytes, "headers" in columns, functions, ctypes.byref(batch))
+        buffers, pointers = _allocate(batch, columns), _Columns()
+        for name, column in buffers.items():
+            setattr(pointers, name, _Column(*(None if one is None else one.address for one in column)))
+        self._fill(messages.address, end, functions, ctypes.byref(batch), ctypes.byref(pointers))
+        messages.taken += batch.messages
+        rows = _build_batch(batch, buffers, wanted.partition, columns) if batch.rows else None
+        size = batch.values + batch.keys + batch.names + batch.header_values
+        return Taken(rows, batch.next_offset, size)
+
+
+def _allocate(batch: Any, columns: Sequence[str]) -> dict[str, list[pa.Buffer | None]]:
+    """Allocate bitmap, offsets and data of each column that C fills."""
+    rows, headers = batch.rows, batch.headers
+
+    def size_texts(rows: int, size: int) -> tuple[int, ...]:
+        return (rows + 7) // 8, 4 * (rows + 1), size
+
+    sizes = {
+        "offset": (None, None, 8 * rows),
+        "timestamp": (None, None, 8 * rows),
+        "value": size_texts(rows, batch.values),
+        "key": size_texts(rows, batch.keys),
+        "headers": size_texts(rows, 0),
+        "names": size_texts(headers, batch.names),
+        "header_values": size_texts(headers, batch.header_values),
+    }
+    wanted = {*columns, "names", "header_values"} if "headers" in columns else {*columns}
+    return {
+        name: [None if size is None else pa.allocate_buffer(size) for size in sizes[name]]
+        for name in sizes.keys() & wanted
+    }
+
+
+def _build_batch(
+    batch: Any, buffers: Mapping[str, list[pa.Buffer | None]], partition: int, columns: Sequence[str]
+) -> pa.RecordBatch:
+    def build(name: str) -> pa.Array:
+        if name == "partition":
+            return pa.repeat(pa.scalar(partition, pa.int32()), batch.rows)
+        valid, offsets, data = buffers[name]
+        if name in ("offset", "timestamp"):
+            return pa.Array.from_buffers(SCHEMA.field(name).type, batch.rows, [valid, data])
+        if name != "headers":
+            return pa.Array.from_buffers(pa.binary(), batch.rows, [valid, offsets, data])
+        names, values = (
+            pa.Array.from_buffers(pa.binary(), batch.headers, buffers[one]) for one in ("names", "header_values")
+        )
+        try:
+            names = names.cast(pa.string())
+        except pa.ArrowInvalid:  # not UTF-8: as Java's client has it
+            names = pa.array([one.decode(errors="replace") for one in names.to_pylist()], pa.string())
+        entries = pa.StructArray.from_arrays([names, values], fields=list(HEADERS.value_type))
+        return pa.Array.from_buffers(HEADERS, batch.rows, [valid, offsets], children=[entries])
+
+    return pa.RecordBatch.from_arrays([build(name) for name in columns], names=list(columns))
+
+
+def take_in_python(messages: Messages, wanted: Range, columns: Sequence[str], most_bytes: int) -> Taken:
+    """`Take` by a loop."""
+    rows: list[dict[str, object]] = []
+    total, next_offset = 0, wanted.start
+    while messages:
+        message = Message.from_address(messages.first)
+        is_record = message.error == 0
+        if not is_record and message.error != _END_OF_LOG:
+            break
+        if is_record and message.offset < wanted.end:
+            row, size = _read_record(messages.first, message, "headers" in columns)
+            if rows and total + size > most_bytes:
+                break
+            rows.append(row)
+            total += size
+        next_offset = max(next_offset, message.offset + is_record)
+        messages.destroy_first()
+    schema = pa.schema([SCHEMA.field(name) for name in columns])
+    return Taken(pa.RecordBatch.from_pylist(rows, schema) if rows else None, next_offset, total)
+
+
+def _read_record(address: int, message: Message, with_headers: bool) -> tuple[dict[str, object], int]:
+    """Return what the record has in each column, and how many bytes that is."""
+
+    def copy(address: int | None, size: int) -> bytes | None:
+        return None if address is None else ctypes.string_at(address, size)
+
+    rd, size = load(), message.value_size + message.key_size
+    row = {
+        "partition": message.partition,
+        "offset": message.offset,
+        "timestamp": 1000 * max(-_LONGEST_MS, min(rd.message_timestamp(address, None), _LONGEST_MS)),
+        "value": copy(message.value, message.value_size),
+        "key": copy(message.key, message.key_size),
+    }
+    headers = ctypes.c_void_p()
+    if with_headers and rd.message_headers(address, ctypes.byref(headers)) == 0:
+        entries: list[tuple[str, bytes | None]] = []
+        name, value, value_size = ctypes.c_char_p(), ctypes.c_void_p(), ctypes.c_size_t()
+        out = ctypes.byref(name), ctypes.byref(value), ctypes.byref(value_size)
+        while rd.header_get_all(headers, len(entries), *out) == 0:
+            text, content = name.value or b"", copy(value.value, value_size.value)
+            entries.append((text.decode(errors="replace"), content))
+            size += len(text) + len(content or b"")
+        row["headers"] = entries
+    return row, size

@@ -1,0 +1,237 @@
+"""Both ways of taking messages give what was written: the loop in Python, and columns.c as it is compiled here."""
+
+import ctypes
+import json
+import logging
+import os
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Consumer, Message, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from hypothesis import given
+from hypothesis import strategies as st
+
+from s3lake.config import native
+from s3lake.demo.kafka import EmbeddedKafka
+from s3lake.errors import ConfigurationError
+from s3lake.source.kafka import columns, librdkafka, reader
+from s3lake.source.kafka.columns import CompiledTake, Take, take_in_python
+from s3lake.source.kafka.reader import Brokers
+from s3lake.source.records import SCHEMA, Range
+from s3lake.store.memory import MemoryStore
+from s3lake_tests.lake import START, at
+from s3lake_tests.source.inline import body, inline, verified
+from s3lake_tests.source.kafka import mock_broker
+from s3lake_tests.source.kafka.mock_broker import Record, Writer
+
+ROOT = Path(__file__).parents[3]
+LONGEST_MS = (2**63 - 1) // 1000
+NAMES = st.binary(max_size=5).filter(lambda name: 0 not in name)
+RECORDS = st.builds(
+    Record,
+    st.none() | st.binary(max_size=20),
+    st.none() | st.binary(max_size=5),
+    st.lists(st.tuples(NAMES, st.none() | st.binary(max_size=5)), max_size=4),
+    st.sampled_from([1, 1_700_000_000_000, LONGEST_MS, 2**63 - 1]),
+)
+
+
+@pytest.fixture(params=["columns.c", "loop"])
+def take(request: pytest.FixtureRequest) -> Take:
+    return take_in_python if request.param == "loop" else request.getfixturevalue("compiled")
+
+
+@pytest.fixture(scope="module")
+def writer() -> Iterator[Writer]:
+    with mock_broker.start() as writer:
+        yield writer
+
+
+def read(
+    servers: str, topic: str, span: tuple[int, int], take: Take, most_bytes: int = reader.BATCH_BYTES
+) -> list[pa.RecordBatch]:
+    """All columns of a range, batch by batch."""
+    bounded: Take = lambda messages, wanted, columns, _: take(messages, wanted, columns, most_bytes)  # noqa: E731
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(reader, "choose_take", lambda: bounded)
+        return list(Brokers(servers).batches(topic, [Range(0, *span)], SCHEMA.names))
+
+
+def rows(batches: list[pa.RecordBatch]) -> list[dict[str, Any]]:
+    return pa.Table.from_batches(batches, SCHEMA).cast(unscaled()).to_pylist()
+
+
+def unscaled() -> pa.Schema:
+    """The schema with timestamps as numbers, because Python has none so late."""
+    return SCHEMA.set(SCHEMA.get_field_index("timestamp"), pa.field("timestamp", pa.int64()))
+
+
+def expected(offset: int, record: Record) -> dict[str, Any]:
+    headers = [{"key": name.decode(errors="replace"), "value": value} for name, value in record.headers]
+    return {
+        "partition": 0,
+        "offset": offset,
+        "timestamp": min(record.stamp_ms, LONGEST_MS) * 1000,
+        "value": record.value,
+        "key": record.key,
+        "headers": headers or None,
+    }
+
+
+@given(records=st.lists(RECORDS, min_size=1, max_size=12), data=st.data())
+def test_any_range_of_any_records_is_what_was_written(
+    writer: Writer, compiled: CompiledTake, records: list[Record], data: st.DataObject
+) -> None:
+    topic = f"any-{os.urandom(8).hex()}"
+    writer.write(topic, *records)
+    start = data.draw(st.integers(0, len(records) - 1), label="start")
+    end = data.draw(st.integers(start + 1, len(records)), label="end")
+    most_bytes = data.draw(st.sampled_from([1, 30, 10**6]), label="most_bytes")
+    wanted = [expected(offset, record) for offset, record in enumerate(records)][start:end]
+    by_c = read(writer.servers, topic, (start, end), compiled, most_bytes)
+    by_loop = read(writer.servers, topic, (start, end), take_in_python, most_bytes)
+    assert rows(by_c) == wanted
+    assert rows(by_loop) == wanted
+    for batch in by_c:
+        batch.validate(full=True)
+
+
+def test_a_batch_ends_before_the_record_that_would_make_it_too_large(writer: Writer, take: Take) -> None:
+    sizes = [40, 40, 20, 1, 500, 99, 1]
+    writer.write("sizes", *[Record(bytes(size - 1), b"k") for size in sizes])
+    batches = read(writer.servers, "sizes", (0, len(sizes)), take, most_bytes=100)
+    assert [batch["offset"].to_pylist() for batch in batches] == [[0, 1, 2], [3], [4], [5, 6]]
+
+
+def test_headers_count_for_the_size_of_a_batch(writer: Writer, take: Take) -> None:
+    writer.write("large-headers", *[Record(b"v", None, [(b"name", bytes(50))])] * 3)
+    batches = read(writer.servers, "large-headers", (0, 3), take, most_bytes=110)
+    assert [batch.num_rows for batch in batches] == [2, 1]
+
+
+def test_only_the_columns_that_are_asked_for_are_made(writer: Writer, take: Take) -> None:
+    writer.write("columns", Record(b"v", b"k", [(b"h", b"1")], 5))
+    for names in (["value", "partition"], ["headers"], ["offset"], ["key", "timestamp"]):
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(reader, "choose_take", lambda: take)
+            (batch,) = Brokers(writer.servers).batches("columns", [Range(0, 0, 1)], names)
+        assert batch.schema == pa.schema([SCHEMA.field(name) for name in names])
+
+
+@pytest.mark.long
+def test_220_000_records_are_those_that_confluents_consumer_gets(writer: Writer, compiled: CompiledTake) -> None:
+    headers: list[list[tuple[bytes, bytes | None]]] = [[], [(b"a", b"1"), (b"a", None)], [("é".encode(), b"")]]
+    kinds = [
+        Record(None if at % 7 == 0 else b"" if at % 11 == 0 else b"%d " % at * (at % 30), None if at % 5 else b"k")
+        for at in range(1000)
+    ]
+    records = [kinds[at % 1000]._replace(headers=headers[at % 3], stamp_ms=1 + at) for at in range(220_000)]
+    writer.write("many", *records)
+    by_c = read(writer.servers, "many", (0, len(records)), compiled)
+    by_loop = read(writer.servers, "many", (0, len(records)), take_in_python)
+    assert pa.Table.from_batches(by_c) == pa.Table.from_batches(by_loop)
+    settings = {"bootstrap.servers": writer.servers, "group.id": "g", "auto.offset.reset": "earliest", "log_level": 0}
+    consumer = Consumer(settings)
+    consumer.assign([TopicPartition("many", 0, 0)])
+    try:
+        for batch in by_c:
+            messages = consumer.consume(batch.num_rows, 30)
+            assert batch["offset"].to_pylist() == [message.offset() for message in messages]
+            stamps = [message.timestamp()[1] * 1000 for message in messages]
+            assert batch["timestamp"].cast(pa.int64()).to_pylist() == stamps
+            for name, contents in (("value", Message.value), ("key", Message.key), ("headers", Message.headers)):
+                assert batch[name] == pa.array(list(map(contents, messages)), SCHEMA.field(name).type)
+    finally:
+        consumer.close()
+    assert sum(batch.num_rows for batch in by_c) == len(records)
+
+
+class TestWhichOneReads:
+    @pytest.fixture(autouse=True)
+    def new_process(self) -> Iterator[None]:
+        columns.choose_take.cache_clear()
+        yield
+        columns.choose_take.cache_clear()
+
+    def test_is_logged_once(
+        self, compiled: CompiledTake, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(columns, "CompiledTake", lambda _: compiled)
+        caplog.set_level(logging.INFO)
+        assert [columns.choose_take(), columns.choose_take()] == [compiled, compiled]
+        assert caplog.messages == ["records of Kafka are read by columns.c"]
+
+    def test_is_the_loop_if_nothing_is_compiled(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(columns, "LIBRARY", tmp_path / "libcolumns.so")
+        assert columns.choose_take() is take_in_python
+        (message,) = caplog.messages
+        assert message.startswith("records of Kafka are read by a loop in Python, which takes more CPU")
+
+    @pytest.mark.usefixtures("compiled")
+    def test_is_the_loop_if_another_columns_c_was_compiled(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        hook = runpy.run_path(str(ROOT / "hatch_build.py"))
+        text = Path(ROOT / hook["SOURCE"]).read_text().replace("int64_t messages, rows", "int64_t more, messages, rows")
+        (tmp_path / "columns.c").write_text(text)
+        hook["compile_columns"].__globals__["SOURCE"] = tmp_path / "columns.c"
+        assert hook["compile_columns"](tmp_path / "libcolumns.so") is None
+        monkeypatch.setattr(columns, "LIBRARY", tmp_path / "libcolumns.so")
+        assert columns.choose_take() is take_in_python
+        assert "libcolumns.so was compiled of another columns.c" in caplog.text
+
+
+class TestAnotherLibrdkafka:
+    @pytest.fixture(autouse=True)
+    def new_process(self) -> Iterator[None]:
+        librdkafka.load.cache_clear()
+        yield
+        librdkafka.load.cache_clear()
+
+    def test_whose_messages_have_other_fields_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        class Other(ctypes.Structure):
+            _fields_ = (*librdkafka.Message._fields_[:4], ("new", ctypes.c_void_p), *librdkafka.Message._fields_[4:])
+
+        monkeypatch.setattr(librdkafka, "Message", Other)
+        with pytest.raises(ConfigurationError, match="with this librdkafka: its messages are not as expected"):
+            librdkafka.load()
+
+    def test_that_is_too_old_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(librdkafka, "_OLDEST", 0x7F000000)
+        with pytest.raises(ConfigurationError, match=r"its version is 0x02\w+, and 0x7f000000 the oldest"):
+            librdkafka.load()
+
+    def test_without_one_of_the_functions_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(librdkafka._FUNCTIONS, "no_such", (None,))
+        with pytest.raises(ConfigurationError, match="rd_kafka_no_such"):
+            librdkafka.load()
+
+
+def test_a_record_with_a_header_name_that_is_not_utf_8_lands(kafka: EmbeddedKafka) -> None:
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
+    admin.create_topics([NewTopic("odd", 1, 1)])["odd"].result()
+    config = native.loads(
+        f"kafka: {{bootstrap_servers: '{kafka.bootstrap_servers}'}}\n"
+        f"sinks:\n  - {{name: events, topics: [odd], bucket: lake, start: {START}, format: {{type: json}},"
+        " envelope: {fields: [value, headers]}}\n",
+        "f",
+    )
+    with mock_broker.connect(kafka.bootstrap_servers) as writer:
+        names = [b"plain", b"\xff\xfe", "é".encode()]
+        writer.write("odd", *[Record(b"1", None, [(name, b"v")], at(START)) for name in names])
+    lander = inline(config, "odd", MemoryStore("lake"), lambda: at(START, 90))
+    lander.land([START])
+    assert [json.loads(line)["headers"] for line in body(lander, START).splitlines()] == [
+        {"plain": "v"},
+        {"\ufffd\ufffd": "v"},
+        {"é": "v"},
+    ]
+    report = verified(config, lander)
+    assert (report.landed, report.differences) == (3, ())
