@@ -4,11 +4,12 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 from s3lake.config import dialects
 from s3lake.config import load as configuration
-from s3lake.config.draft import LoadedConfig
+from s3lake.config.draft import SHARED, LoadedConfig
 from s3lake.config.report import Notice
 from s3lake.config.secrets import SecretsManager
 from s3lake.land import binding
@@ -128,6 +129,17 @@ def iggy(old: str = "", new: str = "") -> LoadedConfig:
     """What the Iggy base loads to with one text in place of another."""
     assert old in IGGY
     return loads(IGGY.replace(old, new, 1), "sink.toml", None, {})
+
+
+def values(loaded: LoadedConfig, *paths: str) -> dict[str, Any]:
+    """Return what is at native paths: of the first sink, or of what holds for all."""
+    found = {}
+    for path in paths:
+        value: Any = loaded.config if path.partition(".")[0] in SHARED else loaded.config.sinks[0]
+        for step in path.split("."):
+            value = getattr(value, step)
+        found[path] = value
+    return found
 
 
 def remarks(loaded: LoadedConfig) -> list[Notice]:

@@ -136,71 +136,57 @@ def test_text_formats_end_without_a_newline(kind: str, native: str, frame: tuple
     assert form.header is (kind != "csv")
 
 
-@pytest.mark.parametrize(
-    ("kind", "codec", "expected"),
-    [
-        ("csv", None, "gzip"),
-        ("jsonl", "snappy", "snappy_framed"),
-        ("json", "zstd", "zstd"),
-        ("parquet", None, "none"),
-        ("parquet", "snappy", "snappy"),
-        ("avro", None, "none"),
-    ],
-)
-def test_codecs(kind: str, codec: str | None, expected: str) -> None:
-    loaded = load({"format.output.type": kind, "file.compression.type": codec})
-    assert loaded.config.sinks[0].format.codec == expected
-
-
-@pytest.mark.parametrize(("codec", "expected"), [("null", "none"), ("deflate", "deflate"), ("zstandard", "zstd")])
-def test_codecs_inside_avro(codec: str, expected: str) -> None:
-    assert load({"format.output.type": "avro", "avro.codec": codec}).config.sinks[0].format.codec == expected
-
-
-def test_fields_in_the_order_of_the_configuration() -> None:
-    envelope = load({"format.output.fields": "timestamp, value,key", "format.output.fields.value.encoding": "none"})
-    found = envelope.config.sinks[0].envelope
-    assert found is not None
-    assert (found.style, found.fields, found.value_encoding) == ("flat", ("timestamp", "value", "key"), "none")
-    assert not found.bare
-
-
-def test_one_field_alone() -> None:
-    found = load({"format.output.fields": "key", "format.output.envelope": "false"}).config.sinks[0].envelope
-    assert found is not None
-    assert (found.fields, found.bare) == (("key",), True)
-
-
-@pytest.mark.parametrize(("envelope", "bare"), [("true", False), ("false", True)])
-def test_without_fields_it_is_the_value(envelope: str, bare: bool) -> None:
-    found = load({"format.output.envelope": envelope}).config.sinks[0].envelope
-    assert found is not None
-    assert (found.fields, found.bare) == (("value",), bare)
-
-
-@pytest.mark.parametrize(("kind", "converter"), [("csv", "bytes"), ("jsonl", "json")])
-def test_missing_converters_follow_the_format(kind: str, converter: str) -> None:
-    missing = dict.fromkeys(["key.converter", "value.converter", "value.converter.schemas.enable"])
-    assert load({"format.output.type": kind, **missing}).config.sinks[0].converter.value == converter
-
-
 # Everything else
 
-
-def test_files_are_closed_by_count_and_time() -> None:
-    flush = load().config.sinks[0].flush
-    assert (flush.count, flush.size, flush.interval) == (None, 80 * 10**9, 60)
-    flush = load({"file.max.records": "5", "offset.flush.interval.ms": "10000"}).config.sinks[0].flush
-    assert (flush.count, flush.interval) == (5, 10)
+MISSING = dict.fromkeys(["key.converter", "value.converter", "value.converter.schemas.enable"])
 
 
-def test_the_store() -> None:
-    loaded = load(
-        {"aws.s3.endpoint": "http://minio:9000", "aws.s3.backoff.max.retries": "7", "aws.s3.backoff.delay.ms": "9"}
-    )
-    found = loaded.config.s3
-    assert (found.endpoint_url, found.path_style, found.region) == ("http://minio:9000", True, "us-east-1")
-    assert (found.retries.max_attempts, found.retries.backoff_ms) == (7, 9)
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"format.output.type": "csv"}, {"format.codec": "gzip"}),
+        ({"format.output.type": "json", "file.compression.type": "zstd"}, {"format.codec": "zstd"}),
+        ({"format.output.type": "jsonl", "file.compression.type": "snappy"}, {"format.codec": "snappy_framed"}),
+        ({"format.output.type": "parquet"}, {"format.codec": "none"}),
+        ({"format.output.type": "parquet", "file.compression.type": "snappy"}, {"format.codec": "snappy"}),
+        ({"format.output.type": "avro"}, {"format.codec": "none"}),
+        ({"format.output.type": "avro", "avro.codec": "null"}, {"format.codec": "none"}),
+        ({"format.output.type": "avro", "avro.codec": "deflate"}, {"format.codec": "deflate"}),
+        ({"format.output.type": "avro", "avro.codec": "zstandard"}, {"format.codec": "zstd"}),
+        (
+            {"format.output.fields": "timestamp, value,key", "format.output.fields.value.encoding": "none"},
+            {
+                "envelope.style": "flat",
+                "envelope.fields": ("timestamp", "value", "key"),
+                "envelope.value_encoding": "none",
+                "envelope.bare": False,
+            },
+        ),
+        (
+            {"format.output.fields": "key", "format.output.envelope": "false"},
+            {"envelope.fields": ("key",), "envelope.bare": True},
+        ),
+        ({"format.output.envelope": "true"}, {"envelope.fields": ("value",), "envelope.bare": False}),
+        ({"format.output.envelope": "false"}, {"envelope.fields": ("value",), "envelope.bare": True}),
+        ({"format.output.type": "csv", **MISSING}, {"converter.value": "bytes"}),
+        ({"format.output.type": "jsonl", **MISSING}, {"converter.value": "json"}),
+        ({}, {"flush.count": None, "flush.size": 80 * 10**9, "flush.interval": 60}),
+        (
+            {"file.max.records": "5", "offset.flush.interval.ms": "10000"},
+            {"flush.count": 5, "flush.interval": 10},
+        ),
+        (
+            {"aws.s3.endpoint": "http://minio:9000"},
+            {"s3.endpoint_url": "http://minio:9000", "s3.path_style": True, "s3.region": "us-east-1"},
+        ),
+        (
+            {"aws.s3.backoff.max.retries": "7", "aws.s3.backoff.delay.ms": "9"},
+            {"s3.retries.max_attempts": 7, "s3.retries.backoff_ms": 9},
+        ),
+    ],
+)
+def test_keys_are_native_settings(changes: dict[str, str | None], expected: dict[str, object]) -> None:
+    assert bases.values(load(changes), *expected) == expected
 
 
 @pytest.mark.parametrize(

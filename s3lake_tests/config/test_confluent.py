@@ -183,12 +183,6 @@ def test_extensions(changes: dict[str, str | None], expected: str) -> None:
     assert key.removeprefix("topics/demo/partition=0/demo+0+0000000000") == expected
 
 
-@pytest.mark.parametrize(("word", "decimals"), [("BASE64", "base64"), ("NUMERIC", "number"), (None, "number")])
-def test_decimals_in_json_are_spelled_as_the_connector_is_told(word: str | None, decimals: str) -> None:
-    loaded = load({"format.class": f"{FORMAT}json.JsonFormat", "json.decimal.format": word})
-    assert loaded.config.sinks[0].format.decimals == decimals
-
-
 @pytest.mark.parametrize(("separator", "expected"), [(None, "\n"), ("|", "|")])
 def test_raw_records_are_separated(separator: str | None, expected: str) -> None:
     loaded = load({"format.class": f"{FORMAT}bytearray.ByteArrayFormat", "format.bytearray.separator": separator})
@@ -199,77 +193,84 @@ def test_raw_records_are_separated(separator: str | None, expected: str) -> None
 
 # Everything else
 
-
-def test_the_store() -> None:
-    found = load({"store.url": "http://minio:9000", "s3.path.style.access.enabled": "false", "s3.part.retries": "0"})
-    assert (found.config.s3.endpoint_url, found.config.s3.path_style) == ("http://minio:9000", False)
-    assert (found.config.s3.retries.max_attempts, found.config.s3.retries.backoff_ms) == (1, 200)
-    assert found.config.s3.region == "us-west-2"
+HOURLY = {**TIME, "partitioner.class": f"{PARTITIONER}HourlyPartitioner", "path.format": None}
+SIDECARS: dict[str, str | None] = {"store.kafka.keys": "true", "store.kafka.headers": "true"}
+LINES, RAW = f"{FORMAT}json.JsonFormat", f"{FORMAT}bytearray.ByteArrayFormat"
 
 
-def test_files_are_closed_by_count_time_and_part() -> None:
-    flush = load({}).config.sinks[0].flush
-    assert (flush.count, flush.size, flush.span, flush.interval) == (1000, 80 * 10**9, None, 3600)
-    changes: dict[str, str | None] = {
-        **TIME,
-        "timestamp.extractor": "Record",
-        "rotate.interval.ms": "60000",
-        "rotate.schedule.interval.ms": "120000",
-        "s3.part.size": "5242880",
-    }
-    flush = load(changes).config.sinks[0].flush
-    assert (flush.span, flush.interval, flush.size) == (60, 120, 5_242_880)
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"json.decimal.format": "BASE64"}, {"format.decimals": "base64"}),
+        ({"json.decimal.format": "NUMERIC"}, {"format.decimals": "number"}),
+        ({}, {"format.decimals": "number", "nulls": "fail", "s3.region": "us-west-2"}),
+        (
+            {"store.url": "http://minio:9000", "s3.path.style.access.enabled": "false", "s3.part.retries": "0"},
+            {
+                "s3.endpoint_url": "http://minio:9000",
+                "s3.path_style": False,
+                "s3.retries.max_attempts": 1,
+                "s3.retries.backoff_ms": 200,
+            },
+        ),
+        ({}, {"flush.count": 1000, "flush.size": 80 * 10**9, "flush.span": None, "flush.interval": 3600}),
+        (
+            {**TIME, "rotate.interval.ms": "60000", "rotate.schedule.interval.ms": "120000", "s3.part.size": "5242880"},
+            {"flush.span": 60, "flush.interval": 120, "flush.size": 5_242_880},
+        ),
+        ({"behavior.on.null.values": "fail"}, {"nulls": "fail"}),
+        ({"behavior.on.null.values": "IGNORE"}, {"nulls": "skip"}),
+        (
+            {**SIDECARS, "behavior.on.null.values": "write"},
+            {
+                "nulls": "write",
+                "sidecars.keys": "avro",
+                "sidecars.headers": "avro",
+                "layout.tombstones": "{topic}/tombstone/{topic}+{partition}+{offset:010}",
+            },
+        ),
+        (
+            {**SIDECARS, "keys.format.class": RAW},
+            {"sidecars.keys": "bytes", "sidecars.endings": (".keys.bin", ".headers.avro")},
+        ),
+        (
+            {**SIDECARS, "headers.format.class": LINES},
+            {"sidecars.headers": "json", "sidecars.endings": (".keys.avro", ".headers.json")},
+        ),
+        (
+            {**SIDECARS, "keys.format.class": RAW, "headers.format.class": LINES, "s3.compression.type": "gzip"},
+            {"sidecars.endings": (".keys.bin.gz", ".headers.json.gz")},
+        ),
+        ({**TIME, "timestamp.extractor": "Wallclock"}, {"layout.time.source": "wallclock"}),
+        ({**TIME, "timestamp.extractor": "Record"}, {"layout.time.source": "record"}),
+        (
+            {**TIME, "timestamp.extractor": "RecordField", "timestamp.field": "meta.at"},
+            {
+                "layout.time.source": "field",
+                "layout.time.field": "meta.at",
+                "layout.time.timezone": "America/Los_Angeles",
+                "layout.time.locale": "en",
+                "layout.time.duration": 3600,
+            },
+        ),
+        *(
+            ({**HOURLY, "rotate.interval.ms": "60000", "timestamp.extractor": clock, **more}, flush)
+            for clock in ("Wallclock", None)  # a backlog is not cut by the time of its records
+            for more, flush in (
+                ({}, {"flush.span": None, "flush.interval": 60}),
+                ({"rotate.schedule.interval.ms": "30000"}, {"flush.span": None, "flush.interval": 30}),
+            )
+        ),
+    ],
+)
+def test_keys_are_native_settings(changes: dict[str, str | None], expected: dict[str, object]) -> None:
+    assert bases.values(load(changes), *expected) == expected
 
 
 def test_r10_rotation_by_time_needs_a_time_based_partitioner() -> None:
     loaded = load({"rotate.interval.ms": "60000"})
     assert loaded.config.sinks[0].flush.span is None
     assert noticed(loaded)["rotate.interval.ms"] == "has no effect without a time based partitioner"
-
-
-@pytest.mark.parametrize(("word", "nulls"), [("fail", "fail"), ("ignore", "skip"), ("FAIL", "fail")])
-def test_null_values(word: str, nulls: str) -> None:
-    assert load({"behavior.on.null.values": word}).config.sinks[0].nulls == nulls
-    assert load({}).config.sinks[0].nulls == "fail"
-
-
-def test_tombstones_keep_their_keys_in_a_place_of_their_own() -> None:
-    loaded = load({"behavior.on.null.values": "write", "store.kafka.keys": "true", "store.kafka.headers": "true"})
-    (sink,) = loaded.config.sinks
-    assert (sink.nulls, sink.sidecars.keys, sink.sidecars.headers) == ("write", "avro", "avro")
-    assert sink.layout.tombstones == "{topic}/tombstone/{topic}+{partition}+{offset:010}"
-
-
-def test_sidecars_have_formats_of_their_own() -> None:
-    loaded = load(
-        {
-            "store.kafka.keys": "true",
-            "keys.format.class": f"{FORMAT}bytearray.ByteArrayFormat",
-            "store.kafka.headers": "true",
-            "headers.format.class": f"{FORMAT}json.JsonFormat",
-        }
-    )
-    assert (loaded.config.sinks[0].sidecars.keys, loaded.config.sinks[0].sidecars.headers) == ("bytes", "json")
-
-
-@pytest.mark.parametrize(
-    ("changes", "endings"),
-    [
-        ({"keys.format.class": f"{FORMAT}bytearray.ByteArrayFormat"}, (".keys.bin", ".headers.avro")),
-        ({"headers.format.class": f"{FORMAT}json.JsonFormat"}, (".keys.avro", ".headers.json")),
-        (
-            {
-                "keys.format.class": f"{FORMAT}bytearray.ByteArrayFormat",
-                "headers.format.class": f"{FORMAT}json.JsonFormat",
-                "s3.compression.type": "gzip",
-            },
-            (".keys.bin.gz", ".headers.json.gz"),
-        ),
-    ],
-)
-def test_sidecars_have_the_connectors_names(changes: dict[str, str | None], endings: tuple[str, str]) -> None:
-    loaded = load({"store.kafka.keys": "true", "store.kafka.headers": "true", **changes})
-    assert loaded.config.sinks[0].sidecars.endings == endings
 
 
 def test_sidecars_have_the_connectors_codecs() -> None:
@@ -281,60 +282,6 @@ def test_sidecars_have_the_connectors_codecs() -> None:
     sidecars = load({**asked, "avro.codec": "deflate", "s3.compression.type": "gzip"}).config.sinks[0].sidecars
     assert (sidecars.format("avro").codec, sidecars.format("json").codec) == ("deflate", "gzip")
     assert load(asked).config.sinks[0].sidecars.format("avro").codec == "none"
-
-
-@pytest.mark.parametrize("extractor", ["Wallclock", "Record", "RecordField"])
-def test_extractors(extractor: str) -> None:
-    time = load({**TIME, "timestamp.extractor": extractor}).config.sinks[0].layout.time
-    assert time.source == {"Wallclock": "wallclock", "Record": "record", "RecordField": "field"}[extractor]
-
-
-def test_a_field_of_time() -> None:
-    time = (
-        load({**TIME, "timestamp.extractor": "RecordField", "timestamp.field": "meta.at"}).config.sinks[0].layout.time
-    )
-    assert (time.field, time.timezone, time.locale, time.duration) == ("meta.at", "America/Los_Angeles", "en", 3600)
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("s3.wan.mode", "false"),
-        ("s3.object.tagging", "false"),
-        ("s3.proxy.url", ""),
-        ("s3.ssea.name", ""),
-        ("s3.acl.canned", ""),
-        ("json.decimal.format", "NUMERIC"),
-        ("schema.compatibility", "NONE"),
-        ("s3.compression.level", "-1"),
-        ("tombstone.encoded.partition", "x"),
-        ("storage.class", "io.confluent.connect.s3.storage.S3Storage"),
-        ("partition.field.name", "a"),
-        ("path.format", "YYYY"),
-        ("partition.duration.ms", "-1"),
-        ("rotate.interval.ms", "-1"),
-        ("rotate.schedule.interval.ms", "-1"),
-        ("aws.access.key.id", ""),
-    ],
-)
-def test_keys_that_ask_for_what_is_there_anyway_are_accepted(key: str, value: str) -> None:
-    assert load({key: value}).config == load({}).config
-
-
-def test_rotation_by_the_wall_clock_cuts_no_backlog_by_its_records_time() -> None:
-    changes: dict[str, str | None] = {
-        "partitioner.class": "io.confluent.connect.storage.partitioner.HourlyPartitioner",
-        "locale": "en",
-        "timezone": "UTC",
-        "rotate.interval.ms": "60000",
-        "timestamp.extractor": "Wallclock",
-    }
-    flush = load(changes).config.sinks[0].flush
-    assert (flush.span, flush.interval) == (None, 60)
-    flush = load({**changes, "rotate.schedule.interval.ms": "30000"}).config.sinks[0].flush
-    assert flush.interval == 30
-    flush = load({**changes, "timestamp.extractor": None}).config.sinks[0].flush
-    assert (flush.span, flush.interval) == (None, 60)
 
 
 @pytest.mark.parametrize("extractor", ["Record", "RecordField"])

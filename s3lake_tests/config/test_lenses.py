@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from s3lake.config.draft import LoadedConfig
-from s3lake.sink import Errors, Sink
+from s3lake.sink import Sink
 from s3lake_tests.config import bases
 from s3lake_tests.layout.files import Record
 
@@ -222,31 +222,104 @@ def test_a_connectors_name_becomes_a_sinks_name() -> None:
     assert "name" in noticed(loaded)
 
 
-# Properties
+# Properties and keys
+
+AVRO, PARQUET = "STOREAS AVRO", "STOREAS PARQUET"
+SCHEMAS = {
+    "value.converter": "io.confluent.connect.avro.AvroConverter",
+    "value.converter.schema.registry.url": "http://registry:8081",
+}
+S3 = "connect.s3."
 
 
-def test_flush_defaults_are_the_documents() -> None:
-    flush = sink().flush
-    assert (flush.count, flush.size, flush.interval) == (50_000, 500_000_000, 3_600)
-
-
-def test_flush() -> None:
-    flush = sink("PROPERTIES('flush.count'='7', 'flush.size'=8, 'FLUSH.INTERVAL'=9)").flush
-    assert (flush.count, flush.size, flush.interval) == (7, 8, 9)
-
-
-def test_without_a_count() -> None:
-    assert sink(connect__s3__disable__flush__count="true").flush.count is None
-
-
-def test_bytes_is_one_record_an_object() -> None:
-    assert sink("STOREAS BYTES").flush.count == 1
-
-
-@pytest.mark.parametrize(("rest", "header"), [("STOREAS CSV", True), ("STOREAS CSV_WITHHEADERS", True)])
-def test_csv_has_a_header(rest: str, header: bool) -> None:
-    assert sink(rest).format.header is header
-    assert sink(rest, s3lake__format__header="false").format.header is False
+@pytest.mark.parametrize(
+    ("rest", "settings", "expected"),
+    [
+        ("", {}, {"flush.count": 50_000, "flush.size": 500_000_000, "flush.interval": 3600}),
+        ("", {}, {"nulls": "write", "exactly_once": True, "s3.path_style": False}),
+        (
+            "PROPERTIES('flush.count'='7', 'flush.size'=8, 'FLUSH.INTERVAL'=9)",
+            {},
+            {"flush.count": 7, "flush.size": 8, "flush.interval": 9},
+        ),
+        ("", {"disable.flush.count": "true"}, {"flush.count": None}),
+        ("STOREAS BYTES", {}, {"flush.count": 1}),
+        ("STOREAS CSV", {}, {"format.header": True}),
+        ("STOREAS CSV_WITHHEADERS", {}, {"format.header": True}),
+        ("STOREAS CSV", {"s3lake.format.header": "false"}, {"format.header": False}),
+        (
+            "",
+            {"padding.strategy": "NoOp", "padding.length": "-1"},
+            {"layout.padding.type": "none", "layout.padding.offset": 12},
+        ),
+        ("", {"padding.length": "5"}, {"layout.padding.offset": 5}),
+        ("", {"skip.null.values": "true"}, {"nulls": "skip"}),
+        ("", {"Skip.Null.VALUES": "false"}, {"nulls": "write"}),
+        *((form, {}, {"format.codec": "none"}) for form in (AVRO, PARQUET, "STOREAS JSON")),
+        (AVRO, {"compression.codec": "UNCOMPRESSED"}, {"format.codec": "none"}),
+        (AVRO, {"compression.codec": "SNAPPY"}, {"format.codec": "snappy"}),
+        (AVRO, {"compression.codec": "BZIP2"}, {"format.codec": "bzip2"}),
+        (AVRO, {"compression.codec": "zstd", "compression.level": "5"}, {"format.codec": "zstd", "format.level": 5}),
+        (AVRO, {"compression.codec": "DEFLATE"}, {"format.codec": "deflate"}),
+        (AVRO, {"compression.codec": "XZ"}, {"format.codec": "xz"}),
+        (PARQUET, {"compression.codec": "BROTLI"}, {"format.codec": "brotli"}),
+        (PARQUET, {"compression.codec": "LZ4"}, {"format.codec": "lz4"}),
+        (PARQUET, {"compression.codec": "GZIP"}, {"format.codec": "gzip"}),
+        ("STOREAS CSV", {"compression.codec": "ZSTD"}, {"format.codec": "zstd"}),
+        (
+            "",
+            {"aws.region": "eu-west-2", "custom.endpoint": "http://minio:9000", "pool.max.connections": "7"},
+            {
+                "s3.region": "eu-west-2",
+                "s3.endpoint_url": "http://minio:9000",
+                "s3.path_style": True,
+                "s3.max_pool_connections": 7,
+            },
+        ),
+        (
+            "",
+            {"http.max.retries": "4", "http.retry.interval": "60"},
+            {"s3.retries.max_attempts": 4, "s3.retries.backoff_ms": 60},
+        ),
+        ("", {"path.style.access": "true"}, {"s3.path_style": True}),
+        ("", {"vhost.bucket": "true"}, {"s3.path_style": True}),
+        ("", {"exactly.once.enable": "false"}, {"exactly_once": False}),
+        (
+            "",
+            {"error.policy": "RETRY", "max.retries": "30", "retry.interval": "1500"},
+            {"errors.tolerance": "none", "errors.max_retries": 30, "errors.retry_interval": 1.5},
+        ),
+        ("", {"error.policy": "RETRY"}, {"errors.max_retries": 20, "errors.retry_interval": 60.0}),
+        (
+            "",
+            {"error.policy": "THROW", "max.retries": "30"},
+            {"errors.tolerance": "none", "errors.max_retries": 3, "errors.retry_interval": 10.0},
+        ),
+        (
+            "",
+            {"error.policy": "NOOP", "max.retries": "30"},
+            {"errors.tolerance": "all", "errors.max_retries": 3, "errors.retry_interval": 10.0},
+        ),
+        *(
+            (PARQUET, {**SCHEMAS, **keys}, {"schema_policy.compatibility": compatibility})
+            for keys, compatibility in (
+                ({}, "none"),
+                ({"schema.change.detector": "default"}, "none"),
+                ({"schema.change.detector": "version"}, "backward"),
+                ({"schema.change.detector": "compatibility"}, "backward"),
+                ({"latest.schema.optimization.enabled": "true"}, "backward"),
+                ({"schema.change.detector": "version", "latest.schema.optimization.enabled": "false"}, "backward"),
+            )
+        ),
+        ("STOREAS JSON", {**SCHEMAS, "schema.change.detector": "version"}, {"schema_policy.compatibility": "none"}),
+    ],
+)
+def test_properties_and_keys_are_native_settings(
+    rest: str, settings: dict[str, str], expected: dict[str, object]
+) -> None:
+    whole = {key if key.startswith(("s3lake.", "value.")) else f"{S3}{key}": text for key, text in settings.items()}
+    loaded = bases.load(bases.LENSES, {f"{S3}kcql": f"INSERT INTO lake:raw SELECT * FROM demo {rest}", **whole})
+    assert bases.values(loaded, *expected) == expected
 
 
 def test_the_envelope() -> None:
@@ -259,98 +332,6 @@ def test_the_envelope() -> None:
     assert some is not None
     assert some.fields == ("key", "headers")
     assert sink("PROPERTIES('store.envelope'=false)").envelope is None
-
-
-def test_padding_of_the_connector() -> None:
-    padding = sink(connect__s3__padding__strategy="NoOp", connect__s3__padding__length="-1").layout.padding
-    assert (padding.type, padding.offset) == ("none", 12)
-    assert sink(connect__s3__padding__length="5").layout.padding.offset == 5
-
-
-# Keys of the connector
-
-
-@pytest.mark.parametrize(("skip", "nulls"), [("true", "skip"), ("false", "write")])
-def test_null_values(skip: str, nulls: str) -> None:
-    assert s3("skip.null.values", skip).config.sinks[0].nulls == nulls
-    assert sink().nulls == "write"
-
-
-@pytest.mark.parametrize(
-    ("codec", "rest", "expected"),
-    [
-        ("UNCOMPRESSED", "STOREAS AVRO", "none"),
-        ("SNAPPY", "STOREAS AVRO", "snappy"),
-        ("BZIP2", "STOREAS AVRO", "bzip2"),
-        ("zstd", "STOREAS AVRO", "zstd"),
-        ("DEFLATE", "STOREAS AVRO", "deflate"),
-        ("XZ", "STOREAS AVRO", "xz"),
-        ("BROTLI", "STOREAS PARQUET", "brotli"),
-        ("LZ4", "STOREAS PARQUET", "lz4"),
-        ("GZIP", "STOREAS PARQUET", "gzip"),
-        ("ZSTD", "STOREAS CSV", "zstd"),
-    ],
-)
-def test_codecs(codec: str, rest: str, expected: str) -> None:
-    assert sink(rest, connect__s3__compression__codec=codec).format.codec == expected
-
-
-def test_files_are_not_compressed_unless_said() -> None:
-    assert [sink(f"STOREAS {form}").format.codec for form in ("AVRO", "PARQUET", "JSON")] == ["none"] * 3
-
-
-def test_compression_level() -> None:
-    settings = {"connect__s3__compression__codec": "ZSTD", "connect__s3__compression__level": "5"}
-    assert sink("STOREAS AVRO", **settings).format.level == 5
-
-
-def test_where_the_bucket_is() -> None:
-    loaded = load(
-        connect__s3__aws__region="eu-west-2",
-        connect__s3__custom__endpoint="http://minio:9000",
-        connect__s3__pool__max__connections="7",
-        connect__s3__http__max__retries="4",
-        connect__s3__http__retry__interval="60",
-    )
-    found = loaded.config.s3
-    assert (found.region, found.endpoint_url, found.path_style) == ("eu-west-2", "http://minio:9000", True)
-    assert (found.max_pool_connections, found.retries.max_attempts, found.retries.backoff_ms) == (7, 4, 60)
-
-
-def test_paths_are_for_endpoints_unless_said() -> None:
-    assert load().config.s3.path_style is False
-    assert s3("path.style.access", "true").config.s3.path_style is True
-    assert s3("vhost.bucket", "true").config.s3.path_style is True
-
-
-def test_exactly_once_can_be_given_up() -> None:
-    assert s3("exactly.once.enable", "false").config.sinks[0].exactly_once is False
-    assert sink().exactly_once is True
-
-
-@pytest.mark.parametrize(("policy", "tolerance"), [("THROW", "none"), ("RETRY", "none"), ("NOOP", "all")])
-def test_error_policies_never_lose_a_record(policy: str, tolerance: str) -> None:
-    assert s3("error.policy", policy).config.sinks[0].errors.tolerance == tolerance
-
-
-def errors(**settings: str) -> Errors:
-    return load(**{f"connect__s3__{key}": value for key, value in settings.items()}).config.sinks[0].errors
-
-
-def test_retry_tries_a_micro_batch_again_as_often_and_as_far_apart_as_it_says() -> None:
-    found = errors(error__policy="RETRY", max__retries="30", retry__interval="1500")
-    assert (found.tolerance, found.max_retries, found.retry_interval) == ("none", 30, 1.5)
-
-
-def test_retry_without_numbers_has_those_of_lenses() -> None:
-    found = errors(error__policy="RETRY")
-    assert (found.max_retries, found.retry_interval) == (20, 60.0)
-
-
-@pytest.mark.parametrize("policy", ["THROW", "NOOP"])
-def test_other_policies_have_the_retries_of_s3lake(policy: str) -> None:
-    found = errors(error__policy=policy, max__retries="30")
-    assert (found.max_retries, found.retry_interval) == (3, 10.0)
 
 
 @pytest.mark.parametrize("key", ["max.retries", "retry.interval"])
@@ -366,33 +347,6 @@ def test_no_retries_are_told_because_lenses_would_try_for_ever() -> None:
     assert "connect.s3.max.retries" in noticed(loaded)
 
 
-def test_keys_of_lenses_are_in_any_case() -> None:
-    assert s3("Skip.Null.VALUES", "true").config.sinks[0].nulls == "skip"
-
-
 def test_old_class_names_are_known() -> None:
     old = "com.datamountaineer.streamreactor.connect.aws.s3.sink.S3SinkConnector"
     assert bases.load(bases.LENSES, {"connector.class": old}).config.sinks[0].name == "demo"
-
-
-SCHEMAS = {
-    "value__converter": "io.confluent.connect.avro.AvroConverter",
-    "value__converter__schema__registry__url": "http://registry:8081",
-}
-
-
-@pytest.mark.parametrize(
-    ("keys", "compatibility"),
-    [
-        ({}, "none"),
-        ({"schema.change.detector": "default"}, "none"),
-        ({"schema.change.detector": "version"}, "backward"),
-        ({"schema.change.detector": "compatibility"}, "backward"),
-        ({"latest.schema.optimization.enabled": "true"}, "backward"),
-        ({"schema.change.detector": "version", "latest.schema.optimization.enabled": "false"}, "backward"),
-    ],
-)
-def test_what_a_change_of_schema_does_says_which_schemas_share_files(keys: dict[str, str], compatibility: str) -> None:
-    changes = {f"connect.s3.{key}".replace(".", "__"): value for key, value in keys.items()}
-    assert sink("STOREAS `PARQUET`", **SCHEMAS, **changes).schema_policy.compatibility == compatibility
-    assert sink("STOREAS `JSON`", **SCHEMAS, **changes).schema_policy.compatibility == "none"
