@@ -22,18 +22,76 @@ def loaded(changes: dict[str, str | None], base: dict[str, str] = bases.CONFLUEN
     return loads(bases.properties(base, changes), "f", None, {})
 
 
+ARN = "arn:aws:iam::1:role/lake"
+KMS = {"s3.ssea.name": "aws:kms", "s3.sse.kms.key.id": "key-1"}
+
+
 @pytest.mark.parametrize(
-    ("access", "secret"),
+    ("changes", "expected"),
     [
-        ("access_key_id", "secret_access_key"),
-        ("aws.access.key.id", "aws.secret.access.key"),
-        ("access.key", "secret.key"),
+        *(
+            ({CLASS: cls, f"{OPTION}{access}": "AK", f"{OPTION}{secret}": "SK"}, {"access_key_id": "AK"})
+            for cls in (None, "com.acme.StaticProvider")
+            for access, secret in (
+                ("access_key_id", "secret_access_key"),
+                ("aws.access.key.id", "aws.secret.access.key"),
+                ("access.key", "secret.key"),
+            )
+        ),
+        (
+            {
+                CLASS: "io.confluent.connect.s3.auth.AwsAssumeRoleCredentialsProvider",
+                f"{OPTION}sts.role.arn": ARN,
+                f"{OPTION}sts.role.external.id": "ours",
+                f"{OPTION}sts.role.session.name": "connect",
+            },
+            {"role_arn": ARN, "role_external_id": "ours", "role_session_name": "connect"},
+        ),
+        (
+            {CLASS: "a.WebIdentity", f"{OPTION}role.arn": ARN, f"{OPTION}web.identity.token.file": "/run/token"},
+            {"role_arn": ARN, "role_token_file": "/run/token"},
+        ),
+        (
+            {CLASS: "com.amazonaws.auth.profile.ProfileCredentialsProvider", f"{OPTION}profile.name": "lake"},
+            {"profile": "lake", "source": "profile"},
+        ),
+        (
+            {**KMS, "s3.acl.canned": "private"},
+            {"created_with": (("ServerSideEncryption", "aws:kms"), ("SSEKMSKeyId", "key-1"), ("ACL", "private"))},
+        ),
+        (
+            {**KMS, "s3.ssea.name": "aws:kms:dsse"},
+            {"created_with": (("ServerSideEncryption", "aws:kms:dsse"), ("SSEKMSKeyId", "key-1"))},
+        ),
+        *(
+            ({"s3.acl.canned": name}, {"created_with": (("ACL", "bucket-owner-full-control"),)})
+            for name in ("bucket-owner-full-control", "BucketOwnerFullControl")
+        ),
+        ({"s3.wan.mode": "true"}, {"accelerate": True, "path_style": False}),
     ],
 )
-def test_a_key_pair_of_a_provider_is_used_with_its_class_and_without(access: str, secret: str) -> None:
-    for cls in (None, "com.acme.StaticProvider"):
-        connection = given({CLASS: cls, f"{OPTION}{access}": "AK", f"{OPTION}{secret}": "SK"})
-        assert (connection.access_key_id, connection.secret_access_key) == ("AK", "SK")
+def test_keys_of_confluent_are_how_s3_is_reached(changes: dict[str, str | None], expected: dict[str, object]) -> None:
+    connection = given(changes)
+    assert {name: getattr(connection, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        (
+            {
+                "aws.sts.role.arn": ARN,
+                "aws.sts.role.session.duration": "900",
+                "aws.sts.config.endpoint": "https://sts.eu-west-1.amazonaws.com",
+            },
+            {"role_arn": ARN, "role_duration_s": 900, "role_endpoint_url": "https://sts.eu-west-1.amazonaws.com"},
+        ),
+        ({"aws.s3.sse.algorithm": "AES256"}, {"created_with": (("ServerSideEncryption", "AES256"),)}),
+    ],
+)
+def test_keys_of_aiven_are_how_s3_is_reached(changes: dict[str, str | None], expected: dict[str, object]) -> None:
+    connection = given(changes, bases.AIVEN)
+    assert {name: getattr(connection, name) for name in expected} == expected
 
 
 def test_half_a_key_pair_and_an_option_that_nothing_can_use_are_refused() -> None:
@@ -43,32 +101,6 @@ def test_half_a_key_pair_and_an_option_that_nothing_can_use_are_refused() -> Non
         given({f"{OPTION}vault.path": "secret/lake"})
 
 
-def test_a_providers_role_is_assumed() -> None:
-    connection = given(
-        {
-            CLASS: "io.confluent.connect.s3.auth.AwsAssumeRoleCredentialsProvider",
-            f"{OPTION}sts.role.arn": "arn:aws:iam::1:role/lake",
-            f"{OPTION}sts.role.external.id": "ours",
-            f"{OPTION}sts.role.session.name": "connect",
-        }
-    )
-    assert connection.role_arn == "arn:aws:iam::1:role/lake"
-    assert (connection.role_external_id, connection.role_session_name) == ("ours", "connect")
-
-
-def test_aivens_role_is_assumed_at_the_service_that_it_names() -> None:
-    connection = given(
-        {
-            "aws.sts.role.arn": "arn:aws:iam::1:role/lake",
-            "aws.sts.role.session.duration": "900",
-            "aws.sts.config.endpoint": "https://sts.eu-west-1.amazonaws.com",
-        },
-        bases.AIVEN,
-    )
-    assert (connection.role_arn, connection.role_duration_s) == ("arn:aws:iam::1:role/lake", 900)
-    assert connection.role_endpoint_url == "https://sts.eu-west-1.amazonaws.com"
-
-
 def test_a_proxy_is_used_and_its_password_is_no_text() -> None:
     proxy = {"s3.proxy.url": "http://proxy:3128", "s3.proxy.user": "me", "s3.proxy.password": "hush-hush"}
     connection = given({**proxy})
@@ -76,18 +108,6 @@ def test_a_proxy_is_used_and_its_password_is_no_text() -> None:
     assert connection.proxy_password == "hush-hush"
     assert "hush" not in repr(connection)
     assert "hush" not in str(loaded({**proxy}).config)
-
-
-def test_objects_are_encrypted_as_the_connector_does() -> None:
-    connection = given({"s3.ssea.name": "aws:kms", "s3.sse.kms.key.id": "key-1", "s3.acl.canned": "private"})
-    assert dict(connection.created_with) == {
-        "ServerSideEncryption": "aws:kms",
-        "SSEKMSKeyId": "key-1",
-        "ACL": "private",
-    }
-    assert dict(given({"aws.s3.sse.algorithm": "AES256"}, bases.AIVEN).created_with) == {
-        "ServerSideEncryption": "AES256"
-    }
 
 
 KEY = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
@@ -101,12 +121,6 @@ def test_a_key_of_ones_own_is_taken_with_its_algorithm_and_shown_nowhere() -> No
     for shown in (dump_effective(configuration.config), text, repr(configuration), repr(connection)):
         assert KEY not in shown
     assert variables == {"S3LAKE_SECRET_S3_OBJECTS_CUSTOMER_KEY": "s3.objects.customer_key"}
-
-
-@pytest.mark.parametrize("name", ["aws:kms", "aws:kms:dsse"])
-def test_keys_of_the_key_service_are_named(name: str) -> None:
-    connection = given({"s3.ssea.name": name, "s3.sse.kms.key.id": "alias/lake"})
-    assert dict(connection.created_with) == {"ServerSideEncryption": name, "SSEKMSKeyId": "alias/lake"}
 
 
 @pytest.mark.parametrize(("behaviour", "wanted"), [(None, "tried"), ("ignore", "tried"), ("fail", "required")])
@@ -125,16 +139,6 @@ def test_tags_that_the_connector_would_not_give_are_told() -> None:
     assert (configuration.config.s3.objects.tags, configuration.config.s3.objects.offset_tags) == ({}, None)
     told = "has no effect without s3.object.tagging=true"
     assert [notice.place.key for notice in bases.remarks(configuration) if told in notice.message] == [*idle]
-
-
-@pytest.mark.parametrize("name", ["bucket-owner-full-control", "BucketOwnerFullControl"])
-def test_an_acl_has_the_name_of_the_api_or_of_javas_kit(name: str) -> None:
-    assert given({"s3.acl.canned": name}).created_with == (("ACL", "bucket-owner-full-control"),)
-
-
-def test_wan_mode_is_transfer_acceleration() -> None:
-    connection = given({"s3.wan.mode": "true"})
-    assert (connection.accelerate, connection.path_style) == (True, False)
 
 
 @pytest.mark.parametrize(
@@ -160,15 +164,6 @@ def test_keys_beside_a_class_are_what_is_used_and_that_is_told() -> None:
     configuration = loaded({CLASS: "com.amazonaws.auth.InstanceProfileCredentialsProvider", **pair})
     assert S3Connection.of(configuration.config.s3).access_key_id == "AK"
     assert "is not asked: the connector takes the key pair" in "\n".join(map(str, bases.remarks(configuration)))
-
-
-def test_a_web_identity_and_a_profile_of_a_provider_are_used() -> None:
-    web = {f"{OPTION}role.arn": "arn:aws:iam::1:role/lake", f"{OPTION}web.identity.token.file": "/var/run/token"}
-    connection = given({CLASS: "com.acme.WebIdentity", **web})
-    assert (connection.role_arn, connection.role_token_file) == ("arn:aws:iam::1:role/lake", "/var/run/token")
-    named = {CLASS: "com.amazonaws.auth.profile.ProfileCredentialsProvider", f"{OPTION}profile.name": "lake"}
-    connection = given(named)
-    assert (connection.profile, connection.source) == ("lake", "profile")
 
 
 def test_an_external_id_is_a_secret() -> None:
@@ -217,9 +212,10 @@ CLOUD = {
 
 
 def test_confluent_clouds_own_keys_are_taken() -> None:
-    found = loaded({}, CLOUD)
+    found = loaded({"store.kafka.keys": "true", "output.keys.format": "JSON"}, CLOUD)
     (sink,) = found.config.sinks
-    assert (sink.format.type, sink.converter.value) == ("parquet", "json")
+    assert (sink.format.type, sink.converter.value, sink.sidecars.keys) == ("parquet", "json", "json")
+    assert (sink.nulls, sink.errors.tolerance) == ("skip", "all")  # of which the file says nothing
     assert sink.layout.template is not None
     assert "'day'=dd}" in sink.layout.template
     assert found.config.kafka.bootstrap_servers == "pkc-1.eu.confluent.cloud:9092"
@@ -229,17 +225,6 @@ def test_confluent_clouds_own_keys_are_taken() -> None:
 def test_a_format_that_confluent_cloud_has_not_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="did you mean PARQUET"):
         loaded({"output.data.format": "PARKET"}, CLOUD)
-
-
-def test_what_confluent_cloud_takes_where_its_file_says_nothing() -> None:
-    (sink,) = loaded({}, CLOUD).config.sinks
-    assert (sink.nulls, sink.errors.tolerance) == ("skip", "all")
-
-
-def test_confluent_clouds_formats_of_keys_and_headers_are_taken() -> None:
-    beside = {"store.kafka.keys": "true", "output.keys.format": "JSON"}
-    (sink,) = loaded({**beside}, CLOUD).config.sinks
-    assert sink.sidecars.keys == "json"
 
 
 def test_confluent_clouds_role_is_replaced_by_ours_or_by_botos_own_chain() -> None:

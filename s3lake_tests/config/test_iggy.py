@@ -59,47 +59,43 @@ def test_names_are_made_safe_as_iggy_does() -> None:
 
 
 @pytest.mark.parametrize(
-    ("output", "native", "frame"),
-    [
-        ("json_lines", "json", ("", "\n", "\n")),
-        ("json_array", "json_array", ("[", ",", "]")),
-        ("raw", "bytes", ("", "", "")),
-    ],
-)
-def test_i20_formats(output: str, native: str, frame: tuple[str, str, str]) -> None:
-    sink = plugin(f'output_format = "{output}"').config.sinks[0]
-    assert (sink.format.type, sink.format.codec) == (native, "none")
-    framing = sink.format.effective_framing
-    assert framing is not None
-    assert (framing.opening, framing.between, framing.closing) == frame
-    assert (sink.envelope is None) == (output == "raw")
-
-
-@pytest.mark.parametrize(
-    ("settings", "fields"),
-    [
-        ("", ("metadata", "value")),
-        ("include_metadata = false", ("value",)),
-        ("include_metadata = false\ninclude_headers = true", ("headers", "value")),
-    ],
-)
-def test_lines_hold_what_is_asked_for(settings: str, fields: tuple[str, ...]) -> None:
-    envelope = plugin(settings).config.sinks[0].envelope
-    assert envelope is not None
-    assert envelope.fields == fields
-
-
-@pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ("", (None, 8 * 2**20)),
-        ('max_file_size = "1 GiB"', (None, 2**30)),
-        ('file_rotation = "messages"\nmax_messages_per_file = 5', (5, 80 * 10**9)),
+        ('output_format = "json_lines"', {"format.type": "json", "format.codec": "none", "envelope.style": "iggy"}),
+        (
+            'output_format = "json_array"',
+            {"format.type": "json_array", "format.framing.opening": "[", "format.framing.between": ","},
+        ),
+        (
+            'output_format = "raw"',
+            {"format.type": "bytes", "format.framing.between": "", "format.framing.closing": "", "envelope": None},
+        ),
+        ("", {"envelope.fields": ("metadata", "value"), "flush.count": None, "flush.size": 8 * 2**20}),
+        ("include_metadata = false", {"envelope.fields": ("value",)}),
+        ("include_metadata = false\ninclude_headers = true", {"envelope.fields": ("headers", "value")}),
+        ('max_file_size = "1 GiB"', {"flush.count": None, "flush.size": 2**30}),
+        (
+            'file_rotation = "messages"\nmax_messages_per_file = 5',
+            {"flush.count": 5, "flush.size": 80 * 10**9},
+        ),
+        (
+            'endpoint = "http://minio:9000"\naccess_key_id = "AKIA"\nsecret_access_key = "hush-hush"',
+            {
+                "s3.endpoint_url": "http://minio:9000",
+                "s3.path_style": True,
+                "s3.region": "us-east-1",
+                "s3.credentials.access_key_id": "AKIA",
+            },
+        ),
+        (
+            'max_attempts = 4\nretry_delay = "2s"',
+            {"s3.retries.max_attempts": 4, "s3.retries.backoff_ms": 2000},
+        ),
+        ('[s3lake.format]\ncodec = "gzip"', {"format.codec": "gzip"}),
     ],
 )
-def test_rotation(settings: str, expected: tuple[int | None, int]) -> None:
-    flush = plugin(settings).config.sinks[0].flush
-    assert (flush.count, flush.size) == expected
+def test_keys_of_the_plugin_are_native_settings(settings: str, expected: dict[str, object]) -> None:
+    assert bases.values(plugin(settings), *expected) == expected
 
 
 @pytest.mark.parametrize(("schema", "converter"), [("json", "json"), ("raw", "bytes"), ("text", "string")])
@@ -108,24 +104,10 @@ def test_schemas_are_converters(schema: str, converter: str) -> None:
     assert loaded.config.sinks[0].converter.value == converter
 
 
-def test_the_store() -> None:
-    found = plugin(
-        'endpoint = "http://minio:9000"\naccess_key_id = "AKIA"\nsecret_access_key = "${secrets:x}"\n'
-        'max_attempts = 4\nretry_delay = "2s"'.replace("${secrets:x}", "hush-hush")
-    ).config.s3
-    assert (found.endpoint_url, found.path_style, found.region) == ("http://minio:9000", True, "us-east-1")
-    assert (found.retries.max_attempts, found.retries.backoff_ms) == (4, 2000)
-    assert found.credentials != "default"
-
-
 def test_the_topic_of_a_stream_can_be_named_otherwise() -> None:
     assert bases.iggy().config.sinks[0].topics == ("logs.api",)
     loaded = bases.iggy("[s3lake]", '[s3lake]\ntopic_template = "iggy_{topic}"')
     assert loaded.config.sinks[0].topics == ("iggy_api",)
-
-
-def test_a_native_setting_can_be_said() -> None:
-    assert bases.iggy("[s3lake]", '[s3lake]\nformat.codec = "gzip"').config.sinks[0].format.codec == "gzip"
 
 
 def test_transforms_are_read_in_the_order_of_the_file() -> None:
@@ -336,22 +318,21 @@ def test_a_runtime_reads_its_own_server(runtime: Path) -> None:
     assert "iggy" not in {notice.place.key for notice in bases.remarks(loaded)}
 
 
-def test_what_the_section_leaves_out_is_as_the_runtime_has_it(runtime: Path) -> None:
-    source = of_iggy(runtime, "").config.source
-    assert source is not None
-    assert (source.address, source.username, source.settings["password"]) == ("localhost:8090", "iggy", "iggy")
-
-
-def test_a_token_wins_over_a_user(runtime: Path) -> None:
-    source = of_iggy(runtime, 'username = "lake"\npassword = "x"\ntoken = "iggypat-1"\n').config.source
-    assert source is not None
-    assert (source.username, source.settings["token"]) == (None, "iggypat-1")
-
-
-def test_tls_of_the_runtime(runtime: Path) -> None:
-    source = of_iggy(runtime, 'tls = { enabled = true, ca_file = "ca.pem", domain = "iggy" }\n').config.source
-    assert source is not None
-    assert (source.tls, source.ca_file, source.domain) == (True, "ca.pem", "iggy")
+@pytest.mark.parametrize(
+    ("section", "expected"),
+    [
+        ("", {"source.address": "localhost:8090", "source.username": "iggy", "source.tls": False}),
+        ('username = "lake"\npassword = "x"\ntoken = "iggypat-1"\n', {"source.username": None}),
+        (
+            'tls = { enabled = true, ca_file = "ca.pem", domain = "iggy" }\n',
+            {"source.tls": True, "source.ca_file": "ca.pem", "source.domain": "iggy"},
+        ),
+    ],
+)
+def test_keys_of_the_server_are_settings_of_the_source(
+    runtime: Path, section: str, expected: dict[str, object]
+) -> None:
+    assert bases.values(of_iggy(runtime, section), *expected) == expected
 
 
 def test_a_variable_of_the_runtime_says_where_one_connectors_records_are() -> None:
