@@ -31,4 +31,15 @@ class CountedStore(MemoryStore):
         return iter(keys)
 
 
-_COUNTED = {"get", "head", "put", "delete", "list", "create_upload", "upload_part", "complete_upload", "abort_upload"}
+_COUNTED = {
+    "get",
+    "head",
+    "put",
+    "delete",
+    "list",
+    "list_steps",
+    "create_upload",
+    "upload_part",
+    "complete_upload",
+    "abort_upload",
+}

@@ -84,7 +84,7 @@ def _change(request: Request, change: Callable[["TopicSink", list[str]], Iterato
         for result, possible in change(target, target.hours(request.first, request.last)):
             yield Outcome(asdict(result), str(result), possible)
 
-    request.change(plan)
+    request.change(plan, list(request.landings(tables=True)))
 
 
 def _parse(option: str, text: str, read: Callable[[str], Any]) -> float:

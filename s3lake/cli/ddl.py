@@ -55,7 +55,7 @@ def ddl(
         for text in statements(engine, table, database):
             emit(request.as_json, {**name, "statement": text}, line.format_map)
 
-    request.each(work, list(request.landings(config)))
+    request.each(work, list(request.landings(config, tables=True)))
 
 
 def find_differences(table: "HiveTable", engine: str, sink: "Sink", topic: str) -> Iterator[str]:

@@ -31,7 +31,7 @@ def show_index(request: Request) -> None:
     from s3lake.commit.sealing import Sealing
     from s3lake.plan.stamps import find_notices
 
-    for landing in request.landings():
+    for landing in request.landings(tables=True):
         name, stored, tiles = f"{landing.sink.name}: {landing.topic}", landing.index.head(), list(landing.index.tiles())
         sealing = Sealing.of(landing.index, stored[0] if stored else TopicHead(), tiles)
         sealed_up_to = sealing.upto(landing.sink.start)
@@ -150,7 +150,7 @@ def show_schema(request: Request) -> None:
     """Show the columns that files have now, with their types."""
     from s3lake.commit.evolution import present
 
-    for landing in request.landings():
+    for landing in request.landings(tables=True):
         rows = [{"column": name, "type": str(type)} for name, type in present(landing.index).items()]
         _print_columns(landing, rows, "files have no columns, or none yet", as_json=request.as_json)
 
@@ -160,7 +160,7 @@ def show_schema_history(request: Request) -> None:
     """Show each change of columns: its hour and commit, and the type before and after."""
     from s3lake.commit.evolution import steps
 
-    for landing in request.landings():
+    for landing in request.landings(tables=True):
         rows = [
             {
                 "hour": step.hour,
@@ -211,7 +211,7 @@ def sync_table(
     Uploads of metadata that killed processes left more than a day ago are ended too. It may be repeated, and run next
     to Dagster's runs.
     """
-    landings = [landing for landing in request.landings() if landing.table is not None]
+    landings = [landing for landing in request.landings(tables=True) if landing.table is not None]
     if not landings:
         raise ConfigurationError("no selected sink has a table: give it one with `table:`")
 

@@ -169,7 +169,7 @@ def clean(request: Request) -> None:
         for leftover in landing.clean(dry_run=not request.yes):
             yield Outcome(asdict(leftover), f"{'' if request.yes else 'would be removed: '}{leftover}")
 
-    request.change(plan, nothing="nothing to remove")
+    request.change(plan, list(request.landings(tables=True)), nothing="nothing to remove")
 
 
 def adopt(

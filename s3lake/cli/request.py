@@ -138,43 +138,49 @@ class Request:
             raise ConfigurationError(f"--sink {self.sink}: unknown sink; the configuration has {', '.join(names)}")
         return [sink for sink in config.sinks if self.sink in (None, sink.name)]
 
-    def landings(self, config: Config | None = None, *, fail_fast: bool = False) -> Iterator["Landing"]:
-        """Create a landing for each selected sink and topic. `--sink` and `--topic` also select the tables of an asset.
+    def landings(
+        self, config: Config | None = None, *, fail_fast: bool = False, tables: bool = False
+    ) -> Iterator["Landing"]:
+        """Create a landing for each selected sink and topic.
 
         Args:
             config: what was loaded before; None to load it now.
             fail_fast: to look only: give up within seconds.
+            tables: select the tables of assets too, which the indexes of the sinks have.
 
         Raises:
             ConfigurationError: nothing is selected.
         """
         from s3lake.commit.index import TABLE
-        from s3lake.land.opening import open_topic_sink
+        from s3lake.land.opening import open_stores, open_topic_sink, s3_connection
         from s3lake.land.spark import session
         from s3lake.orchestration.topics import topics_of
 
         config = config or self.load()
-        names = {sink.name for sink in self.sinks(config)}
-        routes = [(config.sink(name), topic) for name, topics in topics_of(config).items() for topic in topics]
-        routes = [(sink, topic) for sink, topic in routes if sink.name in names]
-        selected = [(sink, topic) for sink, topic in routes if self.topic in (None, topic)]
+        sinks, topics = self.sinks(config), topics_of(config)
+        selected = [(sink, topic) for sink in sinks for topic in topics[sink.name] if self.topic in (None, topic)]
         spark, timeout_s = functools.partial(session, config.spark), 3.0 if fail_fast else 5.0
 
         def open_landing(sink: "Sink", topic: str) -> "Landing":
             return open_topic_sink(config, sink, topic, spark=spark, fail_fast=fail_fast, timeout_s=timeout_s)
 
-        if not selected and self.sink and self.topic:
-            landing = open_landing(config.sink(self.sink), self.topic)
-            stored = landing.index.head()
-            if stored is not None and stored[0].topic_id == TABLE:
-                yield landing
-                return
-        if not selected:
-            topics = ", ".join(sorted({topic for _, topic in routes})) or "none yet"
-            option = f"--topic {self.topic}: " if self.topic else ""
-            raise ConfigurationError(f"{option}no such topic is landed; topics of {self.sink or 'all sinks'}: {topics}")
+        found = False
         for sink, topic in selected:
+            found = True
             yield open_landing(sink, topic)
+        for sink in sinks if tables else ():
+            store = open_stores(s3_connection(config, sink), fail_fast=fail_fast)(sink.bucket)
+            for name in store.list_steps(f"{sink.index.prefix}/{sink.name}/"):
+                if name not in topics[sink.name] and self.topic in (None, name):
+                    landing = open_landing(sink, name)
+                    head = landing.index.head()
+                    if head is not None and head[0].topic_id == TABLE:
+                        found = True
+                        yield landing
+        if not found:
+            known = ", ".join(sorted({topic for sink in sinks for topic in topics[sink.name]})) or "none yet"
+            option = f"--topic {self.topic}: " if self.topic else ""
+            raise ConfigurationError(f"{option}no such topic is landed; topics of {self.sink or 'all sinks'}: {known}")
 
     def landing(self, config: Config | None = None) -> "Landing":
         """Return the only selected landing.

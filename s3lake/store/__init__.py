@@ -88,6 +88,10 @@ class Store(Protocol):
         """Keys that begin with `prefix`, in order."""
         ...
 
+    def list_steps(self, prefix: str) -> Iterator[str]:
+        """Yield the next step of the keys below `prefix`, up to a slash, each once: `b` for `a/b/c` below `a/`."""
+        ...
+
     def create_upload(self, key: str, metadata: Mapping[str, str]) -> str:
         """Begin a multipart upload, invisible until completed: its id."""
         ...

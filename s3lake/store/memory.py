@@ -67,6 +67,10 @@ class MemoryStore:
     def list(self, prefix: str) -> Iterator[str]:
         return iter(sorted(key for key in list(self.objects) if key.startswith(prefix)))
 
+    def list_steps(self, prefix: str) -> Iterator[str]:
+        rests = (key.removeprefix(prefix) for key in self.list(prefix))
+        return iter(dict.fromkeys(rest.partition("/")[0] for rest in rests if "/" in rest))
+
     def create_upload(self, key: str, metadata: Mapping[str, str]) -> str:
         upload = f"upload-{next(self._ids)}"
         self.uploads[upload] = _Upload(key, dict(metadata))

@@ -133,6 +133,10 @@ class S3Store:
         for page in self._pages("ListObjectsV2", "list_objects_v2", prefix, "ContinuationToken"):
             yield from (entry["Key"] for entry in page.get("Contents", ()))
 
+    def list_steps(self, prefix: str) -> Iterator[str]:
+        for page in self._pages("ListObjectsV2", "list_objects_v2", prefix, "ContinuationToken", Delimiter="/"):
+            yield from (entry["Prefix"][len(prefix) : -1] for entry in page.get("CommonPrefixes", ()))
+
     def list_uploads(self, prefix: str) -> Iterator[Begun]:
         # Without the marker of an upload's id: versitygw 1.8 refuses the one that it gave.
         for page in self._pages("ListMultipartUploads", "list_multipart_uploads", prefix, "KeyMarker"):
@@ -220,9 +224,11 @@ class S3Store:
         with contextlib.suppress(Answer):
             self._ask("AbortMultipartUpload", key, abort, answers={404})
 
-    def _pages(self, operation: str, method: str, prefix: str, marker: str) -> Iterator[Mapping[str, Any]]:
+    def _pages(
+        self, operation: str, method: str, prefix: str, marker: str, **options: str
+    ) -> Iterator[Mapping[str, Any]]:
         """A listing, page by page; `marker` tells where a page begins."""
-        query = {"Bucket": self.bucket, "Prefix": prefix}
+        query = {"Bucket": self.bucket, "Prefix": prefix, **options}
         while True:
             page = self._ask(operation, prefix, methodcaller(method, **query))
             yield page

@@ -87,7 +87,7 @@ def test_a_command_without_yes_prints_what_it_would_do_changes_nothing_and_ends_
     prepare(lake)
     config = tmp_path / "s3lake.yaml"
     config.write_text(NOBODY)
-    monkeypatch.setattr(Request, "landings", lambda *_: iter([landing(lake)]))
+    monkeypatch.setattr(Request, "landings", lambda *_, **__: iter([landing(lake)]))
     before = dict(lake.store.objects)
     done = CliRunner().invoke(app, [*words, str(config)])
     assert done.exit_code == 0, (done.output, done.exception)

@@ -14,7 +14,7 @@ from s3lake_tests.land.at_hand import FIRST, SECOND, World
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     made = World(format={"type": "parquet"})
-    monkeypatch.setattr(Request, "landings", lambda _: iter([made.landing()]))
+    monkeypatch.setattr(Request, "landings", lambda *_, **__: iter([made.landing()]))
     return made
 
 

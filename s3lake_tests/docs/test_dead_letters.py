@@ -45,7 +45,7 @@ def test_the_commands_print_what_is_shown(monkeypatch: pytest.MonkeyPatch) -> No
     lake.land_records([(b"k4", GOOD % 4, []), (b"k5", b'{"id":5}', []), (b"k6", b"{ broken", []), (b"k7", b"\xff", [])])
     lake.write_index()
 
-    monkeypatch.setattr(Request, "landings", lambda _: iter([lake.landing()]))
+    monkeypatch.setattr(Request, "landings", lambda *_, **__: iter([lake.landing()]))
     count = 0
     for command, printed in shown():
         count += 1

@@ -32,7 +32,7 @@ def test_a_command_prints_what_the_page_shows(command: str, monkeypatch: pytest.
     world.produce(1, b'{"id": 3, "to": {"zip": "c", "street": "d"}, "note": "x"}', b'{"id": 4.5}', b'{"id": 5}')
     first, second = world.landing().land([FIRST, SECOND])
     assert (second.sums.landed, second.sums.dead) == (2, 1)
-    monkeypatch.setattr(Request, "landings", lambda _: iter([world.landing()]))
+    monkeypatch.setattr(Request, "landings", lambda *_, **__: iter([world.landing()]))
     printed = CliRunner().invoke(app, command.split(), catch_exceptions=False).stdout
     for name, hour in (("FIRST", first), ("SECOND", second)):
         printed = printed.replace(hour.tile.commits[0], name)

@@ -38,11 +38,10 @@ BACKFILL_POLICIES = pytest.mark.filterwarnings("ignore:Parameter `backfill_polic
 
 @pytest.fixture
 def settings(s3_server: EmbeddedS3) -> str:
-    """A sink without topics in a bucket of the test's own; no Kafka answers."""
+    """A sink without topics in a bucket of the test's own, without Kafka."""
     bucket = f"lake-{uuid.uuid4()}"
     s3_server.create_bucket(bucket)
     return f"""\
-kafka: {{bootstrap_servers: "127.0.0.1:1"}}
 s3:
   endpoint_url: "{s3_server.endpoint_url}"
   region: "{s3_server.region}"
@@ -228,11 +227,11 @@ def test_the_documented_example_lands_and_reads_its_tables(
     assert (file.rows, file.schema.names) == (1, ["hour", "page", "visits"])
 
 
-def test_commands_change_tables_by_sink_and_topic(config: Config, settings: str, tmp_path: Path) -> None:
+def test_commands_find_and_change_tables_of_a_sink(config: Config, settings: str, tmp_path: Path) -> None:
     run(config, returning(lambda: pa.table({"n": list(range(5))})), partition_key=SECOND)
     path = tmp_path / "s3lake.yaml"
     path.write_text(settings)
-    command = ["erase", "--where", "n = 3", "--sink", "tables", "--topic", "daily", "--yes", str(path)]
+    command = ["erase", "--where", "n = 3", "--yes", str(path)]  # which finds the table in the sink's index
     done = CliRunner().invoke(app, command, catch_exceptions=False)
     assert (done.exit_code, "1 records" in done.output) == (0, True), done.output
     (file,) = s3lake.files(config, "tables", "daily")
