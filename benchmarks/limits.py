@@ -137,7 +137,7 @@ def of_landing(title: str, size: int, topic: Topic, options: argparse.Namespace)
             "sinks": [{**named, **topic.sink}],
         }
         plan = {"config": config, "topic": TOPIC, "hour": hour}
-        found = measured(plan, into.environment, topic.records, HERE.parent)
+        found = measured(plan, into.environment, topic.records, HERE / "land.py")
         cold = found["cold"]
         return Row(
             title,

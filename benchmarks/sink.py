@@ -3,7 +3,8 @@
 Starts Kafka and S3, produces a topic whose records lie in one closed hour, and lands it twice in one Spark session, by
 two sinks: `cold` and `warm`. Prints one JSON line. See README.md for how to read it.
 
-`--compare COMMIT` lands the same topic with that commit's code too, in turns, and prints a line for each. `--poison N`
+`--compare COMMIT` lands the same topic with that commit's code too, in turns, and prints a line for each; `--by-hand`
+does so with the loop that people write by hand (`by_hand.py`: JSON values to JSON lines or Parquet). `--poison N`
 lands in turns a sound topic into a sink that tolerates no error, the same into one that does, and one of whose records
 one of N is broken.
 """
@@ -21,6 +22,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,7 +49,7 @@ def main() -> None:
     """Measures, and prints one JSON line a landing process."""
     options = parsed()
     hour = hours.shift(hours.key(datetime.now(timezone.utc)), -2)
-    with EmbeddedKafka.start() as kafka, registry() as address, states(options.compare) as homes:
+    with EmbeddedKafka.start() as kafka, registry() as address, states(options) as scripts:
         # In a process of its own: neither its time nor its memory may be found in what is measured.
         produce: list[str | Path] = [sys.executable, HERE / "records.py", kafka.bootstrap_servers, TOPIC, hour]
         keyed = int(options.envelope is not None)
@@ -58,9 +60,7 @@ def main() -> None:
             poisoned = [POISONED if one == TOPIC else one for one in produce]
             subprocess.run([*poisoned, *numbers, str(options.poison)], check=True)
         trials = [(TOPIC, "none")] if not options.poison else [(TOPIC, "none"), (TOPIC, "all"), (POISONED, "all")]
-        for state, home, topic, tolerance in [
-            (state, home, *trial) for _ in range(options.rounds) for trial in trials for state, home in homes.items()
-        ]:
+        for _, (topic, tolerance), (state, script) in product(range(options.rounds), trials, scripts.items()):
             with bucket(options) as into:
                 plan = {
                     "config": {
@@ -85,24 +85,24 @@ def main() -> None:
                 }
                 load, _, _ = os.getloadavg()
                 dead = -(-options.records // options.poison) if topic == POISONED else 0
-                found = measured(plan, into.environment, options.records, home)
+                found = measured(plan, into.environment, options.records, script)
                 told = {"tolerance": tolerance, "dead_letters": dead} if options.poison else {}
                 print(json.dumps({"state": state, **told, **found, "load": [load, os.getloadavg()[0]]}), flush=True)
 
 
 @contextlib.contextmanager
-def states(commit: str | None) -> Iterator[dict[str, Path]]:
-    """Whose code is measured: this tree's, and a commit's in a directory of its own."""
-    root = HERE.parent
-    if commit is None:
-        yield {"this": root}
+def states(options: argparse.Namespace) -> Iterator[dict[str, Path]]:
+    """Yield what lands: this tree's code, the loop by hand, and a commit's code in a directory of its own."""
+    scripts = {"this": HERE / "land.py"} | ({"by hand": HERE / "by_hand.py"} if options.by_hand else {})
+    if options.compare is None:
+        yield scripts
         return
     with tempfile.TemporaryDirectory(prefix="s3lake-benchmark-") as scratch:
         there = Path(scratch) / "tree"
-        git = ["git", "-C", str(root), "worktree"]
-        subprocess.run([*git, "add", "--quiet", "--detach", str(there), commit], check=True)
+        git = ["git", "-C", str(HERE.parent), "worktree"]
+        subprocess.run([*git, "add", "--quiet", "--detach", str(there), options.compare], check=True)
         try:
-            yield {"this": root, commit: there}
+            yield {**scripts, options.compare: there / "benchmarks" / "land.py"}
         finally:
             subprocess.run([*git, "remove", "--force", str(there)], check=True)
 
@@ -160,10 +160,11 @@ def sink(options: argparse.Namespace, address: str) -> dict[str, Any]:
     return made
 
 
-def measured(plan: Mapping[str, Any], environment: Mapping[str, str], records: int, home: Path) -> dict[str, Any]:
-    """Runs `land.py` of the tree at `home` and watches it from outside; what is printed."""
+def measured(plan: Mapping[str, Any], environment: Mapping[str, str], records: int, script: Path) -> dict[str, Any]:
+    """Run a script that lands, and watch it from outside; return what is printed."""
+    home = script.parents[1]
     land = subprocess.Popen(
-        [sys.executable, home / "benchmarks" / "land.py", json.dumps(plan)],
+        [sys.executable, script, json.dumps(plan)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -235,6 +236,7 @@ def parsed() -> argparse.Namespace:
         help="the latter as a registry's producers write",
     )
     parser.add_argument("--compare", metavar="COMMIT", help="measure that commit's code too, in turns")
+    parser.add_argument("--by-hand", action="store_true", help="measure the loop of by_hand.py too, in turns")
     parser.add_argument("--rounds", type=int, default=1, help="how often each is measured (default: %(default)s)")
     parser.add_argument("--format", choices=FORMATS, default="json", help="bytes: one object a record")
     parser.add_argument(
