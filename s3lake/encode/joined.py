@@ -8,16 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
-from s3lake.encode import avro
+from s3lake.encode import avro, encoder
 from s3lake.encode.form import FileFormat
-from s3lake.encode.text_joined import TextJoiner, opening_of
+from s3lake.encode.text import TextJoiner, opening_of
 
 if TYPE_CHECKING:
     from s3lake.encode import Disk
     from s3lake.encode.behind import Behind
 
-_LARGE = 4
-"""Row groups of a share of one in so many of the largest are large enough."""
 Likeness = bytes
 """What files must have in common, beside their form, to be joined: a schema, a header line."""
 
@@ -68,13 +66,9 @@ def joiner(
         see: is shown the rows of Parquet, which are decoded here.
     """
     if form.type == "parquet":
-        from s3lake.encode.parquet import ParquetEncoder
-        from s3lake.encode.parquet_joined import ParquetJoiner
+        from s3lake.encode.parquet import ParquetJoiner
 
-        def encoder(to: Callable[[bytes], None]) -> ParquetEncoder:
-            return ParquetEncoder(to, form.codec, form.level, disk, row_group_bytes=chunk)
-
-        return ParquetJoiner(encoder, like, out, behind, least=chunk // _LARGE, see=see)
+        return ParquetJoiner(encoder(form, out, disk, chunk=chunk), like, behind, see)
     if form.type == "avro":
         return avro.AvroJoiner(out, like)
     return TextJoiner(form, like, out)

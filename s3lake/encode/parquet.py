@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,11 +14,13 @@ import pyarrow.parquet as pq
 from s3lake.encode.codecs import DEFAULT_LEVELS
 
 if TYPE_CHECKING:
-    from s3lake.encode import Disk
+    from s3lake.encode import Disk, Encoder
+    from s3lake.encode.behind import Behind
 
-# Dictionaries leave so little to zstd that its level 3 costs half as much again for nothing.
-_DEFAULT_LEVELS = {**DEFAULT_LEVELS, "zstd": 1}
-_LOOKED_AT = 2**15  # rows; of so many values a dictionary has the size at which the writer gives it up
+# Arrow's gzip is zlib's. Dictionaries leave so little to zstd that its level 3 costs half as much again for nothing.
+_DEFAULT_LEVELS = {**DEFAULT_LEVELS, "gzip": 6, "zstd": 1}
+_LOOKED_AT = 2**13  # rows; nine tenths of so many values are different if 40,000 values come again at random
+_BATCH_ROWS = 2**15  # read at once of a file that is joined
 _OBJECT_BYTES = 512  # what pyarrow keeps per column of a batch, besides the data
 
 
@@ -45,9 +47,6 @@ class _Out:
 
     def close(self) -> None:
         """The writer closes what it was given; the upload is closed by its owner."""
-
-
-_STORED: dict[str, Any] = {"store_schema": False}  # types are the format's own; readers need no Arrow
 
 
 class ParquetEncoder:
@@ -100,7 +99,7 @@ class ParquetEncoder:
                 compression=self._codec,
                 compression_level=self._level,
                 use_dictionary=_repeating(table),
-                **_STORED,
+                store_schema=False,  # types are the format's own; readers need no Arrow
             )
         self._writer.write_table(table, row_group_size=table.num_rows)
         self._spilled.clear()
@@ -122,11 +121,27 @@ class ParquetEncoder:
             self._writer.close()
 
 
-def empty(schema: pa.Schema) -> bytes:
-    """A file of these columns that has no rows."""
-    out = io.BytesIO()
-    pq.ParquetWriter(out, schema, **_STORED).close()
-    return out.getvalue()
+class ParquetJoiner:
+    """Rows of several files with the same columns: read here, written by the thread `behind`."""
+
+    def __init__(
+        self, encoder: Encoder, schema: bytes, behind: Behind, see: Callable[[pa.RecordBatch], object]
+    ) -> None:
+        """`schema` is what `schema_of` says of each of the files; `see` is shown all rows."""
+        self._encoder, self._behind, self._see = encoder, behind, see
+        self._schema = pa.ipc.read_schema(pa.py_buffer(schema))
+
+    def add(self, body: BinaryIO) -> int:
+        file = pq.ParquetFile(body, pre_buffer=False)  # reading ahead would hold a row group more, for no less time
+        for batch in file.iter_batches(_BATCH_ROWS, use_threads=False):
+            self._see(batch)
+            rows = pa.RecordBatch.from_arrays(batch.columns, schema=self._schema)
+            self._behind.do(partial(self._encoder.write, rows), rows.nbytes)
+        return int(file.metadata.num_rows)
+
+    def close(self) -> None:
+        self._behind.do(self._encoder.close, 0)
+        self._behind.settle()
 
 
 def schema_of(body: BinaryIO) -> bytes:
@@ -137,11 +152,11 @@ def schema_of(body: BinaryIO) -> bytes:
 
 def _repeating(table: pa.Table) -> list[str] | bool:
     """Columns whose values come again. For others the writer would make a dictionary only to give it up."""
-    if table.num_rows < _LOOKED_AT // 4:
+    if table.num_rows < _LOOKED_AT:
         return True
     (rows,) = table.slice(0, _LOOKED_AT).combine_chunks().to_batches()
     leaves = chain.from_iterable(map(_leaves, rows.schema.names, rows.columns))
-    return [path for path, values in leaves if 3 * pc.count_distinct(values).as_py() <= 2 * len(values)]
+    return [path for path, values in leaves if 10 * pc.count_distinct(values).as_py() <= 9 * len(values)]
 
 
 def _leaves(path: str, column: pa.Array) -> Iterator[tuple[str, pa.Array]]:

@@ -51,14 +51,14 @@ def test_gzip_carries_no_time_and_no_name() -> None:
     assert header[4:8] == bytes(4)
 
 
-def test_the_default_levels_are_6_and_3() -> None:
+def test_the_default_levels_are_4_and_3() -> None:
     data = bytes(range(256)) * 40 + b"some text that repeats " * 200
-    assert compressed("gzip", None, data) == compressed("gzip", 6, data)
+    assert compressed("gzip", None, data) == compressed("gzip", 4, data)
     assert compressed("zstd", None, data) == compressed("zstd", 3, data)
 
 
 def test_higher_levels_take_more_memory() -> None:
-    assert memory("gzip", None) == 2**18
+    assert memory("gzip", None) == 0
     assert 2**20 < memory("zstd", None) < memory("zstd", 19)
 
 
@@ -111,6 +111,6 @@ def test_blocks_have_levels(codec: str, low: int, high: int) -> None:
     assert BLOCKS[codec](one) == BLOCKS[codec](other) == TEXT
 
 
-@pytest.mark.parametrize(("codec", "level"), [("deflate", 6), ("xz", 6), ("zstd", 3)])
+@pytest.mark.parametrize(("codec", "level"), [("deflate", 4), ("xz", 6), ("zstd", 3)])
 def test_the_default_levels_of_blocks(codec: str, level: int) -> None:
     assert compress_block(TEXT, codec, None) == compress_block(TEXT, codec, level)

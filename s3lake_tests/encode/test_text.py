@@ -103,7 +103,7 @@ def test_compressed_records_wait_for_a_megabyte(codec: str) -> None:
     encoder.write(records(b"x" * 999_999))
     assert out != []
     assert encoder.pending == 0
-    assert encoder.memory >= 2**18  # the open compressor
+    assert encoder.memory >= (0 if codec == "gzip" else 2**18)  # the open compressor, which gzip has not
 
 
 @pytest.mark.parametrize("codec", COMPRESSED)
@@ -169,7 +169,7 @@ def test_framed_snappy_cuts_its_chunks_at_64_kib() -> None:
     assert unframed(written(form("snappy_framed"), [records(text)])) == text + b"\n"
 
 
-def test_gzip_is_one_member_where_nothing_forced_a_drain() -> None:
+def test_gzip_is_a_row_of_members_of_a_megabyte_of_text() -> None:
     data = written(form("gzip"), [records(b"x" * 600_000)] * 4)
-    assert data.count(b"\x1f\x8b\x08") == 1
-    assert len(gzip.decompress(data)) == 4 * 600_001
+    assert data.count(b"\x1f\x8b\x08") == 2
+    assert gzip.decompress(data) == (b"x" * 600_000 + b"\n") * 4
