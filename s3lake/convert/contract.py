@@ -23,7 +23,7 @@ from s3lake.convert.json_columns import fitted
 from s3lake.convert.schemas import Schemas
 from s3lake.schema.json import of_value
 from s3lake.schema.types import UNKNOWN, Columns, List, Map, Struct, Type, fields_of, item_of
-from s3lake.schema.unite import Conflict, joined, shown, unite
+from s3lake.schema.unite import Conflict, held, joined, shown, unite
 
 if TYPE_CHECKING:
     import jsonschema_rs
@@ -188,7 +188,7 @@ class Contract:
         seen: Type = UNKNOWN
         try:
             seen = of_value(msgspec.json.decode(value), path)
-            if fitted({path: known}, {path: seen}, {})[path] == known:
+            if held(fitted({path: known}, {path: seen}, {})) == {path: known}:
                 return None
         except Conflict:
             pass

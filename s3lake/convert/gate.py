@@ -6,7 +6,7 @@ which JSON allows only between tokens, become spaces; text formats follow the sa
 
 import re
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from operator import length_hint
 from typing import Any
 
@@ -23,11 +23,23 @@ _ESCAPE = re.compile(
 )
 _check_json = msgspec.json.Decoder(msgspec.Raw).decode
 
+_PIECE = 500
+"""Values that are looked at together: more would not stay in the processor's cache, and cost a third more."""
+
 
 def json_refusals(values: pa.BinaryArray) -> Refusals:
     """Rows that are not exactly one JSON value in UTF-8. A null row is nobody's error here."""
     checked = values.fill_null(b"0") if values.null_count else values
-    return _refusals(_check_json, checked.to_pylist()) | text_refusals(values)
+    return _refusals(_check_json, checked) | text_refusals(values)
+
+
+def are_objects(values: pa.BinaryArray) -> bool:
+    """Return whether every value, none of which is null, begins with a brace and ends with one.
+
+    Of such values as lines none can begin within another: `}` and, on the next line, `{` stand only between objects.
+    So if there are as many objects as lines, each line is one.
+    """
+    return _all_have(values, b"{", first=True) and _all_have(values, b"}", first=False)
 
 
 def text_refusals(values: pa.BinaryArray) -> Refusals:
@@ -35,30 +47,38 @@ def text_refusals(values: pa.BinaryArray) -> Refusals:
     try:
         values.cast(pa.string())
     except pa.ArrowInvalid:
-        return _refusals(bytes.decode, values.fill_null(b"").to_pylist())
+        return _refusals(bytes.decode, values.fill_null(b""))
     return {}
 
 
 def one_line(values: pa.BinaryArray) -> pa.BinaryArray:
     """Values with every raw newline and carriage return as a space; the same array where there is none."""
-    data = values.buffers()[2]
-    if data is None:
-        return values
-    block = data.to_pybytes()
-    for newline in (b"\n", b"\r"):
-        if newline in block:
-            values = pc.replace_substring(values, newline, b" ")
+    if lowest_byte(values) <= ord("\r"):
+        for newline in (b"\n", b"\r"):
+            if pc.any(pc.match_substring(values, newline)).as_py():
+                values = pc.replace_substring(values, newline, b" ")
     return values
 
 
+def lowest_byte(values: pa.BinaryArray) -> int:
+    """Return the lowest byte of an array and of what it was cut from; 255 if there is none."""
+    data = values.buffers()[2]
+    return 255 if data is None else int(np.frombuffer(data, np.uint8).min(initial=255))
+
+
 def all_begin_with(values: pa.BinaryArray, mark: bytes) -> bool:
-    """Whether the first byte of every value, none of which is null, is this one."""
+    """Return whether the first byte of every value, none of which is null, is this one."""
+    return _all_have(values, mark, first=True)
+
+
+def _all_have(values: pa.BinaryArray, mark: bytes, *, first: bool) -> bool:
     if not len(values):
         return True
-    starts = np.frombuffer(values.buffers()[1], np.int32, len(values) + 1, values.offset * 4)
-    if not (np.diff(starts) > 0).all():
+    offsets = np.frombuffer(values.buffers()[1], np.int32, len(values) + 1, values.offset * 4)
+    if not (np.diff(offsets) > 0).all():
         return False
-    return bool((np.frombuffer(values.buffers()[2], np.uint8)[starts[:-1]] == ord(mark)).all())
+    at = offsets[:-1] if first else offsets[1:] - 1
+    return bool((np.frombuffer(values.buffers()[2], np.uint8)[at] == ord(mark)).all())
 
 
 def joined(values: pa.BinaryArray) -> pa.Buffer:
@@ -68,19 +88,21 @@ def joined(values: pa.BinaryArray) -> pa.Buffer:
     return ended.buffers()[2]
 
 
-def _refusals(check: Callable[[bytes], Any], rows: Sequence[bytes]) -> Refusals:
+def _refusals(check: Callable[[bytes], Any], values: pa.BinaryArray) -> Refusals:
     """Rows that `check` raises on. One that fails costs no other a second look: the iterator stands behind it."""
     refused: Refusals = {}
-    left = iter(rows)
-    while True:
-        try:
-            deque(map(check, left), maxlen=0)
-            return refused
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            row = len(rows) - length_hint(left) - 1
-            reason = _reason(check, rows[row])
-            if reason is not None:
-                refused[row] = reason
+    for start in range(0, len(values), _PIECE):
+        rows = values[start : start + _PIECE].to_pylist()
+        left = iter(rows)
+        while length_hint(left):
+            try:
+                deque(map(check, left), maxlen=0)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                row = len(rows) - length_hint(left) - 1
+                reason = _reason(check, rows[row])
+                if reason is not None:
+                    refused[start + row] = reason
+    return refused
 
 
 def _reason(check: Callable[[bytes], Any], value: bytes) -> str | None:

@@ -190,7 +190,10 @@ _EXACTLY: dict[Primitive, Any] = {
 
 
 def strict_decoder(columns: Columns) -> Callable[[bytes], Any]:
-    """Return what raises on a text that is not an object with these columns, or some of them, and nothing else."""
+    """Return what raises on a text that is not an object with these columns, or some of them, and nothing else.
+
+    Columns of an unknown type hold nothing.
+    """
     return _strict_decoder(Struct(columns))
 
 
@@ -201,7 +204,12 @@ def _strict_decoder(columns: Struct) -> Callable[[bytes], Any]:
 
 
 def _exact_leaf(leaf: Primitive | Decimal | Unknown) -> Any:
-    return _EXACTLY[leaf] if isinstance(leaf, Primitive) else msgspec.Raw
+    match leaf:
+        case Primitive():
+            return _EXACTLY[leaf]
+        case Decimal():
+            return msgspec.Raw
+    return None
 
 
 def _exact_list(item: Any) -> Any:
@@ -213,7 +221,7 @@ def _exact_map(value: Any) -> Any:
 
 
 def _or_null(decoded: Any) -> Any:
-    return decoded if decoded is msgspec.Raw else decoded | None
+    return decoded if decoded in (msgspec.Raw, None) else decoded | None
 
 
 def _exact_struct(fields: dict[str, Any]) -> Any:

@@ -1,17 +1,15 @@
 """JSON objects read at once by pyarrow, and those that it cannot read with the others one by one.
 
-Values with a new field show themselves in what pyarrow infers beside the given schema. An object with a field of
-another type makes it fail: then every object that does not fit the columns is looked at by itself, and the others are
-read at once, so that an odd one makes no other dearer.
+If all objects fit the columns, pyarrow reads them, and nothing else looks at them. Else every object that does not fit
+is looked at by itself, which shows new columns, and the others are read at once: an odd one makes no other dearer.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -20,19 +18,16 @@ import pyarrow.compute as pc
 from pyarrow import json as pyarrow_json
 
 from s3lake.convert.gate import Refusals, joined, rest
-from s3lake.convert.json_columns import JsonColumns, Spelling, fitted, json_columns
+from s3lake.convert.json_columns import JsonColumns, fitted, json_columns
 from s3lake.convert.json_probes import strict_decoder
 from s3lake.convert.json_values import Number, respelt
 from s3lake.convert.limits import Limits, misfit
 from s3lake.convert.pinned import converted
 from s3lake.convert.schemas import Numbers
-from s3lake.schema.arrow import from_arrow, to_arrow
+from s3lake.schema.arrow import to_arrow
 from s3lake.schema.json import of_object
 from s3lake.schema.types import Columns
-from s3lake.schema.unite import Conflict, agree, beyond, held, leaves
-
-_FEW, _MANY = 200, 1000
-"""Records of the first slice that is looked at for new fields, and of each further one."""
+from s3lake.schema.unite import Conflict, beyond, held
 
 _FIRST = 100
 """Odd records that are looked at before the others are compared with the columns that these have shown."""
@@ -40,19 +35,20 @@ _FIRST = 100
 _STRAYS = 64
 """Records among which one that cannot be read with the others is not searched any further."""
 
+_SHOWING = 1000
+"""Records that show how columns are spelt."""
+
+_Unexpected = Literal["error", "ignore", "infer"]
+"""What pyarrow does with fields that are not in the columns."""
+
 
 def read_texts(
     values: pa.BinaryArray, recorded: JsonColumns, limits: Limits
 ) -> tuple[pa.RecordBatch | None, Columns, Refusals]:
     """Read JSON objects: the rows of those that are not refused, and their columns."""
     try:
-        if _outgrows(values, recorded, limits.most):
-            raise Conflict("each record has fields of its own")
-        batch, united = _parse(values, recorded, limits)
-        if beyond(held(united), recorded.columns, limits.most):
-            raise Conflict("some record has too many fields")
-        return batch, united, {}
-    except (pa.ArrowInvalid, Conflict):
+        return read_fitting(values, recorded), recorded.columns, {}
+    except pa.ArrowInvalid:
         return _read_apart(values, recorded, limits)
 
 
@@ -69,7 +65,7 @@ def _read_apart(
             return None, {}, odd.refused
         ordinary = rest(len(values), apart | odd.refused.keys())
         rows = np.arange(len(values)) if ordinary is None else ordinary.to_numpy()
-        pieces, strays = _read_in_parts(values, rows, columns, limits)
+        pieces, strays = _read_in_parts(values, rows, columns)
         for row in strays:
             odd.look(row)
         apart.update(strays)
@@ -78,7 +74,7 @@ def _read_apart(
     rows = np.array(sorted(apart - odd.refused.keys()), np.int64)
     if len(rows):
         texts = pa.array([odd.texts[row] for row in rows.tolist()], pa.binary())
-        pieces.append((rows, _parse(texts, columns, limits, respelt=True)[0]))
+        pieces.append((rows, _parse(texts, columns, "ignore", respelt=True)))
     if not pieces:
         return None, columns.columns, odd.refused
     table = pa.Table.from_batches([batch for _, batch in pieces]).combine_chunks()
@@ -89,20 +85,20 @@ def _read_apart(
 
 
 def _read_in_parts(
-    values: pa.BinaryArray, rows: Numbers, columns: JsonColumns, limits: Limits
+    values: pa.BinaryArray, rows: Numbers, columns: JsonColumns
 ) -> tuple[list[tuple[Numbers, pa.RecordBatch]], list[int]]:
-    """Read rows at once, halved until only few remain that cannot be read so: the parts that can, and these few."""
+    """Read rows at once, halved until only few remain that cannot be read so: the parts that can, and these few.
+
+    All of them fit the columns, so fields that are not in these hold nothing.
+    """
     parts: list[tuple[Numbers, pa.RecordBatch]] = []
     strays: list[int] = []
     waiting = [rows] if len(rows) else []
     while waiting:
         some = waiting.pop()
         try:
-            batch, united = _parse(values.take(pa.array(some)), columns, limits)
-            if united != columns.columns:
-                raise Conflict("some record has a new column")
-            parts.append((some, batch))
-        except (pa.ArrowInvalid, Conflict):
+            parts.append((some, _parse(values.take(pa.array(some)), columns, "ignore")))
+        except pa.ArrowInvalid:
             if len(some) <= _STRAYS:
                 strays += some.tolist()
             else:
@@ -152,7 +148,7 @@ class _OddRows:
     def _unfitting(self, rows: Sequence[int]) -> Sequence[int]:
         if self._recorded.has_map or not self.columns:  # maps are read one by one
             return rows
-        decode, unfitting = strict_decoder(held(self.columns)), []
+        decode, unfitting = strict_decoder(self.columns), []
         for row in rows:
             try:
                 decode(self._all[row])
@@ -174,79 +170,53 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def read_fitting(values: pa.BinaryArray, recorded: JsonColumns) -> pa.RecordBatch | None:
+    """Read objects that have no fields but those of the columns; None if there are no objects.
+
+    Raises:
+        pa.ArrowInvalid: some object is odd.
+    """
+    if not recorded.columns:
+        raise pa.ArrowInvalid("no column is known")
+    return _parse(values, recorded, "error") if len(values) else None
+
+
 def _parse(
-    values: pa.BinaryArray, recorded: JsonColumns, limits: Limits, *, respelt: bool = False
-) -> tuple[pa.RecordBatch | None, Columns]:
-    """Read values all at once. Raise ArrowInvalid or Conflict if some of them cannot be read in this way."""
-    united = recorded.columns
-    if not len(values):
-        return None, united
+    values: pa.BinaryArray, recorded: JsonColumns, unexpected: _Unexpected, *, respelt: bool = False
+) -> pa.RecordBatch:
+    """Read values all at once. Raise ArrowInvalid if some of them cannot be read in this way."""
     if not respelt and recorded.has_map:
         raise pa.ArrowInvalid("maps are read one by one")
     if not respelt and recorded.decimals is not None and not recorded.decimals(values):
         raise pa.ArrowInvalid("some decimal would overflow, or is no plain number")
-    block = joined(values)
-    table, schema, spell = _spelt(block, recorded, ("number",) if respelt else ("text", "number"))
-    if limits.rule == "flat" and any(pa.types.is_nested(field.type) for field in table.schema):
-        raise pa.ArrowInvalid("some record holds an object or a list")
-    if table.schema != schema:
-        united = (
-            united if respelt else fitted(united, from_arrow(table.schema), recorded.given, integral=limits.integral)
-        )
-        if misfit(united, limits.rule):
-            raise pa.ArrowInvalid("some record has a column that does not fit the format")
-        # Inferred types serve, inferred arrays do not: strings became timestamps, and lists that begin with a null
-        # point outside of their memory (apache/arrow#51305).
-        table = _read(block, spell(json_columns(united, recorded.given)), "ignore")
+    table = _spelt(values, recorded, unexpected, respelt=respelt)
     if any(map(_has_infinity, table.columns)):
         raise pa.ArrowInvalid("an integer is beyond a double")
     if table.num_rows != len(values):
         raise pa.ArrowInvalid(f"{len(values)} values gave {table.num_rows} rows")
-    if not united:
-        return None, united
     batch = table.combine_chunks().to_batches()[0]
-    if recorded.pinned:
-        arrays = [
-            converted(batch.column(at), type) if name in recorded.pinned else batch.column(at)
-            for at, (name, type) in enumerate(united.items())
-        ]
-        batch = pa.record_batch(arrays, schema=json_columns(united, recorded.given).arrow)
-    return batch, united
+    if not recorded.pinned:
+        return batch
+    arrays = [
+        converted(array, type) if name in recorded.pinned else array
+        for array, (name, type) in zip(batch.columns, recorded.columns.items(), strict=True)
+    ]
+    return pa.record_batch(arrays, schema=recorded.arrow)
 
 
-def _outgrows(values: pa.BinaryArray, recorded: JsonColumns, most: int) -> bool:
-    """Whether the columns become too many, found out slice by slice: a table has every column in every row."""
-    united, start = recorded.columns, 0
-    while start < len(values) - _FEW:
-        end = start + (_MANY if start else _FEW)
+def _spelt(values: pa.BinaryArray, recorded: JsonColumns, unexpected: _Unexpected, *, respelt: bool) -> pa.Table:
+    """Read objects with dates and times as texts, else as numbers, else each as the first objects spell it."""
+    block, spelt = joined(values), recorded.spelt
+    if respelt or not recorded.pinned:
+        return _read(block, spelt["number"], unexpected)
+    for schema in spelt.values():
         try:
-            part = _read(joined(values[start:end]), recorded.spelt["text"], "infer")
+            return _read(block, schema, unexpected)
         except pa.ArrowInvalid:
-            return False  # for a reason that tells itself when all are read
-        wider = agree(united, from_arrow(part.schema))
-        if leaves(wider) > max(most, leaves(recorded.columns)):
-            return True
-        if not start and wider == united:
-            return False
-        united, start = wider, end
-    return False
-
-
-def _spelt(
-    block: pa.Buffer, recorded: JsonColumns, spellings: Sequence[Spelling]
-) -> tuple[pa.Table, pa.Schema, Callable[[JsonColumns], pa.Schema]]:
-    """The table, the schema that it was read with, and how to make such a schema of more columns."""
-    for spelling in spellings if recorded.pinned else spellings[:1]:
-        schema = recorded.spelt[spelling]
-        try:
-            return _read(block, schema, "infer"), schema, lambda columns, spelling=spelling: columns.spelt[spelling]
-        except pa.ArrowInvalid:
-            if not recorded.pinned or len(spellings) == 1:
-                raise
+            continue
     plain = {name: type for name, type in recorded.columns.items() if name not in recorded.pinned}
-    shown_types = _read(block, to_arrow(plain), "infer").schema
-    schema = recorded.spelt_like(shown_types)
-    return _read(block, schema, "infer"), schema, partial(JsonColumns.spelt_like, schema=shown_types)
+    shown = _read(joined(values[:_SHOWING]), to_arrow(plain), "infer").schema
+    return _read(block, recorded.spelt_like(shown), unexpected)
 
 
 def _has_infinity(column: Any) -> bool:
@@ -260,7 +230,7 @@ def _has_infinity(column: Any) -> bool:
     return False
 
 
-def _read(block: pa.Buffer, schema: pa.Schema, unexpected: str) -> pa.Table:
+def _read(block: pa.Buffer, schema: pa.Schema, unexpected: _Unexpected) -> pa.Table:
     return pyarrow_json.read_json(
         pa.BufferReader(block),
         # One block: types inferred block by block could differ. No threads: Spark has given this task its core.

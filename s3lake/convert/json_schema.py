@@ -11,7 +11,8 @@ import msgspec
 import pyarrow as pa
 
 from s3lake.convert import cells
-from s3lake.convert.framed import numbers_of, unframed
+from s3lake.convert.converters import Wanted
+from s3lake.convert.framed import Read, numbers_of, unframed
 from s3lake.convert.gate import Refusals
 from s3lake.convert.schemas import Schemas
 from s3lake.schema import connect, json_schema
@@ -25,8 +26,8 @@ _decode = msgspec.json.Decoder(float_hook=decimal.Decimal).decode
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
-def read(name: str, raw: pa.BinaryArray, registry: Connection) -> tuple[cells.Column, Refusals]:
-    """A column of the converter `name`.
+def read(raw: pa.BinaryArray, wanted: Wanted) -> tuple[cells.Column, Refusals]:
+    """Return texts of one line; for a table, if there is a registry, what the schema of each says of it.
 
     Raises:
         TransientError: the registry did not answer.
@@ -35,6 +36,9 @@ def read(name: str, raw: pa.BinaryArray, registry: Connection) -> tuple[cells.Co
     data, unframeable = unframed(raw)
     lines, refused = cells.json_lines(data)
     refused |= unframeable
+    registry = wanted.registry
+    if not wanted.tabular or registry is None:
+        return cells.Column("json_schema", lines), refused
     numbers, _ = numbers_of(raw)
     texts = lines.to_pylist()
     schemas: list[Schema | None] = [None] * len(texts)
@@ -55,7 +59,13 @@ def read(name: str, raw: pa.BinaryArray, registry: Connection) -> tuple[cells.Co
             else:
                 texts[row] = None if texts[row] == b"null" else texts[row]
                 left_out.update(set(paths))
-    return cells.Column(name, pa.array(texts, pa.binary()), Schemas.of(schemas), left_out), refused
+    return cells.Column("json_schema", pa.array(texts, pa.binary()), Schemas.of(schemas), left_out), refused
+
+
+def unframe(raw: pa.BinaryArray, _registry: Connection | None) -> Read:
+    """Return the data without what stands before it."""
+    data, refused = unframed(raw)
+    return Read(data, None, refused)
 
 
 def _reader(registry: Connection, number: int) -> tuple[Schema, _Read] | str | None:

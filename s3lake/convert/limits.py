@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from s3lake.encode.formats import Rule
 from s3lake.schema.avro_names import illegal_name
-from s3lake.schema.types import UNKNOWN, Columns, Decimal, List, Map, Primitive, Struct, Type, fold, item_of
+from s3lake.schema.types import UNKNOWN, Columns, Decimal, List, Map, Primitive, Struct, Type, Unknown, fold, item_of
 from s3lake.schema.unite import held, joined, shown
 
 LANDED_HOUR = "landed_hour"
@@ -51,11 +51,12 @@ def misfit(columns: Columns, rule: Rule) -> str | None:
     """Why a format cannot hold these columns, None where it can."""
     if rule == "flat":
         for name, type in columns.items():
-            if not isinstance(type, Primitive | Decimal):
+            if not isinstance(type, Primitive | Decimal | Unknown):
                 return f"field {name!r} is {shown(type)}, which a row of CSV cannot hold: use another format"
     elif rule == "avro" and (path := illegal_name(held(columns))):
         return f"field {path!r} has a name that Avro forbids: letters, digits and '_', no digit first"
     elif rule in ("iceberg", "iceberg by hour"):
+        columns = held(columns)
         if rule == "iceberg by hour" and LANDED_HOUR in columns:
             return f"field {LANDED_HOUR!r} is a column that the sink's table has of its own: rename it"
         if twice := [name for name, count in Counter(_full_names(columns)).items() if count > 1]:

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.convert import exact_integers
-from s3lake.convert.gate import Refusals, all_begin_with, rest
-from s3lake.convert.json_columns import fitted, json_columns
-from s3lake.convert.json_reading import read_texts
+from s3lake.convert import cells, exact_integers, gate
+from s3lake.convert.gate import Refusals, rest
+from s3lake.convert.json_columns import JsonColumns, fitted, json_columns
+from s3lake.convert.json_reading import read_fitting, read_texts
 from s3lake.convert.limits import NO_LIMITS, Limits, misfit
 from s3lake.encode.formats import Rule
 from s3lake.schema.types import UNKNOWN, Columns
@@ -40,21 +40,32 @@ class Table(NamedTuple):
 
 
 def read_objects(
-    values: pa.BinaryArray, columns: Columns, given: Columns | None = None, limits: Limits = NO_LIMITS
+    values: pa.BinaryArray,
+    columns: Columns,
+    given: Columns | None = None,
+    limits: Limits = NO_LIMITS,
+    *,
+    checked: bool = True,
 ) -> Table:
-    """Read rows of `values`, which passed the JSON gate and hold no null and no newline.
+    """Read rows of `values`, none of which is null. They passed the JSON gate if they are `checked`.
 
     No integer is rounded: if its column does not hold it exactly, its row is refused. If a column would become one of
     doubles while the values have integers beyond 2^53 there, it stays one of integers, and fractions are refused.
     """
     given = given or {}
     known = json_columns(_known(columns, given, limits.rule), given)
-    refused, large = _not_objects(values), frozenset[str]()
+    batch, united = None if checked else _read_unchecked(values, known), known.columns
+    refused, large = Refusals(), frozenset[str]()
+    if batch is None:
+        if not checked:
+            values, refused = cells.json_lines(values)
+        refused = _not_objects(values) | refused
     while True:
         kept = rest(len(values), refused)
-        texts = values if kept is None else values.take(kept)
-        batch, united, lost = read_texts(texts, known, limits)
-        refused |= {row if kept is None else kept[row].as_py(): reason for row, reason in lost.items()}
+        if batch is None:
+            texts = values if kept is None else values.take(kept)
+            batch, united, lost = read_texts(texts, known, limits)
+            refused |= {row if kept is None else kept[row].as_py(): reason for row, reason in lost.items()}
         if not united:  # a file without columns cannot hold rows
             return Table(None, columns, dict.fromkeys(range(len(values)), NOTHING) | refused)
         if batch is None:
@@ -64,7 +75,7 @@ def read_objects(
         large |= found.large
         refused |= found.refused
         if found.integral or found.unsettled:
-            limits = limits.keep_integers(found.integral)
+            batch, limits = None, limits.keep_integers(found.integral)
             continue
         if found.refused:
             rows = range(len(values)) if kept is None else kept.to_pylist()
@@ -84,9 +95,22 @@ def _known(columns: Columns, given: Columns, rule: Rule) -> Columns:
     return united
 
 
+def _read_unchecked(values: pa.BinaryArray, known: JsonColumns) -> pa.RecordBatch | None:
+    """Read values without the gate, if all are sound objects with known columns; return None if not, or if in doubt.
+
+    pyarrow's parser is as strict as the gate, but for UTF-8 and for zero bytes, which end its input.
+    """
+    if not gate.are_objects(values) or not gate.lowest_byte(values) or gate.text_refusals(values):
+        return None
+    try:
+        return read_fitting(values, known)
+    except pa.ArrowInvalid:
+        return None
+
+
 def _not_objects(values: pa.BinaryArray) -> Refusals:
     # pyarrow.json crashes the process on a number at the top, so nothing but objects may reach it.
-    if all_begin_with(values, b"{"):
+    if gate.all_begin_with(values, b"{"):
         return {}
     braces = pc.starts_with(pc.utf8_ltrim(values.cast(pa.string()), characters=" \t\r\n"), "{")
     return {

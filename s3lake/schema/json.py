@@ -43,8 +43,7 @@ def of_value(value: Any, path: str = "", level: int = 0) -> Type:
                 item = unite(item, of_value(element, f"{path}[]", level + 1), f"{path}[]")
             return List(item)
         case dict():
-            fields = {name: of_value(field, joined(path, name), level + 1) for name, field in value.items()}
-            return Struct({name: type for name, type in fields.items() if type != UNKNOWN})
+            return Struct({name: of_value(field, joined(path, name), level + 1) for name, field in value.items()})
     return UNKNOWN
 
 

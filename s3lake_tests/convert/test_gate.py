@@ -73,6 +73,19 @@ def test_an_error_stays_with_its_record() -> None:
     assert sorted(json_refusals(values)) == [1, 3, 4, 6]
 
 
+@pytest.mark.parametrize(
+    ("values", "refused"),
+    [
+        ([b'{"a":', b"{}}", b'{"b":1}{"c":2}'], [0, 1, 2]),
+        ([b'{"a":"}', b'{"b":1}{"c":2}'], [0, 1]),
+        ([b'{"a":[{}', b'{"b":1}', b'{"c":1}{"d":2}'], [0, 2]),
+        ([b'{"a":1}', None, b'{"a":1}\n{"b":2}', b'{"c":1}'], [2]),
+    ],
+)
+def test_objects_are_judged_each_by_itself(values: list[bytes | None], refused: list[int]) -> None:
+    assert sorted(json_refusals(binary(*values))) == refused
+
+
 def test_an_empty_value_beside_a_null_is_refused() -> None:
     assert json_refusals(binary(None, b"")) == {1: "empty value"}
 

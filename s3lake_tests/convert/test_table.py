@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.convert import table
+from s3lake.convert import cells, table
 from s3lake.convert.gate import Refusals
 from s3lake.convert.json_reading import _OddRows
 from s3lake.schema.types import Columns, Primitive, from_document, to_document
@@ -250,6 +250,41 @@ def test_with_the_columns_of_a_batch_it_shows_nothing_new(values: list[Any], kno
     if kept:
         _, again, none = read_objects(binary(*kept), columns)
         assert (again, none) == (columns, {})
+
+
+# Values that have not passed the gate
+
+
+_pieces = st.sampled_from(
+    [b'{"a":1}', b"{}", b'{"a":', b"{}}", b'{"a":"}', b'"}', b'{"b":[{}', b"]}", b",", b" ", b"\n", b"\0", b"x"]
+)
+_values = b"""{"a":01} {"a":NaN} {"a":1,} {'a':1} {"a":1.} {"a":+1} {"a":1e999} {"a":Infinity} {"a":"\\x"}
+{"a":"\\ud800"} {"a":"\\udc00"} {"a":1}/**/ {"a":1}//} {"a":true} {"a":2} {"a":null}
+{"a":3,"a":4} {"a":"\xff"} {"a":"\x01"}""".split()
+_whole = st.sampled_from(
+    [
+        *_values,
+        b'\xef\xbb\xbf{"a":1}',
+        b'{"a":"x\ny"}',
+        b'{"a":1}\0}',
+        b'{"a":"\0"}',
+        b'{"a":' * 500 + b"1" + b"}" * 500,
+    ]
+)
+
+
+@given(st.lists(st.lists(_pieces, max_size=4).map(b"".join) | _whole, max_size=5), st.sampled_from(["int64", "string"]))
+def test_values_that_have_not_passed_the_gate_are_read_and_refused_as_if_they_had(
+    values: list[bytes], known: str
+) -> None:
+    columns = from_document({"a": known})
+    lines, refused = cells.json_lines(binary(*values))
+    kept = [row for row in range(len(values)) if row not in refused]
+    checked = table.read_objects(lines.take(pa.array(kept, pa.int64())), columns)
+    found = table.read_objects(binary(*values), columns, checked=False)
+    assert found.refused == refused | {kept[row]: reason for row, reason in checked.refused.items()}
+    assert (found.columns, found.large) == (checked.columns, checked.large)
+    assert (found.batch and found.batch.to_pylist()) == (checked.batch and checked.batch.to_pylist())
 
 
 # Odd records
