@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -26,12 +26,14 @@ class Column:
             texts it is what Kafka has.
         schemas: those that came with the rows; None where no row has one.
         left_out: path of a field that a row's schema does not name -> of how many rows.
+        is_checked: whether JSON has passed the gate.
     """
 
     converter: str
     data: pa.BinaryArray
     schemas: Schemas | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
+    is_checked: bool = True
 
     @property
     def of(self) -> Converter:
@@ -60,7 +62,7 @@ class Column:
 
     def take(self, rows: pa.Int64Array) -> Column:
         """Some of the rows."""
-        return Column(self.converter, self.data.take(rows), self.schemas and self.schemas.take(rows))
+        return replace(self, data=self.data.take(rows), schemas=self.schemas and self.schemas.take(rows))
 
     def as_json(self) -> pa.BinaryArray:
         """JSON texts of all rows, `null` where there is none: a string is quoted, bytes are quoted in base64."""

@@ -133,7 +133,9 @@ def _spread(shape: Shape, rows: Rows, columns: Columns) -> Found:
         texts = texts.take(present)
     texts = pc.fill_null(texts, b"{}") if texts.null_count else texts
     if schema is None:
-        batch, columns, refused, large = table.read_objects(texts, columns, shape.given, shape.limits)
+        batch, columns, refused, large = table.read_objects(
+            texts, columns, shape.given, shape.limits, checked=part.is_checked
+        )
         seen: Columns = {}
     else:
         seen = fields_of(schema.type)

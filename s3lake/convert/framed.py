@@ -21,7 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.convert import avro_columns, avro_cursor, avro_text, json_text, pinned
-from s3lake.convert.converters import CONVERTERS
+from s3lake.convert.cells import Column
+from s3lake.convert.converters import CONVERTERS, Wanted
 from s3lake.convert.gate import Refusals
 from s3lake.convert.schemas import Gathering, Numbers, Schemas
 from s3lake.schema import avro as avro_schemas
@@ -104,6 +105,18 @@ def unframed(raw: pa.BinaryArray) -> tuple[pa.BinaryArray, Refusals]:
             refused[row] = reason
         data.append(None if reason or value is None else value[HEADER:])
     return pa.array(data, pa.binary()), refused
+
+
+def read(raw: pa.BinaryArray, wanted: Wanted) -> tuple[Column, Refusals]:
+    """Return Avro as texts, or as columns, by the schema of each value."""
+    values = avro(raw, wanted.schemas, tabular=wanted.tabular, texts=wanted.texts, spliced=wanted.spliced)
+    return Column("avro", values.data, values.schemas), values.refused
+
+
+def unframe(raw: pa.BinaryArray, registry: Connection | None) -> Read:
+    """Return Avro as JSON."""
+    assert registry is not None, "the sink model asks for one"
+    return avro(raw, registry, tabular=False)
 
 
 def avro(

@@ -18,6 +18,8 @@ from google.protobuf import json_format, message_factory
 from google.protobuf.message import DecodeError
 
 from s3lake.convert.avro_text import Spell, spelling
+from s3lake.convert.cells import Column
+from s3lake.convert.converters import Wanted
 from s3lake.convert.framed import HEADER, Lines, Read, by_number, kept_where, numbers_of
 from s3lake.convert.gate import Refusals
 from s3lake.convert.schemas import Gathering, Numbers
@@ -56,7 +58,19 @@ class _Reader:
     spell: Spell
 
 
-def read(raw: pa.BinaryArray, registry: Connection, *, tabular: bool, texts: bool = True) -> Read:
+def read(raw: pa.BinaryArray, wanted: Wanted) -> tuple[Column, Refusals]:
+    """Return messages as texts, or as columns, by the schema of each value."""
+    values = read_messages(raw, wanted.schemas, tabular=wanted.tabular, texts=wanted.texts)
+    return Column("protobuf", values.data, values.schemas), values.refused
+
+
+def unframe(raw: pa.BinaryArray, registry: Connection | None) -> Read:
+    """Return messages as JSON."""
+    assert registry is not None, "the sink model asks for one"
+    return read_messages(raw, registry, tabular=False)
+
+
+def read_messages(raw: pa.BinaryArray, registry: Connection, *, tabular: bool, texts: bool = True) -> Read:
     """Messages of a batch, with the id of their schema before them, or all of one message of a descriptor set.
 
     Raises:

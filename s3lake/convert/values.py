@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.convert import cells, decimals, envelope_json, envelope_table, flat, gate, headers, sidecars, table
+from s3lake.convert import cells, decimals, envelope_table, gate, headers, lines, sidecars, table
 from s3lake.convert.cells import Rows
 from s3lake.convert.contract import Contract
 from s3lake.convert.converters import CONVERTERS, Wanted
@@ -204,7 +204,8 @@ class Conversion:
         spliced = shape is not None and shape.rule == "avro" and shape.spread == "value"
         spliced = spliced and self.compatibility == "none"
         texts = self.valued or not tabular or (self.contract is not None and self.contract.looks_at_values)
-        wanted = Wanted(tabular, texts=texts, spliced=spliced, registry=self.registry)
+        unchecked = not texts and self.contract is None and shape is not None and shape.spread == "value"
+        wanted = Wanted(tabular, texts, spliced, unchecked, self.registry)
         value, refused = cells.read(self.value, batch.column("value"), wanted)
         value = decimals.in_base64(value, refused) if self.base64_decimals else value
         left_out: set[int] = set()
@@ -216,7 +217,7 @@ class Conversion:
         key = None
         if "key" in self.needs:
             texts = bool(self.keyed or self.keys) or not tabular
-            asked = replace(wanted, tabular=tabular or typed_keys, texts=texts, spliced=False)
+            asked = replace(wanted, tabular=tabular or typed_keys, texts=texts, spliced=False, unchecked=False)
             key, wrong = cells.read(self.key, batch.column("key"), asked)
             key = decimals.in_base64(key, wrong) if self.base64_decimals else key
             others.append({row: f"key: {reason}" for row, reason in wrong.items()})
@@ -225,7 +226,7 @@ class Conversion:
         if self.headers or (shape is not None and shape.is_flat and "headers" in shape.parts):
             others.append(headers.text_refusals(batch.column("headers")))
         if self.envelope and self.format == "csv":
-            others.append(flat.csv_refusals(self.envelope, value))
+            others.append(lines.csv_refusals(self.envelope, value))
         for found in others:
             refused = {row: reason for row, reason in found.items() if row not in left_out} | refused
         return Rows(batch, value, key), refused, left_out
@@ -304,11 +305,7 @@ class Conversion:
 
     def _texts(self, rows: Rows) -> pa.BinaryArray:
         if self.envelope is not None:
-            if self.envelope.style == "flat":
-                lines = flat.csv_lines if self.format == "csv" else flat.json_lines
-                return lines(self.envelope, rows)
-            by_style = {"record": envelope_json.record_lines, "iggy": envelope_json.iggy_lines}
-            return by_style[self.envelope.style](self.envelope, rows)
+            return lines.write_lines(self.envelope, self.format, rows)
         if self.format == "bytes":
             return _filled(rows.kafka.column("value"))
         if self.format == "text":

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import msgspec
+import pyarrow as pa
 
-from s3lake.convert.converters.converter import Converter, Wanted
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from s3lake.convert.cells import Column
-    from s3lake.convert.gate import Refusals
-    from s3lake.schema import connect
+from s3lake.convert import cells
+from s3lake.convert.cells import Column
+from s3lake.convert.converters import Wanted
+from s3lake.convert.gate import Refusals
+from s3lake.convert.schemas import Schemas
+from s3lake.schema import connect
 
 
 def read(raw: pa.BinaryArray, wanted: Wanted) -> tuple[Column, Refusals]:
-    """Payloads as texts of one line, and the schemas that came with them."""
-    import msgspec
-    import pyarrow as pa
-
-    from s3lake.convert import cells
-    from s3lake.convert.schemas import Schemas
-    from s3lake.schema import connect
-
+    """Return payloads as texts of one line, and the schemas that came with them."""
     lines, refused = cells.json_lines(raw)
     texts = lines.to_pylist()
     schemas: list[connect.Schema | None] = [None] * len(lines)
@@ -48,7 +40,4 @@ def read(raw: pa.BinaryArray, wanted: Wanted) -> tuple[Column, Refusals]:
             refused[row] = f"the payload does not fit its schema: {error}"
         else:
             texts[row] = None if texts[row] == b"null" else texts[row]
-    return cells.Column(CONVERTER.name, pa.array(texts, pa.binary()), Schemas.of(schemas)), refused
-
-
-CONVERTER = Converter("connect_json", "json", read, wrapped=True, enveloped=True, versioned=True)
+    return Column("connect_json", pa.array(texts, pa.binary()), Schemas.of(schemas)), refused

@@ -1,0 +1,122 @@
+"""Converters: how bytes become keys and values, as data. What reads them is imported when the first are read.
+
+To add one, write its function and name it in `CONVERTERS`. This module is imported with every configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from s3lake.convert.cells import Column
+    from s3lake.convert.framed import Read as Unframed
+    from s3lake.convert.gate import Refusals
+    from s3lake.schema.registry import Connection
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is done with the keys or values that are read.
+
+    Attributes:
+        tabular: whether they become rows of a table.
+        texts: whether anybody looks at them as JSON.
+        spliced: whether Avro files may hold them as they are.
+        unchecked: whether JSON need not pass the gate, because all that is done with it is to read its columns.
+        registry: where schemas are.
+    """
+
+    tabular: bool
+    texts: bool = True
+    spliced: bool = False
+    unchecked: bool = False
+    registry: Connection | None = None
+
+    @property
+    def schemas(self) -> Connection:
+        """Where schemas are, of a converter that asks a registry."""
+        assert self.registry is not None, "the sink model asks for one"
+        return self.registry
+
+
+Read = Callable[["pa.BinaryArray", Wanted], "tuple[Column, Refusals]"]
+"""Takes the bytes as Kafka has them; refused rows hold anything."""
+
+Unframe = Callable[["pa.BinaryArray", "Connection | None"], "Unframed"]
+"""Makes bytes that are no texts plain JSON, for what looks at them before conversion does."""
+
+
+@dataclass(frozen=True)
+class Converter:
+    """How bytes become a key or a value.
+
+    Attributes:
+        name: as a configuration says it, and a manifest.
+        gives: JSON, whose objects have fields; UTF-8 texts; or the bytes themselves.
+        wrapped: whether the JSON that it gives is not what Kafka has.
+        enveloped: whether `{"schema": …, "payload": …}` may stand round a value.
+        inferred: whether columns are found in the data; else each value's own schema gives them.
+        asks_registry: whether it cannot read without a Schema Registry.
+        versioned: whether each value says which version of a schema it was written with.
+        unframe: of values that are in Kafka neither texts nor taken as they are: with the id of their schema before
+            them, or numbers; None for others.
+    """
+
+    name: str
+    gives: Literal["json", "text", "bytes"]
+    read: Read
+    wrapped: bool = False
+    enveloped: bool = False
+    inferred: bool = True
+    asks_registry: bool = False
+    versioned: bool = False
+    unframe: Unframe | None = None
+
+    @property
+    def framed(self) -> bool:
+        """Whether what looks at them before conversion does has to make them plain."""
+        return self.unframe is not None
+
+
+def _later(module: str, function: str, *first: Any) -> Callable[..., Any]:
+    """Return what calls a function of a module of this room, which is imported then."""
+    return lambda *rest: getattr(import_module(f"s3lake.convert.{module}"), function)(*first, *rest)
+
+
+def _of_registry(name: str, module: str, *, inferred: bool) -> Converter:
+    """Return a converter of values with the id of a schema before them, which the module reads."""
+    read, unframe = _later(module, "read"), _later(module, "unframe")
+    asks_registry = not inferred
+    return Converter(name, "json", read, True, False, inferred, asks_registry, versioned=True, unframe=unframe)
+
+
+def _of_kafka(name: str) -> Converter:
+    """Return the converter of one of Kafka's numbers, or of its truth values."""
+    read, unframe = _later("primitives", "read", name), _later("primitives", "unframe", name)
+    return Converter(name, "json", read, wrapped=True, inferred=False, unframe=unframe)
+
+
+CONVERTERS: dict[str, Converter] = {
+    converter.name: converter
+    for converter in (
+        Converter("json", "json", _later("plain", "read_json")),
+        Converter("connect_json", "json", _later("connect_json", "read"), wrapped=True, enveloped=True, versioned=True),
+        Converter("string", "text", _later("plain", "read_string")),
+        Converter("bytes", "bytes", _later("plain", "read_bytes")),
+        _of_registry("avro", "framed", inferred=False),
+        _of_registry("json_schema", "json_schema", inferred=True),
+        _of_registry("protobuf", "protobuf", inferred=False),
+        *map(_of_kafka, ("short", "integer", "long", "float", "double", "boolean")),
+    )
+}
+
+
+def in_words(fits: Callable[[Converter], bool]) -> str:
+    """The converters that fit, for messages: `json, connect_json or json_schema`."""
+    *names, last = [name for name, converter in CONVERTERS.items() if fits(converter)]
+    return f"{', '.join(names)} or {last}" if names else last
