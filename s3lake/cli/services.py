@@ -78,7 +78,7 @@ def demo(
     table: Annotated[bool, typer.Option("--table", help="Land into Iceberg tables too, and query them.")] = False,
 ) -> None:
     """Run real Kafka and S3 on this machine: produce events, land every hour through Dagster, verify every record."""
-    from s3lake.verify import Grid, combined
+    from s3lake.verify import Grid, combine_reports
 
     try:
         from s3lake.demo import run
@@ -109,7 +109,7 @@ def demo(
         reports = verify_landings(stage.config, landings, grids, quiet=as_json)
         for landing, report in zip(landings, reports, strict=True):
             print_differences(landing, report, as_json=as_json)
-        report = combined(reports)
+        report = combine_reports(reports)
         lost = max(0, run.expected(stage) - report.compared - report.not_compared)
         emit(as_json, describe_totals(report) | {"missing": report.missing + lost}, format_totals)
         behind = [landing for landing in landings if table and not _query_table(landing, stage.hours, as_json=as_json)]

@@ -15,7 +15,7 @@ from s3lake.sink import Config
 
 if TYPE_CHECKING:
     from s3lake.land.landing import Landing
-    from s3lake.verify import Checked, Grid, Report, Unlanded
+    from s3lake.verify import Grid, NotLanded, PartitionReport, Report
 
 
 def verify(
@@ -30,7 +30,7 @@ def verify(
     Hours that should be landed by now and are not are differences too. Without --from: every hour since the sink's
     start; without --to: up to the current hour.
     """
-    from s3lake.verify import Grid, combined
+    from s3lake.verify import Grid, combine_reports
 
     config, now_ms = request.load(), hours.now_ms()
     landings = list(request.landings(config))
@@ -38,13 +38,13 @@ def verify(
     if not any(_landed_hours(landing, grid) for landing, grid in zip(landings, grids, strict=True)):
         require_due_hours(landings, grids)
     reports = verify_landings(config, landings, grids, quiet=request.as_json)
-    reports = [report.allowing_open() if allow_open else report for report in reports]
+    reports = [report.allow_current_hour() if allow_open else report for report in reports]
     for landing, report in zip(landings, reports, strict=True):
         for checked in () if quiet else report.checked:
             row = {"sink": landing.sink.name, "topic": landing.topic, **_describe_checked(checked)}
             emit(request.as_json, row, _format_checked)
         print_differences(landing, report, as_json=request.as_json)
-    report = combined(reports)
+    report = combine_reports(reports)
     emit(request.as_json, describe_totals(report), format_totals)
     if not report.clean:
         raise typer.Exit(DIFFERENCES)
@@ -54,8 +54,7 @@ def verify_landings(
     config: Config, landings: Sequence["Landing"], grids: Sequence["Grid"], *, quiet: bool
 ) -> list["Report"]:
     """Verify each landing and show the progress."""
-    from s3lake.verify import verify_against
-    from s3lake.verify.logs import log_of
+    from s3lake.verify import open_log, verify_against
 
     total = sum(_count_offsets(landing, grid) for landing, grid in zip(landings, grids, strict=True))
     done = 0
@@ -66,7 +65,7 @@ def verify_landings(
             done = min(total, done + offsets)  # what is compared again, or was landed meanwhile, counts once
             progress(done)
 
-        with log_of(config) as log:
+        with open_log(config) as log:
             return [
                 verify_against(landing.sink, landing.index, log, grid, advance)
                 for landing, grid in zip(landings, grids, strict=True)
@@ -114,7 +113,7 @@ def print_differences(landing: "Landing", report: "Report", *, as_json: bool) ->
         emit(as_json, row, lambda _, unlanded=unlanded: str(unlanded))  # type: ignore[misc]
 
 
-def _describe_unlanded(unlanded: "Unlanded") -> dict[str, Any]:
+def _describe_unlanded(unlanded: "NotLanded") -> dict[str, Any]:
     """Return hours that should be landed and are not, with their offsets: `[first, end)` per topic-partition."""
     return {
         "difference": "not_landed",
@@ -130,13 +129,17 @@ def _describe_unlanded(unlanded: "Unlanded") -> dict[str, Any]:
     }
 
 
-def _describe_checked(checked: "Checked") -> dict[str, Any]:
+def _describe_checked(checked: "PartitionReport") -> dict[str, Any]:
     return asdict(checked) | {"not_checkable": [asdict(part) for part in checked.not_checkable]}
+
+
+_STATES = {"lost": "not checkable", "incomparable": "not checkable", "counted": "counted"}
 
 
 def _format_checked(row: Mapping[str, Any]) -> str:
     unchecked = "".join(
-        f"; offsets {part['first']} to {part['end']} not checkable: {part['reason']}" for part in row["not_checkable"]
+        f"; offsets {part['first']} to {part['end']} {_STATES[part['state']]}: {part['reason']}"
+        for part in row["not_checkable"]
     )
     erased = f"{row['erased']:,} erased, " if row["erased"] else ""
     return (
@@ -149,7 +152,8 @@ def describe_totals(report: "Report") -> dict[str, Any]:
     """Return the totals of a report."""
     names = ("compared", "not_compared", "landed", "dead_letters", "skipped", "erased", "files", "dead_letter_files")
     faults = ("not_landed", "missing", "duplicated", "not_checkable")
-    return {name: getattr(report, name) for name in (*names, *faults)}
+    totals: dict[str, Any] = {name: getattr(report, name) for name in (*names, *faults)}
+    return totals | {"counted_reasons": report.counted_reasons}
 
 
 def format_totals(row: Mapping[str, Any]) -> str:
@@ -163,7 +167,8 @@ def format_totals(row: Mapping[str, Any]) -> str:
         )
         if row[name]
     )
-    counted = f" and counted {row['not_compared']:,} more" if row["not_compared"] else ""
+    reasons = f" ({'; '.join(row['counted_reasons'])})" if row["counted_reasons"] else ""
+    counted = f", counted {row['not_compared']:,}{reasons}" if row["not_compared"] else ""
     return (
         "compared {compared:,} records of Kafka{counted}: {landed:,} landed, {dead_letters:,} dead letters{extra}, in "
         "{stored}; not landed {not_landed:,}, missing {missing:,}, duplicated {duplicated:,}"

@@ -83,8 +83,7 @@ class File(msgspec.Struct, frozen=True):
         parts: ETags of the parts, in order.
         records: records in the file; for dead letters, refused records.
         bytes: size as stored.
-        group: its key with gaps where it says numbers, the same in all files of one output partition; None for dead
-            letters, and in manifests of an earlier s3lake.
+        group: its key with gaps for numbers, the same in all files of one output partition; None for dead letters.
         digest: of the records that it was made of, as `objects.digest` reads them in the files of a commit that this
             one replaced; empty where nobody read them.
         columns: names, in order, of a CSV file without a header line; None of others, and of an earlier s3lake's.
@@ -148,6 +147,8 @@ class Manifest(msgspec.Struct, frozen=True):
         replacing: keys of its data say no offset: an object took the place of the one that stood there.
         letters: why its dead letters are some; empty also in commits of an earlier s3lake.
         taken: dead letters of commits before it that are none any more.
+        clocks: the time of transforms, as `(topic-partition, end, epoch milliseconds)`: for offsets from the end before
+            up to `end`. Empty without transforms, and after a replay.
     """
 
     id: str
@@ -173,6 +174,7 @@ class Manifest(msgspec.Struct, frozen=True):
     taken: tuple[Taken, ...] = ()
     dropped: dict[str, int] = {}
     filled: dict[str, int] = {}
+    clocks: tuple[tuple[int, int, int], ...] = ()
     version: int = VERSION
 
 

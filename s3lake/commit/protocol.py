@@ -76,6 +76,7 @@ class Staged:
         taken: see `Manifest`.
         dropped: see `Manifest`.
         filled: see `Manifest`.
+        clocks: see `Manifest`.
     """
 
     files: tuple[File, ...]
@@ -91,6 +92,7 @@ class Staged:
     taken: tuple[Taken, ...] = ()
     dropped: Mapping[str, int] = field(default_factory=dict)
     filled: Mapping[str, int] = field(default_factory=dict)
+    clocks: tuple[tuple[int, int, int], ...] = ()
 
 
 class Committed(NamedTuple):
@@ -384,4 +386,5 @@ def _manifest(index: TopicIndex, attempt: Attempt, staged: Staged) -> Manifest:
         taken=staged.taken,
         dropped=dict(staged.dropped),
         filled=dict(staged.filled),
+        clocks=staged.clocks,
     )

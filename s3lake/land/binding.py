@@ -10,13 +10,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec import UNSET
 
 from s3lake.commit import written
 from s3lake.convert.converters import CONVERTERS
 from s3lake.convert.envelope import Envelope
 from s3lake.encode.form import FileFormat
-from s3lake.encode.formats import FORMATS
 from s3lake.errors import ConfigurationError
 from s3lake.layout.composition import KeyTemplate
 from s3lake.layout.elements import Reading
@@ -91,7 +89,6 @@ def work(
 def written_by(sink: Sink) -> written.Written:
     """How this sink's files are written, for their manifest."""
     frame, envelope, sidecars = sink.format.effective_framing, sink.envelope, sink.sidecars
-    converters = (sink.converter.key, sink.converter.value)
     return written.Written(
         key=sink.converter.key,
         codec=sink.format.codec,
@@ -101,12 +98,11 @@ def written_by(sink: Sink) -> written.Written:
         sidecars=written.Sidecars(
             sidecars.keys,
             sidecars.headers,
-            codecs=tuple(sorted(sidecars.codecs.items())) or UNSET,
-            typed=any(FORMATS[type].tabular for type in sidecars.types.values()) or UNSET,
+            codecs=tuple(sorted(sidecars.codecs.items())),
         ),
-        changed=bool(sink.transforms or sink.sql),
-        decimals=UNSET if sink.format.decimals == "number" else sink.format.decimals,
-        floats="shortest" if any(CONVERTERS[name].asks_registry for name in converters) else UNSET,
+        transformed=sink.transformed,
+        transforms=sink.transforms_digest,
+        decimals=sink.format.decimals,
     )
 
 

@@ -118,6 +118,7 @@ def carry_over(manifests: Sequence[Manifest]) -> Staged:
         taken=tuple(chain.from_iterable(one.taken for one in manifests)),
         dropped=sum((Counter(one.dropped) for one in manifests), Counter()),
         filled=sum((Counter(one.filled) for one in manifests), Counter()),
+        clocks=tuple(chain.from_iterable(one.clocks for one in manifests)),
     )
 
 

@@ -43,9 +43,13 @@ def staged(sink: Sink, topic: str, store: Store, work: Work, done: Sequence[Done
             f"a micro-batch of {topic} {hour} has {len(files):,} files, one commit may have {MOST_FILES:,}: raise "
             "flush.count or flush.size, or let the layout name fewer places"
         )
+    reads = outcomes.merged(one.reads for one in done)
     return Staged(
         files=tuple(sorted(files, key=attrgetter("key"))),
-        reads=outcomes.merged(one.reads for one in done),
+        reads=reads,
+        clocks=tuple((partition, read.end, work.wallclock_ms) for partition, read in sorted(reads.items()))
+        if work.chain
+        else (),
         format=landed.format.type,
         converter=landed.converter.value,
         nulls=landed.nulls,

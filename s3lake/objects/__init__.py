@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from s3lake.errors import UnreadableError
-from s3lake.objects import columns, content, csv, fit, records, tables
+from s3lake.objects import columns, content, csv, fit, rows, tables
 from s3lake.objects.content import Body
 from s3lake.objects.shape import Shape
 
@@ -40,6 +40,6 @@ def batches(shape: Shape, body: Body, key: str, schema: pa.Schema) -> Iterator[p
         return
     for some in content.records(shape, body, key):
         try:
-            yield records.batch(shape, some, schema)
+            yield rows.to_batch(shape, some, schema)
         except _STRANGE as error:
             raise UnreadableError(f"{key} holds a record that is none of its shape: {error}") from None

@@ -46,6 +46,28 @@ _HEADER = {
 }
 
 
+_BLOCK = 1 << 16
+
+
+class _Joined(io.RawIOBase):
+    """Two streams one after the other: no file is held whole."""
+
+    def __init__(self, *streams: Any) -> None:
+        self._streams = list(streams)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while self._streams:
+            data = self._streams[0].read(len(buffer))
+            if data:
+                buffer[: len(data)] = data
+                return len(data)
+            del self._streams[0]
+        return 0
+
+
 class _Column(NamedTuple):
     """The type of a column, and how a plain value of Avro becomes one of it; None where it is one."""
 
@@ -80,9 +102,7 @@ def opened(
         header["meta"]["avro.schema"] = json.dumps(without_logical_types(schema)).encode()
         plain = io.BytesIO()
         fastavro.schemaless_writer(plain, _HEADER, header)
-        plain.write(stream.read())
-        plain.seek(0)
-        rows = fastavro.reader(plain)
+        rows = fastavro.reader(io.BufferedReader(_Joined(io.BytesIO(plain.getvalue()), stream), _BLOCK))
     except Exception as error:  # whatever broken bytes lead to
         raise UnreadableError(f"{key} is no Avro file: {error!r}") from None
     named: dict[str, _Column] = {}

@@ -18,7 +18,6 @@ ROWS = 10_000
 """How many rows are given at a time, where that is not up to the file."""
 
 _BLOCK = 1 << 20
-_BY_NAME = {".gz": "gzip", ".zst": "zstd"}
 _SNAPPY_STREAM = b"\xff\x06\x00\x00sNaPpY"
 _SPACE = re.compile(r"[ \t\r\n]*")
 
@@ -41,13 +40,12 @@ def records(shape: Shape, body: Body, key: str) -> Iterator[list[bytes]]:
         yield from json_values(every, frame, key)
 
 
-def blocks(body: Body, key: str, codec: str | None) -> Iterator[bytes]:
-    """The content of an object, never an empty block; `codec` None: by its name.
+def blocks(body: Body, key: str, codec: str) -> Iterator[bytes]:
+    """Yield the content of an object, never an empty block.
 
     Raises:
         UnreadableError: the compression is broken; what came before was given.
     """
-    codec = codec or next((name for ending, name in _BY_NAME.items() if key.endswith(ending)), "none")
     source = pa.BufferReader(body) if isinstance(body, bytes) else body
     if codec == "snappy_framed":
         yield from _snappy(source.read(), key)

@@ -1,5 +1,7 @@
 """One sink: topics to bucket, prefix, layout and format, and what holds between its parts."""
 
+import hashlib
+import json
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -311,6 +313,22 @@ class Sink(ConfigModel):
         from s3lake.transform.chain import Chain
 
         return Chain.of(self.transforms, key=self.converter.key, value=self.converter.value)
+
+    @property
+    def transformed(self) -> tuple[str, ...]:
+        """The parts of a record, of key, value and headers, that transforms or SQL may change."""
+        changed = {"value"} if self.sql is not None else set()
+        if self.transforms:
+            changed |= self._chain.writes - {"topic"}
+        return tuple(sorted(changed))
+
+    @property
+    def transforms_digest(self) -> str:
+        """A digest of transforms and SQL as they are configured; empty if there are none."""
+        if not self.transforms and self.sql is None:
+            return ""
+        configured = self.model_dump(mode="json", include={"transforms", "sql"})
+        return hashlib.sha256(json.dumps(configured, sort_keys=True).encode()).hexdigest()
 
     @property
     def renames_topics(self) -> bool:

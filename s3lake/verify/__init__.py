@@ -7,6 +7,7 @@ listed in `s3lake_tests/test_boundaries.py`. A commit is judged by what its mani
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from s3lake import hours
@@ -15,32 +16,57 @@ from s3lake.errors import ConfigurationError, TransientError
 from s3lake.plan.stamps import describe_before_start, describe_stamps_ahead, find_stamps_ahead
 from s3lake.plan.tile import Tile
 from s3lake.source.offsets import Snapshot
-from s3lake.verify import index_side
-from s3lake.verify.comparison import Question
-from s3lake.verify.kafka_side import KafkaLog
-from s3lake.verify.log import Log, LogStartMoved
-from s3lake.verify.report import Checked, Difference, Kind, Report, Unchecked, Unlanded, combined
-from s3lake.verify.tiles import Advance, compared
-from s3lake.verify.unlanded import Grid, unlanded
+from s3lake.source.opening import opened
+from s3lake.verify.comparison import VerifyContext
+from s3lake.verify.hour import Advance, compare_hour
+from s3lake.verify.index_checks import check_edges
+from s3lake.verify.kafka_log import KafkaLog
+from s3lake.verify.log import Log, LogStartMovedError, SourceLog
+from s3lake.verify.not_landed import Grid, find_not_landed
+from s3lake.verify.report import (
+    Difference,
+    Kind,
+    NotChecked,
+    NotLanded,
+    PartitionReport,
+    Report,
+    build_report,
+    combine_reports,
+)
 
 if TYPE_CHECKING:
-    from s3lake.sink import Sink
+    from s3lake.sink import Config, Sink
 
 __all__ = [
-    "Checked",
     "Difference",
     "Grid",
     "Kind",
     "Log",
+    "NotChecked",
+    "NotLanded",
+    "PartitionReport",
     "Report",
-    "Unchecked",
-    "Unlanded",
-    "combined",
+    "combine_reports",
+    "open_log",
     "verify",
     "verify_against",
 ]
 
+_PATIENCE_S = 30.0
 _TRIES = 5
+
+
+@contextmanager
+def open_log(config: Config) -> Iterator[Log]:
+    """Open the log of a configuration's source until the end of the block.
+
+    Kafka is read by code of verify's own. Of another source there is only the reader that tasks use.
+    """
+    if config.kafka is not None:
+        with KafkaLog(config.kafka.bootstrap_servers, config.kafka.properties) as log:
+            yield log
+    else:
+        yield SourceLog(opened(config, _PATIENCE_S))
 
 
 def verify(
@@ -73,7 +99,7 @@ def verify(
 
 
 def verify_against(sink: Sink, index: TopicIndex, log: Log, grid: Grid, advance: Advance = lambda _: None) -> Report:
-    """The same against any log."""
+    """Compare as `verify` does, with any log."""
     stored = index.head()
     head = stored[0] if stored else TopicHead()
     if head.topic_id == TABLE:
@@ -82,16 +108,18 @@ def verify_against(sink: Sink, index: TopicIndex, log: Log, grid: Grid, advance:
             "compare them with"
         )
     listed = hours.expand(head.hours)
-    behind = Report(unlanded=tuple(unlanded(sink, index, log, head, grid)))
-    question = Question(sink, index, log, head.since)
-    return combined([*_hours(question, head, [hour for hour in listed if hour in grid], grid.now_ms, advance), behind])
+    behind = build_report(unlanded=find_not_landed(sink, index, log, head, grid))
+    context = VerifyContext(sink, index, log, head.since)
+    return combine_reports(
+        [*_hours(context, head, [hour for hour in listed if hour in grid], grid.now_ms, advance), behind]
+    )
 
 
 def _hours(
-    question: Question, head: TopicHead, looked_at: list[str], now_ms: int, advance: Advance
+    context: VerifyContext, head: TopicHead, selected: list[str], now_ms: int, advance: Advance
 ) -> Iterator[Report]:
-    index, before, replaced = question.index, None, False
-    for hour in looked_at:
+    index, before, replaced = context.index, None, False
+    for hour in selected:
         stored = index.tile(hour)
         if stored is None:
             if not (head.new and head.new.hour == hour):  # else its creation is under way
@@ -100,29 +128,31 @@ def _hours(
             continue
         tile = stored[0]
         if before is not None and head.leads_on(before, tile):
-            yield _edges(index.topic, before, tile)
-        kafka = question.log.snapshot(index.topic, hour) if _present(head, hour) and not replaced else None
+            yield _check_edges(index.topic, before, tile)
+        kafka = context.log.snapshot(index.topic, hour) if _is_present(head, hour) and not replaced else None
         if kafka is not None and kafka.topic_id != head.topic_id:
             yield _single(index.topic, hour, "kafka", _other_topic(head, kafka))
             kafka, replaced = None, True
         if kafka is not None:
-            yield Report(notices=tuple(_find_notices(head, tile, kafka, now_ms)))
-        before, report = _compared(question, tile, kafka, advance)
+            yield build_report(notices=_find_notices(head, tile, kafka, now_ms))
+        before, report = _compare_until_stable(context, tile, kafka, advance)
         yield report
 
 
-def _compared(question: Question, tile: Tile, kafka: Snapshot | None, advance: Advance) -> tuple[Tile, Report]:
+def _compare_until_stable(
+    context: VerifyContext, tile: Tile, kafka: Snapshot | None, advance: Advance
+) -> tuple[Tile, Report]:
     """Compare a tile, again when Kafka expired some of it meanwhile, or a rewrite took its objects away."""
-    index = question.index
+    index = context.index
     for _ in range(_TRIES):
         try:
-            checked, differences = compared(question, tile, kafka, advance)
-        except LogStartMoved:
-            kafka = question.log.snapshot(index.topic, tile.hour)
+            checked, differences = compare_hour(context, tile, kafka, advance)
+        except LogStartMovedError:
+            kafka = context.log.snapshot(index.topic, tile.hour)
             continue
         now = index.tile(tile.hour) if differences else None
         if now is None or set(tile.commits) <= set(now[0].commits):
-            return tile, Report(tuple(checked), tuple(differences))
+            return tile, build_report(checked, differences)
         tile = now[0]
     raise TransientError(f"{index.topic} {tile.hour} changed {_TRIES} times while it was compared; try again")
 
@@ -140,8 +170,8 @@ def _find_notices(head: TopicHead, tile: Tile, kafka: Snapshot, now_ms: int) -> 
     return [*describe_before_start(tile.hour, before_start), *describe_stamps_ahead(stamped_ahead)]
 
 
-def _present(head: TopicHead, hour: str) -> bool:
-    """Whether an hour is of the topic that Kafka has now, and not of one that was deleted and given up."""
+def _is_present(head: TopicHead, hour: str) -> bool:
+    """Return whether an hour is of the topic that Kafka has now, and not of one that was deleted and given up."""
     return head.since is None or hour >= head.since
 
 
@@ -151,14 +181,14 @@ def _other_topic(head: TopicHead, kafka: Snapshot) -> str:
 
 
 def _single(topic: str, hour: str, kind: Kind, text: str) -> Report:
-    return Report(differences=(Difference(kind, topic, hour, None, text),))
+    return build_report(differences=[Difference(kind, topic, hour, None, text)])
 
 
-def _edges(topic: str, before: Tile, tile: Tile) -> Report:
+def _check_edges(topic: str, before: Tile, tile: Tile) -> Report:
     differences: list[Difference] = []
 
-    def note(kind: Kind, partition: int | None, text: str) -> None:
+    def report(kind: Kind, partition: int | None, text: str) -> None:
         differences.append(Difference(kind, topic, tile.hour, partition, text))
 
-    index_side.edges(before, tile, note)
-    return Report(differences=tuple(differences))
+    check_edges(before, tile, report)
+    return build_report(differences=differences)

@@ -1,9 +1,14 @@
-"""What verifying needs of where records come from: those of given offsets, once more, and who may have changed them."""
+"""The log of a topic as verify reads it: records of given offsets, and what Kafka may have changed since."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from s3lake.source.offsets import Snapshot
+from s3lake.source.opening import Source
+from s3lake.source.records import Range
 
 Headers = Sequence[tuple[str, bytes | None]]
 """Headers of one record, in order; names may repeat."""
@@ -23,22 +28,22 @@ class Records(NamedTuple):
     headers: Sequence[Headers] = ()
 
     def only(self, positions: Sequence[int]) -> "Records":
-        """Some of the records."""
+        """Return the records at these positions."""
 
-        def some(of: Sequence[Any]) -> list[Any]:
-            return [of[position] for position in positions] if of else []
+        def select(column: Sequence[Any]) -> list[Any]:
+            return [column[position] for position in positions] if column else []
 
         partition, *columns = self
-        return Records(partition, *map(some, columns))
+        return Records(partition, *map(select, columns))
 
     def within(self, start: int, end: int) -> "Records":
-        """Records with offsets of `[start, end)`; the same object where that is all of them."""
+        """Return the records with offsets of `[start, end)`; the same object if that is all of them."""
         if start <= self.offsets[0] and self.offsets[-1] < end:
             return self
         return self.only([position for position, offset in enumerate(self.offsets) if start <= offset < end])
 
 
-class LogStartMoved(Exception):
+class LogStartMovedError(Exception):
     """The source expired offsets between asking for the log start and reading them."""
 
 
@@ -63,7 +68,43 @@ class Log(Protocol):
         `parts` says what else is needed of them, "key" or "headers": each costs.
 
         Raises:
-            LogStartMoved: a start is not there any more.
+            LogStartMovedError: a start is not there any more.
             SourceUnavailableError: nothing came for too long.
         """
         ...
+
+
+class SourceLog:
+    """The log of a source other than Kafka, read by the reader that its tasks use: there is no other one."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def snapshot(self, topic: str, hour: str) -> Snapshot:
+        """See `Log.snapshot`."""
+        return self._source.offsets.snapshot(topic, hour)
+
+    def first_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:
+        """See `Log.first_since`."""
+        return self._source.offsets.first_since(topic, epoch_ms)
+
+    def compacted(self, topic: str) -> bool:
+        """See `Log.compacted`: no source says so, so every missing record is reported."""
+        del topic
+        return False
+
+    def read(self, topic: str, ranges: Mapping[int, tuple[int, int]], parts: Collection[str] = ()) -> Iterator[Records]:
+        """See `Log.read`."""
+        names = ["offset", "timestamp", "value", *sorted(parts)]
+        for partition, (start, end) in ranges.items():
+            if start < end:
+                for batch in self._source.reader.batches(topic, [Range(partition, start, end)], names):
+                    yield _records(partition, batch)
+
+
+def _records(partition: int, batch: pa.RecordBatch) -> Records:
+    stamps = pc.divide(batch.column("timestamp").cast(pa.int64()), 1000).to_pylist()
+    columns = batch.to_pydict()
+    rows = columns.get("headers", ())
+    headers: list[Headers] = [[(header["key"], header["value"]) for header in row or ()] for row in rows]
+    return Records(partition, columns["offset"], stamps, columns["value"], columns.get("key", ()), headers)

@@ -11,7 +11,7 @@ from s3lake.commit.replace import begin_rewrite
 from s3lake.commit.sealing import Sealing
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.plan.tile import Interval, Span, Tile
-from s3lake.verify import index_side
+from s3lake.verify import index_checks
 from s3lake_tests.commit.actors import Request
 from s3lake_tests.commit.kafka import hour
 from s3lake_tests.commit.test_protocol import begin, tile
@@ -287,9 +287,11 @@ def test_accepted_hours_that_gave_offsets_on_are_sealed_and_verify_says_nothing_
     said: list[str] = []
     for number in range(3):
         manifests = behind.view().listed(tile(behind, number))
-        list(index_side.segments(tile(behind, number), manifests, lambda *what: said.append(str(what))))
+        list(index_checks.find_commit_ranges(tile(behind, number), manifests, lambda *what: said.append(str(what))))
         if number:
-            index_side.edges(tile(behind, number - 1), tile(behind, number), lambda *what: said.append(str(what)))
+            index_checks.check_edges(
+                tile(behind, number - 1), tile(behind, number), lambda *what: said.append(str(what))
+            )
     assert said == []
 
 

@@ -288,8 +288,11 @@ def test_a_large_file_with_nested_nulls_is_read_in_several_batches(lake: Lake) -
 
 
 @pytest.mark.slow("a case more of reading through Spark")
-def test_hours_landed_in_another_format_are_refused(lake: Lake) -> None:
-    topic = lake.filled(values(3), at(TEN, 5))
-    lake.landing(topic, "format: {type: json}", AFTER).land([TEN])
-    with pytest.raises(dg.Failure, match="was landed as json, sink events is parquet now"):
-        read(lake, topic, "format: {type: parquet}", [TEN])
+def test_hours_of_two_formats_are_read_apart_and_refused_together(lake: Lake) -> None:
+    topic = lake.filled(values(3), at(NINE, 5))
+    lake.landing(topic, "format: {type: json}", AFTER).land([NINE])
+    lake.produce(topic, values(2), at(TEN, 5))
+    lake.landing(topic, "format: {type: parquet}", AFTER).land([TEN])
+    assert read(lake, topic, "format: {type: parquet}", [NINE]).count() == 3
+    with pytest.raises(dg.Failure, match=r"was landed as parquet with .* and .* as json with .* read them apart"):
+        read(lake, topic, "format: {type: parquet}", [NINE, TEN])

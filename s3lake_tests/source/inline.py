@@ -13,8 +13,7 @@ from s3lake.sink import Config
 from s3lake.source.opening import opened
 from s3lake.source.records import Range
 from s3lake.store.memory import MemoryStore
-from s3lake.verify import Grid, Report, verify_against
-from s3lake.verify.logs import log_of
+from s3lake.verify import Grid, Report, open_log, verify_against
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ def inline(config: Config, topic: str, store: MemoryStore, clock: Callable[[], i
 def verified(config: Config, landed: Landing) -> Report:
     """The source and what is landed, compared record by record."""
     tiles = [tile.hour for tile in landed.index.tiles()]
-    with log_of(config) as log:
+    with open_log(config) as log:
         return verify_against(
             landed.sink, landed.index, log, Grid.of(landed.sink, landed.clock(), min(tiles), max(tiles))
         )

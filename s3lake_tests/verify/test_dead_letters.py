@@ -134,7 +134,7 @@ def test_a_dead_letter_of_another_place_is_found(wrong: bytes) -> None:
 @pytest.mark.parametrize("line", [b"{}", b"", b"nothing", letter(1, 5), letter(1, {"base64": "?"})])
 def test_a_line_that_is_no_dead_letter_is_found(line: bytes) -> None:
     report = with_letters(line).verify()
-    assert "row 0 is no dead letter" in texts(report, "dead_letter")[0]
+    assert "row 0 is not a dead letter" in texts(report, "dead_letter")[0]
     assert report.missing == 1
 
 

@@ -88,13 +88,14 @@ def test_a_field_that_the_writer_does_not_see_in_a_protobuf_schema_is_found(
 _IMPORTED = """
 import pkgutil, sys, s3lake.verify
 for module in pkgutil.iter_modules(s3lake.verify.__path__, "s3lake.verify."):
-    __import__(module.name)
+    if module.name != "s3lake.verify.transforms":
+        __import__(module.name)
 print(*(name for name in sys.modules if name.split(".")[:2] in {rooms}))
 """
 
 
 @pytest.mark.long
-def test_verify_imports_no_room_of_the_writer() -> None:
+def test_verify_imports_no_room_of_the_writer_but_where_it_says_so() -> None:
     rooms = [["s3lake", room] for room in ("convert", "encode", "layout", "transform", "land")]
     run = subprocess.run(
         [sys.executable, "-c", _IMPORTED.format(rooms=rooms)], capture_output=True, text=True, check=True

@@ -7,7 +7,7 @@ from s3lake import hours
 from s3lake.commit.index import Read
 from s3lake.plan.tile import Span
 from s3lake.source.offsets import Snapshot
-from s3lake.verify import Unchecked
+from s3lake.verify import NotChecked
 from s3lake_tests.verify.world import HOUR, NEXT, World, kinds, letter, texts
 
 VALUES = [b'{"n":%d}' % n for n in range(9)]
@@ -22,7 +22,7 @@ def world() -> World:
     return world
 
 
-def unchecked(world: World) -> list[Unchecked]:
+def unchecked(world: World) -> list[NotChecked]:
     return [gone for one in world.verify().checked for gone in one.not_checkable]
 
 
@@ -32,7 +32,7 @@ def test_expired_offsets_are_not_checkable_and_no_difference(world: World, low: 
     report = world.verify()
     assert report.clean
     assert (report.compared, report.landed, report.not_checkable) == (9 - low, 9, low)
-    assert unchecked(world) == [Unchecked(0, low, f"expired since: Kafka's log starts at {low}")]
+    assert unchecked(world) == [NotChecked(0, low, f"expired since: Kafka's log starts at {low}")]
 
 
 @pytest.mark.parametrize("low", range(8))
@@ -83,7 +83,7 @@ def test_what_had_expired_before_it_was_landed_leaves_the_rest_whole() -> None:
     world.log.expire(4)
     world.commit("c1", [world.lines("c1", VALUES[4:], 4)], {0: Read(0, 9, 5, 5)}, expired=((0, 0, 4),))
     assert world.verify().clean
-    assert unchecked(world) == [Unchecked(0, 4, "expired before it was landed")]
+    assert unchecked(world) == [NotChecked(0, 4, "expired before it was landed")]
     assert len(world.log.reads) == 2  # once each: no closer look was needed
     world.change("c1", partitions={0: Read(0, 9, 4, 5)})
     assert "count" in kinds(world.verify())
@@ -95,8 +95,8 @@ def test_both_ways_to_expire_are_told_apart() -> None:
     world.log.expire(6)
     world.commit("c1", [world.lines("c1", VALUES[4:], 4)], {0: Read(0, 9, 5, 5)}, expired=((0, 0, 4),))
     assert unchecked(world) == [
-        Unchecked(0, 4, "expired before it was landed"),
-        Unchecked(4, 6, "expired since: Kafka's log starts at 6"),
+        NotChecked(0, 4, "expired before it was landed"),
+        NotChecked(4, 6, "expired since: Kafka's log starts at 6"),
     ]
 
 
@@ -128,7 +128,7 @@ def test_a_log_that_ends_before_what_is_committed_is_a_difference(world: World) 
     report = world.verify()
     assert texts(report, "kafka") == ["offsets 7 to 8 are committed, but Kafka's log ends at 7"]
     assert report.missing == report.duplicated == 0
-    assert unchecked(world) == [Unchecked(7, 9, "Kafka's log ends at 7")]
+    assert unchecked(world) == [NotChecked(7, 9, "Kafka's log ends at 7")]
 
 
 def test_a_topic_partition_that_kafka_does_not_know_is_a_difference(world: World) -> None:
@@ -144,7 +144,7 @@ def test_another_topic_is_a_difference_and_nothing_can_be_checked(world: World, 
     (difference,) = report.differences
     assert difference.kind == "kafka"
     assert text in difference.detail
-    assert unchecked(world) == [Unchecked(0, 9, "its topic was deleted")]
+    assert unchecked(world) == [NotChecked(0, 9, "its topic was deleted")]
     assert not world.log.reads
 
 

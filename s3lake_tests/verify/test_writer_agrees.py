@@ -151,6 +151,7 @@ MORE += [
     for format, header in (("csv", True), ("csv", False), ("avro", True), ("parquet", True))
     for type in ("timestamp", "decimal(10,2)", "date", "time", "int32", "float", "uuid", "binary", "string")
 ]
+CLOCK_MS = 1_795_150_812_345
 SINKS = [
     {"format": {"type": format, "codec": codec}, "converter": {"value": converter}}
     for format, codec in (("json", "none"), ("json", "gzip"), ("text", "zstd"), ("parquet", None))
@@ -180,7 +181,7 @@ def staged(world: World, records: list[Record], held_to: Columns | None = None) 
     )
     start = hours.start_ms(HOUR)
     work = binding.work(
-        world.sink, TOPIC, stores, commit="c1", renamed="", hour_start_ms=start, columns={}, wallclock_ms=0
+        world.sink, TOPIC, stores, commit="c1", renamed="", hour_start_ms=start, columns={}, wallclock_ms=CLOCK_MS
     )
     work = work.held_to(held_to or {}).with_columns(held_to or {})
     outcome, work = settled(work, batch)
@@ -189,9 +190,10 @@ def staged(world: World, records: list[Record], held_to: Columns | None = None) 
     read = outcome.reads[0]
     done = Read(0, len(given), read.read, read.landed, read.skipped, read.dead, read.late)
     world.commit("c1", outcome.files, {0: done})
-    landed = world.sink
+    landed = world.sink.after_transforms
     world.change(
         "c1",
+        clocks=((0, len(given), CLOCK_MS),) if landed.transforms else (),
         converter=landed.converter.value,
         nulls=landed.nulls,
         shape=binding.written_by(landed),
@@ -234,7 +236,9 @@ def agree(world: World, given: list[Record], touched: int) -> None:
     staged(world, given)
     report = world.verify()
     assert report.clean, (report.differences, report.checked)
-    assert report.compared == report.landed + report.dead_letters + report.skipped == len(given)
+    assert report.kafka_records == report.landed + report.dead_letters + report.skipped == len(given)
+    if report.counted_reasons:  # files overlap, and nothing separates their rows
+        return
 
     log = world.log.records[0]
     offset = touched % len(given)
@@ -258,19 +262,6 @@ def connect_value(**payload: str) -> bytes:
 def test_records_of_two_schemas_in_csv_without_header_lines_are_compared(second: dict[str, str], touched: int) -> None:
     world = World(format={"type": "csv", "header": False}, converter={"value": "connect_json"})
     agree(world, [(None, connect_value(a="x", b="y"), []), (None, connect_value(**second), [])], touched)
-
-
-def test_what_an_earlier_s3lake_landed_so_is_not_compared() -> None:
-    world = World(format={"type": "csv", "header": False}, converter={"value": "connect_json"})
-    staged(world, [(None, connect_value(a="x", b="y"), []), (None, connect_value(c="z"), [])])
-    (commit,) = world.manifests
-    world.change(
-        commit, files=tuple(msgspec.structs.replace(one, columns=None) for one in world.manifests[commit].files)
-    )
-    report = world.verify()
-    assert report.differences == ()
-    (reason,) = (one.reason for checked in report.checked for one in checked.not_checkable)
-    assert reason.startswith("an earlier s3lake landed it, and noted no columns of CSV files without a header line: ")
 
 
 def test_null_and_an_empty_text_differ_in_csv_of_one_column() -> None:

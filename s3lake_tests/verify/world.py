@@ -14,14 +14,17 @@ import pyarrow.parquet as pq
 from s3lake import hours
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
 from s3lake.land import binding
+from s3lake.objects import tables
 from s3lake.plan.tile import Span, Tile
+from s3lake.schema.arrow import from_arrow
+from s3lake.schema.types import to_document
 from s3lake.sink import Sink
 from s3lake.source.offsets import LogRange, Snapshot
 from s3lake.store import COMMIT
 from s3lake.store.memory import MemoryStore
 from s3lake.verify import Grid, Report, verify_against
-from s3lake.verify.log import Headers, LogStartMoved, Records
-from s3lake.verify.tiles import Advance
+from s3lake.verify.hour import Advance
+from s3lake.verify.log import Headers, LogStartMovedError, Records
 
 HOUR = "2026-11-20T05"
 NEXT = "2026-11-20T06"
@@ -86,7 +89,7 @@ class MemoryLog:
         self.reads.append(dict(ranges))
         for partition, (start, end) in ranges.items():
             if start < self.low.get(partition, 0):
-                raise LogStartMoved
+                raise LogStartMovedError
             assert end <= self.end[partition], "a consumer would wait for ever"
             found = [(o, *r) for o, r in sorted(self.records[partition].items()) if start <= o < end]
             for at in range(0, len(found), self.batch):
@@ -223,7 +226,16 @@ class World:
                 start, end = min(file.first_offset for file in own), max(file.last_offset for file in own) + 1
                 reads[partition] = Read(start, end, landed + dead, landed, 0, dead)
         self.manifests[commit] = Manifest(
-            commit, TOPIC, hour, dict(reads), tuple(files), expired=expired, format=self.sink.format.type
+            commit,
+            TOPIC,
+            hour,
+            dict(reads),
+            tuple(files),
+            expired=expired,
+            format=self.sink.format.type,
+            converter=self.sink.after_transforms.converter.value,
+            nulls=self.sink.nulls,
+            shape=binding.written_by(self.sink.after_transforms),
         )
         tile = self.tiles.get(hour, Tile(hour, {}))
         spans = dict(tile.partitions)
@@ -282,14 +294,10 @@ class World:
         files += [self.file("c1", one, 0, end - 1, records=records, kind=kind) for kind, one in sidecars.items()]
         self.commit("c1", files, {0: Read(0, end, end, records, end - records)})
         form = self.sink.format.type
-        self.change(
-            "c1",
-            format=form,
-            converter=self.sink.converter.value,
-            nulls=self.sink.nulls,
-            shape=binding.written_by(self.sink),
-            columns=columns,
-        )
+        if columns is None and body and form in ("avro", "parquet"):
+            schema = tables.opened(binding.shape_of(self.sink), body, "the test's").schema
+            columns = to_document(from_arrow(schema))
+        self.change("c1", columns=columns)
 
     def grid(self, first: str | None = None, last: str | None = None, now_ms: int | None = None) -> Grid:
         """By default when the last tile's hour is just over, so that the hours of the tiles are all that is due."""

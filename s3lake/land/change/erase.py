@@ -194,10 +194,9 @@ class _Commit:
         return sum(len(source.gone) for source in self.sources)
 
     def shape(self, stream: str) -> Shape:
-        sink, shape = self.target.sink, Shape("json", codec="none")
         if stream == LETTERS:
-            return shape
-        shape = Shape.of(self.manifest, key=sink.converter.key, value=sink.converter.value)
+            return Shape("json")
+        shape = Shape.of(self.manifest)
         return shape if stream == "data" else shape.sidecar(stream)
 
     def columns(self, recorded: Columns) -> pa.Schema:
@@ -330,7 +329,7 @@ def _staged(target: TopicSink, commits: Sequence[_Commit], anew: dict[str, str],
 def _written(target: TopicSink, commit: _Commit, stream: str, file: File, gone: set[int], new: str) -> File:
     landed = target.sink.after_transforms
     shape, store = commit.shape(stream), target.store
-    ending = FORMATS[shape.format].extension(shape.codec or "none")
+    ending = FORMATS[shape.format].extension(shape.codec)
     endings = sorted((*landed.sidecars.endings, f".{stream}{ending}", landed.extension, ending), key=len, reverse=True)
     key = named(file.key, mark_of(commit.manifest.id), mark_of(new), endings)
     if not gone:

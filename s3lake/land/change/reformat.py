@@ -8,8 +8,6 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from s3lake import hours as hourly
 from s3lake.commit.files import files_of
 from s3lake.commit.index import Manifest
@@ -92,7 +90,7 @@ def _reformatted(target: TopicSink, hour: str) -> Reformation:
 
 def _reformation(hour: str, stale: Sequence[Manifest], why: str) -> Reformation:
     files = files_of(stale)
-    forms = sorted({f"{one.format} {one.shape.codec or ''}".strip() for one in stale})
+    forms = sorted({f"{one.format} {one.shape.codec}".strip() for one in stale})
     return Reformation(hour, len(stale), len(files), sum(one.bytes for one in files), " and ".join(forms), why)
 
 
@@ -106,8 +104,7 @@ def _stale(target: TopicSink, manifests: Sequence[Manifest]) -> list[Manifest]:
         if manifest.files
         and (
             (manifest.format, manifest.converter) != now
-            or msgspec.structs.replace(manifest.shape.configured, changed=False)
-            != msgspec.structs.replace(binding.written_by(landed).configured, changed=False)
+            or manifest.shape.form != binding.written_by(landed).form
             or not _placed_so(landed, topic, manifest)
         )
     ]

@@ -20,7 +20,6 @@ from s3lake.objects.shape import LINES, Shape
 if TYPE_CHECKING:
     from s3lake.encode import Disk
 
-_BY_NAME = {".gz": "gzip", ".zst": "zstd", ".snappy": "snappy_framed"}
 _AVRO_CODECS = {"null": "none", "zstandard": "zstd"}
 _PARQUET_CODECS = {"uncompressed": "none"}
 
@@ -49,9 +48,8 @@ def write(shape: Shape, body: bytes, key: str, gone: Set[int], out: Callable[[by
 
 def _text(shape: Shape, body: bytes, key: str, gone: Set[int], out: Callable[[bytes], None]) -> None:
     frame = shape.frame or LINES
-    codec = shape.codec or next((codec for ending, codec in _BY_NAME.items() if key.endswith(ending)), "none")
     framing = (frame.opening.decode(), frame.between.decode(), frame.closing.decode())
-    encoder = TextEncoder(FileFormat(shape.format, codec, header=False, framing=framing), out)
+    encoder = TextEncoder(FileFormat(shape.format, shape.codec, header=False, framing=framing), out)
     row = 0
     for texts in _records(shape, body, key):
         kept = [text for number, text in enumerate(texts, row) if number not in gone]

@@ -99,7 +99,7 @@ class Restore:
     """The records of hours of a sink, in the order in which they are produced: by hour, topic-partition and offset.
 
     Attributes:
-        without: parts of records that may be left out, because the objects do not hold them.
+        without: parts of records that are left out: objects do not hold them, or not as they were in Kafka.
     """
 
     target: TopicSink
@@ -203,8 +203,13 @@ class Restore:
         shape = Shape.of(manifest)
         parts = Parts.of(shape)
         where = f"{self.target.topic} {manifest.hour} cannot go back into a topic"
-        if parts.lacking or manifest.shape.changed is True:
-            why = parts.lacking or "transforms or SQL changed its values"
+        restored = {
+            "value",
+            *(part for part in ("key", "headers") if getattr(parts, part) and part not in self.without),
+        }
+        changed = [part for part in manifest.shape.transformed if part in restored]
+        if parts.lacking or changed:
+            why = parts.lacking or f"transforms or SQL may have changed the {' and '.join(changed)} of its records"
             raise ConfigurationError(f"{where}: {why}")
         lacks = [part for part in PARTS if not getattr(parts, part) and part not in self.without]
         if lacks:
@@ -303,11 +308,11 @@ def _produce(producer: Any, wanted: Restore, record: Record) -> None:
             f"{record.timestamp}, which no client of Kafka can write. To restore such records with the present moment "
             "instead, say --without timestamp, into a new topic"
         )
+    key = None if "key" in wanted.without else record.key
+    headers = [] if "headers" in wanted.without else list(record.headers)
     while True:
         try:
-            producer.produce(
-                wanted.into, record.value, record.key, record.partition, headers=list(record.headers), **stamp
-            )
+            producer.produce(wanted.into, record.value, key, record.partition, headers=headers, **stamp)
         except BufferError:
             producer.poll(0.1)
         else:

@@ -30,7 +30,7 @@ from s3lake.store import COMMIT, Store
 from s3lake.store.reading import opened
 from s3lake.store.upload import PART_BYTES, Spill, Upload
 
-LETTERS_SHAPE = Shape("json", codec="none")
+LETTERS_SHAPE = Shape("json")
 _LETTERS = FileFormat("json", "none", framing=("", "\n", "\n"))
 _Alike = tuple[tuple[str, Likeness], ...]
 

@@ -86,8 +86,8 @@ def obstacle(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str | Non
         return "of CSV without header lines each file may have columns of its own"
     if landed.format.one_record_an_object:
         return "format bytes without a framing has one record an object, and nothing would tell two in one apart"
-    now = (landed.format.type, landed.converter.value, landed.nulls, binding.written_by(landed).configured)
-    if any((one.format, one.converter, one.nulls, one.shape.configured) != now for one in manifests):
+    now = (landed.format.type, landed.converter.value, landed.nulls, binding.written_by(landed).form)
+    if any((one.format, one.converter, one.nulls, one.shape.form) != now for one in manifests):
         return "some of it was landed with another configuration"
     files = [file for file in files_of(manifests) if file.kind != LETTERS]
     if any(file.group is None for file in files):

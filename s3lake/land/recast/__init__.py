@@ -63,7 +63,7 @@ def obstacle(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str:
     for manifest in manifests:
         if all(file.kind == LETTERS for file in manifest.files):
             continue
-        shape = Shape.of(manifest, key=landed.converter.key, value=landed.converter.value)
+        shape = Shape.of(manifest)
         if shape.base64_decimals != (landed.format.decimals == "base64"):
             return "its decimals are spelled otherwise, and only the schemas of Kafka's records say what is a decimal"
         if shape.sidecars.keys or shape.sidecars.headers or landed.sidecars.types:
@@ -133,16 +133,16 @@ class Recast:
         if sum(file.records for file in data) != sum(file.records for file in self._files):
             abort(self.index.store, files)
             raise Unformattable("fewer or more records would be in its files")
-        changed = any(one.shape.changed is True for one in self.manifests)
         last = self.manifests[-1]
         form = parts[-1] if parts else Staged((), {}, last.format, last.converter, last.nulls, last.shape, last.columns)
-        shape = msgspec.structs.replace(form.shape, changed=changed)
+        then = last.shape
+        shape = msgspec.structs.replace(form.shape, transformed=then.transformed, transforms=then.transforms)
         # What was skipped then was not read again now.
         return replace(form, files=tuple(files), reads={}, nulls=last.nulls, shape=shape, dropped={}, filled={})
 
     @property
     def _shape(self) -> Shape:
-        return Shape.of(self.manifests[0], key=self.sink.converter.key, value=self.sink.converter.value)
+        return Shape.of(self.manifests[0])
 
     @property
     def _files(self) -> list[File]:

@@ -290,12 +290,14 @@ class _Replay:
             abort(lander.store, files)
             raise
         taken = tiles.joined((number, offset, offset + 1) for number, offset in self.tried.keys() - run.refused.keys())
-        changed = run.staged.shape.changed or manifest.shape.changed
+        transformed = tuple(sorted({*run.staged.shape.transformed, *manifest.shape.transformed}))
+        transforms = run.staged.shape.transforms or manifest.shape.transforms
         return replace(
             run.staged,
             files=tuple(sorted(files, key=attrgetter("key"))),
             reads=self._reads(run),
-            shape=msgspec.structs.replace(run.staged.shape, changed=changed),
+            shape=msgspec.structs.replace(run.staged.shape, transformed=transformed, transforms=transforms),
+            clocks=(),  # the replayed records were transformed at another time than those between them
             waits=manifest.waits,
             dropped=Counter(manifest.dropped) + Counter(run.staged.dropped),
             filled=Counter(manifest.filled) + Counter(run.staged.filled),

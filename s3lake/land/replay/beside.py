@@ -29,9 +29,9 @@ def unlike(sink: Sink, manifest: Manifest) -> str:
     if all(file.kind == LETTERS for file in manifest.files):
         return ""
     landed = sink.after_transforms
-    unchanged = msgspec.structs.replace(binding.written_by(landed), changed=manifest.shape.changed)
-    now = {"format": landed.format.type, "value converter": landed.converter.value, "codec and envelope": unchanged}
-    then = {"format": manifest.format, "value converter": manifest.converter, "codec and envelope": manifest.shape}
+    form = binding.written_by(landed).form
+    now = {"format": landed.format.type, "value converter": landed.converter.value, "codec and envelope": form}
+    then = {"format": manifest.format, "value converter": manifest.converter, "codec and envelope": manifest.shape.form}
     for what, setting in now.items():
         if setting != then[what]:
             words = f"{then[what]!r} then and {setting!r} now" if isinstance(setting, str) else "others now than then"

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from s3lake.errors import DataLossError
-from s3lake.land import binding
 from s3lake.land.task.pipeline import Stores
-from s3lake.objects import Shape, batches, columns
-from s3lake.objects.readback.committed import index_of, manifests, recorded_columns, shaped, tiles
+from s3lake.objects import Shape, batches
+from s3lake.objects.readback.committed import index_of, open_input, tiles
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,17 +42,13 @@ def frame(
 
     Raises:
         IncompleteError: some of these hours are not landed, or only in part.
-        ConfigurationError: some of these hours were landed in another format or envelope than the sink has now.
+        ConfigurationError: some of these hours have another format or envelope than others.
         MissingDocumentError: a manifest is gone from the index.
     """
-    index = index_of(sink, topic, stores(sink.bucket))
-    committed = manifests(index, tiles(index, sink, asked, allow_incomplete))
+    found = open_input(sink, topic, stores(sink.bucket), asked, allow_incomplete=allow_incomplete)
     shapes: dict[Shape, int] = {}
-    listed_files = []
-    for shape, files in shaped(sink, topic, committed):
-        number = shapes.setdefault(shape, len(shapes))
-        listed_files += [(file.key, number) for file in files]
-    schema = columns.of(binding.shape_of(sink.after_transforms), recorded_columns(index))
+    listed_files = [(file.key, shapes.setdefault(shape, len(shapes))) for file, shape in found.files]
+    schema = found.schema
     session = spark()
     ddl = session.createDataFrame([], _spark_schema(schema)).schema
     if not listed_files:

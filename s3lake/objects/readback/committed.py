@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import groupby
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,7 +12,6 @@ import pyarrow as pa
 
 from s3lake.commit.files import files_of
 from s3lake.commit.index import File, Manifest, TopicIndex
-from s3lake.commit.written import Written
 from s3lake.errors import ConfigurationError
 from s3lake.land import binding
 from s3lake.objects import Shape, columns
@@ -140,19 +137,50 @@ def recorded_columns(index: TopicIndex) -> Columns:
     return from_document(recorded[0].columns) if recorded else {}
 
 
-def shaped(sink: Sink, topic: str, committed: Iterable[Manifest]) -> Iterator[tuple[Shape, list[File]]]:
-    """The files of commits, those alike together, with what they hold, which is what the sink writes now.
+@dataclass(frozen=True)
+class CommittedInput:
+    """The data of hours, all of one form.
+
+    Attributes:
+        files: each with its shape.
+        form: the shape that they have in common, apart from their own columns; the sink's if there are none.
+        recorded: the columns of the sink's files.
+    """
+
+    files: list[tuple[File, Shape]]
+    form: Shape
+    recorded: Columns
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns that they are read into."""
+        return columns.of(self.form, self.recorded)
+
+
+def open_input(
+    sink: Sink, topic: str, store: Store, hours: Iterable[str] | None, *, allow_incomplete: bool
+) -> CommittedInput:
+    """Find the data of hours (None: all that the index has) through the index.
 
     Raises:
-        ConfigurationError: some were landed in another format or envelope than the sink has now.
+        IncompleteError: some of these hours are not landed, or only in part.
+        ConfigurationError: some have another form than others: format, converters or envelope.
+        MissingDocumentError: a manifest is gone from the index.
     """
-    now = binding.shape_of(sink.after_transforms)
-    for manifest in committed:
+    index = index_of(sink, topic, store)
+    files: list[tuple[File, Shape]] = []
+    form, since = None, ""
+    for manifest in manifests(index, tiles(index, sink, hours, allow_incomplete)):
         shape = Shape.of(manifest)
-        _same_rows(sink, topic, manifest, shape, now)
-        for _, alike in groupby(files_of([manifest], "data"), attrgetter("columns")):
-            files = list(alike)
-            yield shape.of_file(files[0]), files
+        if form is None:
+            form, since = shape, manifest.hour
+        elif _rows(shape) != _rows(form):
+            raise ConfigurationError(
+                f"{topic} {manifest.hour} was landed as {_describe(shape)}, and {since} as {_describe(form)}: read "
+                "them apart, or bring them into one form: s3lake reformat"
+            )
+        files += [(file, shape.of_file(file)) for file in files_of([manifest], "data")]
+    return CommittedInput(files, form or binding.shape_of(sink.after_transforms), recorded_columns(index))
 
 
 def _committed(bucket: str, manifest: Manifest, file: File, schema: pa.Schema) -> CommittedFile:
@@ -171,25 +199,13 @@ def _committed(bucket: str, manifest: Manifest, file: File, schema: pa.Schema) -
     )
 
 
-def _same_rows(sink: Sink, topic: str, manifest: Manifest, shape: Shape, now: Shape) -> None:
-    was, is_now = manifest.format, str(sink.format.type)
-    if was == is_now:
-        if _rows(shape) == _rows(now) or manifest.shape == Written():
-            return
-        was, is_now = _in_words(shape), _in_words(now)
-    raise ConfigurationError(
-        f"{topic} {manifest.hour} was landed as {was}, sink {sink.name} is {is_now} now: rewrite the hour, or read it "
-        "with the former configuration"
-    )
-
-
 def _rows(shape: Shape) -> Any:
-    """What must be the same in all commits that are read together: it decides the columns."""
+    """Return what must be the same in all commits that are read together: it decides the columns."""
     envelope = shape.envelope and msgspec.structs.replace(shape.envelope, stream="", topic="")
     return shape.format, shape.value, shape.key, envelope
 
 
-def _in_words(shape: Shape) -> str:
+def _describe(shape: Shape) -> str:
     envelope = shape.envelope
     words = f"envelope {envelope.style} of {', '.join(envelope.fields)}" if envelope else "no envelope"
     return f"{shape.format} with converter.key {shape.key}, converter.value {shape.value} and {words}"

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from s3lake.errors import ConfigurationError, DataLossError
-from s3lake.land import binding
 from s3lake.land.task.pipeline import Stores
-from s3lake.objects import Shape, batches, columns
-from s3lake.objects.readback.committed import index_of, manifests, recorded_columns, shaped, tiles
+from s3lake.objects import Shape, batches
+from s3lake.objects.readback.committed import index_of, open_input, tiles
 from s3lake.schema.types import Columns, Primitive
 
 if TYPE_CHECKING:
@@ -50,22 +49,17 @@ def dataset(
 
     Raises:
         IncompleteError: some of these hours are not landed, or only in part.
-        ConfigurationError: a column is not there, or hours were landed in another format than the sink has now.
+        ConfigurationError: a column is not there, or some hours have another format or envelope than others.
     """
     import pyarrow.dataset as ds
 
-    index = index_of(sink, topic, stores(sink.bucket))
-    committed = manifests(index, tiles(index, sink, asked, allow_incomplete))
-    listed: list[tuple[File, Shape]] = []
-    for shape, files in shaped(sink, topic, committed):
-        listed += [(file, shape) for file in files]
-    recorded = recorded_columns(index)
-    schema = _chosen(columns.of(binding.shape_of(sink.after_transforms), recorded), selected, sink)
-    if sink.format.type == "parquet":
-        schema = pa.schema([_as_stored(field, recorded) for field in schema])
+    found = open_input(sink, topic, stores(sink.bucket), asked, allow_incomplete=allow_incomplete)
+    schema = _chosen(found.schema, selected, sink)
+    if found.form.format == "parquet":
+        schema = pa.schema([_as_stored(field, found.recorded) for field in schema])
         form, bucket = ds.ParquetFileFormat(), _file_system(connection)
         fragments = [
-            form.make_fragment(f"{sink.bucket}/{file.key}", bucket, file_size=file.bytes) for file, _ in listed
+            form.make_fragment(f"{sink.bucket}/{file.key}", bucket, file_size=file.bytes) for file, _ in found.files
         ]
         return ds.FileSystemDataset(fragments, schema, form, bucket)
     store = stores(sink.bucket)
@@ -79,7 +73,7 @@ def dataset(
         return pa.Table.from_batches(batches(file[1], document.body, file[0].key, schema), schema)
 
     with ThreadPoolExecutor(_AT_ONCE, "s3lake-read") as pool:
-        return ds.dataset(pa.concat_tables([schema.empty_table(), *pool.map(read, listed)]))
+        return ds.dataset(pa.concat_tables([schema.empty_table(), *pool.map(read, found.files)]))
 
 
 def refuse_incomplete(sink: Sink, topic: str, stores: Stores, asked: Sequence[str]) -> None:

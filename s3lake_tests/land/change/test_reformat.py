@@ -80,9 +80,9 @@ def test_verify_finds_the_same_records_in_another_form(was: dict[str, Any], now:
     assert list(reformations(holding(world), [HOUR])) == []
 
 
-def test_how_an_earlier_s3lake_spelled_floats_is_no_other_form() -> None:
+def test_other_transforms_are_not_another_form() -> None:
     world = landed()
-    world.change("c0", shape=msgspec.structs.replace(world.manifests["c0"].shape, floats="earlier"))
+    world.change("c0", shape=msgspec.structs.replace(world.manifests["c0"].shape, transforms="earlier"))
     world.write_index()
     assert list(reformations(holding(world), [HOUR])) == []
 

@@ -156,6 +156,16 @@ def test_values_that_objects_do_not_hold_cannot_go_back(sink: dict[str, Any], wh
         _ = Restore(holding(world), [HOUR], "back").planned
 
 
+def test_parts_that_transforms_did_not_change_go_back() -> None:
+    header = {"type": "InsertHeader", "options": {"header": "from", "value.literal": "here"}}
+    world = Parts(envelope=RECORD, transforms=[header])
+    world.land(b'{"n": 1}')
+    world.write_index()
+    with pytest.raises(ConfigurationError, match="transforms or SQL may have changed the headers of its records"):
+        _ = Restore(holding(world), [HOUR], "back").planned
+    assert [one.value for one in Restore(holding(world), [HOUR], "back", ("headers",)).records()] == [b'{"n": 1}']
+
+
 def test_records_of_files_that_overlap_are_in_the_order_of_their_offsets() -> None:
     world = Parts(envelope=RECORD, layout={"partition_by": ["n"]})
     world.land(*(b'{"n":%d}' % (number % 2) for number in range(6)))

@@ -81,6 +81,7 @@ class Parts(World):
             dropped=outcome.dropped,
             filled=outcome.filled,
             columns=document,
+            clocks=tuple((number, read.end, 0) for number, read in outcome.reads.items()) if landed.transforms else (),
         )
 
     def verified(self) -> Report:

@@ -130,19 +130,31 @@ def test_parquet_of_growing_columns_is_a_commit_for_each() -> None:
     assert world.verified().clean
 
 
-def test_what_two_versions_of_s3lake_spelled_in_their_own_ways_is_a_commit_for_each() -> None:
+def test_commits_of_other_transforms_are_merged_apart() -> None:
     world = Parts()
     for number in range(4):
         world.land(*values(number))
     for commit in ("c0", "c1"):
-        world.change(commit, shape=msgspec.structs.replace(world.manifests[commit].shape, floats="earlier"))
+        world.change(commit, shape=msgspec.structs.replace(world.manifests[commit].shape, transforms="earlier"))
     world.write_index()
     merge_all = merge(target(world), HOUR, list(world.manifests.values()))
     manifests = [done.manifest for done in merge_all]
-    assert [(manifest.replaces, manifest.shape.floats) for manifest in manifests] == [
+    assert [(manifest.replaces, manifest.shape.transforms) for manifest in manifests] == [
         (("c0", "c1"), "earlier"),
-        (("c2", "c3"), msgspec.UNSET),
+        (("c2", "c3"), ""),
     ]
+
+
+def test_a_merge_keeps_the_times_of_transforms_and_is_compared() -> None:
+    field = {"type": "iggy.add_fields", "options": {"fields": [{"key": "at", "value": {"computed": "date_time"}}]}}
+    world = Parts(transforms=[field])
+    for number in range(4):
+        world.land(*values(number))
+    world.write_index()
+    (done,) = merge(target(world), HOUR, list(world.manifests.values()))
+    assert done.manifest.clocks == tuple((0, end, 0) for end in (1, 2, 3, 4))
+    report = world.verified()
+    assert (report.clean, report.not_compared) == (True, 0)
 
 
 def test_avro_of_growing_columns_is_a_commit_for_each_schema() -> None:

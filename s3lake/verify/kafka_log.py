@@ -16,7 +16,7 @@ from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.kafka.properties import ErrorLog, client_properties
 from s3lake.source.offsets import Snapshot
-from s3lake.verify.log import UNREADABLE, Headers, LogStartMoved, Records
+from s3lake.verify.log import UNREADABLE, Headers, LogStartMovedError, Records
 
 _MOST = 10_000
 _MOST_BYTES = 32_000_000
@@ -138,7 +138,7 @@ class KafkaLog:
             if partition in left and message.offset() >= left[partition]:
                 ended.add(partition)
         elif error.code() in _EXPIRED:
-            raise LogStartMoved(error.str())
+            raise LogStartMovedError(error.str())
         elif error.code() in _REFUSED:
             raise ConfigurationError(
                 f"Kafka at {self._servers} does not let this user read: {error.str()}. To go on: allow Read on the "

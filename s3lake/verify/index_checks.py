@@ -1,4 +1,4 @@
-"""What the index claims: which commit covers which offsets of a tile, and whether its numbers agree with each other."""
+"""The index against itself: which commit covers which offsets of a tile, and whether its numbers agree."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from s3lake import hours
 from s3lake.commit.index import File, Manifest, Read
 from s3lake.plan.tile import NOTHING, Span, Tile
-from s3lake.verify.reading import Group
+from s3lake.verify.files import group_files
 from s3lake.verify.report import Kind
 
 if TYPE_CHECKING:
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 _OFFSET = re.compile(r"\{(?:last_)?offset[:}]")
 
-Note = Callable[[Kind, int | None, str], None]
+ReportDifference = Callable[[Kind, int | None, str], None]
 """Takes a difference: kind, topic-partition, detail."""
 
 
 @dataclass(frozen=True)
-class Segment:
+class CommitRange:
     """Offsets `[start, end)` of one topic-partition that one commit covers.
 
     Attributes:
-        manifest: the commit's; None where no commit covers these offsets.
+        manifest: the commit's; None if no commit covers these offsets.
         read: what the commit says of this topic-partition.
         files: the commit's files of this topic-partition.
         landable: offsets before had expired before they could be landed.
@@ -42,54 +42,54 @@ class Segment:
     landable: int = 0
 
 
-def keeps_last(sink: "Sink") -> bool:
-    """Whether a later record replaces an earlier one's file, because the sink's keys say no offset."""
+def replaces_files(sink: "Sink") -> bool:
+    """Return whether a later record replaces an earlier one's file, because the sink's keys name no offset."""
     template = sink.layout.template
     return not sink.exactly_once and template is not None and _OFFSET.search(template.replace("{{", "")) is None
 
 
-def segments(tile: Tile, manifests: Sequence[Manifest], note: Note) -> Iterator[Segment]:
-    """The tile's `[start, committed)` cut into what each commit covers, in order; overlaps go to the earlier one."""
+def find_commit_ranges(tile: Tile, manifests: Sequence[Manifest], report: ReportDifference) -> Iterator[CommitRange]:
+    """Yield what each commit covers of the tile's `[start, committed)`, in order; overlaps go to the earlier one."""
     expired = sorted(chain.from_iterable(manifest.expired for manifest in manifests))
     for partition in sorted({*tile.partitions}.union(*(manifest.partitions for manifest in manifests))):
         span = tile.partitions.get(partition)
         if span is None:
-            note("index", partition, "commits have this topic-partition, the tile does not")
+            report("index", partition, "commits have this topic-partition, the tile does not")
             span = NOTHING
         elif not span.start <= span.committed <= (span.committed if span.end is None else span.end):
-            note("index", partition, f"the tile's offsets are out of order: {_words(span)}")
-        yield from _cut(partition, span, _claims(partition, manifests, tile, expired), note)
+            report("index", partition, f"the tile's offsets are out of order: {_describe(span)}")
+        yield from _cut_claims(partition, span, _find_claims(partition, manifests, tile, expired), report)
 
 
-def numbers(manifest: Manifest, tile: Tile, topic: str, note: Note, *, replaces: bool) -> None:
+def check_manifest(manifest: Manifest, tile: Tile, topic: str, report: ReportDifference, *, replaces: bool) -> None:
     """Check what a manifest says against itself; `replaces`: files of the sink may replace each other."""
     if (manifest.topic, manifest.hour) != (topic, tile.hour):
-        note("index", None, f"the manifest of commit {manifest.id} is for {manifest.topic} {manifest.hour}")
+        report("index", None, f"the manifest of commit {manifest.id} is for {manifest.topic} {manifest.hour}")
     keys = [file.key for file in manifest.files if not replaces]
     for key in sorted({key for key in keys if keys.count(key) > 1} if len(set(keys)) < len(keys) else ()):
-        note("index", None, f"commit {manifest.id} has {key} twice")
+        report("index", None, f"commit {manifest.id} has {key} twice")
     for file in manifest.files:
         read = manifest.partitions.get(file.partition)
         if read is None or not read.start <= file.first_offset <= file.last_offset < read.end:
             covered = f"[{read.start}, {read.end})" if read else "nothing"
-            note(
+            report(
                 "interval",
                 file.partition,
                 f"{file.key} holds offsets {file.first_offset} to {file.last_offset}, its commit covers {covered}",
             )
         if not 0 < file.records <= file.last_offset - file.first_offset + 1:
-            note("count", file.partition, f"{file.key} cannot hold {file.records} records of its offsets")
+            report("count", file.partition, f"{file.key} cannot hold {file.records} records of its offsets")
     for partition, read in sorted(manifest.partitions.items()):
         files = [file for file in manifest.files if file.partition == partition]
         letters = sum(file.records for file in files if file.kind == "dead_letters")
-        landed = read.landed if replaces else sum(group.first.records for group in Group.all_of(files))
+        landed = read.landed if replaces else sum(group.first.records for group in group_files(files))
         for what, counted, recorded in (("landed", landed, read.landed), ("dead", letters, read.dead)):
             if counted != recorded:
-                note(
+                report(
                     "count", partition, f"commit {manifest.id} says {what} {recorded}, its files have {counted} records"
                 )
         if read.read != read.landed + read.skipped + read.dead + read.erased:
-            note(
+            report(
                 "count",
                 partition,
                 f"commit {manifest.id} says read {read.read}, but landed {read.landed}, skipped {read.skipped}, "
@@ -97,27 +97,27 @@ def numbers(manifest: Manifest, tile: Tile, topic: str, note: Note, *, replaces:
             )
 
 
-def edges(earlier: Tile, later: Tile, note: Note) -> None:
-    """Check that a tile begins where the one before it ends; `note` is the later one's."""
+def check_edges(earlier: Tile, later: Tile, report: ReportDifference) -> None:
+    """Check that a tile begins where the one before it ends."""
     adjacent = hours.shift(earlier.hour, 1) == later.hour
     for partition in sorted({*earlier.partitions, *later.partitions}):
         end = earlier.partitions.get(partition, NOTHING).end
         start = later.partitions.get(partition, NOTHING).start
         if end is None:
-            note("index", partition, f"the tile of {earlier.hour} is open, and this one follows it")
+            report("index", partition, f"the tile of {earlier.hour} is open, and this one follows it")
         elif end > start:
-            note("interval", partition, f"offsets {start} to {end - 1} are also in the tile of {earlier.hour}")
+            report("interval", partition, f"offsets {start} to {end - 1} are also in the tile of {earlier.hour}")
         elif adjacent and end < start:
-            note(
+            report(
                 "interval",
                 partition,
                 f"offsets {end} to {start - 1} are neither here nor in the tile of {earlier.hour}",
             )
 
 
-def _claims(
+def _find_claims(
     partition: int, manifests: Sequence[Manifest], tile: Tile, expired: Sequence[tuple[int, int, int]]
-) -> list[Segment]:
+) -> list[CommitRange]:
     claims = []
     for manifest in manifests:
         read = manifest.partitions.get(partition)
@@ -125,16 +125,16 @@ def _claims(
             continue
         files = tuple(file for file in manifest.files if file.partition == partition)
         landable = max((end for number, _, end in manifest.expired if number == partition), default=read.start)
-        claims.append(Segment(partition, read.start, read.end, manifest, read, files, landable))
+        claims.append(CommitRange(partition, read.start, read.end, manifest, read, files, landable))
     recorded = [(first, end) for number, first, end in expired if number == partition]
     for number, start, end in tile.expired:
         if number == partition:  # what no commit recorded was given up when the topic was created again
-            claims += [Segment(partition, *left, landable=left[1]) for left in _without(start, end, recorded)]
+            claims += [CommitRange(partition, *left, landable=left[1]) for left in _subtract(start, end, recorded)]
     return sorted(claims, key=attrgetter("start", "end"))
 
 
-def _without(start: int, end: int, taken: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """What is left of `[start, end)`; the intervals taken are in order."""
+def _subtract(start: int, end: int, taken: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield what is left of `[start, end)`; the taken intervals are in order."""
     for first, last in taken:
         if first >= end or last <= start:
             continue
@@ -145,15 +145,17 @@ def _without(start: int, end: int, taken: Iterable[tuple[int, int]]) -> Iterator
         yield start, end
 
 
-def _cut(partition: int, span: Span, claims: Sequence[Segment], note: Note) -> Iterator[Segment]:
+def _cut_claims(
+    partition: int, span: Span, claims: Sequence[CommitRange], report: ReportDifference
+) -> Iterator[CommitRange]:
     at = span.start
     for claim in claims:
         if claim.start > at:
-            note("interval", partition, f"no commit covers offsets {at} to {claim.start - 1}")
-            yield Segment(partition, at, claim.start)
+            report("interval", partition, f"no commit covers offsets {at} to {claim.start - 1}")
+            yield CommitRange(partition, at, claim.start)
         elif claim.start < at and claim.end > claim.start:
             last = min(at, claim.end) - 1
-            note(
+            report(
                 "interval",
                 partition,
                 f"offsets {claim.start} to {last} are covered by more than one commit, or by none of this tile",
@@ -161,15 +163,15 @@ def _cut(partition: int, span: Span, claims: Sequence[Segment], note: Note) -> I
         start = max(at, claim.start)
         at = max(at, claim.end)
         if at > start or claim.files:
-            yield Segment(partition, start, at, claim.manifest, claim.read, claim.files, claim.landable)
+            yield CommitRange(partition, start, at, claim.manifest, claim.read, claim.files, claim.landable)
     if at < span.committed:
-        note("interval", partition, f"no commit covers offsets {at} to {span.committed - 1}")
-        yield Segment(partition, at, span.committed)
+        report("interval", partition, f"no commit covers offsets {at} to {span.committed - 1}")
+        yield CommitRange(partition, at, span.committed)
     elif at > span.committed:
-        note(
+        report(
             "interval", partition, f"commits cover offsets up to {at - 1}, the tile is committed up to {span.committed}"
         )
 
 
-def _words(span: Span) -> str:
+def _describe(span: Span) -> str:
     return f"start {span.start}, committed {span.committed}, end {span.end}"

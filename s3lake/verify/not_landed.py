@@ -1,7 +1,7 @@
-"""What should be landed and is not: hours without a tile, tiles that are not complete, the open hour's rest.
+"""What should be landed and is not: hours without a tile, tiles that are not complete, the rest of the open hour.
 
-Worked out anew from Kafka's answers to timestamps, not from what planning would do: a pipeline that stopped, or never
-ran, leaves nothing in the index that could tell.
+It is computed from Kafka's answers to timestamps, not from what planning would do: a pipeline that stopped, or never
+ran, leaves nothing in the index that says so.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from s3lake import hours
 from s3lake.commit.index import TopicHead, TopicIndex
 from s3lake.plan.tile import NOTHING, Span, Tile
-from s3lake.verify.report import Unlanded
+from s3lake.verify.report import NotLanded
 
 if TYPE_CHECKING:
     from s3lake.sink import Sink
@@ -31,7 +31,7 @@ _NO_TOPIC = "Kafka has no such topic"
 
 @dataclass(frozen=True)
 class Grid:
-    """The hours that are looked at, and the clock.
+    """The hours that are verified, and the clock.
 
     Attributes:
         start: from here on every hour should have a tile.
@@ -48,7 +48,7 @@ class Grid:
 
     @classmethod
     def of(cls, sink: Sink, now_ms: int, first: str | None = None, last: str | None = None) -> Grid:
-        """Of a sink: from its start, or the first hour asked for, to the present, or the last hour asked for."""
+        """Return the hours of a sink from its start, or `first`, to the present, or `last`."""
         return cls(sink.start, first, last, now_ms, int(sink.close_grace * 1000))
 
     def __contains__(self, hour: str) -> bool:
@@ -60,18 +60,18 @@ class Grid:
         return hours.key_of_ms(self.now_ms)
 
     def due(self, since: str | None = None) -> list[str]:
-        """The hours that should have a tile; none before `since`."""
+        """Return the hours that should have a tile; none before `since`."""
         first = max(self.start, self.first or "", since or "")
         last = min(self.last or self.present, self.present)
         return list(hours.span(first, last))
 
     def under_way(self, hour: str) -> bool:
-        """Whether the hour, or the grace that late records get, is not over."""
+        """Return whether the hour, or the grace that late records get, is not over."""
         return self.now_ms < hours.end_ms(hour) + self.grace_ms
 
 
-def unlanded(sink: Sink, index: TopicIndex, log: Log, head: TopicHead, grid: Grid) -> Iterator[Unlanded]:
-    """Everything of the grid that should be landed by now and is not, in order.
+def find_not_landed(sink: Sink, index: TopicIndex, log: Log, head: TopicHead, grid: Grid) -> Iterator[NotLanded]:
+    """Yield everything of the grid that should be landed by now and is not, in order.
 
     Args:
         sink: the sink, as configured now.
@@ -80,13 +80,13 @@ def unlanded(sink: Sink, index: TopicIndex, log: Log, head: TopicHead, grid: Gri
         head: the index's.
         grid: which hours, and the clock.
     """
-    looking = _Looking(sink, index, log, head, grid)
-    rest = [one for hour in looking.listed if hour in grid and (one := looking.of_tile(hour))]
-    yield from sorted([*rest, *looking.without_tile()], key=attrgetter("first"))
+    check = _HourCheck(sink, index, log, head, grid)
+    rest = [one for hour in check.listed if hour in grid and (one := check.check_tile(hour))]
+    yield from sorted([*rest, *check.find_missing_hours()], key=attrgetter("first"))
 
 
-class _Looking:
-    """One look at one topic: Kafka's answers are kept, so that none is asked for twice."""
+class _HourCheck:
+    """The check of one topic. Kafka's answers are kept, so that each is requested once."""
 
     def __init__(self, sink: Sink, index: TopicIndex, log: Log, head: TopicHead, grid: Grid) -> None:
         self.listed = hours.expand(head.hours)
@@ -99,8 +99,8 @@ class _Looking:
         # The offsets of a topic that was deleted say nothing of the present one's.
         self._other = bool(head.topic_id) and now.topic_id != head.topic_id
 
-    def of_tile(self, hour: str) -> Unlanded | None:
-        """What a tile lacks, if anything; one of a topic that was given up lacks nothing."""
+    def check_tile(self, hour: str) -> NotLanded | None:
+        """Return what a tile lacks; None if it is complete, or of a topic that was given up."""
         tile = self._tile(hour)
         if tile is None or tile.complete or (self._head.since is not None and hour < self._head.since):
             return None
@@ -109,13 +109,13 @@ class _Looking:
             return None
         return self._unlanded(hour, hour, rest, _state(tile))
 
-    def without_tile(self) -> Iterator[Unlanded]:
-        """Hours of the grid that nobody opened: each that has offsets, and the rest as ranges."""
+    def find_missing_hours(self) -> Iterator[NotLanded]:
+        """Yield hours of the grid without a tile: each that has offsets, and the others as ranges."""
         have = set(self.listed)
         for begin, last in hours.ranges(hour for hour in self._grid.due(self._head.since) if hour not in have):
             gap = list(hours.span(begin, last))
             empty: list[str] = []
-            for hour, intervals in zip(gap, self._cut(gap), strict=True):
+            for hour, intervals in zip(gap, self._split_gap(gap), strict=True):
                 if not intervals:
                     empty += [] if self._grid.under_way(hour) else [hour]
                     continue
@@ -124,15 +124,15 @@ class _Looking:
                 yield self._unlanded(hour, hour, intervals, "no tile")
             yield from self._empty(empty)
 
-    def _empty(self, gap: Sequence[str]) -> Iterator[Unlanded]:
+    def _empty(self, gap: Sequence[str]) -> Iterator[NotLanded]:
         if gap:
             yield self._unlanded(gap[0], gap[-1], {}, "no tile" if self._exists else _NO_TOPIC)
 
-    def _unlanded(self, first: str, last: str, intervals: Intervals, state: str) -> Unlanded:
+    def _unlanded(self, first: str, last: str, intervals: Intervals, state: str) -> NotLanded:
         gone = sum(
             max(0, min(end, self._low.get(partition, 0)) - start) for partition, (start, end) in intervals.items()
         )
-        return Unlanded(self._index.topic, first, last, intervals, state, gone, self._grid.under_way(first))
+        return NotLanded(self._index.topic, first, last, intervals, state, gone, self._grid.under_way(first))
 
     def _rest(self, tile: Tile) -> Intervals:
         spans: dict[int, Span] = dict(tile.partitions)
@@ -142,7 +142,7 @@ class _Looking:
         return _intervals({partition: span.committed for partition, span in spans.items()}, ends)
 
     def _ends(self, tile: Tile) -> Offsets:
-        """Where a tile ends; an open one where its hour does, never before what is committed."""
+        """Return where a tile ends; an open one ends where its hour does, never before what is committed."""
         if all(span.end is not None for span in tile.partitions.values()):
             return {partition: span.end or 0 for partition, span in tile.partitions.items()}
         edge = self._edge(hours.shift(tile.hour, 1))
@@ -151,8 +151,8 @@ class _Looking:
             for partition, span in tile.partitions.items()
         }
 
-    def _cut(self, gap: Sequence[str]) -> list[Intervals]:
-        """The offsets of consecutive hours without tile, as they would be cut between the tiles beside them."""
+    def _split_gap(self, gap: Sequence[str]) -> list[Intervals]:
+        """Return the offsets of consecutive hours without a tile, as landing would cut them between its neighbours."""
         at = bisect.bisect(self.listed, gap[0])
         before = self._neighbour(self.listed[at - 1 : at] if at else ())
         after = self._neighbour(self.listed[at : at + 1])
@@ -185,12 +185,12 @@ class _Looking:
         return parts(gap, begin, end)
 
     def _neighbour(self, listed: Sequence[str]) -> Tile | None:
-        """A tile beside a gap, unless it is cut from another topic than the present one."""
+        """Return the tile next to a gap; None if it was cut from another topic than the present one."""
         of_present = [hour for hour in listed if not self._other and (self._head.since or "") <= hour]
         return self._tile(of_present[0]) if of_present else None
 
     def _edge(self, hour: str) -> Offsets:
-        """The first offset of `hour` or later; what lies ahead of the clock belongs to the present."""
+        """Return the first offset of `hour` or later; offsets ahead of the clock belong to the present."""
         if hour > self._grid.present:
             return self._end
         if hour not in self._edges:

@@ -14,8 +14,8 @@ from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.errors import KafkaUnavailableError
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.verify import verify, verify_against
-from s3lake.verify.kafka_side import KafkaLog
-from s3lake.verify.log import LogStartMoved
+from s3lake.verify.kafka_log import KafkaLog
+from s3lake.verify.log import LogStartMovedError
 from s3lake_tests.processes import until
 from s3lake_tests.verify.world import HOUR, IN_TIME, TOPIC, World, texts
 
@@ -172,7 +172,7 @@ def test_an_expired_start_is_told(kafka: EmbeddedKafka, topic: str, log: KafkaLo
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
     (deleted,) = admin.delete_records([TopicPartition(topic, 0, 4)]).values()
     deleted.result()
-    with pytest.raises(LogStartMoved):
+    with pytest.raises(LogStartMovedError):
         read(log, topic, p0=(3, 10))
     assert list(read(log, topic, p0=(4, 10))[0]) == list(range(4, 10))
 

@@ -1,4 +1,4 @@
-"""The committed objects, one at a time: whether they are what their commit wrote, and what is in them."""
+"""The committed objects, one at a time: whether each is what its commit wrote, and what no commit lists."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -7,19 +7,16 @@ from posixpath import commonpath
 
 from s3lake.commit.index import File, Manifest
 from s3lake.errors import UnreadableError
-from s3lake.objects import content
-from s3lake.objects.letters import Letter, parse
-from s3lake.objects.shape import LINES
 from s3lake.store import COMMIT, Store
 
 _HEADS = 1_000
 """How many objects of others are looked at in a directory: it may be one of many topics."""
 _HIDDEN = re.compile("/[_.]|/$")
-"""In a key: it is one that engines do not read, as markers are."""
+"""In a key: engines do not read the object, as they read no markers."""
 
 
-def problems(store: Store, file: File, commit: str) -> tuple[int | None, list[str]]:
-    """The object's size, None when it is gone, and what makes it another object than the commit's."""
+def check_object(store: Store, file: File, commit: str) -> tuple[int | None, list[str]]:
+    """Return the object's size, None if it is gone, and what makes it another object than the commit's."""
     head = store.head(file.key)
     if head is None:
         return None, [f"{file.key} of commit {commit} is gone"]
@@ -32,8 +29,8 @@ def problems(store: Store, file: File, commit: str) -> tuple[int | None, list[st
     return head.size, wrong
 
 
-def body(store: Store, key: str) -> bytes:
-    """The bytes of an object.
+def read_body(store: Store, key: str) -> bytes:
+    """Return the bytes of an object.
 
     Raises:
         UnreadableError: it is gone.
@@ -44,7 +41,7 @@ def body(store: Store, key: str) -> bytes:
     return document.body
 
 
-def unlisted(store: Store, hour: str, manifests: Sequence[Manifest], *, is_alone: bool) -> Iterator[str]:
+def find_unlisted(store: Store, hour: str, manifests: Sequence[Manifest], *, is_alone: bool) -> Iterator[str]:
     """Yield what is wrong with each object that no commit lists, in the hour's directories: engines count its records.
 
     Directories are looked at if they name the hour, in UTC. An object of another commit is not reported: that may be
@@ -68,19 +65,3 @@ def unlisted(store: Store, hour: str, manifests: Sequence[Manifest], *, is_alone
             head = store.head(key)
             if head is not None and head.metadata.get(COMMIT) in owners:
                 yield f"{key} is in a directory of the hour, and no commit lists it"
-
-
-def letters(store: Store, key: str) -> Iterator[Letter | str]:
-    """The dead letters of an object; what is wrong with a line where it is none.
-
-    Raises:
-        UnreadableError: the last line is not ended.
-    """
-    row = 0
-    for block in content.split(content.blocks(body(store, key), key, "none"), LINES, key):
-        for line in block:
-            try:
-                yield parse(line)
-            except ValueError as error:
-                yield f"{key} row {row} is no dead letter: {error}"
-            row += 1

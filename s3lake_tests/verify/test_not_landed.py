@@ -10,7 +10,7 @@ from s3lake.commit.index import TopicHead
 from s3lake.plan import tile as planning
 from s3lake.plan.tile import Span, Tile
 from s3lake.source.offsets import LogRange, Snapshot
-from s3lake.verify import Unlanded
+from s3lake.verify import NotLanded
 from s3lake_tests.verify.world import HOUR, NEXT, TOPIC, World
 
 VALUES = [b'{"n":%d}' % n for n in range(8)]
@@ -49,7 +49,7 @@ def test_a_sink_that_never_ran_has_landed_nothing_of_all_hours(world: World) -> 
         (hour(4), hour(4)): {0: (7, 8)},
     }
     report = world.verify(now_ms=at(4, 30))
-    assert (report.not_landed, report.compared, report.clean, report.allowing_open().clean) == (8, 0, False, False)
+    assert (report.not_landed, report.compared, report.clean, report.allow_current_hour().clean) == (8, 0, False, False)
 
 
 def test_a_topic_without_any_document_in_the_index_is_looked_at_too(world: World) -> None:
@@ -119,7 +119,7 @@ def test_a_closed_tile_lacks_what_is_not_committed(world: World) -> None:
     report = world.verify(last=HOUR, now_ms=at(4, 30))
     (one,) = report.unlanded
     assert (one.offsets, one.state, one.count) == ({0: (3, 4)}, "closed, not complete", 1)
-    assert not report.allowing_open().clean
+    assert not report.allow_current_hour().clean
 
 
 def test_the_open_tile_lacks_what_has_arrived_since_up_to_the_end_of_the_log() -> None:
@@ -133,8 +133,8 @@ def test_the_open_tile_lacks_what_has_arrived_since_up_to_the_end_of_the_log() -
     (one,) = report.unlanded
     assert (one.offsets, one.state, one.under_way) == ({0: (3, 8), 1: (0, 1)}, "open", True)
     assert not report.clean
-    assert report.allowing_open().clean
-    assert report.allowing_open().not_landed == 6
+    assert report.allow_current_hour().clean
+    assert report.allow_current_hour().not_landed == 6
 
 
 def test_an_open_tile_whose_grace_is_over_is_never_allowed() -> None:
@@ -143,9 +143,9 @@ def test_an_open_tile_whose_grace_is_over_is_never_allowed() -> None:
     world.span(0, 8, None)
     world.log.add([b"next"], timestamp=at(1, 1))
     assert named(world, now_ms=at(1, 4)) == {(hour(1), hour(1)): {0: (8, 9)}}
-    assert world.verify(now_ms=at(1, 4)).allowing_open().clean
+    assert world.verify(now_ms=at(1, 4)).allow_current_hour().clean
     assert named(world, now_ms=at(1, 5)) == {(hour(0), hour(0)): {}, (hour(1), hour(1)): {0: (8, 9)}}
-    assert not world.verify(now_ms=at(1, 5)).allowing_open().clean
+    assert not world.verify(now_ms=at(1, 5)).allow_current_hour().clean
 
 
 def test_an_open_tile_ends_where_its_hour_does_once_later_records_are_there() -> None:
@@ -225,12 +225,12 @@ def test_a_tile_whose_creation_is_under_way_counts_as_one(world: World) -> None:
 
 
 def test_what_is_not_landed_says_where_in_words() -> None:
-    one = Unlanded(TOPIC, HOUR, HOUR, {0: (0, 42_000), 3: (7, 772)}, "no tile", 9, under_way=False)
+    one = NotLanded(TOPIC, HOUR, HOUR, {0: (0, 42_000), 3: (7, 772)}, "no tile", 9, under_way=False)
     assert str(one) == (
         f"not landed: verified {HOUR}: 42,765 offsets, no tile, 9 of them expired; partition 0: 0 to 41999, partition "
         "3: 7 to 771"
     )
-    many = Unlanded(TOPIC, HOUR, NEXT, {}, "no tile", 0, under_way=False)
+    many = NotLanded(TOPIC, HOUR, NEXT, {}, "no tile", 0, under_way=False)
     assert str(many) == f"not landed: verified {HOUR} to {NEXT}: 0 offsets, no tile"
 
 

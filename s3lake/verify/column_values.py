@@ -1,0 +1,219 @@
+"""JSON without a schema, and cells of CSV, as values of a manifest's columns, in `values.column_form`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+from s3lake.objects.instants import parse_date, parse_time, parse_timestamp
+from s3lake.schema import types
+from s3lake.schema.types import TICKS, Primitive, Type, fold
+from s3lake.verify.connect import to_bytes, to_decimal, to_double, to_float
+from s3lake.verify.values import Mismatch, Uuid, column_form, compact_json, float_form, parse_json
+
+Cast = Callable[[Any], Any]
+_UNION = "connect_union_field_"
+"""Begins the fields of a struct that stands for a union of a JSON Schema."""
+
+
+def cast_json(type: Type, *, by_schema: bool = False) -> Cast | None:
+    """Return what makes JSON that is not null a value of a column; None if it stays as it is.
+
+    Args:
+        type: of the column.
+        by_schema: a JSON Schema says that decimals may be base64, and that texts may be JSON of anything.
+    """
+    return fold(type, partial(_cast_leaf, by_schema), _cast_list, _cast_struct, _cast_map)
+
+
+def cast_cell(type: Type) -> Cast:
+    """Return what makes a cell of CSV, which is not null, a value of a column."""
+    if isinstance(type, types.Decimal):
+        return lambda text: column_form(Decimal(text))
+    return _CELLS.get(type, _keep) if isinstance(type, Primitive) else _keep
+
+
+def strip_schema(value: Any) -> Any:
+    """Return a cell of a column with a JSON Schema without the fields of a union's branches, and texts unquoted."""
+    if isinstance(value, dict):
+        if value and all(name.startswith(_UNION) for name in value):
+            return next((strip_schema(branch) for branch in value.values() if branch is not None), None)
+        return {name: strip_schema(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [strip_schema(item) for item in value]
+    return _unquote(value) if isinstance(value, str) else value
+
+
+def _holds_something(value: Any) -> bool:
+    """Return whether there is anything in a value but nulls, empty lists and empty objects."""
+    if isinstance(value, dict):
+        return any(map(_holds_something, value.values()))
+    return any(map(_holds_something, value)) if isinstance(value, list) else value is not None
+
+
+def _unquote(text: str) -> str:
+    """Return a text, or the text that it is JSON of: a column has both if a schema says nothing of a part."""
+    if text[:1] != '"':
+        return text
+    try:
+        return str(parse_json(text))
+    except ValueError:
+        return text
+
+
+def _cast_leaf(by_schema: bool, leaf: Type) -> Cast | None:
+    if isinstance(leaf, types.Decimal):
+        return partial(_decimal_by_schema, leaf.scale) if by_schema else _decimal
+    if by_schema and leaf is Primitive.STRING:
+        return _any_text
+    return _LEAVES[leaf] if isinstance(leaf, Primitive) else _nothing
+
+
+def _cast_items(item: Cast | None, values: Any) -> list[Any]:
+    return [cell if cell is None or item is None else item(cell) for cell in values]
+
+
+def _cast_list(item: Cast | None) -> Cast:
+    def cast(value: Any) -> Any:
+        if type(value) is not list:
+            raise Mismatch("it is not a list")
+        return _cast_items(item, value)
+
+    return cast
+
+
+def _cast_union(branches: list[Cast | None]) -> Cast:
+    """Return what makes a value one of the first branch that takes it."""
+
+    def cast(value: Any) -> Any:
+        for branch in branches:
+            if branch in (None, _any_text) and isinstance(value, dict | list):
+                continue
+            try:
+                return value if branch is None else branch(value)
+            except (ValueError, TypeError):
+                continue
+        raise Mismatch("no branch of the union takes it")
+
+    return cast
+
+
+def _cast_struct(fields: dict[str, Cast | None]) -> Cast:
+    if fields and all(name.startswith(_UNION) for name in fields):
+        return _cast_union(list(fields.values()))
+    deeper = [(name, cast) for name, cast in fields.items() if cast is not None]
+
+    def cast(value: Any) -> Any:
+        if type(value) is not dict:
+            raise Mismatch("it is not an object")
+        if None in value.values() or not value.keys() <= fields.keys():
+            if any(_holds_something(inner) for name, inner in value.items() if name not in fields):
+                raise Mismatch("a field has no column")
+            value = {name: inner for name, inner in value.items() if inner is not None and name in fields}
+        for name, cell in deeper:
+            inner = value.get(name)
+            if inner is not None:
+                value[name] = cell(inner)
+        return value
+
+    return cast
+
+
+def _cast_map(item: Cast | None) -> Cast:
+    def cast(value: Any) -> Any:
+        if type(value) is not dict:
+            raise Mismatch("it is not an object")
+        names = sorted(value)
+        return list(map(list, zip(names, _cast_items(item, [value[name] for name in names]), strict=True)))
+
+    return cast
+
+
+def _keep(value: Any) -> Any:
+    return value
+
+
+def _nothing(value: Any) -> None:
+    if _holds_something(value):
+        raise Mismatch("no column holds it")
+
+
+def _any_text(value: Any) -> Any:
+    return _unquote(value if isinstance(value, str) else compact_json(value))
+
+
+def _decimal(value: Any) -> Any:
+    exact = Decimal(value)
+    if isinstance(value, bool) or not exact.is_finite():
+        raise Mismatch("it is not a decimal")
+    return column_form(exact)
+
+
+def _decimal_by_schema(scale: int, value: Any) -> Any:
+    return column_form(to_decimal(value, scale))
+
+
+def _double(value: Any) -> Any:
+    return float_form(value if type(value) is float else to_double(value))
+
+
+def _float(value: Any) -> Any:
+    return column_form(to_float(value))
+
+
+def _uuid(value: Any) -> Any:
+    return column_form(Uuid(value))
+
+
+def _instant(parse: Callable[[str], int], value: Any) -> Any:
+    """Return an integer as it is, also one with a fraction of zero, and a text as what `parse` makes of it."""
+    if isinstance(value, str):
+        return parse(value)
+    return int(value) if isinstance(value, Decimal | float) and value == int(value) else value
+
+
+_INSTANTS: dict[Primitive, Callable[[str], int]] = {
+    Primitive.DATE: parse_date,
+    **{leaf: partial(parse_time, TICKS[leaf]) for leaf in (Primitive.TIME, Primitive.TIME_US)},
+    **{
+        leaf: partial(parse_timestamp, TICKS[leaf])
+        for leaf in (Primitive.TIMESTAMP, Primitive.TIMESTAMP_US, Primitive.TIMESTAMP_NS)
+    },
+}
+_LEAVES: dict[Primitive, Cast | None] = {
+    Primitive.BOOL: None,
+    Primitive.INT32: None,
+    Primitive.INT64: None,
+    Primitive.STRING: None,
+    Primitive.DOUBLE: _double,
+    Primitive.FLOAT: _float,
+    Primitive.BINARY: to_bytes,
+    Primitive.UUID: _uuid,
+    **{leaf: partial(_instant, parse) for leaf, parse in _INSTANTS.items()},
+}
+
+
+def _integer_cell(text: str) -> int:
+    if not re.fullmatch(r"-?\d+", text):
+        raise Mismatch("it is not an integer")
+    return int(text)
+
+
+def _instant_cell(ticks_per_ms: int, parse: Callable[[str], int], text: str) -> int:
+    """Return the number of a text. Years that have no text are a number: of days, or of milliseconds."""
+    return int(Decimal(text) * ticks_per_ms) if re.fullmatch(r"-?\d+(\.\d+)?", text) else parse(text)
+
+
+_CELLS: dict[Primitive, Cast] = {
+    Primitive.BOOL: {"true": True, "false": False}.__getitem__,
+    Primitive.INT32: _integer_cell,
+    Primitive.INT64: _integer_cell,
+    Primitive.FLOAT: _float,
+    Primitive.DOUBLE: lambda text: column_form(float(text)),
+    Primitive.BINARY: to_bytes,
+    Primitive.UUID: _uuid,
+    **{leaf: partial(_instant_cell, TICKS.get(leaf, 1000) // 1000, parse) for leaf, parse in _INSTANTS.items()},
+}

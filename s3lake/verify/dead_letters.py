@@ -1,0 +1,120 @@
+"""Dead letters: each must carry what Kafka has at its offset, and no record is both a dead letter and a row."""
+
+from s3lake.commit.index import File
+from s3lake.errors import UnreadableError
+from s3lake.objects import content
+from s3lake.objects.digest import Digest
+from s3lake.objects.letters import Letter, parse
+from s3lake.objects.shape import LINES, Shape
+from s3lake.store import Store
+from s3lake.verify.digests import describe_offsets
+from s3lake.verify.index_checks import CommitRange, ReportDifference
+from s3lake.verify.log import UNREADABLE, Headers, Records
+from s3lake.verify.object_checks import read_body
+from s3lake.verify.report import Kind
+from s3lake.verify.values import DIGEST_BYTES, digest_row
+
+_SHAPE = Shape("json")
+
+
+class DeadLetters:
+    """The dead letters of one commit range.
+
+    Attributes:
+        count: lines in dead-letter objects.
+        missing: those that are not their record as Kafka has it.
+        duplicated: those that no record answers for, or one that is a dead letter already.
+    """
+
+    def __init__(self, topic: str, of: CommitRange, report: ReportDifference) -> None:
+        self.count = self.missing = self.duplicated = 0
+        self._topic, self._of, self._report_difference = topic, of, report
+        self._digests: dict[int, bytes] = {}
+        self._unseen: set[int] = set()
+
+    def read(self, store: Store, file: File) -> None:
+        """Read an object."""
+        count = 0
+        try:
+            body = read_body(store, file.key)
+            if file.digest:
+                held = Digest()
+                held.add(_SHAPE, body, file.key)
+                if str(held) != file.digest:
+                    self._report("object", f"{file.key} does not hold the records of the files that it was made of")
+            for lines in content.split(content.blocks(body, file.key, "none"), LINES, file.key):
+                for line in lines:
+                    self._read_line(line, f"{file.key} row {count}")
+                    count += 1
+        except UnreadableError as problem:
+            self._report("object", str(problem))
+        self.count += count
+        if count != file.records:
+            self._report("count", f"{file.key} has {count} records, the manifest says {file.records}")
+
+    def expect(self, first: int, end: int) -> None:
+        """Note that all objects are read, and that Kafka will be asked for offsets `[first, end)`."""
+        self._unseen = {offset for offset in self._digests if first <= offset < end}
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The parts of Kafka's records, next to their values, that dead letters are compared with."""
+        return frozenset(("key", "headers")) if self._unseen else frozenset()
+
+    def add_records(self, records: Records) -> None:
+        """Compare dead letters with records of Kafka."""
+        if not self._digests or self._digests.keys().isdisjoint(records.offsets):
+            return
+        for offset, stamp, value, key, headers in zip(*records[1:], strict=True):
+            if offset in self._digests:
+                self._unseen.discard(offset)
+                expected, now = self._digests[offset], _digest(value, stamp, key, headers)
+                compared = DIGEST_BYTES if headers is UNREADABLE else None  # of such a record the value alone
+                if expected[:compared] != now[:compared]:
+                    self.missing += 1
+                    is_value = expected[:DIGEST_BYTES] != now[:DIGEST_BYTES]
+                    part = "value" if is_value else "key, timestamp or headers"
+                    self._report("dead_letter", f"offset {offset} has another {part} in Kafka")
+
+    def without_dead_letters(self, records: Records) -> Records:
+        """Return the records that are not dead letters."""
+        if not self._digests or self._digests.keys().isdisjoint(records.offsets):
+            return records
+        return records.only([row for row, offset in enumerate(records.offsets) if offset not in self._digests])
+
+    def report_unmatched(self, compacted: int) -> None:
+        """Report dead letters without a record, unless as many may have been compacted away."""
+        if len(self._unseen) <= compacted:
+            return
+        self.duplicated += len(self._unseen)
+        for text in describe_offsets(sorted(self._unseen)):
+            self._report("dead_letter", f"{text}: Kafka has no such record")
+
+    def _read_line(self, line: bytes, place: str) -> None:
+        try:
+            letter = parse(line)
+        except ValueError as error:
+            self._report("dead_letter", f"{place} is not a dead letter: {error}")
+            return
+        if problem := self._find_problem(letter, place):
+            self.duplicated += 1
+            self._report("dead_letter", problem)
+        else:
+            self._digests[letter.offset] = _digest(letter.value, letter.timestamp_ms, letter.key, letter.headers)
+
+    def _find_problem(self, letter: Letter, place: str) -> str:
+        if (letter.topic, letter.partition) != (self._topic, self._of.partition):
+            return f"{place} is of topic {letter.topic} partition {letter.partition}, offset {letter.offset}"
+        if letter.offset in self._digests:
+            return f"offset {letter.offset} is a dead letter twice, again in {place}"
+        if not self._of.start <= letter.offset < self._of.end:
+            return f"{place} has offset {letter.offset}, which its commit does not cover"
+        return ""
+
+    def _report(self, kind: Kind, text: str) -> None:
+        self._report_difference(kind, self._of.partition, text)
+
+
+def _digest(value: bytes | None, stamp: int, key: bytes | None, headers: Headers) -> bytes:
+    """Return the digest of a record's value, and behind it that of its other parts."""
+    return digest_row(value) + digest_row([stamp, key, list(map(list, headers))])

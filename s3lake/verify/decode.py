@@ -1,0 +1,136 @@
+"""The decoder of each converter: the bytes of a key or a value in Kafka become a value."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
+from typing import Any
+
+from s3lake.schema.registry import Connection, Registered, UnknownSchema, client
+from s3lake.verify import avro, connect
+from s3lake.verify.values import Decode, Float32, Mismatch, parse_json
+
+_NUMBERS = {"short": ">h", "integer": ">i", "long": ">q", "float": ">f", "double": ">d", "boolean": ">?"}
+TYPED = {"avro", "protobuf", "connect_json", *_NUMBERS}
+"""Converters whose values bring the types of their columns, and are written as new JSON."""
+REGISTERED = {"avro", "protobuf"}
+_ID_BYTES = 5
+
+
+def _keep(value: Any) -> Any:
+    return value
+
+
+def build_decoder(
+    converter: str,
+    registry: Connection | None,
+    plain: Callable[[Any], Any] = _keep,
+    parse: Callable[[bytes], Any] = parse_json,
+) -> Decode:
+    """Return the decoder of keys or values.
+
+    Args:
+        converter: theirs.
+        registry: where their schemas are. JSON with a JSON Schema needs one only if it becomes columns.
+        plain: makes a value of parsed JSON that has no schema.
+        parse: parses such JSON.
+    """
+    match converter:
+        case "string":
+            return bytes.decode
+        case "bytes":
+            return bytes
+        case "json":
+            return lambda data: plain(parse(data))
+        case "connect_json":
+            return partial(connect.decode_connect, plain=lambda data: plain(parse_json(data)))
+        case "json_schema":
+            return partial(_decode_json_schema, registry, plain)
+        case "avro" | "protobuf":
+            return partial(_decode_registered, registry)
+        case "float":
+            unpack = struct.Struct(_NUMBERS[converter]).unpack
+            return lambda data: Float32(unpack(data)[0])
+        case _:
+            unpack = struct.Struct(_NUMBERS[converter]).unpack
+            return lambda data: unpack(data)[0]
+
+
+def find_unknown_schemas(registry: Connection | None, values: Iterable[bytes | None]) -> dict[bytes, str]:
+    """Return the schema ids before these values that the registry does not have, with what it says of each."""
+    if registry is None or registry.avro or registry.descriptors:
+        return {}
+    unknown: dict[bytes, str] = {}
+    for head in {value[:_ID_BYTES] for value in values if value is not None and value[:1] == b"\0"}:
+        try:
+            _fetch_schema(registry, head)
+        except UnknownSchema as error:
+            unknown[head] = str(error)
+        except ValueError:
+            pass  # it is not an id: the value equals no row
+    return unknown
+
+
+def _fetch_schema(registry: Connection, data: bytes) -> Registered:
+    if data[:1] != b"\0" or len(data) < _ID_BYTES:
+        raise Mismatch("no id of a schema is before it")
+    return client(registry).schema(int.from_bytes(data[1:_ID_BYTES], "big"))
+
+
+def _decode_registered(registry: Connection | None, data: bytes) -> Any:
+    """Decode data by the schema whose id is before it, or by the one that the sink is configured with."""
+    if registry is None:
+        raise Mismatch("no registry has its schema")
+    if registry.avro:
+        return avro.build_reader(registry.avro, ())(data)
+    if not registry.descriptors:
+        schema = _fetch_schema(registry, data)
+        if schema.kind == "AVRO":
+            return avro.build_reader(schema.text, tuple(schema.references.values()))(data[_ID_BYTES:])
+        if schema.kind != "PROTOBUF":
+            raise Mismatch(f"it is a schema of {schema.kind}")
+    from s3lake.verify import protobuf  # it imports Google's library, which an installation need not have
+
+    if registry.descriptors:
+        return protobuf.build_set_reader(registry.descriptors, registry.message)(data)
+    return protobuf.build_reader(schema.text, tuple(schema.references.items()))(data[_ID_BYTES:])
+
+
+def _decode_json_schema(registry: Connection | None, plain: Callable[[Any], Any], data: bytes) -> Any:
+    """Decode JSON behind the id of its schema, with the defaults that the schema gives if there is a registry."""
+    payload = parse_json(data[_ID_BYTES:])
+    if registry is None:
+        return plain(payload)
+    schema = _fetch_schema(registry, data)
+    documents = _parse_documents(schema.text, tuple(schema.references.items()))
+    return plain(_fill_defaults(documents, documents[""], payload))
+
+
+@lru_cache(4096)
+def _parse_documents(text: str, references: tuple[tuple[str, str], ...]) -> dict[str, Any]:
+    return {name: parse_json(document) for name, document in (*references, ("", text))}
+
+
+def _fill_defaults(documents: dict[str, Any], schema: Any, value: Any) -> Any:
+    schema = _follow_reference(documents, schema)
+    if value is None:
+        return schema.get("default")
+    if isinstance(value, list):
+        return [_fill_defaults(documents, schema.get("items"), item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    properties = schema.get("properties", {})
+    filled = {name: _fill_defaults(documents, part, value.get(name)) for name, part in properties.items()}
+    return value | {name: inner for name, inner in filled.items() if inner is not None}
+
+
+def _follow_reference(documents: dict[str, Any], schema: Any) -> dict[str, Any]:
+    """Return the part of a schema that its reference leads to; an empty one if that leads nowhere."""
+    if not isinstance(schema, dict) or "$ref" not in schema:
+        return schema if isinstance(schema, dict) else {}
+    name, _, pointer = schema["$ref"].partition("#")
+    part = documents.get(name, {})
+    for step in pointer.split("/")[1:]:
+        part = part.get(step, {}) if isinstance(part, dict) else {}
+    return part if isinstance(part, dict) and "$ref" not in part else {}

@@ -1,0 +1,352 @@
+"""Rows of a commit's files, and the rows that Kafka's records should be: both as digests of one comparable form.
+
+A row of an envelope is the tuple of its fields. A row of columns is an object of those that are not null, so files may
+have more columns than a record needs. Text that is written as Kafka has it is compared as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import repeat
+from typing import Any
+
+import pyarrow as pa
+
+from s3lake.commit.index import File
+from s3lake.objects import content, tables
+from s3lake.objects.rows import build_row_reader
+from s3lake.objects.shape import BYTES, TEXT, Shape
+from s3lake.schema.registry import Connection
+from s3lake.schema.types import UNKNOWN, Decimal, Primitive, Type, fields_of, has
+from s3lake.verify.column_values import cast_cell, cast_json, strip_schema
+from s3lake.verify.connect import decode_connect
+from s3lake.verify.decode import TYPED, build_decoder
+from s3lake.verify.log import Records
+from s3lake.verify.values import (
+    UNDECODABLE,
+    Decode,
+    column_form,
+    digest_bytes,
+    digest_row,
+    float_form,
+    json_form,
+    parse_json,
+    parse_json_doubles,
+)
+
+_METADATA = ("topic", "partition", "offset", "timestamp")
+_IGGY_METADATA = ("topic", "partition_id", "offset", "timestamp", "stream")
+_STEP = re.compile(r"\[\]|[^.\[]+")
+_Texts = Callable[[Records], list[bytes]]
+
+
+class Rows:
+    """How one stream of a commit's files (data, keys or headers) is digested.
+
+    Attributes:
+        texts: makes the texts of records, if files have them as Kafka does; None if rows are compared by their parts.
+    """
+
+    def __init__(self, shape: Shape, topic: str, registry: Connection | None) -> None:
+        self._shape, self._topic, self._envelope = shape, topic, shape.envelope
+        self._spread = shape.spread if shape.in_columns else None  # the part whose own fields are the columns
+        spread = self._spread or "value"
+        self._fields = shape.envelope.fields if shape.envelope and self._spread is None else (spread,)
+        self.texts = None if shape.in_columns else _find_texts(shape)
+        build = self._build_column_part if shape.in_columns else self._build_text_part
+        self._parts = {name: _guard(build(name, registry)) for name in self._fields if name in ("key", "value")}
+
+    def digest_records(self, records: Records) -> list[bytes]:
+        """Return the digests of the rows that records should be."""
+        if self.texts is not None:
+            return list(map(digest_bytes, self.texts(records)))
+        cells = [self._expect_cells(name, records) for name in self._fields]
+        if self._spread is None:
+            return list(map(digest_row, zip(*cells, strict=True)))
+        spread = self._spread
+        return [digest_row({} if cell is None else cell if type(cell) is dict else {spread: cell}) for cell in cells[0]]
+
+    def digest_file(self, body: bytes, file: File) -> Iterator[list[bytes]]:
+        """Yield the digests of a file's rows, some at a time.
+
+        Raises:
+            UnreadableError: it is not a file of its format; what came before was given.
+        """
+        if not self._shape.in_columns:
+            read = build_row_reader(self._shape)
+            for texts in content.records(self._shape, body, file.key):
+                yield self._digest_texts(read, texts) if self.texts is None else list(map(digest_bytes, texts))
+            return
+        schema, batches = tables.opened(self._shape.of_file(file), body, file.key)
+        strange = set(schema.names) - set(self._fields) if self._spread is None else set()
+        for batch in batches:
+            cells = [self._read_cells(name, column) for name, column in zip(schema.names, batch.columns, strict=True)]
+            if strange:
+                yield [digest_row(("not a row", sorted(strange), row)) for row in range(batch.num_rows)]
+            elif self._spread is None:
+                by_name = dict(zip(schema.names, cells, strict=True))
+                nulls = [None] * batch.num_rows
+                yield list(map(digest_row, zip(*(by_name.get(name, nulls) for name in self._fields), strict=True)))
+            else:
+                yield [
+                    digest_row({name: cell for name, cell in zip(schema.names, row, strict=True) if cell is not None})
+                    for row in zip(*cells, strict=True)
+                ]
+
+    def _expect_cells(self, name: str, records: Records) -> Iterable[Any]:
+        """Return what a field of a row should be for each record."""
+        match name:
+            case "key" | "value":
+                part = self._parts[name]
+                values = records.keys if name == "key" else records.values
+                return [None if value is None else part(value) for value in values]
+            case "headers":
+                return map(self._expect_headers, records.headers)
+            case "offset":
+                return records.offsets
+            case "timestamp":
+                return records.timestamps
+        topic, partition = repeat(self._topic), repeat(records.partition)
+        if self._envelope is not None and self._envelope.style == "iggy":
+            seconds = [stamp // 1000 * 1000 for stamp in records.timestamps]
+            topic, stream = repeat(self._envelope.topic or self._topic), repeat(self._envelope.stream)
+            return zip(topic, partition, records.offsets, seconds, stream, strict=False)
+        return zip(topic, partition, records.offsets, records.timestamps, strict=False)
+
+    def _expect_headers(self, headers: Iterable[tuple[str, bytes | None]]) -> Any:
+        shape = self._shape
+        if self._envelope and self._envelope.style == "flat" and shape.in_columns and not shape.spelled:
+            headers = sorted(dict(headers).items())  # a map, in which the last of a name counts
+        if shape.format == "csv":
+            headers = [(name, value or None) for name, value in headers]
+        return list(headers) or None
+
+    # Columns
+
+    def _build_column_part(self, name: str, registry: Connection | None) -> Decode:
+        """Return what makes a key or a value what its columns hold."""
+        shape, converter = self._shape, self._shape.converter(name)
+        paths = _split_paths(shape) if name == "value" or self._spread else []
+        if shape.spelled and converter == "json":
+            return _decode_line
+        if shape.spelled and converter == "connect_json":
+            return lambda data: column_form(decode_connect(data, _decode_line))
+        columns = shape.columns if self._spread else fields_of(shape.columns).get(name)
+        cast = strip_schema if shape.spelled else cast_json(columns or UNKNOWN, by_schema=converter == "json_schema")
+
+        def plain(value: Any) -> Any:
+            value = exclude_fields(value, paths)
+            return value if value is None or cast is None else cast(value)
+
+        has_decimals = has(columns or UNKNOWN, lambda leaf: isinstance(leaf, Decimal))
+        decode = build_decoder(converter, registry, plain, parse_json if has_decimals else parse_json_doubles)
+        if converter in ("json", "json_schema", TEXT, BYTES):
+            return decode
+        return lambda data: exclude_fields(column_form(decode(data)), paths)
+
+    def _read_cells(self, name: str, column: pa.Array) -> Sequence[Any]:
+        """Return the cells of a file's column."""
+        part = self._spread or name
+        if self._shape.format == "csv":
+            cells = self._read_texts(name, column)
+        else:
+            column = _to_integers(column)
+            cells = column.to_pylist()
+            if self._spread is None and name == "headers":
+                return list(map(_read_headers, cells))
+            if self._spread is None and name == "metadata":
+                return [tuple(cell[field] for field in _METADATA) for cell in cells]
+            if form := _build_form(column.type):
+                cells = [None if cell is None else form(cell) for cell in cells]
+        if self._shape.uncompared and part == "value":
+            paths = _split_paths(self._shape)
+            if self._spread:
+                cells = [exclude_fields({name: cell}, paths).get(name) for cell in cells]
+            else:
+                cells = [exclude_fields(cell, paths) for cell in cells]
+        return list(map(strip_schema, cells)) if self._shape.converter(part) == "json_schema" else cells
+
+    def _read_texts(self, name: str, column: pa.Array) -> list[Any]:
+        """Return the cells of a column of CSV; a text that is not of the column's type is a pair, which no value is."""
+        converter = self._shape.value
+        if converter in (TEXT, BYTES):
+            type: Type = Primitive.STRING if converter == TEXT else Primitive.BINARY
+        else:
+            type = fields_of(self._shape.columns).get(name, Primitive.STRING)
+        cast, nothing = cast_cell(type), (None,) if type in (Primitive.STRING, Primitive.BINARY) else (None, "")
+
+        def read(text: str) -> Any:
+            try:
+                return cast(text)
+            except UNDECODABLE:
+                return ("not a value", text)
+
+        # A row of one null may be quoted, because readers skip an empty line.
+        return [None if cell in nothing else read(cell) for cell in column.to_pylist()]
+
+    # Texts
+
+    def _build_text_part(self, name: str, registry: Connection | None) -> Decode:
+        """Return what makes a key or a value what the text of its row holds."""
+        shape, converter = self._shape, self._shape.converter(name)
+        in_json = shape.format.startswith("json")
+        if in_json and converter == "json":
+            return _to_json_text
+        if in_json and converter == "json_schema":
+            return lambda data: _to_json_text(data[5:])
+        if in_json and converter in (TEXT, BYTES):
+            return build_decoder(converter, None)
+        if converter in TYPED or converter == "json_schema":
+            decode = build_decoder(converter, None if converter == "json_schema" else registry)
+            return lambda data: json_form(decode(data), base64_decimals=shape.base64_decimals)
+        in_line = name == "value" and shape.envelope is not None and shape.envelope.value_encoding == "none"
+        return lambda data: (_to_one_line(data) if in_line else data) or None
+
+    def _digest_texts(self, read: Callable[[bytes], dict[str, Any]], texts: Sequence[bytes]) -> list[bytes]:
+        digests = []
+        for text in texts:
+            try:
+                row = read(text)
+                digests.append(digest_row([self._read_part(name, row[name]) for name in self._fields]))
+            except UNDECODABLE:
+                digests.append(digest_row(("not a row", text)))
+        return digests
+
+    def _read_part(self, name: str, cell: Any) -> Any:
+        if name in ("key", "value"):
+            converter, in_json = self._shape.converter(name), self._shape.format.startswith("json")
+            if cell and (converter in TYPED or (converter == "json_schema" and not in_json)):
+                return json_form(parse_json(cell))
+            return cell if in_json else cell or None
+        if name == "metadata":
+            fields = _IGGY_METADATA if self._envelope and self._envelope.style == "iggy" else _METADATA
+            if len(cell) != len(fields):
+                raise ValueError("it has other metadata")
+            return [cell[field] for field in fields]
+        return cell or None if name == "headers" else cell
+
+
+def _find_texts(shape: Shape) -> _Texts | None:
+    """Return what makes the texts of records, if files of a shape have them as Kafka does; else None."""
+    if shape.envelope is not None:
+        return _keys if shape.format == "bytes" else None
+    if shape.format == "bytes":
+        return lambda records: [value or b"" for value in records.values]
+    if shape.format == "text" and shape.value not in TYPED and shape.value != "json_schema":
+        return lambda records: [_to_one_line(value or b"") for value in records.values]
+    if shape.format.startswith("json") and shape.value == "json":
+        if shape.frame is not None and b"\n" in shape.frame.between:
+            return lambda records: [_to_one_line(b"null" if value is None else value) for value in records.values]
+        return lambda records: [
+            _to_one_line(b"null" if value is None else value).strip(b" \t") for value in records.values
+        ]
+    return None
+
+
+def _keys(records: Records) -> list[bytes]:
+    return [key or b"" for key in records.keys]
+
+
+def exclude_fields(value: Any, paths: Sequence[Sequence[str]]) -> Any:
+    """Return a value without the fields at these paths, of which `[]` are the items of a list, the values of a map."""
+    for path in paths:
+        value = _exclude(value, path)
+    return value
+
+
+def _split_paths(shape: Shape) -> list[list[str]]:
+    """Return the paths of the fields that are not compared, as steps: those that a contract left out, or filled."""
+    return [_STEP.findall(path) for path in sorted(shape.uncompared)]
+
+
+def _exclude(value: Any, path: Sequence[str]) -> Any:
+    step, *rest = path
+    if step == "[]" and isinstance(value, list):
+        if not rest:
+            return [None] * len(value)
+        return [[item[0], _exclude(item[1], rest)] if _is_entry(item) else _exclude(item, rest) for item in value]
+    if step == "[]" and isinstance(value, dict):
+        return {name: _exclude(inner, rest) if rest else None for name, inner in value.items()}
+    if not isinstance(value, dict) or step not in value:
+        return value
+    inner = _exclude(value[step], rest) if rest else None
+    return {name: kept for name, kept in value.items() if name != step} | ({} if inner is None else {step: inner})
+
+
+def _is_entry(item: Any) -> bool:
+    return isinstance(item, list) and len(item) == 2 and isinstance(item[0], str)
+
+
+def _guard(decode: Decode) -> Decode:
+    """Return a decoder that makes a pair, which equals nothing of a file, of what cannot be decoded."""
+
+    def guarded(data: bytes) -> Any:
+        try:
+            return decode(data)
+        except UNDECODABLE:
+            return ("not a value of Kafka", data)
+
+    return guarded
+
+
+def _to_one_line(value: bytes) -> bytes:
+    """Return a value as a line holds it: newlines become spaces."""
+    return value.replace(b"\n", b" ").replace(b"\r", b" ") if b"\n" in value or b"\r" in value else value
+
+
+def _decode_line(data: bytes) -> str:
+    return _to_one_line(data).strip().decode()
+
+
+def _to_json_text(data: bytes) -> bytes | None:
+    text = _to_one_line(data).strip(b" \t")
+    return None if text == b"null" else text
+
+
+def _read_headers(headers: Any) -> Any:
+    if not headers:
+        return None
+    is_map = type(headers[0]) is tuple
+    pairs = headers if is_map else [(header["key"], header["value"]) for header in headers]
+    pairs = [(name, value.encode() if isinstance(value, str) else value) for name, value in pairs]
+    return sorted(pairs) if is_map else pairs
+
+
+def _build_form(type: pa.DataType) -> Callable[[Any], Any] | None:
+    """Return what makes a cell of this type its `column_form`; None if it is that."""
+    of = pa.types
+    if of.is_string(type) or of.is_integer(type) or of.is_boolean(type) or of.is_binary(type):
+        return None
+    if of.is_floating(type):
+        return float_form
+    if of.is_list(type):
+        item = _build_form(type.value_type)
+        return item and (lambda cells: [None if cell is None else item(cell) for cell in cells])
+    if of.is_struct(type):
+        fields = {field.name: _build_form(field.type) or _keep for field in type}
+        return lambda row: {name: fields[name](cell) for name, cell in row.items() if cell is not None}
+    return column_form
+
+
+def _keep(cell: Any) -> Any:
+    return cell
+
+
+def _to_integers(column: pa.Array) -> pa.Array:
+    """Return a column whose dates and times are integers: Python has none after the year 9999."""
+    plain = _integer_type(column.type)
+    return column if plain == column.type else column.cast(plain)
+
+
+def _integer_type(type: pa.DataType) -> pa.DataType:
+    of = pa.types
+    if of.is_struct(type):
+        return pa.struct([field.with_type(_integer_type(field.type)) for field in type])
+    if of.is_map(type):
+        return pa.map_(type.key_type, _integer_type(type.item_type))
+    if of.is_list(type):
+        return pa.list_(type.value_field.with_type(_integer_type(type.value_type)))
+    if of.is_timestamp(type) or of.is_time64(type):
+        return pa.int64()
+    return pa.int32() if of.is_date32(type) or of.is_time32(type) else type

@@ -1,0 +1,92 @@
+"""A sink's transforms run again on Kafka's records: the one part that verify shares with the writer.
+
+No other module of verify imports this one before a commit was transformed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+
+from s3lake.source.records import SCHEMA
+from s3lake.transform.chain import Chain
+from s3lake.verify.log import Records
+
+if TYPE_CHECKING:
+    from s3lake.sink import Sink
+
+
+class Transformed(NamedTuple):
+    """Records after transforms, in the order of their offsets; `refused` are offsets -> why one is a dead letter."""
+
+    records: Records
+    refused: dict[int, str]
+
+
+class Transforms:
+    """The transforms of a sink, as the commit of a topic-partition ran them.
+
+    Attributes:
+        needs: the parts of records, next to their values, that transforms look at or change.
+    """
+
+    def __init__(self, sink: Sink, topic: str, clocks: Sequence[tuple[int, int]]) -> None:
+        """`clocks` are the times of micro-batches: `(end, epoch milliseconds)`, in order, for offsets below `end`."""
+        registry = sink.converter.registry
+        self._chain = Chain.of(
+            sink.transforms,
+            key=sink.converter.key,
+            value=sink.converter.value,
+            registry=registry.connection if registry else None,
+        )
+        self._topic, self._clocks = topic, clocks
+        self.needs = self._chain.needs
+
+    def __call__(self, records: Records) -> Transformed:
+        """Transform records. Those that a transform filters out, or refuses, are left out."""
+        ends = [end for end, _ in self._clocks]
+        after: list[Records] = []
+        refused: dict[int, str] = {}
+        numbered = [(min(bisect_right(ends, offset), len(ends) - 1), row) for row, offset in enumerate(records.offsets)]
+        for clock, run in groupby(numbered, key=itemgetter(0)):
+            own = records.only([row for _, row in run])
+            done = self._chain(_to_batch(own), self._topic, self._clocks[clock][1])
+            refused |= {own.offsets[row]: why for row, why in done.refused.items()}
+            after.append(_to_records(own, done.rows.to_pylist(), done.batch))
+        return Transformed(after[0] if len(after) == 1 else _join(records.partition, after), refused)
+
+
+def _to_records(records: Records, kept: Sequence[int], batch: pa.RecordBatch) -> Records:
+    columns = batch.to_pydict()
+    headers = [[(header["key"], header["value"]) for header in row or ()] for row in columns.get("headers", ())]
+    offsets, timestamps = ([values[row] for row in kept] for values in (records.offsets, records.timestamps))
+    return Records(records.partition, offsets, timestamps, columns["value"], columns.get("key", ()), headers)
+
+
+def _join(partition: int, parts: Sequence[Records]) -> Records:
+    joined: list[list[object]] = [[], [], [], [], []]
+    for part in parts:
+        for column, values in zip(joined, part[1:], strict=True):
+            column.extend(values)
+    return Records(partition, *joined)  # type: ignore[arg-type]
+
+
+def _to_batch(records: Records) -> pa.RecordBatch:
+    columns: dict[str, Sequence[object]] = {
+        "partition": [records.partition] * len(records.offsets),
+        "offset": records.offsets,
+        "timestamp": [stamp * 1000 for stamp in records.timestamps],
+        "value": records.values,
+    }
+    if records.keys:
+        columns["key"] = records.keys
+    if records.headers:
+        columns["headers"] = [[{"key": name, "value": value} for name, value in row] or None for row in records.headers]
+    fields = [SCHEMA.field(name) for name in columns]
+    arrays = [pa.array(columns[field.name], field.type) for field in fields]
+    return pa.record_batch(arrays, schema=pa.schema(fields))

@@ -1,0 +1,194 @@
+"""Keys and values as plain Python, and the two forms in which both sides of a comparison are digested.
+
+A decoded value is None, bool, int, float, Decimal, str, bytes, list or dict. Dates and times are integers in the unit
+of their schema. Four classes keep what Python does not tell apart. Numbers are equal by value, exactly.
+"""
+
+from __future__ import annotations
+
+import base64
+import decimal
+import json
+import math
+import struct
+from collections.abc import Callable
+from decimal import Decimal
+from hashlib import blake2b
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+Decode = Callable[[bytes], Any]
+
+
+def _parse_double(text: str) -> int | float:
+    return int(text) if text.lstrip("-").isdigit() else float(text)
+
+
+DIGEST_BYTES = 16
+EXACT = decimal.Context(prec=1000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+UNDECODABLE = (struct.error, ValueError, ArithmeticError, RecursionError, LookupError, TypeError, AttributeError)
+"""Raised by decoders for bytes that are not a value."""
+_LARGEST = 2**63
+_decode = msgspec.json.Decoder(float_hook=Decimal).decode
+_decode_doubles = msgspec.json.Decoder(float_hook=_parse_double).decode
+_pack = msgspec.msgpack.Encoder(order="sorted").encode
+_compact = msgspec.json.Encoder(decimal_format="number").encode
+
+
+class Float32(float):
+    """A number of 32 bits: JSON has fewer digits of it."""
+
+
+class Uuid(str):
+    """A text that is a UUID by its schema."""
+
+    __slots__ = ()
+
+
+class Map(dict):  # type: ignore[type-arg]
+    """A map: a null in it is an entry, unlike a null field."""
+
+
+class Pairs(list):  # type: ignore[type-arg]
+    """The entries of a map whose keys are not strings: pairs in JSON, structs in columns."""
+
+
+class Mismatch(ValueError):
+    """A value that no row of a file can equal."""
+
+
+def parse_json(text: bytes | str) -> Any:
+    """Decode JSON; every number with a fraction is a Decimal.
+
+    Raises:
+        ValueError: it is not JSON.
+    """
+    try:
+        return _decode(text)
+    except msgspec.DecodeError:  # numbers beyond 64 bits, lone surrogates, NaN
+        return json.loads(text, parse_float=Decimal, parse_constant=Decimal)
+
+
+def parse_json_doubles(text: bytes) -> Any:
+    """Decode JSON; a number with a fraction is the nearest double, and an integer of any size is exact.
+
+    Raises:
+        ValueError: it is not JSON.
+    """
+    try:
+        return _decode_doubles(text)
+    except msgspec.DecodeError:
+        return json.loads(text)
+
+
+def compact_json(value: Any) -> str:
+    """Return JSON without blanks."""
+    return _compact(value).decode()
+
+
+def digest_bytes(data: bytes) -> bytes:
+    """Return the digest of a text that is compared as it is."""
+    return blake2b(data, digest_size=DIGEST_BYTES).digest()
+
+
+def digest_row(row: Any) -> bytes:
+    """Return the digest of a row in one of the two forms."""
+    try:
+        packed = _pack(row)
+    except (OverflowError, ValueError, RecursionError):  # no file holds it: numbers beyond 64 bits, half a character
+        packed = b"\0" + repr(row).encode(errors="backslashreplace")
+    return blake2b(packed, digest_size=DIGEST_BYTES).digest()
+
+
+def column_form(value: Any) -> Any:
+    """Return a decoded value, or a cell of a column, as columns hold it: a null field is not a field."""
+    of = type(value)
+    if of is str or of is int or of is bool or of is bytes or value is None:
+        return value
+    if of is dict:
+        return {name: column_form(inner) for name, inner in value.items() if inner is not None}
+    if of is list:
+        if value and type(value[0]) is tuple:  # a map of a file
+            return [[name, column_form(inner)] for name, inner in sorted(value, key=lambda entry: str(entry[0]))]
+        return [column_form(item) for item in value]
+    if of is float or of is Float32:
+        return float_form(value)
+    if of is Decimal:
+        return _number(_digits(value))
+    if of is Map:
+        return [[name, column_form(value[name])] for name in sorted(value)]
+    if of is Pairs:
+        return [column_form({"key": key, "value": inner}) for key, inner in value]
+    if of is Uuid or of is UUID:
+        return _uuid_bytes(value)
+    raise Mismatch(f"{of.__name__} is not a value of a record")
+
+
+def float_form(value: float) -> Any:
+    """Return a float as columns hold it: an integer if it is one, and one NaN of the many."""
+    if value.is_integer():
+        return int(value) if -_LARGEST <= value < _LARGEST else float(value)
+    return float(value) if value == value else _number("NaN")
+
+
+def json_form(value: Any, *, base64_decimals: bool = False) -> Any:
+    """Return a decoded value, or parsed JSON, as Connect's JSON converter writes it, without null fields."""
+
+    def form(value: Any) -> Any:
+        of = type(value)
+        if of is str or of is bool or value is None:
+            return value
+        if of is int:
+            return value if -_LARGEST <= value < _LARGEST else _number(_digits(Decimal(value)))
+        if of is dict or of is Map:
+            return {name: form(inner) for name, inner in value.items() if inner is not None}
+        if of is list:
+            return [form(item) for item in value]
+        if of is Pairs:
+            return [[form(key), form(inner)] for key, inner in value]
+        if of is bytes:
+            return base64.b64encode(value).decode()
+        if of is Decimal:
+            return base64.b64encode(_unscaled(value)).decode() if base64_decimals else _to_number(value)
+        if of is Uuid:
+            return str(value)
+        if not math.isfinite(value):
+            return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+        return _to_number(Decimal(_shortest(value) if of is Float32 else repr(value)))
+
+    return form(value)
+
+
+def _number(digits: str) -> msgspec.msgpack.Ext:
+    """A number that msgpack has no exact type for; nothing else has this type."""
+    return msgspec.msgpack.Ext(1, digits.encode())
+
+
+def _to_number(value: Decimal) -> Any:
+    if value == value.to_integral_value() and -_LARGEST <= value < _LARGEST:
+        return int(value)
+    return _number(_digits(value))
+
+
+def _digits(value: Decimal) -> str:
+    return str(EXACT.normalize(value) + 0) if value else "0"
+
+
+def _unscaled(value: Decimal) -> bytes:
+    unscaled = int(value.scaleb(-value.as_tuple().exponent, EXACT))  # type: ignore[operator]
+    return unscaled.to_bytes((unscaled + (unscaled < 0)).bit_length() // 8 + 1, "big", signed=True)
+
+
+def _shortest(value: float) -> str:
+    import numpy as np
+
+    return str(np.float32(value))
+
+
+def _uuid_bytes(value: Any) -> bytes:
+    try:
+        return (value if isinstance(value, UUID) else UUID(str(value))).bytes
+    except ValueError:
+        raise Mismatch("it is not a UUID") from None
