@@ -10,7 +10,7 @@ import pyarrow as pa
 from s3lake.errors import DataLossError
 from s3lake.land.task.pipeline import Stores
 from s3lake.objects import Shape, batches
-from s3lake.objects.readback.committed import index_of, open_input, tiles
+from s3lake.objects.readback.committed import open_input
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
