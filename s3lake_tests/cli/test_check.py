@@ -14,7 +14,7 @@ from s3lake.cli.check import check_topics
 from s3lake.config import native
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Sink
-from s3lake.source.kafka import source
+from s3lake.source.kafka import offsets
 from s3lake.source.offsets import LogRange, Snapshot
 from s3lake.source.opening import opened
 from s3lake_tests.cli.conftest import Run
@@ -117,8 +117,8 @@ class TestCheck:
     def test_connect_reports_what_does_not_answer(
         self, run: Run, nobody: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        hasty = functools.partial(source.KafkaSource, timeout_s=0.2)
-        monkeypatch.setattr(source, "KafkaSource", lambda settings, _: hasty(settings))
+        hasty = functools.partial(offsets.KafkaSource, timeout_s=0.2)
+        monkeypatch.setattr(offsets, "KafkaSource", lambda settings, _: hasty(settings))
         outcome = run("check", nobody, "--connect", "--json")
         assert outcome.code == 3
         said = {row["check"]: row["outcome"] for row in outcome.rows if "check" in row}
