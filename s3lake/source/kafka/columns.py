@@ -10,6 +10,7 @@ import functools
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -106,11 +107,11 @@ class CompiledTake:
     def __call__(self, messages: Messages, wanted: Range, columns: Sequence[str], most_bytes: int) -> Taken:
         batch, functions = _Batch(next_offset=wanted.start), ctypes.byref(self._functions)
         count, end = len(messages), wanted.end
-        self._measure(messages.address, count, end, most_bytes, "headers" in columns, functions, ctypes.byref(batch))
+        self._measure(messages.place, count, end, most_bytes, "headers" in columns, functions, ctypes.byref(batch))
         buffers, pointers = _allocate(batch, columns), _Columns()
         for name, column in buffers.items():
             setattr(pointers, name, _Column(*(None if one is None else one.address for one in column)))
-        self._fill(messages.address, end, functions, ctypes.byref(batch), ctypes.byref(pointers))
+        self._fill(messages.place, end, functions, ctypes.byref(batch), ctypes.byref(pointers))
         messages.taken += batch.messages
         rows = _build_batch(batch, buffers, wanted.partition, columns) if batch.rows else None
         size = batch.values + batch.keys + batch.names + batch.header_values
@@ -166,47 +167,58 @@ def _build_batch(
 
 def take_in_python(messages: Messages, wanted: Range, columns: Sequence[str], most_bytes: int) -> Taken:
     """`Take` by a loop."""
-    rows: list[dict[str, object]] = []
-    total, next_offset = 0, wanted.start
-    while messages:
-        message = Message.from_address(messages.first)
-        is_record = message.error == 0
-        if not is_record and message.error != _END_OF_LOG:
+    rd, next_offset, total, taken = load(), wanted.start, 0, 0
+    found: dict[str, list[Any]] = {name: [] for name in columns}
+    offsets, rows = found.get("offset"), 0
+    stamps, values, keys, headers = map(found.get, ("timestamp", "value", "key", "headers"))
+    for address in messages.addresses:
+        message = Message.from_address(address)
+        if message.error == _END_OF_LOG:
+            next_offset = max(next_offset, message.offset)
+        elif message.error:
             break
-        if is_record and message.offset < wanted.end:
-            row, size = _read_record(messages.first, message, "headers" in columns)
-            if rows and total + size > most_bytes:
-                break
-            rows.append(row)
-            total += size
-        next_offset = max(next_offset, message.offset + is_record)
-        messages.destroy_first()
-    schema = pa.schema([SCHEMA.field(name) for name in columns])
-    return Taken(pa.RecordBatch.from_pylist(rows, schema) if rows else None, next_offset, total)
+        else:
+            offset = message.offset
+            if offset < wanted.end:
+                size = message.value_size + message.key_size
+                entries = None if headers is None else _read_headers(rd, address)
+                if entries is not None:
+                    size += sum(len(name) + len(value or b"") for name, value in entries)
+                if rows and total + size > most_bytes:
+                    break
+                rows, total = rows + 1, total + size
+                if offsets is not None:
+                    offsets.append(offset)
+                if stamps is not None:
+                    stamps.append(1000 * max(-_LONGEST_MS, min(rd.message_timestamp(address, None), _LONGEST_MS)))
+                if values is not None:
+                    values.append(_copy(message.value, message.value_size))
+                if keys is not None:
+                    keys.append(_copy(message.key, message.key_size))
+                if headers is not None:
+                    headers.append(entries and [(name.decode(errors="replace"), value) for name, value in entries])
+            next_offset = max(next_offset, offset + 1)
+        taken += 1
+    messages.destroy(taken)
+    if not rows:
+        return Taken(None, next_offset, 0)
+    found |= {"partition": [wanted.partition] * rows}
+    arrays = [pa.array(found[name], SCHEMA.field(name).type) for name in columns]
+    return Taken(pa.RecordBatch.from_arrays(arrays, names=list(columns)), next_offset, total)
 
 
-def _read_record(address: int, message: Message, with_headers: bool) -> tuple[dict[str, object], int]:
-    """Return what the record has in each column, and how many bytes that is."""
-
-    def copy(address: int | None, size: int) -> bytes | None:
-        return None if address is None else ctypes.string_at(address, size)
-
-    rd, size = load(), message.value_size + message.key_size
-    row = {
-        "partition": message.partition,
-        "offset": message.offset,
-        "timestamp": 1000 * max(-_LONGEST_MS, min(rd.message_timestamp(address, None), _LONGEST_MS)),
-        "value": copy(message.value, message.value_size),
-        "key": copy(message.key, message.key_size),
-    }
+def _read_headers(rd: SimpleNamespace, address: int) -> list[tuple[bytes, bytes | None]] | None:
+    """Return the record's headers, None if it has none."""
     headers = ctypes.c_void_p()
-    if with_headers and rd.message_headers(address, ctypes.byref(headers)) == 0:
-        entries: list[tuple[str, bytes | None]] = []
-        name, value, value_size = ctypes.c_char_p(), ctypes.c_void_p(), ctypes.c_size_t()
-        out = ctypes.byref(name), ctypes.byref(value), ctypes.byref(value_size)
-        while rd.header_get_all(headers, len(entries), *out) == 0:
-            text, content = name.value or b"", copy(value.value, value_size.value)
-            entries.append((text.decode(errors="replace"), content))
-            size += len(text) + len(content or b"")
-        row["headers"] = entries
-    return row, size
+    if rd.message_headers(address, ctypes.byref(headers)):
+        return None
+    entries: list[tuple[bytes, bytes | None]] = []
+    name, value, size = ctypes.c_char_p(), ctypes.c_void_p(), ctypes.c_size_t()
+    out = ctypes.byref(name), ctypes.byref(value), ctypes.byref(size)
+    while rd.header_get_all(headers, len(entries), *out) == 0:
+        entries.append((name.value or b"", _copy(value.value, size.value)))
+    return entries
+
+
+def _copy(address: int | None, size: int) -> bytes | None:
+    return None if address is None else ctypes.string_at(address, size)

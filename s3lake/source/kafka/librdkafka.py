@@ -163,29 +163,30 @@ class Messages:
         return self
 
     def __exit__(self, *_: object) -> None:
-        while self:
-            self.destroy_first()
+        self.destroy(len(self))
 
     @property
-    def address(self) -> int:
-        """Where the pointers to the remaining messages are."""
+    def place(self) -> int:
+        """Where the addresses of the remaining messages are."""
         return ctypes.addressof(self._pointers) + self.taken * ctypes.sizeof(ctypes.c_void_p)
 
     @property
-    def first(self) -> int:
-        """The address of the first remaining message."""
-        return self._pointers[self.taken] or 0
+    def addresses(self) -> list[int]:
+        """The addresses of the remaining messages."""
+        return self._pointers[self.taken : self._count]  # type: ignore[return-value]
 
-    def destroy_first(self) -> None:
-        """Destroy the first remaining message."""
-        self._rd.message_destroy(self.first)
-        self.taken += 1
+    def destroy(self, count: int) -> None:
+        """Destroy the first remaining messages."""
+        for address in self.addresses[:count]:
+            self._rd.message_destroy(address)
+        self.taken += count
 
     def take_error(self) -> tuple[str, str]:
         """Return name and text of the error that the first remaining message is, and destroy the message."""
-        code = Message.from_address(self.first).error
-        text = (self._rd.message_errstr(self.first) or b"").decode(errors="replace")
-        self.destroy_first()
+        (address, *_) = self.addresses
+        code = Message.from_address(address).error
+        text = (self._rd.message_errstr(address) or b"").decode(errors="replace")
+        self.destroy(1)
         return self._rd.err2name(code).decode(), text
 
 
