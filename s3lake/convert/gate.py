@@ -23,9 +23,6 @@ _ESCAPE = re.compile(
 )
 _check_json = msgspec.json.Decoder(msgspec.Raw).decode
 
-_PIECE = 500
-"""Values that are looked at together: more would not stay in the processor's cache, and cost a third more."""
-
 
 def json_refusals(values: pa.BinaryArray) -> Refusals:
     """Rows that are not exactly one JSON value in UTF-8. A null row is nobody's error here."""
@@ -90,18 +87,17 @@ def joined(values: pa.BinaryArray) -> pa.Buffer:
 
 def _refusals(check: Callable[[bytes], Any], values: pa.BinaryArray) -> Refusals:
     """Rows that `check` raises on. One that fails costs no other a second look: the iterator stands behind it."""
+    rows = values.to_pylist()
     refused: Refusals = {}
-    for start in range(0, len(values), _PIECE):
-        rows = values[start : start + _PIECE].to_pylist()
-        left = iter(rows)
-        while length_hint(left):
-            try:
-                deque(map(check, left), maxlen=0)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                row = len(rows) - length_hint(left) - 1
-                reason = _reason(check, rows[row])
-                if reason is not None:
-                    refused[start + row] = reason
+    left = iter(rows)
+    while length_hint(left):
+        try:
+            deque(map(check, left), maxlen=0)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            row = len(rows) - length_hint(left) - 1
+            reason = _reason(check, rows[row])
+            if reason is not None:
+                refused[row] = reason
     return refused
 
 

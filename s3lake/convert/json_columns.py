@@ -9,10 +9,11 @@ record (`json_values.py` finds which).
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 
@@ -31,14 +32,10 @@ from s3lake.schema.types import (
     Type,
     Unknown,
     fields_of,
-    fold,
     has,
     item_of,
 )
 from s3lake.schema.unite import Conflict, joined, unite
-
-Spelling = Literal["text", "number"]
-"""How dates, times and timestamps are spelt in JSON."""
 
 NOT_INTEGRAL: Mapping[str, str] = MappingProxyType({})
 """No column stays one of integers: all may widen to doubles."""
@@ -56,7 +53,6 @@ class JsonColumns:
         has_map: whether there is a map, whose names would each be a field to the reader of JSON.
         decimals: says of JSON objects whether the reader may be trusted with their decimals; None without decimals.
         arrow: their schema.
-        spelt: the schemas to read JSON with.
     """
 
     columns: Columns
@@ -65,11 +61,6 @@ class JsonColumns:
     has_map: bool
     decimals: Callable[[pa.BinaryArray], bool] | None
     arrow: pa.Schema
-    spelt: dict[Spelling, pa.Schema]
-
-    def spelt_like(self, schema: pa.Schema) -> pa.Schema:
-        """The schema to read JSON with of which pyarrow inferred `schema`: dates are texts here and numbers there."""
-        return _spelt_schema(self.columns, "text", schema)
 
 
 def json_columns(columns: Columns, given: Columns) -> JsonColumns:
@@ -88,7 +79,6 @@ def _json_columns(columns: tuple[tuple[str, Type], ...], given: tuple[tuple[str,
         has_map=has_map,
         decimals=None if has_map else decimals_of(types),
         arrow=to_arrow(types),
-        spelt={"text": _spelt_schema(types, "text"), "number": _spelt_schema(types, "number")},
     )
 
 
@@ -134,54 +124,29 @@ def _fitted(known: Type, seen: Type, given: Type, path: str, integral: Mapping[s
     return unite(known, seen, path)
 
 
-# The schema to read JSON with
+def spelt_schema(columns: Columns, objects: Sequence[Any] | None) -> pa.Schema:
+    """Return the schema to read JSON with.
+
+    Dates and times are numbers or texts, as the objects spell them; without objects they are numbers.
+    """
+    return pa.schema([(name, _spelt(type, _members(objects, name))) for name, type in columns.items()])
 
 
-_SpeltType = Callable[[Any], pa.DataType]
-"""Takes what pyarrow inferred of the same part, None where it inferred nothing."""
+def _spelt(type: Type, values: Sequence[Any] | None) -> pa.DataType:
+    match type:
+        case Primitive() if type in _NUMBERS:
+            return _NUMBERS[type] if values is None or any(isinstance(value, int) for value in values) else pa.string()
+        case Primitive() if type in _TEXTS:
+            return pa.string()
+        case List(item):
+            lists = None if values is None else [value for value in values if isinstance(value, list)]
+            return pa.list_(_spelt(item, lists and [*chain.from_iterable(lists)]))
+        case Struct(fields):
+            return pa.struct(list(spelt_schema(fields, values)))
+        case Map(value):
+            return pa.list_(pa.struct([("key", pa.string()), ("value", _spelt(value, values))]))
+    return arrow_type(type)
 
 
-def _spelt_schema(columns: Columns, spelling: Spelling, inferred: pa.Schema = None) -> pa.Schema:
-    """The schema to read JSON with; what pyarrow inferred of it beats `spelling`."""
-    leaf = functools.partial(_spelt_leaf, spelling)
-    return pa.schema(
-        [
-            (name, fold(type, leaf, _spelt_list, _spelt_struct, _spelt_map)(_type_in(inferred, name)))
-            for name, type in columns.items()
-        ]
-    )
-
-
-def _spelt_leaf(spelling: Spelling, leaf: Primitive | Decimal | Unknown) -> _SpeltType:
-    number = _NUMBERS.get(leaf) if isinstance(leaf, Primitive) else None
-    plain = pa.string() if number is not None or leaf in _TEXTS else arrow_type(leaf)
-
-    def of_leaf(inferred: Any) -> pa.DataType:
-        as_number = spelling == "number" if inferred is None else pa.types.is_integer(inferred)
-        return number if number is not None and as_number else plain
-
-    return of_leaf
-
-
-def _spelt_list(item: _SpeltType) -> _SpeltType:
-    def of_list(inferred: Any) -> pa.DataType:
-        is_list = inferred is not None and pa.types.is_list(inferred)
-        return pa.list_(item(inferred.value_type if is_list else None))
-
-    return of_list
-
-
-def _spelt_struct(fields: dict[str, _SpeltType]) -> _SpeltType:
-    return lambda inferred: pa.struct([(name, field(_type_in(inferred, name))) for name, field in fields.items()])
-
-
-def _spelt_map(value: _SpeltType) -> _SpeltType:
-    return lambda _inferred: pa.list_(pa.struct([("key", pa.string()), ("value", value(None))]))
-
-
-def _type_in(inferred: Any, name: str) -> Any:
-    """The type of a field of a schema or a struct, None where there is none."""
-    if inferred is None or (isinstance(inferred, pa.DataType) and not pa.types.is_struct(inferred)):
-        return None
-    position = inferred.get_field_index(name)
-    return inferred.field(position).type if position >= 0 else None
+def _members(objects: Sequence[Any] | None, name: str) -> Sequence[Any] | None:
+    return None if objects is None else [value.get(name) for value in objects if isinstance(value, dict)]

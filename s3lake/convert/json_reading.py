@@ -18,13 +18,12 @@ import pyarrow.compute as pc
 from pyarrow import json as pyarrow_json
 
 from s3lake.convert.gate import Refusals, joined, rest
-from s3lake.convert.json_columns import JsonColumns, fitted, json_columns
+from s3lake.convert.json_columns import JsonColumns, fitted, json_columns, spelt_schema
 from s3lake.convert.json_probes import strict_decoder
 from s3lake.convert.json_values import Number, respelt
 from s3lake.convert.limits import Limits, misfit
 from s3lake.convert.pinned import converted
 from s3lake.convert.schemas import Numbers
-from s3lake.schema.arrow import to_arrow
 from s3lake.schema.json import of_object
 from s3lake.schema.types import Columns
 from s3lake.schema.unite import Conflict, beyond, held
@@ -35,10 +34,10 @@ _FIRST = 100
 _STRAYS = 64
 """Records among which one that cannot be read with the others is not searched any further."""
 
-_SHOWING = 1000
-"""Records that show how columns are spelt."""
+_SHOWING = 20
+"""Records that show how dates and times are spelt."""
 
-_Unexpected = Literal["error", "ignore", "infer"]
+_Unexpected = Literal["error", "ignore"]
 """What pyarrow does with fields that are not in the columns."""
 
 
@@ -189,7 +188,10 @@ def _parse(
         raise pa.ArrowInvalid("maps are read one by one")
     if not respelt and recorded.decimals is not None and not recorded.decimals(values):
         raise pa.ArrowInvalid("some decimal would overflow, or is no plain number")
-    table = _spelt(values, recorded, unexpected, respelt=respelt)
+    schema = recorded.arrow
+    if recorded.pinned:
+        schema = spelt_schema(recorded.columns, None if respelt else _decode_first(values))
+    table = _read(joined(values), schema, unexpected)
     if any(map(_has_infinity, table.columns)):
         raise pa.ArrowInvalid("an integer is beyond a double")
     if table.num_rows != len(values):
@@ -204,19 +206,11 @@ def _parse(
     return pa.record_batch(arrays, schema=recorded.arrow)
 
 
-def _spelt(values: pa.BinaryArray, recorded: JsonColumns, unexpected: _Unexpected, *, respelt: bool) -> pa.Table:
-    """Read objects with dates and times as texts, else as numbers, else each as the first objects spell it."""
-    block, spelt = joined(values), recorded.spelt
-    if respelt or not recorded.pinned:
-        return _read(block, spelt["number"], unexpected)
-    for schema in spelt.values():
-        try:
-            return _read(block, schema, unexpected)
-        except pa.ArrowInvalid:
-            continue
-    plain = {name: type for name, type in recorded.columns.items() if name not in recorded.pinned}
-    shown = _read(joined(values[:_SHOWING]), to_arrow(plain), "infer").schema
-    return _read(block, recorded.spelt_like(shown), unexpected)
+def _decode_first(values: pa.BinaryArray) -> list[Any]:
+    try:
+        return [*map(msgspec.json.decode, values[:_SHOWING].to_pylist())]
+    except (msgspec.DecodeError, RecursionError):
+        raise pa.ArrowInvalid("some value is no JSON, or nests deeply") from None
 
 
 def _has_infinity(column: Any) -> bool:

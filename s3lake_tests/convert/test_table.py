@@ -273,7 +273,10 @@ _whole = st.sampled_from(
 )
 
 
-@given(st.lists(st.lists(_pieces, max_size=4).map(b"".join) | _whole, max_size=5), st.sampled_from(["int64", "string"]))
+@given(
+    st.lists(st.lists(_pieces, max_size=4).map(b"".join) | _whole, max_size=5),
+    st.sampled_from(["int64", "string", "timestamp"]),
+)
 def test_values_that_have_not_passed_the_gate_are_read_and_refused_as_if_they_had(
     values: list[bytes], known: str
 ) -> None:
