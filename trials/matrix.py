@@ -24,7 +24,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from s3lake.demo.s3 import versitygw_binary
+from s3lake.demo.s3 import find_program
 from trials.armed import ArmedKafka, ArmedS3
 from trials.operations import OPERATIONS, Operation
 from trials.rehearsal import UNAVAILABLE, Rehearsal, Row, rehearsal
@@ -42,7 +42,7 @@ def main() -> None:
     """Exit code 1 where anything is wrong after any run."""
     options = _parsed()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("told to end"))
-    if versitygw_binary() is None:
+    if find_program("versitygw") is None:
         raise SystemExit("versitygw is missing: go install github.com/versity/versitygw/cmd/versitygw@v1.8.0")
     rng = random.Random(options.seed)
     rows: list[Row] = []

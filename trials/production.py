@@ -24,7 +24,7 @@ from s3lake import hours
 from s3lake.config import native
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.process import GuardedProcess, free_ports, spawn
-from s3lake.demo.s3 import EmbeddedS3, Server, versitygw_binary
+from s3lake.demo.s3 import EmbeddedS3, Server, find_program
 from s3lake.land.opening import open_topic_sink
 from s3lake.sink import Config, Sink
 
@@ -175,7 +175,7 @@ def production(
         clock: the file of the clock by which the services go; None for the world's.
         store: the S3 server; None for versitygw where it is installed, else moto.
     """
-    server: Server = store or ("versitygw" if versitygw_binary() else "moto")
+    server: Server = store or ("versitygw" if find_program("versitygw") else "moto")
     log = home / "requests.log" if server == "versitygw" else None
     with EmbeddedKafka.start(home / "kafka") as kafka, EmbeddedS3.start(server, log) as s3:
         s3.create_bucket(BUCKET)

@@ -38,7 +38,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from s3lake import hours
 from s3lake.config import native
-from s3lake.demo.s3 import minio_binary, versitygw_binary
+from s3lake.demo.s3 import find_program
 from trials import connector
 from trials.catalog import Catalog, Scans, Tables
 from trials.chaos import ERASES, START, Chaos
@@ -64,7 +64,7 @@ FORMATS: dict[str, dict[str, Any]] = {
     "blocks": {"format": {"type": "avro", "codec": "deflate"}, "columns": COLUMNS},
 }
 TABLE = "lake.{topic}"
-STORES = {"versitygw": versitygw_binary, "minio": minio_binary}
+STORES = ("versitygw", "minio")
 _COMPACTION = {
     "cleanup.policy": "compact,delete",  # the latter for what expires
     "segment.ms": "10000",
@@ -83,7 +83,7 @@ def main() -> None:
     """Exit code 1 where anything is wrong with what has landed, or memory grows."""
     options = _parsed()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("told to end"))
-    if STORES[options.store]() is None:
+    if find_program(options.store) is None:
         raise SystemExit(f"{options.store} is missing: CONTRIBUTING.md says how it is built")
     with tempfile.TemporaryDirectory(prefix="s3lake-soak-") as scratch, _temporary_files(scratch):
         home = Path(scratch) / "home"

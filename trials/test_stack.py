@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from s3lake import hours
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.process import GuardedProcess, free_ports, spawn
-from s3lake.demo.s3 import versitygw_binary
+from s3lake.demo.s3 import find_program
 from s3lake_tests.docker.test_docker import DOCKER, OURS, dotenv, interpolated, mounted
 from s3lake_tests.lake import fill
 from s3lake_tests.processes import MARK, kill_all
@@ -28,7 +28,7 @@ from s3lake_tests.schema.registry import apicurio
 
 pytestmark = [
     pytest.mark.timeout(900),
-    pytest.mark.skipif(versitygw_binary() is None, reason="the stack's store, versitygw, is neither on PATH nor built"),
+    pytest.mark.skipif(find_program("versitygw") is None, reason="the stack's store, versitygw, is missing"),
     pytest.mark.skipif(shutil.which("initdb") is None, reason="the stack's database, Postgres, is not installed"),
 ]
 START = hours.shift(hours.key_of_ms(hours.now_ms()), -1)
@@ -120,7 +120,7 @@ class Stack:
         (self.home / "data").mkdir()
         words = [self.here(word) if word != "/data" else str(self.home / "data") for word in SERVICES["s3"]["command"]]
         said = SERVICES["s3"]["environment"]
-        process = spawn([str(versitygw_binary()), *words], self.home / "s3.log", {**os.environ, **said})
+        process = spawn([str(find_program("versitygw")), *words], self.home / "s3.log", {**os.environ, **said})
         address = self.here(SERVICES["s3"]["healthcheck"]["test"][-1])
         return _up(process, lambda: _answers(address))
 

@@ -81,45 +81,48 @@ def demo(
     from s3lake.verify import Grid, combine_reports
 
     try:
-        from s3lake.demo import run
+        from s3lake.demo import run, stage
+        from s3lake.demo.events import Produced
     except ModuleNotFoundError as error:
         raise ConfigurationError(f"the demo needs {error.name}: in a clone of s3lake, pip install '.[demo]'") from None
     as_json = request.as_json
     own = Request(config, request.dialect, request.name, request.worker).load(to_land=False) if config else None
-    if own is not None and any(sink.forwards or sink.table for sink in own.sinks):
-        print_text(as_json, "forwards and tables of the file are left out: their servers are not in the demo")
-    port = run.ui_port() if serve else 0
+    if own is not None and any(sink.forwards or sink.table or sink.converter.registry for sink in own.sinks):
+        print_text(as_json, "the demo has no servers for forwards, tables and schemas of the file: it lands plain JSON")
+    port = run.choose_ui_port() if serve else 0
     print_text(as_json, f"starting Kafka{', S3 and Spark' if serve else ' and S3'} on this machine")
     if serve:
         print_text(as_json, f"Dagster's UI will be at http://127.0.0.1:{port} as soon as everything is verified")
     with ExitStack() as stack:
         with progress_bar("produce", records, quiet=as_json) as produced:
-            stage = stack.enter_context(run.stage(records, keep, produced, own, warm=serve, tables=table))
+            lake = stack.enter_context(stage.stage(records, keep, produced, own, warm=serve, tables=table))
+        total = Produced.total(lake.produced)
         line = "produced {committed:,} committed records, {malformed:,} of them malformed, and {aborted:,} aborted"
-        emit(as_json, run.produced_row(stage), lambda row: line.format(**row))
-        server = "; Spark starts first" if stage.spark is None else f" and {stage.spark.address}"
-        print_text(as_json, f"backfilling {stage.hours[0]} to {stage.hours[-1]} through Dagster{server}")
-        run.backfill(stage, lambda message: print_text(as_json, f"  {message}"))
-        landings = list(Request().landings(stage.config))
-        for hour in stage.hours:
+        counts = {"committed": total.committed, "malformed": total.malformed, "aborted": total.aborted}
+        emit(as_json, counts, lambda row: line.format(**row))
+        server = "; Spark starts first" if lake.spark is None else f" and {lake.spark.address}"
+        print_text(as_json, f"backfilling {lake.hours[0]} to {lake.hours[-1]} through Dagster{server}")
+        run.backfill(lake, lambda message: print_text(as_json, f"  {message}"))
+        landings = list(Request().landings(lake.config))
+        for hour in lake.hours:
             for landing in landings:
                 row = describe_hour(landing.sink.name, landing.topic, landing.report(hour))
                 emit(as_json, row, format_hour)
         grids = [Grid.of(landing.sink, hours.now_ms()) for landing in landings]
-        reports = verify_landings(stage.config, landings, grids, quiet=as_json)
+        reports = verify_landings(lake.config, landings, grids, quiet=as_json)
         for landing, report in zip(landings, reports, strict=True):
             print_differences(landing, report, as_json=as_json)
         report = combine_reports(reports)
-        lost = max(0, run.expected(stage) - report.compared - report.not_compared)
+        lost = max(0, run.count_expected(lake) - report.compared - report.not_compared)
         emit(as_json, describe_totals(report) | {"missing": report.missing + lost}, format_totals)
-        behind = [landing for landing in landings if table and not _query_table(landing, stage.hours, as_json=as_json)]
+        behind = [landing for landing in landings if table and not _query_table(landing, lake.hours, as_json=as_json)]
         if serve:
-            with run.served(stage, port) as (process, url):
-                stop = run.interrupted()
-                addresses = run.addresses(stage, landings, url)
+            with run.served(lake, port) as (process, url):
+                stop = run.stop_on_signal()
+                addresses = run.list_addresses(lake, landings, url)
                 lines = [*(f"{name}: {value}" for name, value in addresses.items()), "Ctrl-C ends"]
                 emit(as_json, addresses, lambda _: "\n".join(lines))
-                run.trickle(stage, process, stop)
+                run.trickle(lake, process, stop)
         else:
             print_text(as_json, _NEXT)
         if lost or behind or not report.clean:
@@ -128,9 +131,9 @@ def demo(
 
 def _query_table(landing: "Landing", hours: list[str], *, as_json: bool) -> bool:
     """Query a topic's table. Return whether it has as many rows as the index."""
-    from s3lake.demo.run import queried
+    from s3lake.demo.run import query_table
 
-    row = queried(landing, hours)
+    row = query_table(landing, hours)
     if row is None:
         return True
     line = "DuckDB, {table}: {query} -> {rows:,}; landed {landed:,}"

@@ -1,7 +1,4 @@
-"""Realistic JSON events for the demo and the tests, the same for the same seed.
-
-A shop's orders and clicks over the last three closed hours and the open one.
-"""
+"""A shop's orders and clicks over the last three closed hours and the open one; the same events for the same seed."""
 
 import json
 import random
@@ -9,9 +6,9 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
@@ -44,23 +41,30 @@ _CURRENCIES = ("EUR", "USD", "GBP", "CHF")
 _CITIES = ("Zürich", "Łódź", "Lyon", "Osaka", "Austin", "Malmö")
 _GOODS = ("lamp-17", "chair-4", "desk-2", "rug-33", "sofa-8", "vase-51")
 _PAGES = ("/", "/search?q=lamp", "/p/lamp-17", "/p/chair-4", "/p/desk-2", "/cart", "/checkout", "/blog/über-uns")
+_OF_EACH_EVENT = ("type", "order_id", "click_id")
+_NOW = 7_777_777_777_777_777
+"""Replaced by the event's time when the event is produced."""
 
 _Headers = list[tuple[str, str | bytes | None]]
 
 _ORDER_HEADERS: _Headers = [("source", b"shop"), ("schema", b"order/1")]
 _CLICK_HEADERS: _Headers = [("source", b"web")]
 
+Fields = Mapping[tuple[str, ...], bool]
+"""The path of each field that events get in addition, and whether it is the event's time in epoch milliseconds."""
+NO_FIELDS: Fields = {}
+
 
 @dataclass
-class ProducedTopic:
-    """What was produced to one topic.
+class Produced:
+    """The records that were produced, to one topic or to several.
 
     Attributes:
-        committed: records that a read_committed consumer reads, malformed ones included.
-        malformed: those of them whose value is not exactly one JSON document in UTF-8.
-        late: those of them whose timestamp lies in an earlier hour than their neighbours'.
-        transactional: those of them that came in committed transactions.
-        aborted: records of aborted transactions, not among the committed ones.
+        committed: records that a read_committed consumer reads, including malformed ones.
+        malformed: committed records whose value is not exactly one JSON document in UTF-8.
+        late: committed records whose timestamp is in an earlier hour than their neighbours'.
+        transactional: records of committed transactions.
+        aborted: records of aborted transactions; they are not committed.
     """
 
     committed: int = 0
@@ -69,27 +73,10 @@ class ProducedTopic:
     transactional: int = 0
     aborted: int = 0
 
-
-@dataclass(frozen=True)
-class Produced:
-    """What `produce_demo` produced, by topic."""
-
-    topics: Mapping[str, ProducedTopic]
-
-    @property
-    def committed(self) -> int:
-        """Committed records of all topics."""
-        return sum(topic.committed for topic in self.topics.values())
-
-    @property
-    def malformed(self) -> int:
-        """Malformed records of all topics."""
-        return sum(topic.malformed for topic in self.topics.values())
-
-    @property
-    def aborted(self) -> int:
-        """Records of aborted transactions of all topics."""
-        return sum(topic.aborted for topic in self.topics.values())
+    @classmethod
+    def total(cls, topics: Mapping[str, "Produced"]) -> "Produced":
+        """Add up the records of several topics."""
+        return cls(*map(sum, zip(*map(astuple, topics.values()), strict=True)))
 
 
 def produce_demo(
@@ -100,41 +87,43 @@ def produce_demo(
     seed: int = 7,
     topics: tuple[str, str] = ("orders", "clicks"),
     partitions: int = 4,
+    fields: Fields = NO_FIELDS,
     progress: Callable[[int], None] | None = None,
-) -> Produced:
-    """Creates two topics and produces events to them, about 70 to 30.
+) -> dict[str, Produced]:
+    """Create two topics and produce events to them, about 70 to 30. Return what was produced, by topic.
 
-    Records are spread by timestamp over the three closed hours before `now` and the open one, and produced in that
-    order; a few are out of order, late by an hour or more, or malformed. None has a null value. At the end come
-    committed and aborted transactions: those are stamped with the real present time whatever `now` says, because the
-    broker stamps transaction markers so, and a marker among back-dated records bends `offsets_for_times`.
+    The timestamps spread over the three closed hours before `now` and the open one, in order; a few records are out of
+    order, late by an hour or more, or malformed. No value is null. Committed and aborted transactions come last. They
+    have the real present time, whatever `now` is: the broker stamps transaction markers so, and a marker among
+    back-dated records would bend `offsets_for_times`.
 
     Args:
-        bootstrap_servers: where Kafka is.
-        records: how many committed records to produce over both topics.
-        now: the present, time-zone aware.
+        bootstrap_servers: Kafka's address.
+        records: committed records over both topics.
+        now: the present, with a time zone.
         seed: decides everything that looks random.
-        topics: the names of the topic of orders and of the topic of clicks; existing ones are appended to.
-        partitions: topic-partitions of each topic that has to be created.
+        topics: of orders and of clicks; events are appended to topics that exist.
+        partitions: topic-partitions of topics that do not exist.
+        fields: see `Fields`; they replace the shop's own of that name.
         progress: called now and then with the number of committed records produced so far.
 
     Raises:
-        KafkaUnavailableError: Kafka refused something or did not answer.
+        KafkaUnavailableError: Kafka refused a request or did not answer.
     """
     _create_topics(bootstrap_servers, topics, partitions)
-    shop = _Shop(seed, topics, partitions)
-    counts = {topic: ProducedTopic() for topic in topics}
+    shop = _Shop(seed, topics, partitions, fields)
+    counts = {topic: Produced() for topic in topics}
     transactional = min(300, records // 10)
     plain = records - transactional
     now_ms = int(now.timestamp() * 1000)
     start_ms = (now_ms // _HOUR_MS - CLOSED_HOURS) * _HOUR_MS
     rng = random.Random(seed)
-    malformed = _malformed(rng, plain)
+    malformed = _choose_malformed(rng, plain)
     sender = _Sender(bootstrap_servers)
     for number in range(plain):
         due_ms = start_ms + (now_ms - start_ms) * number // plain
-        ms = _timestamp(rng.random(), due_ms, start_ms)
-        event = shop.event(ms)
+        ms = _choose_timestamp(rng.random(), due_ms, start_ms)
+        event = shop.make_event(ms)
         count = counts[event.topic]
         if number in malformed:
             event = event._replace(value=malformed[number])
@@ -149,7 +138,7 @@ def produce_demo(
         _produce_transactions(bootstrap_servers, shop, counts, transactional)
     if progress is not None:
         progress(records)
-    return Produced(counts)
+    return counts
 
 
 def trickle(
@@ -160,19 +149,20 @@ def trickle(
     seed: int = 11,
     topics: tuple[str, str] = ("orders", "clicks"),
     partitions: int = 4,
+    fields: Fields = NO_FIELDS,
 ) -> int:
-    """Produces a few events a second, stamped now, until `stop` is set; returns how many.
+    """Produce a few events a second with the present time until `stop` is set. Return their number.
 
-    The topics have to exist and have at least `partitions` topic-partitions.
+    The topics must exist and have at least `partitions` topic-partitions.
 
     Raises:
-        KafkaUnavailableError: Kafka refused something, or did not answer at the end.
+        KafkaUnavailableError: Kafka refused a record, or did not answer at the end.
     """
     sender = _Sender(bootstrap_servers)
-    shop = _Shop(seed, topics, partitions)
+    shop = _Shop(seed, topics, partitions, fields)
     sent = 0
     while not stop.wait(1 / per_second):
-        sender.send(shop.event(_present_ms()))
+        sender.send(shop.make_event(_present_ms()))
         sent += 1
     sender.flush()
     return sent
@@ -188,12 +178,12 @@ class _Event(NamedTuple):
 
 
 class _Shop:
-    """Renders events: what differs in every record, before one of a pool of ready-made rests.
+    """Makes events: the fields that differ in every event, and one of a pool of ready-made rests.
 
-    At a million records json.dumps alone would take longer than producing them.
+    json.dumps alone would take longer for a million events than producing them.
     """
 
-    def __init__(self, seed: int, topics: tuple[str, str], partitions: int) -> None:
+    def __init__(self, seed: int, topics: tuple[str, str], partitions: int, fields: Fields) -> None:
         self._random = random.Random(seed).random
         self._orders, self._clicks = topics
         self._partitions = partitions
@@ -201,34 +191,39 @@ class _Shop:
         self._number = 0
         self._second = -1
         self._second_text = b""
+        self._has_times = any(fields.values())
         rng = random.Random(seed)
         customers = [rng.randrange(20_000) for _ in range(_POOL)]
-        self._order_pool = [(customer, _rest(_order(rng, customer))) for customer in customers]
-        self._click_pool = [(customer, _rest(_click(rng, customer))) for customer in customers]
+        self._order_pool = [(customer, _dump_rest(rng, _make_order(rng, customer), fields)) for customer in customers]
+        self._click_pool = [(customer, _dump_rest(rng, _make_click(rng, customer), fields)) for customer in customers]
 
-    def event(self, ms: int) -> _Event:
-        """The next event, with its time in epoch milliseconds."""
+    def make_event(self, ms: int) -> _Event:
+        """Make the next event, with its time in epoch milliseconds."""
         share, draw = self._random(), int(self._random() * _POOL)
         number = self._number = self._number + 1
         if ms // 1000 != self._second:
-            # Formatting a time is dear, and neighbours share their second nearly always.
+            # Formatting a time is dear, and neighbours nearly always have the same second.
             self._second = ms // 1000
             self._second_text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(self._second)).encode()
         if share < _ORDERS_SHARE:
             customer, rest = self._order_pool[draw]
-            head = b'{"type":"%b","order_id":"o%d-%08d","ts":"%b.%03dZ",%b'
-            topic, kind_name, headers = self._orders, _ORDER_TYPES[number % 5], _ORDER_HEADERS
+            head = b'{"type":"%b","order_id":"o%d-%08d",'
+            topic, event_type, headers = self._orders, _ORDER_TYPES[number % 5], _ORDER_HEADERS
         else:
             customer, rest = self._click_pool[draw]
-            head = b'{"type":"%b","click_id":"c%d-%08d","ts":"%b.%03dZ",%b'
-            topic, kind_name, headers = self._clicks, _CLICK_TYPES[number % 7], _CLICK_HEADERS
-        value = head % (kind_name, self._seed, number, self._second_text, ms % 1000, rest)
+            head = b'{"type":"%b","click_id":"c%d-%08d",'
+            topic, event_type, headers = self._clicks, _CLICK_TYPES[number % 7], _CLICK_HEADERS
+        value = head % (event_type, self._seed, number)
+        value += rest.replace(b"%s", b"%b.%03dZ" % (self._second_text, ms % 1000), 1)
+        if self._has_times:
+            value = value.replace(b"%d" % _NOW, b"%d" % ms)
         return _Event(topic, customer % self._partitions, b"c-%05d" % customer, value, headers, ms)
 
 
-def _order(rng: random.Random, customer: int) -> dict[str, object]:
+def _make_order(rng: random.Random, customer: int) -> dict[str, object]:
     lines = [(rng.choice(_GOODS), rng.randint(1, 4), rng.randint(499, 29_999)) for _ in range(rng.choice((1, 1, 1, 2)))]
     order: dict[str, object] = {
+        "ts": "%s",
         "customer": f"c-{customer:05d}",
         "city": rng.choice(_CITIES),
         "amount": sum(quantity * cents for _, quantity, cents in lines) / 100,
@@ -240,8 +235,9 @@ def _order(rng: random.Random, customer: int) -> dict[str, object]:
     return order
 
 
-def _click(rng: random.Random, customer: int) -> dict[str, object]:
+def _make_click(rng: random.Random, customer: int) -> dict[str, object]:
     return {
+        "ts": "%s",
         "user": f"c-{customer:05d}",
         "session": f"{rng.getrandbits(64):016x}",
         "url": f"https://shop.example{rng.choice(_PAGES)}",
@@ -251,20 +247,28 @@ def _click(rng: random.Random, customer: int) -> dict[str, object]:
     }
 
 
-def _rest(fields: Mapping[str, object]) -> bytes:
-    """The fields as the end of a JSON object, without the opening brace."""
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()[1:]
+def _dump_rest(rng: random.Random, event: dict[str, Any], fields: Fields) -> bytes:
+    """Return the event with the named fields as the end of a JSON object, without the opening brace."""
+    for path, is_time in fields.items():
+        target = event
+        for name in path[:-1]:
+            inner = target.get(name)
+            target[name] = inner = inner if isinstance(inner, dict) else {}
+            target = inner
+        if path[0] not in _OF_EACH_EVENT:
+            target[path[-1]] = _NOW if is_time else rng.randrange(3)  # few: each value may be a directory of S3
+    return json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()[1:]
 
 
-def _malformed(rng: random.Random, records: int) -> dict[int, bytes]:
-    """Which records are malformed, and their values: every kind as often."""
+def _choose_malformed(rng: random.Random, records: int) -> dict[int, bytes]:
+    """Choose the records that are malformed; return their values by number, each way of being malformed as often."""
     count = min(len(_MALFORMED) * max(1, records // _MALFORMED_EVERY), records // 10)
     places = rng.sample(range(records), count)
     return {place: _MALFORMED[number % len(_MALFORMED)] for number, place in enumerate(places)}
 
 
-def _timestamp(draw: float, due_ms: int, start_ms: int) -> int:
-    """Mostly the time that is due; seldom a little earlier; rarely so late that it belongs to an earlier hour."""
+def _choose_timestamp(draw: float, due_ms: int, start_ms: int) -> int:
+    """Return the time that is due; seldom a little earlier, rarely so late that it belongs to an earlier hour."""
     if draw < _LATE_SHARE:
         return max(start_ms, due_ms - _HOUR_MS - int(draw / _LATE_SHARE * _HOUR_MS))
     if draw < _LATE_SHARE + _OUT_OF_ORDER_SHARE:
@@ -277,7 +281,7 @@ def _present_ms() -> int:
 
 
 def _create_topics(bootstrap_servers: str, topics: tuple[str, str], partitions: int) -> None:
-    # Kept in a variable: when the client goes, so do the answers it still waits for.
+    # Kept in a variable: without the client its answers are lost.
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
     requested = [NewTopic(topic, num_partitions=partitions) for topic in topics]
     for topic, created in admin.create_topics(requested, request_timeout=_TIMEOUT_S).items():
@@ -288,33 +292,31 @@ def _create_topics(bootstrap_servers: str, topics: tuple[str, str], partitions: 
                 raise KafkaUnavailableError(f"Kafka did not create the topic {topic!r}: {error.args[0]}") from error
 
 
-def _produce_transactions(
-    bootstrap_servers: str, shop: _Shop, counts: Mapping[str, ProducedTopic], records: int
-) -> None:
-    """Three committed transactions of `records` in all, with two aborted ones of half their size between them."""
+def _produce_transactions(bootstrap_servers: str, shop: _Shop, counts: Mapping[str, Produced], records: int) -> None:
+    """Produce three committed transactions of `records` in total, and two aborted ones of half their size between."""
     sender = _Sender(bootstrap_servers, {"transactional.id": f"s3lake-demo-{uuid.uuid4()}"})
     third = records // 3
     try:
         sender.producer.init_transactions(_TIMEOUT_S)
         for size, commits in ((third, True), (third // 2, False), (third, True), (third // 2, False)):
-            _transact(sender, shop, counts, size, commits)
-        _transact(sender, shop, counts, records - 2 * third, True)
+            _produce_transaction(sender, shop, counts, size, commits)
+        _produce_transaction(sender, shop, counts, records - 2 * third, True)
     except KafkaException as error:
         raise KafkaUnavailableError(f"Kafka refused a transaction of the demo: {error.args[0]}") from error
 
 
-def _transact(sender: "_Sender", shop: _Shop, counts: Mapping[str, ProducedTopic], size: int, commits: bool) -> None:
+def _produce_transaction(
+    sender: "_Sender", shop: _Shop, counts: Mapping[str, Produced], size: int, commits: bool
+) -> None:
     sender.producer.begin_transaction()
     for _ in range(size):
-        event = shop.event(_present_ms())
+        event = shop.make_event(_present_ms())
         sender.send(event)
         count = counts[event.topic]
-        if commits:
-            count.committed += 1
-            count.transactional += 1
-        else:
-            count.aborted += 1
-    # An abort would throw away what has not been sent yet; it is to be in the log.
+        count.committed += commits
+        count.transactional += commits
+        count.aborted += not commits
+    # An abort drops records that have not been sent yet; these have to be in the log.
     sender.flush()
     if commits:
         sender.producer.commit_transaction(_TIMEOUT_S)
@@ -323,7 +325,7 @@ def _transact(sender: "_Sender", shop: _Shop, counts: Mapping[str, ProducedTopic
 
 
 class _Sender:
-    """A producer that waits when its queue is full and keeps what the brokers refused."""
+    """A producer that waits when its queue is full and keeps the errors of records that brokers refused."""
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, str] = {}) -> None:
         refused: list[KafkaError] = []
@@ -358,7 +360,7 @@ class _Sender:
                 return
             except BufferError:
                 self.producer.poll(0.02)
-            except KafkaException as error:  # what the client knows by itself, once it has heard of the topic
+            except KafkaException as error:  # the client refuses it by itself once it has the topic's metadata
                 self._refused.append(error.args[0])
                 return
 

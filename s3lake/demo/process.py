@@ -6,27 +6,25 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import TypeVar
+from typing import TYPE_CHECKING
 
 from s3lake.demo import guard
 
-S = TypeVar("S", bound="Stoppable")
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class Stoppable:
-    """What ends with the `with` that it begins."""
+    """Something that is stopped at the end of its `with` block."""
 
     def stop(self) -> None:
-        """Ends it and waits until it is gone. Doing it twice is fine."""
+        """Stop it and wait until it has ended. A second call does nothing."""
         raise NotImplementedError
 
-    def __enter__(self: S) -> S:
+    def __enter__(self) -> "Self":
         return self
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
 
@@ -45,16 +43,16 @@ class GuardedProcess(Stoppable):
 
     @property
     def running(self) -> bool:
-        """Whether the command still runs."""
+        """True if the command still runs."""
         return self._guard.poll() is None
 
     @property
     def returncode(self) -> int | None:
-        """The exit code of the command, None while it runs."""
+        """The exit code of the command; None while it runs."""
         return self._guard.poll()
 
     def log(self, last_bytes: int = 4000) -> str:
-        """The end of what the command has written so far."""
+        """Return the end of the command's output so far."""
         size = os.fstat(self._log_fd).st_size
         return os.pread(self._log_fd, last_bytes, max(0, size - last_bytes)).decode(errors="replace").strip()
 
@@ -71,7 +69,7 @@ class GuardedProcess(Stoppable):
 
 
 class Service(Stoppable):
-    """A server of the demo, which ends with this process, SIGKILL included."""
+    """A server of the demo, which ends with this process, even after SIGKILL."""
 
     _process: GuardedProcess
 
@@ -92,14 +90,14 @@ def spawn(
     remove: Path | None = None,
     grace_s: float = 5.0,
 ) -> GuardedProcess:
-    """Starts a command that ends with this process.
+    """Start a command that ends with this process.
 
     Args:
         cmd: the command and its arguments.
-        log_path: the file that gets its stdout and stderr, appended.
-        env: its whole environment; None inherits this process's.
-        remove: a directory to delete once the command has ended; the log may lie in it.
-        grace_s: how long the command may take to end on SIGTERM before SIGKILL.
+        log_path: its stdout and stderr are appended to this file.
+        env: its whole environment; None for this process's.
+        remove: a directory to delete when the command has ended; the log may be in it.
+        grace_s: seconds between SIGTERM and SIGKILL.
     """
     # By path and isolated: no site-packages to scan and no package to import, so it is up in 40 ms.
     command = [sys.executable, "-I", "-S", guard.__file__, "--grace", str(grace_s)]
@@ -123,13 +121,13 @@ def spawn(
 
 
 def free_port(port: int) -> bool:
-    """Whether nothing listens on a port of 127.0.0.1 now."""
+    """Return whether nothing listens on a port of 127.0.0.1 now."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tried:
         return tried.connect_ex(("127.0.0.1", port)) != 0
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 that nothing listens on now; somebody may take one before it is used."""
+    """Return ports of 127.0.0.1 that nothing listens on now; another process may take one before it is used."""
     sockets = [socket.socket(socket.AF_INET, socket.SOCK_STREAM) for _ in range(count)]
     try:
         for each in sockets:

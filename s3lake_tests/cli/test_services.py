@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from s3lake_tests.config.examples import CONFIGURATIONS
 from s3lake_tests.processes import MARK, marked
 
 
@@ -55,6 +56,21 @@ def test_demo_lands_and_verifies_everything_and_leaves_no_process() -> None:
     assert sum(int(found[3]) for found in sums if found) == int(figures[3])
     _, alive = psutil.wait_procs(marked(mark), timeout=10)
     assert alive == []
+
+
+@pytest.mark.usefixtures("jvm")
+@pytest.mark.slow("the demo with a configuration; the demo itself is always run")
+@pytest.mark.parametrize("name", ["lenses: rolling window", "iggy: readme"])
+def test_demo_lands_and_verifies_by_a_configuration_of_the_documents(name: str, tmp_path: Path) -> None:
+    config = tmp_path / ("sink.toml" if name.startswith("iggy") else "sink.properties")
+    config.write_text(CONFIGURATIONS[name])
+    command = [Path(sys.executable).parent / "s3lake", "demo", "--config", config, "--records", "2000"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    [total] = [line for line in done.stdout.splitlines() if line.startswith("compared ")]
+    figures = re.search(r": ([\d,]+) landed, (\d+) dead letters.*; not landed 0, missing 0, duplicated 0$", total)
+    assert figures, total
+    assert int(figures[2]) == 4, "the malformed ones"
 
 
 @pytest.mark.usefixtures("jvm")

@@ -9,7 +9,7 @@ import pytest
 from s3lake import hours
 from s3lake.commit.clean import DAY_MS, Cleaned, clean
 from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
-from s3lake.demo.s3 import EmbeddedS3, versitygw_binary
+from s3lake.demo.s3 import EmbeddedS3, find_program
 from s3lake.errors import StoreDeniedError
 from s3lake.plan.tile import Span, Tile
 from s3lake.sink import Sink
@@ -300,7 +300,7 @@ class TestUploadsThatNoManifestNames:
     [pytest.param("versitygw", 0, marks=pytest.mark.slow("another store; moto is always tried")), ("moto", 1)],
 )
 def test_on_a_real_store_too(server: Literal["moto", "versitygw"], left: int):
-    if server == "versitygw" and versitygw_binary() is None:
+    if server == "versitygw" and find_program("versitygw") is None:
         pytest.skip("versitygw is missing: go install github.com/versity/versitygw/cmd/versitygw@v1.8.0")
     with EmbeddedS3.start(server) as s3:
         s3.create_bucket("lake")

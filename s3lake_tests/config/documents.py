@@ -19,7 +19,7 @@ BYTES = (
     "value.converter=org.apache.kafka.connect.converters.ByteArrayConverter\n"
     "key.converter=org.apache.kafka.connect.converters.ByteArrayConverter\n"
 )
-NOON = 1_705_314_600_000  # 2024-01-15T10:30Z
+NOON = 1_705_314_600_000  # 2024-01-15T10:30Z, when the examples are landed
 
 
 def load(text: str, **environment: str) -> LoadedConfig:
@@ -42,7 +42,14 @@ EXPRESSION = (
     LENSES.replace("topics=demo", r"topics.regex = ^sensor_data_\d+$")
     + "connect.s3.kcql= INSERT INTO target SELECT * FROM  `*`\n"
 )
-DEFAULT_KEY = LENSES + "connect.s3.kcql=INSERT INTO bucket:prefix SELECT * FROM demo\n"
+
+
+def statement(query: str, topics: str = "topicA", more: str = "") -> str:
+    """One of the examples of KCQL."""
+    return f"{LENSES.replace('topics=demo', f'topics={topics}')}connect.s3.kcql={query}\n{more}"
+
+
+DEFAULT_KEY = statement("INSERT INTO bucket:prefix SELECT * FROM demo", "demo")
 
 
 def custom_key(include: str) -> str:
@@ -112,6 +119,8 @@ errors.deadletterqueue.topic.name=my-connector-dlq
 errors.deadletterqueue.context.headers.enable=true
 errors.deadletterqueue.topic.replication.factor=3
 """
+
+INDEXES = (".indexes", "custom-indexes", "indexes/s3-connector-logs", "logs/indexes")
 
 # Confluent
 
@@ -219,6 +228,7 @@ AIVEN_DATES = json.dumps(
         "aws_s3_prefix": "{{ utc_date }}/",
     }
 )
+AIVEN_LOCAL_DATES = AIVEN_DATES.replace("utc_date", "local_date")
 
 # Iggy
 
@@ -253,7 +263,7 @@ max_retries = 3
 retry_delay = "1s"
 """
 
-_CONFLUENT: dict[str, Mapping[str, object]] = {
+CONFLUENT: dict[str, Mapping[str, object]] = {
     "basic": {},
     "time": TIME,
     "field": FIELD,
@@ -266,27 +276,22 @@ _CONFLUENT: dict[str, Mapping[str, object]] = {
         "aws.secret.access.key": "${secrets:aws/secret-key}",
     },
     "role": {"s3.credentials.provider.class": "com.amazonaws.auth.DefaultAWSCredentialsProviderChain"},
+    **{f"codec {codec}": {"parquet.codec": codec} for codec in ("snappy", "zstd", "none")},
     "schedule": {"rotate.schedule.interval.ms": "3600000", "timezone": "UTC"},
     "size": {"s3.part.size": "26214400"},
+    "errors": {
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": "dlq-s3-sink",
+        "errors.deadletterqueue.topic.replication.factor": 3,
+        "errors.deadletterqueue.context.headers.enable": True,
+        "errors.log.enable": True,
+    },
+    "parallelism": {"tasks.max": "6"},
+    "buffers": {"s3.part.size": "52428800", "flush.size": "50000", "rotate.interval.ms": "600000"},
+    "retries": {"s3.retry.backoff.ms": "200", "s3.part.retries": "3"},
+    "glue": {"s3.part.size": "52428800", "schema.compatibility": "FULL"},
     "registry": AVRO_CONVERTERS,
     "schemaless": SCHEMALESS,
     "complete": {**COMPLETE, **AVRO_CONVERTERS},
     "complete without schemas": {**COMPLETE, **SCHEMALESS},
-}
-CONFIGURATIONS: dict[str, str] = {
-    "lenses: example": EXAMPLE,
-    "lenses: field with a dot": DOTTED,
-    "lenses: expression": EXPRESSION,
-    "lenses: default key": DEFAULT_KEY,
-    "lenses: custom key": custom_key("true"),
-    "lenses: custom key without names": custom_key("false"),
-    "lenses: rolling window": ROLLING_WINDOW,
-    **{f"lenses: stored {at}": stored(query, converters) for at, (query, converters, *_) in enumerate(STORED)},
-    "lenses: credentials": CREDENTIALS,
-    "lenses: retries": RETRIES,
-    **{f"confluent: {name}": fragment(**one) for name, one in _CONFLUENT.items()},
-    "aiven: console": AIVEN_CONSOLE,
-    "aiven: rest": AIVEN_REST,
-    "aiven: dates": AIVEN_DATES,
-    "iggy: readme": IGGY,
 }

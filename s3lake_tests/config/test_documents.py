@@ -9,6 +9,7 @@ from s3lake.config.draft import LoadedConfig
 from s3lake_tests.config import bases, documents
 from s3lake_tests.config.bases import keys_of
 from s3lake_tests.config.documents import NOON, load
+from s3lake_tests.config.examples import CONFIGURATIONS
 from s3lake_tests.layout.files import Record
 
 # Lenses
@@ -108,10 +109,9 @@ def test_lenses_retries_and_errors() -> None:
     assert not {key for key in noticed if "deadletterqueue" in key or "retr" in key}
 
 
-@pytest.mark.parametrize("name", [".indexes", "custom-indexes", "indexes/s3-connector-logs", "logs/indexes"])
+@pytest.mark.parametrize("name", documents.INDEXES)
 def test_lenses_index_names(name: str) -> None:
-    text = f"{documents.LENSES}connect.s3.kcql=INSERT INTO bucket SELECT * FROM demo\nconnect.s3.indexes.name={name}\n"
-    assert load(text).config.sinks[0].index.prefix == name
+    assert load(CONFIGURATIONS[f"lenses: index {name}"]).config.sinks[0].index.prefix == name
 
 
 # Confluent
@@ -202,26 +202,16 @@ def test_confluent_converters() -> None:
 
 
 def test_confluent_errors_parallelism_and_retries() -> None:
-    loaded = confluent(
-        {
-            "errors.tolerance": "all",
-            "errors.deadletterqueue.topic.name": "dlq-s3-sink",
-            "errors.deadletterqueue.topic.replication.factor": 3,
-            "errors.deadletterqueue.context.headers.enable": True,
-            "errors.log.enable": True,
-            "tasks.max": "6",
-            "s3.retry.backoff.ms": "200",
-            "s3.part.retries": "3",
-            "schema.compatibility": "FULL",
-        }
+    errors, parallelism, retries = (
+        load(CONFIGURATIONS[f"confluent: {name}"]).config for name in ("errors", "parallelism", "retries")
     )
-    assert loaded.config.sinks[0].errors.tolerance == "all"
-    assert loaded.config.spark.master == "local[6]"
-    assert (loaded.config.s3.retries.max_attempts, loaded.config.s3.retries.backoff_ms) == (3, 200)
+    assert errors.sinks[0].errors.tolerance == "all"
+    assert parallelism.spark.master == "local[6]"
+    assert (retries.s3.retries.max_attempts, retries.s3.retries.backoff_ms) == (3, 200)
 
 
 def test_confluent_complete_example() -> None:
-    loaded = load(documents.CONFIGURATIONS["confluent: complete"])
+    loaded = load(CONFIGURATIONS["confluent: complete"])
     (sink,) = loaded.config.sinks
     assert (sink.topics, sink.flush.count, sink.flush.interval) == (("events", "transactions"), 50_000, 600)
 

@@ -11,7 +11,8 @@ from s3lake.land.given import Record
 from s3lake.land.preview import preview
 from s3lake.sink import Config
 from s3lake_tests.config import bases, documents
-from s3lake_tests.config.documents import CONFIGURATIONS, NOON
+from s3lake_tests.config.documents import NOON
+from s3lake_tests.config.examples import CONFIGURATIONS
 
 SECRETS = {"AWS_ACCESS_KEY": "AKIA", "AWS_SECRET_KEY": "hush-hush"}
 VALUE = {

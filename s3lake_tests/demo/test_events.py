@@ -11,10 +11,11 @@ from itertools import pairwise
 import pytest
 from confluent_kafka import Consumer, Message, TopicPartition
 
-from s3lake.demo.events import Produced, produce_demo, trickle
+from s3lake.demo.events import Fields, Produced, produce_demo, trickle
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.errors import KafkaUnavailableError
 from s3lake_tests.demo.records import create_topic, read
+from s3lake_tests.processes import until
 
 RECORDS = 20_000
 HOUR_MS = 3_600_000
@@ -44,83 +45,68 @@ def progress() -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def produced(kafka: EmbeddedKafka, now: datetime, progress: list[int]) -> Produced:
+def produced(kafka: EmbeddedKafka, now: datetime, progress: list[int]) -> dict[str, Produced]:
     return produce_demo(kafka.bootstrap_servers, RECORDS, now, topics=TOPICS, partitions=2, progress=progress.append)
 
 
 @pytest.fixture(scope="module")
-def messages(kafka: EmbeddedKafka, produced: Produced) -> dict[str, list[Message]]:
-    return {topic: read(kafka, topic) for topic in produced.topics}
+def messages(kafka: EmbeddedKafka, produced: dict[str, Produced]) -> dict[str, list[Message]]:
+    return {topic: read(kafka, topic) for topic in produced}
 
 
 def every(messages: dict[str, list[Message]]) -> list[Message]:
     return [message for topic in messages.values() for message in topic]
 
 
-def test_as_many_records_are_committed_as_were_asked_for(produced: Produced) -> None:
-    assert produced.committed == RECORDS
-
-
-def test_a_read_committed_consumer_reads_what_is_counted(
-    produced: Produced, messages: dict[str, list[Message]]
+def test_a_read_committed_consumer_reads_as_many_records_as_were_asked_for(
+    produced: dict[str, Produced], messages: dict[str, list[Message]]
 ) -> None:
+    assert Produced.total(produced).committed == RECORDS
     assert {topic: len(read) for topic, read in messages.items()} == {
-        topic: counts.committed for topic, counts in produced.topics.items()
+        topic: counts.committed for topic, counts in produced.items()
     }
+    assert produced["events-orders"].committed / RECORDS == pytest.approx(0.7, abs=0.02)
 
 
-def test_about_seventy_in_a_hundred_are_orders(produced: Produced) -> None:
-    assert produced.topics["events-orders"].committed / RECORDS == pytest.approx(0.7, abs=0.02)
-
-
-def test_aborted_records_take_offsets_but_are_not_read(kafka: EmbeddedKafka, produced: Produced) -> None:
+def test_aborted_records_take_offsets_but_are_not_read(kafka: EmbeddedKafka, produced: dict[str, Produced]) -> None:
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": "tests"})
     offsets = sum(consumer.get_watermark_offsets(TopicPartition(t, p))[1] for t in TOPICS for p in range(2))
     consumer.close()
-    assert produced.aborted > 0
+    total = Produced.total(produced)
+    assert total.aborted > 0
     # Each of the five transactions leaves one marker in every topic-partition that it wrote to.
-    assert produced.committed + produced.aborted < offsets <= produced.committed + produced.aborted + 5 * 4
+    assert total.committed + total.aborted < offsets <= total.committed + total.aborted + 5 * 4
 
 
-def test_malformed_values_are_counted(produced: Produced, messages: dict[str, list[Message]]) -> None:
-    malformed = Counter(m.topic() for m in every(messages) if not is_one_json_document(m.value()))
-    assert malformed == {topic: counts.malformed for topic, counts in produced.topics.items()}
-
-
-def test_malformed_values_come_in_all_kinds(messages: dict[str, list[Message]]) -> None:
-    values = {m.value() for m in every(messages) if not is_one_json_document(m.value())}
+def test_malformed_values_are_counted_and_of_every_sort(
+    produced: dict[str, Produced], messages: dict[str, list[Message]]
+) -> None:
+    malformed = [message for message in every(messages) if not is_one_json_document(message.value())]
+    assert Counter(m.topic() for m in malformed) == {topic: counts.malformed for topic, counts in produced.items()}
+    values = {message.value() for message in malformed}
     assert len(values) == 4
     assert b"" in values
 
 
-def test_no_value_is_null(messages: dict[str, list[Message]]) -> None:
-    assert all(message.value() is not None for message in every(messages))
-
-
-def test_every_event_has_a_type_and_an_iso_time(messages: dict[str, list[Message]]) -> None:
+def test_every_event_has_a_type_an_iso_time_a_key_and_headers(messages: dict[str, list[Message]]) -> None:
     for message in every(messages):
+        assert message.value() is not None
         if is_one_json_document(message.value()):
             event = json.loads(message.value())
             assert event["type"]
             stamp = datetime.strptime(event["ts"], "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=timezone.utc)
             assert round(stamp.timestamp() * 1000) == message.timestamp()[1]
+    first = messages["events-orders"][0]
+    assert first.key().startswith(b"c-")
+    assert first.headers() == [("source", b"shop"), ("schema", b"order/1")]
 
 
-def test_orders_have_items_as_structs(messages: dict[str, list[Message]]) -> None:
+def test_orders_have_about_two_hundred_bytes_and_items_as_structs(messages: dict[str, list[Message]]) -> None:
     order = json.loads(messages["events-orders"][0].value())
     assert set(order) - {"coupon"} == {"type", "order_id", "ts", "customer", "city", "amount", "currency", "items"}
     assert set(order["items"][0]) == {"sku", "qty", "price"}
-
-
-def test_values_have_about_two_hundred_bytes(messages: dict[str, list[Message]]) -> None:
     sizes = [len(message.value()) for message in every(messages)]
     assert 180 < sum(sizes) / len(sizes) < 260
-
-
-def test_records_have_keys_and_headers(messages: dict[str, list[Message]]) -> None:
-    message = messages["events-orders"][0]
-    assert message.key().startswith(b"c-")
-    assert message.headers() == [("source", b"shop"), ("schema", b"order/1")]
 
 
 def test_timestamps_fill_three_closed_hours_and_the_open_one(messages: dict[str, list[Message]], now: datetime) -> None:
@@ -130,9 +116,8 @@ def test_timestamps_fill_three_closed_hours_and_the_open_one(messages: dict[str,
     assert hours == {open_hour - 3, open_hour - 2, open_hour - 1, open_hour}
 
 
-def test_a_few_per_mille_are_late_by_an_hour(produced: Produced) -> None:
-    late = sum(counts.late for counts in produced.topics.values())
-    assert 0.001 < late / RECORDS < 0.006
+def test_a_few_per_mille_are_late_by_an_hour(produced: dict[str, Produced]) -> None:
+    assert 0.001 < Produced.total(produced).late / RECORDS < 0.006
 
 
 def test_some_are_out_of_order_within_half_a_minute(messages: dict[str, list[Message]]) -> None:
@@ -148,25 +133,26 @@ def timestamps(messages: Sequence[Message], partition: int) -> list[int]:
 def test_production_follows_time_so_that_kafka_can_be_asked_for_an_hour(kafka: EmbeddedKafka, now: datetime) -> None:
     start = (hour(int(now.timestamp() * 1000)) - 3) * HOUR_MS
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": "tests"})
-    edges = [
+    starts = [
         consumer.offsets_for_times([TopicPartition("events-orders", 0, start + n * HOUR_MS)], timeout=10)[0].offset
         for n in (0, 1, 2, 3)
     ]
     consumer.close()
-    assert edges[0] == 0
-    assert edges == sorted(set(edges))
+    assert starts[0] == 0
+    assert starts == sorted(set(starts))
 
 
 def test_transactions_are_stamped_with_the_present(
-    produced: Produced, messages: dict[str, list[Message]], now: datetime
+    produced: dict[str, Produced], messages: dict[str, list[Message]], now: datetime
 ) -> None:
     recent = [m for m in every(messages) if m.timestamp()[1] >= int(now.timestamp() * 1000)]
-    assert len(recent) == sum(counts.transactional for counts in produced.topics.values()) == 300
+    assert len(recent) == Produced.total(produced).transactional == 300
 
 
-def test_progress_ends_at_the_number_asked_for(produced: Produced, progress: list[int]) -> None:
+@pytest.mark.usefixtures("produced")
+def test_progress_ends_at_the_number_asked_for(progress: list[int]) -> None:
     assert progress[0] == 0
-    assert progress[-1] == produced.committed
+    assert progress[-1] == RECORDS
 
 
 @pytest.mark.slow("produces events again for itself")
@@ -179,6 +165,22 @@ def test_the_same_seed_gives_the_same_records(kafka: EmbeddedKafka, now: datetim
     once = values(("once-orders", "once-clicks"), 7)
     assert values(("twice-orders", "twice-clicks"), 7) == once
     assert values(("other-orders", "other-clicks"), 8) != once
+
+
+@pytest.mark.slow("produces events again for itself")
+def test_named_fields_are_in_every_event_and_have_few_values_or_its_time(kafka: EmbeddedKafka, now: datetime) -> None:
+    fields: Fields = {("timestamp",): True, ("customer_id",): False, ("a", "b"): False, ("ts",): False}
+    topics = ("named-orders", "named-clicks")
+    produce_demo(kafka.bootstrap_servers, 60, now, topics=topics, partitions=1, fields=fields)
+    read_back = [message for topic in topics for message in read(kafka, topic)]
+    events = [(json.loads(m.value()), m.timestamp()[1]) for m in read_back if is_one_json_document(m.value())]
+    assert all(event["timestamp"] == ms for event, ms in events)
+    for values in (
+        {event["customer_id"] for event, _ in events},
+        {event["a"]["b"] for event, _ in events},
+        {event["ts"] for event, _ in events},
+    ):
+        assert values == {0, 1, 2}
 
 
 @pytest.mark.slow("produces events again for itself")
@@ -210,9 +212,9 @@ def test_trickle_produces_present_events_until_it_is_stopped(kafka: EmbeddedKafk
 
     thread = threading.Thread(target=run)
     thread.start()
-    time.sleep(0.5)
+    until(60, lambda: sum(len(read(kafka, topic)) for topic in topics) > 10)
     stop.set()
     thread.join(20)
     messages = [message for topic in topics for message in read(kafka, topic)]
-    assert len(messages) == sent[0] > 10
+    assert len(messages) == sent[0]
     assert all(message.timestamp()[1] >= int(began * 1000) for message in messages)

@@ -12,14 +12,13 @@ from botocore.exceptions import ClientError
 
 from s3lake.demo import s3 as embedded
 from s3lake.demo.process import free_ports
-from s3lake.demo.s3 import MINIO, EmbeddedS3, Server, minio_binary, versitygw_binary
+from s3lake.demo.s3 import GO_PROGRAMS, EmbeddedS3, Server, find_program
 from s3lake.errors import ConfigurationError, StoreUnavailableError
 
-needs_versitygw = pytest.mark.skipif(
-    versitygw_binary() is None,
-    reason="versitygw is missing: go install github.com/versity/versitygw/cmd/versitygw@v1.8.0",
+needs_versitygw, needs_minio = (
+    pytest.mark.skipif(find_program(name) is None, reason=f"{name} is missing: go install {module}")
+    for name, module in GO_PROGRAMS.items()
 )
-needs_minio = pytest.mark.skipif(minio_binary() is None, reason=f"MinIO is missing: go install {MINIO}")
 slow = pytest.mark.slow("starts another server than the tests use; moto is always tried")
 SERVERS = [
     pytest.param("moto", marks=pytest.mark.s3),
@@ -111,7 +110,7 @@ def test_versitygw_is_found_where_go_installs_it(tmp_path: Path, monkeypatch: py
     binary.touch(mode=0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert versitygw_binary() == binary
+    assert find_program("versitygw") == binary
 
 
 def test_a_server_that_does_not_start_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 from s3lake.demo.kafka import EmbeddedKafka
-from s3lake.demo.s3 import MINIO, EmbeddedS3, minio_binary, versitygw_binary
+from s3lake.demo.s3 import GO_PROGRAMS, EmbeddedS3, find_program
 from s3lake.errors import ConfigurationError
 from s3lake.land.spark import jars
 from s3lake.sink import Spark
@@ -276,7 +276,7 @@ def moto(servers_of_run: Servers) -> EmbeddedS3:
 @pytest.fixture(scope="session")
 def versitygw(servers_of_run: Servers) -> EmbeddedS3:
     """A versitygw for all tests."""
-    if versitygw_binary() is None:
+    if find_program("versitygw") is None:
         pytest.skip("versitygw is missing: go install github.com/versity/versitygw/cmd/versitygw@v1.8.0")
     return RunningS3(servers_of_run.address_of("versitygw"))
 
@@ -284,8 +284,8 @@ def versitygw(servers_of_run: Servers) -> EmbeddedS3:
 @pytest.fixture(scope="session")
 def minio(servers_of_run: Servers) -> EmbeddedS3:
     """A MinIO for all tests."""
-    if minio_binary() is None:
-        pytest.skip(f"MinIO is missing: go install {MINIO}")
+    if find_program("minio") is None:
+        pytest.skip(f"MinIO is missing: go install {GO_PROGRAMS['minio']}")
     return RunningS3(servers_of_run.address_of("minio"))
 
 

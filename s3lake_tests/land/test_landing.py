@@ -21,7 +21,7 @@ from s3lake import hours
 from s3lake.commit import protocol
 from s3lake.commit.recreated import accept
 from s3lake.demo.kafka import EmbeddedKafka
-from s3lake.demo.s3 import EmbeddedS3, versitygw_binary
+from s3lake.demo.s3 import EmbeddedS3, find_program
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, RecordError, TransientError
 from s3lake.land.landing import Landing
 from s3lake.land.observer import LandedHour
@@ -581,7 +581,7 @@ class TestTwoWriters:
 class TestVersitygw:
     @pytest.fixture
     def server(self) -> Iterator[EmbeddedS3]:
-        if versitygw_binary() is None:
+        if find_program("versitygw") is None:
             pytest.skip("versitygw is missing: go install github.com/versity/versitygw/cmd/versitygw@v1.8.0")
         with EmbeddedS3.start("versitygw") as running:
             yield running

@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from s3lake.config import native
 from s3lake.demo.kafka import EmbeddedKafka
-from s3lake.demo.s3 import MINIO, EmbeddedS3, minio_binary
+from s3lake.demo.s3 import GO_PROGRAMS, EmbeddedS3, find_program
 from s3lake.errors import StoreDeniedError
 from s3lake.land.landing import Landing
 from s3lake.land.opening import open_stores, open_topic_sink, s3_connection
@@ -37,8 +37,8 @@ def watched(lake: Lake) -> Iterator[Watching]:
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedS3]:
     """A store behind TLS whose certificate only an authority of our own has signed."""
-    if minio_binary() is None:
-        pytest.skip(f"MinIO is missing: go install {MINIO}")
+    if find_program("minio") is None:
+        pytest.skip(f"MinIO is missing: go install {GO_PROGRAMS['minio']}")
     files, authority = tmp_path_factory.mktemp("certificates"), trustme.CA()
     authority.cert_pem.write_to_path(files / "ca.pem")
     certificate = authority.issue_cert("127.0.0.1")

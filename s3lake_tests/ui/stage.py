@@ -14,6 +14,7 @@ from confluent_kafka.cimpl import NewTopic
 from s3lake import hours
 from s3lake.demo import run
 from s3lake.demo.process import free_ports
+from s3lake.demo.stage import BUCKET, stage
 from s3lake_tests.processes import until
 
 _RECORDS = 4_000
@@ -78,11 +79,11 @@ class Site:
 @contextmanager
 def site() -> Iterator[Site]:
     """Start all of it; everything ends with the block, or with this process."""
-    with run.stage(_RECORDS, None, lambda _: None, warm=True) as demo:
+    with stage(_RECORDS, None, lambda _: None, warm=True) as demo:
         first, second, third = demo.hours[:3]
         _produce_payments(demo.kafka.bootstrap_servers, first, second)
         config = yaml.safe_load(demo.config_path.read_text())
-        strict = {"name": "strict", "topics": ["payments"], "bucket": run.BUCKET, "prefix": "strict", "start": first}
+        strict = {"name": "strict", "topics": ["payments"], "bucket": BUCKET, "prefix": "strict", "start": first}
         lenient = {**strict, "name": "lenient", "prefix": "lenient", "errors": {"tolerance": "all"}}
         typed = {**lenient, "name": "typed", "prefix": "typed", "format": {"type": "parquet"}}
         config["sinks"] += [strict, lenient, typed]

@@ -1,10 +1,8 @@
 """`s3lake preview` on the four documents: the keys that they state, and what the files hold."""
 
-import base64
 import gzip
 import json
 import re
-import struct
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,8 +14,8 @@ import pytest
 
 from s3lake import cli
 from s3lake_tests.config import bases
-from s3lake_tests.config.documents import CONFIGURATIONS, NOON
-from s3lake_tests.schema.registry.server import serving
+from s3lake_tests.config.documents import NOON
+from s3lake_tests.config.examples import CONFIGURATIONS, EXAMPLES, Example, record, registered
 
 Run = Callable[..., tuple[str, str]]
 Preview = Callable[..., dict[str, bytes]]
@@ -60,54 +58,20 @@ def preview(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Previe
     return preview
 
 
-def record(topic: str, value: Any, **fields: Any) -> dict[str, Any]:
-    return {"topic": topic, "value": value, "timestamp": NOON, **fields}
-
-
-ALL_FIELDS = record("demo", {"fieldA": 1}, key={"fieldB": 2}, headers={"fieldC": "3"}, offset=5)
-CUSTOMERS = record("demo", {"metadata_id": 1, "customer_id": 2, "timestamp": NOON - 3_600_000})
-WINDOW = "metadata_id=1/customer_id=2/ts=2024-01-15-09/wallclock=2024-01-15-10"
-EVENT = record("events", {"region": "us-east", "event_type": "click"})
-AN_HOUR = "topics/events/year=2024/month=01/day=15/hour=10/events+0+0000000000"
-
-
-@pytest.mark.parametrize(
-    ("name", "of_kafka", "key"),
-    [
-        ("lenses: default key", record("demo", {"a": 1}, partition=2, offset=3), "prefix/demo/2/000000000003.json"),
-        ("lenses: custom key", ALL_FIELDS, "prefix/demo/fieldA=1/fieldB=2/fieldC=3/demo(0_000000000005).avro"),
-        ("lenses: custom key without names", ALL_FIELDS, "prefix/demo/1/2/3/demo(0_000000000005).avro"),
-        (
-            "lenses: field with a dot",
-            record("kafka-topic", {"a.b": "value"}),
-            "prefix/kafka-topic/a.b=value/kafka-topic(0_000000000000).json",
-        ),
-        ("lenses: expression", record("sensor_data_12", 1, offset=5), "sensor_data_12/0/000000000005.json"),
-        ("lenses: rolling window", CUSTOMERS, f"demo/demo/{WINDOW}/demo(0_000000000000).json"),
-        ("confluent: basic", EVENT, f"{AN_HOUR}.parquet"),
-        ("confluent: time", EVENT, f"{AN_HOUR}.parquet"),
-        ("confluent: field", EVENT, "topics/events/region=us-east/event_type=click/events+0+0000000000.parquet"),
-        ("confluent: default", EVENT, "topics/events/partition=0/events+0+0000000000.parquet"),
-        ("confluent: parquet", EVENT, f"{AN_HOUR}.parquet"),
-        ("confluent: avro", EVENT, f"{AN_HOUR}.avro"),
-        ("confluent: json", EVENT, f"{AN_HOUR}.json"),
-        ("aiven: dates", record("t", "value"), "2024-01-15/t-0-00000000000000000000.gz"),
-    ],
-)
-def test_keys_are_those_that_the_document_states(
-    preview: Preview, name: str, of_kafka: dict[str, Any], key: str
-) -> None:
-    assert list(preview(CONFIGURATIONS[name], of_kafka)) == [key]
+@pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES)
+def test_keys_are_those_that_the_document_states(preview: Preview, example: Example) -> None:
+    with registered(example) as (text, records):
+        assert sorted(preview(text, *records)) == sorted(example.keys)
 
 
 # Lenses
 
 
 def test_lenses_example(preview: Preview) -> None:
-    made = preview(CONFIGURATIONS["lenses: example"], record("demo", {"ts": 12}), record("demo", {"ts": 13}, offset=8))
+    made = preview(CONFIGURATIONS["lenses: example"], *EXAMPLES["lenses: example"].records)
     assert made == {
         "demo/demo/ts=12/demo(0_000000000000).json": b'{"ts":12}\n',
-        "demo/demo/ts=13/demo(0_000000000008).json": b'{"ts":13}\n',
+        "demo/demo/ts=13/demo(0_000000000001).json": b'{"ts":13}\n',
     }
 
 
@@ -127,7 +91,7 @@ def test_lenses_the_full_message_as_json(preview: Preview) -> None:
         "key": "car",
         "value": {"speed": 50},
         "headers": headers,
-        "metadata": {"offset": 0, "partition": 0, "timestamp": NOON, "topic": "car_speed_events"},
+        "metadata": {"offset": 0, "partition": 0, "timestamp": NOON - 3_600_000, "topic": "car_speed_events"},
     }
 
 
@@ -144,19 +108,12 @@ def test_lenses_bytes_in_an_avro_envelope(preview: Preview, tmp_path: Path) -> N
 
 
 def test_confluent_complete_example(preview: Preview, tmp_path: Path) -> None:
-    with serving() as registry:
-        number = registry.add(
-            {
-                "type": "record",
-                "name": "Event",
-                "fields": [{"name": "region", "type": "string"}, {"name": "amount", "type": "long"}],
-            }
-        )
-        text = CONFIGURATIONS["confluent: complete"].replace("http://schema-registry:8081", registry.url)
-        value = {"base64": base64.b64encode(struct.pack(">bI", 0, number) + b"\x0eus-east" + b"\x0e").decode()}
-        made = preview(text, record("transactions", value, offset=12))
+    value = {"region": "us-east", "amount": 7}
+    example = Example(CONFIGURATIONS["confluent: complete"], (record("transactions", value, offset=12),), ())
+    with registered(example) as (text, records):
+        made = preview(text, *records)
     assert list(made) == ["topics/transactions/year=2024/month=01/day=15/hour=10/transactions+0+0000000012.parquet"]
-    assert pq.read_table(tmp_path / "objects" / next(iter(made))).to_pylist() == [{"region": "us-east", "amount": 7}]
+    assert pq.read_table(tmp_path / "objects" / next(iter(made))).to_pylist() == [value]
 
 
 # Aiven
@@ -187,12 +144,12 @@ def test_iggy_path_and_lines(preview: Preview) -> None:
         record(topic, {"a": 2}, partition=1),
     )
     assert list(made) == [
-        "iggy/raw/app_logs/api_requests/2024-01-15/10/00001-00000000000000000000-00000000000000000001.jsonl"
+        "iggy/raw/app_logs/api_requests/2024-01-15/09/00001-00000000000000000000-00000000000000000001.jsonl"
     ]
     (body,) = made.values()
     first, second = map(json.loads, body.splitlines())
     assert list(first) == ["offset", "timestamp", "stream", "topic", "partition_id", "headers", "payload"]
-    assert first["timestamp"] == "2024-01-15T10:30:00Z"
+    assert first["timestamp"] == "2024-01-15T09:30:00Z"
     assert (first["stream"], first["topic"], first["partition_id"]) == ("app_logs", "api_requests", 1)
     assert (first["headers"], first["payload"], second["payload"]) == ({"h": "x"}, {"a": 1}, {"a": 2})
 

@@ -1,0 +1,251 @@
+"""The servers, the configuration and the events of a demo."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from itertools import chain
+from pathlib import Path
+
+from s3lake import hours
+from s3lake.config import native
+from s3lake.demo import events
+from s3lake.demo.kafka import EmbeddedKafka
+from s3lake.demo.s3 import EmbeddedS3
+from s3lake.demo.spark import EmbeddedSpark
+from s3lake.errors import ConfigurationError
+from s3lake.layout.pieces import Field, Time
+from s3lake.sink import Config, Credentials, Sink, Table
+from s3lake.sink.converter import Converter
+
+BUCKET = "lake"
+SINK = "events"
+TOPICS = ("orders", "clicks")
+
+_CONFIG = """\
+kafka:
+  bootstrap_servers: {kafka}
+s3:
+  endpoint_url: {endpoint}
+  credentials: {{access_key_id: {access_key_id}, secret_access_key: {secret_access_key}}}
+examples: true
+sinks:
+  - name: {sink}
+    topics: [{topics}]
+    bucket: {bucket}
+    prefix: raw
+    start: {start}
+    format: {{type: parquet, codec: zstd}}
+    flush: {{interval: 1m}}
+    close_grace: 1m
+    errors: {{tolerance: all}}
+"""
+
+_INSTANCE = """\
+telemetry: {enabled: false}
+nux: {enabled: false}
+run_queue: {dequeue_interval_seconds: 1}
+concurrency:
+  runs: {max_concurrent_runs: 1}
+  pools: {default_limit: 1, granularity: run}
+code_servers: {local_startup_timeout: 180}
+"""
+
+_WORKSPACE = """\
+load_from:
+  - python_module: {module_name: s3lake.definitions, location_name: s3lake}
+"""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The servers, the configuration and the events of a demo.
+
+    Attributes:
+        home: the directory of the configuration, Dagster's state and Kafka's log.
+        config_path: the native configuration of the demo.
+        hours: the closed hours that events were produced for, and the open one.
+        topics: of orders and of clicks.
+        fields: fields that events have in addition, because the configuration names them.
+        produced: by topic.
+        spark: the server of warm sessions; None if the session is this process's own.
+    """
+
+    kafka: EmbeddedKafka
+    s3: EmbeddedS3
+    home: Path
+    config_path: Path
+    config: Config
+    hours: list[str]
+    topics: tuple[str, str]
+    fields: events.Fields
+    produced: dict[str, events.Produced]
+    spark: EmbeddedSpark | None
+
+
+@contextmanager
+def stage(
+    records: int,
+    keep: Path | None,
+    progress: Callable[[int], None],
+    own: Config | None = None,
+    *,
+    warm: bool = False,
+    tables: bool = False,
+) -> Iterator[Stage]:
+    """Start Kafka and S3 and produce `records` events; the servers end with the block, or with this process.
+
+    Args:
+        records: committed records over both topics.
+        keep: a directory that keeps Kafka's data, the configuration and Dagster's state; None for a temporary one.
+        progress: called with the number of records produced so far.
+        own: a configuration whose sinks are used instead of the demo's, on the demo's Kafka and S3.
+        warm: start a Spark Connect server too, and land through it, unless `own` names one.
+        tables: give each sink that can have one an Iceberg table.
+    """
+    with ExitStack() as stack:
+        if keep is None:
+            home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="s3lake-demo-")))
+        else:
+            home = keep.resolve()
+            home.mkdir(parents=True, exist_ok=True)
+        kafka = stack.enter_context(EmbeddedKafka.start(home / "kafka" if keep else None))
+        s3 = stack.enter_context(EmbeddedS3.start())
+        now = datetime.now(timezone.utc)
+        start = hours.shift(hours.key(now), -events.CLOSED_HOURS)
+        config_path = home / "s3lake.yaml"
+        config = native.loads(_write_default(kafka, s3, start), str(config_path))
+        topics, fields = TOPICS, events.NO_FIELDS
+        if own is not None:
+            config = _adapt(own, config)
+            topics, fields = _choose_topics(config), find_named_fields(config.sinks)
+        if tables:
+            config = _add_tables(config, home)
+        config_path.write_text(_to_yaml(config))
+        spark = None
+        if warm and not config.spark.master.startswith("sc://"):
+            spark = stack.enter_context(EmbeddedSpark.start(config_path, config.spark.master, home / "spark.log"))
+        for bucket in sorted({sink.bucket for sink in config.sinks}):
+            s3.create_bucket(bucket)
+        produced = events.produce_demo(
+            kafka.bootstrap_servers, records, now, topics=topics, fields=fields, progress=progress
+        )
+        if spark is not None:
+            spark.ready()
+            config = config.model_copy(update={"spark": config.spark.model_copy(update={"master": spark.address})})
+            config_path.write_text(_to_yaml(config))
+        (home / "dagster.yaml").write_text(_INSTANCE)
+        (home / "workspace.yaml").write_text(_WORKSPACE)
+        # An hour may have ended while producing; transactions have the real present time.
+        span = list(hours.span(start, hours.key(datetime.now(timezone.utc))))
+        yield Stage(kafka, s3, home, config_path, config, span, topics, fields, produced, spark)
+        if keep is not None:
+            _download(s3, home / "s3", {sink.bucket for sink in config.sinks})
+
+
+def find_named_fields(sinks: Iterable[Sink]) -> events.Fields:
+    """Return the fields of the value that object keys and transforms need, and whether each is a time."""
+    fields: dict[tuple[str, ...], bool] = {}
+    for sink in sinks:
+        for piece in sink.layout.pieces:
+            if isinstance(piece, Field) or (isinstance(piece, Time) and piece.clock == "field"):
+                fields[piece.path] = isinstance(piece, Time)
+        for transform in sink.transforms:
+            named = [transform.options.get("field", ()), transform.options.get("fields", ())]
+            names = chain.from_iterable(one.split(",") if isinstance(one, str) else one for one in named)
+            for name in (name.strip() for name in names if isinstance(name, str)):
+                path = tuple(name.removeprefix("_value.").split("."))
+                if not transform.type.endswith("$Key") and not path[0].startswith("_"):
+                    fields[path] = fields.get(path, False) or "Timestamp" in transform.type
+    return fields
+
+
+def _adapt(own: Config, demo: Config) -> Config:
+    """Return a configuration on the demo's Kafka and S3, from its first hour, that tolerates its malformed events.
+
+    Other servers are not in the demo: there are no forwards, tables and registries, and values are JSON.
+    """
+    sinks = tuple(
+        sink.model_copy(
+            update={
+                "s3": None,
+                "start": demo.sinks[0].start,
+                "close_grace": demo.sinks[0].close_grace,
+                "errors": sink.errors.model_copy(update={"tolerance": "all"}),
+                "converter": sink.converter if sink.converter.registry is None else Converter(),
+                "forwards": (),
+                "table": None,
+            }
+        )
+        for sink in own.sinks
+    )
+    return own.model_copy(update={"kafka": demo.kafka, "source": None, "s3": demo.s3, "sinks": sinks})
+
+
+def _choose_topics(config: Config) -> tuple[str, str]:
+    """Return the first two topics of the sinks, for orders and for clicks."""
+    listed = list(dict.fromkeys(chain.from_iterable(sink.topics for sink in config.sinks)))
+    matched = [topic for topic in TOPICS if topic not in listed and any(sink.reads(topic) for sink in config.sinks)]
+    topics = [*listed, *matched]
+    if not topics:
+        expressions = ", ".join(str(sink.topics_regex) for sink in config.sinks)
+        raise ConfigurationError(f"no sink reads a topic of the demo: {expressions} matches neither of {TOPICS}")
+    return (topics[0], topics[1]) if len(topics) > 1 else (topics[0], f"{topics[0]}-clicks")
+
+
+def _add_tables(config: Config, home: Path) -> Config:
+    """Give each sink that can have one a table in a catalog of SQLite.
+
+    Raises:
+        ConfigurationError: no sink can have a table.
+    """
+    table = Table(name="{sink}.{topic}", catalog={"type": "sql", "uri": f"sqlite:///{home / 'catalog.db'}"})
+    sinks = tuple(
+        sink.model_copy(update={"table": table}) if sink.format.type == "parquet" else sink for sink in config.sinks
+    )
+    if not any(sink.table for sink in sinks):
+        raise ConfigurationError("--table: no sink of this configuration writes parquet, so none can have a table")
+    return config.model_copy(update={"sinks": sinks})
+
+
+def _to_yaml(config: Config) -> str:
+    """Write the configuration for processes that the demo starts, with the key of the demo's S3: it is not secret."""
+    text, variables, _ = native.write_native(config)
+    credentials = config.s3.credentials
+    assert isinstance(credentials, Credentials), "the demo's own"
+    for variable, place in variables.items():
+        if place == "s3.credentials.secret_access_key":
+            text = text.replace(f"${{{variable}}}", credentials.secret_access_key.get_secret_value())
+    return text
+
+
+def _write_default(kafka: EmbeddedKafka, s3: EmbeddedS3, start: str) -> str:
+    return _CONFIG.format(
+        kafka=kafka.bootstrap_servers,
+        endpoint=s3.endpoint_url,
+        access_key_id=s3.access_key_id,
+        secret_access_key=s3.secret_access_key,
+        sink=SINK,
+        topics=", ".join(TOPICS),
+        bucket=BUCKET,
+        start=start,
+    )
+
+
+def _download(s3: EmbeddedS3, directory: Path, buckets: set[str]) -> None:
+    """Copy every object, index included: the embedded S3 keeps nothing when it ends."""
+    from s3lake.store.connection import S3Connection
+    from s3lake.store.s3 import S3Store
+
+    shutil.rmtree(directory, ignore_errors=True)
+    connection = S3Connection(s3.endpoint_url, s3.region, True, 10, s3.access_key_id, s3.secret_access_key)
+    for bucket in buckets:
+        store = S3Store(connection, bucket)
+        for key in store.list(""):
+            found = store.get(key)
+            if found is not None:
+                path = directory / bucket / key
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(found.body)
