@@ -21,6 +21,7 @@ MOUNTED = {
     "docker/grafana/dashboard.json": "docker/dashboard.json",
     "docker/prometheus/alerts.yml": "docker/alerts.yml",
     "docker/s3lake.yaml": "docker/s3lake.yaml",
+    "release/README.md": "release.md",
     "trials/README.md": "trials.md",
 }
 """Path in the repository: path in the site."""

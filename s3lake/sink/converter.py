@@ -129,8 +129,8 @@ class Converter(ConfigModel):
 
     `connect_json` is Connect's JSON with `schemas.enable=true`: `{"schema": …, "payload": …}`; a value without that
     envelope is read as plain JSON. `avro`, `json_schema` and `protobuf` are Confluent's converters with a Schema
-    Registry: the id of the schema is before the value (docs/registry.md). `short`, `integer`, `long`, `float`,
-    `double` and `boolean` are Kafka's own encodings (docs/converters.md).
+    Registry: the id of the schema is before the value (docs/schemas.md). `short`, `integer`, `long`, `float`,
+    `double` and `boolean` are Kafka's own encodings (docs/schemas.md).
 
     Attributes:
         key: the encoding of keys.

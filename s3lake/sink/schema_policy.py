@@ -40,7 +40,7 @@ class Gate(ConfigModel):
 
 
 class SchemaPolicy(ConfigModel):
-    """The rules for values: their fields compared with the columns of the files, and JSON Schema (docs/schema.md).
+    """The rules for values: their fields compared with the columns of the files, and JSON Schema (docs/schemas.md).
 
     Attributes:
         on_new_field: how a field without a column in the files so far is handled. `evolve`: they get one. `drop`: it is

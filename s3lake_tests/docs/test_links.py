@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted(
     path
-    for pattern in ("*.md", "benchmarks/*.md", "trials/*.md", "docker/*.md", "docs/**/*.md")
+    for pattern in ("*.md", "benchmarks/*.md", "docker/*.md", "release/*.md", "trials/*.md", "docs/**/*.md")
     for path in ROOT.glob(pattern)
 )
 _FENCED = re.compile(r"^(```+|~~~+).*?^\1", re.DOTALL | re.MULTILINE)

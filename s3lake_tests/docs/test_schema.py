@@ -1,4 +1,4 @@
-"""What docs/schema.md prints is what happens: its sink lands records, in this process, and its commands are run."""
+"""What docs/schemas.md prints is what happens: its sink lands records, in this process, and its commands are run."""
 
 import json
 import re
@@ -14,13 +14,13 @@ from s3lake.errors import GateError
 from s3lake_tests.docs.test_links import ROOT
 from s3lake_tests.land.at_hand import FIRST, SECOND, World
 
-PAGE = (ROOT / "docs/schema.md").read_text("utf-8")
+PAGE = (ROOT / "docs/schemas.md").read_text("utf-8")
 SHOWN = dict(re.findall(r'^```console title="s3lake ([^"]+)"\n(.*?)^```$', PAGE, re.M | re.S))
 
 
 def sink() -> dict[str, Any]:
     """The settings of the sink of the page, but for its name and topic."""
-    text = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.M | re.S)[0]
+    text = next(block for block in re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.M | re.S) if "schema:" in block)
     (settings,) = yaml.safe_load(text)["sinks"]
     return {name: value for name, value in settings.items() if name in ("format", "errors", "schema")}
 

@@ -272,8 +272,8 @@ def test_the_first_sink_takes_the_record_beside_it_and_goes_on_with_no_index_of_
     assert sink.name != SINK
 
 
-NATIVE_PAGES = ["configure", "dagster", "exactly-once", "first-sink", "instance", "monitoring", "operate", "project"]
-NATIVE_PAGES += ["query", "security", "sizing", "troubleshooting", "tuning", "upgrade"]
+NATIVE_PAGES = ["concepts", "configure", "dagster", "first-sink", "instance", "monitoring", "operate", "project"]
+NATIVE_PAGES += ["query", "scale", "security", "troubleshooting"]
 
 
 @pytest.mark.parametrize("page", NATIVE_PAGES)
