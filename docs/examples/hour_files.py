@@ -1,7 +1,7 @@
 """A destination of s3lake's hours: a directory with a file of JSON lines for each hour.
 
-The first line of a file says what it holds, and a file comes into being whole, by its renaming: who is killed while he
-writes leaves the former one as it was.
+The first line of a file says what it contains. A file is written under another name and then renamed, so a crash while
+writing leaves the former file as it was.
 """
 
 import json
@@ -12,14 +12,14 @@ from s3lake.forwarding.hour import Hour
 
 
 class HourFiles:
-    """What the entry point names: options come in by name."""
+    """The class that the entry point names; the options are its arguments."""
 
     def __init__(self, directory: str) -> None:
         self.directory = Path(directory)
         self.place = f"files in {directory}"
 
     def read_content(self, hour: Hour) -> str | None:
-        """What the file of the hour says of itself."""
+        """Return the content that the hour's file has now."""
         path = self._path(hour)
         if not path.exists():
             return None
@@ -27,7 +27,7 @@ class HourFiles:
             return str(json.loads(file.readline())["content"])
 
     def write(self, hour: Hour) -> None:
-        """Write the file anew. What `hour.batches()` raises leaves the former one in its place."""
+        """Write the file again. If `hour.batches()` raises, the former file stays."""
         path = self._path(hour)
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_suffix(f".{os.getpid()}")
