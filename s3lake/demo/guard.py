@@ -1,7 +1,7 @@
-"""Runs a command that must not outlive whoever started it: `python -m s3lake.demo.guard -- CMD...`.
+"""Run a command that must not outlive its starter: `python -m s3lake.demo.guard -- CMD...`.
 
-The starter holds the other end of this process's stdin. However the starter ends, SIGKILL included, the system closes
-that end; the guard reads end-of-file and ends the command. POSIX has all it needs: Linux and macOS are alike.
+The starter holds the other end of this process's stdin. When the starter ends, even by SIGKILL, the system closes that
+end; the guard reads end-of-file and ends the command.
 """
 
 import argparse
@@ -19,7 +19,7 @@ _STDIN = 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command until it ends by itself, stdin ends, or SIGTERM or SIGINT arrives; returns its exit code."""
+    """Run the command until it ends, stdin ends, or SIGTERM or SIGINT arrives. Return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m s3lake.demo.guard", description=__doc__)
     parser.add_argument("--grace", type=float, default=5.0, help="seconds between SIGTERM and SIGKILL")
     parser.add_argument("--remove", metavar="DIR", help="directory to delete once the command has ended")
@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _wake_on(*signals: signal.Signals) -> int:
-    """Makes the signals readable as bytes, so that one select() waits for them and for stdin."""
+    """Make the signals readable as bytes, so that one select() waits for them and for stdin."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer)
@@ -51,7 +51,7 @@ def _wake_on(*signals: signal.Signals) -> int:
 
 
 def _wait_for_reason(child: "subprocess.Popen[bytes]", wakeup: int) -> None:
-    """Returns when the child has ended or has to."""
+    """Return when the child has ended or has to end."""
     while child.poll() is None:
         ready, _, _ = select.select([_STDIN, wakeup], [], [])
         if _STDIN in ready and not os.read(_STDIN, 4096):
@@ -63,7 +63,7 @@ def _wait_for_reason(child: "subprocess.Popen[bytes]", wakeup: int) -> None:
 def _end(child: "subprocess.Popen[bytes]", grace: float) -> None:
     _signal_group(child, signal.SIGTERM)
     deadline = time.monotonic() + grace
-    # Not wait(timeout): it sleeps in steps of up to 50 ms, and every test that stops a server would pay.
+    # Not wait(timeout): it sleeps in steps of up to 50 ms, for every test that stops a server.
     while child.poll() is None and time.monotonic() < deadline:
         time.sleep(0.005)
     _signal_group(child, signal.SIGKILL)
@@ -71,13 +71,13 @@ def _end(child: "subprocess.Popen[bytes]", grace: float) -> None:
 
 
 def _signal_group(child: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
-    # Gone already, or (macOS) only a zombie is left of the group: both are what is wanted.
+    # The group has ended, or (macOS) is a zombie.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, number)
 
 
 def _exit_code(returncode: int) -> int:
-    """As a shell reports it: 128 and the number of the signal."""
+    """Return the exit code as a shell reports it: 128 plus the number of the signal."""
     return 128 - returncode if returncode < 0 else returncode
 
 

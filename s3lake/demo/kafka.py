@@ -52,7 +52,7 @@ _JVM = ("-Xmx512m", "-XX:+UseSerialGC", "-Djava.awt.headless=true", "-Dorg.slf4j
 
 
 class EmbeddedKafka(Service):
-    """A single-node Kafka (KRaft) on 127.0.0.1 that ends with this process, SIGKILL included."""
+    """A single-node Kafka (KRaft) on 127.0.0.1 that ends with this process, even after SIGKILL."""
 
     def __init__(self, process: GuardedProcess, port: int, directory: Path) -> None:
         self._process = process
@@ -61,16 +61,15 @@ class EmbeddedKafka(Service):
 
     @classmethod
     def start(cls, directory: Path | None = None, settings: Mapping[str, str] | None = None) -> "EmbeddedKafka":
-        """Starts a broker and waits until it answers.
+        """Start a broker and wait until it answers.
 
         Args:
-            directory: where topics are kept, and found again by a later start; None for a temporary directory that is
-                deleted when the broker ends.
-            settings: of the broker, beside ours; `listeners` are further ones.
+            directory: keeps the topics for a later start; None for a temporary directory.
+            settings: of the broker, in addition to ours; so are `listeners`.
 
         Raises:
-            ConfigurationError: Java is missing or of a version that does not serve.
-            KafkaUnavailableError: the broker did not start; the message ends with the broker's own log.
+            ConfigurationError: no suitable Java was found.
+            KafkaUnavailableError: the broker did not start; the message ends with its log.
         """
         java, class_path = jars.find_java(), ":".join(map(str, jars.kafka_broker_jars()))
         command = [str(java), *_JVM, "-cp", class_path]
@@ -86,7 +85,7 @@ class EmbeddedKafka(Service):
 def _start_once(
     command: list[str], directory: Path | None, more: Mapping[str, str]
 ) -> tuple[GuardedProcess, int, Path] | None:
-    """Starts on two free ports; None when somebody took one of them meanwhile."""
+    """Start on two free ports. Return None if another process took one of them meanwhile."""
     port, controller_port = free_ports(2)
     home = Path(tempfile.mkdtemp(prefix="s3lake-kafka-")) if directory is None else directory.absolute()
     temporary = home if directory is None else None
@@ -118,20 +117,20 @@ def _properties(data: Path, port: int, controller_port: int, more: Mapping[str, 
         **more,
         "controller.quorum.voters": f"{_NODE_ID}@127.0.0.1:{controller_port}",
         "listeners": ",".join([*listeners, *filter(None, [more.get("listeners")])]),
-        # Java reads this file as Latin-1 with escapes like JSON's.
+        # Java reads this file as Latin-1, with escapes like JSON's.
         "log.dirs": json.dumps(str(data))[1:-1],
     }
     return "".join(f"{name}={value}\n" for name, value in settings.items())
 
 
 def _format(command: list[str], config: Path, data: Path) -> str:
-    """Prepares the data directory unless an earlier start did; returns the id of its cluster."""
+    """Prepare the data directory unless an earlier start did. Return the id of its cluster."""
     meta = data / "meta.properties"
     if meta.exists():
         cluster = re.search(r"^cluster\.id=(\S+)$", meta.read_text(encoding="latin-1"), re.MULTILINE)
         if cluster:
             return cluster[1]
-    # The prefix keeps the id from starting with a dash, which the tool would take for an option.
+    # The prefix: an id that begins with a dash would be an option of the tool.
     cluster_id = "s" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
     tool = [*command, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(config)]
     run = subprocess.run(tool, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False)
@@ -165,5 +164,5 @@ def _answers(admin: AdminClient, cluster_id: str) -> bool:
         metadata = admin.list_topics(timeout=1.0)
     except KafkaException:
         return False
-    # The id tells this broker from a stranger that was faster to take the port.
+    # The id shows that it is this broker, not another process that took the port.
     return metadata.cluster_id == cluster_id and bool(metadata.brokers)
