@@ -31,10 +31,12 @@ load_from:
 _SHOP = '''\
 """A project of its own beside s3lake: its assets follow what s3lake has sealed, in its own resources.
 
-It lands something too, by two configurations.
+It lands something too, by two configurations, and tables of its own by a third one.
 """
 
 import dagster as dg
+import pandas as pd
+import polars as pl
 import s3lake
 
 HOURS = dg.HourlyPartitionsDefinition("{start}", timezone="UTC", fmt="%Y-%m-%dT%H")
@@ -52,14 +54,32 @@ HOURS = dg.HourlyPartitionsDefinition("{start}", timezone="UTC", fmt="%Y-%m-%dT%
 def revenue(s3: dg.ResourceParam[object]) -> None: ...
 
 
+LANDED = {{
+    "group_name": "tables",
+    "io_manager_key": "s3lake_tables",
+    "partitions_def": HOURS,
+    "backfill_policy": dg.BackfillPolicy.single_run(),
+}}
+
+
+@dg.asset(kinds={{"pandas"}}, description="Visits of each page.", **LANDED)
+def visits(context: dg.AssetExecutionContext) -> dict[str, pd.DataFrame]:
+    return {{hour: pd.DataFrame({{"page": ["/", "/shop"], "visits": [40, 2]}}) for hour in context.partition_keys}}
+
+
+@dg.asset(kinds={{"polars"}}, description="Pages with many visits.", **LANDED)
+def busy_pages(visits: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+    return {{hour: table.filter(pl.col("visits") > 10) for hour, table in visits.items()}}
+
+
 @dg.definitions
 def defs() -> dg.Definitions:
-    own = dg.Definitions([revenue], resources={{"s3": "the shop's own"}}, executor=dg.multiprocess_executor)
+    own = dg.Definitions([revenue, visits, busy_pages], resources={{"s3": "the shop's own"}}, executor=dg.multiprocess_executor)
     landed = [
         s3lake.build_definitions(s3lake.load(f"{home}/{{name}}.yaml"), translator=s3lake.SinkTranslator(name))
         for name in ("archive", "lake")
     ]
-    return dg.Definitions.merge(own, *landed)
+    return dg.Definitions.merge(own, *landed, s3lake.build_definitions(s3lake.load("{home}/tables.yaml")))
 '''
 
 
@@ -94,6 +114,8 @@ def site() -> Iterator[Site]:
         for name in ("archive", "lake"):
             sink = {**strict, "name": "bills", "prefix": name, "owners": [f"team:{name}"]}
             (demo.home / f"{name}.yaml").write_text(yaml.safe_dump({**config, "sinks": [sink]}))
+        tables = {"name": "tables", "bucket": BUCKET, "prefix": "tables", "start": first, "format": {"type": "parquet"}}
+        (demo.home / "tables.yaml").write_text(yaml.safe_dump({**config, "sinks": [tables]}))
         with run.served(demo, *free_ports(1), sensors=False) as (_, url):
             until(180, lambda: _locations(url) == 2)
             yield Site(url, (first, second, third))

@@ -15,10 +15,10 @@ _RUN_MS = 240_000
 _ORDERS = "/assets/s3/events/orders"
 
 
-def materialize(page: Page, asset: str, hours: str, count: str) -> None:
-    """Materialise hours of an asset, and go to where their run, or backfill, is shown."""
-    page.goto(asset)
-    page.get_by_role("button", name="Materialize…").first.click()
+def materialize(page: Page, assets: str, hours: str, count: str) -> None:
+    """Materialize hours of an asset, or of a group of assets, and open the page of their run or backfill."""
+    page.goto(assets)
+    page.get_by_role("button", name=re.compile("Materialize( all)?…")).first.click()
     dialog = page.get_by_role("dialog")
     selection = dialog.get_by_placeholder("No matching partitions")
     selection.fill(hours)
@@ -47,6 +47,16 @@ def test_a_backfill_of_three_hours_lands_them(page: Page, site: Site, backfill: 
     expect(page.get_by_text("Succeeded", exact=True)).to_have_count(2)
     expect(page.get_by_text(f"{site.hours[0]}...{site.hours[2]}")).to_be_visible()
     picture("backfill", 330)
+
+
+@pytest.mark.slow("another page of the UI")
+def test_a_backfill_lands_tables_of_pandas_and_polars(page: Page, site: Site, picture: Picture) -> None:
+    first, _, last = site.hours
+    materialize(page, "/locations/shop/asset-groups/tables", f"[{first}...{last}]", "3 partitions")
+    expect(page.get_by_text("100% completed")).to_be_visible(timeout=_RUN_MS)
+    for asset in ("visits", "busy_pages"):
+        expect(page.get_by_text(asset, exact=True).first).to_be_visible()
+    picture("tables", 400)
 
 
 @pytest.mark.slow("another page of the UI")
