@@ -48,8 +48,8 @@ def _one(text: str, record: dict[str, Any], *keys: str) -> Example:
     return Example(text, (record,), keys)
 
 
-def _at_topic_a(query: str, key: str, **fields: Any) -> Example:
-    return _one(documents.statement(query), record("topicA", {"fieldA": 1}, **fields), key)
+def _at_topic_a(query: str, object_key: str, **fields: Any) -> Example:
+    return _one(documents.statement(query), record("topicA", {"fieldA": 1}, **fields), object_key)
 
 
 EXAMPLES: dict[str, Example] = {
@@ -80,7 +80,7 @@ EXAMPLES: dict[str, Example] = {
     ),
     "lenses: whole key": _at_topic_a(
         "INSERT INTO testbucket SELECT * FROM topicA PARTITIONBY _key",
-        "topicA/_key=k1/topicA(0_000000000000).json",
+        "topicA/key=k1/topicA(0_000000000000).json",
         key="k1",
     ),
     "lenses: expression": _one(documents.EXPRESSION, record("sensor_data_12", 1), "sensor_data_12/0/000000000000.json"),

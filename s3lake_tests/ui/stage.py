@@ -74,7 +74,8 @@ def busy_pages(visits: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
 
 @dg.definitions
 def defs() -> dg.Definitions:
-    own = dg.Definitions([revenue, visits, busy_pages], resources={{"s3": "the shop's own"}}, executor=dg.multiprocess_executor)
+    assets, resources = [revenue, visits, busy_pages], {{"s3": "the shop's own"}}
+    own = dg.Definitions(assets, resources=resources, executor=dg.multiprocess_executor)
     landed = [
         s3lake.build_definitions(s3lake.load(f"{home}/{{name}}.yaml"), translator=s3lake.SinkTranslator(name))
         for name in ("archive", "lake")

@@ -53,7 +53,8 @@ def test_a_backfill_of_three_hours_lands_them(page: Page, site: Site, backfill: 
 def test_a_backfill_lands_tables_of_pandas_and_polars(page: Page, site: Site, picture: Picture) -> None:
     first, _, last = site.hours
     materialize(page, "/locations/shop/asset-groups/tables", f"[{first}...{last}]", "3 partitions")
-    expect(page.get_by_text("100% completed")).to_be_visible(timeout=_RUN_MS)
+    expect(page.get_by_text("100% completed")).to_have_count(2, timeout=_RUN_MS)
+    expect(page.get_by_text("Succeeded", exact=True)).to_have_count(2)  # a column, and the status
     for asset in ("visits", "busy_pages"):
         expect(page.get_by_text(asset, exact=True).first).to_be_visible()
     picture("tables", 400)
