@@ -84,6 +84,7 @@ ROOMS = [
 
 TO_THE_RIGHT = {
     ("cli.services", "demo.run"): "the command `demo` starts it, and only that command imports it",
+    ("cli.services", "demo.stage"): "the same",
     ("source.opening", "source.kafka.offsets"): "`kafka` in a configuration is no name that an entry point could have",
 }
 """Imports against the order, and why each is there. All but those of types happen when a function is called."""

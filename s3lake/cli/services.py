@@ -82,7 +82,6 @@ def demo(
 
     try:
         from s3lake.demo import run, stage
-        from s3lake.demo.events import Produced
     except ModuleNotFoundError as error:
         raise ConfigurationError(f"the demo needs {error.name}: in a clone of s3lake, pip install '.[demo]'") from None
     as_json = request.as_json
@@ -96,7 +95,7 @@ def demo(
     with ExitStack() as stack:
         with progress_bar("produce", records, quiet=as_json) as produced:
             lake = stack.enter_context(stage.stage(records, keep, produced, own, warm=serve, tables=table))
-        total = Produced.total(lake.produced)
+        total = lake.total
         line = "produced {committed:,} committed records, {malformed:,} of them malformed, and {aborted:,} aborted"
         counts = {"committed": total.committed, "malformed": total.malformed, "aborted": total.aborted}
         emit(as_json, counts, lambda row: line.format(**row))

@@ -84,6 +84,11 @@ class Stage:
     produced: dict[str, events.Produced]
     spark: EmbeddedSpark | None
 
+    @property
+    def total(self) -> events.Produced:
+        """The records of both topics."""
+        return events.Produced.total(self.produced)
+
 
 @contextmanager
 def stage(
