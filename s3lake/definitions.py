@@ -1,7 +1,9 @@
 """The code location that workspace.yaml loads: the configuration of `S3LAKE_CONFIG`, else `s3lake.yaml` here."""
 
+import functools
 import gc
 import os
+from pathlib import Path
 
 # A code location is hundreds of thousands of objects that stay. Python goes through all of them again and again while
 # they are made: a third of what loading takes, in the process of each run too.
@@ -16,7 +18,16 @@ from s3lake.orchestration.build import build_definitions  # noqa: E402
 @dg.definitions
 def defs() -> dg.Definitions:
     """Definitions of the configuration."""
-    config = configuration.load(os.environ.get(configuration.LOCATION) or "s3lake.yaml")
-    built = build_definitions(config, sensors_running=os.environ.get("S3LAKE_SENSORS") == "running")
+    location = os.environ.get(configuration.LOCATION) or "s3lake.yaml"
+    path = Path(location)
+    changed_ns = path.stat().st_mtime_ns if path.exists() else 0
+    return _build(location, changed_ns, os.environ.get("S3LAKE_SENSORS") == "running")
+
+
+@functools.lru_cache(maxsize=1)
+def _build(location: str, changed_ns: int, sensors_running: bool) -> dg.Definitions:
+    """Build the definitions once a process: Dagster asks twice for them, to find a run's job and its selected part."""
+    del changed_ns  # a file that was changed is another one
+    built = build_definitions(configuration.load(location), sensors_running=sensors_running)
     # A JVM per step costs more than the steps; the location is ours, so runs that are of no job of ours have it too.
     return dg.Definitions.merge(built, dg.Definitions(executor=dg.in_process_executor))

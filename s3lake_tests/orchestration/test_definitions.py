@@ -55,6 +55,15 @@ def test_loads_with_kafka_and_s3_down() -> None:
     assert time.monotonic() - began < 10
 
 
+@pytest.mark.usefixtures("nobody", "impatient")
+def test_a_process_builds_them_once_until_the_file_is_changed(nobody: Path) -> None:
+    """Dagster asks for them twice in the process of each run."""
+    first = definitions.defs()
+    assert definitions.defs() is first
+    nobody.write_text(NOBODY.replace("topics: [orders]", "topics: [clicks]"))
+    assert definitions.defs().get_repository_def().has_sensor_def("kafka_clicks")
+
+
 @pytest.mark.long
 def test_importing_and_loading_it_imports_nothing_heavy(nobody: Path) -> None:
     """Every run worker imports the code location anew."""
