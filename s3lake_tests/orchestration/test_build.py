@@ -142,40 +142,29 @@ class TestSinkAssets:
 
 
 class TestPartitions:
-    def partitions(self) -> dg.HourlyPartitionsDefinition:
-        spec = sink_spec()
-        assert isinstance(spec.partitions_def, dg.HourlyPartitionsDefinition)
-        return spec.partitions_def
-
-    def test_are_hours_in_utc_whose_keys_hold_no_colon(self) -> None:
-        found = self.partitions()
-        assert found.fmt == "%Y-%m-%dT%H"
-        assert found.timezone == "UTC"
-        assert found.get_first_partition_key() == "2026-01-05T00"
-
-    def test_include_the_hour_under_way(self) -> None:
+    def test_are_the_hours_of_the_index_in_utc_up_to_the_current_one(self) -> None:
+        partitions = sink_spec().partitions_def
+        assert isinstance(partitions, dg.HourlyPartitionsDefinition)
+        assert (partitions.fmt, partitions.timezone) == ("%Y-%m-%dT%H", "UTC")
         now = datetime(2026, 1, 5, 3, 59, 59, tzinfo=timezone.utc)
-        keys = self.partitions().get_partition_keys(current_time=now)
-        assert keys == ["2026-01-05T00", "2026-01-05T01", "2026-01-05T02", "2026-01-05T03"]
-
-    def test_are_the_hours_that_the_index_speaks_of(self) -> None:
-        window = self.partitions().time_window_for_partition_key("2026-01-05T02")
+        assert partitions.get_partition_keys(current_time=now) == list(hours.span("2026-01-05T00", "2026-01-05T03"))
+        window = partitions.time_window_for_partition_key("2026-01-05T02")
         assert int(window.start.timestamp() * 1000) == hours.start_ms("2026-01-05T02")
         assert int(window.end.timestamp() * 1000) == hours.end_ms("2026-01-05T02")
 
-
-class TestBackfillPolicy:
-    def policy(self, sink: str) -> dg.BackfillPolicy | None:
-        return repository(sink).assets_defs_by_key[dg.AssetKey(["s3", "events", "orders"])].backfill_policy
-
-    def test_a_run_takes_a_day_of_hours(self) -> None:
-        assert self.policy(EVENTS) == dg.BackfillPolicy.multi_run(24)
-
-    def test_a_run_takes_as_many_hours_as_configured(self) -> None:
-        assert self.policy(EVENTS.replace("}", ", hours_per_run: 6}")) == dg.BackfillPolicy.multi_run(6)
-
-    def test_without_a_limit_one_run_takes_all(self) -> None:
-        assert self.policy(EVENTS.replace("}", ", hours_per_run: null}")) == dg.BackfillPolicy.single_run()
+    @pytest.mark.parametrize(
+        ("setting", "policy"),
+        [
+            ("", dg.BackfillPolicy.multi_run(24)),
+            (", hours_per_run: 6", dg.BackfillPolicy.multi_run(6)),
+            (", hours_per_run: null", dg.BackfillPolicy.single_run()),
+        ],
+    )
+    def test_are_landed_by_a_backfill_as_many_a_run_as_the_sink_says(
+        self, setting: str, policy: dg.BackfillPolicy
+    ) -> None:
+        built = repository(EVENTS.replace("}", f"{setting}}}"))
+        assert built.assets_defs_by_key[dg.AssetKey(["s3", "events", "orders"])].backfill_policy == policy
 
 
 class TestNameClashes:

@@ -116,18 +116,13 @@ def test_without_any_file_the_error_says_what_to_do(tmp_path: Path, monkeypatch:
         definitions.defs()
 
 
-def test_a_wrong_configuration_names_file_line_and_the_right_name(nobody: Path) -> None:
-    nobody.write_text(NOBODY.replace("bucket: lake", "buckte: lake", 1))
-    with pytest.raises(ConfigurationError, match=r"elsewhere\.yaml:5:\d+: .*did you mean bucket\?"):
-        definitions.defs()
-
-
 @pytest.mark.parametrize(
-    ("name", "text"),
+    ("name", "place", "text"),
     [
-        ("native.yaml", NOBODY.replace("bucket: lake", "buckte: lake", 1)),
+        ("native.yaml", ":5:", NOBODY.replace("bucket: lake", "buckte: lake", 1)),
         (
             "connector.properties",
+            ":",
             "connector.class=io.confluent.connect.s3.S3SinkConnector\nname=a\ntopics=orders\ns3.bucket.name=l\n"
             "flush.size=10\nformat.class=io.confluent.connect.s3.format.json.JsonFormat\nbootstrap.servers=a:1\n"
             "s3lake.start=2026-01-05T00\n",
@@ -135,7 +130,7 @@ def test_a_wrong_configuration_names_file_line_and_the_right_name(nobody: Path) 
     ],
 )
 def test_a_wrong_configuration_is_told_in_our_words_alone(
-    name: str, text: str, nobody: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, place: str, text: str, nobody: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Dagster shows an error with all that it came from."""
     path = nobody.with_name(name)
@@ -144,7 +139,7 @@ def test_a_wrong_configuration_is_told_in_our_words_alone(
     with pytest.raises(ConfigurationError) as wrong:
         definitions.defs()
     shown = "".join(traceback.format_exception(wrong.value))
-    assert f"{name}:" in shown
+    assert f"{name}{place}" in shown
     assert "pydantic" not in shown
     assert "During handling" not in shown
 

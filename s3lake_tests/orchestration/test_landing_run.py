@@ -182,16 +182,14 @@ class TestMaterialisations:
         (row,) = hour.metadata["offsets"].value.records
         assert row.data == {"topic-partition": "orders-0", "start": 20, "landed": 30, "end": 32, "lag": 2}
 
-    def test_the_open_hour_of_which_nothing_waits_lags_by_nothing(self, runs: OneTopic) -> None:
+    def test_an_hour_of_which_nothing_waits_has_a_lag_of_nothing_if_it_is_open_and_none_if_it_is_closed(
+        self, runs: OneTopic
+    ) -> None:
         runs.landings[TOPIC] = runs.world.landing(now_minute=130)
-        runs.land(THIRD, THIRD)
-        (hour,) = runs.materialisations()
-        assert hour.metadata["lag_s"].value == 0.0
-
-    def test_a_closed_hour_has_no_lag(self, runs: OneTopic) -> None:
-        runs.land(FIRST, FIRST)
-        (hour,) = runs.materialisations()
-        assert "lag_s" not in hour.metadata
+        runs.land(SECOND, THIRD)
+        closed, opened = runs.materialisations()
+        assert "lag_s" not in closed.metadata
+        assert opened.metadata["lag_s"].value == 0.0
 
     def test_complete_hours_are_checked_in_the_same_run(self, runs: OneTopic) -> None:
         evaluations = runs.land().get_asset_check_evaluations()
@@ -244,22 +242,22 @@ AWAY = KafkaUnavailableError("the brokers did not answer")
 
 
 class TestErrors:
-    @pytest.mark.parametrize("errors", [Errors(), Errors(tolerance="all")])
-    def test_what_may_pass_is_tried_three_times_again_ten_seconds_apart(self, errors: Errors) -> None:
-        with pytest.raises(dg.RetryRequested) as asked:
+    @pytest.mark.parametrize(
+        ("errors", "retries", "seconds"),
+        [
+            (Errors(), 3, 10),
+            (Errors(tolerance="all"), 3, 10),
+            (Errors(max_retries=20, retry_interval=60.0), 20, 60.0),
+            (Errors(max_retries=0, retry_interval=0.0), 0, 0.0),
+        ],
+    )
+    def test_a_transient_one_is_retried_as_often_and_as_late_as_the_sink_says(
+        self, errors: Errors, retries: int, seconds: float
+    ) -> None:
+        with pytest.raises(dg.RetryRequested) as requested:
             failing(AWAY, errors)
-        assert (asked.value.max_retries, asked.value.seconds_to_wait) == (3, 10)
-        assert asked.value.__cause__ is AWAY
-
-    def test_a_sink_may_say_how_often_and_how_far_apart(self) -> None:
-        with pytest.raises(dg.RetryRequested) as asked:
-            failing(AWAY, Errors(max_retries=20, retry_interval=60.0))
-        assert (asked.value.max_retries, asked.value.seconds_to_wait) == (20, 60.0)
-
-    def test_a_sink_may_have_no_retries_and_no_pause(self) -> None:
-        with pytest.raises(dg.RetryRequested) as asked:
-            failing(AWAY, Errors(max_retries=0, retry_interval=0.0))
-        assert (asked.value.max_retries, asked.value.seconds_to_wait) == (0, 0.0)
+        assert (requested.value.max_retries, requested.value.seconds_to_wait) == (retries, seconds)
+        assert requested.value.__cause__ is AWAY
 
     def test_what_cannot_pass_is_not_tried_again_whatever_the_sink_says(self) -> None:
         with pytest.raises(dg.Failure) as failed:

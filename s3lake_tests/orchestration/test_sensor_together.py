@@ -109,12 +109,6 @@ class TestRequests:
         world.cursor = None
         assert spans(world.tick()) == {"2026-01-05T09..2026-01-05T09": ["t0001"]}
 
-    def test_at_an_hour_s_turn_all_are_asked_for_once_the_grace_is_over(self, world: World) -> None:
-        world.now = at(HOUR, 64)
-        assert spans(world.tick()) == {}
-        world.now = at(HOUR, 65)
-        assert spans(world.tick()) == {f"{HOUR}..2026-01-05T11": ["t0000", "t0001", "t0002"]}
-
     def test_records_that_would_wait_for_longer_than_the_interval_with_the_next_tick_are_due(
         self, world: World
     ) -> None:
@@ -178,19 +172,6 @@ class TestRequests:
         for _ in range(10):
             world.tick()
         assert spans(world.tick()) == {f"{HOUR}..{HOUR}": ["t0001"]}
-
-    def test_a_topic_that_does_not_exist_fails_a_tick_that_asks_for_nothing(self, world: World) -> None:
-        del world.kafka.logs["t0001"]
-        with pytest.raises(dg.Failure, match="topic 't0001' does not exist"):
-            world.tick()
-
-    def test_a_topic_that_was_deleted_fails_a_tick_that_asks_for_nothing(self, world: World) -> None:
-        index = world.index(topic="t0001")
-        head, etag = index.head()  # type: ignore[misc]
-        index.swap(index.head_key, head.changed(topic_id="id"), etag)
-        del world.kafka.logs["t0001"]
-        with pytest.raises(dg.Failure, match="'t0001' was deleted"):
-            world.tick()
 
     def test_a_topic_that_does_not_exist_keeps_no_other_waiting(self, world: World) -> None:
         world.write(Tile("2026-01-05T09", {0: Span(0, 20, 50)}), Tile(HOUR, {0: Span(50, 100)}), topic="t0002")
