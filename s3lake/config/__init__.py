@@ -1,1 +1,1 @@
-"""Configurations: where their texts come from, which formats and dialects there are, and what is told of them."""
+"""Configurations of any dialect: where their texts come from, what their keys mean, and what is reported of them."""

@@ -131,7 +131,7 @@ def find_dialect(name: str, file: str) -> Dialect:
     """Return the dialect of that name.
 
     Raises:
-        ConfigurationError: there is none of that name.
+        ConfigurationError: no dialect has that name.
     """
     try:
         return Dialect(name)

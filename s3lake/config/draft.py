@@ -66,12 +66,12 @@ class LoadedConfig:
 
     @property
     def origins(self) -> dict[Path, Place]:
-        """Where each value was read from."""
+        """The place that each value was read from."""
         return {path: setting.place for path, setting in self.settings.items()}
 
     @property
     def references(self) -> dict[Path, Reference]:
-        """Where each value came from that is not written in the file."""
+        """The origin of each value that is not written in the file."""
         return {path: setting.reference for path, setting in self.settings.items() if setting.reference}
 
 
@@ -158,25 +158,22 @@ class ConfigDraft:
         return [name for name in named if isinstance(name, str)]
 
     def validate(self, environment: Mapping[str, str]) -> LoadedConfig:
-        """The configuration.
-
-        Args:
-            environment: `S3LAKE_SINKS_<NAME>_<PROPERTY>` in it say otherwise.
+        """Return the configuration, with what `S3LAKE_SINKS_<NAME>_<PROPERTY>` in the environment set.
 
         Raises:
-            ConfigurationError: it cannot be right; each error at the setting that it comes from.
+            ConfigurationError: it is not valid; each error at the setting that it comes from.
         """
         if not self.native:
             self.report.check()
-        misfit = None
+        wrong_variable = None
         try:
             self._override(environment)
         except ConfigurationError as error:
-            misfit = error
-        config = self._judge()
+            wrong_variable = error
+        config = self._validate_model()
         self.report.check()
-        if misfit is not None:  # told last: what is wrong in the file may be why
-            raise misfit
+        if wrong_variable is not None:  # the last error: one in the file may cause it
+            raise wrong_variable
         assert config is not None, "an error of the model was not reported"
         connectors = {sink.name: self.connector for sink in config.sinks} if self.connector else {}
         notices = tuple(sorted(notice for notice in self.report.notices if not self._is_overridden(notice)))
@@ -200,23 +197,23 @@ class ConfigDraft:
             if is_secret(setting.key):
                 self.report.secrets.add(setting.value)
 
-    def _judge(self) -> Config | None:
+    def _validate_model(self) -> Config | None:
         try:
             return Config.model_validate(self.draft.values)
         except ValidationError as refused:
             errors = refused.errors(include_url=False, include_input=False)
-        if self._spelled(errors):
-            return self._judge()
+        if self._use_texts(errors):
+            return self._validate_model()
         for error in errors:
-            self._note(error)
+            self._report_error(error)
         return None
 
-    def _spelled(self, errors: Sequence[Any]) -> bool:
+    def _use_texts(self, errors: Sequence[Any]) -> bool:
         """Make a scalar its own text if the model wants text, so that `char: 0` needs no quotes."""
         changed = False
         for error in errors:
-            path = self._path(error["loc"])
-            setting = self.draft.origins.get(path) if path is not None else None
+            path = self._path(error["loc"]) or ()
+            setting = self.draft.origins.get(path)
             if error["type"] == "string_type" and path and setting and not setting.shape and setting.data is None:
                 holder = self.draft.at(path[:-1])
                 changed = changed or not isinstance(holder[path[-1]], str)
@@ -235,7 +232,7 @@ class ConfigDraft:
                 return None
         return path
 
-    def _note(self, error: Any) -> None:
+    def _report_error(self, error: Any) -> None:
         path = self._path(error["loc"])
         if path is None:
             return

@@ -43,18 +43,18 @@ def load_configuration(
     *,
     to_land: bool = True,
 ) -> LoadedConfig:
-    """The configuration at `location`, with the place of every setting and what has to be said of them.
+    """Return the configuration at `location`, with the place of every setting, and notices.
 
     Args:
         location: a file, a directory whose files are one configuration together, or an http(s) address; without it
             what `S3LAKE_CONFIG` names, or else `IGGY_CONNECTORS_CONFIG_PATH`.
-        dialect: of every file there; without it that is seen from the content.
+        dialect: of every file there; None to find it in the content.
         environment: of the process; a `.env` file that it names is read too.
-        to_land: whether it has to say where Kafka is and which hour is the first, which a connector's file does not;
-            else something stands in, with a notice.
+        to_land: require what a connector's file does not contain: where Kafka is, and the first hour. Otherwise
+            placeholders are used, with a notice.
 
     Raises:
-        ConfigurationError: there is none, it cannot be read, or it cannot be right.
+        ConfigurationError: it is missing, cannot be read, or is not valid.
     """
     variables = source.with_dotenv(os.environ if environment is None else environment)
     location = location or variables.get(LOCATION) or variables.get(IGGYS_LOCATION)
@@ -98,7 +98,7 @@ def _load(
     every = tuple(chain.from_iterable(own))
     loaded = []
     for draft, mine in zip(drafts, own, strict=True):
-        # A variable for a sink of another file is none of this one's; one that no file knows is everybody's error.
+        # Variables for sinks of other files are left out; one that no file knows is an error.
         seen = {name: text for name, text in variables.items() if name.startswith(mine) or not name.startswith(every)}
         loaded.append(draft.validate(seen))
     return _together(loaded, location)

@@ -52,7 +52,7 @@ def read(documents: list[Node], report: Report, environment: Mapping[str, str]) 
 class Dumper(yaml.SafeDumper):
     """Writes text so that it is read as text here: YAML 1.1, PyYAML's own, has other numbers than 1.2.
 
-    What a variable stands for is text too, whatever it looks like.
+    The value of a variable is text too.
     """
 
 

@@ -250,21 +250,21 @@ def _override(variable: str, text: str, sinks: Mapping[str, tuple[int, Any]]) ->
         raise ConfigurationError(
             f"{variable}: no sink of the configuration has this name; {hint}sinks here: {', '.join(allowed) or 'none'}"
         )
-    found = {
+    settings = {
         name: matched
         for name in begun
         if (matched := match(variable.removeprefix(prefix_of(name)), ModelNames(Sink, sinks[name][1])))
     }
-    if len(found) > 1:
-        meanings = " and ".join(f"{dotted(path)} of sink {name}" for name, (path, _) in found.items())
+    if len(settings) > 1:
+        meanings = " and ".join(f"{dotted(path)} of sink {name}" for name, (path, _) in settings.items())
         raise ConfigurationError(f"{variable} can mean {meanings}: say it in the file instead")
-    if not found:
+    if not settings:
         sink = max(begun, key=len)
         name = variable.removeprefix(prefix_of(sink))
         hint = did_you_mean(name, _variable_names(Sink), f"{prefix_of(sink)}{{}}", 0.5)
         groups = ", ".join(field.upper() for field in fields(Sink))
         raise ConfigurationError(f"{variable}: unknown setting of sink {sink}; {hint}settings begin with: {groups}")
-    ((name, (path, place)),) = found.items()
+    ((name, (path, place)),) = settings.items()
     assert isinstance(place, ModelNames)
     groups_here = [option for option in union_members(place.annotation) if option is not NoneType]
     if all(map(is_group, groups_here)):

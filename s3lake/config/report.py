@@ -99,9 +99,9 @@ class Setting:
         place: of the key.
         positions: line and column of each character of the value, where an error may be inside it.
         data: the value as its file types it; None where all values are text.
-        shape: what stands there instead of a text: a mapping, a list or null.
+        shape: what is there instead of a text: a mapping, a list or null.
         secret: whether the value must never be printed.
-        reference: where the value came from; None where it stands in the file.
+        reference: where the value came from; None if it is in the file.
     """
 
     key: str
@@ -200,7 +200,7 @@ class Report:
         lines: dict[tuple[str, int, int, str], str] = {}
         for problem in sorted(self._problems):
             place = problem.place
-            # An anchor's mistakes are told once, not again for each alias.
+            # An anchor's mistakes are reported once, not again for each alias.
             lines.setdefault((place.file, place.line, place.column, problem.message), str(problem))
         if lines:
             raise ConfigurationError("\n".join(lines.values()))

@@ -41,7 +41,7 @@ _NO_EFFECT = {
     "max.files.scan.limit": "the index says which files there are",
     "partitioner.max.open.files": "memory_budget bounds what is open",
     "offset.flush.interval.ms": "offsets are committed with the files",
-    "schema.generator.class": "it makes schemas for Hive, which is not told of files",
+    "schema.generator.class": "it makes schemas for Hive, which is not used",
     "parquet.avro.write-old-list-structure": "lists have three levels",
 }
 

@@ -105,13 +105,15 @@ def _settings(options: Mapping[str, Any]) -> http.Settings:
     Raises:
         ValueError: a value cannot be right.
     """
-    told = {"timeout": options["timeout"]} if "timeout" in options else {}
+    values_by_name = {"timeout": options["timeout"]} if "timeout" in options else {}
     for group in ("retry", "response"):
         values = options.get(group, {})
-        told |= {f"{group}_{name}": value for name, value in values.items()} if isinstance(values, dict) else {}
+        values_by_name |= (
+            {f"{group}_{name}": value for name, value in values.items()} if isinstance(values, dict) else {}
+        )
     variables = {
         f"{http.PREFIX}{name.upper()}": str(value).lower() if isinstance(value, bool) else str(value)
-        for name, value in told.items()
+        for name, value in values_by_name.items()
     }
     headers = options.get("request_headers", {})
     variables[f"{http.PREFIX}HEADERS"] = json.dumps(headers) if headers else ""

@@ -55,10 +55,10 @@ _EXPECTED_ORDER = (*CLAUSES, *_WORDS)
 
 
 class KcqlError(ValueError):
-    """A text is no KCQL.
+    """A text is not KCQL.
 
     Attributes:
-        offset: of the character where it goes wrong, from 0; the length of the text where it ends too early.
+        offset: of the first wrong character, from 0; the length of the text if it ends too early.
         line, column: of that character, from 1.
     """
 
@@ -89,7 +89,7 @@ class Statement:
     """One statement.
 
     Attributes:
-        prefix: empty where there is none.
+        prefix: empty if there is none.
         topic: `*` for every topic that has no statement of its own.
         columns: the SELECT list as Spark SQL; None for `*`.
         where: the condition as Spark SQL.
@@ -115,7 +115,7 @@ def parse(text: str) -> tuple[Statement, ...]:
     """The statements in `text`, in their order.
 
     Raises:
-        KcqlError: it is no KCQL; the message says what stands there and what can.
+        KcqlError: it is not KCQL; the message says what is there and what is expected.
     """
     from lark import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
 

@@ -1,4 +1,4 @@
-"""`s3lake.<native path>`: any native setting, for what a connector's file cannot say or says otherwise."""
+"""`s3lake.<native path>`: any native setting, which a connector has no key for, or in place of its key."""
 
 from __future__ import annotations
 
