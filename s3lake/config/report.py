@@ -151,17 +151,17 @@ class Report:
 
     Attributes:
         secrets: values that are masked wherever a message quotes them.
-        unknown: keys whose values cannot be had; that was said, and nothing else is said of them.
-        unset: keys that hold `${NAME}` as text, because there is no such variable, and the variables.
+        unresolved_keys: keys whose values cannot be read: nothing more is reported of them.
+        unset_variables: keys that hold `${NAME}` as text, because there is no such variable, and the variables.
         without_effect: known settings that have no effect here, each with the reason.
     """
 
     file: str
-    notices: list[Notice] = field(default_factory=list)
+    notices: dict[Notice, None] = field(default_factory=dict)
     secrets: set[str] = field(default_factory=set)
     unresolved_keys: set[str] = field(default_factory=set)
     unset_variables: dict[str, str] = field(default_factory=dict)
-    without_effect: list[Notice] = field(default_factory=list)
+    without_effect: dict[Notice, None] = field(default_factory=dict)
     _problems: set[Notice] = field(default_factory=set)
 
     def error(self, where: Setting | Place | None, message: str) -> None:
@@ -176,15 +176,11 @@ class Report:
 
     def notice(self, where: Setting | Place | None, message: str, override: tuple[str, str] = ("", "")) -> None:
         """Note what has to be said of a setting that is accepted."""
-        notice = Notice(self._place(where), self._masked(message), override)
-        if notice not in self.notices:
-            self.notices.append(notice)
+        self.notices[Notice(self._place(where), self._masked(message), override)] = None
 
     def no_effect(self, where: Setting | Place | None, reason: str) -> None:
         """Note a known setting that has no effect here."""
-        notice = Notice(self._place(where), self._masked(reason))
-        if notice not in self.without_effect:
-            self.without_effect.append(notice)
+        self.without_effect[Notice(self._place(where), self._masked(reason))] = None
 
     @property
     def failed(self) -> bool:
