@@ -177,9 +177,10 @@ class Messages:
 
     def destroy(self, count: int) -> None:
         """Destroy the first remaining messages."""
-        for address in self.addresses[:count]:
-            self._rd.message_destroy(address)
+        addresses = self.addresses[:count]
         self.taken += count
+        for address in addresses:
+            self._rd.message_destroy(address)
 
     def take_error(self) -> tuple[str, str]:
         """Return name and text of the error that the first remaining message is, and destroy the message."""
@@ -204,8 +205,8 @@ class Consumer:
     def __init__(self, settings: Mapping[str, str], on_error: Callable[[str, str], None]) -> None:
         rd = self._rd = load()
 
-        def report(_: object, code: int, text: bytes, __: object) -> None:
-            on_error(rd.err2name(code).decode(), text.decode(errors="replace"))
+        def report(_: object, code: int, text: bytes | None, __: object) -> None:
+            on_error(rd.err2name(code).decode(), (text or b"").decode(errors="replace"))
 
         callback, reason = _ON_ERROR(report), ctypes.create_string_buffer(512)
         properties = rd.conf_new()
