@@ -62,7 +62,7 @@ sbom: $(STAMP) $(RELEASE) ## Write dist/sbom.json: what s3lake depends on, as Cy
 audit: $(RELEASE) ## Known vulnerabilities of the versions in constraints.txt, where an index tells them
 	release/audit
 
-wheel: $(RELEASE) ## Build dist/*.whl and dist/*.tar.gz, the same bytes from the same commit; S3LAKE_WHEEL: docs/release.md
+wheel: $(RELEASE) ## Build dist/*.whl and dist/*.tar.gz, the same bytes from the same commit; S3LAKE_WHEEL: release/README.md
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) .venv-release/bin/python -m build --no-isolation
 
 docs: $(STAMP) ## Build the site of docs/ in site/, without network; a broken link fails it

@@ -2,7 +2,7 @@
 
 Nobody needs a compiler: without one the wheel is for any platform, and a loop in Python does the same for more CPU.
 S3LAKE_WHEEL=manylinux_2_17_x86_64 builds a release for that platform, and fails if it cannot be compiled;
-S3LAKE_WHEEL=any builds one without the library. docs/release.md has the list.
+S3LAKE_WHEEL=any builds one without the library. release/README.md has the list.
 """
 
 import os
