@@ -24,7 +24,8 @@ from s3lake.source.kafka.reader import Brokers
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
 from s3lake.table.iceberg import LakeTable
-from s3lake.verify import Grid, Report, verify
+from s3lake.verify import Grid, Report, verify_against
+from s3lake.verify.kafka_log import KafkaLog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -218,7 +219,8 @@ class Lake:
         """Kafka and the bucket compared record by record, without the writer's code."""
         tiles = [tile.hour for tile in landing.index.tiles()]
         grid = Grid.of(landing.sink, landing.clock(), min(tiles, default=None), max(tiles, default=None))
-        return verify(landing.sink, landing.topic, landing.index, self.kafka.bootstrap_servers, {}, grid)
+        with KafkaLog(self.kafka.bootstrap_servers, {}) as log:
+            return verify_against(landing.sink, landing.index, log, grid)
 
 
 def fill(

@@ -6,7 +6,7 @@ listed in `s3lake_tests/test_boundaries.py`. A commit is judged by what its mani
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -48,7 +48,6 @@ __all__ = [
     "Report",
     "combine_reports",
     "open_log",
-    "verify",
     "verify_against",
 ]
 
@@ -69,37 +68,21 @@ def open_log(config: Config) -> Iterator[Log]:
         yield SourceLog(opened(config, _PATIENCE_S))
 
 
-def verify(
-    sink: Sink,
-    topic: str,
-    index: TopicIndex,
-    bootstrap_servers: str,
-    properties: Mapping[str, str],
-    grid: Grid,
-    advance: Advance = lambda _: None,
-) -> Report:
-    """Compare what a sink has landed of a topic with what Kafka has, and name what it should have landed and has not.
+def verify_against(sink: Sink, index: TopicIndex, log: Log, grid: Grid, advance: Advance = lambda _: None) -> Report:
+    """Compare what a sink has landed of a topic with its log, and name what it should have landed and has not.
 
     Args:
         sink: the sink, as configured now.
         index: the index of this sink and topic.
-        properties: for the Kafka clients, as in the configuration.
+        log: the topic's log; the call reads from it and does not close it.
         grid: which hours are looked at, and the clock.
         advance: called with how many more of the committed offsets are compared.
 
     Raises:
-        KafkaUnavailableError: the brokers did not answer, or gave no record for too long.
+        SourceUnavailableError: the source did not answer, or gave no record for too long.
         StoreUnavailableError: the store did not answer.
         DataLossError: a document of the index cannot be read.
     """
-    if topic != index.topic:
-        raise ValueError(f"the index is of topic {index.topic!r}, not of {topic!r}")
-    with KafkaLog(bootstrap_servers, properties) as log:
-        return verify_against(sink, index, log, grid, advance)
-
-
-def verify_against(sink: Sink, index: TopicIndex, log: Log, grid: Grid, advance: Advance = lambda _: None) -> Report:
-    """Compare as `verify` does, with any log."""
     stored = index.head()
     head = stored[0] if stored else TopicHead()
     if head.topic_id == TABLE:

@@ -13,7 +13,7 @@ from s3lake.commit.index import Read
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.errors import KafkaUnavailableError
 from s3lake.source.kafka.offsets import KafkaOffsets
-from s3lake.verify import verify, verify_against
+from s3lake.verify import verify_against
 from s3lake.verify.kafka_log import KafkaLog
 from s3lake.verify.log import LogStartMovedError
 from s3lake_tests.processes import until
@@ -217,7 +217,8 @@ def test_a_landed_topic_is_verified_from_end_to_end(kafka: EmbeddedKafka) -> Non
     found = world.index.head()
     assert found
     world.index.swap(world.index.head_key, found[0].changed(topic_id=topic_id), found[1])
-    report = verify(world.sink, TOPIC, world.index, kafka.bootstrap_servers, {}, world.grid())
+    with KafkaLog(kafka.bootstrap_servers, {}) as log:
+        report = verify_against(world.sink, world.index, log, world.grid())
     assert report.clean, report.differences
     assert (report.compared, report.landed, report.files) == (4001, 4001, 2)
     world.overwrite(files[0], world.store.objects[files[0].key][0].replace(b":77}", b":78}"))
@@ -225,8 +226,3 @@ def test_a_landed_topic_is_verified_from_end_to_end(kafka: EmbeddedKafka) -> Non
         report = verify_against(world.sink, world.index, log, world.grid())
     assert (report.missing, report.duplicated) == (1, 1)
     assert "offset 77:" in texts(report, "missing")[0]
-
-
-def test_the_index_must_be_the_topics_own() -> None:
-    with pytest.raises(ValueError, match="of topic 'verified', not of 'others'"):
-        verify(World().sink, "others", World().index, "127.0.0.1:1", {}, World().grid())

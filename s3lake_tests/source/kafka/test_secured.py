@@ -20,7 +20,8 @@ from s3lake.source.kafka import reader
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.kafka.reader import Brokers
 from s3lake.source.records import Range
-from s3lake.verify import Grid, verify
+from s3lake.verify import Grid, verify_against
+from s3lake.verify.kafka_log import KafkaLog
 from s3lake_tests.lake import START, Lake
 from s3lake_tests.source.kafka.secured import MODULES, QUOTED, TO_LAND, Secured, login, started
 
@@ -151,7 +152,8 @@ def test_the_sensor_asks_for_a_run_which_lands_through_spark(
     sink = config.sinks[0]
     made = open_topic_sink(config, sink, TO_LAND)
     grid = Grid.of(sink, made.clock(), START, START)
-    report = verify(sink, TO_LAND, made.index, secured.server(listener), properties(secured), grid)
+    with KafkaLog(secured.server(listener), properties(secured)) as log:
+        report = verify_against(sink, made.index, log, grid)
     assert (report.landed, report.differences) == (10, ())
     assert "hunter2" not in shown
 
