@@ -1,7 +1,7 @@
 """Rows of a commit's files, and the rows that Kafka's records should be: both as digests of one comparable form.
 
-A row of an envelope is the tuple of its fields. A row of columns is an object of those that are not null, so files may
-have more columns than a record needs. Text that is written as Kafka has it is compared as it is.
+A row of an envelope is the tuple of its fields. A row of columns is the tuple of those of its commit, so a file may
+lack some of them. Text that is written as Kafka has it is compared as it is.
 """
 
 from __future__ import annotations
@@ -53,6 +53,9 @@ class Rows:
         self._spread = shape.spread if shape.in_columns else None  # the part whose own fields are the columns
         spread = self._spread or "value"
         self._fields = shape.envelope.fields if shape.envelope and self._spread is None else (spread,)
+        # The names of a row's cells, in one order for all files.
+        self._names = self._fields if self._spread is None else tuple(fields_of(shape.columns)) or (spread,)
+        self._known = frozenset(self._names)
         self.texts = None if shape.in_columns else _find_texts(shape)
         build = self._build_column_part if shape.in_columns else self._build_text_part
         self._parts = {name: _guard(build(name, registry)) for name in self._fields if name in ("key", "value")}
@@ -64,8 +67,7 @@ class Rows:
         cells = [self._expect_cells(name, records) for name in self._fields]
         if self._spread is None:
             return list(map(digest_row, zip(*cells, strict=True)))
-        spread = self._spread
-        return [digest_row({} if cell is None else cell if type(cell) is dict else {spread: cell}) for cell in cells[0]]
+        return [digest_row(self._spread_cell(cell)) for cell in cells[0]]
 
     def digest_file(self, body: bytes, file: File) -> Iterator[list[bytes]]:
         """Yield the digests of a file's rows, some at a time.
@@ -79,20 +81,24 @@ class Rows:
                 yield self._digest_texts(read, texts) if self.texts is None else list(map(digest_bytes, texts))
             return
         schema, batches = tables.opened(self._shape.of_file(file), body, file.key)
-        strange = set(schema.names) - set(self._fields) if self._spread is None else set()
+        strange = sorted(set(schema.names) - set(self._names))
         for batch in batches:
-            cells = [self._read_cells(name, column) for name, column in zip(schema.names, batch.columns, strict=True)]
-            if strange:
-                yield [digest_row(("not a row", sorted(strange), row)) for row in range(batch.num_rows)]
-            elif self._spread is None:
-                by_name = dict(zip(schema.names, cells, strict=True))
-                nulls = [None] * batch.num_rows
-                yield list(map(digest_row, zip(*(by_name.get(name, nulls) for name in self._fields), strict=True)))
-            else:
-                yield [
-                    digest_row({name: cell for name, cell in zip(schema.names, row, strict=True) if cell is not None})
-                    for row in zip(*cells, strict=True)
-                ]
+            if any(batch.column(name).null_count < batch.num_rows for name in strange):
+                yield [digest_row(("not a row", strange, row)) for row in range(batch.num_rows)]
+                continue
+            cells = [
+                self._read_cells(name, batch.column(name)) if name in schema.names else [None] * batch.num_rows
+                for name in self._names
+            ]
+            yield list(map(digest_row, zip(*cells, strict=True)))
+
+    def _spread_cell(self, cell: Any) -> Any:
+        """Return the cells of the columns that the fields of a key or a value become; what is no struct is one."""
+        if type(cell) is not dict:
+            cell = {} if cell is None else {self._spread: cell}
+        if not cell.keys() <= self._known:
+            return ("not a value of these columns", cell)
+        return list(map(cell.get, self._names))
 
     def _expect_cells(self, name: str, records: Records) -> Iterable[Any]:
         """Return what a field of a row should be for each record."""

@@ -504,7 +504,9 @@ def test_connect_s_payloads_in_columns_have_files_of_their_own_schema() -> None:
         format={"type": "avro"},
         nulls="write",
     )
-    world.landed_as(b"", columns={"plain": "int64"})
+    pair = {"struct": {"key": "int32", "value": "string"}}
+    types = {"id": "int64", "price": "decimal(38,2)", "at": "timestamp", "raw": "binary", "state": "string"}
+    world.landed_as(b"", columns={**types, "pairs": {"list": pair}, "plain": "int64"})
     files = [
         world.file("c1", avro([{**row, "pairs": [{"key": 1, "value": "a"}]}], CONNECT_FIELDS), 0, 0, records=1),
         world.file("c1", avro([{"plain": 1}, {}], [optional("plain", "long")]), 1, 2, records=2),
