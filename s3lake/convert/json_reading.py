@@ -57,6 +57,7 @@ def _read_apart(
     """Read JSON objects of which some are odd: only these are looked at one by one, the others are read at once."""
     odd = _OddRows(values.to_pylist(), recorded, limits)
     odd.look_for_columns()
+    recorded.note_nulls(odd.columns)
     apart = set(odd.texts) if recorded.pinned else set[int]()
     while True:
         columns = json_columns(held(odd.columns), recorded.given)
@@ -170,7 +171,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_fitting(values: pa.BinaryArray, recorded: JsonColumns) -> pa.RecordBatch | None:
-    """Read objects that have no fields but those of the columns; None if there are no objects.
+    """Read objects that have no fields but the columns', and such as were always null; None if there are no objects.
 
     Raises:
         pa.ArrowInvalid: some object is odd.
@@ -191,7 +192,8 @@ def _parse(
     schema = recorded.arrow
     if recorded.pinned:
         schema = spelt_schema(recorded.columns, None if respelt else _decode_first(values))
-    table = _read(joined(values), schema, unexpected)
+    nulls = [(name, pa.null()) for name in recorded.nulls] if unexpected == "error" else []
+    table = _read(joined(values), pa.schema([*schema, *nulls]), unexpected).select(schema.names)
     if any(map(_has_infinity, table.columns)):
         raise pa.ArrowInvalid("an integer is beyond a double")
     if table.num_rows != len(values):

@@ -59,13 +59,13 @@ def read_objects(
     if batch is None:
         if not checked:
             values, refused = cells.json_lines(values)
-        refused = _not_objects(values) | refused
+        kept = rest(len(values), refused)
+        refused |= _of_all(_not_objects(_taken(values, kept)), kept)
     while True:
         kept = rest(len(values), refused)
         if batch is None:
-            texts = values if kept is None else values.take(kept)
-            batch, united, lost = read_texts(texts, known, limits)
-            refused |= {row if kept is None else kept[row].as_py(): reason for row, reason in lost.items()}
+            batch, united, lost = read_texts(_taken(values, kept), known, limits)
+            refused |= _of_all(lost, kept)
         if not united:  # a file without columns cannot hold rows
             return Table(None, columns, dict.fromkeys(range(len(values)), NOTHING) | refused)
         if batch is None:
@@ -81,6 +81,15 @@ def read_objects(
             rows = range(len(values)) if kept is None else kept.to_pylist()
             batch = batch.filter(pa.array([row not in found.refused for row in rows]))
         return Table(batch if batch.num_rows else None, agree(columns, united), refused, large)
+
+
+def _taken(values: pa.BinaryArray, rows: pa.Int64Array | None) -> pa.BinaryArray:
+    return values if rows is None else values.take(rows)
+
+
+def _of_all(refused: Refusals, kept: pa.Int64Array | None) -> Refusals:
+    """Refusals among the kept rows, by the rows' numbers among all."""
+    return refused if kept is None else {kept[row].as_py(): reason for row, reason in refused.items()}
 
 
 def _known(columns: Columns, given: Columns, rule: Rule) -> Columns:

@@ -252,6 +252,14 @@ def test_with_the_columns_of_a_batch_it_shows_nothing_new(values: list[Any], kno
         assert (again, none) == (columns, {})
 
 
+def test_a_field_that_was_always_null_becomes_a_column_when_it_holds_something() -> None:
+    columns = {"a": "int64"}
+    for _ in range(2):
+        assert rows({"a": 1, "n": None}, {"a": 2, "n": None}, columns=columns) == [{"a": 1}, {"a": 2}]
+    _, found, refused = read_objects(binary({"a": 1, "n": None}, {"a": 2, "n": [None, "x"]}), columns)
+    assert (found, refused) == ({"a": "int64", "n": {"list": "string"}}, {})
+
+
 # Values that have not passed the gate
 
 
