@@ -9,8 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from s3lake.errors import ConfigurationError
 from s3lake.text.masking import mask_secrets, mask_value
@@ -33,14 +32,12 @@ REMEDY = (
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class _Foreign:
-    """Names that only Java's client knows, and what librdkafka is told in their place.
+class _JavaProperty(NamedTuple):
+    """Properties that only Java's client knows, never passed on as they are.
 
     Attributes:
-        names: never passed on as they are.
-        instead: what librdkafka calls it; where one of these is given, nothing has to be translated.
-        translate: the properties in their place; None where that would be a guess.
+        instead: librdkafka's names for the same; if one of these is given, nothing has to be translated.
+        translate: returns librdkafka's properties, None if that would be a guess.
     """
 
     names: tuple[str, ...]
@@ -49,20 +46,23 @@ class _Foreign:
 
 
 def client_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties for librdkafka.
+    """Translate the properties for librdkafka.
 
     Raises:
-        ConfigurationError: a property has a meaning for Java only, and librdkafka is told nothing instead.
+        ConfigurationError: only Java's client knows a property, and none of librdkafka's is given instead.
     """
-    foreign_names = {name for one in _FOREIGN for name in one.names}
-    passed = {name: value for name, value in properties.items() if name not in foreign_names}
-    for foreign in _FOREIGN:
-        present = [name for name in foreign.names if name in properties]
-        if not present or any(name in properties for name in foreign.instead):
+    java_names = {name for one in _JAVA for name in one.names}
+    passed = {name: value for name, value in properties.items() if name not in java_names}
+    for names, instead, translate in _JAVA:
+        present = [name for name in names if name in properties]
+        if not present or any(name in properties for name in instead):
             continue
-        translated = foreign.translate(properties)
+        translated = translate(properties)
         if translated is None:
-            raise ConfigurationError(_refusal(present, foreign.instead))
+            raise ConfigurationError(
+                f"kafka.properties: {' and '.join(present)} cannot be translated for librdkafka, which reads Kafka. To "
+                f"go on: write what librdkafka knows in their place, {' or '.join(instead)}"
+            )
         passed |= translated
     return passed
 
@@ -106,14 +106,7 @@ class ErrorLog:
         self.name = self.text = ""
 
 
-def _refusal(names: list[str], instead: tuple[str, ...]) -> str:
-    return (
-        f"kafka.properties: {' and '.join(names)} cannot be translated for librdkafka, which reads Kafka. To go on: "
-        f"write what librdkafka knows in their place, {' or '.join(instead)}"
-    )
-
-
-def _login(properties: Mapping[str, str]) -> dict[str, str] | None:
+def _translate_jaas(properties: Mapping[str, str]) -> dict[str, str] | None:
     login = _LOGIN.fullmatch(properties["sasl.jaas.config"])
     options = {
         name: re.sub(r"\\(.)", r"\1", quoted) or plain
@@ -124,7 +117,7 @@ def _login(properties: Mapping[str, str]) -> dict[str, str] | None:
     return {f"sasl.{name}": value for name, value in options.items()}
 
 
-def _authorities(properties: Mapping[str, str]) -> dict[str, str] | None:
+def _translate_truststore(properties: Mapping[str, str]) -> dict[str, str] | None:
     if properties.get("ssl.truststore.type", "").upper() != "PEM":
         return None  # librdkafka reads neither JKS nor, for authorities, PKCS#12
     if "ssl.truststore.certificates" in properties:
@@ -133,7 +126,7 @@ def _authorities(properties: Mapping[str, str]) -> dict[str, str] | None:
     return None if location is None else {"ssl.ca.location": location}
 
 
-def _certificate(properties: Mapping[str, str]) -> dict[str, str] | None:
+def _translate_keystore(properties: Mapping[str, str]) -> dict[str, str] | None:
     store_type = properties.get("ssl.keystore.type", "PKCS12").upper()
     location = properties.get("ssl.keystore.location")
     if store_type == "PEM" and location is not None:
@@ -149,21 +142,21 @@ def _certificate(properties: Mapping[str, str]) -> dict[str, str] | None:
 
 _HOST_CHECK = "ssl.endpoint.identification.algorithm"  # off is "none" for librdkafka and empty for Java
 
-_FOREIGN = (
-    _Foreign(
+_JAVA = (
+    _JavaProperty(
         ("sasl.jaas.config",),
         ("sasl.username", "sasl.oauthbearer.client.id", "sasl.oauthbearer.config", "sasl.kerberos.keytab"),
-        _login,
+        _translate_jaas,
     ),
-    _Foreign(
+    _JavaProperty(
         ("ssl.truststore.location", "ssl.truststore.certificates", "ssl.truststore.type", "ssl.truststore.password"),
         ("ssl.ca.location", "ssl.ca.pem"),
-        _authorities,
+        _translate_truststore,
     ),
-    _Foreign(
+    _JavaProperty(
         ("ssl.keystore.location", "ssl.keystore.certificate.chain", "ssl.keystore.key", "ssl.keystore.type"),
         ("ssl.certificate.location", "ssl.certificate.pem"),
-        _certificate,
+        _translate_keystore,
     ),
-    _Foreign((_HOST_CHECK,), (), lambda properties: {_HOST_CHECK: properties[_HOST_CHECK] or "none"}),
+    _JavaProperty((_HOST_CHECK,), (), lambda properties: {_HOST_CHECK: properties[_HOST_CHECK] or "none"}),
 )
