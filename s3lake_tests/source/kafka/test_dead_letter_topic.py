@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
-from confluent_kafka import Producer as Confluent
 from msgspec import structs
 
 from s3lake.encode.dead_letters import Letter
@@ -23,6 +22,7 @@ from s3lake.sink import Sink
 from s3lake.source.kafka import dead_letter_topic
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic, Header, Outbox, create, make_producer
 from s3lake.source.kafka.properties import ErrorLog
+from s3lake_tests.source.kafka import mock_broker
 
 STAMP = 1_767_600_000_000
 REFUSED = Letter(
@@ -315,11 +315,8 @@ def test_brokers_that_do_not_answer_may_answer_later() -> None:
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[str]:
-    """librdkafka's own, within its client: gone when the client is."""
-    holder = Confluent({"test.mock.num.brokers": 1, "bootstrap.servers": "none:1", "log_level": 0})
-    (found,) = holder.list_topics(timeout=10).brokers.values()
-    yield f"{found.host}:{found.port}"
-    del holder
+    with mock_broker.start() as writer:
+        yield writer.servers
 
 
 def read(broker: str, name: str, count: int) -> list[Message]:
