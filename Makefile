@@ -105,7 +105,7 @@ $(STAMP): pyproject.toml constraints.txt hatch_build.py s3lake/source/kafka/colu
 
 define FIND_JAVA
 from s3lake import errors
-from s3lake.land.spark import jars
+from s3lake.spark import jars
 try:
     jars.find_java()
 except errors.ConfigurationError as error:

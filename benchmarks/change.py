@@ -21,7 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake import hours
-from s3lake.commit.index import Manifest, Read, TopicHead, TopicIndex
+from s3lake.commit.documents import Manifest, Read, TopicHead
+from s3lake.commit.index import TopicIndex
 from s3lake.land import binding
 from s3lake.land.change.compact import compact
 from s3lake.land.change.restore import Restore, restore

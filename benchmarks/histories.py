@@ -16,7 +16,8 @@ import msgspec
 from s3lake import hours
 from s3lake.commit import opening, protocol
 from s3lake.commit.clean import DAY_MS, clean
-from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
+from s3lake.commit.documents import File, Manifest, Read, TopicHead
+from s3lake.commit.index import TopicIndex
 from s3lake.commit.sealing import Sealing
 from s3lake.commit.sums import plus
 from s3lake.plan.tile import Span, Sums, Tile

@@ -10,8 +10,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from s3lake import sink
-from s3lake.land import spark
+from s3lake import sink, spark
 from s3lake.land.landing import Landing
 from s3lake.land.observer import LandedHour
 from s3lake.source.kafka.offsets import KafkaOffsets

@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from s3lake.land.spark import jars
+from s3lake.spark import jars
 from s3lake_tests import jvm
 
 VERSION = "3.9.0"

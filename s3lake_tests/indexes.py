@@ -3,7 +3,8 @@
 import msgspec
 
 from s3lake import hours
-from s3lake.commit.index import TopicHead, TopicIndex
+from s3lake.commit.documents import TopicHead
+from s3lake.commit.index import TopicIndex
 from s3lake.plan.tile import Tile
 
 

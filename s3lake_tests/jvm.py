@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from s3lake.land.spark import jars
+from s3lake.spark import jars
 
 
 @contextmanager

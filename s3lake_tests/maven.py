@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from s3lake.land.spark import jars
+from s3lake.spark import jars
 
 
 def artifact(group: str, name: str, version: str, *classifiers: str, suffix: str = "jar", alone: bool = False) -> str:

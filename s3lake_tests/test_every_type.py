@@ -7,7 +7,7 @@ import dagster as dg
 import msgspec
 import pytest
 
-from s3lake.commit.recorded import Recorded
+from s3lake.commit.documents import Recorded
 from s3lake.land import binding
 from s3lake.objects import Shape, batches, columns
 from s3lake.schema import grammar

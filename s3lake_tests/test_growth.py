@@ -13,7 +13,8 @@ import pytest
 from s3lake import hours
 from s3lake.commit import opening
 from s3lake.commit.clean import DAY_MS, Cleaned, clean
-from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
+from s3lake.commit.documents import File, Manifest, Read, TopicHead
+from s3lake.commit.index import TopicIndex
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.errors import TooManyFilesError
 from s3lake.land.landing import Landing

@@ -40,7 +40,7 @@ from typing import NoReturn
 import dagster as dg
 from s3lake.definitions import defs
 from s3lake.config.load import load
-from s3lake.land.spark import session
+from s3lake.spark import session
 
 job = defs().resolve_job_def("land_events")
 session(load().spark)

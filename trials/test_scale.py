@@ -21,9 +21,9 @@ from s3lake.land.landing import Landing
 from s3lake.store import Begun
 from s3lake.store.s3 import S3Store
 from s3lake_tests.lake import Lake, at, values
-from s3lake_tests.land.spark.spark_cluster import CORES, Cluster
-from s3lake_tests.land.spark.spark_server import SparkServer, client, opened
 from s3lake_tests.processes import marked, until
+from s3lake_tests.spark.spark_cluster import CORES, Cluster
+from s3lake_tests.spark.spark_server import SparkServer, client, opened
 
 pytestmark = [
     pytest.mark.timeout(400),

@@ -7,11 +7,12 @@ import typer
 
 from s3lake.cli.output import emit, err
 from s3lake.cli.request import Request
-from s3lake.commit.files import files_of
+from s3lake.commit.documents import files_of
 from s3lake.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from s3lake.commit.index import File, TopicIndex
+    from s3lake.commit.documents import File
+    from s3lake.commit.index import TopicIndex
     from s3lake.land.landing import Landing
     from s3lake.schema.types import Columns
     from s3lake.sink import Sink

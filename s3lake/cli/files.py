@@ -2,10 +2,9 @@
 
 import json
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 import yaml
@@ -17,9 +16,6 @@ from s3lake.cli.output import DIFFERENCES, INPUT, emit, err, out, print_json, pr
 from s3lake.cli.request import Request, print_notices
 from s3lake.config import native
 from s3lake.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from s3lake.land.preview.trial import Difference
 
 _QUESTIONS = (
     ("Kafka's bootstrap servers", "localhost:9092"),
@@ -155,40 +151,45 @@ def _write_below(directory: Path, key: str, body: bytes) -> None:
 
 def test(
     request: Request,
-    cases: Annotated[Path, typer.Argument(metavar="CASES", help="A YAML file: records, and what is expected of them.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Records in NAME.jsonl, NAME.expected.json beside.")],
+    write_expected: Annotated[bool, typer.Option("--write", help="Write what they become as expected.")] = False,  # noqa: PT028
 ) -> None:
-    """Feed a configuration records and compare keys, rows and dead letters.
+    """Feed a configuration records and compare everything that they become with what is expected.
 
-    Needs neither Kafka nor S3. The exit code is 1 if anything differs.
+    Needs neither Kafka nor S3. The exit code is 1 if anything differs. A file `notices.expected.json` has the
+    configuration's notices.
     """
-    from s3lake.land.preview import trial
-    from s3lake.land.preview.cases import read
+    from s3lake.land.preview.records import read
+    from s3lake.land.preview.snapshots import build_snapshot, compare_snapshots, format_snapshot
 
-    as_json, loaded, file = request.as_json, request.read(to_land=False), read(cases)
+    as_json, loaded = request.as_json, request.read(to_land=False)
+    inputs = sorted(directory.glob("*.jsonl"))
+    if not inputs:
+        raise ConfigurationError(f"{directory} has no records: write some, one JSON object a line, into NAME.jsonl")
     # Without their places, which every line that is added to a file changes.
-    texts = (": ".join(filter(None, (notice.place.key, notice.message))) for notice in loaded.notices)
-    failed = 0
-    if file.notices is not None:
-        difference = trial.of_notices(file.notices, [*texts, *find_suspicious_settings(loaded.config)])
-        failed += _print_case(as_json, "the configuration", str(cases), [difference] if difference else [])
-    for case in file.cases:
-        outcome = trial.tried(case, loaded.config.sinks, loaded.config.spark)
-        failed += _print_case(as_json, case.name, str(case.place), trial.differences(case.expect, outcome))
-    if failed:
-        print_text(as_json, f"{failed} of {len(file.cases)} cases differ (- expected, + actual)")
+    notices = [": ".join(filter(None, (notice.place.key, notice.message))) for notice in loaded.notices]
+    snapshots: dict[Path, Any] = {}
+    for path in inputs:
+        snapshots[path] = build_snapshot(loaded.config.sinks, read(path), loaded.config.spark)
+    if write_expected or (directory / "notices.expected.json").exists():
+        snapshots[directory / "notices"] = [*notices, *find_suspicious_settings(loaded.config)]
+    differing = 0
+    for path, snapshot in snapshots.items():
+        expected, actual = path.with_suffix(".expected.json"), format_snapshot(snapshot)
+        if write_expected:
+            expected.write_text(actual, "utf-8")
+        try:
+            diff = compare_snapshots(expected.read_text("utf-8") if expected.exists() else "", actual)
+        except ValueError as error:
+            raise ConfigurationError(f"{expected} is not JSON: {error}. Correct it, or write it with --write") from None
+        differing += bool(diff)
+        if as_json:
+            print_json({"case": path.stem, "expected": str(expected), "passed": not diff, "differences": diff})
+            continue
+        out.print(f"differs: {path.stem} ({expected})" if diff else f"ok: {path.stem}", markup=False)
+        for line in diff:
+            out.print(Text(f"  {line}", style=_COLOURS.get(line[0], "")))
+    if differing:
+        print_text(as_json, f"{differing} of {len(snapshots)} differ (- expected, + actual); --write accepts them all")
         raise typer.Exit(DIFFERENCES)
-    print_text(as_json, f"{len(file.cases)} cases, all as expected")
-
-
-def _print_case(as_json: bool, name: str, place: str, differences: Sequence["Difference"]) -> bool:
-    """Print the result of a case. Return whether it differs."""
-    if as_json:
-        parts = [{"what": each.what, "expected": each.expected, "present": each.present} for each in differences]
-        print_json({"case": name, "place": place, "passed": not differences, "differences": parts})
-        return bool(differences)
-    out.print(f"differs: {name} ({place})" if differences else f"ok: {name}", markup=False)
-    for difference in differences:
-        out.print(f"  {difference.what}:", markup=False)
-        for line in difference.lines():
-            out.print(Text(f"    {line}", style=_COLOURS.get(line[0], "")))
-    return bool(differences)
+    print_text(as_json, f"{len(snapshots)} {'written' if write_expected else 'compared, all as expected'}")

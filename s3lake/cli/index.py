@@ -27,7 +27,7 @@ _KILLED_MS = 24 * 3_600_000
 @command(index, SOURCE, ROUTES, HOURS, JSON, name="show")
 def show_index(request: Request) -> None:
     """Show tiles: offsets, commits, what is pending, garbage, and up to which hour all are sealed."""
-    from s3lake.commit.index import TopicHead
+    from s3lake.commit.documents import TopicHead
     from s3lake.commit.sealing import Sealing
     from s3lake.plan.stamps import find_notices
 

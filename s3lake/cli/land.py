@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,18 +11,16 @@ from s3lake import hours
 from s3lake.cli.output import ProgressPrinter, emit, print_text, progress_bar
 from s3lake.cli.request import Outcome, Request, print_notices
 from s3lake.cli.verify import format_files, require_due_hours
-from s3lake.commit.index import Manifest
+from s3lake.commit.documents import Manifest
 from s3lake.config.draft import Connector
 from s3lake.errors import ConfigurationError, IncompleteError
 from s3lake.land.observer import LandedHour, Logged
 from s3lake.plan.stamps import find_notices
 
 if TYPE_CHECKING:
-    from s3lake.land.adopt import Adopted
+    from s3lake.adopt import Adopted
     from s3lake.land.landing import Landing
     from s3lake.verify import Grid
-
-Trust = Literal["index", "group", "objects"]
 
 
 @dataclass
@@ -72,6 +70,7 @@ def describe_hour(sink: str, topic: str, landed: LandedHour) -> dict[str, Any]:
         "rows": sums.landed,
         "dead_letters": sums.dead,
         "skipped": sums.skipped,
+        "filtered": sums.filtered,
         "erased": sums.erased,
         "expired": expired,
         "without_record": offsets - expired - sums.read,
@@ -94,6 +93,7 @@ def _format_sums(row: Mapping[str, Any]) -> str:
         ("rows", "rows"),
         ("dead_letters", "dead letters"),
         ("skipped", "skipped nulls"),
+        ("filtered", "filtered"),
         ("erased", "erased"),
         ("expired", "expired"),
         ("without_record", "markers and aborted"),
@@ -174,8 +174,9 @@ def clean(request: Request) -> None:
 
 def adopt(
     request: Request,
-    trust: Annotated[
-        Trust | None, typer.Option(help="Which source counts if they contradict: index, group or objects.")
+    offset: Annotated[
+        list[str] | None,
+        typer.Option("--offset", help="PARTITION=OFFSET: the first offset to land, if the sources contradict."),
     ] = None,
     accept_expired: Annotated[
         bool, typer.Option("--accept-expired", help="Continue even if Kafka has expired records that were not landed.")
@@ -185,8 +186,8 @@ def adopt(
 
     No record is missing and none is landed twice.
     """
-    from s3lake.land.adopt import Adoption, KafkaGroups, first_tile, naming_of, table
-    from s3lake.land.adopt import adopt as adopt_topic
+    from s3lake.adopt import KafkaGroups, first_tile, format_evidence
+    from s3lake.adopt import adopt as adopt_topic
 
     loaded = request.read()
     print_notices(loaded)
@@ -194,6 +195,9 @@ def adopt(
         raise ConfigurationError("adopt continues connectors of Kafka Connect, and source is not Kafka")
     groups = KafkaGroups(loaded.config.kafka.bootstrap_servers, loaded.config.kafka.properties)
     landings = list(request.landings(loaded.config))
+    chosen = dict(map(_parse_offset, offset or ()))
+    if chosen and len(landings) > 1:
+        raise ConfigurationError("--offset is for one topic: name it with --topic, and its sink with --sink")
     begun = {id(landing) for landing in landings if first_tile(landing.index) is not None}
 
     def plan(landing: "Landing") -> Iterator[Outcome]:
@@ -208,37 +212,37 @@ def adopt(
                 "name with --name, or the connector's own file as CONFIG"
             )
         adopted = adopt_topic(
-            Adoption(connector, naming_of(landing.sink, lenses=connector.lenses)),
+            connector,
+            landing.sink,
             landing.index,
             landing.offsets,
             groups,
-            first_hour=landing.sink.start,
             now_ms=hours.now_ms(),
-            trust=trust,
+            chosen=chosen,
             accept_expired=accept_expired,
             dry_run=not request.yes,
         )
-        for line in table(adopted.evidence):
+        for line in format_evidence(adopted.evidence):
             print_text(request.as_json, line)
         yield Outcome(*_describe_adoption(adopted))
 
     request.change(plan, landings)
 
 
+def _parse_offset(text: str) -> tuple[int, int]:
+    partition, _, offset = text.partition("=")
+    if not (partition.isdecimal() and offset.isdecimal()):
+        raise ConfigurationError(f"--offset {text!r}: expected PARTITION=OFFSET, for example 0=1200")
+    return int(partition), int(offset)
+
+
 def _describe_adoption(adopted: "Adopted") -> tuple[dict[str, Any], str]:
     """Return the first offset of each topic-partition and its source, as a row and as text."""
-    evidence = adopted.evidence
     row = {
         "hour": adopted.hour,
         "starts": {str(one): {"offset": start.offset, "source": start.source} for one, start in adopted.starts.items()},
-        "evidence": {
-            str(one): {claim.source: str(claim) for claim in evidence.claims.get(one, ())}
-            for one in evidence.partitions
-        },
-        "running": evidence.running,
-        "recovered": list(adopted.recovered),
+        "running": adopted.evidence.authority.group.running,
     }
     starts = ", ".join(f"{one} at {start.offset} ({start.source})" for one, start in adopted.starts.items())
     verb = "adopted" if adopted.written else "would be adopted"
-    steps = "".join(f"\n  {step}" for step in adopted.recovered)
-    return row, f"{verb} in hour {adopted.hour}: topic-partition {starts}{steps}"
+    return row, f"{verb} in hour {adopted.hour}: topic-partition {starts}"

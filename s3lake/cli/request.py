@@ -151,10 +151,10 @@ class Request:
         Raises:
             ConfigurationError: nothing is selected.
         """
-        from s3lake.commit.index import TABLE
+        from s3lake.commit.documents import TABLE
         from s3lake.land.opening import open_stores, open_topic_sink, s3_connection
-        from s3lake.land.spark import session
         from s3lake.orchestration.topics import topics_of
+        from s3lake.spark import session
 
         config = config or self.load()
         sinks, topics = self.sinks(config), topics_of(config)

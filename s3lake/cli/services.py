@@ -12,8 +12,8 @@ from s3lake.cli.output import DIFFERENCES, emit, print_text, progress_bar
 from s3lake.cli.request import Request
 from s3lake.cli.verify import describe_totals, format_totals, print_differences, verify_landings
 from s3lake.errors import ConfigurationError
-from s3lake.land.spark import session
-from s3lake.land.spark.shared import PORT
+from s3lake.spark import session
+from s3lake.spark.shared import PORT
 from s3lake.text.quantities import parse_duration
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def spark(
         session(sink.Spark(master=check if "://" in check else f"sc://{check}"))
         emit(request.as_json, {"serves": check}, "{serves} serves".format_map)
         return
-    from s3lake.land.spark.server import serve
+    from s3lake.spark.server import serve
 
     settings = request.load(to_land=False).spark if request.config else sink.Spark()
     master = master or (settings.master if not settings.master.startswith("sc://") else "local[*]")

@@ -17,11 +17,11 @@ from s3lake.cli.request import Request
 from s3lake.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from s3lake.land.metrics.route import Measured, Route
+    from s3lake.land.landing import Landing
+    from s3lake.land.metrics import Measured
 
-_TILES_ONCE = 48
 _ONCE_S = 120.0
-"""Limits of `metrics` without --listen: tiles read of each topic, and seconds."""
+"""The seconds that `metrics` without --listen may take."""
 _DAY = 24
 _AT_ONCE = 16
 
@@ -33,15 +33,13 @@ def status(request: Request) -> None:
     which all are sealed; dead letters of the last 24 hours; the last error. The exit code is 3 if Kafka or S3 did not
     answer.
     """
-    from s3lake.land.metrics.route import Route
-    from s3lake.land.metrics.scrape import Looks
+    from s3lake.land.metrics import Looks
 
-    looks = Looks()
-    routes = [Route(landing, tiles=_DAY) for landing in request.landings(fail_fast=True)]
+    landings = list(request.landings(fail_fast=True))
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        measured = list(pool.map(looks.measure, routes))
-    failures = _read_failed_runs(routes, measured)
-    rows = [_describe(route, look, failures) for route, look in zip(routes, measured, strict=True)]
+        measured = list(pool.map(partial(Looks().measure, limit=_DAY), landings))
+    failures = _read_failed_runs(landings, measured)
+    rows = [_describe(landing, look, failures) for landing, look in zip(landings, measured, strict=True)]
     if request.as_json:
         for row in rows:
             print_json(row)
@@ -52,32 +50,35 @@ def status(request: Request) -> None:
         raise typer.Exit(FAILED)
 
 
-def _describe(route: "Route", look: "Measured", failures: Mapping[tuple[str, str], str]) -> dict[str, Any]:
+def _describe(landing: "Landing", look: "Measured", failures: Mapping[tuple[str, str], str]) -> dict[str, Any]:
     """Return the status of a sink and topic; None for what could not be read."""
     progress, waiting = look.progress, look.waiting
+    first = hours.shift(hours.key_of_ms(landing.clock()), 1 - _DAY)
     errors = [f"{part}: {error}" for part, error in look.errors.items()]
-    first = hours.shift(hours.key_of_ms(route.landing.clock()), 1 - _DAY)
     return {
-        "sink": route.landing.sink.name,
-        "topic": route.landing.topic,
+        "sink": landing.sink.name,
+        "topic": landing.topic,
         "landed_up_to": progress.complete.hour if progress and progress.complete else None,
         "lag_records": None if waiting is None else waiting.records,
         "lag_seconds": None if waiting is None else round(waiting.seconds),
         "sealed_up_to": progress.sealed if progress else None,
-        "dead_letters": None if progress is None else progress.count_dead_letters(first),
-        "last_error": "; ".join(errors) or failures.get((route.landing.sink.name, route.landing.topic)),
+        "dead_letters": None
+        if progress is None
+        else sum(tile.sums.dead for tile in progress.tiles if tile.hour >= first),
+        "last_error": "; ".join(errors) or failures.get((landing.sink.name, landing.topic)),
     }
 
 
-def _read_failed_runs(routes: Sequence["Route"], looks: Sequence["Measured"]) -> dict[tuple[str, str], str]:
+def _read_failed_runs(landings: Sequence["Landing"], looks: Sequence["Measured"]) -> dict[tuple[str, str], str]:
     """Return why the newest run of Dagster for each sink and topic failed, if it failed after the last commit."""
     if "DAGSTER_HOME" not in os.environ:
         return {}
     from s3lake.orchestration.runs import read_last_failures
 
-    names = [(route.landing.sink.name, route.landing.topic) for route in routes]
+    names = [(landing.sink.name, landing.topic) for landing in landings]
     try:
-        return read_last_failures({name: look.last_commit_ms or 0 for name, look in zip(names, looks, strict=True)})
+        commits = [look.progress.last_commit if look.progress else None for look in looks]
+        return read_last_failures({name: last[0] if last else 0 for name, last in zip(names, commits, strict=True)})
     except Exception as error:  # Dagster's storage can fail in many ways, and says nothing of what is landed
         return dict.fromkeys(names, f"the instance of DAGSTER_HOME cannot be read: {type(error).__name__}")
 
@@ -117,7 +118,7 @@ def metrics(
     find = partial(request.landings, config, fail_fast=True)
     list(find())  # a wrong option ends the command now
     registry = CollectorRegistry()
-    registry.register(Scrape(find) if address else Scrape(find, _TILES_ONCE, _ONCE_S))
+    registry.register(Scrape(find) if address else Scrape(find, _ONCE_S))
     if address is None:
         write(generate_latest(registry).decode())
         return

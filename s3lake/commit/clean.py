@@ -14,7 +14,8 @@ from typing import Literal
 import msgspec
 
 from s3lake import hours
-from s3lake.commit.index import Manifest, TopicIndex
+from s3lake.commit.documents import Manifest
+from s3lake.commit.index import TopicIndex
 from s3lake.commit.recovery import PACE, Pace, each, fence, settle, sweep
 from s3lake.commit.replace import REWRITE
 from s3lake.errors import StoreDeniedError

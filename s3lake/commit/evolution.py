@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from s3lake.commit.documents import Changed
 from s3lake.commit.index import TopicIndex
-from s3lake.commit.recorded import Changed
 from s3lake.commit.sums import Commits
 from s3lake.errors import MissingDocumentError
 from s3lake.schema.changes import Change, type_at

@@ -1,4 +1,4 @@
-"""The index: the documents below `<index.prefix>/<sink>/<topic>/`, and the only code that reads or writes them.
+"""Reading and writing the index: the only code that touches the documents below `<index.prefix>/<sink>/<topic>/`.
 
 `topic.json` lists a topic's hours, `<hour>.json` is a tile, `<hour>/<commit id>.json` a manifest. Conditional writes
 follow rule R4 of docs/design/commit.md: unless the store says that it was carried out, read the document. Is it what
@@ -9,14 +9,12 @@ the write is sent again; only another document is somebody else's.
 import time
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from s3lake import hours
-from s3lake.commit.letters import Reason, Taken
-from s3lake.commit.recorded import Recorded
-from s3lake.commit.written import Written
+from s3lake.commit.documents import VERSION, Manifest, Recorded, TopicHead, Watermark
 from s3lake.errors import (
     DataLossError,
     MissingDocumentError,
@@ -25,170 +23,11 @@ from s3lake.errors import (
     StoreConflictError,
     StoreUnavailableError,
 )
-from s3lake.plan import tile as tiles
-from s3lake.plan.freshness import Wait
 from s3lake.plan.tile import Tile
 from s3lake.store import Store
 
-VERSION = 1
-TABLE = "table"
-"""The `topic_id` of an index whose hours are tables that assets handed in, and not records of a topic."""
 PAUSES_S = (0.1, 0.5, 2.0, 5.0)
 """Between the sendings of a write that the store refuses although its condition holds; longer than a request lasts."""
-
-
-class TopicHead(msgspec.Struct, frozen=True):
-    """`topic.json`: changed once per new hour.
-
-    Attributes:
-        topic_id: Kafka's id of the topic that these tiles are cut from; empty until it was first seen; `TABLE`.
-        hours: existing tiles as inclusive ranges.
-        new: the tile created last, whole, so that anyone can finish its creation.
-        begins: where the tile of `since` begins, where an unclean election had cut the log; else at the log start.
-        led: the leaders' epochs when that was told.
-        since: first hour that is landed here, where an earlier topic of this name was deleted and given up, or a
-            connector landed what came before.
-        earlier: what `since` was before, oldest first.
-    """
-
-    version: int = VERSION
-    rev: int = 0
-    topic_id: str = ""
-    hours: tuple[tuple[str, str], ...] = ()
-    new: Tile | None = None
-    since: str | None = None
-    begins: dict[int, int] = {}
-    led: dict[int, int] = {}
-    earlier: tuple[str, ...] = ()
-
-    def leads_on(self, earlier: Tile, later: Tile) -> bool:
-        """Whether the offsets of one hour go on in a later one: nobody began anew between them."""
-        if self.topic_id == TABLE:
-            return False
-        noted = [since for since in (*self.earlier, self.since) if since is not None]
-        if noted and later.hour < noted[0]:  # an earlier s3lake noted only who did so last
-            return not tiles.begins_anew(earlier, later)
-        return not any(earlier.hour < since <= later.hour for since in noted)
-
-    def changed(self, **changes: Any) -> "TopicHead":
-        """The next revision."""
-        return msgspec.structs.replace(self, rev=self.rev + 1, **changes)
-
-
-class File(msgspec.Struct, frozen=True):
-    """One object of a commit.
-
-    Attributes:
-        kind: `data`, or `dead_letters`.
-        parts: ETags of the parts, in order.
-        records: records in the file; for dead letters, refused records.
-        bytes: size as stored.
-        group: its key with gaps for numbers, the same in all files of one output partition; None for dead letters.
-        digest: of the records that it was made of, as `objects.digest` reads them in the files of a commit that this
-            one replaced; empty where nobody read them.
-        columns: names, in order, of a CSV file without a header line; None of others, and of an earlier s3lake's.
-    """
-
-    key: str
-    upload: str
-    parts: tuple[str, ...]
-    partition: int
-    first_offset: int
-    last_offset: int
-    records: int
-    bytes: int
-    kind: str = "data"
-    group: str | None = None
-    digest: str = ""
-    columns: tuple[str, ...] | None = None
-
-
-class Read(msgspec.Struct, frozen=True):
-    """What one topic-partition of a commit held; counts are records.
-
-    `end - start` minus `read` are offsets without a record for a reader of committed data: transaction markers,
-    aborted and compacted records, and expired offsets.
-
-    Attributes:
-        oldest_ms: the earliest timestamp of its records, epoch milliseconds; 0 where none has one.
-        newest_ms: the latest.
-        erased: that are in no file any more, because somebody took them out: a person's, or of hours that are too old.
-    """
-
-    start: int
-    end: int
-    read: int = 0
-    landed: int = 0
-    skipped: int = 0
-    dead: int = 0
-    late: int = 0
-    oldest_ms: int = 0
-    newest_ms: int = 0
-    erased: int = 0
-
-
-MOST_FILES = 50_000
-"""Of one commit: its manifest, some 400 bytes a file, stays far below what one PUT takes."""
-
-
-class Manifest(msgspec.Struct, frozen=True):
-    """What one commit consists of; never changed once written.
-
-    `format`, `converter`, `nulls` and `shape` are the sink's at the time, which may be configured otherwise later.
-
-    Attributes:
-        epochs: see `Tile`, as they were when it was planned.
-        begun_ms: when it was planned, before its records were read; 0 where nobody knows.
-        reason: why it replaces others; empty where it replaces none.
-        waits: how long its records had waited when it was made; of a merge those of all that it replaces.
-        dropped: path of a field that the sink's contract left out -> of how many records.
-        filled: path of a field that got the default of a schema that its record was not written with -> how many did.
-        at_once: its objects were made visible before a tile listed it (`exactly_once: false`).
-        replacing: keys of its data say no offset: an object took the place of the one that stood there.
-        letters: why its dead letters are some; empty also in commits of an earlier s3lake.
-        taken: dead letters of commits before it that are none any more.
-        clocks: the time of transforms, as `(topic-partition, end, epoch milliseconds)`: for offsets from the end before
-            up to `end`. Empty without transforms, and after a replay.
-    """
-
-    id: str
-    topic: str
-    hour: str
-    partitions: dict[int, Read]
-    files: tuple[File, ...] = ()
-    replaces: tuple[str, ...] = ()
-    expired: tuple[tuple[int, int, int], ...] = ()
-    format: str = ""
-    converter: str = ""
-    nulls: str = ""
-    shape: Written = Written()
-    columns: dict[str, Any] | None = None
-    created_ms: int = 0
-    begun_ms: int = 0
-    at_once: bool = False
-    replacing: bool = False
-    epochs: dict[int, int] = {}
-    reason: str = ""
-    waits: tuple[Wait, ...] = ()
-    letters: tuple[Reason, ...] = ()
-    taken: tuple[Taken, ...] = ()
-    dropped: dict[str, int] = {}
-    filled: dict[str, int] = {}
-    clocks: tuple[tuple[int, int, int], ...] = ()
-    version: int = VERSION
-
-
-class Watermark(msgspec.Struct, frozen=True):
-    """`sealed.json`: a note of how far all hours are sealed (`sealing.py`).
-
-    Attributes:
-        since: the hour that it is counted from.
-        upto: the last hour such that all from `since` on are sealed.
-    """
-
-    since: str
-    upto: str
-    version: int = VERSION
 
 
 class _Versioned(msgspec.Struct, frozen=True):

@@ -1,6 +1,6 @@
-"""What a commit says of its dead letters: how many there are of each reason, and which of them it has landed after all.
+"""Count dead letters by the reason why they were refused, for manifests.
 
-It says nothing that a record holds: an index is read by more people than a bucket, and for longer.
+A reason says nothing that a record holds: an index is read by more people than a bucket, and for longer.
 """
 
 import functools
@@ -10,48 +10,13 @@ from collections.abc import Iterable
 
 import msgspec
 
-LETTERS = "dead_letters"
-"""The kind of their files."""
+from s3lake.commit.documents import Reason
+
 OTHERS = "others"
 """The reason of those whose own is one too many."""
 MOST_REASONS = 20
 _LONGEST = 120
 _QUOTED = re.compile(r"""(['"`]).*?\1|\b0x[0-9a-fA-F]+\b|(?<![\w-])\d+(?:\.\d+)?""", re.DOTALL)
-
-
-class Reason(msgspec.Struct, frozen=True):
-    """Dead letters of one stage that were refused for the same reason.
-
-    Attributes:
-        reason: the message, without what it quotes and counts.
-        partition: of the first of them.
-        offset: of the first of them.
-    """
-
-    stage: str
-    reason: str
-    count: int
-    partition: int
-    offset: int
-
-
-class Taken(msgspec.Struct, frozen=True):
-    """Dead letters that a replay has landed, and so are none any more.
-
-    Attributes:
-        commit: that took them.
-        at_ms: when, epoch milliseconds.
-        offsets: [topic-partition, first, end) of them.
-    """
-
-    commit: str
-    at_ms: int
-    offsets: tuple[tuple[int, int, int], ...]
-
-    @property
-    def count(self) -> int:
-        """How many they are."""
-        return sum(end - start for _, start, end in self.offsets)
 
 
 @functools.lru_cache(maxsize=1_000)

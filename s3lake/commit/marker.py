@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from s3lake.commit.files import files_of
-from s3lake.commit.index import Manifest, TopicIndex
+from s3lake.commit.documents import Manifest, files_of
+from s3lake.commit.index import TopicIndex
 from s3lake.commit.sums import Commits
 from s3lake.errors import ForeignObjectError, StoreConflictError
 from s3lake.plan.sealed import content

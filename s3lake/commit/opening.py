@@ -3,10 +3,12 @@
 One tile is open at a time, the last. Only `topic.json` adds tiles.
 """
 
+from collections.abc import Mapping
+
 from s3lake import hours
-from s3lake.commit.index import TABLE, TopicHead, TopicIndex
+from s3lake.commit.documents import TABLE, TopicHead
+from s3lake.commit.index import TopicIndex
 from s3lake.commit.recovery import PACE, Pace, settle
-from s3lake.commit.truncated import cut_below, same_log
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.plan import tile as tiles
 from s3lake.plan.stamps import find_stamps_ahead
@@ -153,6 +155,37 @@ def same_topic(index: TopicIndex, head: TopicHead, kafka: Snapshot) -> None:
             f"topic {index.topic!r} was created again: the index was cut from topic id {head.topic_id}, Kafka has "
             f"{kafka.topic_id}; to go on with the present topic run `s3lake index accept --topic {index.topic}`"
         )
+
+
+def same_log(index: TopicIndex, offsets: Offsets, tile: Tile, kafka: Snapshot) -> None:
+    """Refuse a log in which other records stand where the tile's were landed from.
+
+    Kafka is asked only where another leader was elected since.
+
+    Raises:
+        DataLossError: with the offsets at which records wait that would never be landed.
+    """
+    cut = cut_below(index, offsets, tile, kafka)
+    if cut:
+        ranges = ", ".join(
+            f"topic-partition {one}: offsets {at} to {tile.partitions[one].committed - 1}" for one, at in cut.items()
+        )
+        raise DataLossError(
+            f"topic {index.topic!r}: a leader was elected that lacked records which are landed, and what it has at "
+            f"their offsets was written since and is not landed ({ranges}). The landed files are the only copy of the "
+            f"former records. To land the new ones beside them run `s3lake index accept --topic {index.topic}`"
+        )
+
+
+def cut_below(index: TopicIndex, offsets: Offsets, tile: Tile, kafka: Snapshot) -> Mapping[int, int]:
+    """Per topic-partition of the tile whose log was cut below what is committed: where."""
+    reached = {}
+    for partition, epoch in tile.epochs.items():
+        log, committed = kafka.partitions.get(partition), tile.partitions[partition].committed
+        if log is not None and log.epoch not in (None, epoch) and committed > log.low:
+            reached[partition] = (committed, epoch)
+    cut = offsets.cut(index.topic, reached) if reached else {}
+    return {partition: max(at, kafka.partitions[partition].low) for partition, at in sorted(cut.items())}
 
 
 def _make(

@@ -14,12 +14,11 @@ import msgspec
 
 from s3lake import hours
 from s3lake.commit import opening
-from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
-from s3lake.commit.letters import Reason, Taken
+from s3lake.commit.documents import File, Manifest, Read, Reason, Taken, TopicHead, Written
+from s3lake.commit.index import TopicIndex
+from s3lake.commit.opening import cut_below, same_log
 from s3lake.commit.recovery import PACE, Pace, abort, finish, forward, publish, settle, sweep, tidy
 from s3lake.commit.sums import Commits, waited
-from s3lake.commit.truncated import cut_below, same_log
-from s3lake.commit.written import Written
 from s3lake.errors import (
     ConfigurationError,
     DataLossError,

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, TypeVar
 
-import msgspec
-
 from s3lake.commit import sums
-from s3lake.commit.index import File, Manifest, TopicIndex
+from s3lake.commit.documents import File, Manifest
+from s3lake.commit.index import TopicIndex
 from s3lake.errors import S3LakeError, StoreDeniedError
 from s3lake.plan import tile as tiles
 from s3lake.plan.tile import Tile
@@ -116,7 +115,7 @@ def forward(index: TopicIndex, tile: Tile, manifest: Manifest) -> Tile:
         pending=None,
         foreign=(),
         sums=sums.after(index, tile, manifest),
-        took_ms=max(0, int(time.time() * 1000) - manifest.begun_ms) if manifest.begun_ms else msgspec.UNSET,
+        took_ms=max(0, int(time.time() * 1000) - manifest.begun_ms) if manifest.begun_ms else 0,
         epochs={**tile.epochs, **manifest.epochs},
     )
 
@@ -226,9 +225,8 @@ def back(tile: Tile, manifest: Manifest | None, foreign: tuple[str, ...]) -> Til
     """The tile with its pending commit given up."""
     # Without a manifest there is nothing to sweep, and nothing can have been completed.
     garbage = (*tile.garbage, manifest.id) if manifest else tile.garbage
-    burnt: tiles.Burnt = True
-    if manifest is not None:
-        burnt = tiles.burning(tile.burnt, {number: read.end for number, read in manifest.partitions.items()})
+    ends = {number: read.end for number, read in manifest.partitions.items()} if manifest else {}
+    burnt = tiles.burning(tile.burnt, ends or dict.fromkeys(tile.partitions, tiles.UNKNOWN_END))
     return tile.changed(pending=None, garbage=garbage, burnt=burnt, foreign=(*tile.foreign, *foreign))
 
 

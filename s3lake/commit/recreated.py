@@ -5,9 +5,8 @@ from typing import NamedTuple
 
 from s3lake import hours
 from s3lake.commit.index import TopicIndex
-from s3lake.commit.opening import finish_creation
+from s3lake.commit.opening import cut_below, finish_creation
 from s3lake.commit.recovery import PACE, Pace, tidy
-from s3lake.commit.truncated import cut_below
 from s3lake.errors import ConfigurationError
 from s3lake.plan import tile as tiles
 from s3lake.plan.tile import NOTHING, Span, Tile
@@ -130,8 +129,7 @@ def _onward(existing: Sequence[Tile]) -> dict[int, _Onward]:
         lacking = (
             span.committed
             for tile, span in having[last:]
-            if span.committed != span.end
-            or tiles.burns(tile.burnt or {}, {partition: (span.committed, span.committed)})
+            if span.committed != span.end or tiles.burns(tile.burnt, {partition: (span.committed, span.committed)})
         )
         onward[partition] = _Onward(tile.hour, landed, next(lacking, having[-1][1].committed))
     return onward

@@ -3,14 +3,12 @@
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
-from msgspec import UNSET
-
 from s3lake import hours
-from s3lake.commit.index import Manifest, TopicHead, TopicIndex
-from s3lake.commit.opening import finish_creation
+from s3lake.commit.documents import Manifest, TopicHead
+from s3lake.commit.index import TopicIndex
+from s3lake.commit.opening import finish_creation, same_log
 from s3lake.commit.protocol import Attempt, attempt, ready
 from s3lake.commit.recovery import PACE, Pace
-from s3lake.commit.truncated import same_log
 from s3lake.errors import DataLossError, IncompleteError
 from s3lake.plan import tile as tiles
 from s3lake.plan.batch import Batch, whole
@@ -94,7 +92,7 @@ def begin_rewrite(
     tile, etag = ready(index, hour, pace)
     if not tile.landed:
         raise IncompleteError(unfinished)
-    if tile.sums is not UNSET and tile.sums.erased:
+    if tile.sums.erased:
         raise DataLossError(
             f"{index.topic} {hour}: {tile.sums.erased:,} of its records were erased, or expired by retention; a "
             "rewrite from Kafka would bring back what it still has of them, so the landed files stay. `s3lake "

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from s3lake.commit.index import Manifest, TopicIndex
+from s3lake.commit.documents import Manifest
+from s3lake.commit.index import TopicIndex
 from s3lake.commit.recovery import PACE, Pace, back, sweep
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.plan import tile as tiles

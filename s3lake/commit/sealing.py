@@ -9,11 +9,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from s3lake import hours
-from s3lake.commit import sums
-from s3lake.commit.index import TopicHead, TopicIndex, Watermark
-from s3lake.commit.sums import Commits
+from s3lake.commit.documents import TopicHead, Watermark
+from s3lake.commit.index import TopicIndex
 from s3lake.plan import sealed
-from s3lake.plan.tile import Sums, Tile
+from s3lake.plan.tile import Tile
 
 WATERMARK_TILES = 48
 """That one look moves the watermark on over; a long history takes a few."""
@@ -43,10 +42,6 @@ class Sealing:
             self._tiles[hour] = stored[0] if stored else None
         return self._tiles[hour]
 
-    def sums(self, tile: Tile) -> Sums:
-        """What the commits of a tile hold together."""
-        return sums.of_tile(tile, Commits(self.index, tile.hour, tile.commits))
-
     def flaw(self, hour: str) -> str | None:
         """Why `hour` is not sealed; None where it is."""
         tile = self.tile(hour)
@@ -55,7 +50,7 @@ class Sealing:
         for earlier, following in self.neighbours(tile):
             if not sealed.meet(earlier, following):
                 return f"the edges of {earlier.hour} and {following.hour} do not meet"
-        return None if sealed.explained(tile, self.sums(tile)) else "its files do not explain its offsets"
+        return None if sealed.explained(tile, tile.sums) else "its files do not explain its offsets"
 
     def neighbours(self, tile: Tile) -> Iterator[tuple[Tile, Tile]]:
         """The tile before that there is and this one, and this one and the one after, where offsets lead on."""

@@ -2,12 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import overload
 
-import msgspec
-
-from s3lake.commit.files import count_data_files
-from s3lake.commit.index import Manifest, Read, TopicIndex
+from s3lake.commit.documents import Manifest, Read, count_data_files
+from s3lake.commit.index import TopicIndex
 from s3lake.errors import MissingDocumentError
 from s3lake.plan.freshness import Wait
 from s3lake.plan.tile import Sums, Tile
@@ -78,6 +77,7 @@ def plus(sums: Sums, manifest: Manifest) -> Sums:
         erased=sums.erased + sum(read.erased for read in reads),
         taken=sums.taken + sum(taken.count for taken in manifest.taken),
         dropped=dict(Counter(sums.dropped) + Counter(manifest.dropped)),
+        filtered=sums.filtered + sum(read.filtered for read in reads),
     )
 
 
@@ -90,19 +90,16 @@ def waited(reads: Iterable[Read], now_ms: int) -> tuple[Wait, ...]:
     return (Wait(sum(read.read for read in stamped), max(0, now_ms - newest), max(0, now_ms - oldest)),)
 
 
-def of_tile(tile: Tile, manifests: Iterable[Manifest]) -> Sums:
-    """The sums of a tile; of one that was written before there were any, from its manifests."""
-    return total(manifests) if tile.sums is msgspec.UNSET else tile.sums
+def after(index: TopicIndex, tile: Tile, manifest: Manifest) -> Sums:
+    """Return the sums of a tile that `manifest` is committed to.
 
-
-def after(index: TopicIndex, tile: Tile, manifest: Manifest) -> Sums | msgspec.UnsetType:
-    """The sums of a tile that `manifest` is committed to; unset where a manifest that they need is gone."""
+    A manifest that is gone counts for nothing, so the sums do not explain the offsets, and the hour is not sealed.
+    """
     kept = tuple(commit for commit in tile.commits if commit not in manifest.replaces)
-    if not kept:
-        return plus(Sums(), manifest)
-    if kept == tile.commits and tile.sums is not msgspec.UNSET:
+    if kept == tile.commits:
         return plus(tile.sums, manifest)
-    try:
-        return plus(total(Commits(index, tile.hour, kept)), manifest)
-    except MissingDocumentError:
-        return msgspec.UNSET
+    sums = Sums()
+    for commit in kept:
+        with suppress(MissingDocumentError):
+            sums = plus(sums, index.listed(tile.hour, commit))
+    return plus(sums, manifest)

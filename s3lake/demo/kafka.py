@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 
 from s3lake.demo.process import GuardedProcess, Service, free_ports, spawn
 from s3lake.errors import KafkaUnavailableError
-from s3lake.land.spark import jars
+from s3lake.spark import jars
 
 _ATTEMPTS = 5
 _START_TIMEOUT_S = 90.0

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from s3lake.commit.files import files_of
+from s3lake.commit.documents import files_of
 from s3lake.demo import events
 from s3lake.demo.process import GuardedProcess, free_port, free_ports, spawn
 from s3lake.demo.stage import Stage

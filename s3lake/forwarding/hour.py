@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from s3lake.commit.files import files_of
+from s3lake.commit.documents import files_of
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, UnreadableError
 from s3lake.forwarding.documents import Row, read_rows
 from s3lake.objects import Shape, batches, columns
@@ -15,7 +15,8 @@ from s3lake.plan.sealed import content
 from s3lake.store.reading import opened
 
 if TYPE_CHECKING:
-    from s3lake.commit.index import File, Manifest, TopicIndex
+    from s3lake.commit.documents import File, Manifest
+    from s3lake.commit.index import TopicIndex
     from s3lake.sink import Sink
     from s3lake.store import Store
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from s3lake.commit import written
+from s3lake.commit import documents
 from s3lake.convert.converters import CONVERTERS
 from s3lake.convert.envelope import Envelope
 from s3lake.encode.form import FileFormat
@@ -21,7 +21,7 @@ from s3lake.layout.elements import Reading
 from s3lake.layout.key import KeyLayout
 from s3lake.layout.pieces import Number, Text
 from s3lake.schema import grammar
-from s3lake.schema.types import fields_of, from_document, to_document
+from s3lake.schema.types import fields_of, to_document
 from s3lake.schema.unite import shown
 from s3lake.sink.format import Format
 from s3lake.sink.table import HOUR
@@ -29,7 +29,6 @@ from s3lake.transform import sql
 from s3lake.transform.chain import Chain
 
 if TYPE_CHECKING:
-    from s3lake.commit.recorded import Recorded
     from s3lake.convert.contract import Contract
     from s3lake.convert.values import Conversion
     from s3lake.land.sql.table import Tabulate
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from s3lake.schema.types import Columns
     from s3lake.sink import Sink
     from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
-    from s3lake.transform.sql import Query
+    from s3lake.transform.projection import Projection
 
 _NO_LIMIT = 2**63 - 1
 
@@ -62,9 +61,9 @@ def work(
     from s3lake.land.task.pipeline import Work
 
     transforms = chain(sink) if sink.transforms else None
-    needs = transforms.needs if transforms else frozenset[str]()
-    if sink.sql is not None:
-        needs |= {name.removeprefix("_") for name in sql.parse(sink.sql.select, sink.sql.where).meta}
+    needs, projection = transforms.needs if transforms else frozenset[str](), project(sink, transforms)
+    if projection is not None:
+        needs |= {name.removeprefix("_") for name in projection.query.meta}
     landed = sink.after_transforms
     keys = key_rule(landed, topic, renamed, wallclock_ms=wallclock_ms, hour_ms=hour_start_ms)
     return Work(
@@ -79,23 +78,23 @@ def work(
         log=sink.errors.log,
         wallclock_ms=wallclock_ms,
         chain=transforms,
-        projected=sink.sql is not None,
+        projection=projection,
         needs=needs,
         columns=columns,
         dead_letter_topic=dead_letter_topic,
     )
 
 
-def written_by(sink: Sink) -> written.Written:
+def written_by(sink: Sink) -> documents.Written:
     """How this sink's files are written, for their manifest."""
     frame, envelope, sidecars = sink.format.effective_framing, sink.envelope, sink.sidecars
-    return written.Written(
+    return documents.Written(
         key=sink.converter.key,
         codec=sink.format.codec,
         header=sink.format.header,
         framing=(frame.opening, frame.between, frame.closing) if frame else None,
-        envelope=msgspec.convert(envelope.model_dump(), written.Envelope) if envelope else None,
-        sidecars=written.Sidecars(
+        envelope=msgspec.convert(envelope.model_dump(), documents.Envelope) if envelope else None,
+        sidecars=documents.Sidecars(
             sidecars.keys,
             sidecars.headers,
             codecs=tuple(sorted(sidecars.codecs.items())),
@@ -119,23 +118,29 @@ def chain(sink: Sink) -> Chain:
     return Chain.of(sink.transforms, key=converter.key, value=converter.value, registry=_registry(sink))
 
 
-def tabulate(sink: Sink, topic: str, query: Query, known: Recorded, work: Work) -> Tabulate:
-    """The first stage of a sink with SQL for `work`, the second."""
-    from s3lake.convert.limits import HAS_LARGE
+def project(sink: Sink, transforms: Chain | None) -> Projection | None:
+    """Return the sink's SQL as tasks apply it, after transforms. Return None if the sink has none."""
+    if sink.sql is None:
+        return None
+    from s3lake.transform.projection import Projection
+
+    converter = transforms.value_converter if transforms else sink.converter.value
+    return Projection(sql.parse(sink.sql.select, sink.sql.where), converter)
+
+
+def tabulate(sink: Sink, topic: str, work: Work) -> Tabulate:
+    """Return the first stage of a sink whose SQL Spark computes; `work` is the second."""
     from s3lake.land.sql.table import Tabulate
 
-    transforms = work.chain
+    assert work.projection is not None
     return Tabulate(
         topic=topic,
-        key=transforms.key_converter if transforms else sink.converter.key,
-        value=transforms.value_converter if transforms else sink.converter.value,
-        source=from_document(known.source),
-        integral=dict.fromkeys(known.source_exact, HAS_LARGE),
-        query=query,
-        chain=transforms,
+        key=work.chain.key_converter if work.chain else sink.converter.key,
+        value=work.projection.converter,
+        query=work.projection.query,
+        chain=work.chain,
         wallclock_ms=work.wallclock_ms,
         carried=work.record_columns,
-        max_columns=sink.max_columns,
     )
 
 

@@ -21,12 +21,12 @@ import pyarrow as pa
 from s3lake.errors import TaskFailedError, TransientError
 from s3lake.land.job import Engine, TaskEngine
 from s3lake.land.landing import Landing
-from s3lake.land.spark import meaning, parallelism
 from s3lake.land.sql.table import Tabulate
 from s3lake.land.task.outcomes import Failed, Outcome, outcome_of
 from s3lake.land.task.pipeline import Work, run
 from s3lake.plan.batch import Intervals
 from s3lake.source.records import Range, Reader
+from s3lake.spark import meaning, parallelism
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -85,12 +85,10 @@ class GivenEngine:
 
 def _by_partition(table: pa.Table) -> Batches:
     table = table.sort_by([("partition", "ascending"), ("offset", "ascending")])
-    marks = table.filter(pc.field("grown").is_valid())
-    parts: Batches = {-1: marks.to_batches()} if len(marks) else {}
-    for partition in pc.unique(table.column("partition")).drop_null().to_pylist():
-        rows = table.filter((pc.field("partition") == partition) & pc.field("grown").is_null())
-        parts[partition] = rows.to_batches(max_chunksize=BATCH)
-    return parts
+    return {
+        partition: table.filter(pc.field("partition") == partition).to_batches(max_chunksize=BATCH)
+        for partition in pc.unique(table.column("partition")).to_pylist()
+    }
 
 
 def within(record: Record, reads: Intervals) -> bool:

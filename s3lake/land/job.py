@@ -7,31 +7,37 @@ from __future__ import annotations
 
 import logging
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from s3lake.commit.files import files_of
-from s3lake.commit.recorded import Recorded
+from s3lake import hours
+from s3lake.commit import letters
+from s3lake.commit.documents import MOST_FILES, Recorded, files_of
+from s3lake.commit.protocol import Staged
 from s3lake.commit.recovery import abort
-from s3lake.errors import ConfigurationError, RecordError, S3LakeError
+from s3lake.errors import ConfigurationError, RecordError, S3LakeError, TooManyFilesError
 from s3lake.land import binding
-from s3lake.land.spark import meaning, parallelism
 from s3lake.land.sql.search import failing
-from s3lake.land.sql.statement import failure, projected, statement, table_types
+from s3lake.land.sql.statement import Shape, bind, failure, read_types, statement, type_name
 from s3lake.land.sql.table import Tabulate
+from s3lake.land.task import outcomes
 from s3lake.land.task.outcomes import OUTCOME, Done, Failed, Outcome, Refused, outcome_of
 from s3lake.land.task.pipeline import Work
 from s3lake.plan.batch import Intervals
 from s3lake.plan.tasks import shared_out
-from s3lake.schema.types import from_document
+from s3lake.schema.types import from_document, to_document
 from s3lake.source.records import Reader
+from s3lake.spark import meaning, parallelism
+from s3lake.store import Store
 from s3lake.text.masking import is_secret, strip_values
-from s3lake.transform import sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,6 +46,7 @@ if TYPE_CHECKING:
     from s3lake.sink import Sink
 
 _MOST_FAILING = 100
+_MOST_SHAPES = 200
 _SAMPLE = 10_000
 _REFUSED = "Set errors.tolerance: all to land such records as dead letters"
 _FORBIDDEN = "Write evolve there to take it in, drop to leave it out, or dead_letter to set its record aside"
@@ -162,10 +169,9 @@ class Job:
         work = work.held_to(from_document(columns.columns))
         if known is None:  # a first look spares reading everything twice
             heads = {one: (start, min(end, start + _SAMPLE)) for one, (start, end) in reads.items()}
-            if self.sink.sql is not None:
-                columns = record(self._look(work, heads))
-            if work.conversion.has_columns:
-                columns = record(self._run(work.looking(), heads, columns))
+            for needed in (_is_computed(work), work.conversion.has_columns):
+                if needed:
+                    columns = record(self._run(work.looking(), heads, columns))
         while True:
             work = work.with_columns(from_document(columns.columns), columns.exact)
             outcomes = self._run(work, reads, columns)
@@ -179,29 +185,21 @@ class Job:
             record(done)
         return done, work
 
-    def _look(self, work: Work, reads: Intervals) -> list[Outcome]:
-        """The columns that SQL reads."""
-        if not reads:
-            return []
-        tabulate = replace(self._tabulate(work, Recorded({})), looking=True)
-        marks = self.engine.table(tabulate, reads).where("__grown is not null").select("__grown").collect()
-        return [outcome_of(bytes(row["__grown"])) for row in marks]
-
     def _run(self, work: Work, reads: Intervals, known: Recorded) -> list[Outcome]:
-        """What the tasks have to say, none of it an error; `known` says what SQL reads, as far as it was seen."""
+        """Return what the tasks have to say, none of it an error; `known` has the shapes of records seen so far."""
         if not reads:
             return []
-        if self.sink.sql is None:
+        if not _is_computed(work):
             return self._sound(work, self.engine.outcomes(work, reads))
-        tabulate = self._tabulate(work, known)
+        tabulate = binding.tabulate(self.sink, self.topic, work)
         while True:
             try:
-                with self._projected(tabulate, reads) as (frame, types):
-                    return self._sound(work, self.engine.projected(self._typed(work, types), frame))
+                with self._projected(tabulate, reads, known.shapes) as (frame, shapes):
+                    return self._sound(work, self.engine.projected(self._with_shapes(work, shapes), frame))
             except Exception as error:
                 if failure(error) is None:
                     raise
-                records = self._failing(work, tabulate, reads)
+                records = self._failing(work, tabulate, reads, known.shapes)
                 if not records:
                     raise
                 tabulate = replace(tabulate, excluded=_merged(tabulate.excluded, records))
@@ -231,21 +229,22 @@ class Job:
     def _drop(self, work: Work, done: Sequence[Done]) -> None:
         abort(work.stores(work.bucket), files_of(done))
 
-    def _tabulate(self, work: Work, known: Recorded) -> Tabulate:
-        assert self.sink.sql is not None
-        query = sql.parse(self.sink.sql.select, self.sink.sql.where)
-        return binding.tabulate(self.sink, self.topic, query, known, work)
-
     @contextmanager
-    def _projected(self, tabulate: Tabulate, reads: Intervals) -> Iterator[tuple[DataFrame, dict[str, str]]]:
-        """Rows as the pipeline's stage takes them, and the columns whose types JSON does not show."""
+    def _projected(
+        self, tabulate: Tabulate, reads: Intervals, known: Sequence[str]
+    ) -> Iterator[tuple[DataFrame, dict[str, Shape]]]:
+        """Yield rows as the pipeline's stage takes them, and how Spark takes the SQL for each known shape."""
         spark, view = self.spark(), f"s3lake_{uuid.uuid4().hex}"
         self.engine.table(tabulate, reads).createOrReplaceTempView(view)
+        shapes = [shape for shape in known if read_types(tabulate, shape) is not None] if tabulate.leaves else [""]
         try:
-            row = spark.sql(projected(tabulate, view)).schema["value"].dataType
-            yield spark.sql(statement(tabulate, view)), table_types(row)
+            bound = {
+                shape: bind(tabulate, view, shape, lambda text: spark.sql(text).schema)
+                for shape in shapes[:_MOST_SHAPES]
+            }
+            yield spark.sql(statement(tabulate, view, bound)), bound
         except Exception as error:
-            if type(error).__name__ in ("AnalysisException", "ParseException"):
+            if type_name(error) in ("AnalysisException", "ParseException"):
                 raise ConfigurationError(
                     f"sink {self.sink.name}: sql: Spark refuses it: {_first_line(error)}"
                 ) from None
@@ -253,18 +252,25 @@ class Job:
         finally:
             spark.catalog.dropTempView(view)
 
-    def _typed(self, work: Work, types: Mapping[str, str]) -> Work:
-        """The same work with columns whose types SQL has given."""
+    def _with_shapes(self, work: Work, shapes: Mapping[str, Shape]) -> Work:
+        """Return the work with what Spark says of these shapes, and with columns whose types SQL gives."""
+        assert work.projection is not None
+        refusals = {name: shape.refusal for name, shape in shapes.items()}
+        projection = replace(work.projection, shapes=refusals, is_full=len(shapes) >= _MOST_SHAPES)
+        work = replace(work, projection=projection)
+        given = dict.fromkeys(chain.from_iterable(shape.types for shape in shapes.values()))  # in their order
+        names = Counter(name for name, _ in given)
+        types = {name: text for name, text in given if names[name] == 1}
         if not types or not work.conversion.has_columns:
             return work
         landed = self.sink.after_transforms.model_copy(update={"columns": {**types, **self.sink.columns}})
         conversion = binding.conversion(landed, self.topic, keyed=work.keys.needs("key"))
         return replace(work, conversion=replace(conversion, contract=work.conversion.contract))
 
-    def _failing(self, work: Work, tabulate: Tabulate, reads: Intervals) -> Failing:
+    def _failing(self, work: Work, tabulate: Tabulate, reads: Intervals, known: Sequence[str]) -> Failing:
         """The records that SQL fails on; an intolerant sink has to know only the first."""
         records: Failing = {}
-        for partition, offset, reason in failing(reads, partial(self._fails, tabulate)):
+        for partition, offset, reason in failing(reads, partial(self._fails, tabulate, known)):
             if not work.tolerant:
                 raise self._refused(Refused(partition, offset, "sql", reason))
             records.setdefault(partition, {})[offset] = reason
@@ -276,16 +282,16 @@ class Job:
                 )
         return records
 
-    def _fails(self, tabulate: Tabulate, reads: Intervals) -> str | None:
+    def _fails(self, tabulate: Tabulate, known: Sequence[str], reads: Intervals) -> str | None:
         try:
-            with _quietly(self.spark()), self._projected(tabulate, reads) as (frame, _):
+            with _quietly(self.spark()), self._projected(tabulate, reads, known) as (frame, _):
                 frame.write.format("noop").mode("overwrite").save()
         except Exception as error:
             reason = failure(error)
             if reason is None:
                 raise
             # Spark quotes the value and not the field that it is of.
-            named = any(is_secret(".".join(path)) for path in tabulate.query.paths)
+            named = any(is_secret(".".join(path)) for path in tabulate.leaves)
             return strip_values(reason) if named else reason
         return None
 
@@ -312,6 +318,10 @@ def _merged(one: Mapping[int, Mapping[int, str]], other: Failing) -> Failing:
     }
 
 
+def _is_computed(work: Work) -> bool:
+    return work.projection is not None and work.projection.needs_spark
+
+
 def _place(outcome: Refused | Failed) -> tuple[int, int, int]:
     """The record that is named is the same one whenever the micro-batch is tried again."""
     return (0, outcome.partition, outcome.offset) if isinstance(outcome, Refused) else (1, 0, 0)
@@ -319,3 +329,42 @@ def _place(outcome: Refused | Failed) -> tuple[int, int, int]:
 
 def _first_line(error: Exception) -> Any:
     return str(error).strip().splitlines()[0]
+
+
+def staged(sink: Sink, topic: str, store: Store, work: Work, done: Sequence[Done]) -> Staged:
+    """The commit of a topic that `done` make together.
+
+    Raises:
+        TooManyFilesError: one commit cannot list their files, which are dropped.
+    """
+    landed, files = sink.after_transforms, files_of(done)
+    if work.keys.replaces:  # of several files with one key the last one stays
+        last = {file.key: file for file in files}
+        abort(store, [file for file in files if last[file.key] is not file])
+        files = list(last.values())
+    if len(files) > MOST_FILES:
+        abort(store, files)
+        hour = hours.key_of_ms(work.hour_start_ms)
+        raise TooManyFilesError(
+            f"a micro-batch of {topic} {hour} has {len(files):,} files, one commit may have {MOST_FILES:,}: raise "
+            "flush.count or flush.size, or let the layout name fewer places"
+        )
+    reads = outcomes.merged(one.reads for one in done)
+    return Staged(
+        files=tuple(sorted(files, key=attrgetter("key"))),
+        reads=reads,
+        clocks=tuple((partition, read.end, work.wallclock_ms) for partition, read in sorted(reads.items()))
+        if work.chain
+        else (),
+        format=landed.format.type,
+        converter=landed.converter.value,
+        nulls=landed.nulls,
+        shape=binding.written_by(landed),
+        columns=None
+        if work.file_columns is None
+        else to_document(outcomes.with_seen(work.file_columns, done, work.conversion.integral)),
+        replacing=work.keys.replaces,
+        letters=letters.united(one.letters for one in done),
+        dropped=sum((Counter(one.dropped) for one in done), Counter()),
+        filled=sum((Counter(one.filled) for one in done), Counter()),
+    )

@@ -19,26 +19,24 @@ from typing import TYPE_CHECKING, Any
 from s3lake import hours
 from s3lake.commit import opening, protocol, sums
 from s3lake.commit.clean import Cleaned, clean
-from s3lake.commit.files import files_of
-from s3lake.commit.index import MOST_FILES, Manifest, TopicHead, TopicIndex
+from s3lake.commit.documents import MOST_FILES, Manifest, TopicHead, files_of
+from s3lake.commit.index import TopicIndex
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import abort
 from s3lake.commit.replace import begin_rewrite
 from s3lake.errors import DataLossError, FencedError, GateError, S3LakeError, TooManyFilesError
-from s3lake.land import binding, gate
-from s3lake.land.follower import TableFollower
-from s3lake.land.job import Engine, Job, TaskEngine
+from s3lake.land import binding
+from s3lake.land.checks import check_gate, refuse_missing
+from s3lake.land.job import Engine, Job, TaskEngine, staged
 from s3lake.land.merge import Unjoinable, merge
-from s3lake.land.missing import refuse_missing
-from s3lake.land.observer import LandedHour, Logged, Observer
+from s3lake.land.observer import LandedHour, Logged, Observer, TableFollower
 from s3lake.land.replace import commit_staged
-from s3lake.land.staged import staged
 from s3lake.land.target import TopicSink
 from s3lake.land.task import outcomes
 from s3lake.land.task.pipeline import Stores
 from s3lake.plan.reached import reached
 from s3lake.plan.tasks import TASK_RECORDS
-from s3lake.plan.tile import Sums, Tile
+from s3lake.plan.tile import Tile
 from s3lake.schema.types import from_document
 from s3lake.sink.key_space import KeySpace
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
@@ -164,10 +162,6 @@ class Landing:
         """Remove what dead writers left behind."""
         return clean(self.index, now_ms=self.clock(), dry_run=dry_run, keys=KeySpace.from_sink(self.sink, self.topic))
 
-    def recent(self, tile: Tile) -> Sums:
-        """What the commits of a tile hold together, or, in a tile of an earlier s3lake, what the last of them holds."""
-        return sums.of_tile(tile, sums.Commits(self.index, tile.hour, tile.commits[-1:]))
-
     def reached(self, newest: Iterable[Tile] = ()) -> dict[int, int]:
         """How far the present topic is landed, per topic-partition; nothing where it has no tile.
 
@@ -263,7 +257,7 @@ class Landing:
             wallclock_ms=self.clock(),
             dead_letter_topic=self.dead_letter_topic,
         )
-        recorded = self.index.columns() if work.by_columns or self.sink.sql is not None else None
+        recorded = self.index.columns() if work.by_columns or work.projection is not None else None
         binding.refuse_other_types(self.sink, self.topic, from_document(recorded[0].columns) if recorded else {})
         engine = TaskEngine(self.topic, self.spark, self.reader, self.sink.flush.count or TASK_RECORDS)
         job = Job(self.sink, self.topic, self.engine(engine), self.spark)
@@ -273,7 +267,7 @@ class Landing:
             self._staging.update(outcome.requests)
             self.retries += outcome.retries
         try:
-            gate.must_be_open(self.sink, self.topic, attempt.tile.hour, done)
+            check_gate(self.sink, self.topic, attempt.tile.hour, done)
         except GateError:
             abort(self.store, files_of(done))
             raise

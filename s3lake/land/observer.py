@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Protocol
 
-from s3lake.commit import sums
-from s3lake.commit.files import count_data_files
-from s3lake.commit.index import Manifest
+from s3lake.commit.documents import Manifest, count_data_files
+from s3lake.errors import S3LakeError
 from s3lake.plan.stamps import find_notices
 from s3lake.plan.tile import Sums, Tile
+
+if TYPE_CHECKING:
+    from s3lake.table.iceberg import LakeTable
 
 _log = logging.getLogger(__name__)
 
@@ -25,10 +27,10 @@ class LandedHour:
     manifests: Sequence[Manifest]
     new: int
 
-    @functools.cached_property
+    @property
     def sums(self) -> Sums:
         """What the commits hold together."""
-        return sums.of_tile(self.tile, self.manifests)
+        return self.tile.sums
 
 
 class Observer(Protocol):
@@ -76,3 +78,36 @@ class Logged:
 
     def _log(self, line: str, level: int = logging.INFO) -> None:
         _log.log(level, "%s %s %s", self.sink, self.topic, line)
+
+
+class TableFollower:
+    """Brings the table of a sink to its index; a sink without a table has nothing that follows.
+
+    Attributes:
+        behind: hours that the table could not be brought to when it was tried last.
+    """
+
+    def __init__(self, table: LakeTable | None) -> None:
+        self.behind: set[str] = set()
+        self._table = table
+        self._outcomes = SimpleQueue[tuple[str, bool]]()
+
+    def follow(self, hours: Collection[str]) -> S3LakeError | None:
+        """See `commit.index.Follower`; what came of it is told by the thread that lands."""
+        if self._table is None:
+            return None
+        try:
+            for snapshot in self._table.follow(hours):
+                self._outcomes.put((str(snapshot), False))
+        except S3LakeError as error:
+            self._outcomes.put((str(error), True))
+            self.behind.update(hours)
+            return error
+        self.behind.difference_update(hours)
+        return None
+
+    def tell(self, observer: Observer) -> None:
+        """Tell what became of the table since it was told last."""
+        while not self._outcomes.empty():
+            outcome, behind = self._outcomes.get()
+            observer.followed(outcome, behind=behind)

@@ -9,7 +9,7 @@ from itertools import chain
 import msgspec
 
 from s3lake.commit import letters, protocol
-from s3lake.commit.index import Manifest
+from s3lake.commit.documents import Manifest
 from s3lake.commit.marker import renew_existing
 from s3lake.commit.protocol import Attempt, Committed, Staged
 from s3lake.commit.recovery import settle, sweep

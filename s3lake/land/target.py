@@ -9,7 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from s3lake import hours
-from s3lake.commit.index import Manifest, TopicIndex
+from s3lake.commit.documents import Manifest
+from s3lake.commit.index import TopicIndex
 from s3lake.commit.recovery import PACE, Pace
 from s3lake.commit.sums import Commits
 from s3lake.errors import ConfigurationError, FencedError

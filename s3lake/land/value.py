@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from s3lake import hours
-from s3lake.commit.files import files_of
-from s3lake.commit.index import MOST_FILES, Manifest, Read, TopicIndex
+from s3lake.commit.documents import MOST_FILES, Manifest, Read, Recorded, files_of
+from s3lake.commit.index import TopicIndex
 from s3lake.commit.opening import create_hour
 from s3lake.commit.protocol import PUT, Attempt, Staged
-from s3lake.commit.recorded import Recorded
 from s3lake.commit.recovery import abort
 from s3lake.convert.converters import CONVERTERS
 from s3lake.convert.limits import misfit
@@ -20,7 +19,6 @@ from s3lake.encode.formats import FORMATS
 from s3lake.errors import ConfigurationError, TooManyFilesError
 from s3lake.land import binding
 from s3lake.land.replace import replace_commits
-from s3lake.land.spark import meaning
 from s3lake.land.target import TopicSink
 from s3lake.land.task import outcomes
 from s3lake.land.task.outcomes import OUTCOME, Done, Failed, Grown, outcome_of
@@ -29,12 +27,13 @@ from s3lake.objects import fit
 from s3lake.schema.arrow import from_arrow, to_arrow
 from s3lake.schema.types import Columns, from_document, to_document
 from s3lake.schema.unite import beyond
+from s3lake.spark import meaning
 from s3lake.store.probe import trust
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from s3lake.commit.index import File
+    from s3lake.commit.documents import File
     from s3lake.sink import Sink
 
 _UNLIMITED = 2**31

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from s3lake.commit.written import Envelope
+from s3lake.commit.documents import Envelope
 from s3lake.objects.shape import BYTES, TEXT, Shape
 from s3lake.schema.types import Columns, Decimal, Primitive, Type, Unknown, fold
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from s3lake.commit.written import Envelope
+from s3lake.commit.documents import Envelope
 from s3lake.objects.instants import parse_timestamp
 from s3lake.objects.shape import BYTES, TEXT, Shape
 

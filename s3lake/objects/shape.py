@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from s3lake.commit.index import File, Manifest
-from s3lake.commit.written import Envelope, Sidecars, Written
+from s3lake.commit.documents import Envelope, File, Manifest, Sidecars, Written
 from s3lake.schema.types import UNKNOWN, Struct, fields_of, from_document
 
 TEXT, BYTES = "string", "bytes"

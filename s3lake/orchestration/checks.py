@@ -14,8 +14,7 @@ import dagster as dg
 from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationTargetMaterializationData
 
 from s3lake import hours
-from s3lake.commit.files import files_of
-from s3lake.commit.index import TopicHead
+from s3lake.commit.documents import TopicHead, files_of
 from s3lake.commit.sealing import Sealing
 from s3lake.commit.sums import Commits
 from s3lake.errors import S3LakeError
@@ -244,7 +243,7 @@ _CHECKS: dict[str, tuple[Callable[[HourState], CheckVerdict], str]] = {
     ),
     "rows_equal_offsets": (
         _check_rows,
-        "Passes when every record read is a row, a dead letter or a skipped null; other offsets hold no record.",
+        "Passes when every record read is a row, a dead letter, a skipped null or filtered; others hold no record.",
     ),
     "lag": (_check_lag, "Passes when no record of the hour has waited for twice the flush interval."),
     "dead_letters": (

@@ -49,7 +49,7 @@ def spark_session(resources: Any, catalogue: Catalogue) -> "SparkSession":
     """Return the Spark session of the project's own resource, else of the configuration."""
     for key in catalogue.own_resource_keys("spark"):
         return resource_object(resources, key).spark_session  # type: ignore[no-any-return]
-    from s3lake.land.spark import session
+    from s3lake.spark import session
 
     return session(catalogue.config.spark)
 

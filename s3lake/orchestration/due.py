@@ -15,7 +15,7 @@ from s3lake.plan.tile import Sums
 from s3lake.sink import Sink
 
 if TYPE_CHECKING:
-    from s3lake.commit.index import TopicHead
+    from s3lake.commit.documents import TopicHead
     from s3lake.land.landing import Landing
     from s3lake.plan.tile import Tile
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from s3lake.commit.documents import files_of
 from s3lake.commit.evolution import steps
-from s3lake.commit.files import files_of
 from s3lake.commit.letters import united
 from s3lake.errors import S3LakeError
 from s3lake.orchestration import names
@@ -27,7 +27,8 @@ from s3lake.schema.types import from_document
 from s3lake.text.contents import format_content
 
 if TYPE_CHECKING:
-    from s3lake.commit.index import Manifest, TopicIndex
+    from s3lake.commit.documents import Manifest
+    from s3lake.commit.index import TopicIndex
     from s3lake.land.landing import Landing
     from s3lake.land.observer import LandedHour
     from s3lake.objects.letters import Letter
@@ -134,6 +135,7 @@ def _records(tile: "Tile", sums: "Sums") -> dg.TableMetadataValue:
         "rows": sums.landed,
         "dead letters": sums.dead,
         "skipped nulls": sums.skipped,
+        "filtered by SQL or transforms": sums.filtered,
         "erased, or expired by retention": sums.erased,
         "expired before they were read": sum(end - start for _, start, end in tile.expired),
         "without a record: markers, aborted or compacted": sealed.without_record(tile, sums),

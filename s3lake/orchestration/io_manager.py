@@ -88,7 +88,7 @@ class SinkIOManager(dg.IOManager):
         return open_landing_run(context, self._resources, self._catalogue, self._sink)
 
     def _session(self) -> "SparkSession":
-        from s3lake.land.spark.installation import fit
+        from s3lake.spark.installation import fit
 
         return fit(spark_session(self._resources, self._catalogue))
 

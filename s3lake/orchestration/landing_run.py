@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import dagster as dg
 
 from s3lake import hours
-from s3lake.commit.files import count_data_files
+from s3lake.commit.documents import count_data_files
 from s3lake.errors import RecordError, S3LakeError, TransientError
 from s3lake.orchestration import names
 from s3lake.orchestration.catalogue import Catalogue
@@ -25,7 +25,7 @@ from s3lake.sink import Errors, Sink
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from s3lake.commit.index import Manifest
+    from s3lake.commit.documents import Manifest
     from s3lake.land.landing import Landing
     from s3lake.land.observer import LandedHour
 
@@ -61,7 +61,7 @@ class LoggedSpark:
         self._ready = False
 
     def __call__(self) -> "SparkSession":
-        from s3lake.land.spark.installation import fit
+        from s3lake.spark.installation import fit
 
         if self._ready:
             return self._open_session()

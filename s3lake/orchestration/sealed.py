@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
-import msgspec
 
 from s3lake import hours
 from s3lake.commit.marker import body_of, renew
@@ -47,7 +46,7 @@ def seal_events(
     watermark = sealing.move(target.sink.start) if new else None
     events = []
     for tile, marker in zip(new, markers, strict=True):
-        again, sums = tile.hour in before, sealing.sums(tile)
+        again, sums = tile.hour in before, tile.sums
         metadata: dict[str, Any] = {
             **counts(sums),
             "sealed_after_s": (now_ms - hours.end_ms(tile.hour)) // 1000,
@@ -112,7 +111,7 @@ def unannounced_hours(
 
 def _written_since(tile: Tile, since_ms: int) -> bool:
     """Return whether a second look may find what a crashed run has rewritten."""
-    return bool(tile.commits) and (tile.sums is msgspec.UNSET or tile.sums.landed_ms >= since_ms)
+    return bool(tile.commits) and tile.sums.landed_ms >= since_ms
 
 
 def _write_marker(target: "Landing", tile: Tile) -> str | None:

@@ -7,7 +7,7 @@ from dagster_pyspark import LazyPySparkResource
 from pydantic import Field, PrivateAttr
 
 from s3lake import sink
-from s3lake.land.spark import session
+from s3lake.spark import session
 
 
 class SparkResource(LazyPySparkResource):

@@ -12,7 +12,7 @@ import dagster as dg
 from s3lake import hours
 from s3lake.commit.sealing import Sealing
 from s3lake.errors import S3LakeError
-from s3lake.land.missing import refuse_absent
+from s3lake.land.checks import refuse_absent
 from s3lake.orchestration import sealed
 from s3lake.orchestration.catalogue import Catalogue, Route
 from s3lake.orchestration.due import closing_soon_ms, hours_due, max_wait_ms, mean_size, read_tiles, state_digest
@@ -23,7 +23,7 @@ from s3lake.plan.freshness import Wait
 from s3lake.plan.tile import Sums
 
 if TYPE_CHECKING:
-    from s3lake.commit.index import TopicHead
+    from s3lake.commit.documents import TopicHead
     from s3lake.land.landing import Landing
     from s3lake.plan.tile import Tile
 
@@ -201,7 +201,7 @@ class Tick:
         whole = in_turn or not self.together
         tiles = read_tiles(landing, head, memory, again=whole) if head else []
         last = tiles[-1] if tiles else None
-        sums = landing.recent(last) if last is not None and not last.closed else Sums()
+        sums = last.sums if last is not None and not last.closed else Sums()
         found = hours_due(self.catalogue, landing, head, tiles, ends, memory, self.now_ms, sums)
         chosen = set(found.hours)
         self._keep(route, last, sums)

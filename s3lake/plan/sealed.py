@@ -37,11 +37,11 @@ def without_record(tile: Tile, sums: Sums) -> int:
 
 
 def explained(tile: Tile, sums: Sums) -> bool:
-    """Whether every record read is a row, a dead letter, a skipped null or erased, and the commits cover the tile."""
+    """Return whether the counts explain every record read, and the commits cover the tile."""
     expired = sum(end - start for _, start, end in tile.expired)
     given_up = expired - sums.expired  # when the topic was created again
     return (
-        sums.read == sums.landed + sums.skipped + sums.dead + sums.erased
+        sums.read == sums.landed + sums.skipped + sums.filtered + sums.dead + sums.erased
         and sums.records == sums.landed + sums.dead
         and _covered(tile) - given_up == sums.offsets
         and without_record(tile, sums) >= 0

@@ -33,13 +33,12 @@ class Sums(msgspec.Struct, frozen=True):
     Attributes:
         offsets: that their intervals cover.
         expired: offsets that they recorded as expired.
-        read: records, and those that were `landed`, `skipped`, `dead` (refused), `late` or `erased`, as manifests count
-            them.
+        read: records; `landed`, `skipped`, `filtered`, `dead`, `late` and `erased` are as in manifests.
         files: objects but for dead letters, which are `dead_files`: data files and their sidecars.
         records: records in those files, sidecars apart.
         bytes: of all objects, as stored.
         landed_ms: when the last of them was made, epoch milliseconds.
-        waits: how long their records had waited; none of commits of an earlier s3lake.
+        waits: how long their records had waited.
         taken: dead letters that replays have landed.
         dropped: path of a field that the sink's contract left out -> of how many records.
     """
@@ -60,10 +59,12 @@ class Sums(msgspec.Struct, frozen=True):
     erased: int = 0
     taken: int = 0
     dropped: dict[str, int] = {}
+    filtered: int = 0
 
 
-Burnt = bool | dict[int, int]
 NOTHING = Span(0, 0, 0)
+UNKNOWN_END = 2**62
+"""In `Tile.burnt`: the manifest of a commit that was rolled back is gone, so its end is not known."""
 
 
 class Tile(msgspec.Struct, frozen=True):
@@ -76,14 +77,12 @@ class Tile(msgspec.Struct, frozen=True):
         pending: id of the commit that is being made visible; anyone may finish it.
         garbage: ids of commits whose objects must go.
         burnt: per topic-partition, the end of what commits that were rolled back had read: keys below it may have been
-            used before, and names need a suffix. True where nobody knows that end; False in a tile of an earlier
-            s3lake, for none.
+            used before, and names need a suffix.
         expired: [topic-partition, first, end) that Kafka had expired before they were landed.
         foreign: keys taken by objects that s3lake did not write; nothing is written until they are gone.
-        took_ms: how long the last of `commits` took, from its plan to the tile that lists it; unset where
-            nobody knows.
+        took_ms: how long the last of `commits` took, from its plan to the tile that lists it.
         epochs: per topic-partition, of the leader under which the log was seen to reach `committed`.
-        sums: of `commits`; unset in a tile of an earlier s3lake until its next commit.
+        sums: of `commits`.
         stamped_ahead: per topic-partition offset and timestamp of the first record stamped after this hour, if the
             timestamp was more than an hour ahead of the writer's clock: later hours cannot be told apart (`stamps.py`).
         before_start: per topic-partition how many offsets the log had below `start` when the tile was opened; only in
@@ -97,11 +96,11 @@ class Tile(msgspec.Struct, frozen=True):
     commits: tuple[str, ...] = ()
     pending: str | None = None
     garbage: tuple[str, ...] = ()
-    burnt: Burnt = msgspec.field(default_factory=dict)
+    burnt: dict[int, int] = {}
     expired: tuple[Interval, ...] = ()
     foreign: tuple[str, ...] = ()
-    sums: Sums | msgspec.UnsetType = msgspec.UNSET
-    took_ms: int | msgspec.UnsetType = msgspec.UNSET
+    sums: Sums = Sums()
+    took_ms: int = 0
     epochs: dict[int, int] = {}
     stamped_ahead: dict[int, tuple[int, int]] = {}
     before_start: dict[int, int] = {}
@@ -172,8 +171,9 @@ def opened(
         burnt = burning(former.burnt, {number: _until(span) for number, span in former.partitions.items()})
     else:
         burnt = before.burnt if before else {}
-        if burnt is True and not recreated:  # whatever was rolled back had read no more than there is now
-            burnt = {number: log.end for number, log in kafka.partitions.items()}
+        if not recreated:  # whatever was rolled back had read no more than there is now
+            ends = {number: log.end for number, log in kafka.partitions.items()}
+            burnt = {n: ends.get(n, end) if end == UNKNOWN_END else end for n, end in burnt.items()}
     return Tile(
         hour,
         partitions,
@@ -195,32 +195,18 @@ def epochs(kafka: Snapshot, partitions: Iterable[int]) -> dict[int, int]:
     return {partition: epoch for partition, epoch in known.items() if epoch is not None}
 
 
-def burning(burnt: Burnt, ends: Mapping[int, int]) -> Burnt:
+def burning(burnt: Mapping[int, int], ends: Mapping[int, int]) -> dict[int, int]:
     """What is burnt once a commit that had read up to `ends` is rolled back."""
-    if burnt is True:
-        return True
-    burnt_before = burnt or {}
-    return {number: max(burnt_before.get(number, 0), ends.get(number, 0)) for number in sorted({*burnt_before, *ends})}
+    return {number: max(burnt.get(number, 0), ends.get(number, 0)) for number in sorted({*burnt, *ends})}
 
 
-def burns(burnt: Burnt, intervals: Mapping[int, tuple[int, int]]) -> bool:
+def burns(burnt: Mapping[int, int], intervals: Mapping[int, tuple[int, int]]) -> bool:
     """Whether names of these offsets may have been used before."""
-    if isinstance(burnt, bool):
-        return burnt
     return any(start < burnt.get(number, 0) for number, (start, _) in intervals.items())
 
 
-def begins_anew(earlier: Tile, later: Tile) -> bool:
-    """Whether a tile repeats offsets of one before it, and takes all names of these for used: a new topic's first."""
-    ends = {number: _until(span) for number, span in earlier.partitions.items()}
-    repeated = {number: end for number, end in ends.items() if later.partitions.get(number, NOTHING).start < end}
-    return bool(repeated) and all(burns(later.burnt, {number: (end - 1, end)}) for number, end in repeated.items())
-
-
-def _still(burnt: Burnt, partitions: Mapping[int, Span]) -> Burnt:
+def _still(burnt: Mapping[int, int], partitions: Mapping[int, Span]) -> dict[int, int]:
     """What is burnt in a tile that begins there."""
-    if isinstance(burnt, bool):
-        return burnt or {}
     return {number: end for number, end in burnt.items() if number not in partitions or end > partitions[number].start}
 
 

@@ -294,7 +294,7 @@ class Sink(ConfigModel):
             return self
         after = (
             self._transformed_converter.model_copy(update={"value": "json"})
-            if self.sql
+            if self.sql and not self.sql.keeps_values
             else self._transformed_converter
         )
         return self.model_copy(update={"converter": after})

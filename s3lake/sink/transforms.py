@@ -74,11 +74,11 @@ class Sql(ConfigModel):
     """A SELECT list and a WHERE clause in Spark SQL.
 
     Columns are the value's fields, and `_key`, `_headers`, `_topic`, `_partition`, `_offset`, `_timestamp`. A record
-    for which `where` is not true is skipped; its offset counts as landed.
+    for which `where` is not true is filtered out; its offset counts as landed.
 
     Attributes:
         select: columns as Spark SQL writes them; `*` for all.
-        where: records for which it is not true are skipped.
+        where: records for which it is not true are filtered out.
     """
 
     select: str = "*"
@@ -100,4 +100,11 @@ class Sql(ConfigModel):
         """The fields of the value that it reads."""
         from s3lake.transform import sql
 
-        return {path[0] for path in sql.parse(self.select, self.where).paths}
+        return set(sql.parse(self.select, self.where).fields)
+
+    @property
+    def keeps_values(self) -> bool:
+        """True if values are landed as they are: there is only a filter."""
+        from s3lake.transform import sql
+
+        return sql.parse(self.select, self.where).keeps_values

@@ -1,29 +1,23 @@
-"""What a sink's SQL asks for, found without Spark: the select list, the filter, and the fields that both name.
+"""A sink's SQL, read without Spark: the select list, the filter, and the fields that its expressions read.
 
-Spark gets the words of the configuration as they stand there, because a parser that writes them anew may leave a part
-out. The parser's tree only decides whether they are allowed: whatever is not known to be an expression over one record
-is refused.
+Spark gets the words of the configuration as they are, because a parser that writes them again may leave a part out.
+The parser's tree only decides whether they are allowed: what is not known to be an expression over one record is
+refused. Fields that the select list only names never reach Spark: `projection.py` copies their bytes.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from s3lake.transform import functions
+from s3lake.transform.projection import META, Expression, Field, Path, Query, Star
 
 if TYPE_CHECKING:
     from sqlglot import exp
     from sqlglot.tokens import Token  # type: ignore[attr-defined]
-
-META = ("_key", "_headers", "_topic", "_partition", "_offset", "_timestamp")
-"""Columns that every record has beside its value's fields."""
-
-Path = tuple[str, ...]
-"""A field of the value, outermost name first."""
 
 _LONGEST = 100_000  # characters, which the parser reads in about a second
 _DEEPEST = 30  # brackets in one another; the parser needs some 15 frames of Python's 1,000 for each
@@ -47,58 +41,47 @@ _NODES = (
 _EXPRESSIONS = frozenset(_NODES.split())
 
 
-@dataclass(frozen=True)
-class Star:
-    """`*` with what is taken out of it.
-
-    Attributes:
-        of: the object whose fields it stands for, the value where empty.
-        without: fields that are left out, named from there.
-        replaced: field -> expression with its name that stands in its place.
-    """
-
-    of: Path = ()
-    without: tuple[Path, ...] = ()
-    replaced: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True)
-class Query:
-    """A parsed projection and filter, in the words of the configuration.
-
-    Attributes:
-        items: the select list.
-        where: the filter, None for all records.
-        paths: fields of the value that the query reads, outermost name first.
-        meta: those of `META` that it names.
-    """
-
-    items: tuple[str | Star, ...] = (Star(),)
-    where: str | None = None
-    paths: frozenset[Path] = field(default_factory=frozenset)
-    meta: frozenset[str] = field(default_factory=frozenset)
-
-
 @lru_cache(maxsize=64)
 def parse(select: str, where: str | None) -> Query:
     """Read a SELECT list and a WHERE condition.
 
     Raises:
-        ValueError: it is no Spark SQL, or does more than project and filter record by record.
+        ValueError: it is not Spark SQL, or does more than project and filter record by record, or two of its fields
+            differ in case only.
     """
-    items, read = _select_list(select)
+    items, expressions, read = _select_list(select)
     if where is not None:
         read |= _condition(where)
+    paths = {path for path in read if path[0] not in META}
+    leaves = tuple(sorted(path for path in paths if not any(path[:size] in paths for size in range(1, len(path)))))
+    named = {item.path for item in items if isinstance(item, Field)}
+    named |= {item.of for item in items if isinstance(item, Star) and item.of}
+    _refuse_twins([*leaves, *named])
     return Query(
         items=items,
+        expressions=expressions,
         where=where.strip() if where is not None else None,
-        paths=frozenset(path for path in read if path[0] not in META),
+        leaves=leaves,
         meta=frozenset(path[0] for path in read if path[0] in META),
+        fields=frozenset(path[0] for path in paths | named),
     )
 
 
-def _select_list(text: str) -> tuple[tuple[str | Star, ...], set[Path]]:
-    """The entries, and what they read."""
+def _refuse_twins(paths: Sequence[Path]) -> None:
+    spelled: dict[Path, Path] = {}
+    for path in paths:
+        for size in range(1, len(path) + 1):
+            part = path[:size]
+            other = spelled.setdefault(tuple(map(str.lower, part)), part)
+            if other != part:
+                raise ValueError(
+                    f"{'.'.join(other)!r} and {'.'.join(part)!r} differ in case only, and Spark takes them for one "
+                    "field: name one of them"
+                )
+
+
+def _select_list(text: str) -> tuple[tuple[Field | Expression | Star, ...], tuple[str, ...], set[Path]]:
+    """Return the entries, the expressions among them, and what these read."""
     from sqlglot import exp
 
     clause = f"select {_short(text)}"
@@ -109,19 +92,35 @@ def _select_list(text: str) -> tuple[tuple[str | Star, ...], set[Path]]:
     tree = _tree(f"SELECT {text}\nFROM records", clause, {"expressions", "from_"})
     if len(tree.expressions) != len(entries):
         raise ValueError(f"{clause}: its entries cannot be told apart; write cast(… AS …) instead of ::")
-    items: list[str | Star] = []
+    items: list[Field | Expression | Star] = []
+    expressions: list[str] = []
     read: set[Path] = set()
     for node, entry in zip(tree.expressions, entries, strict=True):
         star = node.this if isinstance(node, exp.Column) else node
         if isinstance(star, exp.Star):
             of = () if star is node else _path(node)[:-1]
-            items.append(_star(star, of, text, entry, clause))
-            inner = [one for replaced in star.args.get("replace") or () for one in _checked(replaced, clause)]
-        else:
-            items.append(_slice(text, entry))
-            inner = _checked(node, clause)
-        read |= _read(inner)
-    return tuple(items), read
+            items.append(_star(star, of, text, entry, clause, expressions))
+            read |= _read([one for replaced in star.args.get("replace") or () for one in _checked(replaced, clause)])
+            continue
+        nodes = _checked(node, clause)
+        named = node.this if isinstance(node, exp.Alias) else node
+        path = _path(named) if _is_field(named) else ()
+        if path and path[0] not in META:
+            items.append(Field(node.alias or path[-1], path))
+            continue
+        items.append(Expression(node.alias or (path[-1] if path else f"col{len(items) + 1}"), len(expressions)))
+        expressions.append(_slice(text, entry))
+        read |= _read(nodes)
+    return tuple(items), tuple(expressions), read
+
+
+def _is_field(node: exp.Expr) -> bool:
+    """Return whether an expression only names a field, like `a.b.c`."""
+    from sqlglot import exp
+
+    while isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
+        node = node.this
+    return isinstance(node, exp.Column)
 
 
 def _condition(text: str) -> set[Path]:
@@ -261,7 +260,8 @@ def _path(node: exp.Expr) -> Path:
     return tuple(part.name for part in node.parts)  # type: ignore[attr-defined]
 
 
-def _star(star: exp.Star, of: Path, text: str, entry: Sequence[Token], clause: str) -> Star:
+def _star(star: exp.Star, of: Path, text: str, entry: Sequence[Token], clause: str, expressions: list[str]) -> Star:
+    """Return a star. Adds the expressions of its REPLACE to `expressions`."""
     from sqlglot import exp
 
     shown = _slice(text, entry)
@@ -278,10 +278,9 @@ def _star(star: exp.Star, of: Path, text: str, entry: Sequence[Token], clause: s
     texts = [_slice(text, part) for part in _entries(_replacements(entry))] if nodes else []
     if len(texts) != len(nodes):
         raise ValueError(f"{clause}: REPLACE takes (expression AS field, …), with the parentheses")
-    replaced = tuple((node.alias, one) for node, one in zip(nodes, texts, strict=True))
-    for name in [path[0] for path in without] + [name for name, _ in replaced]:
-        if not of and name in META:
-            raise ValueError(f"{clause}: * has no {name}: it stands for the fields of the value")
+    first = len(expressions)
+    expressions += texts
+    replaced = tuple(Expression(node.alias, first + number) for number, node in enumerate(nodes))
     return Star(of, tuple(without), replaced)
 
 

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from s3lake import hours
-from s3lake.commit.index import TABLE, TopicHead, TopicIndex
+from s3lake.commit.documents import TABLE, TopicHead
+from s3lake.commit.index import TopicIndex
 from s3lake.errors import ConfigurationError, TransientError
 from s3lake.plan.stamps import describe_before_start, describe_stamps_ahead, find_stamps_ahead
 from s3lake.plan.tile import Tile

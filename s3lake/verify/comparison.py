@@ -18,7 +18,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from s3lake.commit.index import File, TopicIndex
+from s3lake.commit.documents import File
+from s3lake.commit.index import TopicIndex
 from s3lake.errors import UnreadableError
 from s3lake.objects.digest import Digest
 from s3lake.objects.shape import Shape

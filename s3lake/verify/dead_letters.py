@@ -1,6 +1,6 @@
 """Dead letters: each must carry what Kafka has at its offset, and no record is both a dead letter and a row."""
 
-from s3lake.commit.index import File
+from s3lake.commit.documents import File
 from s3lake.errors import UnreadableError
 from s3lake.objects import content
 from s3lake.objects.digest import Digest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from s3lake.commit.index import Manifest
+from s3lake.commit.documents import Manifest
 from s3lake.objects.shape import Shape
 from s3lake.verify.decode import REGISTERED, find_unknown_schemas
 from s3lake.verify.index_checks import CommitRange

@@ -10,7 +10,7 @@ from itertools import chain, islice, repeat, zip_longest
 from operator import attrgetter
 from typing import Any
 
-from s3lake.commit.index import File
+from s3lake.commit.documents import File
 from s3lake.objects import content, tables
 from s3lake.objects.shape import Frame, Shape
 from s3lake.schema.registry import Connection

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from s3lake import hours
-from s3lake.commit.index import File, Manifest, Read
+from s3lake.commit.documents import File, Manifest, Read
 from s3lake.plan.tile import NOTHING, Span, Tile
 from s3lake.verify.files import group_files
 from s3lake.verify.report import Kind
@@ -88,12 +88,12 @@ def check_manifest(manifest: Manifest, tile: Tile, topic: str, report: ReportDif
                 report(
                     "count", partition, f"commit {manifest.id} says {what} {recorded}, its files have {counted} records"
                 )
-        if read.read != read.landed + read.skipped + read.dead + read.erased:
+        if read.read != read.landed + read.skipped + read.filtered + read.dead + read.erased:
             report(
                 "count",
                 partition,
                 f"commit {manifest.id} says read {read.read}, but landed {read.landed}, skipped {read.skipped}, "
-                f"dead {read.dead} and erased {read.erased}",
+                f"filtered {read.filtered}, dead {read.dead} and erased {read.erased}",
             )
 
 

@@ -13,7 +13,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from s3lake import hours
-from s3lake.commit.index import TopicHead, TopicIndex
+from s3lake.commit.documents import TopicHead
+from s3lake.commit.index import TopicIndex
 from s3lake.plan.tile import NOTHING, Span, Tile
 from s3lake.verify.report import NotLanded
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from posixpath import commonpath
 
-from s3lake.commit.index import File, Manifest
+from s3lake.commit.documents import File, Manifest
 from s3lake.errors import UnreadableError
 from s3lake.store import COMMIT, Store
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from s3lake.commit.index import File
+from s3lake.commit.documents import File
 from s3lake.objects import content, tables
 from s3lake.objects.rows import build_row_reader
 from s3lake.objects.shape import BYTES, TEXT, Shape

@@ -1,6 +1,6 @@
 """Commands that change what has landed: without --yes they print what they would do, change nothing, and end with 0.
 
-`adopt`, `table sync` and `ddl --for glue` are in land/adopt/test_continues.py and table/iceberg/test_commands.py.
+`adopt`, `table sync` and `ddl --for glue` are in adopt/test_continues.py and table/iceberg/test_commands.py.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from s3lake import hours
 from s3lake.cli import app
 from s3lake.cli.request import Request
-from s3lake.commit.index import Manifest, Read
+from s3lake.commit.documents import Manifest, Read
 from s3lake.land.landing import Landing
 from s3lake.source.offsets import LogRange, Snapshot
 from s3lake_tests.lake import NOBODY

@@ -111,7 +111,7 @@ class TestExitCodeTwo:
             "erase": ["--where", "true"],
             "preview": ["--records", "-"],
             "restore": ["--into", "again", "--sink", "events", "--topic", "orders", "--from", TEN, "--to", TEN],
-            "test": [str(tmp_path / "cases.yaml")],
+            "test": [str(tmp_path)],
             "rewrite": ["--from", TEN, "--to", TEN],
             "index accept": ["--topic", "orders"],
             "index rollback": ["--sink", "events", "--topic", "orders", "--hour", TEN],

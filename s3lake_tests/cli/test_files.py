@@ -83,52 +83,50 @@ class TestTest:
 
     @pytest.fixture
     def cases(self, tmp_path: Path) -> Path:
-        return Path(shutil.copy(EXAMPLES / "cases.yaml", tmp_path))
+        return Path(shutil.copytree(EXAMPLES / "test", tmp_path / "test"))
 
     def test_ends_with_0_if_everything_is_as_expected(self, run: Run, cases: Path) -> None:
         outcome = run("test", EXAMPLES / "s3lake.yaml", cases)
         assert (outcome.code, outcome.err) == (0, "")
-        assert outcome.out.splitlines() == [
-            "ok: events lie by their type, below the date of their hour",
-            "ok: what is no JSON becomes a dead letter, and stops nothing",
-            "2 cases, all as expected",
-        ]
+        assert outcome.out.splitlines() == ["ok: broken", "ok: types", "2 compared, all as expected"]
 
     def test_shows_what_differs_and_ends_with_one(self, run: Run, cases: Path) -> None:
-        cases.write_text(cases.read_text().replace("stage: convert", "stage: layout"))
+        expected = cases / "types.expected.json"
+        expected.write_text(expected.read_text().replace("2.5", "3"))
         outcome = run("test", EXAMPLES / "s3lake.yaml", cases)
         assert outcome.code == 1
-        assert outcome.out.splitlines()[1:] == [
-            f"differs: what is no JSON becomes a dead letter, and stops nothing ({cases}:17:5)",
-            "  dead_letters:",
-            '    -{"offset": 0, "stage": "layout"}',
-            '    +{"offset": 0, "stage": "convert"}',
-            "1 of 2 cases differ (- expected, + actual)",
+        lines = outcome.out.splitlines()
+        assert lines[1] == f"differs: types ({expected})"
+        assert [line.split() for line in lines if line.strip()[0] in "-+"] == [
+            ["-", '"amount":', "3,"],
+            ["+", '"amount":', "2.5,"],
         ]
         rows = run("test", EXAMPLES / "s3lake.yaml", cases, "--json").rows
-        assert [(row["passed"], [part["what"] for part in row["differences"]]) for row in rows] == [
-            (True, []),
-            (False, ["dead_letters"]),
-        ]
+        assert [(row["case"], row["passed"]) for row in rows] == [("broken", True), ("types", False)]
 
-    def test_a_case_without_expectations_fails(self, run: Run, cases: Path) -> None:
-        cases.write_text("cases: [{name: a, records: [{topic: orders, value: {type: click}}]}]")
+    def test_write_makes_the_results_the_expected_ones(self, run: Run, cases: Path) -> None:
+        (cases / "types.expected.json").unlink()
         assert run("test", EXAMPLES / "s3lake.yaml", cases).code == 1
+        assert run("test", EXAMPLES / "s3lake.yaml", cases, "--write").code == 0
+        assert run("test", EXAMPLES / "s3lake.yaml", cases).code == 0
+        written = (cases / "types.expected.json").read_text()
+        assert written == (EXAMPLES / "test" / "types.expected.json").read_text()
 
     def test_notices_of_the_configuration_can_be_expected(self, run: Run, nobody: Path, cases: Path) -> None:
         nobody.write_text(NOBODY.replace("bucket: lake,", "bucket: lake, exactly_once: false,"))
-        cases.write_text("notices: []\ncases: [{name: a, records: [], expect: {files: 0}}]\n")
+        run("test", nobody, cases, "--write")
+        notices = cases / "notices.expected.json"
+        assert "exactly_once is off" in notices.read_text()
+        notices.write_text("[]")
         outcome = run("test", nobody, cases)
         assert outcome.code == 1
-        assert "    +sink events: exactly_once is off" in outcome.out
-        cases.write_text("notices: [exactly_once is off]\ncases: [{name: a, records: [], expect: {files: 0}}]\n")
-        assert run("test", nobody, cases).code == 0
+        assert "sink events: exactly_once is off" in outcome.out
 
-    def test_an_invalid_file_of_cases_is_exit_code_two(self, run: Run, cases: Path) -> None:
-        cases.write_text("cases: [{name: a, records: [], expects: {}}]")
+    def test_an_invalid_expectation_is_exit_code_two(self, run: Run, cases: Path) -> None:
+        (cases / "types.expected.json").write_text("{")
         outcome = run("test", EXAMPLES / "s3lake.yaml", cases)
         assert outcome.code == 2
-        assert "did you mean expect?" in outcome.err
+        assert "types.expected.json is not JSON" in outcome.err
 
 
 class TestConvert:

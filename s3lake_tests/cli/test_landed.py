@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from s3lake import hours
-from s3lake.commit.index import File, Manifest, Read
+from s3lake.commit.documents import File, Manifest, Read
 from s3lake_tests.cli.conftest import Run
 from s3lake_tests.lake import START, Lake, at, values
 

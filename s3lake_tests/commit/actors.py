@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 from greenlet import greenlet
 
-from s3lake.commit.index import Manifest, TopicIndex
+from s3lake.commit.documents import Manifest
+from s3lake.commit.index import TopicIndex
 from s3lake.errors import S3LakeError
 from s3lake.land.change import retention
-from s3lake.land.follower import TableFollower
+from s3lake.land.observer import TableFollower
 from s3lake.plan.tile import Tile
 from s3lake.source.offsets import Snapshot
 from s3lake.store import Begun, Completion, Document, Head

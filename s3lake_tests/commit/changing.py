@@ -10,16 +10,14 @@ from functools import partial
 import msgspec
 
 from s3lake import hours
+from s3lake.adopt import Group, adopt
 from s3lake.commit.clean import forget_replaced
-from s3lake.commit.index import File, Manifest, Read
-from s3lake.commit.letters import LETTERS
+from s3lake.commit.documents import LETTERS, File, Manifest, Read
 from s3lake.commit.opening import create_hour
 from s3lake.commit.protocol import PUT, Attempt, Staged
 from s3lake.commit.replace import REPLAY
 from s3lake.config.draft import Connector
 from s3lake.errors import ConfigurationError, FencedError
-from s3lake.land.adopt.adoption import Adoption, adopt
-from s3lake.land.adopt.group import Group
 from s3lake.land.change import retention
 from s3lake.land.replace import carry_over, group_compatible, replace_commits, settle_hour
 from s3lake.land.target import TopicSink
@@ -128,17 +126,8 @@ def adopting() -> Work:
     """The sink goes on where a connector stopped."""
 
     def work(me: Actor) -> None:
-        adoption = Adoption(Connector("lake"), _Unnamed())
         try:
-            adopt(
-                adoption,
-                me.index,
-                me.offsets,
-                _Groups(me),
-                first_hour=FIRST_HOUR,
-                now_ms=me.now_ms,
-                accept_expired=True,
-            )
+            adopt(Connector("lake"), SINK, me.index, me.offsets, _Groups(me), now_ms=me.now_ms, accept_expired=True)
         except ConfigurationError as error:
             me.world.log.append(f"{me.name:<14} is refused: {error}")
         else:
@@ -155,13 +144,6 @@ class _Groups:
 
     def of(self, name: str, topic: str) -> Group:  # noqa: ARG002
         return Group(self._me.request("kafka", "connector"))
-
-
-class _Unnamed:
-    """Names of objects that say no offset."""
-
-    def names(self, topic: str) -> None:  # noqa: ARG002
-        return None
 
 
 def putting(number: int) -> Work:

@@ -8,7 +8,8 @@ import pytest
 
 from s3lake import hours
 from s3lake.commit.clean import DAY_MS, Cleaned, clean
-from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
+from s3lake.commit.documents import File, Manifest, Read, TopicHead
+from s3lake.commit.index import TopicIndex
 from s3lake.demo.s3 import EmbeddedS3, find_program
 from s3lake.errors import StoreDeniedError
 from s3lake.plan.tile import Span, Tile

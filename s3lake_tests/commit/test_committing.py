@@ -7,15 +7,14 @@ import msgspec
 import pytest
 
 from s3lake.commit import protocol
-from s3lake.commit.index import File, Manifest, Read, TopicIndex
-from s3lake.commit.letters import Reason, Taken
+from s3lake.commit.documents import File, Manifest, Read, Reason, Taken, Written
+from s3lake.commit.index import TopicIndex
 from s3lake.commit.protocol import Attempt, Staged, commit, commit_at_once
 from s3lake.commit.recovery import Pace
-from s3lake.commit.written import Written
 from s3lake.errors import ConfigurationError, FencedError, ForeignObjectError, StoreConflictError
 from s3lake.plan.batch import Batch
 from s3lake.plan.freshness import Wait
-from s3lake.plan.tile import Span, Sums, Tile
+from s3lake.plan.tile import Span, Tile
 from s3lake.store import COMMIT, Document
 from s3lake.store.memory import MemoryStore
 
@@ -189,15 +188,6 @@ def test_records_that_are_new_have_waited_until_the_commit(index: TopicIndex):
 
 class TestAtOnce:
     """With `exactly_once: false`."""
-
-    def test_a_tile_of_an_earlier_s3lake_gets_its_sums(self, index: TopicIndex):
-        index.record(Manifest("old", "orders", FIVE, {0: Read(-5, 0, 5, 5)}))
-        attempt = planned(index, Tile(FIVE, {0: Span(-5, 0)}, commits=("old",)))
-        commit_at_once(index, attempt, staged(index.store, "orders/new"), PACE)
-
-        sums = index.existing_tile(FIVE)[0].sums
-        assert isinstance(sums, Sums)
-        assert (sums.read, sums.files) == (10, 1)
 
     @pytest.mark.parametrize(
         ("taken", "why"), [(b"x", "another attempt's file is there"), (None, "its upload vanished")]

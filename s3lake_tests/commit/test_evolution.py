@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from s3lake.commit.documents import Changed, Manifest, Read, Recorded, TopicHead
 from s3lake.commit.evolution import Step, present, steps
-from s3lake.commit.index import Manifest, Read, TopicHead, TopicIndex
-from s3lake.commit.recorded import Changed, Recorded
+from s3lake.commit.index import TopicIndex
 from s3lake.plan.tile import Span, Tile
 from s3lake.schema.changes import Change
 from s3lake.schema.types import from_document

@@ -2,7 +2,8 @@
 
 import pytest
 
-from s3lake.commit.index import Manifest, Read, TopicIndex
+from s3lake.commit.documents import Manifest, Read
+from s3lake.commit.index import TopicIndex
 from s3lake.commit.recovery import back, fence
 from s3lake.plan.tile import Span, Tile
 from s3lake.store.memory import MemoryStore

@@ -1,7 +1,6 @@
 """Files of many commits at once."""
 
-from s3lake.commit.files import files_of
-from s3lake.commit.index import File, Manifest
+from s3lake.commit.documents import File, Manifest, files_of
 
 DATA, MORE = (File(key, "u", (), 0, 0, 0, 1, 1) for key in ("a", "b"))
 LETTERS = File("c", "u", (), 0, 0, 0, 1, 1, kind="dead_letters")

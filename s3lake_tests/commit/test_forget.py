@@ -3,7 +3,8 @@
 import pytest
 
 from s3lake.commit.clean import DAY_MS, forget_replaced
-from s3lake.commit.index import Manifest, TopicIndex
+from s3lake.commit.documents import Manifest
+from s3lake.commit.index import TopicIndex
 from s3lake.plan.tile import Span, Tile
 from s3lake.store.memory import MemoryStore
 

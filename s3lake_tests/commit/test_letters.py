@@ -1,6 +1,7 @@
 """Reasons of dead letters, counted."""
 
-from s3lake.commit.letters import MOST_REASONS, OTHERS, Reason, Taken, Tally, reason_of, united
+from s3lake.commit.documents import Reason, Taken
+from s3lake.commit.letters import MOST_REASONS, OTHERS, Tally, reason_of, united
 
 
 def test_a_reason_leaves_out_what_it_quotes_and_counts():

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from s3lake.commit.index import File, Manifest
+from s3lake.commit.documents import File, Manifest
 from s3lake.commit.marker import CONTENT, body_of, renew
 from s3lake.errors import ForeignObjectError, StoreConflictError
 from s3lake.plan.tile import Span, Tile

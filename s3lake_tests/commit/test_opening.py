@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from s3lake.commit import opening
-from s3lake.plan.tile import Span
+from s3lake.plan.tile import UNKNOWN_END, Span
 from s3lake.source.offsets import Snapshot
 from s3lake_tests.commit.kafka import hour, ms
 from s3lake_tests.commit.test_traces import completes
@@ -73,14 +73,16 @@ def test_an_hour_whose_tile_was_only_announced_is_closed(world: World):
     assert closed.partitions == {0: Span(0, 0, 4)}
 
 
-@pytest.mark.parametrize(("since", "burnt"), [(None, {0: 5}), (hour(0), True)], ids=["whole", "created again"])
+@pytest.mark.parametrize(
+    ("since", "burnt"), [(None, {0: 5}), (hour(0), {0: UNKNOWN_END})], ids=["whole", "created again"]
+)
 def test_names_that_nobody_knows_the_end_of_are_burnt_to_the_end_of_a_log_that_was_never_shorter(
     since: str | None, burnt: object, world: World
 ):
     world.minute = 65
     world.do("A", materialise(0))
     tile, etag = world.index.existing_tile(hour(0))
-    world.index.swap_tile(tile.changed(burnt=True), etag)
+    world.index.swap_tile(tile.changed(burnt={0: UNKNOWN_END}), etag)
     head, etag = world.index.head()
     world.index.swap(world.index.head_key, head.changed(since=since), etag)
     opening.open_hour(world.index, world.kafka, hour(1))

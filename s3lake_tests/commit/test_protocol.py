@@ -5,7 +5,8 @@ import dataclasses
 import pytest
 
 from s3lake.commit import opening, protocol, recovery
-from s3lake.commit.index import File, TopicIndex
+from s3lake.commit.documents import File
+from s3lake.commit.index import TopicIndex
 from s3lake.commit.protocol import Staged
 from s3lake.errors import (
     ConfigurationError,

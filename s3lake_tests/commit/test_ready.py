@@ -4,7 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from s3lake.commit.index import TopicHead, TopicIndex
+from s3lake.commit.documents import TopicHead
+from s3lake.commit.index import TopicIndex
 from s3lake.commit.protocol import ready
 from s3lake.errors import MissingDocumentError
 from s3lake.plan.tile import Span, Tile

@@ -2,7 +2,8 @@
 
 import pytest
 
-from s3lake.commit.index import File, Manifest, Read, TopicIndex
+from s3lake.commit.documents import File, Manifest, Read
+from s3lake.commit.index import TopicIndex
 from s3lake.commit.protocol import check_no_fewer_records
 from s3lake.commit.recovery import Pace
 from s3lake.commit.replace import begin_replacement

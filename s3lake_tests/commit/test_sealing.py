@@ -5,7 +5,8 @@ import pytest
 
 from s3lake import hours
 from s3lake.commit import sealing
-from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex, Watermark
+from s3lake.commit.documents import TopicHead, Watermark
+from s3lake.commit.index import TopicIndex
 from s3lake.commit.sealing import Sealing
 from s3lake.plan.tile import Span, Sums, Tile
 from s3lake_tests.counted import CountedStore
@@ -75,12 +76,6 @@ class TestHour:
         at_hand = Sealing.of(world.index, world.head, [world.tile(number) for number in range(3)])
         assert at_hand.flaw(NINE) is None
         assert world.store.requests == {}
-
-    def test_whose_tile_has_no_sums_is_judged_by_its_manifests(self, world: World) -> None:
-        file = File("orders/c", "u", (), 0, 10, 19, 10, 100)
-        world.index.record(Manifest("c", "orders", NINE, {0: Read(10, 20, 10, 10)}, (file,)))
-        world.write(world.tile(1, sums=msgspec.UNSET))
-        assert world.sealing.flaw(NINE) is None
 
     def test_of_a_topic_that_was_created_again_need_not_meet_those_of_the_former_one(self, world: World) -> None:
         world.head = world.head.changed(since=TEN)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from s3lake.land.spark import jars
+from s3lake.spark import jars
 from s3lake_tests.conftest import EXAMPLES
 
 pytestmark = [pytest.mark.usefixtures("jvm"), pytest.mark.timeout(600 * EXAMPLES)]

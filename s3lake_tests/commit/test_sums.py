@@ -4,11 +4,10 @@ import msgspec
 import pytest
 
 from s3lake.commit import sums
-from s3lake.commit.index import File, Manifest, Read, TopicIndex
-from s3lake.commit.letters import Taken
+from s3lake.commit.documents import File, Manifest, Read, Taken
+from s3lake.commit.index import TopicIndex
 from s3lake.commit.recovery import forward
 from s3lake.commit.sums import Commits, waited
-from s3lake.errors import MissingDocumentError
 from s3lake.plan.freshness import Wait
 from s3lake.plan.tile import Span, Sums, Tile, joined
 from s3lake_tests.counted import CountedStore
@@ -89,32 +88,13 @@ def test_a_rewrite_has_its_own(index: TopicIndex):
     assert forward(index, tile, manifest("c", 0, replaces=("a", "b"))).sums == sums.total([manifest("c", 0)])
 
 
-def test_a_tile_of_an_earlier_s3lake_gets_them_with_its_next_commit_from_its_manifests_read_once(index: TopicIndex):
-    for one in (manifest("a", 0), manifest("b", 20)):
-        index.create(index.manifest_key(HOUR, one.id), one)
-    old = msgspec.json.decode(
-        b'{"version":1,"rev":9,"hour":"2026-11-20T05","partitions":{"0":{"start":0,"committed":40,"end":null}},'
-        b'"commits":["a","b"],"pending":null,"garbage":[],"burnt":false,"expired":[],"foreign":[]}',
-        type=Tile,
+def test_where_a_manifest_is_gone_a_replacing_commit_counts_the_others(index: TopicIndex):
+    index.create(index.manifest_key(HOUR, "a"), manifest("a", 0))
+    tile = Tile(HOUR, {0: Span(0, 80)}, commits=("a", "gone", "c"))
+
+    assert forward(index, tile, manifest("d", 60, replaces=("c",))).sums == sums.total(
+        [manifest("a", 0), manifest("d", 60)]
     )
-    index.store.requests.clear()
-
-    tile = forward(index, old, manifest("c", 40))
-    assert tile.sums == sums.total([manifest("a", 0), manifest("b", 20), manifest("c", 40)])
-    assert index.store.requests == {"get": 2}
-
-    index.store.requests.clear()
-    forward(index, tile, manifest("d", 60))
-    assert index.store.requests.total() == 0
-
-
-def test_where_a_manifest_is_gone_a_commit_goes_on_without_them(index: TopicIndex):
-    tile = forward(index, Tile(HOUR, {0: Span(0, 20)}, commits=("gone",)), manifest("b", 20))
-
-    assert tile.commits == ("gone", "b")
-    assert tile.sums is msgspec.UNSET
-    with pytest.raises(MissingDocumentError, match=f"events/orders/{HOUR}/gone.json is not there, although"):
-        sums.of_tile(tile, Commits(index, HOUR, tile.commits))
 
 
 def test_manifests_are_read_when_they_are_asked_for_and_once(index: TopicIndex):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from s3lake.commit.index import Manifest, TopicHead
+from s3lake.commit.documents import Manifest, TopicHead
 from s3lake.plan.tile import Tile
 from s3lake.source.offsets import Snapshot
 from s3lake.store import Document, Head

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from s3lake.commit import clean as clean_module
 from s3lake.commit import opening, protocol, recovery, recreated
 from s3lake.commit import replace as replacing
-from s3lake.commit.index import File, Read, TopicHead
-from s3lake.commit.letters import LETTERS
+from s3lake.commit.documents import LETTERS, File, Read, TopicHead
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import Pace
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, IncompleteError, ReplacedError

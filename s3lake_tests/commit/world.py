@@ -18,7 +18,8 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from s3lake import hours
-from s3lake.commit.index import Manifest, TopicHead, TopicIndex
+from s3lake.commit.documents import Manifest, TopicHead
+from s3lake.commit.index import TopicIndex
 from s3lake.errors import KafkaUnavailableError, StoreDeniedError, StoreUnavailableError
 from s3lake.plan.tile import Tile
 from s3lake.store import COMMIT, Head

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from s3lake.commit.recorded import Recorded
+from s3lake.commit.documents import Recorded
 from s3lake.convert import table
 from s3lake.convert.limits import NO_LIMITS, Limits
 from s3lake.convert.values import Conversion

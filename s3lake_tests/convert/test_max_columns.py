@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from s3lake.commit.recorded import Recorded
+from s3lake.commit.documents import Recorded
 from s3lake.convert import table
 from s3lake.convert.limits import Limits
 from s3lake.land.given import Record

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from s3lake.errors import ConfigurationError, TransientError
-from s3lake.land.spark import jars
+from s3lake.spark import jars
 
 # Stands in for Java: tells its version, and as Ivy retrieves one jar; every call leaves its arguments in a file.
 FAKE_JAVA = r"""#!/bin/sh

@@ -10,10 +10,11 @@ import promql_parser
 import pytest
 import yaml
 
-from s3lake.land.metrics import FAMILIES
+from s3lake.land.metrics import METRICS
 from s3lake_tests.docker.test_docker import COMPOSE, DOCKER, SERVICES, mounted
 
 ROOT = DOCKER.parent
+LABELS = {f"s3lake_{name}": labels for name, (_, labels) in METRICS.items()}
 DASHBOARD: dict[str, Any] = json.loads((DOCKER / "grafana/dashboard.json").read_text(encoding="utf-8"))
 ALERTS = [
     rule
@@ -50,20 +51,20 @@ def test_expression_names_metrics_and_labels_that_there_are(expression: str) -> 
     # Grafana's own function; what it is asked of is Prometheus's.
     if values := re.fullmatch(r"label_values\((.*), (\w+)\)", expression):
         expression = values[1]
-        assert values[2] in FAMILIES["s3lake_up"].labels
+        assert values[2] in LABELS["s3lake_up"]
     parsed = list(nodes(promql_parser.parse(expression)))
     named = [node for node in parsed if isinstance(node, promql_parser.VectorSelector)]
     assert named
     for selector in named:
-        labels = FAMILIES[selector.name].labels if selector.name in FAMILIES else ()
-        assert selector.name in FAMILIES or selector.name == "up"
+        labels = LABELS.get(selector.name, ())
+        assert selector.name in LABELS or selector.name == "up"
         assert {matcher.name for matcher in selector.matchers.matchers} <= {*labels, "job", "instance"}
     by = [node.modifier for node in parsed if isinstance(node, promql_parser.AggregateExpr) and node.modifier]
-    assert all({*one.labels} <= {label for selector in named for label in FAMILIES[selector.name].labels} for one in by)
+    assert all({*one.labels} <= {label for selector in named for label in LABELS[selector.name]} for one in by)
 
 
 def test_counters_are_only_shown_as_rates() -> None:
-    counters = [name for name, family in FAMILIES.items() if family.type == "counter"]
+    counters = [name for name in LABELS if name.endswith("_total")]
     for expression in EXPRESSIONS.values():
         for name in counters:
             assert all(before in ("rate(", "increase(") for before in re.findall(rf"(\w*\(?){name}", expression))
@@ -71,7 +72,7 @@ def test_counters_are_only_shown_as_rates() -> None:
 
 def test_every_metric_is_on_the_dashboard() -> None:
     shown = " ".join(target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"])
-    assert [name for name in FAMILIES if not re.search(rf"\b{name}\b", shown)] == []
+    assert [name for name in LABELS if not re.search(rf"\b{name}\b", shown)] == []
 
 
 def test_panels_have_names_of_their_own_and_lie_side_by_side() -> None:
@@ -98,7 +99,7 @@ def test_alerts_say_what_is_wrong_and_stand_in_the_documentation() -> None:
 def test_every_metric_stands_in_the_documentation_with_its_labels() -> None:
     text = (ROOT / "docs/monitoring.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `(s3lake_\w+)` \| ([^|]*) \|", text, re.MULTILINE))
-    assert rows == {name: ", ".join(family.labels) or "none" for name, family in FAMILIES.items()}
+    assert rows == {name: ", ".join(labels) or "none" for name, labels in LABELS.items()}
 
 
 def test_prometheus_asks_where_metrics_listens_and_reads_the_rules() -> None:

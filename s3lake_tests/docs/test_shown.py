@@ -221,9 +221,7 @@ def test_yaml_is_a_configuration_or_a_part_of_one_or_settings_of_a_run_or_of_dag
         written = re.sub(r"\{\{ *env\.\w+ *\}\}", "kafka:9092", yaml.safe_dump(document["attributes"]))
         assert component.resolve_from_yaml(written)
         return
-    if "cases" in document:
-        assert (ROOT / title(block)).is_file(), "the command line's tests run it"
-    elif "ops" in document:  # of a run
+    if "ops" in document:  # of a run
         [operation] = document["ops"]
         sink = Sink.model_validate({**MINIMAL, "topics": ["orders", "clicks"], "together": True})
         config = Config.model_validate({"kafka": {"bootstrap_servers": "kafka:9092"}, "sinks": [sink]})
@@ -323,7 +321,9 @@ def test_python_compiles_and_what_it_imports_is_there(block: Block) -> None:
 
 
 @pytest.mark.parametrize(
-    "block", [block for block in blocks("python", "yaml") if title(block).startswith("docs/examples/")], ids=str
+    "block",
+    [block for block in blocks("python", "yaml", "json", "text") if title(block).startswith("docs/examples/")],
+    ids=str,
 )
 def test_an_example_is_the_file_that_tests_run(block: Block) -> None:
     assert block.text == (ROOT / title(block)).read_text("utf-8")

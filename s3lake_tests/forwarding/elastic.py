@@ -12,7 +12,7 @@ import requests
 from py4j.java_gateway import GatewayParameters, JavaGateway
 
 from s3lake.demo.process import free_port, free_ports, spawn
-from s3lake.land.spark import jars
+from s3lake.spark import jars
 from s3lake_tests.processes import served
 
 VERSION = "7.17.29"

@@ -18,8 +18,7 @@ import yaml
 
 import s3lake
 from s3lake import hours
-from s3lake.commit.index import Manifest
-from s3lake.commit.recorded import Recorded
+from s3lake.commit.documents import Manifest, Recorded
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import (
     ConfigurationError,

@@ -20,8 +20,8 @@ import pytest
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import GO_PROGRAMS, EmbeddedS3, find_program
 from s3lake.errors import ConfigurationError
-from s3lake.land.spark import jars
 from s3lake.sink import Spark
+from s3lake.spark import jars
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -321,7 +321,7 @@ def apicurio(servers_of_run: Servers) -> "Apicurio":
 @pytest.fixture(scope="session")
 def spark(jvm: Path) -> Iterator["SparkSession"]:  # noqa: ARG001 (it needs Java)
     """One session for all tests of a worker: its JVM takes ten seconds to start, and its first job three more."""
-    from s3lake.land.spark import session
+    from s3lake.spark import session
 
     made = session(Spark(master=SPARK_MASTER, conf={"spark.sql.shuffle.partitions": "1"}))
     yield made

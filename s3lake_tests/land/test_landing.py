@@ -733,7 +733,7 @@ class TestSql:
         assert sorted(map(str, self.landed(lake))) == sorted(
             str({"twice": n * 2, "k": f"k{n}", "p": p, "missing": None}) for p in (0, 1) for n in (1, 6)
         )
-        counts = [(read.read, read.landed, read.skipped) for m in landed.manifests for read in m.partitions.values()]
+        counts = [(read.read, read.landed, read.filtered) for m in landed.manifests for read in m.partitions.values()]
         assert counts == [(10, 2, 8), (10, 2, 8)]
 
     @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")

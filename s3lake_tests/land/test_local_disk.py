@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from s3lake import spark
 from s3lake.config import native
 from s3lake.errors import LocalDiskError
-from s3lake.land import spark
 from s3lake.schema import protobuf
 from s3lake.sink import Spark
 from s3lake.store.memory import MemoryStore

@@ -99,18 +99,6 @@ def test_a_rewritten_hour_is_told_as_it_is_once_what_it_replaced_is_gone(world: 
     assert [manifest.id for manifest in landed.manifests] == list(landed.tile.commits)
 
 
-def test_the_sums_of_a_tile_are_those_of_all_its_commits(world: World) -> None:
-    landing = world.landing()
-    (landed,) = landing.land([FIRST])
-    assert landing.recent(landed.tile).landed == 10
-
-
-def test_a_tile_of_an_earlier_s3lake_says_what_its_last_commit_holds(world: World) -> None:
-    landing = world.landing()
-    (landed,) = landing.land([FIRST])
-    assert landing.recent(msgspec.structs.replace(landed.tile, sums=msgspec.UNSET)).landed == 2
-
-
 def leave(world: World) -> None:
     """What writers that died left: an upload without a manifest, one of another sink, and trials of the store."""
     for key in [LEFT, "clicks/date=2026-11-20/hour=01/0-000000000010.json"]:

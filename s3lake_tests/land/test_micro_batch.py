@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from s3lake.commit.index import Read
-from s3lake.commit.recorded import Recorded
+from s3lake.commit.documents import Read, Recorded
 from s3lake.errors import ConfigurationError, RecordError, StoreUnavailableError, TooManyFilesError
-from s3lake.land import job, staged
+from s3lake.land import job
 from s3lake.land.given import GivenEngine
 from s3lake.land.job import TaskEngine
 from s3lake.land.task.outcomes import Done, Failed, Refused
@@ -131,16 +130,31 @@ def test_a_column_whose_type_is_another_than_its_files_have_is_refused() -> None
         made.landing().land([SECOND])
 
 
-def test_a_session_is_asked_for_where_the_sink_has_sql() -> None:
+def test_a_session_is_asked_for_where_sql_computes() -> None:
     def away() -> Any:
         raise StoreUnavailableError("no session today")
 
-    made = world(sql={"select": "id"})
+    made = world(sql={"select": "id + 1 AS next"})
     landing = made.landing()
     landing.index.create(landing.index.columns_key, Recorded({}))
     landing.spark = away
     with pytest.raises(StoreUnavailableError, match="no session today"):
         landing.land([FIRST])
+
+
+def test_sql_that_only_names_fields_is_done_by_the_tasks_themselves() -> None:
+    made = world(
+        b'{"id":1, "x": 1e2, "o":{"a": 0.10}}',
+        b'{"x":2}',
+        b"[]",
+        b"{",
+        sql={"select": "x, o.a"},
+        errors={"tolerance": "all"},
+    )
+    (landed,) = made.landing().land([FIRST])
+    (data,) = [key for key in keys(made) if "_dead_letters" not in key]
+    assert made.store.objects[data][0] == b'{"x":1e2,"a":0.10}\n{"x":2,"a":null}\n{"x":null,"a":null}\n'
+    assert (landed.sums.landed, landed.sums.dead) == (3, 1)
 
 
 def test_requests_are_those_of_the_driver_and_of_every_task() -> None:
@@ -160,7 +174,7 @@ def test_requests_are_those_of_the_driver_and_of_every_task() -> None:
 def test_a_micro_batch_of_more_files_than_a_commit_lists_is_dropped_and_made_smaller(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(staged, "MOST_FILES", 2)
+    monkeypatch.setattr(job, "MOST_FILES", 2)
     made = world(layout={"partition_by": ["id"]}, flush={"merge": False})
     (landed,) = made.landing().land([FIRST])
     assert [len(manifest.files) for manifest in landed.manifests] == [1, 1, 1]
@@ -168,7 +182,7 @@ def test_a_micro_batch_of_more_files_than_a_commit_lists_is_dropped_and_made_sma
 
 
 def test_a_micro_batch_that_cannot_be_smaller_is_named_with_its_topic_and_hour(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(staged, "MOST_FILES", 0)
+    monkeypatch.setattr(job, "MOST_FILES", 0)
     made = world(b"{}")
     with pytest.raises(TooManyFilesError, match=f"a micro-batch of orders {FIRST} has 1 files, one commit may have 0"):
         made.landing().land([FIRST])
@@ -176,7 +190,7 @@ def test_a_micro_batch_that_cannot_be_smaller_is_named_with_its_topic_and_hour(m
 
 
 def test_a_commit_may_list_as_many_files_as_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(staged, "MOST_FILES", 3)
+    monkeypatch.setattr(job, "MOST_FILES", 3)
     (landed,) = world(layout={"partition_by": ["id"]}).landing().land([FIRST])
     assert [len(manifest.files) for manifest in landed.manifests] == [3]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.commit.index import Manifest
+from s3lake.commit.documents import Manifest
 from s3lake.commit.protocol import Attempt
 from s3lake.errors import RecordError
 from s3lake.land.landing import Landing

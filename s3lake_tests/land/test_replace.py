@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from s3lake.commit.index import Manifest, Read
-from s3lake.commit.written import Written
+from s3lake.commit.documents import Manifest, Read, Written
 from s3lake.errors import StoreDeniedError, TableUnavailableError
 from s3lake.land.change.compact import compact
-from s3lake.land.follower import TableFollower
+from s3lake.land.observer import TableFollower
 from s3lake.land.replace import group_compatible, settle_hour
 from s3lake.land.target import TopicSink
 from s3lake.store.memory import MemoryStore

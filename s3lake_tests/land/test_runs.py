@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from s3lake.commit.index import MOST_FILES, TopicIndex
+from s3lake.commit.documents import MOST_FILES
+from s3lake.commit.index import TopicIndex
 from s3lake.commit.protocol import Attempt
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, ForeignObjectError, TooManyFilesError
 from s3lake.plan.tile import Tile

@@ -20,7 +20,8 @@ import pytest
 
 from s3lake.commit import index as index_module
 from s3lake.commit.clean import DAY_MS, clean
-from s3lake.commit.index import Manifest, TopicIndex
+from s3lake.commit.documents import Manifest
+from s3lake.commit.index import TopicIndex
 from s3lake.errors import ConfigurationError, FencedError
 from s3lake.land.change.compact import compact
 from s3lake.land.change.condition import Condition

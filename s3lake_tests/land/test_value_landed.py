@@ -13,7 +13,7 @@ import pytest
 from s3lake.commit.index import TopicIndex
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import ConfigurationError
-from s3lake.land.follower import TableFollower
+from s3lake.land.observer import TableFollower
 from s3lake.land.target import TopicSink
 from s3lake.land.value import land_value
 from s3lake.store.s3 import S3Store

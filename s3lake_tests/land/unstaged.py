@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.commit.index import File, Read
+from s3lake.commit.documents import File, Read
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.land.landing import Landing
 from s3lake.sink import Sink

@@ -19,8 +19,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.commit.index import Manifest
-from s3lake.commit.written import Envelope, Written
+from s3lake.commit.documents import Envelope, Manifest, Written
 from s3lake.errors import ConfigurationError, DataLossError, UnreadableError
 from s3lake.objects import Shape, batches, columns
 from s3lake.schema.types import from_document

@@ -9,7 +9,8 @@ import pytest
 from dagster._core.definitions.repository_definition import RepositoryDefinition
 
 from s3lake import hours
-from s3lake.commit.index import Manifest, TopicHead, TopicIndex
+from s3lake.commit.documents import Manifest, TopicHead
+from s3lake.commit.index import TopicIndex
 from s3lake.config import native
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.land import opening

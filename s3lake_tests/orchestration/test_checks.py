@@ -12,7 +12,8 @@ import pytest
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionResolvedStatus
 
 from s3lake import hours
-from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
+from s3lake.commit.documents import File, Manifest, Read, TopicHead
+from s3lake.commit.index import TopicIndex
 from s3lake.land import opening
 from s3lake.orchestration.assets import define_assets, land
 from s3lake.orchestration.checks import NAMES, build_check_specs

@@ -8,7 +8,8 @@ import dagster as dg
 import msgspec
 import pytest
 
-from s3lake.commit.index import File, Manifest, Read, TopicIndex
+from s3lake.commit.documents import File, Manifest, Read
+from s3lake.commit.index import TopicIndex
 from s3lake.commit.sums import Commits
 from s3lake.land.observer import LandedHour
 from s3lake.orchestration.build import build_definitions

@@ -14,13 +14,13 @@ from dagster._core.loader import LoadingContextForTest
 
 from s3lake.commit.protocol import Attempt
 from s3lake.errors import KafkaUnavailableError, RecordError, S3LakeError, StoreUnavailableError
-from s3lake.land.spark import installation
 from s3lake.orchestration import names
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.jobs import group_job
 from s3lake.orchestration.landing_run import LandingRun, LoggedSpark, as_dagster_errors
 from s3lake.orchestration.runs import group_config
 from s3lake.sink import Errors
+from s3lake.spark import installation
 from s3lake_tests.commit.kafka import TOPIC
 from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD
 from s3lake_tests.orchestration import unstaged_runs

@@ -11,7 +11,8 @@ from dagster._core.test_utils import create_run_for_test
 
 from s3lake import hours
 from s3lake.commit import sealing
-from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
+from s3lake.commit.documents import File, Manifest, Read, TopicHead
+from s3lake.commit.index import TopicIndex
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.land import opening
 from s3lake.orchestration import due, runs, sealed, sensor, sensor_memory, tick

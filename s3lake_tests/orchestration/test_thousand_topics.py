@@ -12,7 +12,8 @@ import pytest
 from confluent_kafka.admin import NewTopic
 
 from s3lake import hours
-from s3lake.commit.index import TopicHead, TopicIndex
+from s3lake.commit.documents import TopicHead
+from s3lake.commit.index import TopicIndex
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.orchestration import sensor, sensor_memory, tick

@@ -2,7 +2,7 @@
 
 import pytest
 
-from s3lake.commit.index import Read
+from s3lake.commit.documents import Read
 from s3lake.commit.sums import waited
 from s3lake.plan.freshness import Wait, quantile_s
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from s3lake import hours
 from s3lake.errors import DataLossError, KafkaUnavailableError
 from s3lake.plan import tile as tiles
-from s3lake.plan.tile import NOTHING, Span, Tile
+from s3lake.plan.tile import NOTHING, UNKNOWN_END, Span, Tile
 from s3lake.source.offsets import LogRange, Snapshot
 
 FIVE, SIX, SEVEN, NINE = "2026-11-20T05", "2026-11-20T06", "2026-11-20T07", "2026-11-20T09"
@@ -134,17 +134,13 @@ def test_names_end_to_be_burnt_where_the_last_attempt_had_read_to():
 def test_what_is_burnt_grows_with_every_attempt_that_is_given_up():
     assert tiles.burning({0: 7}, {0: 5, 1: 3}) == {0: 7, 1: 3}
     assert tiles.burning({0: 0}, {1: 3}) == {0: 0, 1: 3}
-    assert tiles.burning(False, {0: 5}) == {0: 5}
-    assert tiles.burning(True, {0: 5}) is True
 
 
-def test_a_burnt_tile_of_an_earlier_s3lake_lets_its_successors_end_at_the_present_log_end():
-    before = Tile(FIVE, {0: Span(0, 5, 5)}, burnt=True)
+def test_an_end_that_is_not_known_becomes_the_present_log_end_in_the_next_tile():
+    before = Tile(FIVE, {0: Span(0, 5, 5), 1: Span(0, 5, 5)}, burnt={0: UNKNOWN_END, 1: 7})
 
-    assert opened(SIX, kafka(p0=(0, 9, 0, 9)), before).burnt == {0: 9}
-    assert opened(SIX, kafka(p0=(0, 9, 0, 9)), before, recreated=True).burnt is True
-    assert tiles.burns(True, {0: (8, 9)})
-    assert opened(SIX, kafka(p0=(0, 9, 0, 9)), Tile(FIVE, {0: Span(0, 5, 5)}, burnt=False)).burnt == {}
+    assert opened(SIX, kafka(p0=(0, 9, 0, 9), p1=(0, 9, 0, 9)), before).burnt == {0: 9, 1: 7}
+    assert opened(SIX, kafka(p0=(0, 9, 0, 9), p1=(0, 9, 0, 9)), before, recreated=True).burnt == before.burnt
 
 
 def test_names_of_a_topic_created_again_are_burnt_up_to_where_the_former_one_was_landed():
@@ -367,24 +363,3 @@ def test_names_of_a_former_topics_last_tile_may_have_been_used_up_to_its_end():
     made = opened(SIX, kafka(p0=(0, 1, 0, 1), p1=(0, 1, 0, 1), p2=(0, 1, 0, 1)), former=former, earliest=True)
 
     assert made.burnt == {0: 9, 1: 7, 2: 9}
-
-
-@pytest.mark.parametrize(
-    ("partitions", "burnt", "anew"),
-    [
-        ({0: Span(0, 3, 3), 1: Span(0, 1, 1)}, {0: 4, 1: 6}, True),
-        ({0: Span(0, 3, 3), 1: Span(0, 1, 1)}, True, True),  # of an earlier s3lake
-        ({0: Span(0, 3, 3)}, {0: 4, 1: 6}, True),
-        ({0: Span(3, 3, 3), 1: Span(9, 9, 9)}, {0: 4}, True),
-        ({0: Span(4, 5, 5), 1: Span(6, 8, 8)}, {0: 5, 1: 8}, False),
-        ({0: Span(3, 5, 5), 1: Span(6, 8, 8)}, {}, False),
-        ({0: Span(3, 5, 5), 1: Span(6, 8, 8)}, {0: 3}, False),
-        ({0: Span(3, 5, 5), 1: Span(5, 8, 8)}, {0: 4, 1: 5}, False),
-    ],
-)
-def test_a_tile_begins_anew_that_repeats_offsets_and_takes_all_their_names_for_used(
-    partitions: dict[int, Span], burnt: tiles.Burnt, anew: bool
-):
-    former = Tile("2026-11-20T00", {0: Span(0, 4, 4), 1: Span(0, 6, 6)})
-
-    assert tiles.begins_anew(former, Tile("2026-11-20T01", partitions, burnt=burnt)) == anew

@@ -9,7 +9,7 @@ from http.client import HTTPConnection
 
 import pytest
 
-from s3lake.commit.index import File
+from s3lake.commit.documents import File
 from s3lake.commit.recovery import abort
 from s3lake.demo.process import free_ports
 from s3lake.errors import StoreUnavailableError

@@ -10,7 +10,7 @@ import boto3
 import pytest
 
 from s3lake.cli.iam import policy_of
-from s3lake.commit.index import Read
+from s3lake.commit.documents import Read
 from s3lake.commit.protocol import Attempt
 from s3lake.demo.s3 import MINIO_KEY, EmbeddedS3
 from s3lake.errors import StoreDeniedError

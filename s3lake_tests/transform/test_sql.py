@@ -7,20 +7,47 @@ from pathlib import Path
 import pytest
 
 from s3lake.transform import functions
-from s3lake.transform.sql import Star, parse
+from s3lake.transform.projection import Expression, Field, Star
+from s3lake.transform.sql import parse
 
 
 def test_a_query_is_its_items_its_filter_and_the_fields_that_it_names() -> None:
     found = parse("a, b.c AS d, `x.y`.z, *, upper(_key) AS k", "b.e > 3 AND _headers['x'] = 'y'")
-    assert found.items == ("a", "b.c AS d", "`x.y`.z", Star(), "upper(_key) AS k")
+    assert found.items == (
+        Field("a", ("a",)),
+        Field("d", ("b", "c")),
+        Field("z", ("x.y", "z")),
+        Star(),
+        Expression("k", 0),
+    )
+    assert found.expressions == ("upper(_key) AS k",)
     assert found.where == "b.e > 3 AND _headers['x'] = 'y'"
-    assert found.paths == {("a",), ("b", "c"), ("x.y", "z"), ("b", "e")}
+    assert found.leaves == (("b", "e"),)
+    assert found.fields == {"a", "b", "x.y"}
     assert found.meta == {"_key", "_headers"}
 
 
 def test_everything_and_no_filter() -> None:
     found = parse("*", None)
-    assert (found.items, found.where, found.paths) == ((Star(),), None, frozenset())
+    assert (found.items, found.where, found.leaves) == ((Star(),), None, ())
+    assert found.keeps_values
+    assert not found.needs_spark
+
+
+def test_a_query_that_only_names_fields_needs_no_spark() -> None:
+    assert not parse("a, b.c AS d, * EXCEPT (e), o.*", None).needs_spark
+    assert all(parse(select, None).needs_spark for select in ("a + 1", "_key", "* REPLACE (1 AS a)", "a[0]"))
+    assert parse("*", "a").needs_spark
+
+
+def test_a_field_is_read_once_if_it_is_read_whole() -> None:
+    assert parse("o.a + 1, size(o)", "p.q.r > p.q.s").leaves == (("o",), ("p", "q", "r"), ("p", "q", "s"))
+
+
+def test_two_fields_that_differ_in_case_only_are_refused() -> None:
+    message = "'o.Id' and 'o.id' differ in case only, and Spark takes them for one field: name one of them"
+    with pytest.raises(ValueError, match=message):
+        parse("o.id + 1", "o.Id > 2")
 
 
 @pytest.mark.parametrize(
@@ -28,21 +55,21 @@ def test_everything_and_no_filter() -> None:
     ["to_char(a, '999')", "parse_json(a)", "named_struct('a b', a)", "a << 2", "'it''s'", "r'\\d'", "a is not null"],
 )
 def test_spark_gets_the_words_of_the_configuration(words: str) -> None:
-    assert parse(f"{words} AS x", f"{words} = 1").items == (f"{words} AS x",)
+    assert parse(f"{words} AS x", f"{words} = 1").expressions == (f"{words} AS x",)
     assert parse(f"{words} AS x", f"{words} = 1").where == f"{words} = 1"
 
 
 def test_a_path_has_as_many_steps_as_are_written() -> None:
-    assert parse("a.b.c.d.e.f", None).paths == {("a", "b", "c", "d", "e", "f")}
+    assert parse("a.b.c.d.e.f + 1", None).leaves == (("a", "b", "c", "d", "e", "f"),)
 
 
 def test_a_star_says_what_is_left_out_and_what_is_replaced() -> None:
     found = parse("* EXCEPT (secret, a.b, `x y`.`z.w`) REPLACE (upper(_key) AS `k k`, 1 AS c), o.* EXCEPT (p)", None)
     assert found.items == (
-        Star((), (("secret",), ("a", "b"), ("x y", "z.w")), (("k k", "upper(_key) AS `k k`"), ("c", "1 AS c"))),
+        Star((), (("secret",), ("a", "b"), ("x y", "z.w")), (Expression("k k", 0), Expression("c", 1))),
         Star(("o",), (("p",),)),
     )
-    assert (found.paths, found.meta) == (frozenset(), {"_key"})
+    assert (found.expressions, found.leaves, found.meta) == (("upper(_key) AS `k k`", "1 AS c"), (), {"_key"})
 
 
 @pytest.mark.parametrize(
@@ -70,7 +97,6 @@ def test_a_star_says_what_is_left_out_and_what_is_replaced() -> None:
         ("* RENAME a AS b", None, r"RENAME of '?\* RENAME a AS b'? is not supported: EXCEPT and REPLACE are"),
         ("* EXCEPT ('a')", None, "EXCEPT takes names of fields"),
         ("* REPLACE (upper(a))", None, r"REPLACE takes \(expression AS field, …\)"),
-        ("* EXCEPT (_key)", None, r"\* has no _key: it stands for the fields of the value"),
         (":a", None, "is not supported"),
         ("{{a}}", None, "is not supported"),
     ],
@@ -115,12 +141,12 @@ def test_the_documents_name_every_function_that_is_allowed() -> None:
 
 
 def test_fields_may_be_called_like_functions() -> None:
-    assert parse("user, `current_date`, o.current_user, uuid", None).paths == {
-        ("user",),
-        ("current_date",),
-        ("o", "current_user"),
-        ("uuid",),
-    }
+    assert parse("user, `current_date`, o.current_user, uuid", None).items == (
+        Field("user", ("user",)),
+        Field("current_date", ("current_date",)),
+        Field("current_user", ("o", "current_user")),
+        Field("uuid", ("uuid",)),
+    )
 
 
 @pytest.mark.parametrize(

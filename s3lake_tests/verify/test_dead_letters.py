@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.commit.index import Read
+from s3lake.commit.documents import Read
 from s3lake.verify.log import UNREADABLE, Headers
 from s3lake_tests.verify.world import IN_TIME, World, kinds, letter, texts
 

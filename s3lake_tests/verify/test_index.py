@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from s3lake import hours
-from s3lake.commit.index import File, Read
+from s3lake.commit.documents import File, Read
 from s3lake.plan.tile import Span
 from s3lake.store import COMMIT
 from s3lake_tests.verify.test_writer_agrees import staged

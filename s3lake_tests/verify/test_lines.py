@@ -7,7 +7,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from s3lake.commit.index import Read
+from s3lake.commit.documents import Read
 from s3lake_tests.verify.world import HOUR, IN_TIME, NEXT, World, kinds, texts
 
 VALUES = [b'{"n":%d}' % n for n in range(8)]

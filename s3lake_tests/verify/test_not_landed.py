@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake import hours
-from s3lake.commit.index import TopicHead
+from s3lake.commit.documents import TopicHead
 from s3lake.plan import tile as planning
 from s3lake.plan.tile import Span, Tile
 from s3lake.source.offsets import LogRange, Snapshot

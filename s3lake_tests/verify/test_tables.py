@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from s3lake.commit.index import Read
+from s3lake.commit.documents import Read
 from s3lake.schema.arrow import from_arrow
 from s3lake.schema.types import to_document
 from s3lake_tests.verify.world import World, kinds, parquet, texts

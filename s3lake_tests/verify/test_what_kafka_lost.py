@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from s3lake import hours
-from s3lake.commit.index import Read
+from s3lake.commit.documents import Read
 from s3lake.plan.tile import Span
 from s3lake.source.offsets import Snapshot
 from s3lake.verify import NotChecked

@@ -13,7 +13,7 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from s3lake import hours
-from s3lake.commit.index import Read
+from s3lake.commit.documents import Read
 from s3lake.land import binding
 from s3lake.land.task.outcomes import with_seen
 from s3lake.schema.types import Columns, to_document

@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from s3lake import hours
-from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
+from s3lake.commit.documents import File, Manifest, Read, TopicHead
+from s3lake.commit.index import TopicIndex
+from s3lake.commit.sums import total
 from s3lake.land import binding
 from s3lake.objects import tables
 from s3lake.plan.tile import Span, Tile
@@ -272,7 +274,9 @@ class World:
         head = TopicHead(topic_id="one", hours=tuple(hours.ranges(self.tiles)), since=self.since, earlier=self.earlier)
         self.store.put(self.index.head_key, msgspec.json.encode(head))
         for hour, tile in self.tiles.items():
-            self.store.put(self.index.tile_key(hour), msgspec.json.encode(tile))
+            sums = total(self.manifests[commit] for commit in tile.commits if commit in self.manifests)
+            document = msgspec.structs.replace(tile, sums=sums)
+            self.store.put(self.index.tile_key(hour), msgspec.json.encode(document))
         for commit, manifest in self.manifests.items():
             self.store.put(self.index.manifest_key(manifest.hour, commit), msgspec.json.encode(manifest))
 

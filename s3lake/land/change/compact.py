@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 
-from s3lake.commit.files import files_of
+from s3lake.commit.documents import files_of
 from s3lake.land.merge import Rule, Unjoinable, Way, merge, planned
 from s3lake.land.replace import settle_hour
 from s3lake.land.target import TopicSink, retry_fenced

@@ -17,8 +17,8 @@ import msgspec
 import pyarrow as pa
 
 from s3lake.commit.clean import forget_replaced
-from s3lake.commit.index import File, Manifest, Read
-from s3lake.commit.letters import LETTERS, Reason, Tally
+from s3lake.commit.documents import LETTERS, File, Manifest, Read, Reason
+from s3lake.commit.letters import Tally
 from s3lake.commit.letters import united as letters_united
 from s3lake.commit.protocol import Attempt, Staged, mark_of
 from s3lake.commit.recovery import abort

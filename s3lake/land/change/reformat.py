@@ -9,15 +9,14 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from s3lake import hours as hourly
-from s3lake.commit.files import files_of
-from s3lake.commit.index import Manifest
-from s3lake.commit.letters import LETTERS
+from s3lake.commit.documents import LETTERS, Manifest, files_of
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import abort
 from s3lake.land import binding
 from s3lake.land.recast import Recast, Unformattable, obstacle
 from s3lake.land.replace import carry_over, group_compatible, replace_commits, settle_hour
 from s3lake.land.replay.beside import copied_as
+from s3lake.land.replay.letters import letters_of
 from s3lake.land.target import TopicSink, retry_fenced
 from s3lake.layout.pieces import Time
 
@@ -128,7 +127,11 @@ def _staged(target: TopicSink, manifests: Sequence[Manifest], attempt: Attempt) 
     """What takes the place of commits: their data anew, their dead letters as they are."""
     sink, index, hour = target.sink, target.index, manifests[0].hour
     keys = binding.key_rule(sink.after_transforms, index.topic, attempt.suffix, hour_ms=hourly.start_ms(hour))
-    data = Recast(sink, index, target.stores, hour, manifests).staged(attempt)
+    dead: dict[int, set[int]] = {}
+    for manifest in manifests:
+        for letter in letters_of(target.store, manifest):
+            dead.setdefault(letter.partition, set()).add(letter.offset)
+    data = Recast(sink, index, target.stores, hour, manifests, dead).staged(attempt)
     files = list(data.files)
     try:
         for manifest in manifests:

@@ -17,9 +17,7 @@ from itertools import chain, count, groupby, islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from s3lake.commit.files import files_of
-from s3lake.commit.index import File, Manifest
-from s3lake.commit.letters import LETTERS
+from s3lake.commit.documents import LETTERS, File, Manifest, files_of
 from s3lake.errors import ConfigurationError, DataLossError, IncompleteError, KafkaUnavailableError
 from s3lake.land.given import Record
 from s3lake.land.recast.records import Parts, records

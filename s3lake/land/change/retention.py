@@ -16,8 +16,7 @@ import msgspec
 
 from s3lake import hours as hourly
 from s3lake.commit.clean import DAY_MS, forget_replaced, names_below
-from s3lake.commit.files import files_of
-from s3lake.commit.index import Manifest, Read
+from s3lake.commit.documents import Manifest, Read, files_of
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import each
 from s3lake.errors import ConfigurationError, StoreUnavailableError

@@ -12,8 +12,8 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from s3lake.commit.files import count_data_files
-from s3lake.commit.index import MOST_FILES, File, Manifest, TopicIndex
+from s3lake.commit.documents import MOST_FILES, File, Manifest, count_data_files
+from s3lake.commit.index import TopicIndex
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import abort
 from s3lake.commit.replace import MERGE

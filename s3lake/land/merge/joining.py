@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from s3lake.commit.index import File
+from s3lake.commit.documents import File
 from s3lake.encode import FileFormat
 from s3lake.encode.behind import Behind
 from s3lake.encode.joined import Joiner, Likeness, joiner, likeness

@@ -8,8 +8,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from s3lake.commit.files import files_of
-from s3lake.commit.index import File, Manifest
+from s3lake.commit.documents import File, Manifest, files_of
 from s3lake.commit.protocol import mark_of
 from s3lake.land import binding
 from s3lake.land.task.staging import key_of
@@ -90,8 +89,6 @@ def obstacle(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str | Non
     if any((one.format, one.converter, one.nulls, one.shape.form) != now for one in manifests):
         return "some of it was landed with another configuration"
     files = [file for file in files_of(manifests) if file.kind != LETTERS]
-    if any(file.group is None for file in files):
-        return "some of it was landed by an earlier s3lake, which did not note where files belong"
     formats = binding.file_rule(sink).formats
     if any(file.kind not in formats for file in files) or not _named_so(sink, topic, manifests):
         return "some of it was landed with another layout"

@@ -9,9 +9,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from s3lake import hours
-from s3lake.commit.files import files_of
-from s3lake.commit.index import File
-from s3lake.commit.recorded import Recorded
+from s3lake.commit.documents import File, Recorded, files_of
 from s3lake.land import binding
 from s3lake.land.given import GivenEngine, Record, Refusal, within
 from s3lake.land.job import Job
@@ -98,7 +96,7 @@ def preview(
 
 
 def _session(spark: Spark) -> SparkSession:
-    from s3lake.land.spark import session
+    from s3lake.spark import session
 
     return session(spark)
 

@@ -18,19 +18,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake import hours as hourly
-from s3lake.commit.files import files_of
-from s3lake.commit.index import File, Manifest, TopicIndex
-from s3lake.commit.letters import LETTERS
+from s3lake.commit.documents import LETTERS, File, Manifest, Recorded, files_of
+from s3lake.commit.index import TopicIndex
 from s3lake.commit.protocol import Attempt, Staged
-from s3lake.commit.recorded import Recorded
 from s3lake.commit.recovery import abort
 from s3lake.encode.formats import FORMATS
 from s3lake.errors import ConfigurationError
 from s3lake.land import binding
 from s3lake.land.given import Batches, GivenEngine, batch
-from s3lake.land.job import Job
+from s3lake.land.job import Job, staged
 from s3lake.land.recast.records import Parts, offsets_of, read_offsets, records, slack
-from s3lake.land.staged import staged
 from s3lake.land.task import outcomes
 from s3lake.land.task.pipeline import Stores
 from s3lake.land.task.rows import place_rows
@@ -71,8 +68,6 @@ def obstacle(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str:
         if _in_columns(shape, landed):
             if keys.needs("key") or keys.needs("header") or keys.needs("timestamp") or keys.has_tombstones:
                 return "the layout names parts of a record that its columns do not hold"
-            if shape.columns is None:
-                return "its commit, of an earlier s3lake, does not say which columns it has"
             continue
         if manifest.nulls == "write" and shape.format in _EMPTY_NULLS and landed.format.type not in _EMPTY_NULLS:
             return f"records without a value are empty in format {shape.format}, as are those whose value is empty"

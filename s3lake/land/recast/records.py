@@ -12,7 +12,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.commit.index import File
+from s3lake.commit.documents import File
 from s3lake.land.given import Record
 from s3lake.objects import Body, Shape, batches, columns
 from s3lake.objects.shape import BYTES, TEXT

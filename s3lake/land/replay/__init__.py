@@ -17,21 +17,18 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from s3lake import hours
-from s3lake.commit.index import File, Manifest, Read
-from s3lake.commit.letters import LETTERS, Reason, Taken, Tally, united
+from s3lake.commit.documents import LETTERS, File, Manifest, Read, Reason, Recorded, Taken
+from s3lake.commit.letters import Tally, united
 from s3lake.commit.protocol import Attempt, Staged, mark_of
-from s3lake.commit.recorded import Recorded
 from s3lake.commit.recovery import abort
 from s3lake.commit.replace import REPLAY
 from s3lake.errors import ConfigurationError, FencedError
 from s3lake.land import binding
 from s3lake.land.given import BATCH, Batches, GivenEngine, Record, batch
-from s3lake.land.job import Job
-from s3lake.land.recast import Recast, Unformattable
+from s3lake.land.job import Job, staged
 from s3lake.land.replace import replace_commits, settle_hour
-from s3lake.land.replay.beside import copied, obstacle, unlike
+from s3lake.land.replay.beside import copied, find_form_difference
 from s3lake.land.replay.letters import Chosen, letters_of
-from s3lake.land.staged import staged
 from s3lake.land.task import outcomes
 from s3lake.land.task.staging import Staging
 from s3lake.plan import tile as tiles
@@ -62,7 +59,6 @@ class Replayed:
         landed: of them.
         skipped: of them: the present configuration leaves them out.
         refused: why the others stay.
-        anew: files that the commit has landed beside them, where these are written in the present form for it.
     """
 
     hour: str
@@ -72,7 +68,6 @@ class Replayed:
     landed: int
     skipped: int
     refused: tuple[Reason, ...]
-    anew: int = 0
 
     def __str__(self) -> str:
         left = self.chosen - self.landed - self.skipped
@@ -84,8 +79,6 @@ class Replayed:
         if left:
             reasons = "; ".join(f"{one.count:,} for {one.stage}: {one.reason}" for one in self.refused)
             parts.append(f"{left:,} stay dead letters, {reasons}")
-        if self.anew and self.landed + self.skipped:
-            parts.append(f"{self.anew:,} files beside them written anew, as the sink writes now")
         return ", ".join(parts)
 
 
@@ -140,7 +133,6 @@ class _Replay:
 
     Attributes:
         tried: the chosen ones, and why they were refused, as a hash.
-        dead: offsets of all of them, by topic-partition.
         ran: the chosen ones after the stages.
     """
 
@@ -148,14 +140,12 @@ class _Replay:
     manifest: Manifest
     chosen: Chosen
     tried: dict[Place, int] = field(default_factory=dict)
-    dead: dict[int, set[int]] = field(default_factory=dict)
     ran: _Run | None = None
 
     def run(self, *, dry_run: bool) -> Replayed | None:
         """Replay them; None where none is chosen."""
         lander, manifest = self.lander, self.manifest
         for letter in letters_of(lander.store, manifest):
-            self.dead.setdefault(letter.partition, set()).add(letter.offset)
             if self.chosen(letter):
                 self.tried[letter.partition, letter.offset] = hash((letter.stage, letter.message))
         if not self.tried:
@@ -172,29 +162,11 @@ class _Replay:
         """Stage the commit in which the accepted ones have landed. Return None if nothing would change."""
         lander, manifest = self.lander, self.manifest
         record = partial(outcomes.record, lander.index, lander.sink.max_columns, manifest.hour, attempt.commit)
-        anew = self._anew(attempt)
-        columns = manifest.columns if anew is None else anew.columns
-        try:
-            run = self.ran = self._through(lander.stores, attempt.commit, attempt.suffix, columns, record)
-        except BaseException:
-            abort(lander.store, anew.files if anew else ())
-            raise
+        run = self.ran = self._through(lander.stores, attempt.commit, attempt.suffix, manifest.columns, record)
         if run.refused == self.tried:
-            abort(lander.store, [*run.staged.files, *(anew.files if anew else ())])
+            abort(lander.store, run.staged.files)
             return None
-        return self._beside(run, anew, attempt)
-
-    def _anew(self, attempt: Attempt) -> Staged | None:
-        """The data of the commit as the sink writes it now; None where that is how they are."""
-        lander, manifest = self.lander, self.manifest
-        if not unlike(lander.sink, manifest):
-            return None
-        try:
-            return Recast(lander.sink, lander.index, lander.stores, manifest.hour, [manifest], self.dead).staged(
-                attempt
-            )
-        except Unformattable as error:
-            raise self._misfit(str(error)) from None
+        return self._beside(run, attempt)
 
     def _refuse_misfits(self) -> None:
         sink, manifest = self.lander.sink, self.manifest
@@ -203,26 +175,21 @@ class _Replay:
                 f"sink {sink.name}: dead letters of {self.lander.topic} {manifest.hour} stay as they are: keys say no "
                 "offset, so one would take the place of a later record. Let the layout name topic-partition and offset"
             )
-        why = obstacle(sink, manifest)
+        why = find_form_difference(sink, manifest)
         if why:
-            raise self._misfit(why)
-
-    def _misfit(self, why: str) -> ConfigurationError:
-        lander, hour = self.lander, self.manifest.hour
-        return ConfigurationError(
-            f"sink {lander.sink.name}: dead letters of {lander.topic} {hour} stay as they are: they cannot stand in "
-            f"one commit with what was landed beside them, because {why}. Set it as it was for the replay, or land "
-            "the hour once more with `s3lake rewrite`, while Kafka has it"
-        )
+            raise ConfigurationError(
+                f"sink {sink.name}: dead letters of {self.lander.topic} {manifest.hour} stay as they are: they cannot "
+                f"be in one commit with what was landed next to them, because {why}. Bring the hour to the present "
+                "form with `s3lake reformat` first, set it as it was for the replay, or land the hour again with "
+                "`s3lake rewrite`, while Kafka has it"
+            )
 
     def _told(self, run: _Run, commit: str | None) -> Replayed:
         reads = run.staged.reads.values()
-        landed, skipped = sum(read.landed for read in reads), sum(read.skipped for read in reads)
+        landed = sum(read.landed for read in reads)
+        skipped = sum(read.skipped + read.filtered for read in reads)
         hour, replaced = self.manifest.hour, self.manifest.id
-        anew = (
-            sum(file.kind != LETTERS for file in self.manifest.files) if unlike(self.lander.sink, self.manifest) else 0
-        )
-        return Replayed(hour, replaced, commit, len(self.tried), landed, skipped, run.staged.letters, anew)
+        return Replayed(hour, replaced, commit, len(self.tried), landed, skipped, run.staged.letters)
 
     def _through(
         self,
@@ -277,15 +244,14 @@ class _Replay:
         if rows:
             yield batch(rows)
 
-    def _beside(self, run: _Run, anew: Staged | None, attempt: Attempt) -> Staged:
-        """What is to take the place of the commit; `anew` is its data, where they could not be copied."""
+    def _beside(self, run: _Run, attempt: Attempt) -> Staged:
+        """Return the commit that replaces this one: its data as copies, and what has landed now."""
         lander, manifest = self.lander, self.manifest
-        files = [*run.staged.files, *(anew.files if anew else ())]
+        files = [*run.staged.files]
         try:
             kept, reasons = self._kept(attempt)
             files += kept
-            if anew is None:
-                files += copied(lander.sink, lander.store, manifest, attempt.commit)
+            files += copied(lander.sink, lander.store, manifest, attempt.commit)
         except BaseException:
             abort(lander.store, files)
             raise
@@ -338,7 +304,8 @@ class _Replay:
                 before,
                 landed=before.landed + read.landed,
                 skipped=before.skipped + read.skipped,
-                dead=before.dead - read.landed - read.skipped,
+                filtered=before.filtered + read.filtered,
+                dead=before.dead - read.landed - read.skipped - read.filtered,
             )
         return reads
 

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from s3lake.commit.index import File, Manifest
-from s3lake.commit.letters import LETTERS
+from s3lake.commit.documents import LETTERS, File, Manifest
 from s3lake.commit.protocol import mark_of
 from s3lake.commit.recovery import abort
-from s3lake.land import binding, recast
+from s3lake.land import binding
 from s3lake.store import COMMIT, Store
 from s3lake.store.reading import opened
 from s3lake.store.upload import PART_BYTES, Spill, uploaded
@@ -24,11 +23,13 @@ _AT_ONCE = 8
 """Small objects; a large one holds parts in memory."""
 
 
-def unlike(sink: Sink, manifest: Manifest) -> str:
-    """What files of `sink` as it is now have not in common with those of `manifest`; empty where they are alike."""
+def find_form_difference(sink: Sink, manifest: Manifest) -> str:
+    """Return why files of the sink cannot be in one commit with the data of `manifest`; empty if they can."""
+    landed = sink.after_transforms
     if all(file.kind == LETTERS for file in manifest.files):
         return ""
-    landed = sink.after_transforms
+    if manifest.nulls not in (landed.nulls, "fail"):
+        return f"its nulls are {manifest.nulls!r} then and {landed.nulls!r} now"
     form = binding.written_by(landed).form
     now = {"format": landed.format.type, "value converter": landed.converter.value, "codec and envelope": form}
     then = {"format": manifest.format, "value converter": manifest.converter, "codec and envelope": manifest.shape.form}
@@ -37,18 +38,6 @@ def unlike(sink: Sink, manifest: Manifest) -> str:
             words = f"{then[what]!r} then and {setting!r} now" if isinstance(setting, str) else "others now than then"
             return f"{what} are {words}" if " and " in what else f"its {what} is {words}"
     return ""
-
-
-def obstacle(sink: Sink, manifest: Manifest) -> str:
-    """Why files of `sink` as it is now cannot stand in one commit with the data of `manifest`; empty where they can."""
-    landed = sink.after_transforms
-    if all(file.kind == LETTERS for file in manifest.files):
-        return ""
-    if manifest.nulls not in (landed.nulls, "fail"):
-        return f"its nulls are {manifest.nulls!r} then and {landed.nulls!r} now"
-    difference = unlike(sink, manifest)
-    why = recast.obstacle(sink, manifest.topic, [manifest]) if difference else ""
-    return why and f"{difference}, and its objects cannot be written anew: {why}"
 
 
 def copied(sink: Sink, store: Store, manifest: Manifest, commit: str) -> list[File]:

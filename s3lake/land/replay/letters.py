@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from s3lake import hours
-from s3lake.commit.index import Manifest, TopicIndex
-from s3lake.commit.letters import LETTERS, Reason, Tally, reason_of
-from s3lake.commit.sums import Commits, of_tile
+from s3lake.commit.documents import LETTERS, Manifest, Reason
+from s3lake.commit.index import TopicIndex
+from s3lake.commit.letters import Tally, reason_of
+from s3lake.commit.sums import Commits
 from s3lake.objects.letters import Letter, letters
 from s3lake.plan.tile import Tile
 from s3lake.store import COMMIT, Store
@@ -83,17 +84,14 @@ def hours_of(index: TopicIndex, first: str, last: str) -> Iterator[tuple[Tile, C
     with ThreadPoolExecutor(_AT_ONCE, "s3lake-index") as pool:
         stored = list(pool.map(index.tile, wanted))
     for tile, _ in filter(None, stored):
-        commits = Commits(index, tile.hour, tile.commits)
-        sums = of_tile(tile, commits)
-        if sums.dead or sums.taken:
-            yield tile, commits
+        if tile.sums.dead or tile.sums.taken:
+            yield tile, Commits(index, tile.hour, tile.commits)
 
 
 def reasons_of(store: Store, manifest: Manifest) -> tuple[Reason, ...]:
     """Why the dead letters of a commit are some, most frequent first.
 
-    The objects are read only of a commit that does not say it: one of an earlier s3lake, or whose letters somebody has
-    taken some out of since.
+    The objects are read only of a commit that some dead letters were taken out of since.
 
     Raises:
         DataLossError: an object is gone, is another one, or holds something else.

@@ -1,54 +1,149 @@
-"""The SQL that runs over a `Tabulate`'s table, and what Spark says of it."""
+"""The SQL that runs over a `Tabulate`'s table, and the meaning of Spark's answers."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import islice, product
 from typing import Any
 
-from s3lake.land.sql.star import columns_of, quoted
-from s3lake.land.sql.table import RAW, VALUE, Tabulate
-from s3lake.transform.sql import META, Star
+import msgspec
+
+from s3lake.land.sql.shapes import NULL, SCALARS, quote
+from s3lake.land.sql.table import RAW, Tabulate
 
 _KINDS = "Arithmetic|DateTime|NumberFormat|Runtime|ArrayIndexOutOfBounds|IllegalArgument|UnsupportedOperation"
 # As the JVM prints it from inside a task, and as PySpark gives it from the driver.
 _LOST = re.compile(rf"(?:Spark(?:{_KINDS})Exception: |^)(\[[A-Z_.]+\] [^\n]*)")
 _CAPTURED = re.compile(rf"(?:{_KINDS}|SparkRuntime)Exception")
+# What is wrong whichever types the fields have.
+_NEVER_RIGHT = re.compile(r"\[(?:WRONG_NUM_ARGS|UNRESOLVED_ROUTINE|UNRESOLVED_COLUMN|PARSE_|INVALID_SQL)")
+_OPTIONS = "map('ignoreNullFields', 'false', 'timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\")"
+# A null says nothing of its type: where Spark does not accept it plain, it may be a list's.
+_NULLS = ("NULL", "CAST(NULL AS ARRAY<STRING>)", "CAST(NULL AS STRING)")
+_MOST_TRIES = 27
 
 
-def statement(tabulate: Tabulate, view: str) -> str:
-    """The SQL that Spark runs over the table `view`: rows as the second stage takes them."""
-    where = tabulate.query.where or "true"
-    alive = "__refused IS NULL AND __grown IS NULL AND NOT __dropped"
-    carried = [f"__{name} AS {name}" for name in RAW if name in tabulate.carried]
-    rows = ", ".join(
-        [
-            "_topic AS topic",
-            "_partition AS partition",
-            "_offset AS offset",
-            "_timestamp AS timestamp",
-            *carried,
-            "__original AS original",
-            "__refused AS refused",
-            "__grown AS grown",
-            f"CASE WHEN {alive} THEN coalesce({where}, false) ELSE coalesce(NOT __dropped, true) END AS kept",
-            f"CASE WHEN {alive} AND NOT __null THEN {_json(tabulate)} END AS value",
-        ]
-    )
-    return f"SELECT {rows} FROM ({_flat(tabulate, view)})"
+@dataclass(frozen=True)
+class Shape:
+    """How Spark takes the SQL for records of one shape.
+
+    Attributes:
+        sql: computes a record's results; empty if Spark refuses the SQL for these types.
+        refusal: the reason then.
+        types: types of the results that JSON does not show, by the name of the field.
+    """
+
+    sql: str = ""
+    refusal: str = ""
+    types: tuple[tuple[str, str], ...] = ()
 
 
-def select_list(tabulate: Tabulate) -> str:
-    """The select list with `*` written out."""
-    fields = tabulate.fields
-    items = tabulate.query.items
-    return ", ".join(
-        entry for item in items for entry in (columns_of(item, fields) if isinstance(item, Star) else [item])
-    )
+def bind(tabulate: Tabulate, view: str, shape: str, analyse: Callable[[str], Any]) -> Shape:
+    """Find how Spark takes the SQL for records of a shape.
+
+    Args:
+        tabulate: the first stage.
+        view: name of its table.
+        shape: types of the leaves, as the table has it.
+        analyse: returns the schema of a statement, without running it.
+
+    Raises:
+        Exception: of Spark's, if the SQL is wrong for every record.
+    """
+    types = read_types(tabulate, shape) or []
+    nulls = [number for number, type in enumerate(types) if type == NULL]
+    refusal = ""
+    for chosen in islice(product(_NULLS, repeat=len(nulls)), _MOST_TRIES):
+        cells = [_cell(number, type) for number, type in enumerate(types)]
+        for number, text in zip(nulls, chosen, strict=True):
+            cells[number] = text
+        source = _relation(tabulate, cells)
+        sql = _compute(tabulate, source)
+        results = ", ".join(tabulate.query.expressions)
+        try:
+            schema = analyse(
+                f"SELECT {sql} AS computed, (SELECT struct({results}) FROM ({source})) AS results FROM {view}"
+            )
+        except Exception as error:
+            if type_name(error) not in ("AnalysisException", "ParseException") or _NEVER_RIGHT.search(str(error)):
+                raise
+            refusal = refusal or str(error).strip().splitlines()[0]
+            continue
+        return Shape(sql, types=tuple(_hidden_types(tabulate, schema["results"].dataType)))
+    return Shape(refusal=refusal)
 
 
-def projected(tabulate: Tabulate, view: str) -> str:
-    """The SQL that gives the projected row as it is: its types are what JSON does not show."""
-    return f"SELECT struct({select_list(tabulate)}) AS value FROM ({_flat(tabulate, view)})"
+def read_types(tabulate: Tabulate, shape: str) -> list[str] | None:
+    """Return the types of the leaves in a shape. Return None if it is a shape of other SQL."""
+    types = msgspec.json.decode(shape, type=dict[str, str]) if shape else {}
+    return [types[name] for name in tabulate.names] if types.keys() == {*tabulate.names} else None
+
+
+def type_name(error: Exception) -> str:
+    """Return the name of an exception's class: PySpark has several trees of them."""
+    return type(error).__name__
+
+
+def statement(tabulate: Tabulate, view: str, shapes: Mapping[str, Shape]) -> str:
+    """Return the SQL that Spark runs over the table `view`: rows as the second stage takes them.
+
+    `computed` is null for records that the filter leaves out, and for shapes that are not bound.
+    """
+    cases = [f"WHEN {_literal(name)} THEN {shape.sql}" for name, shape in shapes.items() if shape.sql]
+    computed = f"CASE __shape {' '.join(cases)} END" if cases else "CAST(NULL AS ARRAY<STRING>)"
+    rows = [
+        "_topic AS topic",
+        "_partition AS partition",
+        "_offset AS offset",
+        "_timestamp AS timestamp",
+        *(f"__{name} AS {name}" for name in RAW if name in tabulate.carried),
+        "__original AS original",
+        "__value AS value",
+        "__dropped AS dropped",
+        "__refused AS refused",
+        "__shape AS shape",
+        f"CASE WHEN __refused IS NULL AND NOT __dropped THEN {computed} END AS computed",
+    ]
+    return f"SELECT {', '.join(rows)} FROM {view}"
+
+
+def _compute(tabulate: Tabulate, source: str) -> str:
+    """Return the SQL of a record's results, a JSON object for each expression; null if it is left out."""
+    results = ", ".join(f"to_json(struct({text}), {_OPTIONS})" for text in tabulate.query.expressions)
+    array = f"CAST(array({results}) AS ARRAY<STRING>)"
+    where = tabulate.query.where
+    return f"(SELECT {array if where is None else f'CASE WHEN ({where}) THEN {array} END'} FROM ({source}))"
+
+
+def _relation(tabulate: Tabulate, cells: Iterable[str]) -> str:
+    """Return the SQL of the columns that the expressions may name."""
+    tree: dict[str, Any] = {}
+    for path, cell in zip(tabulate.leaves, cells, strict=True):
+        at = tree
+        for step in path[:-1]:
+            at = at.setdefault(step, {})
+        at[path[-1]] = cell
+    plain = [name for name in sorted(tabulate.query.meta) if name not in tree]
+    columns = [f"{_struct(inner)} AS {quote(name)}" for name, inner in tree.items()]
+    return f"SELECT {', '.join([*columns, *(f'{name} AS {name}' for name in plain)]) or '1 AS __one'}"
+
+
+def _struct(tree: Any) -> str:
+    if isinstance(tree, str):
+        return tree
+    return f"struct({', '.join(f'{_struct(inner)} AS {quote(name)}' for name, inner in tree.items())})"
+
+
+def _cell(number: int, type: str) -> str:
+    kind = SCALARS.get(type)
+    return f"__{number}{kind}" if kind else f"from_json(__{number}j, {_literal(type)}, map('mode', 'FAILFAST'))"
+
+
+def _literal(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 _SPARK_TYPES = {
@@ -67,18 +162,21 @@ _SPARK_TYPES = {
 }
 
 
-def table_types(schema: Any) -> dict[str, str]:
-    """Columns of a Spark schema whose types JSON does not show, as `Sink.columns` spells them."""
-    return {field.name: _type_text(field.dataType) for field in schema if not _shown(field.dataType)}
+def _hidden_types(tabulate: Tabulate, results: Any) -> Iterable[tuple[str, str]]:
+    """Yield the results whose types JSON does not show, as `Sink.columns` spells them."""
+    names = {each.number: each.name for each in tabulate.query.computed}
+    for number, field in enumerate(results):
+        if not _is_shown(field.dataType):
+            yield names[number], _type_text(field.dataType)
 
 
-def _shown(data_type: Any) -> bool:
-    """Whether JSON shows values of a type as what they are."""
+def _is_shown(data_type: Any) -> bool:
+    """Return whether JSON shows values of a type as what they are."""
     match type(data_type).__name__:
         case "ArrayType":
-            return _shown(data_type.elementType)
+            return _is_shown(data_type.elementType)
         case "StructType":
-            return all(_shown(one.dataType) for one in data_type)
+            return all(_is_shown(one.dataType) for one in data_type)
         case name:
             return name in ("BooleanType", "LongType", "DoubleType", "StringType", "NullType", "VoidType")
 
@@ -92,25 +190,13 @@ def _type_text(data_type: Any) -> str:
         case "MapType":
             return f"map<string, {_type_text(data_type.valueType)}>"
         case "StructType":
-            return f"struct<{', '.join(f'{quoted(one.name)}: {_type_text(one.dataType)}' for one in data_type)}>"
+            return f"struct<{', '.join(f'{quote(one.name)}: {_type_text(one.dataType)}' for one in data_type)}>"
         case name:
             return _SPARK_TYPES.get(name, "string")
 
 
-def _flat(tabulate: Tabulate, view: str) -> str:
-    """The value's fields as columns, beside the others."""
-    fields = [f"{VALUE}.{quoted(name)} AS {quoted(name)}" for name in tabulate.fields if name not in META]
-    others = [quoted(name) for name in tabulate.schema.names if name != VALUE]
-    return f"SELECT {', '.join([*fields, *others])} FROM {view}"
-
-
-def _json(tabulate: Tabulate) -> str:
-    options = "map('ignoreNullFields', 'false', 'timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\")"
-    return f"CAST(to_json(struct({select_list(tabulate)}), {options}) AS BINARY)"
-
-
 def failure(error: Exception) -> str | None:
-    """Why SQL failed on a record, None where the error is another one."""
+    """Return why SQL failed on a record. Return None if the error is another one."""
     lost = _LOST.search(str(error))
     inside = lost is not None and lost.start() > 0
     return lost[1] if lost and (inside or _CAPTURED.fullmatch(type(error).__name__)) else None

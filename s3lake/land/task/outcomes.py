@@ -14,14 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake import errors
-from s3lake.commit.index import File, Read, TopicIndex
-from s3lake.commit.letters import Reason
-from s3lake.commit.recorded import Changed, Recorded
+from s3lake.commit.documents import Changed, File, Read, Reason, Recorded
+from s3lake.commit.index import TopicIndex
 from s3lake.errors import S3LakeError
 from s3lake.schema.changes import Change, changes, conflicts, type_at
 from s3lake.schema.types import Columns, Primitive, from_document, to_document
 from s3lake.schema.unite import agree, agree_within, keep_integers
 
+_MOST_SHAPES = 400
 OUTCOME = "outcome binary"
 """Spark schema of the rows that a task returns."""
 
@@ -44,14 +44,14 @@ class Grown(msgspec.Struct, frozen=True, tag="grown"):
     """The task saw columns that it was not given; it has dropped its uploads, and read on to see them all.
 
     Attributes:
-        source: whether they are columns that SQL reads, and not those of files.
+        shapes: shapes of records that SQL reads (`land.sql.table`).
         large: paths of columns in which records without a schema have integers beyond 2^53.
     """
 
     partition: int
     offset: int
     columns: dict[str, Any]
-    source: bool = False
+    shapes: tuple[str, ...] = ()
     large: tuple[str, ...] = ()
 
 
@@ -107,6 +107,7 @@ class Counts:
     skipped: int = 0
     dead: int = 0
     late: int = 0
+    filtered: int = 0
     oldest_ms: int = 0
     newest_ms: int = 0
 
@@ -132,6 +133,7 @@ class Counts:
             self.late,
             self.oldest_ms,
             self.newest_ms,
+            filtered=self.filtered,
         )
 
 
@@ -172,15 +174,10 @@ def recorded(have: Recorded, outcomes: Sequence[Outcome], most: int, hour: str =
     A column in which some task saw integers beyond 2^53 is not recorded as one of doubles, unless it is one already.
     """
     grown = [one for one in outcomes if isinstance(one, Grown)]
-    of_files, of_sources = [one for one in grown if not one.source], [one for one in grown if one.source]
-    before, source = from_document(have.columns), from_document(have.source)
     done = [one for one in outcomes if isinstance(one, Done)]
-    exact = _exact(have.exact, before, [*of_files, *done])
-    source_exact = _exact(have.source_exact, source, of_sources)
-    columns = keep_integers(united(before, of_files, most), exact)
-    columns = with_seen(columns, done, exact)
-    source = keep_integers(united(source, of_sources, most), source_exact)
-    documents = to_document(columns), to_document(source)
+    before = from_document(have.columns)
+    exact = _exact(have.exact, before, [*grown, *done])
+    columns = with_seen(keep_integers(united(before, grown, most), exact), done, exact)
     apart = [change for one in done for change in conflicts(columns, from_document(one.seen))]
     history = chain.from_iterable(one.changes for one in have.history)
     known = {(change.column, change.after) for change in history}
@@ -188,11 +185,11 @@ def recorded(have: Recorded, outcomes: Sequence[Outcome], most: int, hour: str =
     words = dict(have.words)
     for one in done:
         words |= one.words
-    told = *documents, words, exact, source_exact
-    if told == (have.columns, have.source, have.words, have.exact, have.source_exact) and not seen:
-        return have
-    grown_history = _history(have.history, hour, commit, seen)
-    return Recorded(*documents, grown_history, words, exact, source_exact, have.rev + 1)
+    new = {shape for one in grown for shape in one.shapes} - {*have.shapes}
+    shapes = (*have.shapes, *sorted(new))[-_MOST_SHAPES:]
+    noted = to_document(columns), _history(have.history, hour, commit, seen), words, exact, shapes
+    present = have.columns, have.history, have.words, have.exact, have.shapes
+    return have if noted == present else Recorded(*noted, have.rev + 1)
 
 
 def _exact(known: tuple[str, ...], columns: Columns, outcomes: Iterable[Grown | Done]) -> tuple[str, ...]:
@@ -242,4 +239,5 @@ def _sum(left: Read, right: Read) -> Read:
         min(filter(None, (left.oldest_ms, right.oldest_ms)), default=0),
         max(left.newest_ms, right.newest_ms),
         left.erased + right.erased,
+        left.filtered + right.filtered,
     )

@@ -22,8 +22,8 @@ from s3lake.convert.parts import Part
 from s3lake.convert.values import Conversion
 from s3lake.errors import S3LakeError
 from s3lake.land.task.letters import Letters, Witness, log
-from s3lake.land.task.outcomes import Counts, Done, Failed, Grown, Outcome, Refused, outcome_of, with_seen
-from s3lake.land.task.prepared import Prepared, after_sql, milliseconds
+from s3lake.land.task.outcomes import Counts, Done, Failed, Grown, Outcome, Refused, with_seen
+from s3lake.land.task.prepared import Prepared, milliseconds, project_batch, read_computed
 from s3lake.land.task.staging import FileRule, Kind, Rows, Staging, Streams
 from s3lake.layout.key import KeyLayout, RecordColumns
 from s3lake.layout.pieces import NoObjectKeyError
@@ -34,6 +34,7 @@ from s3lake.store import Store
 
 if TYPE_CHECKING:
     from s3lake.transform.chain import Chain
+    from s3lake.transform.projection import Projection
 
 Stores = Callable[[str], Store]
 """Opens a bucket; picklable, and the same in the driver and in the workers."""
@@ -49,9 +50,9 @@ class Work:
         hour_start_ms: records stamped earlier are counted as late.
         columns: what the sink's files have; None where the format has no columns that grow.
         wallclock_ms: the micro-batch's time, epoch milliseconds.
-        chain: the sink's transforms; with SQL they run before it, in `projection.table`.
+        chain: the sink's transforms; if Spark computes, they run before it, in `land.sql.table`.
+        projection: the sink's SQL.
         needs: Kafka columns that transforms or SQL ask for.
-        projected: batches come from SQL (projection.py), with `original`, `refused`, `grown` and `kept`.
         look_only: read only to see the columns; stage nothing.
         dead_letter_topic: gets refused records too, before the task says that it is done.
         log: what is logged of a refused record: `none`, its stage and `reason`, or its `place` too.
@@ -68,7 +69,7 @@ class Work:
     tolerant: bool
     wallclock_ms: int
     chain: Chain | None = None
-    projected: bool = False
+    projection: Projection | None = None
     needs: frozenset[str] = frozenset()
     columns: Columns = field(default_factory=dict)
     look_only: bool = False
@@ -133,12 +134,14 @@ class Work:
 
     def prepared(self, batch: pa.RecordBatch) -> Prepared:
         """A batch as conversion takes it."""
-        if self.projected:
-            return after_sql(batch)
-        if self.chain is None:
-            return Prepared(batch, batch)
-        done = self.chain(batch, self.keys.topic, self.wallclock_ms)
-        return Prepared(batch, done.batch, done.rows, done.refused, done.dropped, "transform")
+        projection = self.projection
+        if projection is not None and projection.needs_spark:
+            return read_computed(batch, projection)
+        ready = Prepared(batch, batch)
+        if self.chain is not None:
+            done = self.chain(batch, self.keys.topic, self.wallclock_ms)
+            ready = Prepared(batch, done.batch, done.rows, {"transform": done.refused}, done.dropped)
+        return ready if projection is None or projection.query.keeps_values else project_batch(ready, projection)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """What `mapInArrow` runs."""
@@ -233,7 +236,7 @@ class _Task:
         self.refused: Refused | None = None
         self._columns = work.columns
         self._grown = work.look_only
-        self._source: Outcome | None = None
+        self._shapes: set[str] = set()
         self._counts: dict[int, Counts] = {}
         self._seen: Columns = {}
         self._plain: set[str] = set()
@@ -248,12 +251,6 @@ class _Task:
 
     def take(self, batch: pa.RecordBatch) -> None:
         """One batch of records; those that come through SQL may be of several topic-partitions."""
-        if self.work.projected:
-            for mark in batch.column("grown").drop_null().to_pylist():
-                self._source = outcome_of(mark)
-            batch = batch.filter(batch.column("grown").is_null())
-        if self._source is not None:
-            return  # all of it will be read once more
         for partition in pc.unique(batch.column("partition")).to_pylist():
             same = pc.equal(batch.column("partition"), partition)
             self._take(partition, batch if pc.all(same).as_py() else batch.filter(same))
@@ -263,14 +260,11 @@ class _Task:
         if self.refused is not None:
             self.staging.abort()
             return self.refused
-        if self._source is not None:
-            self.staging.abort()
-            return self._source
         if self._grown:
             self.staging.abort()
             first = min(((partition, counts.first) for partition, counts in self._counts.items()), default=None)
-            large = tuple(sorted(self._large))
-            return Grown(*first, to_document(self._columns), large=large) if first else None
+            shapes, large = tuple(sorted(self._shapes)), tuple(sorted(self._large))
+            return Grown(*first, to_document(self._columns), shapes, large) if first else None
         for where in list(self._waiting):
             self._sort(where)
         self._letters.finish()  # before staging does, which makes files visible where the sink is not exactly once
@@ -294,14 +288,17 @@ class _Task:
     def _take(self, partition: int, batch: pa.RecordBatch) -> None:
         counts = self._counts.setdefault(partition, Counts(batch.column("offset")[0].as_py(), 0))
         ready = self.work.prepared(batch)
-        if ready.refused and not self._refuse(partition, ready.original, ready.stage, ready.refused):
-            return
+        for stage, refused in ready.refused.items():
+            if refused and not self._refuse(partition, ready.original, stage, refused):
+                return
+        if ready.unknown:
+            self._shapes |= ready.unknown
+            self._read_again()
         original = _taken(ready.original, ready.rows)  # row by row what `ready.batch` was made of
         converted = self.work.conversion(ready.batch, self._columns, self._standing)
         if converted.columns != self._columns and self.work.conversion.has_columns:
-            self._columns, self._grown = converted.columns, True
-            self.staging.abort()  # all of it will be read once more, with these columns
-            self._waiting.clear()
+            self._columns = converted.columns
+            self._read_again()
         self._seen = agree(self._seen, converted.seen)
         self._plain |= converted.plain
         self._large |= converted.large
@@ -317,8 +314,9 @@ class _Task:
         self._filled.update(converted.filled)
         counts.last = batch.column("offset")[-1].as_py()
         counts.read += batch.num_rows
-        counts.skipped += ready.dropped + converted.skipped
-        counts.dead += len(ready.refused) + len(converted.refused)
+        counts.skipped += converted.skipped
+        counts.filtered += ready.filtered
+        counts.dead += sum(map(len, ready.refused.values())) + len(converted.refused)
         timestamps = milliseconds(batch)
         counts.late += pc.sum(pc.less(timestamps, self.work.hour_start_ms)).as_py() or 0
         counts.stamped(timestamps)
@@ -331,6 +329,12 @@ class _Task:
                 counts.landed += self._lay_out(partition, rows.where(nulls).without_data(), tombstones=True)
                 rows = rows.where(pc.invert(nulls))
             counts.landed += self._lay_out(partition, rows, tombstones=False)
+
+    def _read_again(self) -> None:
+        """Drop what is staged: all of it will be read again, with the columns and shapes that are seen now."""
+        self._grown = True
+        self.staging.abort()
+        self._waiting.clear()
 
     def _lay_out(self, partition: int, laid: _Laid, *, tombstones: bool) -> int:
         """Route converted rows; how many found their place."""

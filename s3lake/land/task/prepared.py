@@ -1,13 +1,17 @@
-"""A batch before conversion: after transforms, or as it came out of SQL."""
+"""A batch before conversion: after transforms and SQL."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from s3lake.convert import gate
 from s3lake.convert.gate import Refusals
+from s3lake.transform.projection import Projection, project
 
 
 @dataclass(frozen=True)
@@ -16,32 +20,79 @@ class Prepared:
 
     Attributes:
         original: records as Kafka has them, for dead letters.
-        batch: those that go on, changed or not.
+        batch: the remaining records, changed or not.
         rows: rows of `original` that `batch` holds; None for all.
-        refused: row of `original` -> why.
-        dropped: records that were filtered out.
-        stage: which stage refused.
+        refused: stage -> row of `original` -> reason.
+        filtered: records that were left out on purpose.
+        unknown: shapes of records (`Projection.shapes`) that are not known yet.
     """
 
     original: pa.RecordBatch
     batch: pa.RecordBatch
     rows: pa.Int64Array | None = None
-    refused: Refusals = field(default_factory=dict)
-    dropped: int = 0
-    stage: str = ""
+    refused: Mapping[str, Refusals] = field(default_factory=dict)
+    filtered: int = 0
+    unknown: frozenset[str] = frozenset()
 
 
-def after_sql(batch: pa.RecordBatch) -> Prepared:
-    """A batch that came through SQL: refused records and those that the filter left out have marks."""
+def project_batch(ready: Prepared, projection: Projection) -> Prepared:
+    """Apply SQL that only names fields to a batch."""
+    batch, values = ready.batch, ready.batch.column("value")
+    refused = _find_unreadable(values, projection)
+    projected: list[Any] = []
+    for row, value in enumerate(values.to_pylist()):
+        if row not in refused:
+            try:
+                projected.append(project(projection.query, value, projection.converter, ()))
+            except ValueError as error:
+                refused[row] = str(error)
+    left = gate.rest(batch.num_rows, refused)
+    rows = ready.rows
+    if left is not None:
+        batch, rows = batch.take(left), left if rows is None else rows.take(left)
+    places = refused if ready.rows is None else {ready.rows[row].as_py(): why for row, why in refused.items()}
+    return replace(ready, batch=_with_values(batch, projected), rows=rows, refused={**ready.refused, "sql": places})
+
+
+def _find_unreadable(values: pa.BinaryArray, projection: Projection) -> Refusals:
+    check = {"json": gate.json_refusals, "string": gate.text_refusals}.get(projection.converter)
+    return check(values) if check else {}
+
+
+def read_computed(batch: pa.RecordBatch, projection: Projection) -> Prepared:
+    """Put what Spark computed into the values of a batch that comes from it."""
     original = batch.set_column(batch.schema.get_field_index("value"), "value", batch.column("original"))
-    reasons = batch.column("refused")
-    refused = {row: reason for row, reason in enumerate(reasons.to_pylist()) if reason is not None}
-    alive = pc.and_(batch.column("kept"), reasons.is_null())
-    rows = pc.indices_nonzero(alive).cast(pa.int64())
-    dropped = batch.num_rows - len(rows) - len(refused)
-    return Prepared(original, batch.take(rows), rows, refused, dropped, "sql")
+    names = ("value", "dropped", "refused", "shape", "computed")
+    refused: Refusals = {}
+    rows: list[int] = []
+    values: list[Any] = []
+    unknown: set[str] = set()
+    for row, cells in enumerate(zip(*(batch.column(name).to_pylist() for name in names), strict=True)):
+        value, dropped, reason, shape, computed = cells
+        if reason is None and not dropped and shape in projection.shapes:
+            reason = projection.shapes[shape] or None
+        elif reason is None and not dropped and projection.is_full:
+            reason = "the types of its fields are one combination more than SQL takes"
+        elif reason is None and not dropped:
+            unknown.add(shape)
+        if reason is None and computed is not None:
+            try:
+                values.append(project(projection.query, value, projection.converter, computed))
+                rows.append(row)
+            except ValueError as error:
+                reason = str(error)
+        if reason is not None:
+            refused[row] = reason
+    taken = pa.array(rows, pa.int64())
+    filtered = batch.num_rows - len(rows) - len(refused)
+    ready = _with_values(batch.take(taken), values)
+    return Prepared(original, ready, taken, {"sql": refused}, filtered, frozenset(unknown))
+
+
+def _with_values(batch: pa.RecordBatch, values: list[Any]) -> pa.RecordBatch:
+    return batch.set_column(batch.schema.get_field_index("value"), "value", pa.array(values, pa.binary()))
 
 
 def milliseconds(rows: pa.RecordBatch) -> pa.Array:
-    """Record timestamps, which Spark's SQL wants in microseconds."""
+    """Return record timestamps in milliseconds; Spark's SQL wants microseconds."""
     return pc.divide(rows.column("timestamp").cast(pa.int64()), 1000)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 import pyarrow as pa
 
-from s3lake.commit.index import File
+from s3lake.commit.documents import File
 from s3lake.errors import ConfigurationError, S3LakeError
 from s3lake.land.task.outcomes import Done, Failed
 from s3lake.land.task.pipeline import Stores

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.commit.index import MOST_FILES, File
+from s3lake.commit.documents import MOST_FILES, File
 from s3lake.encode import FileFormat, encoder, prepared
 from s3lake.encode.csv import unsaid_columns
 from s3lake.encode.formats import FORMATS

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pyarrow as pa
 
-from s3lake.commit.files import files_of
-from s3lake.commit.index import File, Manifest, TopicIndex
+from s3lake.commit.documents import File, Manifest, files_of
+from s3lake.commit.index import TopicIndex
 from s3lake.errors import ConfigurationError
 from s3lake.land import binding
 from s3lake.objects import Shape, columns

@@ -17,7 +17,7 @@ from s3lake.schema.types import Columns, Primitive
 if TYPE_CHECKING:
     from pyarrow.dataset import Dataset
 
-    from s3lake.commit.index import File
+    from s3lake.commit.documents import File
     from s3lake.sink import Sink
     from s3lake.store.connection import S3Connection
 

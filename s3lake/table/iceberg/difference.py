@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from s3lake.commit.index import Manifest, TopicIndex
+from s3lake.commit.documents import Manifest
+from s3lake.commit.index import TopicIndex
 from s3lake.table.iceberg.ledger import Ledger, short, shortened
 
 _AT_ONCE = 16

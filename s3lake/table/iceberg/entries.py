@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from s3lake import hours
-from s3lake.commit.index import File
+from s3lake.commit.documents import File
 from s3lake.errors import DataLossError, TableConflictError
 from s3lake.table.iceberg.columns import LANDED_HOUR
 

@@ -12,8 +12,8 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from s3lake import hours as hourly
-from s3lake.commit.files import files_of
-from s3lake.commit.index import File, TopicIndex
+from s3lake.commit.documents import File, files_of
+from s3lake.commit.index import TopicIndex
 from s3lake.errors import ReplacedError, S3LakeError, TableConflictError, TableUnavailableError
 from s3lake.layout import partitioners
 from s3lake.sink.table import HOUR

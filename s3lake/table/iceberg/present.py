@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from s3lake import hours as hourly
-from s3lake.commit.files import files_of
-from s3lake.commit.index import File, Manifest, TopicIndex
+from s3lake.commit.documents import File, Manifest, files_of
+from s3lake.commit.index import TopicIndex
 from s3lake.errors import TableConflictError
 from s3lake.table.iceberg.columns import LANDED_HOUR
 from s3lake.table.iceberg.difference import Difference

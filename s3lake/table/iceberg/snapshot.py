@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from s3lake.commit.files import files_of
-from s3lake.commit.index import Manifest, TopicIndex
+from s3lake.commit.documents import Manifest, files_of
+from s3lake.commit.index import TopicIndex
 from s3lake.commit.replace import offset_ranges_of
 from s3lake.table.iceberg import ledger
 from s3lake.table.iceberg.columns import grow, of_files

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.commit.index import Manifest
+from s3lake.commit.documents import Manifest
 from s3lake.commit.sums import Commits
 from s3lake.errors import DataLossError
 from s3lake.land.merge import Unjoinable, merge
@@ -279,13 +279,6 @@ class TestLeftAlone:
     def test_csv_without_header_lines(self) -> None:
         form = {"type": "csv", "header": False}
         assert "each file may have columns of its own" in left_alone(self.two(Parts(format=form)))
-
-    def test_commits_of_an_earlier_s3lake(self) -> None:
-        world = self.two(Parts())
-        for commit in ("c0", "c1"):
-            (file,) = world.manifests[commit].files
-            world.change(commit, files=(msgspec.structs.replace(file, group=None),))
-        assert "by an earlier s3lake, which did not note where files belong" in left_alone(world)
 
     @pytest.mark.parametrize(
         "change",

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.commit.index import Manifest
+from s3lake.commit.documents import Manifest
 from s3lake.commit.sums import Commits
 from s3lake.land.landing import Landing
 from s3lake.land.replay import Replayed, replay

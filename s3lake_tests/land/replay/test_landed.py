@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from s3lake.land.change.reformat import reformat
 from s3lake.land.replay import replay
 from s3lake.land.replay.letters import Chosen
 from s3lake_tests.conftest import slow_after
@@ -122,8 +123,9 @@ def test_every_record_is_accounted_for_before_and_after_a_replay(
 
     anything = landing(f'layout: {{template: "{BY_OFFSET}"}}, nulls: write, converter: {{value: bytes}}')
     if of is json_lines:  # the texts of the others are not kept, so they are landed once more
+        reformat(anything.target, START)
         (rest,) = replay(anything, START, Chosen())
-        assert (rest.landed, rest.anew > 0) == (poison - mended, True)
+        assert rest.landed == poison - mended
     else:
         anything.rewrite(START)
     assert counted(anything) == (COUNT, 0, 0)

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from s3lake.commit import protocol
+from s3lake.commit.documents import Recorded
 from s3lake.commit.letters import reason_of
-from s3lake.commit.recorded import Recorded
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, StoreUnavailableError
 from s3lake.land.change.compact import compact
+from s3lake.land.change.reformat import reformat
 from s3lake.land.replay import replay
 from s3lake.land.replay.letters import Chosen, letters_of, reasons_of
 from s3lake.store import Store
@@ -122,11 +123,11 @@ class Stopping:
         return ask
 
 
-def stops(**now: Any) -> Iterator[Lake]:
+def stops() -> Iterator[Lake]:
     """The lake of each request at which a replay can be stopped."""
     for requests in range(1_000):
         lake = Lake().landed(4, 4)
-        lake.mended(**{**MENDED, **now})
+        lake.mended(**MENDED)
         try:
             list(replay(lake.landing(Stopping(lake.store, requests)), HOUR, Chosen()))  # type: ignore[arg-type]
         except StoreUnavailableError:
@@ -136,11 +137,10 @@ def stops(**now: Any) -> Iterator[Lake]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("now", [{}, {"format": {"type": "parquet"}, "layout": {}}], ids=["copied", "anew"])
 @pytest.mark.slow("a process dies at each request of it")
-def test_it_can_be_stopped_anywhere_and_repeated(now: dict[str, Any]) -> None:
+def test_it_can_be_stopped_anywhere_and_repeated() -> None:
     count = 0
-    for lake in stops(**now):
+    for lake in stops():
         count += 1
         lake.replay()
         report = lake.verified()
@@ -182,66 +182,16 @@ def test_where_all_was_refused_any_configuration_can_take_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("was", "now"),
-    [
-        ({}, {"format": {"type": "parquet"}}),
-        ({}, {"format": {"type": "avro"}, "flush": {"count": 1}}),
-        ({}, {"format": {"type": "json", "codec": "gzip"}}),
-        ({}, {"format": {"type": "parquet"}, "layout": {"partition_by": ["id"]}}),
-        ({"format": {"type": "parquet"}}, {"format": {"type": "avro"}}),
-        ({"format": {"type": "avro", "codec": "deflate"}}, {"format": {"type": "parquet"}, "flush": {"count": 2}}),
-        ({"format": {"type": "parquet"}}, {"format": {"type": "csv"}}),
-        ({"envelope": {"style": "record"}}, {"format": {"type": "parquet"}}),
-    ],
-    ids=str,
-)
-def test_a_commit_of_another_form_is_written_anew_beside_what_lands_now(
-    was: dict[str, Any], now: dict[str, Any]
-) -> None:
-    lake = Lake(**was).landed(7, 4)
-    columns = [set(one.columns or ()) for one in lake.commits]
-    lake.mended(**{"layout": {}, "envelope": None, **now})
-    would = lake.replay(dry_run=True)
-    replayed = lake.replay()
-    assert [(one.landed, one.anew > 0) for one in would] == [(one.landed, one.anew > 0) for one in replayed]
-    assert [(one.landed, one.anew > 0) for one in replayed] == [(2, True), (1, True)]
-    report = lake.verified()
-    assert report.clean, report.differences
-    assert (report.landed, report.dead_letters, report.compared) == (9, 2, 11)
-    assert {one.format for one in lake.commits} == {lake.sink.format.type}
-    assert [[taken.offsets for taken in one.taken] for one in lake.commits] == [
-        [((0, 2, 3), (0, 5, 6))],
-        [((0, 9, 10),)],
-    ]
-    assert all(before <= set(one.columns or before) for before, one in zip(columns, lake.commits, strict=True))
-    assert lake.bodies().keys() == {file.key for one in lake.commits for file in one.files}
-    assert lake.store.uploads == {}
-    assert [one.commit for one in lake.replay()] == [None, None]
-
-
-def test_where_nothing_is_accepted_a_commit_of_another_form_stays(lake: Lake) -> None:
-    lake.mended(format={"type": "parquet"})
-    before = lake.bodies()
-    assert [(one.landed, one.commit) for one in lake.replay()] == [(0, None), (0, None)]
-    assert (lake.bodies(), lake.store.uploads) == (before, {})
-
-
-@pytest.mark.parametrize(
     ("was", "now", "why"),
     [
-        ({"format": {"type": "parquet"}}, {"format": {"type": "json"}}, "fields of the value, whose text is not kept"),
-        ({"sidecars": {"keys": "json"}}, {"format": {"type": "parquet"}, "sidecars": {}}, "row by row"),
-        (
-            {"converter": {"value": "string"}, "layout": {}},
-            {"converter": {"value": "json"}},
-            "are refused by the present",
-        ),
-        ({}, {"format": {"type": "parquet"}, **MENDED}, "it does not hold the timestamp"),
+        ({}, {"format": {"type": "parquet"}}, "its format is 'json' then and 'parquet' now"),
+        ({}, {"format": {"type": "json", "codec": "gzip"}}, "codec and envelope are others now than then"),
+        ({"converter": {"value": "string"}, "layout": {}}, {"converter": {"value": "json"}}, "its value converter is"),
         ({"nulls": "skip"}, {"nulls": "write"}, "its nulls are 'skip' then and 'write' now"),
     ],
     ids=str,
 )
-def test_what_cannot_be_written_anew_is_said_with_what_helps(
+def test_a_commit_of_another_form_is_refused_with_what_helps(
     was: dict[str, Any], now: dict[str, Any], why: str
 ) -> None:
     lake = Lake(**was)
@@ -251,8 +201,29 @@ def test_what_cannot_be_written_anew_is_said_with_what_helps(
     before = lake.bodies()
     with pytest.raises(ConfigurationError, match=why) as caught:
         lake.replay()
-    assert "s3lake rewrite" in str(caught.value)
+    assert "`s3lake reformat` first" in str(caught.value)
     assert (lake.bodies(), lake.store.uploads) == (before, {})
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        ({}, {"format": {"type": "parquet"}}),
+        ({}, {"format": {"type": "avro"}, "flush": {"count": 1}}),
+        ({"format": {"type": "avro", "codec": "deflate"}}, {"format": {"type": "parquet"}, "flush": {"count": 2}}),
+    ],
+    ids=str,
+)
+def test_a_commit_of_another_form_is_reformatted_and_replayed(was: dict[str, Any], now: dict[str, Any]) -> None:
+    lake = Lake(**was).landed(7, 4)
+    lake.mended(**{"layout": {}, **now})
+    reformat(lake.landing().target, HOUR)
+    assert sum(one.landed for one in lake.replay()) == 3
+    report = lake.verified()
+    assert report.clean, report.differences
+    assert (report.landed, report.dead_letters, report.compared) == (9, 2, 11)
+    assert lake.bodies().keys() == {file.key for one in lake.commits for file in one.files}
+    assert lake.store.uploads == {}
 
 
 def test_nulls_that_failed_land_once_they_may() -> None:

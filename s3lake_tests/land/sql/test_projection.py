@@ -8,6 +8,7 @@ import fastavro
 import pyarrow.parquet as pq
 import pytest
 
+from s3lake.errors import ConfigurationError
 from s3lake.land.given import Record
 from s3lake.land.preview import preview
 from s3lake.sink import Sink
@@ -62,9 +63,9 @@ def test_what_is_left_out_is_landed_in_no_envelope(form: str) -> None:
 
 def test_everything_else_is_landed() -> None:
     assert lines(SELECT) == [
-        {"id": 0, "o": {"a": 1}, "xs": [{"b": 1, "c": None}, None], "a b": None, "secrets": None},
-        {"id": 1, "o": None, "xs": [{"b": None, "c": 2}], "a b": "x", "secrets": None},
-        {"id": 2, "o": None, "xs": None, "a b": None, "secrets": {}},
+        {"id": 0, "o": {"a": 1}, "xs": [{"b": 1}, None]},
+        {"id": 1, "o": None, "a b": "x", "xs": [{"c": 2}]},
+        {"id": 2, "secrets": {}},
     ]
 
 
@@ -97,7 +98,53 @@ def test_all_but_everything_is_an_empty_object() -> None:
 
 @pytest.mark.slow("a case more of a projection")
 def test_the_fields_of_an_object_can_be_landed_without_some() -> None:
-    assert lines("id, o.* EXCEPT (secret)") == [{"id": 0, "a": 1}, {"id": 1, "a": None}, {"id": 2, "a": None}]
+    assert lines("id, o.* EXCEPT (secret)") == [{"id": 0, "a": 1}, {"id": 1}, {"id": 2}]
+
+
+MIXED = [
+    b'{"id": 1, "Id" :10000000000000000000000, "_key":"own", "n": 5}',
+    b'{"id":"2","n":[ 1.50, 2 ],"o":{"a":1e2}}',
+    b'{"id": 3.10, "n" : {"x":null}}',
+    b'{"n":4}',
+    b"[7]",
+]
+
+
+def outcome(values: list[bytes], **sql: str) -> tuple[bytes, dict[int, str]]:
+    settings = {"topics": ("t",), "bucket": "lake", "start": "2026-11-20T00", "errors": {"tolerance": "all"}}
+    sink = Sink.model_validate({"name": "s", **settings, "sql": sql})
+    found = preview(sink, "t", [Record("t", 0, n, 0, b"k%d" % n, one, ()) for n, one in enumerate(values)])
+    data = b"".join(one.body for one in found.objects if one.file.kind == "data")
+    return data, {refusal.offset: refusal.message for refusal in found.refusals}
+
+
+def test_what_sql_does_not_compute_lands_byte_by_byte() -> None:
+    body, refused = outcome(MIXED, where="id IS NULL OR id >= 1")
+    assert (body.splitlines(), refused) == (MIXED, {})
+
+
+def test_a_record_s_result_does_not_depend_on_its_neighbours() -> None:
+    select = "upper(cast(id AS STRING)) AS u, n + 1 AS n, coalesce(n, 0) AS c, _key, o"
+    body, refused = outcome(MIXED, select=select)
+    alone = [outcome([value], select=select) for value in MIXED]
+    assert [one for one, _ in alone if one] == [
+        line.replace(b'"k%d"' % number, b'"k0"') + b"\n"
+        for number, line in zip((0, 3, 4), body.splitlines(), strict=True)
+    ]
+    assert list(refused) == [number for number, (_, why) in enumerate(alone) if why] == [1, 2]
+    assert body.splitlines()[0] == b'{"u":"1","n":6,"c":5,"_key":"k0","o":null}'
+    assert all("DATATYPE_MISMATCH" in why for why in refused.values())
+
+
+def test_a_field_that_is_null_may_be_a_list_in_other_records() -> None:
+    select = "size(xs) AS n, transform(xs, x -> x * 2) AS twice, upper(s) AS s"
+    body, refused = outcome([b"{}", b'{"xs":[1,2],"s":"a"}', b'{"xs":null}'], select=select)
+    assert (body.splitlines()[1], refused) == (b'{"n":2,"twice":[2,4],"s":"A"}', {})
+
+
+def test_sql_that_is_wrong_for_every_record_is_an_error_of_the_configuration() -> None:
+    with pytest.raises(ConfigurationError, match=r"sql: Spark refuses it: .*WRONG_NUM_ARGS"):
+        outcome([b'{"id":1}'], select="luhn_check(id, id) AS x")
 
 
 @pytest.mark.slow("a case more of a projection")

@@ -2,12 +2,55 @@
 
 from typing import Any
 
+import msgspec
+import pyarrow as pa
 import pytest
 
 from s3lake.land import job
 from s3lake.land.job import Job
 from s3lake.land.sql.table import Tabulate
+from s3lake.source.records import SCHEMA
 from s3lake.transform import sql
+
+
+def table(tabulate: Tabulate, *rows: dict[str, Any]) -> pa.RecordBatch:
+    places = [{"partition": 0, "offset": offset, **row} for offset, row in enumerate(rows)]
+    (built,) = tabulate([pa.RecordBatch.from_pylist(places, SCHEMA)])
+    return built
+
+
+def test_a_record_s_shape_and_cells_depend_on_the_record_alone() -> None:
+    tabulate = Tabulate("t", "bytes", "json", sql.parse("id + 1 AS n, size(o.xs)", None))
+    values = [b'{"id":1,"o":{"xs":[1,2.5,null]}}', b'{"id":"x"}', b'{"id":1e3,"o":{"xs":{"a b":[]}}}', b"true"]
+    built = table(tabulate, *({"value": value} for value in values))
+    assert list(map(msgspec.json.decode, built.column("__shape").to_pylist())) == [
+        {"id": "BIGINT", "o.xs": "ARRAY<DOUBLE>"},
+        {"id": "STRING", "o.xs": "VOID"},
+        {"id": "DOUBLE", "o.xs": "STRUCT<`a b`: ARRAY<STRING>>"},
+        {"id": "VOID", "o.xs": "VOID"},
+    ]
+    cells = {name: built.column(name).to_pylist() for name in ("__0i", "__0d", "__0s", "__1j")}
+    assert cells == {
+        "__0i": [1, None, None, None],
+        "__0d": [None, None, 1000.0, None],
+        "__0s": [None, "x", None, None],
+        "__1j": ["[1,2.5,null]", None, '{"a b":[]}', None],
+    }
+    assert built.column("__value").to_pylist() == values
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (b'{"id":[1,"a"]}', "a list has items of different types, BIGINT and STRING"),
+        (b'{"ID":1,"Id":2}', "'id' fits the fields 'ID', 'Id', which differ in case only"),
+        (b'{"id":1' + b"0" * 400 + b"}", "a number too large, or nested too deeply"),
+        (b"{", "Input data was truncated"),
+    ],
+)
+def test_a_record_that_has_no_shape_is_refused(value: bytes, reason: str) -> None:
+    built = table(Tabulate("t", "bytes", "json", sql.parse("id + 1", None)), {"value": value})
+    assert built.column("__refused").to_pylist() == [reason]
 
 
 @pytest.mark.parametrize(("field", "shown"), [("password", "…"), ("other", "'hunter2'")])
@@ -19,7 +62,7 @@ def test_what_sparks_error_quotes_is_left_out_if_the_query_names_a_secret(
 
     monkeypatch.setattr(job, "failure", lambda _: "The value 'hunter2' cannot be cast to BIGINT")
     monkeypatch.setattr(Job, "_projected", projected)
-    tabulate = Tabulate("t", "bytes", "json", {}, sql.parse(f"cast({field} AS BIGINT) AS n", None))
+    tabulate = Tabulate("t", "bytes", "json", sql.parse(f"cast({field} AS BIGINT) AS n", None))
     sink: Any = None
     of = Job(sink, "t", sink, lambda: sink)
-    assert of._fails(tabulate, {}) == f"The value {shown} cannot be cast to BIGINT"
+    assert of._fails(tabulate, (), {}) == f"The value {shown} cannot be cast to BIGINT"

@@ -4,7 +4,7 @@ import sys
 
 import pyarrow as pa
 
-from s3lake.commit.recorded import Recorded
+from s3lake.commit.documents import Recorded
 from s3lake.commit.recovery import abort
 from s3lake.land.task.outcomes import Done, recorded
 from s3lake.land.task.pipeline import Work, run

@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from s3lake.commit.index import Read, TopicIndex
-from s3lake.commit.recorded import Changed, Recorded
+from s3lake.commit.documents import Changed, Read, Recorded
+from s3lake.commit.index import TopicIndex
 from s3lake.land.task.outcomes import Counts, Done, Grown, merged, record, recorded
 from s3lake.schema.changes import Change
 from s3lake.store.memory import MemoryStore
@@ -13,8 +13,8 @@ HOUR = "2026-11-20T05"
 NEXT = "2026-11-20T06"
 
 
-def grown(*columns: str, source: bool = False) -> Grown:
-    return Grown(0, 0, dict.fromkeys(columns, "int64"), source)
+def grown(*columns: str) -> Grown:
+    return Grown(0, 0, dict.fromkeys(columns, "int64"))
 
 
 def new(column: str) -> Change:
@@ -77,9 +77,9 @@ def test_no_more_columns_are_recorded_than_a_sink_may_have(index: TopicIndex) ->
     assert list(record(index, 2, HOUR, "c2", [grown("a", "b", "c")]).columns) == ["a", "b"]
 
 
-def test_what_sql_reads_is_limited_and_recorded_apart(index: TopicIndex) -> None:
-    columns = record(index, 2, HOUR, "c1", [grown("a", "b", "c", source=True), grown("n")])
-    assert (list(columns.columns), list(columns.source)) == (["n"], ["a", "b"])
+def test_shapes_that_sql_reads_are_recorded_once(index: TopicIndex) -> None:
+    record(index, 2, HOUR, "c1", [Grown(0, 0, {}, shapes=("b", "a")), Grown(1, 0, {}, shapes=("a",))])
+    assert record(index, 2, HOUR, "c1", [Grown(0, 0, {}, shapes=("c", "a"))]).shapes == ("a", "b", "c")
 
 
 def test_columns_that_nobody_saw_anything_new_of_are_not_written(

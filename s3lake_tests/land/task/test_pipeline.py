@@ -19,8 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.commit.index import Read
-from s3lake.commit.recorded import Recorded
+from s3lake.commit.documents import Read, Recorded
 from s3lake.errors import StoreDeniedError
 from s3lake.land import binding
 from s3lake.land.job import Job

@@ -16,7 +16,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.commit.index import File
+from s3lake.commit.documents import File
 from s3lake.errors import StoreUnavailableError, TooManyFilesError
 from s3lake.land import binding
 from s3lake.land.task.staging import FileRule, Rows, Staging

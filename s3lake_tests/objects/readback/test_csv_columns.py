@@ -6,8 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from s3lake.commit.files import files_of
-from s3lake.commit.recorded import Recorded
+from s3lake.commit.documents import Recorded, files_of
 from s3lake.land.change.condition import Condition
 from s3lake.land.change.erase import Person, erase
 from s3lake.objects import Shape

@@ -11,7 +11,7 @@ import pytest
 
 import s3lake
 from s3lake import hours
-from s3lake.commit.recorded import Recorded
+from s3lake.commit.documents import Recorded
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import IncompleteError
 from s3lake_tests.conftest import slow_after

@@ -17,9 +17,9 @@ import sqlglot
 from s3lake.encode import FileFormat, csv
 from s3lake.encode.text import TextEncoder
 from s3lake.errors import ConfigurationError
-from s3lake.land.spark import jars
 from s3lake.schema.arrow import to_arrow
 from s3lake.schema.types import Decimal, List, Map, Primitive, Struct, Type
+from s3lake.spark import jars
 from s3lake.table.hive import ENGINES, HiveTable, glue, of_keys, statements
 from s3lake_tests import jvm
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from s3lake.demo.s3 import EmbeddedS3
-from s3lake.land.spark.jars import pyspark_jars_dir, resolve
+from s3lake.spark.jars import pyspark_jars_dir, resolve
 from s3lake_tests import jvm, maven
 from s3lake_tests.forwarding import server as postgres_server
 

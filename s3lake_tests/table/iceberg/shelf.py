@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from s3lake import hours
-from s3lake.commit.index import File, Manifest, Read, TopicHead, TopicIndex
+from s3lake.commit.documents import File, Manifest, Read, TopicHead
+from s3lake.commit.index import TopicIndex
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.plan.tile import Span, Tile
 from s3lake.sink import Sink

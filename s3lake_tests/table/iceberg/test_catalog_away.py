@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.commit.files import files_of
+from s3lake.commit.documents import files_of
 from s3lake.commit.sums import Commits
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import TableUnavailableError

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from s3lake.cli import app
 from s3lake.cli.request import Request
-from s3lake.commit.recorded import Recorded
+from s3lake.commit.documents import Recorded
 from s3lake_tests.table.iceberg.shelf import FIVE, SIX, Shelf, loaded, rows
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.table.update.snapshot import _OverwriteFiles
 
-from s3lake.commit.index import Watermark
+from s3lake.commit.documents import Watermark
 from s3lake.errors import TableConflictError, TableUnavailableError
 from s3lake.table.iceberg.entries import Footers
 from s3lake_tests.table.iceberg.cuts import cut

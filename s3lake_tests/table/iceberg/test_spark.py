@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from s3lake.land.spark.jars import resolve
+from s3lake.spark.jars import resolve
 from s3lake_tests.table.iceberg.catalogs import SPARK_JARS
 from s3lake_tests.table.iceberg.shelf import FIVE, SIX, Shelf, loaded, rows
 

@@ -1,0 +1,120 @@
+"""Snapshots: everything that a configuration's sinks make of records, as one JSON document."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import date, datetime, time
+from decimal import Decimal
+from difflib import unified_diff
+from itertools import chain
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from s3lake import hours
+from s3lake.errors import ConfigurationError
+from s3lake.land import binding
+from s3lake.land.preview import preview
+from s3lake.objects import content
+from s3lake.objects.shape import LINES, Shape
+
+if TYPE_CHECKING:
+    from s3lake.land.given import Record
+    from s3lake.sink import Sink, Spark
+
+
+def build_snapshot(sinks: Sequence[Sink], records: Sequence[Record], spark: Spark | None = None) -> dict[str, Any]:
+    """Return what each sink that reads a topic of the records makes of them.
+
+    The wallclock of the run is the time of the newest record, so the result is the same every day.
+
+    Returns:
+        By the sink's name: `objects`, the rows by key; `dead_letters`, the refused records; `failed`, true if they
+        fail the sink.
+
+    Raises:
+        ConfigurationError: no sink reads a topic.
+        S3LakeError: a stage failed, not a record.
+    """
+    newest = max((record.timestamp for record in records), default=-1)
+    snapshot: dict[str, Any] = {}
+    for topic in sorted({record.topic for record in records}):
+        readers = [sink for sink in sinks if sink.reads(topic)]
+        if not readers:
+            raise ConfigurationError(f"no sink reads topic {topic!r}")
+        for sink in readers:
+            of_topic = [record for record in records if record.topic == topic]
+            result = preview(sink, topic, of_topic, newest if newest >= 0 else hours.start_ms(sink.start), spark)
+            entry = snapshot.setdefault(sink.name, {"objects": {}, "dead_letters": [], "failed": False})
+            data = [each for each in result.objects if each.file.kind != "dead_letters"]
+            entry["objects"] |= {each.file.key: read_rows(sink, each.file.key, each.body) for each in data}
+            refused = sorted(map(asdict, result.refusals), key=itemgetter("partition", "offset"))
+            entry["dead_letters"] += refused
+            entry["failed"] |= result.failed
+    return snapshot
+
+
+def format_snapshot(snapshot: Any) -> str:
+    """Return a snapshot as JSON with sorted names, so that equal snapshots are equal texts."""
+    return json.dumps(snapshot, indent=2, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def compare_snapshots(expected: str, actual: str) -> list[str]:
+    """Return the lines of a diff: `-` before what was expected, `+` before what is there instead.
+
+    Raises:
+        ValueError: what was expected is not JSON.
+    """
+    before = format_snapshot(json.loads(expected)) if expected else ""
+    changes = list(unified_diff(before.splitlines(), actual.splitlines(), lineterm="", n=2))
+    return [line for line in changes[2:] if not line.startswith("@@")]
+
+
+def read_rows(sink: Sink, key: str, body: bytes) -> list[Any]:
+    """Return the rows of an object: of a table by column, of JSON as it is, of other texts the lines.
+
+    Bytes are text if they are UTF-8, else `{"base64": …}`, as in files of records.
+    """
+    shape = _find_shape(sink, key)
+    match shape.format:
+        case "parquet":
+            import pyarrow.parquet as pq
+
+            return [_to_json(row) for row in pq.read_table(io.BytesIO(body)).to_pylist()]
+        case "avro":
+            import fastavro
+
+            rows = map(_to_json, fastavro.reader(io.BytesIO(body)))
+            return [{shape.alone: row} for row in rows] if shape.alone else list(rows)
+    read = json.loads if shape.format in ("json", "json_array") else _to_json
+    return list(map(read, chain.from_iterable(content.records(shape, body, key))))
+
+
+def _find_shape(sink: Sink, key: str) -> Shape:
+    for stream, type in sink.sidecars.types.items():
+        if key.endswith(sink.sidecars.by_stream[stream]):
+            alone = binding.shape_of(sink).sidecar(stream).alone
+            return Shape(type, "json", codec=sink.sidecars.codecs.get(type, "none"), frame=LINES, alone=alone)
+    return binding.shape_of(sink.after_transforms)
+
+
+def _to_json(value: Any) -> Any:
+    match value:
+        case dict():
+            return {str(name): _to_json(inner) for name, inner in value.items()}
+        case list() | tuple():
+            return [_to_json(inner) for inner in value]
+        case datetime() | date() | time():
+            return value.isoformat()
+        case Decimal() | UUID():
+            return str(value)
+        case bytes():
+            try:
+                return value.decode()
+            except UnicodeDecodeError:
+                return {"base64": base64.b64encode(value).decode()}
+    return value

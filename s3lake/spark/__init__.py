@@ -1,0 +1,260 @@
+"""The Spark session: settings that landing needs, and where the session comes from."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import re
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from s3lake import errors
+from s3lake.errors import SparkUnavailableError, TaskFailedError
+from s3lake.scratch import scratch
+from s3lake.spark import class_archive, jars
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from s3lake import sink
+
+_log = logging.getLogger(__name__)
+_OURS = re.compile(r"\bs3lake\.errors\.(\w+): ([^\n]*)")
+# A worker, an executor, the JVM or the server behind Connect ended.
+_DIED = (
+    "Python worker exited unexpectedly",
+    "Python worker failed to connect back",
+    "ExecutorLostFailure",
+    "SparkContext was shut down",
+    "Cannot call methods on a stopped SparkContext",
+    "Answer from Java side is empty",
+    "An error occurred while trying to connect to the Java server",
+    "java.lang.OutOfMemoryError",
+    "No space left on device",
+)
+
+_CALLED = re.compile(r"An error occurred while calling \S+$")  # py4j's first line; the next one says which
+
+# What a client of Spark Connect is told where its server ended, was started again, or has closed the session.
+_LOST = (
+    "StatusCode.UNAVAILABLE",
+    "INVALID_HANDLE",
+    "RETRIES_EXCEEDED",
+    "NO_ACTIVE_SESSION",
+    "RESPONSE_ALREADY_RECEIVED",
+    "incorrect server side session identifier",
+    "No active or default Spark session found",  # it listens already and is not ready
+)
+
+
+def settings(spark: sink.Spark) -> dict[str, str]:
+    """Every setting of the session; those in `spark.conf` come last and win."""
+    ours = {
+        "spark.master": spark.master,
+        "spark.app.name": "s3lake",
+        "spark.driver.memory": spark.driver_memory,
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        # 256 MB, the default, is more direct memory than a small heap has when messages are large.
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(16 * 2**20),
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+        # Python workers give back what they no longer use: 25 MB less for each.
+        "spark.executorEnv.MALLOC_ARENA_MAX": "2",
+        "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
+    }
+    if spark.master.startswith("local"):
+        ours |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    if not spark.master.startswith("sc://"):
+        # Tasks are shared out by the cores that there are: a cluster's come one after the other.
+        ours["spark.scheduler.minRegisteredResourcesRatio"] = "0.8"
+        ours["spark.python.daemon.module"] = "s3lake.land.task.workers"
+        ours["spark.driver.extraJavaOptions"] = " ".join([_memory(), _PATIENT, _quiet(), _homeless()])
+    return ours | spark.conf
+
+
+# The optimising compiler comes in ten times later than by default: where records never pass the JVM few methods are
+# worth it, and for SQL over millions of rows it still comes.
+_PATIENT = (
+    "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
+    "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
+)
+
+
+def _memory() -> str:
+    # G1, the default, holds more memory and starts more threads, for a heap that records never pass; and a heap begins
+    # with a 64th of the machine's memory, touched or not.
+    collector = "-XX:+UseSerialGC" if (os.cpu_count() or 1) <= 4 else "-XX:+UseParallelGC"
+    return f"{collector} -Xms64m -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=20"
+
+
+def _quiet() -> str:
+    return f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}"
+
+
+def _homeless() -> str:
+    # Spark 4.0 makes an `artifacts` directory where it is started (SPARK-52396), in somebody's checkout.
+    with scratch(0):
+        home = tempfile.mkdtemp(prefix="s3lake-spark-")
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    return f"-Duser.dir={home}"
+
+
+def _launch(settings: Mapping[str, str]) -> None:
+    """Start the JVM with settings from a file: PySpark puts each on its command line, which every user can read."""
+    from pyspark import SparkContext
+
+    if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
+        return
+    arguments_before = os.environ.get("PYSPARK_SUBMIT_ARGS")
+    text = "".join(f"{_escaped(name)}={_escaped(value)}\n" for name, value in settings.items())
+    with ExitStack() as stack:
+        with scratch(len(text)):
+            path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="s3lake-spark-conf-"))) / "spark.conf"
+            path.touch(0o600)
+            path.write_text(text, "utf-8")
+        arguments = f"--load-spark-defaults --properties-file {shlex.quote(str(path))}"
+        os.environ["PYSPARK_SUBMIT_ARGS"] = f"{arguments} {arguments_before or 'pyspark-shell'}"
+        try:
+            SparkContext._ensure_initialized()
+        finally:
+            if arguments_before is None:
+                del os.environ["PYSPARK_SUBMIT_ARGS"]
+            else:
+                os.environ["PYSPARK_SUBMIT_ARGS"] = arguments_before
+
+
+def _escaped(text: str) -> str:
+    """A key or a value of a Java properties file."""
+    return "".join(f"\\u{ord(char):04x}" if char in "\\:=#! \t\r\n\f" else char for char in text)
+
+
+def session(spark: sink.Spark) -> SparkSession:
+    """The session of this process, made on first use; with `sc://host:port` the one that runs share there.
+
+    Raises:
+        ConfigurationError: there is no Java, or none that Spark runs on.
+        SparkUnavailableError: there is no Spark Connect server at the address, or Spark's workers have another s3lake.
+    """
+    from pyspark.sql import SparkSession
+
+    from s3lake.spark import shared
+    from s3lake.spark.installation import agree, fit, ours
+
+    active = SparkSession.getActiveSession()
+    if spark.master.startswith("sc://"):
+        try:
+            return shared.session(spark.master, _of_sql(settings(spark)), active)
+        except Exception as error:
+            raise meaning(error, f"asking for a session at {shared.endpoint(spark.master)}") from None
+    if active is not None:
+        return fit(active)
+    opened = started(spark, settings(spark))
+    if spark.master.startswith("local"):
+        return ours(opened)
+    try:
+        agree(opened)
+    except Exception as error:
+        opened.stop()
+        raise meaning(error, f"asking the workers of {spark.master}") from None
+    return opened
+
+
+def _of_sql(settings: Mapping[str, str]) -> dict[str, str]:
+    """What a session can set on a server; the rest was settled when that started."""
+    return {name: value for name, value in settings.items() if name.startswith("spark.sql.")}
+
+
+def started(spark: sink.Spark, conf: dict[str, str]) -> SparkSession:
+    """A session with a JVM of its own.
+
+    Raises:
+        ConfigurationError: there is no Java, or none that Spark runs on.
+    """
+    from pyspark.sql import SparkSession
+
+    os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # set by PySpark in a client, and inherited by what that starts
+    java = jars.find_java()
+    os.environ["JAVA_HOME"] = str(java.parent.parent)
+    # PySpark reads the variable and not the setting; without either, workers are whatever `python3` is on PATH.
+    python = spark.conf.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON") or sys.executable
+    os.environ["PYSPARK_PYTHON"] = python
+    if spark.master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder
+    if "spark.driver.extraJavaOptions" not in spark.conf:
+        conf["spark.driver.extraJavaOptions"] += f" {class_archive.java_options(java)}"
+    for name, value in conf.items():
+        builder = builder.config(name, value)
+    try:
+        _launch(conf)
+        _forget_stopped()
+        return builder.getOrCreate()
+    except Exception as error:
+        raise meaning(error, f"starting a session with spark.master {spark.master}") from None
+
+
+def _forget_stopped() -> None:
+    """Spark stops a session by itself where its cluster is lost, and PySpark would go on with what is left of it."""
+    from pyspark.sql import SparkSession
+
+    last = SparkSession._instantiatedSession
+    if last is not None and last._jsc.sc().isStopped():
+        last.stop()
+
+
+def parallelism(session: SparkSession) -> int:
+    """How many tasks run at once, now: executors come and go."""
+    context = getattr(session, "_sc", None)  # the public property raises where there is none
+    if context is not None:
+        return int(context.defaultParallelism)
+    # Spark Connect has no call for it, but a plan that leaves the number to the server shows it.
+    shown = re.search(r"splits=(\d+)", session.range(1)._explain_string())  # type: ignore[operator]
+    return int(shown[1]) if shown else os.cpu_count() or 1
+
+
+def meaning(error: Exception, what: str) -> Exception:
+    """What an exception of Spark means: its several trees of exceptions are told apart by their text.
+
+    Args:
+        error: of a job, or of a session that was to be made; one that is none of Spark's is given back.
+        what: was being done.
+    """
+    if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j", "grpc") and not isinstance(error, OSError):
+        return error
+    text = str(error)
+    _log.debug("Spark failed while %s: %s", what, text)
+    raised = list(_OURS.finditer(text))
+    if raised:  # by a task whose outcome is no row
+        return errors.named(raised[-1][1], raised[-1][2].strip())
+    line = brief(text) or type(error).__name__
+    if any(sign in text for sign in _LOST):
+        return SparkUnavailableError(
+            f"the session at the Spark Connect server was lost while {what}: {line}. Nothing of this micro-batch is "
+            "visible; the next try makes a session again. If it stays so, see whether the server runs (s3lake spark "
+            "--check ADDRESS) and has memory enough"
+        )
+    if any(sign in text for sign in _DIED) or isinstance(error, OSError):
+        return SparkUnavailableError(
+            f"Spark went away while {what}: {line}. Nothing of this micro-batch is visible. If it stays so, see "
+            "whether memory was short (spark.driver_memory, memory_budget), and whether a cluster's master answers"
+        )
+    return TaskFailedError(
+        f"Spark failed while {what}: {line}. Nothing of this micro-batch is visible. The log has the whole trace at "
+        "level DEBUG; s3lake does not know this failure: please report it"
+    )
+
+
+def brief(text: str) -> str:
+    """Of the text of an exception of Spark's: the last line of a Python trace, else the first line."""
+    traces = re.findall(r"^(\w[\w.]*(?:Error|Exception|Interrupt)\b.*)$", text, re.MULTILINE)
+    lines = traces[-1:] or [line for line in text.splitlines() if line.strip() and not _CALLED.match(line)][:1]
+    return lines[0].removeprefix(": ").strip()[:500].rstrip(".") if lines else ""

@@ -1,0 +1,83 @@
+"""Snapshots of previews: the rows of every format, dead letters, and diffs."""
+
+from typing import Any
+
+import pytest
+
+from s3lake.errors import ConfigurationError
+from s3lake.land.given import Record
+from s3lake.land.preview.snapshots import build_snapshot, compare_snapshots, format_snapshot
+from s3lake.sink import Sink
+
+TEN_MS = 1_795_342_500_000
+KEY = "orders/date=2026-11-22/hour=10/0-000000000000.json"
+VALUE = b'{"id": 1, "at": "x"}'
+
+
+def sink(**changes: object) -> Sink:
+    fields = {"name": "events", "topics": ("orders",), "bucket": "lake", "start": "2026-11-22T00"}
+    return Sink.model_validate({**fields, **changes})
+
+
+def record(value: bytes, offset: int = 0, key: bytes | None = None) -> Record:
+    return Record("orders", 0, offset, TEN_MS, key, value, ())
+
+
+def snapshot(*records: Record, **changes: object) -> dict[str, Any]:
+    entry: dict[str, Any] = build_snapshot([sink(**changes)], records)["events"]
+    return entry
+
+
+@pytest.mark.parametrize(
+    ("written", "rows"),
+    [
+        ({"type": "json", "codec": "gzip"}, [{"id": 1, "at": "x"}]),
+        ({"type": "json_array"}, [{"id": 1, "at": "x"}]),
+        ({"type": "csv"}, ["id,at", '1,"x"']),
+        ({"type": "avro"}, [{"id": 1, "at": "x"}]),
+        ({"type": "parquet", "codec": "zstd"}, [{"id": 1, "at": "x"}]),
+    ],
+)
+def test_a_snapshot_has_the_rows_of_every_format(written: dict[str, str], rows: list[object]) -> None:
+    assert list(snapshot(record(VALUE), format=written)["objects"].values()) == [rows]
+
+
+def test_instants_decimals_and_bytes_are_text() -> None:
+    columns = {"at": "timestamp", "price": "decimal(10,2)", "raw": "binary"}
+    value = b'{"at": "2026-11-22T10:15:00Z", "price": "1.50", "raw": "AP8="}'
+    (rows,) = snapshot(record(value), format={"type": "parquet"}, columns=columns)["objects"].values()
+    assert rows == [{"at": "2026-11-22T10:15:00+00:00", "price": "1.50", "raw": {"base64": "AP8="}}]
+
+
+def test_a_snapshot_has_the_rows_of_sidecars() -> None:
+    found = snapshot(record(VALUE, key=b"k"), sidecars={"keys": "json"})
+    assert found["objects"] == {KEY: [{"id": 1, "at": "x"}], KEY.replace(".json", ".keys.json"): ["k"]}
+
+
+def test_a_snapshot_has_refused_records_and_if_they_fail_the_sink() -> None:
+    tolerant = snapshot(record(VALUE), record(b"{", 1), errors={"tolerance": "all"})
+    assert [(letter["offset"], letter["stage"]) for letter in tolerant["dead_letters"]] == [(1, "convert")]
+    assert (list(tolerant["objects"]), tolerant["failed"]) == ([KEY], False)
+    intolerant = snapshot(record(VALUE), record(b"{", 1))
+    assert (intolerant["objects"], intolerant["failed"], len(intolerant["dead_letters"])) == ({}, True, 1)
+
+
+def test_the_wallclock_is_the_newest_record_s_time() -> None:
+    layout = {"template": "{time:yyyy-MM-dd HH.mm}/{partition}-{offset}", "time": {"source": "wallclock"}}
+    assert list(snapshot(record(VALUE), layout=layout)["objects"]) == ["2026-11-22 10.15/0-0.json"]
+
+
+def test_every_sink_that_reads_the_topic_is_in_the_snapshot() -> None:
+    both = build_snapshot([sink(), sink(name="copies", prefix="copies")], [record(VALUE)])
+    assert {name: list(entry["objects"]) for name, entry in both.items()} == {
+        "events": [KEY],
+        "copies": [f"copies/{KEY}"],
+    }
+    with pytest.raises(ConfigurationError, match="no sink reads topic 'orders'"):
+        build_snapshot([sink(topics=("clicks",))], [record(VALUE)])
+
+
+def test_a_diff_has_the_lines_that_differ_whatever_the_order_of_names() -> None:
+    assert compare_snapshots('{"b": 1, "a": 2}', format_snapshot({"a": 2, "b": 1})) == []
+    lines = compare_snapshots('{"n": 2}', format_snapshot({"n": 2.0}))
+    assert [line for line in lines if line[0] in "-+"] == ['-  "n": 2', '+  "n": 2.0']

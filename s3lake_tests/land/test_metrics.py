@@ -1,0 +1,249 @@
+"""What Prometheus is told, read back with its own parser."""
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from s3lake import hours
+from s3lake.commit.documents import Watermark
+from s3lake.commit.index import TopicIndex
+from s3lake.errors import DataLossError, KafkaUnavailableError, StoreUnavailableError
+from s3lake.land import metrics
+from s3lake.land.landing import Landing
+from s3lake.land.metrics import METRICS, Progress, Scrape, read_waiting
+from s3lake.plan.freshness import Wait
+from s3lake.plan.tile import Span, Sums, Tile
+from s3lake.sink import Sink
+from s3lake.source.kafka.reader import Brokers
+from s3lake.source.offsets import Waiting
+from s3lake_tests import indexes
+from s3lake_tests.counted import CountedStore
+
+NOW = hours.start_ms("2026-01-05T12") + 30 * 60_000
+
+
+@dataclass
+class FakeKafka:
+    ends: dict[int, int] = field(default_factory=lambda: {0: 100})
+    down: bool = False
+    asked: int = 0
+
+    def waiting(self, _: str, reached: Mapping[int, int], **__: int) -> Waiting:
+        self.asked += 1
+        if self.down:
+            raise KafkaUnavailableError("Kafka at nowhere did not answer")
+        records = sum(end - reached.get(partition, 0) for partition, end in self.ends.items())
+        return Waiting(records, 42.0 if records else 0.0, dict(self.ends))
+
+
+class AwayStore(CountedStore):
+    """A bucket whose requests fail while it is away, or wait until it answers."""
+
+    away = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers = threading.Event()
+        self.answers.set()
+
+    def get(self, key: str, span: tuple[int, int] | None = None) -> Any:
+        self.answers.wait(10)
+        if self.away:
+            raise StoreUnavailableError("S3 at nowhere did not answer")
+        return super().get(key, span)
+
+
+class World:
+    """A sink's topics, and a clock for what is fresh."""
+
+    def __init__(self, *topics: str, deadline_s: float = 0.5) -> None:
+        self.store, self.kafka, self.clock = AwayStore(), FakeKafka(), 0.0
+        sink = Sink(name="events", topics=topics, bucket="lake", start="2026-01-05T08")
+        self.landings = [
+            Landing(sink, topic, lambda: None, lambda _: self.store, self.kafka, Brokers("x:1"), clock=lambda: NOW)  # type: ignore[arg-type,return-value]
+            for topic in topics
+        ]
+        self.registry = CollectorRegistry()
+        self.registry.register(Scrape(lambda: self.landings, deadline_s=deadline_s, clock=lambda: self.clock))
+
+    def seal(self, topic: str, upto: str) -> None:
+        """Note that all hours up to this one are sealed."""
+        index = self.index(topic)
+        index.create(index.watermark_key, Watermark("2026-01-05T08", upto))
+
+    def index(self, topic: str) -> TopicIndex:
+        return next(landing.index for landing in self.landings if landing.topic == topic)
+
+    def write(self, topic: str, *tiles: Tile) -> None:
+        indexes.write(self.index(topic), *tiles)
+
+    def scrape(self) -> dict[tuple[str, ...], float]:
+        """Values by name and values of labels, a while after the last scrape."""
+        self.clock += 10
+        self.store.requests.clear()
+        return self.values()
+
+    def values(self) -> dict[tuple[str, ...], float]:
+        text = generate_latest(self.registry).decode()
+        samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+        ordered = {f"s3lake_{name}": labels for name, (_, labels) in METRICS.items()}
+        return {(one.name, *(one.labels[label] for label in ordered[one.name])): one.value for one in samples}
+
+
+def complete(hour: int, start: int, end: int, **sums: Any) -> Tile:
+    return Tile(f"2026-01-05T{hour:02}", {0: Span(start, end, end)}, commits=("c",), sums=Sums(**sums))
+
+
+@pytest.fixture
+def world() -> World:
+    return World("orders")
+
+
+def test_it_tells_how_far_a_topic_is(world: World) -> None:
+    newest = Tile("2026-01-05T12", {0: Span(50, 70)}, commits=("d",), sums=Sums(landed=20, landed_ms=NOW - 60_000))
+    world.write("orders", complete(11, 0, 50, landed=45, bytes=900, files=3, dead=5, late=2, landed_ms=1_000), newest)
+    told = world.scrape()
+    assert told["s3lake_up", "events", "orders", "kafka"] == told["s3lake_up", "events", "orders", "s3"] == 1
+    assert told["s3lake_lag_records", "events", "orders"] == 30
+    assert told["s3lake_lag_seconds", "events", "orders"] == 42
+    eleven = hours.start_ms("2026-01-05T11") / 1000
+    assert told["s3lake_last_complete_hour_timestamp_seconds", "events", "orders"] == eleven
+    assert told["s3lake_last_commit_timestamp_seconds", "events", "orders"] == NOW / 1000 - 60
+    of_hour = {name: told[f"s3lake_hour_{name}", "events", "orders", "complete"] for name in ("rows", "bytes", "files")}
+    assert of_hour == {"rows": 45, "bytes": 900, "files": 3}
+    assert told["s3lake_hour_dead_letters", "events", "orders", "complete"] == 5
+    assert told["s3lake_hour_late", "events", "orders", "complete"] == 2
+    assert told["s3lake_hour_rows", "events", "orders", "newest"] == 20
+    assert told["s3lake_topics", "events"] == 1
+
+
+def test_expired_offsets_of_an_hour_are_told(world: World) -> None:
+    world.write("orders", msgspec.structs.replace(complete(11, 0, 50), expired=((0, 0, 20),)))
+    assert world.scrape()["s3lake_hour_expired", "events", "orders", "complete"] == 20
+
+
+def test_hours_that_are_over_and_have_no_tile_are_not_complete(world: World) -> None:
+    # 12:30 and a grace of 5 minutes: 08 to 11 are over.
+    assert world.scrape()["s3lake_hours_incomplete", "events", "orders"] == 4
+
+
+def test_hours_that_are_over_and_not_landed_are_not_complete(world: World) -> None:
+    world.write("orders", complete(9, 0, 10), Tile("2026-01-05T10", {0: Span(10, 15, 30)}))
+    assert world.scrape()["s3lake_hours_incomplete", "events", "orders"] == 2
+
+
+def test_an_hour_that_became_complete_is_seen_in_a_later_scrape(world: World) -> None:
+    world.write("orders", complete(10, 0, 10), Tile("2026-01-05T11", {0: Span(10, 15, 30)}), complete(12, 30, 30))
+    assert world.scrape()["s3lake_hours_incomplete", "events", "orders"] == 1
+    world.write("orders", complete(10, 0, 10), complete(11, 10, 30), complete(12, 30, 30))
+    assert world.scrape()["s3lake_hours_incomplete", "events", "orders"] == 0
+
+
+def test_a_scrape_costs_five_requests_a_topic_and_one_question(world: World) -> None:
+    tiles = [Tile(f"2026-01-0{day}T{hour:02}", {0: Span(0, 0, 1)}) for day in (2, 3, 4) for hour in range(24)]
+    world.write("orders", *tiles)
+    told = world.scrape()
+    assert world.store.requests == {"get": 5}
+    assert world.kafka.asked == 1
+    assert told["s3lake_hours_incomplete", "events", "orders"] == 3 + 12  # the newest, and those without a tile
+
+
+def test_hours_after_the_last_sealed_one_are_counted(world: World) -> None:
+    world.write("orders", *(complete(hour, hour, hour + 1) for hour in range(8, 12)))
+    assert world.scrape()["s3lake_hours_unsealed", "events", "orders"] == 4
+    world.seal("orders", "2026-01-05T10")
+    assert world.scrape()["s3lake_hours_unsealed", "events", "orders"] == 1
+
+
+def test_how_far_all_hours_are_sealed_and_how_long_the_last_commit_took_is_told(world: World) -> None:
+    world.write("orders", msgspec.structs.replace(complete(11, 0, 50, landed_ms=1_000), took_ms=1_500))
+    assert "s3lake_last_sealed_hour_timestamp_seconds" not in {name for name, *_ in world.scrape()}
+    world.seal("orders", "2026-01-05T10")
+    told = world.scrape()
+    expected = hours.start_ms("2026-01-05T10") / 1000
+    assert told["s3lake_last_sealed_hour_timestamp_seconds", "events", "orders"] == expected
+    assert told["s3lake_last_commit_seconds", "events", "orders"] == 1.5
+
+
+def test_scrapes_within_seconds_get_the_same_answer(world: World) -> None:
+    world.scrape()
+    world.clock += metrics.FRESH_S / 2
+    world.values()
+    assert world.kafka.asked == 1
+
+
+def test_a_kafka_that_is_away_is_down_and_counted_and_the_index_is_told_all_the_same(world: World) -> None:
+    world.write("orders", complete(11, 0, 50, landed=45))
+    world.kafka.down = True
+    world.scrape()
+    told = world.scrape()
+    assert told["s3lake_up", "events", "orders", "kafka"] == 0
+    assert told["s3lake_up", "events", "orders", "s3"] == 1
+    assert told["s3lake_errors_total", "events", "orders", "kafka"] == 2
+    assert ("s3lake_lag_records", "events", "orders") not in told
+    assert told["s3lake_hour_rows", "events", "orders", "complete"] == 45
+
+
+def test_a_bucket_that_is_away_is_asked_once_a_scrape_and_not_for_every_topic() -> None:
+    world = World(*(f"t{number}" for number in range(200)))
+    world.store.away = True
+    told = world.scrape()
+    assert {told["s3lake_up", "events", f"t{number}", "s3"] for number in range(200)} == {0.0}
+    assert {told["s3lake_up", "events", f"t{number}", "kafka"] for number in range(200)} == {1.0}
+    assert world.store.requests.total() <= 16  # those that were asked side by side
+
+
+def test_a_bucket_that_is_slow_holds_no_scrape_up_and_its_answer_comes_with_a_later_one() -> None:
+    world = World("orders", deadline_s=0.1)
+    world.write("orders", complete(11, 0, 100))
+    world.store.answers.clear()
+    began = time.monotonic()
+    assert world.scrape()["s3lake_up", "events", "orders", "s3"] == 0
+    assert time.monotonic() - began < 5
+    world.store.answers.set()
+    while world.scrape()["s3lake_up", "events", "orders", "s3"] == 0:
+        assert time.monotonic() - began < 10
+    assert world.scrape()["s3lake_errors_total", "events", "orders", "s3"] >= 1
+
+
+def test_how_long_records_had_waited_is_told_by_share(world: World) -> None:
+    world.write("orders", complete(11, 0, 50, waits=(Wait(50, 0, 10_000),)))
+    told = world.scrape()
+    shown = [told["s3lake_hour_freshness_seconds", "events", "orders", "complete", share] for share in ("0.5", "1")]
+    assert shown == [5.0, 10.0]
+
+
+def test_every_metric_is_told_with_its_type_and_what_it_is(world: World) -> None:
+    landed = complete(11, 0, 50, landed_ms=1_000, waits=(Wait(50, 0, 10_000),))
+    world.write("orders", msgspec.structs.replace(landed, took_ms=1_500))
+    world.seal("orders", "2026-01-05T08")
+    world.scrape()
+    families = {one.name: one for one in text_string_to_metric_families(generate_latest(world.registry).decode())}
+    told = {name: families[f"s3lake_{name.removesuffix('_total')}"] for name in METRICS}
+    assert {name: one.documentation for name, one in told.items()} == {
+        name: text for name, (text, _) in METRICS.items()
+    }
+    assert {name for name, one in told.items() if one.type == "counter"} == {"errors_total", "requests_total"}
+    assert all(one.samples for name, one in told.items() if name != "requests_total")
+
+
+def test_a_topic_that_was_deleted_or_is_not_waited_for_has_no_lag_but_an_error() -> None:
+    sink = Sink.model_validate({"name": "events", "topics": ["orders"], "bucket": "lake", "start": "2026-01-05T08"})
+    offsets = SimpleNamespace(waiting=lambda *_, **__: Waiting(0, 0.0))
+
+    def landing(missing_topic: str) -> Any:
+        settled = sink.model_copy(update={"missing_topic": missing_topic})
+        return SimpleNamespace(sink=settled, topic="orders", offsets=offsets, clock=lambda: 0)
+
+    for setting, progress in (("wait", Progress(reached={0: 5})), ("fail", Progress())):
+        with pytest.raises(DataLossError, match="topic 'orders' does not exist in Kafka"):
+            read_waiting(landing(setting), progress)
+    assert read_waiting(landing("wait"), Progress()) == Waiting(0, 0.0)
