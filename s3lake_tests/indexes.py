@@ -3,9 +3,10 @@
 import msgspec
 
 from s3lake import hours
-from s3lake.commit.documents import TopicHead
+from s3lake.commit.documents import Manifest, TopicHead
 from s3lake.commit.index import TopicIndex
-from s3lake.plan.tile import Tile
+from s3lake.commit.sums import total
+from s3lake.plan.tile import Sums, Tile
 
 
 def write(index: TopicIndex, *tiles: Tile, since: str | None = None) -> None:
@@ -14,4 +15,19 @@ def write(index: TopicIndex, *tiles: Tile, since: str | None = None) -> None:
     every = [*hours.expand(head[0].hours if head else ()), *(tile.hour for tile in tiles)]
     index.store.put(index.head_key, msgspec.json.encode(TopicHead(hours=tuple(hours.ranges(every)), since=since)))
     for tile in tiles:
-        index.store.put(index.tile_key(tile.hour), msgspec.json.encode(tile))
+        _write_tile(index, tile)
+
+
+def write_manifest(index: TopicIndex, manifest: Manifest) -> None:
+    """Write a manifest, and its sums into the tile that lists it."""
+    index.store.put(index.manifest_key(manifest.hour, manifest.id), msgspec.json.encode(manifest))
+    stored = index.tile(manifest.hour)
+    if stored is not None:
+        _write_tile(index, msgspec.structs.replace(stored[0], sums=Sums()))
+
+
+def _write_tile(index: TopicIndex, tile: Tile) -> None:
+    manifests = [manifest for commit in tile.commits if (manifest := index.manifest(tile.hour, commit))]
+    if manifests and tile.sums == Sums():
+        tile = msgspec.structs.replace(tile, sums=total(manifests))
+    index.store.put(index.tile_key(tile.hour), msgspec.json.encode(tile))

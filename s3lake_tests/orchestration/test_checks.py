@@ -79,7 +79,7 @@ class World:
         if read.dead:
             files.append(File("d", "u", (), 0, start, end - 1, read.dead, 100, kind="dead_letters"))
         manifest = Manifest("c", "orders", hour, {0: read}, tuple(files), expired=expired, created_ms=created_ms)
-        self.store.put(self.index.manifest_key(hour, "c"), msgspec.json.encode(manifest))
+        indexes.write_manifest(self.index, manifest)
 
     def forget(self, hour: str) -> None:
         """The head no longer names the hour."""

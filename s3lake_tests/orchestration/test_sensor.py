@@ -23,6 +23,7 @@ from s3lake.sink import Config
 from s3lake.source import opening as sources
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
+from s3lake_tests import indexes
 from s3lake_tests.orchestration.world import (
     FOR_EVER,
     HOUR,
@@ -62,7 +63,7 @@ class World(Ticks):
     def write_commit(self, hour: str, commit: str, *, size: int = 100, records: int = 10, at_ms: int = 0) -> None:
         file = File("k", "u", (), 0, 0, records - 1, records, size)
         manifest = Manifest(commit, "orders", hour, {0: Read(0, records)}, (file,), created_ms=at_ms)
-        self.store.put(self.index().manifest_key(hour, commit), msgspec.json.encode(manifest))
+        indexes.write_manifest(self.index(), manifest)
 
     @property
     def remembered(self) -> RouteMemory:

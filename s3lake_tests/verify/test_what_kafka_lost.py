@@ -160,9 +160,8 @@ def test_hours_of_a_topic_that_was_given_up_are_not_checkable(world: World) -> N
     assert (report.compared, report.landed, report.not_checkable) == (1, 10, 12)
 
 
-@pytest.mark.parametrize("noted", [True, False], ids=["noted in the head", "of an s3lake that noted the last one only"])
-def test_hours_of_topics_that_were_given_up_one_after_the_other_need_not_meet(world: World, noted: bool) -> None:
-    world.since, world.earlier = hours.shift(NEXT, 1), (NEXT,) if noted else ()
+def test_hours_of_topics_that_were_given_up_one_after_the_other_need_not_meet(world: World) -> None:
+    world.since, world.earlier = hours.shift(NEXT, 1), (NEXT,)
     world.log.records.clear()
     world.log.end.clear()
     world.landed([b"of the second"], commit="c2", hour=NEXT)
