@@ -298,7 +298,7 @@ class Comparison:
             return  # another commit has a part of it, which is reported
         counts = [("read", read.read, self._kafka_records), ("late", read.late, self._late)]
         if not self._records.is_counted:
-            counts.append(("skipped", read.skipped, self._skipped))
+            counts.append(("skipped", read.skipped + read.filtered, self._skipped))
         for what, of_commit, of_kafka in counts:
             if of_commit != of_kafka:
                 self._report(
@@ -314,7 +314,7 @@ class Comparison:
             kafka_records=self._kafka_records,
             not_compared=self._kafka_records if is_counted else self._records.unknown,
             landed=self._rows,
-            skipped=self.of.read.skipped if is_counted and self.of.read else self._skipped,
+            skipped=self.of.read.skipped + self.of.read.filtered if is_counted and self.of.read else self._skipped,
             dead_letters=self._letters.count,
             missing=self._missing + self._letters.missing,
             duplicated=self._duplicated + self._letters.duplicated,

@@ -188,7 +188,7 @@ def staged(world: World, records: list[Record], held_to: Columns | None = None) 
     for file in outcome.files:
         world.store.complete_upload(file.key, file.upload, file.parts)
     read = outcome.reads[0]
-    done = Read(0, len(given), read.read, read.landed, read.skipped, read.dead, read.late)
+    done = Read(0, len(given), read.read, read.landed, read.skipped, read.dead, read.late, filtered=read.filtered)
     world.commit("c1", outcome.files, {0: done})
     landed = world.sink.after_transforms
     world.change(
