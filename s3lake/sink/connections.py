@@ -50,9 +50,6 @@ class Spark(ConfigModel):
         conf: any setting of Spark's; it overrides s3lake's own.
     """
 
-    # The master of Spark Connect may contain a token.
-    master: Annotated[str, PlainSerializer(lambda value: mask_value("master", value))] = Field(
-        default="local[*]", repr=False
-    )
+    master: Annotated[str, _MASKED] = Field(default="local[*]", repr=False)
     driver_memory: Annotated[str, matches(r"[1-9]\d*[kmgKMG]", "a number with k, m or g, for example 1g")] = "1g"
     conf: Properties = Field(default_factory=dict, repr=False)

@@ -30,17 +30,12 @@ _NO_EFFECT = {
 _CLIENT = ("security.protocol", "client.id", "client.rack", "client.dns.lookup")
 """Properties of Kafka's clients that a file may have without a prefix, next to all of `sasl.` and `ssl.`."""
 _QUEUE = "errors.deadletterqueue."
-_OFFSETS = "offsets are in the index; no consumer group is used"
+_OFFSETS, _GROUP = "offsets are in the index; no consumer group is used", "no consumer group is used"
 _OURS = {
-    "group.id": _OFFSETS,
-    "enable.auto.commit": _OFFSETS,
-    "auto.commit.interval.ms": _OFFSETS,
-    "group.instance.id": _OFFSETS,
+    **dict.fromkeys(("group.id", "enable.auto.commit", "auto.commit.interval.ms", "group.instance.id"), _OFFSETS),
+    **dict.fromkeys(("max.poll.interval.ms", "session.timeout.ms", "heartbeat.interval.ms"), _GROUP),
+    "partition.assignment.strategy": _GROUP,
     "max.poll.records": "Spark reads ranges of offsets",
-    "max.poll.interval.ms": "no consumer group is used",
-    "session.timeout.ms": "no consumer group is used",
-    "heartbeat.interval.ms": "no consumer group is used",
-    "partition.assignment.strategy": "no consumer group is used",
     "key.deserializer": "key.converter says how keys are read",
     "value.deserializer": "value.converter says how values are read",
 }
