@@ -14,7 +14,7 @@ from s3lake import sink, spark
 from s3lake.land.landing import Landing
 from s3lake.land.observer import LandedHour
 from s3lake.source.kafka.offsets import KafkaOffsets
-from s3lake.source.kafka.reader import Brokers
+from s3lake.source.kafka.reader import KafkaReader
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
 
@@ -34,7 +34,7 @@ def main(plan: Mapping[str, Any]) -> None:
             lambda: spark.session(config.spark),
             stores,
             KafkaOffsets(servers),
-            Brokers(servers),
+            KafkaReader(servers),
         )
         began = time.perf_counter()
         (landed,) = landing.land([plan["hour"]])

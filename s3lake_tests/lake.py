@@ -20,7 +20,7 @@ from s3lake.land.landing import Landing
 from s3lake.sink import Config, Sink
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake.source.kafka.offsets import KafkaOffsets
-from s3lake.source.kafka.reader import Brokers
+from s3lake.source.kafka.reader import KafkaReader
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
 from s3lake.table.iceberg import LakeTable
@@ -208,7 +208,7 @@ class Lake:
             spark=self.session,
             stores=functools.partial(S3Store, self.connection),
             offsets=self.offsets,
-            reader=Brokers(self.kafka.bootstrap_servers),
+            reader=KafkaReader(self.kafka.bootstrap_servers),
             dead_letter_topic=DeadLetterTopic.of(sink, topic, self.kafka.bootstrap_servers, {}),
         )
         if now_ms is not None:

@@ -27,7 +27,7 @@ from s3lake.orchestration.tick import RouteState, Tick
 from s3lake.plan.sealed import content
 from s3lake.plan.tile import Span, Sums, Tile
 from s3lake.sink import Sink
-from s3lake.source.kafka.reader import Brokers
+from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.offsets import LogRange, Snapshot
 from s3lake.store import COMMIT
 from s3lake_tests.counted import CountedStore
@@ -169,7 +169,7 @@ def look(instance: dg.DagsterInstance, lander: Landing, memory: Memory, now_ms: 
 
 def landing(index: TopicIndex) -> Landing:
     sink = Sink(name="events", topics=("orders",), bucket="lake", start=FIRST)
-    return Landing(sink, "orders", lambda: None, lambda _: index.store, Log(), Brokers("127.0.0.1:1"))
+    return Landing(sink, "orders", lambda: None, lambda _: index.store, Log(), KafkaReader("127.0.0.1:1"))
 
 
 @dataclass
@@ -260,7 +260,7 @@ def test_each_of_100_commits_in_one_hour_costs_at_most_12_requests_what_is_said_
     monkeypatch.setattr(Landing, "_stage", staged)
     store, log = CountedStore(), Log(0)
     sink = Sink(name="events", topics=("orders",), bucket="lake", start=FIRST)
-    brokers, clock = Brokers("127.0.0.1:1"), hours.start_ms(FIRST) + 1
+    brokers, clock = KafkaReader("127.0.0.1:1"), hours.start_ms(FIRST) + 1
     landing = Landing(sink, "orders", lambda: None, lambda _: store, log, brokers, clock=lambda: clock)
     landing.land([FIRST])
     dearest = 0
@@ -328,7 +328,7 @@ class TestRewrite:
         store = CountedStore()
         sink = Sink(name="events", topics=("orders",), bucket="lake", start=FIRST)
         clock = hours.end_ms(FIRST) + hours.HOUR_MS
-        brokers = Brokers("127.0.0.1:1")
+        brokers = KafkaReader("127.0.0.1:1")
         log = Log(200, each=100)
         lander = Landing(sink, "orders", lambda: None, lambda _: store, log, brokers, clock=lambda: clock)
         lander.land([FIRST])
@@ -346,7 +346,7 @@ class TestFilesOfAMicroBatch:
     def lander(self, **settings: object) -> Landing:
         wanted = {"name": "events", "topics": ["orders"], "bucket": "lake", "start": FIRST, **settings}
         store, clock = CountedStore(), hours.start_ms(FIRST) + 1
-        brokers = Brokers("127.0.0.1:1")
+        brokers = KafkaReader("127.0.0.1:1")
         sink = Sink.model_validate(wanted)
         return Landing(sink, "orders", lambda: None, lambda _: store, Log(120), brokers, clock=lambda: clock)
 

@@ -10,7 +10,7 @@ from s3lake.land.given import Batches, GivenEngine, Record, batch, within
 from s3lake.land.landing import Landing
 from s3lake.plan.batch import Intervals
 from s3lake.sink import Sink
-from s3lake.source.kafka.reader import Brokers
+from s3lake.source.kafka.reader import KafkaReader
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.commit.kafka import TOPIC, FakeKafka, hour, ms
 
@@ -56,7 +56,7 @@ class World:
             spark=lambda: pytest.fail("no session is needed"),
             stores=lambda _: self.store,
             offsets=self.kafka,
-            reader=Brokers("nowhere:1"),
+            reader=KafkaReader("nowhere:1"),
             clock=lambda: ms(now_minute),
             table=self.table,
             engine=lambda _: GivenEngine(self._read, lambda: pytest.fail("no session is needed")),

@@ -22,7 +22,7 @@ from s3lake.land.metrics import METRICS, Progress, Scrape, read_waiting
 from s3lake.plan.freshness import Wait
 from s3lake.plan.tile import Span, Sums, Tile
 from s3lake.sink import Sink
-from s3lake.source.kafka.reader import Brokers
+from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.offsets import Waiting
 from s3lake_tests import indexes
 from s3lake_tests.counted import CountedStore
@@ -68,7 +68,7 @@ class World:
         self.store, self.kafka, self.clock = AwayStore(), FakeKafka(), 0.0
         sink = Sink(name="events", topics=topics, bucket="lake", start="2026-01-05T08")
         self.landings = [
-            Landing(sink, topic, lambda: None, lambda _: self.store, self.kafka, Brokers("x:1"), clock=lambda: NOW)  # type: ignore[arg-type,return-value]
+            Landing(sink, topic, lambda: None, lambda _: self.store, self.kafka, KafkaReader("x:1"), clock=lambda: NOW)  # type: ignore[arg-type,return-value]
             for topic in topics
         ]
         self.registry = CollectorRegistry()

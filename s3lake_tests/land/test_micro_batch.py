@@ -14,7 +14,7 @@ from s3lake.land.job import TaskEngine
 from s3lake.land.task.outcomes import Done, Failed, Refused
 from s3lake.plan.tasks import TASK_RECORDS
 from s3lake.source.kafka import dead_letter_topic
-from s3lake.source.kafka.reader import Brokers
+from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.records import Range
 from s3lake_tests.commit.kafka import TOPIC
 from s3lake_tests.land import in_process
@@ -77,7 +77,7 @@ def test_they_read_the_topic_from_its_source_in_ranges_worth_a_file(count: int |
 
     landing.engine = noted
     landing.land([FIRST])
-    assert engines == [TaskEngine(TOPIC, landing.spark, Brokers("nowhere:1"), records)]
+    assert engines == [TaskEngine(TOPIC, landing.spark, KafkaReader("nowhere:1"), records)]
 
 
 def test_the_time_of_their_micro_batch_is_the_landing_s_clock() -> None:

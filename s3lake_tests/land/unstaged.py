@@ -10,7 +10,7 @@ from s3lake.commit.documents import File, Read
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.land.landing import Landing
 from s3lake.sink import Sink
-from s3lake.source.kafka.reader import Brokers
+from s3lake.source.kafka.reader import KafkaReader
 from s3lake.store import COMMIT
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.commit.kafka import TOPIC, FakeKafka, hour, ms
@@ -73,6 +73,6 @@ class World:
             spark=lambda: pytest.fail("nothing is read"),
             stores=lambda _: self.store,
             offsets=self.kafka,
-            reader=Brokers("nowhere:1"),
+            reader=KafkaReader("nowhere:1"),
             clock=lambda: ms(now_minute),
         )

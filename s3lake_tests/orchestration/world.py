@@ -19,7 +19,7 @@ from s3lake.land import opening
 from s3lake.plan.tile import Tile
 from s3lake.sink import Config
 from s3lake.source import opening as sources
-from s3lake.source.kafka.reader import Brokers
+from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.offsets import LogRange, Snapshot
 from s3lake.store import Store
 from s3lake_tests import indexes
@@ -53,7 +53,7 @@ class FakeKafka:
     starts: dict[str, int] = field(default_factory=dict)
     outages: float = 0
     asked: Counter[str] = field(default_factory=Counter)
-    reader: Brokers = field(default_factory=lambda: Brokers("nowhere:9092"))
+    reader: KafkaReader = field(default_factory=lambda: KafkaReader("nowhere:9092"))
 
     @property
     def offsets(self) -> "FakeKafka":

@@ -25,7 +25,7 @@ from s3lake.source.kafka.properties import REMEDY, ErrorLog, client_properties, 
 from s3lake.source.offsets import LogRange, Snapshot, Waiting
 
 if TYPE_CHECKING:
-    from s3lake.source.kafka.reader import Brokers
+    from s3lake.source.kafka.reader import KafkaReader
 
 A = TypeVar("A")
 
@@ -68,11 +68,11 @@ class KafkaSource:
         self.offsets = KafkaOffsets(**settings, timeout_s=timeout_s)
 
     @property
-    def reader(self) -> Brokers:
+    def reader(self) -> KafkaReader:
         """The cluster, as Spark's tasks reach it."""
-        from s3lake.source.kafka.reader import Brokers  # and Arrow, which questions do not need
+        from s3lake.source.kafka.reader import KafkaReader  # and Arrow, which questions do not need
 
-        return Brokers(**self._settings)
+        return KafkaReader(**self._settings)
 
 
 class KafkaOffsets:

@@ -64,7 +64,7 @@ _GONE = {"UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID", "_UNKNOWN_TOPIC", "_UNKNOW
 
 
 @dataclass(frozen=True)
-class Brokers:
+class KafkaReader:
     """The cluster as a task reaches it: plain values that travel to workers.
 
     Attributes:

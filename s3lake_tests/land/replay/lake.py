@@ -10,7 +10,7 @@ from s3lake.land.landing import Landing
 from s3lake.land.replay import Replayed, replay
 from s3lake.land.replay.letters import Chosen, letters_of
 from s3lake.sink import Sink
-from s3lake.source.kafka.reader import Brokers
+from s3lake.source.kafka.reader import KafkaReader
 from s3lake.store import Store
 from s3lake_tests.commit.kafka import FakeKafka
 from s3lake_tests.land.merge.parts import Parts
@@ -49,7 +49,7 @@ class Lake(Parts):
             spark=lambda: pytest.fail("no SQL"),
             stores=lambda _: store or self.store,
             offsets=FakeKafka(1),
-            reader=Brokers("nowhere:1"),
+            reader=KafkaReader("nowhere:1"),
         )
 
     def replay(self, reason: str | None = None, *, dry_run: bool = False) -> list[Replayed]:

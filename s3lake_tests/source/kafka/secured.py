@@ -36,7 +36,7 @@ from cryptography.hazmat.primitives.serialization import (
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.process import free_ports
 from s3lake.source.kafka.offsets import KafkaOffsets
-from s3lake.source.kafka.reader import Brokers
+from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.records import Range
 from s3lake_tests.lake import START, at, fill, values
 
@@ -97,7 +97,7 @@ class Secured:
         """The values of the topic of one record, planned and read by one configuration."""
         offsets = KafkaOffsets(self.server(listener), properties, timeout_s=20)
         (start, end) = offsets.ranges("secured")[0]
-        brokers = Brokers(self.server(listener), properties)
+        brokers = KafkaReader(self.server(listener), properties)
         found = brokers.batches("secured", [Range(0, start, end)], ("value",))
         return [value for batch in found for value in batch["value"].to_pylist()]
 

@@ -21,7 +21,7 @@ from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.errors import ConfigurationError
 from s3lake.source.kafka import columns, librdkafka, reader
 from s3lake.source.kafka.columns import CompiledTake, Take, take_in_python
-from s3lake.source.kafka.reader import Brokers
+from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.records import SCHEMA, Range
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.lake import START, at
@@ -59,7 +59,7 @@ def read(
     bounded: Take = lambda messages, wanted, columns, _: take(messages, wanted, columns, most_bytes)  # noqa: E731
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(reader, "choose_take", lambda: bounded)
-        return list(Brokers(servers).batches(topic, [Range(0, *span)], SCHEMA.names))
+        return list(KafkaReader(servers).batches(topic, [Range(0, *span)], SCHEMA.names))
 
 
 def rows(batches: list[pa.RecordBatch]) -> list[dict[str, Any]]:
@@ -119,7 +119,7 @@ def test_only_the_columns_that_are_asked_for_are_made(writer: Writer, take: Take
     for names in (["value", "partition"], ["headers"], ["offset"], ["key", "timestamp"]):
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(reader, "choose_take", lambda: take)
-            (batch,) = Brokers(writer.servers).batches("columns", [Range(0, 0, 1)], names)
+            (batch,) = KafkaReader(writer.servers).batches("columns", [Range(0, 0, 1)], names)
         assert batch.schema == pa.schema([SCHEMA.field(name) for name in names])
 
 

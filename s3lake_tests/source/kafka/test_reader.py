@@ -20,7 +20,7 @@ from s3lake.source.kafka import reader
 from s3lake.source.kafka.columns import take_in_python
 from s3lake.source.kafka.librdkafka import Consumer, Messages
 from s3lake.source.kafka.offsets import KafkaOffsets
-from s3lake.source.kafka.reader import Brokers
+from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.records import SCHEMA, Range
 from s3lake_tests.processes import until
 
@@ -31,7 +31,7 @@ class Log:
     """One topic with one topic-partition, and who writes to it."""
 
     def __init__(self, servers: str, **settings: str) -> None:
-        self.brokers, self.topic = Brokers(servers), f"t-{uuid.uuid4()}"
+        self.brokers, self.topic = KafkaReader(servers), f"t-{uuid.uuid4()}"
         self.admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
         config = {name.replace("_", "."): value for name, value in settings.items()}
         self.admin.create_topics([NewTopic(self.topic, 1, 1, config=config)])[self.topic].result()
@@ -341,19 +341,19 @@ class TestBrokers:
     @pytest.mark.usefixtures("hasty")
     def test_that_cannot_be_reached_are_told(self) -> None:
         with pytest.raises(KafkaUnavailableError, match=r"Kafka at 127\.0\.0\.1:1 did not give.*Connection refused"):
-            list(Brokers("127.0.0.1:1").batches("t", [Range(0, 0, 1)], ("value",)))
+            list(KafkaReader("127.0.0.1:1").batches("t", [Range(0, 0, 1)], ("value",)))
 
 
 class TestProperties:
     def test_of_the_user_win_but_for_what_reading_hangs_on(self) -> None:
         given = {"fetch.wait.max.ms": "77", "auto.offset.reset": "earliest", "isolation.level": "read_uncommitted"}
-        settings = Brokers("k:1", given).consumer_settings
+        settings = KafkaReader("k:1", given).consumer_settings
         assert settings["fetch.wait.max.ms"] == "77"
         assert (settings["auto.offset.reset"], settings["isolation.level"]) == ("error", "read_committed")
 
     def test_that_librdkafka_does_not_know_are_refused_by_name(self) -> None:
         with pytest.raises(ConfigurationError, match=r"kafka\.properties: librdkafka refuses them.*\"no\.such\""):
-            list(Brokers("k:1", {"no.such": "1"}).batches("t", [Range(0, 0, 1)], ("value",)))
+            list(KafkaReader("k:1", {"no.such": "1"}).batches("t", [Range(0, 0, 1)], ("value",)))
 
     def test_are_no_part_of_what_is_printed(self) -> None:
-        assert "hunter2" not in repr(Brokers("k:1", {"sasl.password": "hunter2"}))
+        assert "hunter2" not in repr(KafkaReader("k:1", {"sasl.password": "hunter2"}))

@@ -18,7 +18,7 @@ from s3lake.land.opening import open_topic_sink
 from s3lake.orchestration.build import build_definitions
 from s3lake.source.kafka import reader
 from s3lake.source.kafka.offsets import KafkaOffsets
-from s3lake.source.kafka.reader import Brokers
+from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.records import Range
 from s3lake.verify import Grid, verify_against
 from s3lake.verify.kafka_log import KafkaLog
@@ -235,7 +235,7 @@ def refusals(secured: Secured) -> dict[str, tuple[list[str], list[str]]]:
         return str(told.value)
 
     def reading(listener: str, properties: dict[str, str]) -> str:
-        brokers = Brokers(secured.server(listener), properties)
+        brokers = KafkaReader(secured.server(listener), properties)
         with pytest.raises(KafkaUnavailableError) as told:
             list(brokers.batches("secured", [Range(0, 0, 1)], ("value",)))
         return str(told.value)
