@@ -90,6 +90,13 @@ def test_a_file_that_is_not_whole_is_no_data() -> None:
         rows(b"[\n1,\n2", "json_array", framing=["[\n", ",\n", "\n]"])
 
 
+def test_an_avro_file_is_not_read_whole_before_its_first_rows() -> None:
+    shape, schema = shape_of("avro", "json"), pa.schema([("n", pa.int64())])
+    stream = BytesIO(avro([{"n": number} for number in range(60_000)], optional("n", "long")))
+    first = next(batches(shape, stream, "k", schema))
+    assert (first.num_rows, stream.tell() < len(stream.getvalue()) // 2) == (10_000, True)
+
+
 @pytest.mark.parametrize(
     ("form", "body", "said"),
     [
