@@ -42,13 +42,19 @@ _Unexpected = Literal["error", "ignore"]
 
 
 def read_texts(
-    values: pa.BinaryArray, recorded: JsonColumns, limits: Limits
+    values: pa.BinaryArray, recorded: JsonColumns, limits: Limits, *, is_odd: bool = False
 ) -> tuple[pa.RecordBatch | None, Columns, Refusals]:
-    """Read JSON objects: the rows of those that are not refused, and their columns."""
-    try:
-        return read_fitting(values, recorded), recorded.columns, {}
-    except pa.ArrowInvalid:
-        return _read_apart(values, recorded, limits)
+    """Read JSON objects, of which some are known to be odd if `is_odd`.
+
+    Returns:
+        The rows of those that are not refused, their columns, and why the others are refused.
+    """
+    if not is_odd:
+        try:
+            return read_fitting(values, recorded), recorded.columns, {}
+        except pa.ArrowInvalid:
+            pass
+    return _read_apart(values, recorded, limits)
 
 
 def _read_apart(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.convert import cells, exact_integers, gate
+from s3lake.convert import exact_integers, gate
 from s3lake.convert.gate import Refusals, rest
 from s3lake.convert.json_columns import JsonColumns, fitted, json_columns
 from s3lake.convert.json_reading import read_fitting, read_texts
@@ -54,17 +54,25 @@ def read_objects(
     """
     given = given or {}
     known = json_columns(_known(columns, given, limits.rule), given)
-    batch, united = None if checked else _read_unchecked(values, known), known.columns
+    batch: pa.RecordBatch | None = None
+    united = known.columns
     refused, large = Refusals(), frozenset[str]()
-    if batch is None:
-        if not checked:
-            values, refused = cells.json_lines(values)
-        kept = rest(len(values), refused)
-        refused |= _of_all(_not_objects(_taken(values, kept)), kept)
+    is_odd = False
+    if not checked:
+        try:
+            batch = _read_unchecked(values, known)
+        except pa.ArrowInvalid:
+            is_odd = True
+        if batch is None:
+            refused, values = gate.json_refusals(values), gate.one_line(values)
     while True:
         kept = rest(len(values), refused)
         if batch is None:
-            batch, united, lost = read_texts(_taken(values, kept), known, limits)
+            texts = values if kept is None else values.take(kept)
+            if lost := _not_objects(texts):
+                refused |= _of_all(lost, kept)
+                continue
+            batch, united, lost = read_texts(texts, known, limits, is_odd=is_odd and kept is None)
             refused |= _of_all(lost, kept)
         if not united:  # a file without columns cannot hold rows
             return Table(None, columns, dict.fromkeys(range(len(values)), NOTHING) | refused)
@@ -81,10 +89,6 @@ def read_objects(
             rows = range(len(values)) if kept is None else kept.to_pylist()
             batch = batch.filter(pa.array([row not in found.refused for row in rows]))
         return Table(batch if batch.num_rows else None, agree(columns, united), refused, large)
-
-
-def _taken(values: pa.BinaryArray, rows: pa.Int64Array | None) -> pa.BinaryArray:
-    return values if rows is None else values.take(rows)
 
 
 def _of_all(refused: Refusals, kept: pa.Int64Array | None) -> Refusals:
@@ -105,16 +109,16 @@ def _known(columns: Columns, given: Columns, rule: Rule) -> Columns:
 
 
 def _read_unchecked(values: pa.BinaryArray, known: JsonColumns) -> pa.RecordBatch | None:
-    """Read values without the gate, if all are sound objects with known columns; return None if not, or if in doubt.
+    """Read objects without the gate; return None if it is in doubt whether all are objects.
 
     pyarrow's parser is as strict as the gate, but for UTF-8 and for zero bytes, which end its input.
+
+    Raises:
+        pa.ArrowInvalid: some object is odd.
     """
     if not gate.are_objects(values) or not gate.lowest_byte(values) or gate.text_refusals(values):
         return None
-    try:
-        return read_fitting(values, known)
-    except pa.ArrowInvalid:
-        return None
+    return read_fitting(values, known)
 
 
 def _not_objects(values: pa.BinaryArray) -> Refusals:
