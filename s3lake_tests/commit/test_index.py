@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from s3lake.commit.documents import File, Manifest, Read, Recorded, TopicHead, Written
+from s3lake.commit.documents import Envelope, File, Manifest, Read, Recorded, Sidecars, TopicHead, Written
 from s3lake.commit.index import TopicIndex
 from s3lake.errors import DataLossError, MissingDocumentError, ReplacedError, StoreConflictError, StoreUnavailableError
 from s3lake.plan.tile import Span, Tile
@@ -27,15 +27,17 @@ TILE = Tile(
 )
 
 
-WRITTEN = [
-    b"{}",
-    b'{"key":"string","codec":"none","header":true,"framing":["","\\n","\\n"],"envelope":null,'
-    b'"sidecars":{"keys":null,"headers":null},"changed":false}',
-    b'{"key":"avro","codec":"zstd","header":true,"framing":null,"envelope":{"style":"flat","fields":["key","value"],'
-    b'"value_encoding":"base64","bare":false,"stream":"","topic":""},"sidecars":{"keys":"avro","headers":null},'
-    b'"changed":true}',
-    b'{"sidecars":{"keys":"bytes","headers":null,"codecs":[["bytes","gzip"]]}}',
-]
+WRITTEN = Written(
+    key="avro",
+    codec="zstd",
+    header=False,
+    framing=None,
+    envelope=Envelope("flat", ("key", "value")),
+    sidecars=Sidecars(keys="bytes", codecs=(("bytes", "gzip"),)),
+    transformed=("value",),
+    transforms="9f",
+    decimals="base64",
+)
 """What manifests say of their files, as they stand in buckets."""
 
 
@@ -73,9 +75,8 @@ def index(store: Flaky) -> TopicIndex:
 # ---------------------------------------------------------------------------------------------------------------- names
 
 
-@pytest.mark.parametrize("document", WRITTEN)
-def test_what_a_manifest_says_of_its_files_is_written_as_it_was_read(document: bytes) -> None:
-    assert msgspec.json.encode(msgspec.json.decode(document, type=Written)) == document
+def test_what_a_manifest_says_of_its_files_is_read_as_it_was_written() -> None:
+    assert msgspec.json.decode(msgspec.json.encode(WRITTEN), type=Written) == WRITTEN
 
 
 def test_every_document_has_its_place(index: TopicIndex):
