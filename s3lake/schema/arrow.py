@@ -68,9 +68,7 @@ def _struct(fields: dict[str, pa.DataType]) -> pa.DataType:
 
 
 def from_arrow(fields: Any) -> Columns:
-    """Columns of what pyarrow inferred from JSON, without those that are only null.
-
-    It takes strings that look like dates for timestamps; whatever is no type of ours is a string.
+    """Return the columns of an Arrow schema, without those that are only null; whatever is no type of ours is a string.
 
     Raises:
         Conflict: they nest too deeply.
