@@ -196,6 +196,15 @@ class TestMaterialisations:
         assert {evaluation.partition for evaluation in evaluations} == {FIRST, SECOND, THIRD}
         assert len(evaluations) == 12
 
+    def test_a_run_that_selects_the_checks_misses_no_output_of_theirs(self, runs: OneTopic) -> None:
+        result = runs.job.execute_in_process(
+            asset_selection=[KEY], tags={"dagster/partition": FIRST}, instance=runs.instance
+        )
+        events = [event.event_type_value for event in result.all_events]
+        assert (events.count("ASSET_CHECK_EVALUATION"), events.count("STEP_OUTPUT")) == (4, 5)
+        log = [entry.user_message for entry in runs.instance.all_logs(result.run_id)]
+        assert not [line for line in log if "did not yield or return" in line]
+
     def test_the_open_hour_is_not_checked(self, runs: OneTopic) -> None:
         runs.landings[TOPIC] = runs.world.landing(now_minute=130)
         assert {evaluation.partition for evaluation in runs.land().get_asset_check_evaluations()} == {FIRST, SECOND}

@@ -320,6 +320,7 @@ class TestRequests:
         (request,) = world.tick().run_requests
         assert request.job_name == "land_events"
         assert request.asset_selection == [dg.AssetKey(["s3", "events", "orders"])]
+        assert request.asset_check_keys == []  # the run makes them by itself
         assert request.tags["s3lake/sink"] == "events"
         assert request.tags["s3lake/topic"] == "orders"
         assert request.run_key.startswith(f"events/orders/{START}..{HOUR}/")
