@@ -16,6 +16,7 @@ from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.source.kafka import offsets as questions
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.offsets import LogRange, Snapshot, matching
+from s3lake_tests.processes import until
 
 HOUR = "2026-01-05T10"
 NEXT = "2026-01-05T11"
@@ -284,8 +285,8 @@ class TestTransactions:
         assert offsets.ranges(topic) == {0: (0, 2)}
         assert offsets.first_since(topic, minute(HOUR, 1)) == {0: 2}
         producer.commit_transaction(10)
-        # Two records, two of the transaction, one after it, and the marker.
-        _until(lambda: offsets.ranges(topic) == {0: (0, 6)})
+        # Two records, two of the transaction, one after it, and the marker, which is written after the answer.
+        until(10, lambda: offsets.ranges(topic) == {0: (0, 6)})
         assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(0, 6, 0, 3)
 
     def test_an_aborted_transaction_is_a_gap_before_the_end(self, topics: Topics, offsets: KafkaOffsets) -> None:
@@ -293,7 +294,7 @@ class TestTransactions:
         producer = topics.transaction()
         _fill(producer, topic, [minute(HOUR)] * 4)
         producer.abort_transaction(10)
-        _until(lambda: offsets.ranges(topic) == {0: (0, 5)})
+        until(10, lambda: offsets.ranges(topic) == {0: (0, 5)})
         topics.produce(topic, [minute(HOUR, 1)])
         assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(0, 6, 0, 4)
 
@@ -308,7 +309,7 @@ class TestTransactions:
             producer = topics.transaction()
             _fill(producer, topic, [minute(hour, number % 60) for number in range(100)])
             producer.commit_transaction(10)
-        _until(lambda: offsets.ranges(topic) == {0: (0, 404)})
+        until(10, lambda: offsets.ranges(topic) == {0: (0, 404)})
         assert [offsets.snapshot(topic, hour).partitions[0].at for hour in past] == [0, 100, 100, 100]
         assert [offsets.snapshot(topic, hour).partitions[0].next for hour in past] == [100, 100, 100, 100]
 
@@ -436,11 +437,3 @@ def _before(monkeypatch: pytest.MonkeyPatch, method: str, call: int, happens: Ca
         return real(*args)
 
     monkeypatch.setattr(questions._Query, method, replaced)
-
-
-def _until(holds: Callable[[], bool]) -> None:
-    """A commit is answered before its markers are written."""
-    deadline = time.monotonic() + 10
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
