@@ -171,8 +171,8 @@ class CommitFiles:
         if self._without_data and "data" in streams:
             pairs = zip(streams["data"], records.values, strict=True)
             streams["data"] = [_NO_DATA if value is None else row for row, value in pairs]
-        if len(streams) < 2:
-            return next(iter(streams.values()), [])
+        if list(streams) == ["data"]:
+            return streams["data"]
         return [digest_row(row) for row in zip(*streams.values(), strict=True)]
 
     def expect_order(self, records: Records, digests: Sequence[bytes]) -> None:
