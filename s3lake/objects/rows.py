@@ -53,12 +53,11 @@ def build_row_reader(shape: Shape) -> Callable[[bytes], Row]:
         return lambda text: {"value": read["value"](text)}
     if envelope.bare or (envelope.style == "iggy" and envelope.fields == ("value",)):
         (field,) = envelope.fields
-        bare: _Read = read.get(field) or (parse_headers if field == "headers" else _any)
+        bare = {**read, **_READERS}[field]
         return lambda text: {field: bare(msgspec.Raw(text))}
     if envelope.style == "iggy":
         return partial(_parse_iggy, envelope.fields, read["value"])
-    others: dict[str, _Read] = {"metadata": _any, "offset": _any, "timestamp": _parse_timestamp}
-    readers = {name: read.get(name) or others[name] for name in envelope.fields if name != "headers"}
+    readers = {name: {**read, **_READERS}[name] for name in envelope.fields if name != "headers"}
     flags = {part for part in _FLAGS if envelope.style == "record" and shape.converter(part) == BYTES}
     return partial(_parse_object, readers, flags & readers.keys(), "headers" in envelope.fields)
 
@@ -165,3 +164,11 @@ def _decode_cell(cell: bytes) -> bytes:
 def _parse_header(pair: bytes) -> tuple[str, bytes | None]:
     name, _, value = pair.partition(b":")
     return _decode_cell(name).decode(), _decode_cell(value) if value else None
+
+
+_READERS: dict[str, _Read] = {
+    "headers": parse_headers,
+    "metadata": _any,
+    "offset": _any,
+    "timestamp": _parse_timestamp,
+}

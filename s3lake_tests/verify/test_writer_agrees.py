@@ -94,6 +94,7 @@ ENVELOPES: list[dict[str, Any]] = [
     {"style": "record", "fields": ["metadata", "value"]},
     {"style": "flat", "fields": ["key", "value", "offset", "timestamp", "headers"]},
     {"style": "flat", "fields": ["value"], "bare": True},
+    {"style": "flat", "fields": ["timestamp"], "bare": True},
     {"style": "flat", "fields": ["offset", "value", "key"], "value_encoding": "none"},
     {"style": "iggy", "fields": ["metadata", "headers", "value"], "stream": "s"},
     {"style": "iggy", "fields": ["value"]},
