@@ -47,7 +47,7 @@ class Reader(dg.IOManager):
 @pytest.mark.parametrize("start", ["2026-11-20T00", "2026-11-20T07"])
 def test_a_daily_asset_gets_the_hours_of_its_day_the_first_one_too(start: str) -> None:
     scope: dict[str, Any] = {"__name__": "shown"}
-    exec(shown("Downstream")[0], scope)
+    exec(shown("Assets downstream")[0], scope)
     sink = Sink.model_validate({"name": "events", "topics": ["orders"], "bucket": "lake", "start": start})
     landed = dg.AssetSpec(["s3", "events", "orders"], partitions_def=hourly(sink)).with_io_manager_key("s3lake_events")
     reader = Reader()
@@ -67,7 +67,7 @@ def test_a_daily_asset_gets_the_hours_of_its_day_the_first_one_too(start: str) -
 
 def test_an_input_that_takes_what_there_is() -> None:
     scope: dict[str, Any] = {"dg": dg}
-    exec(shown("Downstream")[1], scope)
+    exec(shown("Assets downstream")[1], scope)
     assert scope["orders"].metadata == {"allow_incomplete": True}
 
 
