@@ -24,8 +24,11 @@ class _Envelope(msgspec.Struct, forbid_unknown_fields=True):
 _decode_envelope = msgspec.json.Decoder(_Envelope).decode
 
 
-def decode_connect(data: bytes, plain: Callable[[bytes], Any]) -> Any:
-    """Decode a value by the schema that it brings; `plain` decodes JSON without a schema."""
+def decode_connect(data: bytes, plain: Callable[[bytes], Any], *, has_floats: bool = True) -> Any:
+    """Decode a value by the schema that it brings; `plain` decodes JSON without a schema.
+
+    Without `has_floats` floats and doubles stay the numbers that they are in JSON.
+    """
     try:
         envelope = _decode_envelope(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -33,17 +36,19 @@ def decode_connect(data: bytes, plain: Callable[[bytes], Any]) -> Any:
     schema = bytes(envelope.schema)
     if schema == b"null":
         return plain(bytes(envelope.payload))
-    return _payload_cast(schema)(parse_json(bytes(envelope.payload))) if schema.startswith(b"{") else plain(data)
+    if not schema.startswith(b"{"):
+        return plain(data)
+    return _payload_cast(schema, has_floats)(parse_json(bytes(envelope.payload)))
 
 
 @lru_cache(4096)
-def _payload_cast(schema: bytes) -> _Cast:
-    return _build_cast(parse_json(schema))
+def _payload_cast(schema: bytes, has_floats: bool) -> _Cast:
+    return _build_cast(parse_json(schema), _PRIMITIVES if has_floats else {"bytes": to_bytes})
 
 
-def _build_cast(schema: dict[str, Any]) -> _Cast:
+def _build_cast(schema: dict[str, Any], primitives: dict[str, _Cast]) -> _Cast:
     """Return what makes a parsed payload a value; the schema's default if it is null."""
-    cast, default = _build_present(schema), schema.get("default")
+    cast, default = _build_present(schema, primitives), schema.get("default")
 
     def or_default(value: Any) -> Any:
         value = default if value is None else value
@@ -52,16 +57,16 @@ def _build_cast(schema: dict[str, Any]) -> _Cast:
     return or_default
 
 
-def _build_present(schema: dict[str, Any]) -> _Cast:
+def _build_present(schema: dict[str, Any], primitives: dict[str, _Cast]) -> _Cast:
     match schema["type"]:
         case "struct":
-            fields = {field["field"]: _build_cast(field) for field in schema["fields"]}
+            fields = {field["field"]: _build_cast(field, primitives) for field in schema["fields"]}
             return lambda value: {name: cast(value.get(name)) for name, cast in fields.items()}
         case "array":
-            item = _build_cast(schema["items"])
+            item = _build_cast(schema["items"], primitives)
             return lambda value: [item(inner) for inner in _require_list(value)]
         case "map":
-            key, inner = _build_cast(schema["keys"]), _build_cast(schema["values"])
+            key, inner = _build_cast(schema["keys"], primitives), _build_cast(schema["values"], primitives)
             if schema["keys"]["type"] == "string":
                 return lambda value: Map({name: inner(cell) for name, cell in _entries(value)})
             return lambda value: Pairs([(key(name), inner(cell)) for name, cell in _entries(value)])
@@ -69,7 +74,7 @@ def _build_present(schema: dict[str, Any]) -> _Cast:
             scale = int(schema.get("parameters", {}).get("scale", 0))
             return lambda value: to_decimal(value, scale)
         case primitive:
-            return _PRIMITIVES.get(primitive, _keep)
+            return primitives.get(primitive, _keep)
 
 
 def _require_list(value: Any) -> Any:

@@ -27,6 +27,8 @@ def build_decoder(
     registry: Connection | None,
     plain: Callable[[Any], Any] = _keep,
     parse: Callable[[bytes], Any] = parse_json,
+    *,
+    has_floats: bool = True,
 ) -> Decode:
     """Return the decoder of keys or values.
 
@@ -35,6 +37,7 @@ def build_decoder(
         registry: where their schemas are. JSON with a JSON Schema needs one only if it becomes columns.
         plain: makes a value of parsed JSON that has no schema.
         parse: parses such JSON.
+        has_floats: see `connect.decode_connect`.
     """
     match converter:
         case "string":
@@ -44,7 +47,7 @@ def build_decoder(
         case "json":
             return lambda data: plain(parse(data))
         case "connect_json":
-            return partial(connect.decode_connect, plain=lambda data: plain(parse_json(data)))
+            return partial(connect.decode_connect, plain=lambda data: plain(parse_json(data)), has_floats=has_floats)
         case "json_schema":
             return partial(_decode_json_schema, registry, plain)
         case "avro" | "protobuf":

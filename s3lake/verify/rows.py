@@ -204,7 +204,7 @@ class Rows:
         if in_json and converter in (TEXT, BYTES):
             return build_decoder(converter, None)
         if converter in TYPED or converter == "json_schema":
-            decode = build_decoder(converter, None if converter == "json_schema" else registry)
+            decode = build_decoder(converter, None if converter == "json_schema" else registry, has_floats=False)
             return lambda data: json_form(decode(data), base64_decimals=shape.base64_decimals)
         in_line = name == "value" and shape.envelope is not None and shape.envelope.value_encoding == "none"
         return lambda data: (_to_one_line(data) if in_line else data) or None

@@ -275,3 +275,10 @@ def test_headers_are_compared_next_to_data_that_nothing_separates() -> None:
     framing = {"opening": "[", "between": ",", "closing": "]"}
     world = World(format={"type": "text", "framing": framing}, sidecars={"headers": "avro"})
     agree(world, [(None, b"1", [("a", b"1")]), (None, b"2", [])], 0)
+
+
+@pytest.mark.parametrize("number", ["33554448.0", "16777217", "1e-46", "0.10000000149011612"])
+def test_floats_of_connect_stay_the_numbers_that_they_are_in_json(number: str) -> None:
+    schema = {"type": "struct", "fields": [{"type": "float", "field": "a"}]}
+    value = f'{{"schema":{json.dumps(schema)},"payload":{{"a":{number}}}}}'
+    agree(World(format={"type": "text"}, converter={"value": "connect_json"}), [(None, value.encode(), [])], 0)
