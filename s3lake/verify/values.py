@@ -1,7 +1,7 @@
 """Keys and values as plain Python, and the two forms in which both sides of a comparison are digested.
 
 A decoded value is None, bool, int, float, Decimal, str, bytes, list or dict. Dates and times are integers in the unit
-of their schema. Four classes keep what Python does not tell apart. Numbers are equal by value, exactly.
+of their schema. Five classes keep what Python does not tell apart. Numbers are equal by value, exactly.
 """
 
 from __future__ import annotations
@@ -39,6 +39,12 @@ _compact = msgspec.json.Encoder(decimal_format="number").encode
 
 class Float32(float):
     """A number of 32 bits: JSON has fewer digits of it."""
+
+
+class SchemaDecimal(Decimal):
+    """A decimal by its schema: JSON may have it as base64, unlike any other number."""
+
+    __slots__ = ()
 
 
 class Uuid(str):
@@ -115,7 +121,7 @@ def column_form(value: Any) -> Any:
         return [column_form(item) for item in value]
     if of is float or of is Float32:
         return float_form(value)
-    if of is Decimal:
+    if of is Decimal or of is SchemaDecimal:
         return _number(_digits(value))
     if of is Map:
         return [[name, column_form(value[name])] for name in sorted(value)]
@@ -150,8 +156,10 @@ def json_form(value: Any, *, base64_decimals: bool = False) -> Any:
             return [[form(key), form(inner)] for key, inner in value]
         if of is bytes:
             return base64.b64encode(value).decode()
-        if of is Decimal:
-            return base64.b64encode(_unscaled(value)).decode() if base64_decimals else _to_number(value)
+        if of is SchemaDecimal and base64_decimals:
+            return base64.b64encode(_unscaled(value)).decode()
+        if of is Decimal or of is SchemaDecimal:
+            return _to_number(value)
         if of is Uuid:
             return str(value)
         if not math.isfinite(value):
