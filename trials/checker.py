@@ -244,8 +244,9 @@ def _holds_anew(file: Mapping[str, Any], key: str) -> bool:
 
 
 def _wanted(seen: Iterable[Identity], truth: Truth, held: Counter[Identity]) -> Counter[Identity]:
-    """Once each; what Kafka has compacted away may have been landed before."""
-    return Counter(one for one in seen if one not in truth.gone or one in held)
+    """As often as Kafka has each; what it has compacted away may have been landed before."""
+    wanted = Counter({one: truth.seen[one].times if isinstance(one, str) else 1 for one in seen})
+    return Counter({one: min(times, held[one]) if one in truth.gone else times for one, times in wanted.items()})
 
 
 def _compare(found: Found, held: Counter[Identity], wanted: Counter[Identity], promised: _Promises) -> None:

@@ -54,6 +54,16 @@ def test_what_a_deleted_topic_had_not_landed_is_given_up():
     assert (found.given_up, found.lost, found.clean) == (1, 0, True)
 
 
+def test_a_record_that_kafka_has_twice_is_landed_twice():
+    for files, lost, doubled in ((["a"], 1, 0), (["a", "a"], 0, 0), (["a", "a", "a"], 0, 1)):
+        bucket = Bucket()
+        bucket.tile(PRESENT, (0, 2, 2), *files)
+        truth = Truth("", ("orders",))
+        truth.seen["a"] = Seen("orders", 0.0, times=2)
+        found = check(bucket, "events", ["orders"], truth, None, [])  # type: ignore[arg-type]
+        assert (found.lost, found.duplicated) == (lost, doubled)
+
+
 def test_what_was_landed_when_its_topic_was_deleted_is_lost_without_its_file():
     bucket = Bucket()
     bucket.tile(FORMER, (0, 1, 1), "a")

@@ -15,10 +15,15 @@ Identity = str | Poison
 
 
 class Seen(NamedTuple):
-    """Of which topic a record is, and when it could be read."""
+    """Of which topic a record is, and when it could be read.
+
+    Attributes:
+        times: how often it is in Kafka: an idempotent producer that outlives a broker's death may have sent it twice.
+    """
 
     topic: str
     at: float
+    times: int = 1
 
 
 class Place(NamedTuple):
@@ -160,7 +165,8 @@ class Truth:
         if identity is None:
             self.tombstones += 1
         elif isinstance(identity, str):
-            self.seen[identity] = Seen(topic, time.time())
+            times = self.seen[identity].times if identity in self.seen else 0
+            self.seen[identity] = Seen(topic, time.time(), times + 1)
         else:
             self.poison.add(identity)
         if identity is not None and topic in self.mortal:
