@@ -245,8 +245,8 @@ def _holds_anew(file: Mapping[str, Any], key: str) -> bool:
 
 def _wanted(seen: Iterable[Identity], truth: Truth, held: Counter[Identity]) -> Counter[Identity]:
     """As often as Kafka has each; what it has compacted away may have been landed before."""
-    wanted = Counter({one: truth.seen[one].times if isinstance(one, str) else 1 for one in seen})
-    return Counter({one: min(times, held[one]) if one in truth.gone else times for one, times in wanted.items()})
+    times = {one: truth.seen[one].times if isinstance(one, str) else 1 for one in seen}
+    return Counter({one: min(often, held[one]) if one in truth.gone else often for one, often in times.items()})
 
 
 def _compare(found: Found, held: Counter[Identity], wanted: Counter[Identity], promised: _Promises) -> None:

@@ -83,35 +83,44 @@ class Converter:
         return self.unframe is not None
 
 
-def _later(module: str, function: str, *first: Any) -> Callable[..., Any]:
+def _call_later(module: str, function: str, *first: Any) -> Callable[..., Any]:
     """Return what calls a function of a module of this room, which is imported then."""
     return lambda *rest: getattr(import_module(f"s3lake.convert.{module}"), function)(*first, *rest)
 
 
-def _of_registry(name: str, module: str, *, inferred: bool) -> Converter:
+def _define_framed(name: str, module: str, *, asks_registry: bool) -> Converter:
     """Return a converter of values with the id of a schema before them, which the module reads."""
-    read, unframe = _later(module, "read"), _later(module, "unframe")
-    asks_registry = not inferred
-    return Converter(name, "json", read, True, False, inferred, asks_registry, versioned=True, unframe=unframe)
+    return Converter(
+        name,
+        "json",
+        read=_call_later(module, "read"),
+        wrapped=True,
+        inferred=not asks_registry,
+        asks_registry=asks_registry,
+        versioned=True,
+        unframe=_call_later(module, "unframe"),
+    )
 
 
-def _of_kafka(name: str) -> Converter:
+def _define_number(name: str) -> Converter:
     """Return the converter of one of Kafka's numbers, or of its truth values."""
-    read, unframe = _later("primitives", "read", name), _later("primitives", "unframe", name)
+    read, unframe = (_call_later("plain", function, name) for function in ("read_number", "unframe_number"))
     return Converter(name, "json", read, wrapped=True, inferred=False, unframe=unframe)
 
 
 CONVERTERS: dict[str, Converter] = {
     converter.name: converter
     for converter in (
-        Converter("json", "json", _later("plain", "read_json")),
-        Converter("connect_json", "json", _later("connect_json", "read"), wrapped=True, enveloped=True, versioned=True),
-        Converter("string", "text", _later("plain", "read_string")),
-        Converter("bytes", "bytes", _later("plain", "read_bytes")),
-        _of_registry("avro", "framed", inferred=False),
-        _of_registry("json_schema", "json_schema", inferred=True),
-        _of_registry("protobuf", "protobuf", inferred=False),
-        *map(_of_kafka, ("short", "integer", "long", "float", "double", "boolean")),
+        Converter("json", "json", _call_later("plain", "read_json")),
+        Converter(
+            "connect_json", "json", _call_later("connect_json", "read"), wrapped=True, enveloped=True, versioned=True
+        ),
+        Converter("string", "text", _call_later("plain", "read_string")),
+        Converter("bytes", "bytes", _call_later("plain", "read_bytes")),
+        _define_framed("avro", "framed", asks_registry=True),
+        _define_framed("json_schema", "json_schema", asks_registry=False),
+        _define_framed("protobuf", "protobuf", asks_registry=True),
+        *map(_define_number, ("short", "integer", "long", "float", "double", "boolean")),
     )
 }
 

@@ -1,13 +1,31 @@
-"""Plain keys and values: JSON, UTF-8 texts, and bytes as they are."""
+"""Keys and values without a schema: JSON, UTF-8 texts, bytes as they are, and Kafka's numbers and truth values."""
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from s3lake.convert import cells, gate
+from s3lake.convert import cells, gate, json_text
 from s3lake.convert.cells import Column
 from s3lake.convert.converters import Wanted
+from s3lake.convert.framed import Read
 from s3lake.convert.gate import Refusals
+from s3lake.convert.schemas import Gathering
+from s3lake.schema.arrow import arrow_type
+from s3lake.schema.connect import Schema
+from s3lake.schema.registry import Connection
+from s3lake.schema.types import Primitive
+
+# So many bytes each, the most significant first.
+_ENCODED = {
+    "short": (">i2", Primitive.INT32),
+    "integer": (">i4", Primitive.INT32),
+    "long": (">i8", Primitive.INT64),
+    "float": (">f4", Primitive.FLOAT),
+    "double": (">f8", Primitive.DOUBLE),
+    "boolean": ("?", Primitive.BOOL),
+}
 
 
 def read_json(raw: pa.BinaryArray, wanted: Wanted) -> tuple[Column, Refusals]:
@@ -27,3 +45,47 @@ def read_string(raw: pa.BinaryArray, _wanted: Wanted) -> tuple[Column, Refusals]
 def read_bytes(raw: pa.BinaryArray, _wanted: Wanted) -> tuple[Column, Refusals]:
     """Return the bytes themselves."""
     return Column("bytes", raw), {}
+
+
+def read_number(name: str, raw: pa.BinaryArray, _wanted: Wanted) -> tuple[Column, Refusals]:
+    """Return numbers as JSON, and as a column."""
+    numbers, refused = _numbers(name, raw)
+    gathering = Gathering.of(len(raw))
+    gathering.add(Schema(None, _ENCODED[name][1]), np.arange(len(raw)), numbers)
+    return Column(name, _texts(numbers), gathering.gathered()), refused
+
+
+def unframe_number(name: str, raw: pa.BinaryArray, _registry: Connection | None) -> Read:
+    """Return numbers as JSON."""
+    numbers, refused = _numbers(name, raw)
+    return Read(_texts(numbers), None, refused)
+
+
+def _numbers(name: str, raw: pa.BinaryArray) -> tuple[pa.Array, Refusals]:
+    """The numbers, null where there is none or it is refused."""
+    encoding, type = _ENCODED[name]
+    width = np.dtype(encoding).itemsize
+    values = raw.to_pylist()
+    refused: Refusals = {
+        row: f"{len(value)} bytes are no {name}: {width} are expected"
+        for row, value in enumerate(values)
+        if value is not None and len(value) != width
+    }
+    if type is Primitive.BOOL:
+        refused |= {
+            row: f"byte 0x{value[0]:02x} is no boolean: 0x00 or 0x01 is expected"
+            for row, value in enumerate(values)
+            if value is not None and row not in refused and value[0] > 1
+        }
+    present = np.array([value is not None and row not in refused for row, value in enumerate(values)], np.bool_)
+    nothing = bytes(width)
+    block = b"".join(value if kept else nothing for value, kept in zip(values, present, strict=True))
+    decoded = np.frombuffer(block, encoding)
+    native = decoded.astype(decoded.dtype.newbyteorder("="))
+    return pa.array(native, mask=~present).cast(arrow_type(type)), refused
+
+
+def _texts(numbers: pa.Array) -> pa.BinaryArray:
+    if pa.types.is_floating(numbers.type):
+        return pc.if_else(numbers.is_valid(), json_text.floats(numbers), None)
+    return numbers.cast(pa.string()).cast(pa.binary())

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
@@ -25,7 +26,6 @@ from s3lake.plan.tile import Tile
 from s3lake.source.offsets import Waiting
 
 if TYPE_CHECKING:
-    from s3lake.commit.documents import TopicHead
     from s3lake.land.landing import Landing
 
 A = TypeVar("A")
@@ -133,7 +133,7 @@ def read_progress(landing: Landing, limit: int = TILES) -> Progress:
         missing = _count_hours(start, last_over)
         return Progress(incomplete=missing, unsealed=missing)
     head = stored[0]
-    tiles = tuple(_read_newest(landing, head, limit))
+    tiles = tuple(islice(landing.index.newest(head), limit))
     sealed = Sealing(landing.index, head).watermark(start)
     first = hours.shift(head.hours[-1][1], 1) if head.hours else start
     begin = max(start, head.since or start)
@@ -145,15 +145,6 @@ def read_progress(landing: Landing, limit: int = TILES) -> Progress:
         sealed=sealed,
         unsealed=_count_hours(hours.shift(sealed, 1) if sealed else begin, last_over),
     )
-
-
-def _read_newest(landing: Landing, head: TopicHead, limit: int) -> Iterator[Tile]:
-    for hour in reversed(hours.latest(head.hours, limit)):
-        if hour < (head.since or hour):
-            return
-        stored = landing.index.tile(hour)
-        if stored is not None:  # else it is announced and not written yet
-            yield stored[0]
 
 
 def _count_hours(first: str, last: str) -> int:

@@ -134,39 +134,23 @@ def _get_client(pid: int, connection: Connection) -> _LazyClient:  # noqa: ARG00
     address, tls = connection.address, connection.tls
     retries: dict[str, Any] = {"max_retries": _TRIES, "interval": _PAUSE}
     domain = connection.domain or address.rpartition(":")[0]
+    shared: dict[str, Any] = {"server_address": address, "auto_login": auto_login}
+    secured: dict[str, Any] = {"tls_enabled": tls, "tls_domain": domain, "tls_ca_file": connection.ca_file}
 
     def make() -> IggyClient:
         config: Any
+        retry: Any
         match connection.transport:
             case "http":
                 config = iggy.HttpConfig(api_url=f"{'https' if tls else 'http'}://{address}", retries=1)
             case "quic":
-                config = iggy.QuicConfig(
-                    server_address=address,
-                    server_name=domain,
-                    auto_login=auto_login,
-                    reconnection=iggy.QuicReconnectionConfig(**retries),
-                    validate_certificate=tls,
-                )
+                retry = iggy.QuicReconnectionConfig(**retries)
+                config = iggy.QuicConfig(**shared, server_name=domain, reconnection=retry, validate_certificate=tls)
             case "websocket":
-                config = iggy.WebSocketConfig(
-                    server_address=address,
-                    auto_login=auto_login,
-                    reconnection=iggy.WebSocketReconnectionConfig(**retries),
-                    tls_enabled=tls,
-                    tls_domain=domain,
-                    tls_ca_file=connection.ca_file,
-                    tls_validate_certificate=tls,
-                )
+                retry = iggy.WebSocketReconnectionConfig(**retries)
+                config = iggy.WebSocketConfig(**shared, **secured, reconnection=retry, tls_validate_certificate=tls)
             case _:
-                config = iggy.TcpConfig(
-                    server_address=address,
-                    auto_login=auto_login,
-                    reconnection=iggy.TcpReconnectionConfig(**retries),
-                    tls_enabled=tls,
-                    tls_domain=domain,
-                    tls_ca_file=connection.ca_file,
-                )
+                config = iggy.TcpConfig(**shared, **secured, reconnection=iggy.TcpReconnectionConfig(**retries))
         return iggy.IggyClient(config)
 
     return _LazyClient(make, login if connection.transport == "http" else None)
