@@ -1,10 +1,9 @@
 """Hours of one topic of a sink that are due, why, and when: from Kafka's ends, the index and the sensor's memory."""
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from s3lake import hours
@@ -25,6 +24,35 @@ SECOND_LOOKS_PER_TICK = 1
 
 
 @dataclass(frozen=True)
+class TopicView:
+    """A topic of a sink, as a tick has read it.
+
+    Attributes:
+        head: None if nothing is landed yet.
+        tiles: of the hours that may be due, and of the newest hour.
+        ends: end offset per topic-partition in Kafka.
+    """
+
+    landing: "Landing"
+    head: "TopicHead | None"
+    tiles: "Sequence[Tile]"
+    ends: Mapping[int, int]
+    memory: RouteMemory
+    now_ms: int
+
+    @cached_property
+    def open_tile(self) -> "Tile | None":
+        """The tile of the newest hour if that hour is open."""
+        latest = self.head.hours[-1][1] if self.head and self.head.hours else None
+        return next((tile for tile in self.tiles if tile.hour == latest and not tile.closed), None)
+
+    @property
+    def sums(self) -> Sums:
+        """The sums of the open tile."""
+        return self.open_tile.sums if self.open_tile else Sums()
+
+
+@dataclass(frozen=True)
 class HoursDue:
     """Hours that are to be landed now.
 
@@ -40,77 +68,59 @@ class HoursDue:
     waiting: str
 
 
-def hours_due(
-    catalogue: Catalogue,
-    landing: "Landing",
-    head: "TopicHead | None",
-    tiles: "Sequence[Tile]",
-    ends: Mapping[int, int],
-    memory: RouteMemory,
-    now_ms: int,
-    sums: Sums,
-) -> HoursDue:
-    """Return what the index and Kafka's ends make due; `sums` are those of the open tile."""
-    sink = landing.sink
+def hours_due(catalogue: Catalogue, view: TopicView) -> HoursDue:
+    """Return what the index and Kafka's ends make due."""
+    sink, memory, now_ms, tiles = view.landing.sink, view.memory, view.now_ms, view.tiles
     policy = due.Policy(sink.start, int(sink.close_grace * 1000), sink.flush.count, sink.flush.size)
-    latest = head.hours[-1][1] if head and head.hours else None
-    lag = sum(sum(due.backlog(tile, ends).values()) for tile in tiles) if tiles else None
+    lag = sum(sum(due.backlog(tile, view.ends).values()) for tile in tiles) if tiles else None
     unswept = {tile.hour for tile in tiles if tile.landed and tile.pending is None and tile.garbage}
     if now_ms - (memory.swept_ms if sink.table is not None else 0) < hours.HOUR_MS:
         tiles = [tile for tile in tiles if tile.hour not in unswept]  # without its catalog a run could not sweep them
     elif unswept:
         memory.swept_ms = now_ms
+    latest = view.head.hours[-1][1] if view.head and view.head.hours else None
     over = due.unopened(latest, policy, now_ms, sink.hours_per_run)
     found = {*due.incomplete(tiles, now_ms, policy.grace_ms), *over}
     why, due_ms = due.HOUR_OVER if over else due.INCOMPLETE if found else None, None
-    last = next((tile for tile in tiles if tile.hour == latest), None)
-    if last is not None and not last.closed and last.hour not in found:
-        flush, due_ms = flush_reason(landing, last, ends, policy, memory, now_ms, sums)
+    if view.open_tile is not None and view.open_tile.hour not in found:
+        flush, due_ms = _flush_reason(view, view.open_tile, policy)
         if flush is not None:
-            found.add(last.hour)
+            found.add(view.open_tile.hour)
             why = why or flush
-    waiting = f"{lag or 'no'} offsets wait"
-    within = catalogue.within(sink, landing.topic, found)
-    return HoursDue(
-        within, why if within else None, lag, waiting if due_ms is None else f"{waiting}; {at_the_latest(due_ms)}"
+    waiting = f"{lag or 'no'} offsets wait" + (f"; {at_the_latest(due_ms)}" if due_ms is not None else "")
+    within = catalogue.within(sink, view.landing.topic, found)
+    return HoursDue(within, why if within else None, lag, waiting)
+
+
+def _flush_reason(view: TopicView, tile: "Tile", policy: due.Policy) -> tuple[due.Reason | None, int | None]:
+    """Return why the open tile is due now, and when what waits in it is due at the latest."""
+    landing, now_ms = view.landing, view.now_ms
+    end_ms = hours.end_ms(tile.hour)
+    if due.past(tile.hour, now_ms, policy.grace_ms - closing_soon_ms(landing.sink)):
+        return None, end_ms + policy.grace_ms
+    behind = due.backlog(tile, view.ends)
+    if behind and now_ms >= end_ms:  # open for late records; others wait for the next hour's tile
+        following = landing.offsets.first_since(landing.topic, end_ms)
+        behind = due.backlog(tile, {number: min(end, following.get(number, end)) for number, end in view.ends.items()})
+    if not behind:
+        return None, None
+    since_ms, interval_ms = view.memory.waiting_since_ms or now_ms, max_wait_ms(landing.sink)
+    # What came after the last request waits since then, however long its run took to land what was there.
+    age = due.Age(now_ms, interval_ms, min(tile.sums.landed_ms, since_ms), since_ms)
+    # If the times of landing and of seeing decide, Kafka need not be asked for the records' own.
+    since = {} if due.decided(age) else landing.offsets.first_since(landing.topic, now_ms - interval_ms)
+    waiting = due.Waiting(
+        records=sum(behind.values()),
+        bytes=int(sum(behind.values()) * mean_size(tile.sums)),
+        partitions=len(behind),
+        overdue=due.overdue(tile, {partition: since.get(partition, 0) for partition in behind}, age),
     )
+    return due.flush_due(waiting, policy), min(end_ms + policy.grace_ms, since_ms + interval_ms)
 
 
 def mean_size(sums: Sums) -> float:
     """Return the mean size of a record as stored, in bytes; 0 if nothing is known."""
     return sums.bytes / sums.records if sums.records else 0.0
-
-
-def flush_reason(
-    landing: "Landing",
-    tile: "Tile",
-    ends: Mapping[int, int],
-    policy: due.Policy,
-    memory: RouteMemory,
-    now_ms: int,
-    sums: Sums,
-) -> tuple[due.Reason | None, int | None]:
-    """Return why the open tile is due now, and when what waits in it is due at the latest."""
-    closing_ms, sink = hours.end_ms(tile.hour) + policy.grace_ms, landing.sink
-    if due.past(tile.hour, now_ms, policy.grace_ms - closing_soon_ms(sink)):
-        return None, closing_ms
-    behind = due.backlog(tile, ends)
-    if behind and now_ms >= hours.end_ms(tile.hour):  # open for late records; others wait for the next hour's tile
-        following = landing.offsets.first_since(landing.topic, hours.end_ms(tile.hour))
-        behind = due.backlog(tile, {number: min(end, following.get(number, end)) for number, end in ends.items()})
-    if not behind:
-        return None, None
-    since_ms, interval_ms = memory.waiting_since_ms or now_ms, max_wait_ms(sink)
-    age = due.Age(now_ms, interval_ms, sums.landed_ms, since_ms)
-    # If the times of landing and of seeing decide, Kafka need not be asked for the records' own.
-    since = {} if due.decided(age) else landing.offsets.first_since(landing.topic, now_ms - interval_ms)
-    waiting = due.Waiting(
-        records=sum(behind.values()),
-        bytes=int(sum(behind.values()) * mean_size(sums)),
-        partitions=len(behind),
-        overdue=due.overdue(tile, {partition: since.get(partition, 0) for partition in behind}, age),
-    )
-    return due.flush_due(waiting, policy), min(closing_ms, max(sums.landed_ms, since_ms) + interval_ms)
 
 
 def read_tiles(landing: "Landing", head: "TopicHead", memory: RouteMemory, *, again: bool = True) -> "list[Tile]":
@@ -129,17 +139,6 @@ def read_tiles(landing: "Landing", head: "TopicHead", memory: RouteMemory, *, ag
     incomplete = hours.ranges(tile.hour for tile in tiles if not tile.complete)
     memory.complete = hours.without(hours.united([*known, *hours.ranges(chosen)]), incomplete)
     return tiles
-
-
-def state_digest(landing: "Landing", first: str, last: str, *, tiles: "Sequence[Tile]") -> str:
-    """Return a digest of the configuration and of what the index has of these hours: each landing changes it."""
-    revisions = sorted((tile.hour, tile.rev) for tile in tiles if first <= tile.hour <= last)
-    return digest(json.dumps([landing.sink.model_dump_json(by_alias=True), revisions]))
-
-
-def digest(text: str) -> str:
-    """Return a short digest of a text."""
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def closing_soon_ms(sink: Sink) -> int:

@@ -26,19 +26,15 @@ _beating: set[str] = set()
 
 @contextmanager
 def keep_beating(context: dg.AssetExecutionContext | dg.OpExecutionContext) -> Iterator[None]:
-    """Report that the run works until the block ends, and by which error it failed if trying again cannot help."""
+    """Report that the run works until the block ends."""
     instance, run_id = context.instance, context.run.run_id
-    earlier = {tag: "" for tag in (names.REFUSED, names.FAILED) if tag in context.run.tags}  # of the run it repeats
+    earlier = {names.FAILED: ""} if names.FAILED in context.run.tags else {}  # of the run it repeats
     set_tags(instance, run_id, {names.HEARTBEAT: _now(), **earlier})
     if run_id not in _beating and not instance.is_ephemeral:
         _beating.add(run_id)
         threading.Thread(target=_beat, args=(instance, run_id), name="s3lake-heartbeat", daemon=True).start()
     try:
         yield
-    except dg.Failure as failure:
-        if "error" in failure.metadata:  # of those that land
-            set_tags(instance, run_id, {names.REFUSED: str(failure.metadata["error"].value)})
-        raise
     finally:
         # In a run with a process for each step, the other steps work without one that beats.
         if context.job_def.executor_def.name != dg.in_process_executor.name:

@@ -2,31 +2,31 @@
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import dagster as dg
 
 from s3lake.orchestration import names
-from s3lake.orchestration.catalogue import Catalogue, Route
+from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.heartbeat import is_working, silence_of
 from s3lake.sink import Sink
 
 SOON_MS = 60_000
-CANCELED_MS = 600_000
-REFUSED_MS = 3_600_000
+LATE_MS = 600_000
+"""After a failed run the next one is requested after SOON_MS, after each further one twice as late, up to LATE_MS."""
 STARTED = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
 WAITING = [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED]
 _UNSUCCESSFUL = [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 WILL_RETRY = "dagster/will_retry"
 """The tag of a failed run that Dagster starts again."""
-_MAX_STARTED, _MAX_WAITING, _MAX_FAILED, _MAX_SUCCEEDED = 500, 200, 500, 4
+_FAILED_FOR_MS = 4_200_000
+_MAX_STARTED, _MAX_WAITING, _MAX_FAILED = 500, 200, 500
 _MAX_SHOWN = 50
-
-State = Callable[[str, str], str]
-"""Computes the digest of the configuration and of what the index has from one hour to another."""
 
 
 def group_job_name(catalogue: Catalogue, sink: Sink) -> str:
@@ -52,9 +52,8 @@ def group_tags(catalogue: Catalogue, sink: Sink, topics: Collection[str]) -> dic
 
 def topics_of(catalogue: Catalogue, sink: Sink, run: dg.DagsterRun) -> frozenset[str]:
     """Return the topics of `sink` that a run lands, also if no sensor requested it."""
-    last_hours = _last_hours(catalogue, sink, run)
-    if last_hours:
-        return frozenset(last_hours)
+    if requested := _requested_topics(catalogue, sink, run):
+        return frozenset(requested)
     if run.job_name == catalogue.name("land", sink.name) and not run.asset_selection:
         return frozenset(catalogue.topics[sink.name])
     routes = [catalogue.route(key) for key in run.asset_selection or ()]
@@ -94,40 +93,30 @@ class SinkRuns:
         name = group_job_name(self._catalogue, self._sink)
         return any(record.dagster_run.job_name == name for record in self._waiting)
 
-    def fails_in_group(self, topic: str) -> bool:
-        """Return whether the topic has failed lately, alone or in a run of several topics that names it."""
+    def failures(self, topic: str, landed_ms: int) -> Sequence[dg.RunRecord]:
+        """Return the runs that failed the topic and ended after it was landed last, the latest first."""
         with self._reading:
-            record = self._failed.get(topic)
-        tags = record.dagster_run.tags if record else {}
-        return names.TOPIC in tags or topic in tags.get(names.FAILED, "").split()
+            return [record for record in self._failed.get(topic, ()) if _ended_ms(record) > landed_ms]
 
-    def reason_to_wait(self, topic: str, state: State) -> str | None:
-        """Return why the last run, which failed, allows no other one now; None if it allows one.
+    def is_to_land_alone(self, failures: Sequence[dg.RunRecord]) -> bool:
+        """Return whether one of these runs failed this very topic: alone, Dagster shows its hours as failed."""
+        tags = [record.dagster_run.tags for record in failures]
+        return any(names.TOPIC in one or one.get(names.FAILED) for one in tags)
 
-        `state` is the present one of the topic, which no run lands now.
-        """
-        with self._reading:
-            record = self._failed.get(topic)
-        if record is None:
+    def reason_to_wait(self, failures: Sequence[dg.RunRecord]) -> str | None:
+        """Return why no run may be requested now, after these that did not succeed; None if one may."""
+        if not failures:
             return None
-        run = record.dagster_run
-        failed_topics = run.tags.get(names.FAILED)
-        if failed_topics and topic not in failed_topics.split():
-            return None  # this topic was landed, others of the run were not
-        has_asset = self._catalogue.has_asset(Route(self._sink, topic))  # else it cannot be landed alone
-        if failed_topics and not has_asset and _ended_ms(record) > self._now_ms - CANCELED_MS:
-            return f"run {run.run_id[:8]} failed to land it; the next request is 10 minutes after its end"
-        first, last = run.tags.get(names.RANGE_START), run.tags.get(names.RANGE_END)
-        error = run.tags.get(names.REFUSED) if names.TOPIC in run.tags else None
-        refused = error if error and first and last and run.tags.get(names.STATE) == state(first, last) else None
-        return _wait_after(record, self._now_ms, refused, at_once=run.run_id in self._ended)
-
-    def landed_ms(self, topic: str, hour: str, since_ms: int) -> int | None:
-        """Return when a run began, not before `since_ms`, that landed all that the topic then had up to `hour`."""
-        for start_ms, last_hours in self._succeeded:
-            if start_ms >= since_ms and last_hours.get(topic) == hour:
-                return start_ms
-        return None
+        run, since_ms = failures[0].dagster_run, self._now_ms - _ended_ms(failures[0])
+        name, at_once = f"run {run.run_id[:8]}", run.run_id in self._ended
+        if run.tags.get(WILL_RETRY) == "true" and (at_once or since_ms < SOON_MS):
+            return f"{name} did not succeed; Dagster starts it again"
+        is_canceled = run.status == dg.DagsterRunStatus.CANCELED
+        pause_ms = LATE_MS if is_canceled else min(LATE_MS, SOON_MS << len(failures) - 1)
+        if at_once or since_ms >= pause_ms:
+            return None
+        outcome = "was canceled" if is_canceled else "did not succeed"
+        return f"{name} {outcome}; the next request is {pause_ms // SOON_MS} min after its end"
 
     @cached_property
     def _waiting(self) -> Sequence[dg.RunRecord]:
@@ -151,26 +140,17 @@ class SinkRuns:
         return runs
 
     @cached_property
-    def _failed(self) -> Mapping[str, dg.RunRecord]:
-        """The latest run by topic that did not succeed."""
-        since = datetime.fromtimestamp((self._now_ms - REFUSED_MS - CANCELED_MS) / 1000, timezone.utc)
+    def _failed(self) -> Mapping[str, Sequence[dg.RunRecord]]:
+        """The runs by topic that failed it lately, the latest first."""
+        since = datetime.fromtimestamp((self._now_ms - _FAILED_FOR_MS) / 1000, timezone.utc)
         filters = dg.RunsFilter(tags=self._tags, statuses=_UNSUCCESSFUL, updated_after=since)
-        failed: dict[str, dg.RunRecord] = {}
-        for record in self._instance.get_run_records(filters, limit=_MAX_FAILED):  # the latest first
-            for topic in topics_of(self._catalogue, self._sink, record.dagster_run):
-                failed.setdefault(topic, record)
+        failed = defaultdict[str, list[dg.RunRecord]](list)
+        for record in self._instance.get_run_records(filters, limit=_MAX_FAILED):
+            run = record.dagster_run
+            # A run of several topics names those that failed, unless its process crashed.
+            for topic in run.tags.get(names.FAILED, "").split() or topics_of(self._catalogue, self._sink, run):
+                failed[topic].append(record)
         return failed
-
-    @cached_property
-    def _succeeded(self) -> Sequence[tuple[int, Mapping[str, str]]]:
-        """The latest runs that have landed all their topics: their starts, and last hours by topic."""
-        filters = dg.RunsFilter(tags=self._tags, statuses=[dg.DagsterRunStatus.SUCCESS])
-        records = self._instance.get_run_records(filters, limit=_MAX_SUCCEEDED)
-        return [
-            (int(record.start_time * 1000), _last_hours(self._catalogue, self._sink, record.dagster_run))
-            for record in records
-            if record.start_time
-        ]
 
 
 def end_run(instance: dg.DagsterInstance, run: dg.DagsterRun, silence: str) -> None:
@@ -180,49 +160,20 @@ def end_run(instance: dg.DagsterInstance, run: dg.DagsterRun, silence: str) -> N
         instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
 
 
-def _last_hours(catalogue: Catalogue, sink: Sink, run: dg.DagsterRun) -> Mapping[str, str]:
-    """Return the last hour of each topic that a sensor requested, by the config or the tags of the run."""
+def _requested_topics(catalogue: Catalogue, sink: Sink, run: dg.DagsterRun) -> Collection[str]:
+    """Return the topics of a run that a sensor requested, by its config or its tags."""
     if run.job_name != group_job_name(catalogue, sink):
         ours = run.tags.get(names.SINK) == catalogue.tag(sink) and names.TOPIC in run.tags
-        return {run.tags[names.TOPIC]: run.tags.get(names.RANGE_END, "")} if ours else {}
+        return [run.tags[names.TOPIC]] if ours else []
     try:
         config: Any = run.run_config
-        ranges = config["ops"][group_op_name(catalogue, sink)]["config"]["hours"]
-        last: dict[str, str] = {}
-        for span, topics in ranges.items():
-            last |= dict.fromkeys(topics, span.rpartition("..")[2])
-        return last
+        return set(chain.from_iterable(config["ops"][group_op_name(catalogue, sink)]["config"]["hours"].values()))
     except (LookupError, TypeError, AttributeError):
-        return {}
+        return []
 
 
 def _ended_ms(record: dg.RunRecord) -> int:
     return int((record.end_time or record.update_timestamp.timestamp()) * 1000)
-
-
-def _wait_after(last: dg.RunRecord, now_ms: int, refused: str | None, *, at_once: bool) -> str | None:
-    """Return why no run may be requested now, after one that did not succeed; None if one may.
-
-    `refused` is the error if a retry would fail too, because nothing that the run depended on has changed; `at_once` is
-    True if the sensor itself has ended the run, which had crashed.
-    """
-    run = last.dagster_run
-    since_ms = now_ms - _ended_ms(last)
-    name = f"run {run.run_id[:8]}"
-    if run.tags.get(WILL_RETRY) == "true" and (at_once or since_ms < SOON_MS):
-        return f"{name} did not succeed; Dagster starts it again"
-    if at_once:
-        return None
-    if run.status == dg.DagsterRunStatus.CANCELED:
-        return f"{name} was canceled; the next request is 10 minutes after its end" if since_ms < CANCELED_MS else None
-    if since_ms < SOON_MS:
-        return f"{name} did not succeed; the next request is a minute after its end"
-    if refused and since_ms < REFUSED_MS:
-        return (
-            f"{name} failed with {refused}; the next request is when the configuration or the index has changed, or an "
-            "hour after its end"
-        )
-    return None
 
 
 def last_failure(instance: dg.DagsterInstance, sink: str, topic: str, after_ms: int) -> str | None:

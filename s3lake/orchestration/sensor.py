@@ -19,7 +19,7 @@ from s3lake.errors import S3LakeError, TransientError
 from s3lake.orchestration import names, runs, sensor_memory
 from s3lake.orchestration.catalogue import Catalogue, Route
 from s3lake.orchestration.connections import open_topic
-from s3lake.orchestration.due import INTERVAL_S, at_the_latest, digest
+from s3lake.orchestration.due import INTERVAL_S, at_the_latest
 from s3lake.orchestration.hour_metadata import freshness
 from s3lake.orchestration.runs import SinkRuns
 from s3lake.orchestration.sensor_memory import Observed
@@ -145,7 +145,7 @@ def _sensor(
         memory.ticked_ms = now_ms
         observations = _observe(tick, states, observed_elsewhere)  # which the cursor remembers
         return dg.SensorResult(
-            run_requests=_run_requests(catalogue, requested, now_ms, context),
+            run_requests=_run_requests(catalogue, requested, context),
             skip_reason=None if requested else "; ".join([*_describe(tick, states, absent), *map(str, missing)]),
             cursor=sensor_memory.encode(memory),
             asset_events=[*chain.from_iterable(state.sealed for state in states), *observations],
@@ -183,23 +183,25 @@ def _choose(states: Sequence[RouteState]) -> list[RouteState]:
 
 
 def _run_requests(
-    catalogue: Catalogue, requested: Sequence[RouteState], now_ms: int, context: dg.SensorEvaluationContext
+    catalogue: Catalogue, requested: Sequence[RouteState], context: dg.SensorEvaluationContext
 ) -> list[dg.RunRequest]:
-    """Return one run for each topic that is landed alone, and one for all others."""
+    """Return one run for each topic that is landed alone, and one for all others.
+
+    They have no run keys: Dagster resumes an interrupted tick by the ids of its runs.
+    """
     alone = [state for state in requested if state.alone]
     group = [state for state in requested if not state.alone]
     for why, count in Counter(state.why for state in group).most_common():
         context.log.info(f"{count} topics: {why}")
     for state in alone:
         context.log.info(f"{state.route.sink.name} {state.route.topic}: {' to '.join(state.span or ())}: {state.why}")
-    requests = [_request_alone(catalogue, state, now_ms) for state in alone]
-    return [*([_request_group(catalogue, group, now_ms)] if group else []), *requests]
+    requests = [_request_alone(catalogue, state) for state in alone]
+    return [*([_request_group(catalogue, group)] if group else []), *requests]
 
 
-def _request_alone(catalogue: Catalogue, state: RouteState, now_ms: int) -> dg.RunRequest:
+def _request_alone(catalogue: Catalogue, state: RouteState) -> dg.RunRequest:
     (sink, topic), (first, last) = state.route, state.span or ("", "")
     return dg.RunRequest(
-        run_key=f"{catalogue.tag(sink)}/{topic}/{first}..{last}/{state.digest}/{now_ms // runs.SOON_MS}",
         job_name=catalogue.name("land", sink.name),
         asset_selection=[catalogue.key(sink, topic)],
         asset_check_keys=[],  # the run makes the checks of whole hours by itself
@@ -208,20 +210,17 @@ def _request_alone(catalogue: Catalogue, state: RouteState, now_ms: int) -> dg.R
             names.RANGE_END: last,
             names.SINK: catalogue.tag(sink),
             names.TOPIC: topic,
-            names.STATE: state.digest,
             names.REASON: state.word,
         },
     )
 
 
-def _request_group(catalogue: Catalogue, states: Sequence[RouteState], now_ms: int) -> dg.RunRequest:
+def _request_group(catalogue: Catalogue, states: Sequence[RouteState]) -> dg.RunRequest:
     sink, topics = states[0].route.sink, defaultdict[str, list[str]](list)
     for state in states:
         topics["..".join(state.span or ())].append(state.route.topic)
-    text = "\n".join(sorted(f"{state.route.topic} {state.span} {state.digest}" for state in states))
     ((word, _),) = Counter(state.word for state in states).most_common(1)
     return dg.RunRequest(
-        run_key=f"{catalogue.tag(sink)}/{digest(text)}/{now_ms // runs.SOON_MS}",
         job_name=runs.group_job_name(catalogue, sink),
         run_config=runs.group_config(catalogue, sink, topics),
         tags={**runs.group_tags(catalogue, sink, [state.route.topic for state in states]), names.REASON: word},

@@ -13,14 +13,6 @@ from s3lake import hours
 UNLIMITED = sys.maxsize
 
 
-class RequestedRun(msgspec.Struct, frozen=True):
-    """A run that was requested up to the current hour; `ends` is the sum of the topic's end offsets at that time."""
-
-    hour: str
-    ends: int
-    requested_ms: int
-
-
 class RouteMemory(msgspec.Struct, omit_defaults=True):
     """The memory of a topic of a sink.
 
@@ -30,13 +22,11 @@ class RouteMemory(msgspec.Struct, omit_defaults=True):
         announced: ranges of hours that are known to be announced as sealed.
         swept_ms: when hours were requested last that only keep objects which a table may list.
         landed: the sum of end offsets up to which nothing waits; -1 if the index has to be read.
-        landed_ms: when the current hour was landed last.
-        waiting_since_ms: when a tick first found that something waits; 0 if nothing does.
+        waiting_since_ms: since when something waits, as the ticks saw it; 0 if nothing does.
         due_offsets: offsets that are due by their number or size.
         look_at_ms: when the index has to be read, also if Kafka has nothing new.
         looked_ms: when it was read last.
-        run: the requested run that lands the current hour; None if there is none, or if the index has to be read after.
-        hour: the current hour if such a run has landed it; else empty.
+        requested_ms: when a run was requested of which nothing has been seen to land yet; else 0.
     """
 
     complete: list[tuple[str, str]] = []
@@ -44,13 +34,11 @@ class RouteMemory(msgspec.Struct, omit_defaults=True):
     announced: list[tuple[str, str]] = []
     swept_ms: int = 0
     landed: int = -1
-    landed_ms: int = 0
     waiting_since_ms: int = 0
     due_offsets: int = UNLIMITED
     look_at_ms: int = 0
     looked_ms: int = 0
-    run: RequestedRun | None = None
-    hour: str = ""
+    requested_ms: int = 0
 
 
 class Observed(msgspec.Struct, omit_defaults=True):

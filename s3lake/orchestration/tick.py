@@ -15,17 +15,14 @@ from s3lake.errors import S3LakeError
 from s3lake.land.checks import refuse_absent
 from s3lake.orchestration import sealed
 from s3lake.orchestration.catalogue import Catalogue, Route
-from s3lake.orchestration.due import closing_soon_ms, hours_due, max_wait_ms, mean_size, read_tiles, state_digest
+from s3lake.orchestration.due import TopicView, closing_soon_ms, hours_due, max_wait_ms, mean_size, read_tiles
 from s3lake.orchestration.runs import SinkRuns
-from s3lake.orchestration.sensor_memory import UNLIMITED, Memory, RequestedRun, RouteMemory
+from s3lake.orchestration.sensor_memory import UNLIMITED, Memory, RouteMemory
 from s3lake.plan import due
 from s3lake.plan.freshness import Wait
-from s3lake.plan.tile import Sums
 
 if TYPE_CHECKING:
-    from s3lake.commit.documents import TopicHead
     from s3lake.land.landing import Landing
-    from s3lake.plan.tile import Tile
 
 TICK_S = 20  # Dagster gives a tick 60 seconds, and a sink that cannot be reached takes up to 20
 LOOKS_PER_TICK = 250
@@ -33,6 +30,8 @@ ROUND_TICKS = 120
 """Within this number of ticks the index of every topic is read."""
 _AT_ONCE = 8
 _WAIT_MS = 60_000
+_START_MS = 10_000
+"""How long after its request a run asks Kafka for the ends: what comes later waits from then on."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,6 @@ class RouteState:
         span: the first and the last hour to land; None if nothing is due, or has to wait.
         is_due: False if it is only landed together with topics that are.
         word: the reason as the tag of the run has it.
-        digest: of the configuration and of what the index has of these hours.
         alone: True if it has to be landed in a run of its own.
         in_turn: True if it was not due by the memory.
         held: True if it is due and waits for a run that has not ended, or after one that failed.
@@ -58,7 +56,6 @@ class RouteState:
     span: tuple[str, str] | None = None
     is_due: bool = False
     word: str = ""
-    digest: str = ""
     alone: bool = False
     in_turn: bool = False
     held: bool = False
@@ -130,12 +127,9 @@ class Tick:
         return [state.error for state in self._look_at(turns[:_AT_ONCE], look) if state.error is not None]
 
     def remember_request(self, state: RouteState) -> None:
-        """Remember a requested run: once it has landed the current hour, the index need not be read for it."""
-        assert state.span is not None
-        memory, hour = self.remembered(state.route), state.span[1]
-        ends = sum(self.ends[state.route.topic].values())
-        memory.landed = -1
-        memory.run = RequestedRun(hour, ends, self.now_ms) if hours.end_ms(hour) > self.now_ms else None
+        """Remember a requested run: once it has ended, the index has to be read."""
+        memory = self.remembered(state.route)
+        memory.landed, memory.requested_ms = -1, self.now_ms
 
     def waiting(self, route: Route) -> int:
         """Return how many offsets wait, by the memory; 0 if that is not known."""
@@ -144,18 +138,11 @@ class Tick:
 
     def due_ms(self, route: Route) -> int:
         """Return when what waits is due at the latest, by the memory."""
-        memory = self.remembered(route)
-        return max(memory.waiting_since_ms, memory.landed_ms) + max_wait_ms(route.sink)
+        return self.remembered(route).waiting_since_ms + max_wait_ms(route.sink)
 
     def _may_be_due(self, route: Route) -> bool:
         """Return whether the index has to be read, by the memory."""
-        memory = self.remembered(route)
-        if memory.run is not None:
-            runs = self.runs[route.sink.name]
-            if runs.run_of(route.topic):
-                return True
-            _take_over(memory, runs.landed_ms(route.topic, memory.run.hour, memory.run.requested_ms))
-        waiting = self.waiting(route)
+        memory, waiting = self.remembered(route), self.waiting(route)
         if memory.landed < 0 or waiting < 0 or self.now_ms >= memory.look_at_ms:
             return True
         if not waiting:
@@ -191,108 +178,80 @@ class Tick:
             return [state for state in pool.map(look_in_time, routes) if state is not None]
 
     def _look(self, route: Route, *, in_turn: bool = False) -> RouteState:
-        foreseen = None if in_turn else self._foresee(route)
-        if foreseen is not None:
-            return foreseen
-        sink, memory, ends = route.sink, self.remembered(route), self.ends[route.topic]
-        landing, runs = self.open(route), self.runs[sink.name]
+        sink, memory, runs = route.sink, self.remembered(route), self.runs[route.sink.name]
+        landing = self.open(route)
         stored = landing.index.head()
         head = stored[0] if stored else None
         whole = in_turn or not self.together
         tiles = read_tiles(landing, head, memory, again=whole) if head else []
-        last = tiles[-1] if tiles else None
-        sums = last.sums if last is not None and not last.closed else Sums()
-        found = hours_due(self.catalogue, landing, head, tiles, ends, memory, self.now_ms, sums)
+        view = TopicView(landing, head, tiles, self.ends[route.topic], memory, self.now_ms)
+        if memory.requested_ms and view.sums.landed_ms >= memory.requested_ms:
+            memory.waiting_since_ms, memory.requested_ms = memory.requested_ms + _START_MS, 0
+        found = hours_due(self.catalogue, view)
         chosen = set(found.hours)
-        self._keep(route, last, sums)
-        if not chosen and last is not None and not last.closed and self._may_come_along(route):
-            chosen = self.catalogue.within(sink, route.topic, {last.hour})
+        self._remember(route, view)
+        if not chosen and view.open_tile is not None and self._may_come_along(route):
+            chosen = self.catalogue.within(sink, route.topic, {view.open_tile.hour})
         state = RouteState(
             route,
             found.waiting,
             in_turn=in_turn,
             lag=found.lag,
-            waits=last.sums.waits if last and last.sums else (),
-            sealed=self._seal(landing, head, tiles, memory, always=whole) if head else (),
+            waits=tiles[-1].sums.waits if tiles else (),
+            sealed=self._seal(view, always=whole),
         )
         if not chosen:
             return state
-        run, digest = runs.run_of(route.topic), partial(state_digest, landing, tiles=tiles)
-        wait = run or runs.reason_to_wait(route.topic, digest)
+        run, failures = runs.run_of(route.topic), runs.failures(route.topic, view.sums.landed_ms)
+        wait = run or runs.reason_to_wait(failures)
         if wait:
-            memory.landed, memory.due_offsets = -1 if run else sum(ends.values()), UNLIMITED
+            memory.landed, memory.due_offsets = -1 if run else sum(view.ends.values()), UNLIMITED
             memory.look_at_ms = self.now_ms + _WAIT_MS
             return replace(state, why=wait, held=True)
-        span, reason = due.chunks(chosen, sink.hours_per_run)[0], found.why or due.TOGETHER
+        reason = found.why or due.TOGETHER
         return replace(
             state,
             why=reason.sentence,
-            span=span,
+            span=due.chunks(chosen, sink.hours_per_run)[0],
             is_due=bool(found.hours),
             word=reason.word,
-            digest=digest(*span),
-            alone=not self.together or (runs.fails_in_group(route.topic) and self.catalogue.has_asset(route)),
+            alone=not self.together or (runs.is_to_land_alone(failures) and self.catalogue.has_asset(route)),
         )
 
-    def _foresee(self, route: Route) -> RouteState | None:
-        """Return what is due of the hour that a run has landed, by that alone; None if the index has to be read."""
-        memory = self.remembered(route)
-        over = not memory.hour or self.now_ms >= min(hours.end_ms(memory.hour), memory.look_at_ms)
-        enough = memory.landed < 0 or self.waiting(route) >= memory.due_offsets
-        if over or enough or self.runs[route.sink.name].fails_in_group(route.topic):
-            return None
-        if not self.catalogue.within(route.sink, route.topic, {memory.hour}):
-            return None
-        waited = self.now_ms >= self.due_ms(route)
-        why, span = due.WAITED if waited else due.TOGETHER, (memory.hour, memory.hour)
-        return RouteState(route, why.sentence, span, waited, why.word, alone=not self.together)
-
-    def _keep(self, route: Route, last: "Tile | None", sums: Sums) -> None:
+    def _remember(self, route: Route, view: TopicView) -> None:
         """Remember when something can be due."""
-        memory, sink, ends = self.remembered(route), route.sink, self.ends[route.topic]
+        memory, sink, tile = view.memory, route.sink, view.open_tile
         memory.looked_ms = self.now_ms
-        if last is None or last.closed or last.hour != memory.hour:
-            memory.hour = ""
-        if last is None or last.closed:
+        if tile is None:
             start_ms = hours.start_ms(sink.start)
-            memory.landed = sum(ends.values())
+            memory.landed = sum(view.ends.values())
             memory.look_at_ms = start_ms if start_ms > self.now_ms else self.now_ms + _WAIT_MS
             return
-        behind = due.backlog(last, ends)
-        memory.landed = sum(ends.values()) - sum(behind.values())
-        memory.landed_ms = sums.landed_ms
-        memory.look_at_ms = hours.end_ms(last.hour) + int(sink.close_grace * 1000)
-        size = mean_size(sums)
+        behind = due.backlog(tile, view.ends)
+        memory.landed = sum(view.ends.values()) - sum(behind.values())
+        memory.look_at_ms = hours.end_ms(tile.hour) + int(sink.close_grace * 1000)
+        size = mean_size(tile.sums)
         least = [sink.flush.size / size if size else UNLIMITED, sink.flush.count or UNLIMITED]
         memory.due_offsets = min(UNLIMITED, int(min(least) * max(1, len(behind))))
         if not behind:
             memory.waiting_since_ms = 0
-        elif not memory.waiting_since_ms or (self.together and self.now_ms >= hours.end_ms(last.hour)):
+        elif not memory.waiting_since_ms or (self.together and self.now_ms >= hours.end_ms(tile.hour)):
             memory.waiting_since_ms = self.now_ms  # in a group, those of the next hour wait for its tile
 
-    def _seal(
-        self, landing: "Landing", head: "TopicHead", tiles: "Sequence[Tile]", memory: RouteMemory, *, always: bool
-    ) -> Sequence[dg.AssetMaterialization]:
+    def _seal(self, view: TopicView, *, always: bool) -> Sequence[dg.AssetMaterialization]:
         """Announce hours that are complete and not announced, `always` or if one is new; Dagster is asked for each."""
-        if not always and not hours.without(memory.complete, memory.announced):
+        landing, memory = view.landing, view.memory
+        if view.head is None or not (always or hours.without(memory.complete, memory.announced)):
             return ()
         events, memory.announced = sealed.unannounced_hours(
             self.instance,
             self.catalogue,
             landing,
-            Sealing.of(landing.index, head, tiles),
-            tiles,
+            Sealing.of(landing.index, view.head, view.tiles),
+            view.tiles,
             memory.announced,
             memory.complete,
             self.now_ms,
             is_running=lambda: self.runs[landing.sink.name].run_of(landing.topic) is not None,
         )
         return events
-
-
-def _take_over(memory: RouteMemory, start_ms: int | None) -> None:
-    """Remember as landed what the requested run was to land, if it began at `start_ms` and succeeded."""
-    run, memory.run = memory.run, None
-    if run is not None and start_ms:
-        memory.landed, memory.landed_ms, memory.waiting_since_ms = run.ends, start_ms, start_ms
-        memory.hour = run.hour

@@ -9,14 +9,12 @@ import dagster as dg
 import pytest
 
 from s3lake import hours
-from s3lake.errors import KafkaUnavailableError, RecordError
 from s3lake.orchestration import heartbeat, names, runs
 from s3lake.orchestration.heartbeat import FIRST_MS, SILENT_MS
-from s3lake.plan.tile import Span, Tile
+from s3lake.plan.tile import Span, Sums, Tile
 from s3lake_tests.land.unstaged import FIRST, Landed
 from s3lake_tests.orchestration import instances
 from s3lake_tests.orchestration.test_sensor import World
-from s3lake_tests.orchestration.unstaged_runs import KEY as LANDED
 from s3lake_tests.orchestration.unstaged_runs import OneTopic
 from s3lake_tests.orchestration.world import add_run
 
@@ -108,45 +106,27 @@ class TestSilence:
             assert storage.claim_concurrency_slot("s3lake_events_orders", "another", "land").is_claimed
 
 
-class TestRefusals:
-    """A run that failed in a way that trying again cannot help."""
+class TestFailures:
+    @pytest.mark.parametrize(("failures", "minutes"), [(1, 1), (2, 2), (3, 4), (4, 8), (5, 10), (9, 10)])
+    def test_each_failed_run_makes_the_next_one_wait_twice_as_long_up_to_ten_minutes(
+        self, failures: int, minutes: int, world: World
+    ) -> None:
+        for _ in range(failures):
+            run(world, FAILURE, OURS)
+        ended = int(time.time() * 1000)
+        world.now = ended + minutes * runs.SOON_MS - 5_000
+        assert f"the next request is {minutes} min after its end" in world.tick().skip_message
+        world.now = ended + minutes * runs.SOON_MS + 1_000
+        assert len(world.tick().run_requests) == 1
 
-    def failed(self, world: World, state: str) -> None:
+    def test_runs_that_failed_before_the_topic_was_landed_last_count_no_more(self, world: World) -> None:
+        run(world, FAILURE, OURS)
         hour = hours.key_of_ms(world.now)
-        tags = {names.RANGE_START: hour, names.RANGE_END: hour, names.STATE: state, names.REFUSED: "RecordError"}
-        run(world, FAILURE, OURS | tags)
-
-    def state(self, world: World) -> str:
-        (request,) = world.tick().run_requests
-        return request.tags[names.STATE]
-
-    def test_it_is_not_asked_for_again_while_nothing_is_different(self, world: World) -> None:
-        self.failed(world, self.state(world))
-        world.now += 2 * runs.SOON_MS
-        message = world.tick().skip_message
-        assert "failed with RecordError; the next request is when the configuration or the index has changed" in message
-
-    def test_it_is_asked_for_again_after_an_hour(self, world: World) -> None:
-        world.now = hours.start_ms(hours.key_of_ms(world.now)) + 1000
-        self.failed(world, self.state(world))
-        world.now = int(time.time() * 1000) + runs.REFUSED_MS + 1000
-        assert len(world.tick().run_requests) == 1
-
-    def test_it_is_asked_for_again_when_the_index_is_another(self, world: World) -> None:
-        self.failed(world, self.state(world))
-        world.write(Tile(hours.key_of_ms(world.now), {0: Span(0, 20)}, pending="c", rev=7))
-        world.now += 2 * runs.SOON_MS
-        assert len(world.tick().run_requests) == 1
-
-    def test_it_is_asked_for_again_when_the_configuration_is_another(self, world: World) -> None:
-        self.failed(world, "what the former configuration came to")
-        world.now += 2 * runs.SOON_MS
+        world.write(Tile(hour, {0: Span(0, 10)}, pending="c", sums=Sums(landed_ms=int(time.time() * 1000) + 1)))
         assert len(world.tick().run_requests) == 1
 
 
 class TestTags:
-    """What a run says of itself."""
-
     @pytest.fixture
     def instance(self) -> Iterator[dg.DagsterInstance]:
         with instances.in_files() as made:
@@ -178,20 +158,3 @@ class TestTags:
             beating.join(10)
             assert not beating.is_alive()
         assert not [one for one in heartbeat._beating if one == instance.get_runs(limit=1)[0].run_id]
-
-    @pytest.mark.parametrize(
-        ("error", "said"), [(RecordError("refused"), "RecordError"), (KafkaUnavailableError("away"), "")]
-    )
-    def test_a_run_says_by_what_it_failed_where_trying_again_cannot_help(
-        self, error: Exception, said: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        def failing(*_: object) -> None:
-            raise error
-
-        monkeypatch.setattr(Landed, "land", failing)
-        with dg.DagsterInstance.ephemeral() as instance:
-            result = OneTopic(instance, monkeypatch).job.execute_in_process(
-                tags={names.PARTITION: FIRST}, instance=instance, raise_on_error=False, asset_selection=[LANDED]
-            )
-            assert not result.success
-            assert self.tags(instance).get(names.REFUSED, "") == said

@@ -1,7 +1,6 @@
 """What the sensor of a fleet asks for, and what its ticks cost, from offsets and the index alone."""
 
 import functools
-import logging
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -149,15 +148,6 @@ class TestRequests:
         world.now = at(HOUR, 62.5)
         assert spans(world.tick()) == {f"{HOUR}..{HOUR}": ["t0000", "t0001", "t0002"]}
 
-    def test_the_same_state_has_the_same_key_so_that_dagster_starts_one_run(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        world = World(monkeypatch, 3)
-        (first,) = world.tick(0).run_requests
-        world.cursor = None
-        (again,) = world.tick(0).run_requests
-        assert again.run_key == first.run_key
-
     def test_a_topic_whose_index_cannot_be_read_keeps_nobody_waiting(self, world: World) -> None:
         world.store.put(world.index(topic="t0000").head_key, b"{ no index")
         world.cursor = None
@@ -240,20 +230,6 @@ class TestRuns:
         assert (alone.job_name, alone.tags["s3lake/topic"]) == ("land_events", "t0001")
         assert alone.asset_selection == [dg.AssetKey(["s3", "events", "t0001"])]
 
-    def test_a_refused_topic_waits_until_its_index_has_changed(self, world: World) -> None:
-        self.fail(world, "t0001")
-        (alone,) = [one for one in world.tick(2 * runs.SOON_MS).run_requests if one.job_name == "land_events"]
-        tags = {**alone.tags, names.REFUSED: "RecordError"}
-        run = add_run(world.instance, "land_events", dg.DagsterRunStatus.STARTED, tags=tags)
-        world.instance.report_run_failed(run)
-        world.cursor = None
-        assert [one.job_name for one in world.tick(runs.SOON_MS).run_requests] == ["land_together_events"]
-        current = self.SPAN.partition("..")[0]
-        world.write(Tile(current, {0: Span(0, 10)}, pending="c", rev=7), topic="t0001")
-        world.cursor = None
-        requested = world.tick(runs.SOON_MS).run_requests
-        assert [one.tags.get("s3lake/topic") for one in requested] == [None, "t0001"]
-
     def test_of_many_topics_that_failed_a_few_are_requested_alone(self, monkeypatch: pytest.MonkeyPatch) -> None:
         world = World(monkeypatch, 30)
         world.now = int(time.time() * 1000)
@@ -268,71 +244,47 @@ class TestRuns:
         assert spans(world.tick(2 * runs.SOON_MS)) == {self.SPAN: ["t0000", "t0001", "t0002"]}
 
 
-class TestARunThatWasAskedFor:
-    """Once it has landed the hour under way, the index is not asked before the topic is due again."""
-
-    def ask_and_run(self, world: World, event_type: dg.DagsterEventType, each_ms: int = 0) -> None:
-        """Records wait until they are due, and the run that is asked for ends with `event_type`."""
-        world.append(10)
-        while not (asked := spans(world.tick())):
-            pass
-        run = world.run(asked, dg.DagsterRunStatus.NOT_STARTED)
-        for reported, later_s in ((dg.DagsterEventType.RUN_START, 1), (event_type, 5)):
-            event = dg.DagsterEvent(reported.value, run.job_name)
-            at_s = world.now / 1000 + later_s
-            entry = dg.EventLogEntry(None, logging.INFO, "", run.run_id, at_s, dagster_event=event)
-            world.instance.handle_new_event(entry)
-        world.land_all(world.now + 5_000, each_ms)
-        world.store.requests.clear()
-        world.kafka.asked.clear()
-
-    def test_is_no_reason_to_look_where_it_succeeded(self, world: World) -> None:
-        self.ask_and_run(world, dg.DagsterEventType.RUN_SUCCESS)
-        assert spans(world.tick()) == {}
-        assert world.store.requests["get"] <= 3  # the look in turn
-
-    def test_is_reason_enough_to_ask_for_the_next_one_without_a_look(self, world: World) -> None:
-        self.ask_and_run(world, dg.DagsterEventType.RUN_SUCCESS)
-        world.append(10)
-        while not (asked := spans(world.tick())):
-            world.store.requests.clear()
-        assert asked == {f"{HOUR}..{HOUR}": ["t0000", "t0001", "t0002"]}
-        assert world.store.requests.total() == 0
-
-    def test_leaves_what_came_meanwhile_due_an_interval_after_it_began(self, world: World) -> None:
-        self.ask_and_run(world, dg.DagsterEventType.RUN_SUCCESS)
-        began_ms = world.now + 1_000
+class TestAfterARun:
+    def request_and_land(self, world: World, each_ms: int = 0) -> None:
+        """Records wait until they are due, and a run lands them."""
         world.append(10)
         while not spans(world.tick()):
             pass
-        assert world.now - began_ms == pytest.approx(5 * MINUTE_MS - TICK_MS, abs=TICK_MS)
+        world.land_all(world.now + 5_000, each_ms)
+        world.kafka.asked.clear()
 
-    def test_leaves_all_its_topics_due_together_be_it_that_their_commits_came_one_after_another(
-        self, world: World
-    ) -> None:
-        self.ask_and_run(world, dg.DagsterEventType.RUN_SUCCESS, each_ms=20_000)
+    def wait_until_due(self, world: World) -> dict[str, list[str]]:
         world.append(10)
         while not (found := spans(world.tick())):
             pass
-        assert found == {f"{HOUR}..{HOUR}": ["t0000", "t0001", "t0002"]}
+        return found
 
-    def test_leaves_nothing_to_ask_kafka_for_but_where_logs_end(self, world: World) -> None:
-        self.ask_and_run(world, dg.DagsterEventType.RUN_SUCCESS)
+    def test_the_index_is_read_once_before_records_are_due_again(self, world: World) -> None:
+        self.request_and_land(world)
+        world.tick()
+        world.store.requests.clear()
         world.append(10)
-        while not spans(world.tick()):
-            pass
+        world.tick()
+        assert world.store.requests["get"] <= 3  # the look in turn
+
+    def test_what_came_meanwhile_is_due_an_interval_after_it_began(self, world: World) -> None:
+        self.request_and_land(world)
+        began_ms = world.now + 1_000
+        self.wait_until_due(world)
+        assert world.now - began_ms == pytest.approx(5 * MINUTE_MS - TICK_MS, abs=TICK_MS)
+
+    def test_all_topics_are_due_together_although_they_were_committed_one_after_another(self, world: World) -> None:
+        self.request_and_land(world, each_ms=20_000)
+        assert self.wait_until_due(world) == {f"{HOUR}..{HOUR}": ["t0000", "t0001", "t0002"]}
+
+    def test_kafka_is_asked_for_nothing_but_ends(self, world: World) -> None:
+        self.request_and_land(world)
+        self.wait_until_due(world)
         assert set(world.kafka.asked) == {"ends"}
 
-    def test_is_looked_after_where_it_failed(self, world: World) -> None:
-        self.ask_and_run(world, dg.DagsterEventType.RUN_FAILURE)
-        world.tick()
-        assert world.store.requests["get"] >= 2 * len(world.kafka.logs)
-
-    def test_is_looked_after_where_it_never_began(self, world: World) -> None:
-        world.append(10)
-        while not (asked := spans(world.tick())):
-            pass
-        assert spans(world.tick()) == asked
+    def test_that_never_began_the_same_is_requested_again(self, world: World) -> None:
+        requested = self.wait_until_due(world)
+        assert spans(world.tick()) == requested
 
 
 class TestNewTopics:
