@@ -18,7 +18,7 @@ from s3lake.orchestration.connections import open_topic, spark_session
 from s3lake.orchestration.heartbeat import keep_beating
 from s3lake.orchestration.hour_metadata import hour_events
 from s3lake.orchestration.jobs import one_op_job
-from s3lake.orchestration.landing_run import LoggedSpark
+from s3lake.orchestration.landing_run import log_start
 from s3lake.sink import Sink
 
 if TYPE_CHECKING:
@@ -258,7 +258,7 @@ def _change_job(catalogue: Catalogue, change: Change) -> dg.JobDefinition:
     def work(context: dg.OpExecutionContext, config: Any) -> None:
         run = Run(context, catalogue, config)
         session = partial(spark_session, context.resources, catalogue)
-        spark = LoggedSpark(session, context.log, sql=False) if change.needs_spark else None
+        spark = log_start(session, context.log, sql=False) if change.needs_spark else None
 
         def change_topic(route: Route) -> None:
             change.work(run, open_topic(context.resources, catalogue, *route, spark=spark))

@@ -9,7 +9,7 @@ import dagster as dg
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.connections import open_topic, s3_connection, spark_session
-from s3lake.orchestration.landing_run import LandingRun, as_dagster_errors, open_landing_run
+from s3lake.orchestration.landing_run import LandingRun, as_dagster_errors
 from s3lake.orchestration.tables import land_tables, read_tables, table_name
 from s3lake.sink import Sink
 
@@ -85,7 +85,7 @@ class SinkIOManager(dg.IOManager):
         self._run(context).check(topic, [key.name for key in chosen])
 
     def _run(self, context: dg.AssetExecutionContext) -> LandingRun:
-        return open_landing_run(context, self._resources, self._catalogue, self._sink)
+        return LandingRun(context, self._resources, self._catalogue, self._sink)
 
     def _session(self) -> "SparkSession":
         from s3lake.spark.installation import fit

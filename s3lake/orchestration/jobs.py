@@ -11,7 +11,7 @@ from s3lake import hours
 from s3lake.orchestration import names, runs
 from s3lake.orchestration.catalogue import Catalogue
 from s3lake.orchestration.heartbeat import set_tags
-from s3lake.orchestration.landing_run import open_landing_run
+from s3lake.orchestration.landing_run import LandingRun
 from s3lake.sink import Sink
 from s3lake.text.quantities import format_duration
 
@@ -76,7 +76,7 @@ def group_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
                 f"{topic}: matches topics_regex since the code location was loaded; it is landed all the same, and has "
                 "assets to look at and to backfill once the location is reloaded"
             )
-        failed = open_landing_run(context, context.resources, catalogue, sink).land_together(hours_by_topic)
+        failed = LandingRun(context, context.resources, catalogue, sink).land_together(hours_by_topic)
         if failed:  # the sensor requests these topics alone next: such a run fails their hours
             set_tags(context.instance, context.run_id, {names.FAILED: " ".join(sorted(failed))})
             shown = ", ".join(sorted(failed)[:_TOPICS_SHOWN])

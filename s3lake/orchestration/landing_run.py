@@ -1,11 +1,12 @@
 """A run that lands one topic or many: its log, a materialisation of each hour when it is done, checks, sealed hours."""
 
 import functools
-import queue
+import threading
 import time
 import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import wait
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import dagster as dg
@@ -52,34 +53,29 @@ def as_dagster_errors(work: Callable[[], A], errors: Errors) -> A:
         raise dg.Failure(str(error), metadata={"error": type(error).__name__, **place}, allow_retries=False) from None
 
 
-class LoggedSpark:
-    """Returns the session to land with. Logs the start of the first one, and checks that it can do the work."""
+def log_start(
+    open_session: "Callable[[], SparkSession]", log: dg.DagsterLogManager, *, sql: bool
+) -> "Callable[[], SparkSession]":
+    """Return `open_session`, which logs the start of the first session and checks that it can do the work.
 
-    def __init__(self, open_session: "Callable[[], SparkSession]", log: dg.DagsterLogManager, *, sql: bool) -> None:
-        """Prepare to open a session; `sql` is True if a sink's `sql` is part of the work."""
-        self._open_session, self._log, self._sql = open_session, log, sql
-        self._ready = False
+    `sql` is True if a sink's `sql` is part of the work.
+    """
+    is_ready = False
 
-    def __call__(self) -> "SparkSession":
+    def open_and_log() -> "SparkSession":
         from s3lake.spark.installation import fit
 
-        if self._ready:
-            return self._open_session()
-        self._log.info("Spark session: starting")
+        nonlocal is_ready
+        if is_ready:
+            return open_session()
+        log.info("Spark session: starting")
         began = time.monotonic()
-        session = fit(self._open_session(), sql=self._sql)
-        self._log.info(f"Spark session: ready after {time.monotonic() - began:.1f} s")
-        self._ready = True
+        session = fit(open_session(), sql=sql)
+        log.info(f"Spark session: ready after {time.monotonic() - began:.1f} s")
+        is_ready = True
         return session
 
-
-def open_landing_run(
-    context: dg.AssetExecutionContext | dg.OpExecutionContext, resources: Any, catalogue: Catalogue, sink: Sink
-) -> "LandingRun":
-    """Open a run that lands topics of a sink in the op of `context`, with the S3 and the Spark of `resources`."""
-    open_session = functools.partial(spark_session, resources, catalogue)
-    spark = LoggedSpark(open_session, context.log, sql=sink.sql is not None)
-    return LandingRun(context, catalogue, sink, functools.partial(open_topic, resources, catalogue, sink, spark=spark))
+    return open_and_log
 
 
 class LandingRun:
@@ -89,23 +85,25 @@ class LandingRun:
 
     Attributes:
         attempt: how often all of it was tried before.
+        materialised: hours by topic, which this run has materialised.
     """
 
     def __init__(
         self,
         context: dg.AssetExecutionContext | dg.OpExecutionContext,
+        resources: Any,
         catalogue: Catalogue,
         sink: Sink,
-        open_topic: Callable[[str], "Landing"],
     ) -> None:
-        """Prepare to land in the op of `context`; `open_topic` opens the landing of a topic."""
+        """Prepare to land in the op of `context`, with the S3 and the Spark of `resources`."""
         self.context, self.catalogue, self.sink = context, catalogue, sink
         self.attempt = context.retry_number
         self.materialised: dict[str, set[str]] = defaultdict(set)
-        self._open = open_topic
         self._reached: dict[str, Mapping[int, int]] = {}
-        # Topics of a group are landed by threads, and the op's own thread stores their events: None once one has ended.
-        self._events: queue.SimpleQueue[Callable[[], object] | None] | None = None
+        self._storing, self._in_group = threading.RLock(), False  # threads land the topics of a group
+        open_session = functools.partial(spark_session, resources, catalogue)
+        spark = log_start(open_session, context.log, sql=sink.sql is not None)
+        self._open = functools.partial(open_topic, resources, catalogue, sink, spark=spark)
 
     def land(self, topic: str, wanted: Sequence[str], *, rewrite: bool = False) -> "list[LandedHour]":
         """Land hours of one topic, in order; with `rewrite` complete hours too, in place of what was landed.
@@ -163,24 +161,20 @@ class LandingRun:
 
     def say(self, line: str) -> None:
         """Log a line; print it in a group, where each line of a hundred topics would be an event of the run's log."""
-        if self._events is None:
-            self.context.log.info(line)
-        else:
+        if self._in_group:
             print(line, flush=True)
+        else:
+            self.context.log.info(line)
 
     def warn(self, line: str) -> None:
         """Log a warning."""
-        self._store(functools.partial(self.context.log.warning, line))
+        with self._storing:
+            self.context.log.warning(line)
 
-    def log_event(self, event: dg.AssetMaterialization) -> None:
+    def log_event(self, event: dg.AssetMaterialization | dg.AssetCheckEvaluation) -> None:
         """Store an event."""
-        self._store(functools.partial(self.context.log_event, event))
-
-    def _store(self, call: Callable[[], object]) -> None:
-        if self._events is None:
-            call()
-        else:
-            self._events.put(call)
+        with self._storing:
+            self.context.log_event(event)  # type: ignore[arg-type]  # it takes evaluations too
 
     def _check_landed(self, target: "Landing", landed: "Sequence[LandedHour]") -> None:
         """Check complete hours. The open hour is checked when it is complete: it is landed every few minutes."""
@@ -190,12 +184,9 @@ class LandingRun:
 
     def _check(self, target: "Landing", wanted: Sequence[str], checks: Sequence[str] | None = None) -> None:
         results = check_hours(self.context.instance, self.catalogue, target, wanted, checks)
-
-        def log_results() -> None:
+        with self._storing:
             for event in results.events(self.context.instance):
-                self.context.log_event(event)  # type: ignore[arg-type]  # it takes evaluations too
-
-        self._store(log_results)
+                self.log_event(event)
 
     def _land_group(self, hours_by_topic: Mapping[str, Sequence[str]]) -> dict[str, BaseException]:
         from s3lake.land.fleet import TopicLanding, together
@@ -205,29 +196,21 @@ class LandingRun:
         consumer_group = next(iter(targets.values())).group
         for target in targets.values():
             target.group = None  # offsets are published once, of all topics
-        events: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
-        self._events, began = events, time.monotonic()
+        self._in_group, began = True, time.monotonic()
         topic_landings = [
             TopicLanding(target, functools.partial(self._land_of_group, target, hours_by_topic[topic]))
             for topic, target in targets.items()
         ]
         group = together(topic_landings, next(iter(targets.values())).spark)
-        for outcome in group.outcomes:
-            outcome.add_done_callback(lambda _: events.put(None))
         try:
-            for _ in group.outcomes:
-                for event in iter(events.get, None):
-                    event()
+            wait(group.outcomes)
         except BaseException:
             group.cancel(_CANCELED_S)
             for report, outcome in zip(reports, group.outcomes, strict=True):
                 if not outcome.done() or outcome.exception() is not None:
                     report.interrupt()
-            while not events.empty():
-                if left := events.get():
-                    left()
             raise
-        self._events = None
+        self._in_group = False
         if consumer_group is not None:
             consumer_group.publish_all({topic: self._reached[topic] for topic in targets if topic in self._reached})
         errors = {topic: outcome.exception() for topic, outcome in zip(targets, group.outcomes, strict=True)}

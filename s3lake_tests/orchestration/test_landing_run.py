@@ -1,5 +1,6 @@
 """A run that lands: its log, a materialisation of each hour when it is done, errors, one topic and many."""
 
+import signal
 import threading
 import time
 from types import SimpleNamespace
@@ -8,7 +9,6 @@ from typing import Any
 import dagster as dg
 import pytest
 from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
-from dagster._core.errors import DagsterExecutionInterruptedError
 from dagster._core.execution.plan.objects import ErrorSource
 from dagster._core.loader import LoadingContextForTest
 
@@ -17,7 +17,7 @@ from s3lake.errors import KafkaUnavailableError, RecordError, S3LakeError, Store
 from s3lake.orchestration import names
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.jobs import group_job
-from s3lake.orchestration.landing_run import LandingRun, LoggedSpark, as_dagster_errors
+from s3lake.orchestration.landing_run import as_dagster_errors, log_start
 from s3lake.orchestration.runs import group_config
 from s3lake.sink import Errors
 from s3lake.spark import installation
@@ -74,7 +74,7 @@ class TestLog:
     def test_says_when_the_session_starts_and_when_it_is_ready_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(installation, "fit", lambda session, **_: session)
         session, said = object(), list[str]()
-        spark = LoggedSpark(lambda: session, SimpleNamespace(info=said.append), sql=False)
+        spark = log_start(lambda: session, SimpleNamespace(info=said.append), sql=False)
         assert spark() is session
         assert spark() is session
         assert said == ["Spark session: starting", "Spark session: ready after 0.0 s"]
@@ -366,21 +366,14 @@ class TestManyTopics:
         assert "in before" in group.lines(result)
 
     def test_a_run_that_is_canceled_shows_what_it_has_committed(self, group: Group) -> None:
-        canceled = threading.Event()
-
         def before(attempt: Any) -> None:
             if attempt.tile.hour == SECOND:
-                run = group.landings["two"].observer._run  # type: ignore[attr-defined]
-                run._store(lambda: interrupt(run))
-                canceled.wait(20)
-
-        def interrupt(run: LandingRun) -> None:
-            """Interrupt the thread of the op once the other topics are landed."""
-            if [group.hours()[topic] for topic in ("one", "three")] != [ALL, ALL]:
-                time.sleep(0.01)
-                return run._store(lambda: interrupt(run))
-            threading.Timer(0.2, canceled.set).start()
-            raise DagsterExecutionInterruptedError
+                give_up = time.monotonic() + 20
+                while [group.hours()[topic] for topic in ("one", "three")] != [ALL, ALL]:
+                    assert time.monotonic() < give_up
+                    time.sleep(0.01)
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+                time.sleep(0.2)
 
         group.landings["two"].before = before
         assert not group.land().success
