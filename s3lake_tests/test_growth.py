@@ -19,7 +19,7 @@ from s3lake.commit.protocol import Attempt, Staged
 from s3lake.errors import TooManyFilesError
 from s3lake.land.landing import Landing
 from s3lake.orchestration import due, sealed, sensor_memory
-from s3lake.orchestration.catalogue import Route
+from s3lake.orchestration.catalog import Route
 from s3lake.orchestration.hour_metadata import Lag, hour_metadata
 from s3lake.orchestration.runs import SinkRuns
 from s3lake.orchestration.sensor_memory import Memory, RouteMemory
@@ -32,7 +32,7 @@ from s3lake.source.offsets import LogRange, Snapshot
 from s3lake.store import COMMIT
 from s3lake_tests.counted import CountedStore
 from s3lake_tests.fastest import fastest
-from s3lake_tests.orchestration.catalogues import catalogue
+from s3lake_tests.orchestration.catalogs import catalog
 
 HOURS = 20_000
 FIRST = "2024-01-01T00"
@@ -151,7 +151,7 @@ class TestOpening:
 
 def look(instance: dg.DagsterInstance, lander: Landing, memory: Memory, now_ms: int) -> RouteState:
     """Look at the topic as a tick of its sensor does."""
-    sink, entries = lander.sink, catalogue(lander.sink)
+    sink, entries = lander.sink, catalog(lander.sink)
     tick = Tick(
         instance,
         entries,

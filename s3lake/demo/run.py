@@ -19,7 +19,7 @@ from s3lake.demo.process import GuardedProcess, free_port, free_ports, spawn
 from s3lake.demo.stage import Stage
 from s3lake.orchestration import names
 from s3lake.orchestration.build import build_definitions
-from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.translator import sealed_key, sink_key
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def backfill(demo: Stage, report: Callable[[str], None]) -> None:
     Raises:
         DagsterError: a step failed.
     """
-    definitions, catalogue = build_definitions(demo.config), Catalogue(demo.config)
+    definitions, catalog = build_definitions(demo.config), Catalog(demo.config)
     job = definitions.resolve_implicit_global_asset_job_def()
     routes = [(sink, topic) for sink in demo.config.sinks for topic in demo.topics if sink.reads(topic)]
     with dg.DagsterInstance.from_config(str(demo.home)) as instance:
@@ -60,7 +60,7 @@ def backfill(demo: Stage, report: Callable[[str], None]) -> None:
 
         run([sink_key(*route) for route in routes], demo.hours[0], demo.hours[-1])
         for route in routes:
-            example = catalogue.example_key(*route)
+            example = catalog.other_key("example", route.sink.name, f"{route.topic}_by_type")
             sealed = sorted(instance.get_materialized_partitions(sealed_key(*route)))
             if definitions.resolve_asset_graph().has(example) and sealed:
                 report(f"{example.to_user_string()}, an example that follows: {len(sealed)} sealed hours")

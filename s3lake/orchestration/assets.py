@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 
 from s3lake.orchestration import names
-from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.checks import build_check_specs
 from s3lake.orchestration.connections import resource_object
 from s3lake.orchestration.io_manager import KafkaHours
@@ -58,8 +58,8 @@ def sink_assets(
     Raises:
         KeyError: no sink is called so.
     """
-    catalogue = Catalogue(config, translator)
-    return lambda body: define_assets(catalogue, config.sink(sink), body)
+    catalog = Catalog(config, translator)
+    return lambda body: define_assets(catalog, config.sink(sink), body)
 
 
 def land(context: dg.AssetExecutionContext, config: LandConfig) -> Iterator[KafkaHours]:
@@ -67,15 +67,15 @@ def land(context: dg.AssetExecutionContext, config: LandConfig) -> Iterator[Kafk
     yield KafkaHours(context, rewrite=config.rewrite)
 
 
-def define_assets(catalogue: Catalogue, sink: Sink, body: AssetBody) -> SinkAssets:
+def define_assets(catalog: Catalog, sink: Sink, body: AssetBody) -> SinkAssets:
     """Define the assets of a sink's topics, with their checks, landed by `body`."""
-    assets = SinkAssets(_define_asset(catalogue, sink, topic, body) for topic in catalogue.topics[sink.name])
-    assets.sink = catalogue.tag(sink)
+    assets = SinkAssets(_define_asset(catalog, sink, topic, body) for topic in catalog.topics[sink.name])
+    assets.sink = catalog.tag(sink)
     return assets
 
 
-def _define_asset(catalogue: Catalogue, sink: Sink, topic: str, body: AssetBody) -> dg.AssetsDefinition:
-    key, spec = catalogue.io_manager_key(sink), catalogue.landed(sink, topic)
+def _define_asset(catalog: Catalog, sink: Sink, topic: str, body: AssetBody) -> dg.AssetsDefinition:
+    key, spec = catalog.io_manager_key(sink), catalog.landed(sink, topic)
     name = spec.key.to_python_identifier()
 
     @functools.wraps(body)  # Dagster sees its parameters
@@ -97,8 +97,8 @@ def _define_asset(catalogue: Catalogue, sink: Sink, topic: str, body: AssetBody)
             check_specs=build_check_specs(sink, spec),
             can_subset=True,
             backfill_policy=backfill_policy(sink),
-            pool=catalogue.own_name(sink.name, topic),
-            op_tags={names.SINK: catalogue.tag(sink)},
+            pool=catalog.own_name(sink.name, topic),
+            op_tags={names.SINK: catalog.tag(sink)},
         )(run)
 
 

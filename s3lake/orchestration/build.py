@@ -10,7 +10,7 @@ import dagster as dg
 
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration.assets import AssetBody, SinkAssets, define_assets, land
-from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.change_jobs import change_jobs
 from s3lake.orchestration.downstream import automation_sensor, counts_by_type
 from s3lake.orchestration.forwards import forward_assets
@@ -53,12 +53,12 @@ def build_definitions(
     Raises:
         ConfigurationError: two topics or sinks would get one name in Dagster, or something given belongs to no sink.
     """
-    catalogue = Catalogue(config, translator, topics=topics_of(config, matching), resources=resources)
-    return define(catalogue, resources or {}, assets=assets, topic_assets=topic_assets, sensors_running=sensors_running)
+    catalog = Catalog(config, translator, topics=topics_of(config, matching), resources=resources)
+    return define(catalog, resources or {}, assets=assets, topic_assets=topic_assets, sensors_running=sensors_running)
 
 
 def define(
-    catalogue: Catalogue,
+    catalog: Catalog,
     resources: Mapping[str, Any],
     *,
     assets: Sequence[SinkAssets] = (),
@@ -66,86 +66,86 @@ def define(
     sensors_running: bool = False,
     body: AssetBody = land,
 ) -> dg.Definitions:
-    """Build the definitions of a catalogue as `build_definitions` does; `body` is that of every asset."""
-    config, topics, routes = catalogue.config, catalogue.topics, catalogue.routes
-    own = _find_own_sinks(catalogue, assets)
-    jobs = {sink.name: land_job(catalogue, sink) for sink in config.sinks if topics[sink.name]}
+    """Build the definitions of a catalog as `build_definitions` does; `body` is that of every asset."""
+    config, topics, routes = catalog.config, catalog.topics, catalog.routes
+    own = _find_own_sinks(catalog, assets)
+    jobs = {sink.name: land_job(catalog, sink) for sink in config.sinks if topics[sink.name]}
     groups = {
-        sink.name: group_job(catalogue, sink)
+        sink.name: group_job(catalog, sink)
         for sink in config.sinks
         if body is land and sink.name not in own and sink.lands_together(len(topics[sink.name]))
         if topics[sink.name] or sink.topics_regex
     }
-    changes = change_jobs(catalogue)
+    changes = change_jobs(catalog)
     own_jobs = [*jobs.values(), *groups.values(), *changes.values()]
-    prunes = [] if config.run_history is None else [prune_job(catalogue, own_jobs, config.run_history)]
+    prunes = [] if config.run_history is None else [prune_job(catalog, own_jobs, config.run_history)]
     running = dg.DefaultSensorStatus.RUNNING if sensors_running else dg.DefaultSensorStatus.STOPPED
     nightly = dg.DefaultScheduleStatus.RUNNING if sensors_running else dg.DefaultScheduleStatus.STOPPED
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # backfill policies
-        examples = [counts_by_type(catalogue, *route) for route in routes if _has_types(config, route.sink)]
-    downstream = [*examples, *forward_assets(catalogue)]
+        examples = [counts_by_type(catalog, *route) for route in routes if _has_types(config, route.sink)]
+    downstream = [*examples, *forward_assets(catalog)]
     return dg.Definitions(
         assets=[
-            *(catalogue.topic(topic) for topic in sorted({route.topic for route in routes}) if topic_assets),
-            *chain.from_iterable(define_assets(catalogue, sink, body) for sink in config.sinks if sink.name not in own),
+            *(catalog.topic(topic) for topic in sorted({route.topic for route in routes}) if topic_assets),
+            *chain.from_iterable(define_assets(catalog, sink, body) for sink in config.sinks if sink.name not in own),
             *chain.from_iterable(assets),
-            *(catalogue.sealed(*route) for route in routes),
-            *(catalogue.dead_letters(*route) for route in routes if route.sink.errors.tolerance == "all"),
+            *(catalog.sealed(*route) for route in routes),
+            *(catalog.dead_letters(*route) for route in routes if route.sink.errors.tolerance == "all"),
             *downstream,
         ],
-        asset_checks=[in_time_checks(catalogue, config.sink(name)) for name in jobs],
+        asset_checks=[in_time_checks(catalog, config.sink(name)) for name in jobs],
         sensors=[
-            *_landing_sensors(catalogue, jobs, groups, running),
-            *(in_time_sensor(catalogue, config.sink(name), running) for name in jobs),
-            *([automation_sensor(catalogue, downstream, running)] if downstream else []),
+            *_landing_sensors(catalog, jobs, groups, running),
+            *(in_time_sensor(catalog, config.sink(name), running) for name in jobs),
+            *([automation_sensor(catalog, downstream, running)] if downstream else []),
         ],
         jobs=[*own_jobs, *prunes],
         schedules=[
             *(
                 hourly_schedule(
-                    catalogue, config.sink(name), groups.get(name, job), topics[name] if name in groups else ()
+                    catalog, config.sink(name), groups.get(name, job), topics[name] if name in groups else ()
                 )
                 for name, job in jobs.items()
             ),
             *(
-                nightly_schedule(catalogue, name, changes[name], minute, nightly, {"confirmed": True})
+                nightly_schedule(catalog, name, changes[name], minute, nightly, {"confirmed": True})
                 for name, minute in _NIGHTLY.items()
                 if name in changes
             ),
-            *(nightly_schedule(catalogue, "prune_runs", job, 30, nightly) for job in prunes),
+            *(nightly_schedule(catalog, "prune_runs", job, 30, nightly) for job in prunes),
         ],
-        resources=define_resources(catalogue, **resources),
+        resources=define_resources(catalog, **resources),
     )
 
 
 def _landing_sensors(
-    catalogue: Catalogue, jobs: Mapping[str, Any], groups: Mapping[str, Any], status: dg.DefaultSensorStatus
+    catalog: Catalog, jobs: Mapping[str, Any], groups: Mapping[str, Any], status: dg.DefaultSensorStatus
 ) -> list[dg.SensorDefinition]:
     """Return a sensor for each topic that is landed alone, and one for each sink that lands its topics together."""
     alone = defaultdict[str, list[Sink]](list)
-    for sink, topic in catalogue.routes:
+    for sink, topic in catalog.routes:
         if sink.name not in groups:
             alone[topic].append(sink)
-    sensors = [topic_sensor(catalogue, topic, alone[topic], jobs, status) for topic in sorted(alone)]
+    sensors = [topic_sensor(catalog, topic, alone[topic], jobs, status) for topic in sorted(alone)]
     observed = set(alone)  # each topic by one sensor
     for name, group in groups.items():
         jobs_of_sink = [job for job in (group, jobs.get(name)) if job]
-        sensors.append(group_sensor(catalogue, catalogue.config.sink(name), jobs_of_sink, frozenset(observed), status))
-        observed.update(catalogue.topics[name])
+        sensors.append(group_sensor(catalog, catalog.config.sink(name), jobs_of_sink, frozenset(observed), status))
+        observed.update(catalog.topics[name])
     return sensors
 
 
-def _find_own_sinks(catalogue: Catalogue, assets: Sequence[SinkAssets]) -> set[str]:
+def _find_own_sinks(catalog: Catalog, assets: Sequence[SinkAssets]) -> set[str]:
     """Return the sinks whose assets the project defines itself, also if no topic matches yet."""
     for key in sorted(chain.from_iterable(asset.keys for asset in chain.from_iterable(assets))):
-        if catalogue.route(key) is None:
+        if catalog.route(key) is None:
             raise ConfigurationError(
                 f"assets: {key.to_user_string()} is not an asset of a sink of this configuration: define it by "
                 "sink_assets, of the same configuration and with the same translator"
             )
     tags = {of_sink.sink for of_sink in assets}
-    return {sink.name for sink in catalogue.config.sinks if catalogue.tag(sink) in tags}
+    return {sink.name for sink in catalog.config.sinks if catalog.tag(sink) in tags}
 
 
 def _has_types(config: Config, sink: Sink) -> bool:

@@ -12,7 +12,7 @@ import dagster as dg
 from pydantic import Field
 
 from s3lake.errors import S3LakeError
-from s3lake.orchestration.catalogue import Catalogue, Route
+from s3lake.orchestration.catalog import Catalog, Route
 from s3lake.orchestration.checks import check_hours
 from s3lake.orchestration.connections import open_topic, spark_session
 from s3lake.orchestration.heartbeat import keep_beating
@@ -77,7 +77,7 @@ class Run:
     """A run of a change job."""
 
     context: dg.OpExecutionContext
-    catalogue: Catalogue
+    catalog: Catalog
     config: Any
 
     def apply(self, landing: "Landing", outcomes: Iterable[tuple[Any, bool]]) -> None:
@@ -90,9 +90,9 @@ class Run:
     def store_events(self, landing: "Landing", hour: str, new: int) -> None:
         """Store the events of an hour that `new` commits have changed: also its checks, and its new sealed content."""
         instance = self.context.instance
-        for event in hour_events(self.catalogue, landing, landing.report(hour, new)):
+        for event in hour_events(self.catalog, landing, landing.report(hour, new)):
             self.context.log_event(event)
-        for result in check_hours(instance, self.catalogue, landing, [hour]).events(instance):
+        for result in check_hours(instance, self.catalog, landing, [hour]).events(instance):
             self.context.log_event(result)  # type: ignore[arg-type]  # it takes evaluations too
 
     def hours(self, target: Any) -> list[str]:
@@ -175,7 +175,7 @@ def _restore(run: Run, landing: "Landing") -> None:
     from s3lake.land.change.restore import Restore, permitted, restore
 
     config, log = run.config, run.context.log
-    permitted(run.catalogue.config.sinks, config.into, config.without, landed_again=config.landed_again)
+    permitted(run.catalog.config.sinks, config.into, config.without, landed_again=config.landed_again)
     target = landing.target.require_exactly_once()
     restoration = Restore(target, run.hours(target), config.into, config.without)
     planned = restoration.planned
@@ -184,7 +184,7 @@ def _restore(run: Run, landing: "Landing") -> None:
     elif not config.confirmed:
         log.info(f"{landing.topic} {planned}")
     else:
-        kafka = run.catalogue.config.kafka
+        kafka = run.catalog.config.kafka
         assert kafka is not None, "the job is defined for Kafka only"
 
         def advance(done: int) -> None:
@@ -242,44 +242,44 @@ CHANGES = (
 )
 
 
-def change_jobs(catalogue: Catalogue) -> dict[str, dg.JobDefinition]:
+def change_jobs(catalog: Catalog) -> dict[str, dg.JobDefinition]:
     """Return, by the name of the change, the job of each one that can be done to a sink of the configuration."""
-    sinks = [catalogue.config.sink(name) for name, topics in catalogue.topics.items() if topics]
+    sinks = [catalog.config.sink(name) for name, topics in catalog.topics.items() if topics]
     return {
-        change.name: _change_job(catalogue, change)
+        change.name: _change_job(catalog, change)
         for change in CHANGES
-        if any(change.applies(sink) for sink in sinks) and (change.name != "restore" or catalogue.config.kafka)
+        if any(change.applies(sink) for sink in sinks) and (change.name != "restore" or catalog.config.kafka)
     }
 
 
-def _change_job(catalogue: Catalogue, change: Change) -> dg.JobDefinition:
-    name = catalogue.own_name(change.name)
+def _change_job(catalog: Catalog, change: Change) -> dg.JobDefinition:
+    name = catalog.own_name(change.name)
 
     def work(context: dg.OpExecutionContext, config: Any) -> None:
-        run = Run(context, catalogue, config)
-        session = partial(spark_session, context.resources, catalogue)
+        run = Run(context, catalog, config)
+        session = partial(spark_session, context.resources, catalog)
         spark = log_start(session, context.log, sql=False) if change.needs_spark else None
 
         def change_topic(route: Route) -> None:
-            change.work(run, open_topic(context.resources, catalogue, *route, spark=spark))
+            change.work(run, open_topic(context.resources, catalog, *route, spark=spark))
 
         with keep_beating(context):
-            routes = _requested_routes(catalogue, change, config)
+            routes = _requested_routes(catalog, change, config)
             _for_each_topic(context, routes, change_topic, allow_retries=change.allow_retries)
         if not config.confirmed:
             context.log.info(_NOTHING_YET)
 
     work.__annotations__["config"] = change.config  # Dagster reads the schema of the config from there
-    needed = catalogue.own_resource_keys("s3", *(["spark"] if change.needs_spark else []))
+    needed = catalog.own_resource_keys("s3", *(["spark"] if change.needs_spark else []))
     op = dg.op(name=f"{name}_op", required_resource_keys=needed)(work)
     return one_op_job(
         op, name=name, description=f"{change.description} Reports what it would do until it is confirmed."
     )
 
 
-def _requested_routes(catalogue: Catalogue, change: Change, config: Any) -> list[Route]:
+def _requested_routes(catalog: Catalog, change: Change, config: Any) -> list[Route]:
     """Return the topics of the sinks that the run config names. Raise Failure if one cannot be changed in this way."""
-    routes = [route for route in catalogue.routes if change.applies(route.sink)]
+    routes = [route for route in catalog.routes if change.applies(route.sink)]
     sinks = sorted({route.sink.name for route in routes})
     if config.sink and config.sink not in sinks:
         raise _refusal("sink", config.sink, f"a sink that {change.name} can change", sinks)

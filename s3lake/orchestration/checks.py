@@ -19,7 +19,7 @@ from s3lake.commit.sealing import Sealing
 from s3lake.commit.sums import Commits
 from s3lake.errors import S3LakeError
 from s3lake.land.observer import LandedHour
-from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.hour_metadata import dead_share
 from s3lake.orchestration.sealed import seal_events
 from s3lake.orchestration.sealed_in_time import report_late_hours
@@ -54,7 +54,7 @@ def build_check_specs(sink: Sink, landed: dg.AssetSpec) -> list[dg.AssetCheckSpe
 
 def check_hours(
     instance: dg.DagsterInstance,
-    catalogue: Catalogue,
+    catalog: Catalog,
     target: "Landing",
     wanted: Sequence[str],
     checks: Sequence[str] | None = None,
@@ -69,9 +69,9 @@ def check_hours(
     checks = names_of(target.sink) if checks is None else checks
     table_lag = _find_table_lag(target, chosen) if "table" in checks else {}
     states = [HourState(target, hour, sealing, table_lag.get(hour)) for hour in chosen]
-    key = catalogue.key(target.sink, target.topic)
+    key = catalog.key(target.sink, target.topic)
     verdicts = [(state.hour, name, _CHECKS[name][0](state)) for state in states for name in checks]
-    events = seal_events(instance, catalogue, target, sealing, chosen, target.clock())
+    events = seal_events(instance, catalog, target, sealing, chosen, target.clock())
     return CheckResults(key, verdicts, [*events, *report_late_hours(instance, target.sink, events)])
 
 

@@ -15,7 +15,7 @@ from s3lake.config import load as configuration
 from s3lake.config import native
 from s3lake.orchestration.assets import LandConfig, land
 from s3lake.orchestration.build import define
-from s3lake.orchestration.catalogue import Catalogue, Route
+from s3lake.orchestration.catalog import Catalog, Route
 from s3lake.orchestration.translator import SinkTranslator
 from s3lake.sink import Sink
 from s3lake.sink.describe import field_descriptions
@@ -115,7 +115,7 @@ class SinkComponent(dg.Component, dg.Resolvable, dg.Model):
         folder = context.path if context.path.is_dir() else context.path.parent
         config = configuration.load(self.config if _is_address(self.config) else folder / self.config)
         return define(
-            Catalogue(config, _Translator(self), resources=self.resources),
+            Catalog(config, _Translator(self), resources=self.resources),
             self.resources,
             topic_assets=self.topic_assets,
             sensors_running=self.sensors_running,

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.catalog import Catalog
 from s3lake.sink import Sink
 from s3lake.store.connection import S3Connection
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def open_topic(
     resources: Any,
-    catalogue: Catalogue,
+    catalog: Catalog,
     sink: Sink,
     topic: str,
     *,
@@ -25,33 +25,33 @@ def open_topic(
     """Open a topic of a sink with the S3 of a context's resources. See `land.opening.open_topic_sink`."""
     from s3lake.land import opening
 
-    s3 = find_s3_connection(resources, catalogue)
-    return opening.open_topic_sink(catalogue.config, sink, topic, s3, spark, fail_fast=fail_fast)
+    s3 = find_s3_connection(resources, catalog)
+    return opening.open_topic_sink(catalog.config, sink, topic, s3, spark, fail_fast=fail_fast)
 
 
-def s3_connection(resources: Any, catalogue: Catalogue, sink: Sink) -> S3Connection:
+def s3_connection(resources: Any, catalog: Catalog, sink: Sink) -> S3Connection:
     """Return how the bucket of a sink is reached with the S3 of a context's resources."""
     from s3lake.land import opening
 
-    return opening.s3_connection(catalogue.config, sink, find_s3_connection(resources, catalogue))
+    return opening.s3_connection(catalog.config, sink, find_s3_connection(resources, catalog))
 
 
-def find_s3_connection(resources: Any, catalogue: Catalogue) -> S3Connection | None:
+def find_s3_connection(resources: Any, catalog: Catalog) -> S3Connection | None:
     """Return how the project's own resource reaches S3. Return None if it has none: the configuration says it."""
-    for key in catalogue.own_resource_keys("s3"):
+    for key in catalog.own_resource_keys("s3"):
         s3 = resource_object(resources, key)
         # An s3lake.S3Resource knows more than the fields of dagster-aws.
         return s3.connection if hasattr(s3, "connection") else S3Connection.from_resource(s3)
     return None
 
 
-def spark_session(resources: Any, catalogue: Catalogue) -> "SparkSession":
+def spark_session(resources: Any, catalog: Catalog) -> "SparkSession":
     """Return the Spark session of the project's own resource, else of the configuration."""
-    for key in catalogue.own_resource_keys("spark"):
+    for key in catalog.own_resource_keys("spark"):
         return resource_object(resources, key).spark_session  # type: ignore[no-any-return]
     from s3lake.spark import session
 
-    return session(catalogue.config.spark)
+    return session(catalog.config.spark)
 
 
 def resource_object(resources: Any, key: str) -> Any:

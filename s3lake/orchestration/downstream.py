@@ -7,7 +7,7 @@ import dagster as dg
 
 from s3lake.orchestration import names
 from s3lake.orchestration.assets import backfill_policy
-from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.hour_metadata import build_table
 from s3lake.sink import Sink
 
@@ -30,25 +30,25 @@ def on_sealed_hours() -> "dg.AutomationCondition[dg.AssetKey]":
 
 
 def automation_sensor(
-    catalogue: Catalogue, assets: "list[dg.AssetsDefinition]", status: dg.DefaultSensorStatus
+    catalog: Catalog, assets: "list[dg.AssetsDefinition]", status: dg.DefaultSensorStatus
 ) -> dg.SensorDefinition:
     """Return the sensor that materialises these `assets` by their conditions."""
     return dg.AutomationConditionSensorDefinition(
-        catalogue.name("follow_sealed_hours"),
+        catalog.name("follow_sealed_hours"),
         target=dg.AssetSelection.assets(*assets),
         default_status=status,
         description="Materialises forwards and example assets of an hour when it is sealed.",
     )
 
 
-def counts_by_type(catalogue: Catalogue, sink: Sink, topic: str) -> dg.AssetsDefinition:
+def counts_by_type(catalog: Catalog, sink: Sink, topic: str) -> dg.AssetsDefinition:
     """Define the example asset that counts, with Spark, the records of each `type` in each sealed hour."""
-    sealed = catalogue.sealed(sink, topic)
+    sealed = catalog.sealed(sink, topic)
 
     @dg.asset(
-        key=catalogue.example_key(sink, topic),
+        key=catalog.other_key("example", sink.name, f"{topic}_by_type"),
         ins={"landed": dg.AssetIn(sealed.key)},
-        deps=[catalogue.key(sink, topic)],  # in one run with the hours themselves it comes after them
+        deps=[catalog.key(sink, topic)],  # in one run with the hours themselves it comes after them
         automation_condition=on_sealed_hours(),
         partitions_def=sealed.partitions_def,
         backfill_policy=backfill_policy(sink),

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from s3lake import hours
-from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.sensor_memory import RouteMemory
 from s3lake.plan import due
 from s3lake.plan.tile import Sums
@@ -68,7 +68,7 @@ class HoursDue:
     waiting: str
 
 
-def hours_due(catalogue: Catalogue, view: TopicView) -> HoursDue:
+def hours_due(catalog: Catalog, view: TopicView) -> HoursDue:
     """Return what the index and Kafka's ends make due."""
     sink, memory, now_ms, tiles = view.landing.sink, view.memory, view.now_ms, view.tiles
     policy = due.Policy(sink.start, int(sink.close_grace * 1000), sink.flush.count, sink.flush.size)
@@ -88,7 +88,7 @@ def hours_due(catalogue: Catalogue, view: TopicView) -> HoursDue:
             found.add(view.open_tile.hour)
             why = why or flush
     waiting = f"{lag or 'no'} offsets wait" + (f"; {at_the_latest(due_ms)}" if due_ms is not None else "")
-    within = catalogue.within(sink, view.landing.topic, found)
+    within = catalog.within(sink, view.landing.topic, found)
     return HoursDue(within, why if within else None, lag, waiting)
 
 

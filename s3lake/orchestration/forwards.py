@@ -13,7 +13,7 @@ from s3lake.errors import ConfigurationError
 from s3lake.forwarding.destination import Destination, open_destination, open_forwards
 from s3lake.orchestration import names
 from s3lake.orchestration.assets import backfill_policy
-from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.connections import s3_connection
 from s3lake.orchestration.downstream import on_sealed_hours
 from s3lake.orchestration.landing_run import as_dagster_errors
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from s3lake.forwarding.forwarding import Forwarded
 
 
-def forward_assets(catalogue: Catalogue) -> list[dg.AssetsDefinition]:
+def forward_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
     """Define the assets of all `forwards` of the configuration. Raise ConfigurationError if two are the same asset."""
     assets = [
-        _define_asset(catalogue, sink, topic, destination, forward.key)
-        for sink in catalogue.config.sinks
+        _define_asset(catalog, sink, topic, destination, forward.key)
+        for sink in catalog.config.sinks
         for forward, destination in open_forwards(sink)
-        for topic in catalogue.topics[sink.name]
+        for topic in catalog.topics[sink.name]
         if topic in (forward.topics or (topic,))
     ]
     for key, count in Counter(asset.key for asset in assets).items():
@@ -79,27 +79,23 @@ def forward(
         raise ConfigurationError("options: they make a destination that is given by name; this one is made already")
     else:
         destination, own_name = to, type(to).__name__.lower()
-    catalogue = Catalogue(
-        config, translator, topics={sink: topics} if topics is not None else None, resources=resources
-    )
+    catalog = Catalog(config, translator, topics={sink: topics} if topics is not None else None, resources=resources)
     route = config.sink(sink)
-    for topic in catalogue.topics[sink]:
+    for topic in catalog.topics[sink]:
         if route.topics and topic not in route.topics:
             raise ConfigurationError(f"topics: {topic} is not a topic of sink {sink}; it has {', '.join(route.topics)}")
-    return [_define_asset(catalogue, route, topic, destination, name or own_name) for topic in catalogue.topics[sink]]
+    return [_define_asset(catalog, route, topic, destination, name or own_name) for topic in catalog.topics[sink]]
 
 
-def _define_asset(
-    catalogue: Catalogue, sink: Sink, topic: str, destination: Destination, name: str
-) -> dg.AssetsDefinition:
-    sealed = catalogue.sealed(sink, topic)
+def _define_asset(catalog: Catalog, sink: Sink, topic: str, destination: Destination, name: str) -> dg.AssetsDefinition:
+    sealed = catalog.sealed(sink, topic)
 
     def hours_forwarded(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
         from s3lake.forwarding.forwarding import forward_hour
         from s3lake.forwarding.hour import Hour
         from s3lake.land.opening import open_stores
 
-        store = open_stores(s3_connection(context.resources, catalogue, sink))(sink.bucket)
+        store = open_stores(s3_connection(context.resources, catalog, sink))(sink.bucket)
 
         def forward_one(hour: str) -> "Forwarded":
             return forward_hour(Hour.from_index(sink, topic, hour, store), destination)
@@ -115,15 +111,15 @@ def _define_asset(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # backfill policies
         return dg.asset(
-            key=catalogue.forward_key(name, topic),
+            key=catalog.other_key("forward", name, topic),
             # In one run with the hours themselves it comes after them.
-            deps=[sealed.key, catalogue.key(sink, topic)],
+            deps=[sealed.key, catalog.key(sink, topic)],
             automation_condition=on_sealed_hours(),
             partitions_def=sealed.partitions_def,
             backfill_policy=backfill_policy(sink),
-            required_resource_keys=catalogue.own_resource_keys("s3"),
-            pool=catalogue.own_name("forward", name),
-            op_tags={names.SINK: catalogue.tag(sink)},
+            required_resource_keys=catalog.own_resource_keys("s3"),
+            pool=catalog.own_name("forward", name),
+            op_tags={names.SINK: catalog.tag(sink)},
             kinds={name} if name.isalnum() else None,
             group_name=sealed.group_name,
             owners=list(sealed.owners),

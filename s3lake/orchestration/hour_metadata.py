@@ -18,7 +18,7 @@ from s3lake.commit.evolution import steps
 from s3lake.commit.letters import united
 from s3lake.errors import S3LakeError
 from s3lake.orchestration import names
-from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.column_descriptions import describe_columns
 from s3lake.plan import sealed
 from s3lake.plan.freshness import Wait, quantile_s
@@ -54,7 +54,7 @@ class Lag:
 
 
 def hour_events(
-    catalogue: Catalogue,
+    catalog: Catalog,
     target: "Landing",
     landed: "LandedHour",
     lag: Lag | None = None,
@@ -69,14 +69,14 @@ def hour_events(
     sink, topic, tile = target.sink, target.topic, landed.tile
     descriptions = describe_columns(sink, topic, target.index)
     yield dg.AssetMaterialization(
-        catalogue.key(sink, topic),
+        catalog.key(sink, topic),
         partition=tile.hour,
         metadata={**hour_metadata(landed, target.index, lag, descriptions), **retries},
         tags={names.DATA_VERSION: sealed.content(tile.commits)},
     )
     dead_letters = dead_letters_metadata(landed, target)
     if dead_letters is not None:
-        key = catalogue.dead_letters_key(sink, topic)
+        key = catalog.dead_letters(sink, topic).key
         yield dg.AssetMaterialization(key, partition=tile.hour, metadata=dead_letters)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from s3lake.errors import ConfigurationError
-from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.connections import open_topic, s3_connection, spark_session
 from s3lake.orchestration.landing_run import LandingRun, as_dagster_errors
 from s3lake.orchestration.tables import land_tables, read_tables, table_name
@@ -39,9 +39,9 @@ class KafkaHours:
 class SinkIOManager(dg.IOManager):
     """Lands what assets return in one sink, and reads back what it holds. `s3lake.resources` makes it."""
 
-    def __init__(self, catalogue: Catalogue, sink: Sink, resources: Any = None) -> None:
+    def __init__(self, catalog: Catalog, sink: Sink, resources: Any = None) -> None:
         """Serve `sink` with those of the project's `resources` that it has in place of ours."""
-        self._catalogue, self._sink, self._resources = catalogue, sink, resources
+        self._catalog, self._sink, self._resources = catalog, sink, resources
 
     def handle_output(self, context: dg.OutputContext, obj: object) -> None:
         """Land hours of Kafka, each of which is materialised as soon as it is done, or any table in place of an hour.
@@ -72,7 +72,7 @@ class SinkIOManager(dg.IOManager):
         """
 
         def read() -> Any:
-            connection = s3_connection(self._resources, self._catalogue, self._sink)
+            connection = s3_connection(self._resources, self._catalog, self._sink)
             topic = self._find_name(context.asset_key)
             return read_tables(context, self._sink, topic, connection, self._session)
 
@@ -85,24 +85,24 @@ class SinkIOManager(dg.IOManager):
         self._run(context).check(topic, [key.name for key in chosen])
 
     def _run(self, context: dg.AssetExecutionContext) -> LandingRun:
-        return LandingRun(context, self._resources, self._catalogue, self._sink)
+        return LandingRun(context, self._resources, self._catalog, self._sink)
 
     def _session(self) -> "SparkSession":
         from s3lake.spark.installation import fit
 
-        return fit(spark_session(self._resources, self._catalogue))
+        return fit(spark_session(self._resources, self._catalog))
 
     def _land_tables(self, context: dg.OutputContext, value: object) -> dict[str, int]:
         name = self._find_name(context.asset_key)
-        return land_tables(context, open_topic(self._resources, self._catalogue, self._sink, name).target, value)
+        return land_tables(context, open_topic(self._resources, self._catalog, self._sink, name).target, value)
 
     def _find_name(self, key: dg.AssetKey) -> str:
         """Return the name in the sink: the topic of an asset of ours, else the name of the tables of an asset."""
-        return self._find_topic(key) if self._catalogue.route(key) is not None else table_name(key)
+        return self._find_topic(key) if self._catalog.route(key) is not None else table_name(key)
 
     def _find_topic(self, key: dg.AssetKey) -> str:
         """Return the topic of an asset of the sink."""
-        route = self._catalogue.route(key)
+        route = self._catalog.route(key)
         if route is None or route[0].name != self._sink.name:
             raise dg.Failure(
                 f"{key.to_user_string()} is not an asset of sink {self._sink.name} of this configuration: give the "

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from s3lake import hours
 from s3lake.orchestration import names, runs
-from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.heartbeat import set_tags
 from s3lake.orchestration.landing_run import LandingRun
 from s3lake.sink import Sink
@@ -21,11 +21,11 @@ _FINISHED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.Dagste
 _FAILED_HOURS = 24
 
 
-def land_job(catalogue: Catalogue, sink: Sink) -> Any:
+def land_job(catalog: Catalog, sink: Sink) -> Any:
     """Return the job that lands hours of the topics of `sink`, each topic by its asset."""
-    keys = [catalogue.key(sink, topic) for topic in catalogue.topics[sink.name]]
+    keys = [catalog.key(sink, topic) for topic in catalog.topics[sink.name]]
     return dg.define_asset_job(
-        name=catalogue.name("land", sink.name),
+        name=catalog.name("land", sink.name),
         # A run makes the checks of whole hours by itself: those that Dagster plans cost an event each.
         selection=dg.AssetSelection.assets(*keys).without_checks(),
         # A JVM per step costs more than the steps: one process, one session a run.
@@ -52,18 +52,18 @@ class GroupConfig(dg.Config):
     )
 
 
-def group_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
+def group_job(catalog: Catalog, sink: Sink) -> dg.JobDefinition:
     """Return the job that lands hours of many topics of `sink` together, also of topics that have no assets yet.
 
     It is one op, whose events are those of the topics' assets: a step for each of a hundred topics and one for their
     checks would cost more than landing their records.
     """
-    assets = frozenset(catalogue.topics[sink.name])
+    assets = frozenset(catalog.topics[sink.name])
 
     @dg.op(
-        name=runs.group_op_name(catalogue, sink),
-        tags={names.SINK: catalogue.tag(sink)},
-        required_resource_keys=catalogue.own_resource_keys("s3", "spark"),
+        name=runs.group_op_name(catalog, sink),
+        tags={names.SINK: catalog.tag(sink)},
+        required_resource_keys=catalog.own_resource_keys("s3", "spark"),
     )
     def land(context: dg.OpExecutionContext, config: GroupConfig) -> None:
         hours_by_topic: dict[str, list[str]] = {}
@@ -76,7 +76,7 @@ def group_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
                 f"{topic}: matches topics_regex since the code location was loaded; it is landed all the same, and has "
                 "assets to look at and to backfill once the location is reloaded"
             )
-        failed = LandingRun(context, context.resources, catalogue, sink).land_together(hours_by_topic)
+        failed = LandingRun(context, context.resources, catalog, sink).land_together(hours_by_topic)
         if failed:  # the sensor requests these topics alone next: such a run fails their hours
             set_tags(context.instance, context.run_id, {names.FAILED: " ".join(sorted(failed))})
             shown = ", ".join(sorted(failed)[:_TOPICS_SHOWN])
@@ -88,18 +88,18 @@ def group_job(catalogue: Catalogue, sink: Sink) -> dg.JobDefinition:
 
     return one_op_job(
         land,
-        name=runs.group_job_name(catalogue, sink),
+        name=runs.group_job_name(catalog, sink),
         description=f"Lands what is due of many topics of sink {sink.name} in one run; its sensor requests it.",
     )
 
 
-def hourly_schedule(catalogue: Catalogue, sink: Sink, job: Any, together: Sequence[str] = ()) -> dg.ScheduleDefinition:
+def hourly_schedule(catalog: Catalog, sink: Sink, job: Any, together: Sequence[str] = ()) -> dg.ScheduleDefinition:
     """Return the schedule that lands the last hour and the current one, as one range, after the grace of the last one.
 
     The range begins earlier if runs of the schedule failed to land hours before. `together` are the topics that the one
     op of `job` lands; without them the job has an asset for each topic.
     """
-    topics, name = catalogue.topics[sink.name], catalogue.name("hourly", sink.name)
+    topics, name = catalog.topics[sink.name], catalog.name("hourly", sink.name)
     minute = min(59, int(sink.close_grace // 60) + 1)
 
     @dg.schedule(
@@ -111,7 +111,7 @@ def hourly_schedule(catalogue: Catalogue, sink: Sink, job: Any, together: Sequen
     )
     def every_hour(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
         now = context.scheduled_execution_time
-        both = catalogue.within(sink, topics[0], {hours.key(now - timedelta(hours=1)), hours.key(now)})
+        both = catalog.within(sink, topics[0], {hours.key(now - timedelta(hours=1)), hours.key(now)})
         due = sorted(hour for hour in both if hour >= sink.start)
         if not due:
             yield dg.SkipReason(f"sink {sink.name} has neither hour: it starts at {sink.start}")
@@ -119,8 +119,8 @@ def hourly_schedule(catalogue: Catalogue, sink: Sink, job: Any, together: Sequen
         first, last = _first_failed(context.instance, name) or due[0], due[-1]
         span = f"{first}..{last}"
         if together:
-            config = runs.group_config(catalogue, sink, {span: together})
-            yield dg.RunRequest(run_key=span, run_config=config, tags=runs.group_tags(catalogue, sink, together))
+            config = runs.group_config(catalog, sink, {span: together})
+            yield dg.RunRequest(run_key=span, run_config=config, tags=runs.group_tags(catalog, sink, together))
         else:
             yield dg.RunRequest(run_key=span, tags={names.RANGE_START: first, names.RANGE_END: last})
 
@@ -137,7 +137,7 @@ def _first_failed(instance: dg.DagsterInstance, schedule: str) -> str | None:
 
 
 def nightly_schedule(
-    catalogue: Catalogue,
+    catalog: Catalog,
     name: str,
     job: dg.JobDefinition,
     minute: int,
@@ -146,7 +146,7 @@ def nightly_schedule(
 ) -> dg.ScheduleDefinition:
     """Return the schedule `s3lake_daily_<name>`: runs a job of one op at `minute` past three UTC, with this config."""
     return dg.ScheduleDefinition(
-        name=catalogue.own_name("daily", name),
+        name=catalog.own_name("daily", name),
         job=job,
         cron_schedule=f"{minute} 3 * * *",
         execution_timezone="UTC",
@@ -156,15 +156,15 @@ def nightly_schedule(
     )
 
 
-def prune_job(catalogue: Catalogue, jobs: Sequence[Any], age_s: float) -> dg.JobDefinition:
-    """Return the job that prunes runs of these jobs and of the catalogue's assets, see `prune_runs`."""
-    name = catalogue.own_name("prune_runs")
+def prune_job(catalog: Catalog, jobs: Sequence[Any], age_s: float) -> dg.JobDefinition:
+    """Return the job that prunes runs of these jobs and of the catalog's assets, see `prune_runs`."""
+    name = catalog.own_name("prune_runs")
     names_of_jobs = {name, *(job.name for job in jobs)}
 
     @dg.op(name=f"{name}_op")
     def prune(context: dg.OpExecutionContext) -> None:
         before = datetime.now(timezone.utc) - timedelta(seconds=age_s)
-        pruned, kept = prune_runs(context.instance, catalogue, names_of_jobs, before)
+        pruned, kept = prune_runs(context.instance, catalog, names_of_jobs, before)
         context.log.info(f"{pruned} runs from before {before:%Y-%m-%d %H:%M} UTC are deleted, {kept} are kept")
 
     return one_op_job(
@@ -176,7 +176,7 @@ def prune_job(catalogue: Catalogue, jobs: Sequence[Any], age_s: float) -> dg.Job
 
 
 def prune_runs(
-    instance: dg.DagsterInstance, catalogue: Catalogue, jobs: Collection[str], before: datetime
+    instance: dg.DagsterInstance, catalog: Catalog, jobs: Collection[str], before: datetime
 ) -> tuple[int, int]:
     """Delete finished runs that were created before `before`, and whose every materialisation has a later one.
 
@@ -184,7 +184,7 @@ def prune_runs(
     has materialised an asset of another configuration. Return how many old runs were deleted, and how many were kept.
     """
     newest: dict[dg.AssetKey, Mapping[str, int]] = {}  # by partition
-    old = [run for run in _finished_runs(instance, before) if run.job_name in jobs or _lands_ours(catalogue, run)]
+    old = [run for run in _finished_runs(instance, before) if run.job_name in jobs or _lands_ours(catalog, run)]
     replaced = [
         run.run_id
         for run in old
@@ -203,10 +203,10 @@ def _finished_runs(instance: dg.DagsterInstance, before: datetime) -> Iterator[d
         cursor = records[-1].dagster_run.run_id
 
 
-def _lands_ours(catalogue: Catalogue, run: dg.DagsterRun) -> bool:
+def _lands_ours(catalog: Catalog, run: dg.DagsterRun) -> bool:
     """Return whether a run, as of a backfill, materialises assets of this configuration and no others."""
     selection = run.asset_selection or frozenset()
-    return bool(selection) and all(catalogue.route(key) for key in selection)
+    return bool(selection) and all(catalog.route(key) for key in selection)
 
 
 def _materialisations(instance: dg.DagsterInstance, run_id: str) -> Iterator[dg.EventLogRecord]:

@@ -15,7 +15,7 @@ from s3lake import hours
 from s3lake.commit.documents import count_data_files
 from s3lake.errors import RecordError, S3LakeError, TransientError
 from s3lake.orchestration import names
-from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.checks import check_hours
 from s3lake.orchestration.connections import open_topic, spark_session
 from s3lake.orchestration.heartbeat import keep_beating
@@ -92,18 +92,18 @@ class LandingRun:
         self,
         context: dg.AssetExecutionContext | dg.OpExecutionContext,
         resources: Any,
-        catalogue: Catalogue,
+        catalog: Catalog,
         sink: Sink,
     ) -> None:
         """Prepare to land in the op of `context`, with the S3 and the Spark of `resources`."""
-        self.context, self.catalogue, self.sink = context, catalogue, sink
+        self.context, self.catalog, self.sink = context, catalog, sink
         self.attempt = context.retry_number
         self.materialised: dict[str, set[str]] = defaultdict(set)
         self._reached: dict[str, Mapping[int, int]] = {}
         self._storing, self._in_group = threading.RLock(), False  # threads land the topics of a group
-        open_session = functools.partial(spark_session, resources, catalogue)
+        open_session = functools.partial(spark_session, resources, catalog)
         spark = log_start(open_session, context.log, sql=sink.sql is not None)
-        self._open = functools.partial(open_topic, resources, catalogue, sink, spark=spark)
+        self._open = functools.partial(open_topic, resources, catalog, sink, spark=spark)
 
     def land(self, topic: str, wanted: Sequence[str], *, rewrite: bool = False) -> "list[LandedHour]":
         """Land hours of one topic, in order; with `rewrite` complete hours too, in place of what was landed.
@@ -113,7 +113,7 @@ class LandingRun:
             Failure: an hour cannot be landed.
         """
         if self.attempt:
-            self.materialised[topic] |= _find_materialised(self.context, self.catalogue.key(self.sink, topic))
+            self.materialised[topic] |= _find_materialised(self.context, self.catalog.key(self.sink, topic))
         target = self._open(topic)
         report = TopicReport(self, target, wanted)
 
@@ -183,7 +183,7 @@ class LandingRun:
             self._check(target, complete)
 
     def _check(self, target: "Landing", wanted: Sequence[str], checks: Sequence[str] | None = None) -> None:
-        results = check_hours(self.context.instance, self.catalogue, target, wanted, checks)
+        results = check_hours(self.context.instance, self.catalog, target, wanted, checks)
         with self._storing:
             for event in results.events(self.context.instance):
                 self.log_event(event)
@@ -287,7 +287,7 @@ class TopicReport:
         requests = target.retries + getattr(target.store, "retries", 0)
         retries = {"retried_requests": requests, "retried_attempts": run.attempt}
         retries = {name: count for name, count in retries.items() if count}
-        for event in hour_events(run.catalogue, target, landed, _measure_lag(target, landed), retries):
+        for event in hour_events(run.catalog, target, landed, _measure_lag(target, landed), retries):
             run.log_event(event)
             run.materialised[target.topic].add(landed.tile.hour)
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import dagster as dg
 
 from s3lake.errors import ConfigurationError
-from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.io_manager import SinkIOManager
 from s3lake.orchestration.translator import SinkTranslator
 from s3lake.sink import S3, Config, Sink
@@ -31,45 +31,43 @@ def resources(
         The last two are left out if the project has them under keys of its own.
     """
     own = {name: resource for name, resource in (("s3", s3), ("spark", spark)) if resource is not None}
-    return define_resources(Catalogue(config, translator, resources=own), s3=s3, spark=spark)
+    return define_resources(Catalog(config, translator, resources=own), s3=s3, spark=spark)
 
 
-def define_resources(catalogue: Catalogue, *, s3: object = None, spark: object = None) -> dict[str, object]:
-    """Return the resources of a catalogue, as `resources` does.
+def define_resources(catalog: Catalog, *, s3: object = None, spark: object = None) -> dict[str, object]:
+    """Return the resources of a catalog, as `resources` does.
 
     Ours are made by functions whose closure holds the settings. What a field of a resource holds, Dagster shows in the
     UI and stores in snapshots.
     """
-    config, keys = catalogue.config, catalogue.keys
+    config, keys = catalog.config, catalog.resource_keys
     if s3 is not None:
         _require_nothing_but_the_connection(config)
 
-    def open_s3(_: dg.InitResourceContext) -> "S3Resource":
-        from s3lake.orchestration.s3_resource import S3Resource
+    @dg.resource(description="The configuration's S3, as an s3lake.S3Resource.")
+    def our_s3(_: dg.InitResourceContext) -> "S3Resource":
+        from s3lake.orchestration.s3_resource import open_s3
 
-        return S3Resource.from_settings(config.s3)
+        return open_s3(config.s3)
 
-    def open_spark(_: dg.InitResourceContext) -> "SparkResource":
-        from s3lake.orchestration.spark_resource import SparkResource
+    @dg.resource(description="The configuration's Spark, as an s3lake.SparkResource.")
+    def our_spark(_: dg.InitResourceContext) -> "SparkResource":
+        from s3lake.orchestration.spark_resource import open_spark
 
-        return SparkResource.from_settings(config.spark)
+        return open_spark(config.spark)
 
-    shared = {
-        keys.s3: s3 or dg.ResourceDefinition(open_s3, description="The configuration's S3, as an s3lake.S3Resource."),
-        keys.spark: spark
-        or dg.ResourceDefinition(open_spark, description="The configuration's Spark, as an s3lake.SparkResource."),
-    }
-    managers = {catalogue.io_manager_key(sink): _define_io_manager(catalogue, sink) for sink in config.sinks}
+    managers = {catalog.io_manager_key(sink): _define_io_manager(catalog, sink) for sink in config.sinks}
+    shared = {keys["s3"]: s3 or our_s3, keys["spark"]: spark or our_spark}
     return {**managers, **{key: resource for key, resource in shared.items() if not isinstance(resource, str)}}
 
 
-def _define_io_manager(catalogue: Catalogue, sink: Sink) -> dg.IOManagerDefinition:
+def _define_io_manager(catalog: Catalog, sink: Sink) -> dg.IOManagerDefinition:
     def create_io_manager(context: dg.InitResourceContext) -> SinkIOManager:
-        return SinkIOManager(catalogue, sink, context.resources)
+        return SinkIOManager(catalog, sink, context.resources)
 
     return dg.IOManagerDefinition(
         create_io_manager,
-        required_resource_keys=catalogue.own_resource_keys("s3", "spark"),
+        required_resource_keys=catalog.own_resource_keys("s3", "spark"),
         description=f"Lands what assets return in sink {sink.name}, and reads it back.",
     )
 

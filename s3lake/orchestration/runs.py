@@ -12,7 +12,7 @@ from typing import Any
 import dagster as dg
 
 from s3lake.orchestration import names
-from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.heartbeat import is_working, silence_of
 from s3lake.sink import Sink
 
@@ -29,34 +29,34 @@ _MAX_STARTED, _MAX_WAITING, _MAX_FAILED = 500, 200, 500
 _MAX_SHOWN = 50
 
 
-def group_job_name(catalogue: Catalogue, sink: Sink) -> str:
+def group_job_name(catalog: Catalog, sink: Sink) -> str:
     """Return the name of the job that lands topics of a sink together."""
-    return catalogue.name("land_together", sink.name)
+    return catalog.name("land_together", sink.name)
 
 
-def group_op_name(catalogue: Catalogue, sink: Sink) -> str:
+def group_op_name(catalog: Catalog, sink: Sink) -> str:
     """Return the name of its op."""
-    return f"{group_job_name(catalogue, sink)}_op"
+    return f"{group_job_name(catalog, sink)}_op"
 
 
-def group_config(catalogue: Catalogue, sink: Sink, topics_by_range: Mapping[str, Iterable[str]]) -> dict[str, Any]:
+def group_config(catalog: Catalog, sink: Sink, topics_by_range: Mapping[str, Iterable[str]]) -> dict[str, Any]:
     """Return the config of a run that lands topics together, by range of hours."""
     hours = {span: sorted(topics) for span, topics in topics_by_range.items()}
-    return {"ops": {group_op_name(catalogue, sink): {"config": {"hours": hours}}}}
+    return {"ops": {group_op_name(catalog, sink): {"config": {"hours": hours}}}}
 
 
-def group_tags(catalogue: Catalogue, sink: Sink, topics: Collection[str]) -> dict[str, str]:
+def group_tags(catalog: Catalog, sink: Sink, topics: Collection[str]) -> dict[str, str]:
     """Return the tags of a run that lands `topics` together."""
-    return {names.SINK: catalogue.tag(sink), names.GROUP: str(len(topics))}
+    return {names.SINK: catalog.tag(sink), names.GROUP: str(len(topics))}
 
 
-def topics_of(catalogue: Catalogue, sink: Sink, run: dg.DagsterRun) -> frozenset[str]:
+def topics_of(catalog: Catalog, sink: Sink, run: dg.DagsterRun) -> frozenset[str]:
     """Return the topics of `sink` that a run lands, also if no sensor requested it."""
-    if requested := _requested_topics(catalogue, sink, run):
+    if requested := _requested_topics(catalog, sink, run):
         return frozenset(requested)
-    if run.job_name == catalogue.name("land", sink.name) and not run.asset_selection:
-        return frozenset(catalogue.topics[sink.name])
-    routes = [catalogue.route(key) for key in run.asset_selection or ()]
+    if run.job_name == catalog.name("land", sink.name) and not run.asset_selection:
+        return frozenset(catalog.topics[sink.name])
+    routes = [catalog.route(key) for key in run.asset_selection or ()]
     return frozenset(route.topic for route in routes if route is not None and route.sink.name == sink.name)
 
 
@@ -69,11 +69,11 @@ class SinkRuns:
     """The runs of a sink that matter to one tick of its sensor, read when they are first needed."""
 
     def __init__(
-        self, instance: dg.DagsterInstance, catalogue: Catalogue, sink: Sink, now_ms: int, topic: str | None = None
+        self, instance: dg.DagsterInstance, catalog: Catalog, sink: Sink, now_ms: int, topic: str | None = None
     ) -> None:
         """Look at runs of all topics of `sink`, or of one `topic`."""
-        self._instance, self._catalogue, self._sink, self._now_ms = instance, catalogue, sink, now_ms
-        self._tags = {names.SINK: catalogue.tag(sink), **({names.TOPIC: topic} if topic else {})}
+        self._instance, self._catalog, self._sink, self._now_ms = instance, catalog, sink, now_ms
+        self._tags = {names.SINK: catalog.tag(sink), **({names.TOPIC: topic} if topic else {})}
         self._ended: set[str] = set()
         self._reading = threading.RLock()  # topics are looked at in threads
 
@@ -90,7 +90,7 @@ class SinkRuns:
     @cached_property
     def is_waiting(self) -> bool:
         """True if a run that lands topics together waits to begin."""
-        name = group_job_name(self._catalogue, self._sink)
+        name = group_job_name(self._catalog, self._sink)
         return any(record.dagster_run.job_name == name for record in self._waiting)
 
     def failures(self, topic: str, landed_ms: int) -> Sequence[dg.RunRecord]:
@@ -129,7 +129,7 @@ class SinkRuns:
         runs: dict[str, str] = {}
         for record in [*started(self._instance), *self._waiting]:
             run = record.dagster_run
-            topics = topics_of(self._catalogue, self._sink, run)
+            topics = topics_of(self._catalog, self._sink, run)
             works = run.status != dg.DagsterRunStatus.STARTED or is_working(record, self._now_ms)
             silence = None if works else silence_of(record, self._now_ms)
             if topics and silence:
@@ -148,7 +148,7 @@ class SinkRuns:
         for record in self._instance.get_run_records(filters, limit=_MAX_FAILED):
             run = record.dagster_run
             # A run of several topics names those that failed, unless its process crashed.
-            for topic in run.tags.get(names.FAILED, "").split() or topics_of(self._catalogue, self._sink, run):
+            for topic in run.tags.get(names.FAILED, "").split() or topics_of(self._catalog, self._sink, run):
                 failed[topic].append(record)
         return failed
 
@@ -160,14 +160,14 @@ def end_run(instance: dg.DagsterInstance, run: dg.DagsterRun, silence: str) -> N
         instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
 
 
-def _requested_topics(catalogue: Catalogue, sink: Sink, run: dg.DagsterRun) -> Collection[str]:
+def _requested_topics(catalog: Catalog, sink: Sink, run: dg.DagsterRun) -> Collection[str]:
     """Return the topics of a run that a sensor requested, by its config or its tags."""
-    if run.job_name != group_job_name(catalogue, sink):
-        ours = run.tags.get(names.SINK) == catalogue.tag(sink) and names.TOPIC in run.tags
+    if run.job_name != group_job_name(catalog, sink):
+        ours = run.tags.get(names.SINK) == catalog.tag(sink) and names.TOPIC in run.tags
         return [run.tags[names.TOPIC]] if ours else []
     try:
         config: Any = run.run_config
-        return set(chain.from_iterable(config["ops"][group_op_name(catalogue, sink)]["config"]["hours"].values()))
+        return set(chain.from_iterable(config["ops"][group_op_name(catalog, sink)]["config"]["hours"].values()))
     except (LookupError, TypeError, AttributeError):
         return []
 

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import dagster as dg
 import dagster_aws.s3
 from pydantic import PrivateAttr
 
@@ -20,28 +19,10 @@ class S3Resource(dagster_aws.s3.S3Resource):
 
     _settings: sink.S3 | None = PrivateAttr(default=None)
 
-    @classmethod
-    def from_settings(cls, settings: sink.S3) -> "S3Resource":
-        """Make the resource of a configuration's `s3` settings."""
-        resource = cls(
-            region_name=settings.region,
-            endpoint_url=settings.endpoint_url,
-            profile_name=settings.profile,
-            max_attempts=settings.retries.max_attempts,
-        )
-        resource._settings = settings
-        return resource
-
     @property
     def connection(self) -> S3Connection:
         """The connection of the settings, else of the fields of dagster-aws."""
         return S3Connection.from_resource(self) if self._settings is None else S3Connection.of(self._settings)
-
-    def get_resource_definition(self) -> Any:
-        """Return a definition that makes this very object of settings: Dagster copies no more than fields."""
-        if self._settings is None:
-            return super().get_resource_definition()
-        return dg.ResourceDefinition(lambda _: self, description="The configuration's S3, as an s3lake.S3Resource.")
 
     def get_client(self) -> Any:
         """Return a boto3 client."""
@@ -51,3 +32,15 @@ class S3Resource(dagster_aws.s3.S3Resource):
     def get_object_to_set_on_execution_context(self) -> "S3Resource":
         """Return the resource itself: dagster-aws would make a client for each step, which costs 0.16 s of CPU."""
         return self
+
+
+def open_s3(settings: sink.S3) -> S3Resource:
+    """Make the resource of a configuration's `s3` settings."""
+    resource = S3Resource(
+        region_name=settings.region,
+        endpoint_url=settings.endpoint_url,
+        profile_name=settings.profile,
+        max_attempts=settings.retries.max_attempts,
+    )
+    resource._settings = settings
+    return resource

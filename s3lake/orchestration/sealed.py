@@ -15,7 +15,7 @@ from s3lake.commit.replace import REWRITE
 from s3lake.commit.sealing import Sealing
 from s3lake.commit.sums import Commits
 from s3lake.orchestration import names
-from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.hour_metadata import counts, offset_tables
 from s3lake.plan.sealed import content
 from s3lake.plan.tile import Tile
@@ -31,7 +31,7 @@ _AGAIN_MS = 86_400_000
 
 def seal_events(
     instance: dg.DagsterInstance,
-    catalogue: Catalogue,
+    catalog: Catalog,
     target: "Landing",
     sealing: Sealing,
     wanted: Iterable[str],
@@ -39,7 +39,7 @@ def seal_events(
 ) -> list[dg.AssetMaterialization]:
     """Return the events of the hours that are sealed, and were not announced with their present content."""
     tiles = [tile for hour in wanted if (tile := sealing.tile(hour)) is not None and tile.complete]
-    key = catalogue.sealed_key(target.sink, target.topic)
+    key = catalog.sealed(target.sink, target.topic).key
     before = announced_contents(instance, key, [tile.hour for tile in tiles])
     new = [tile for tile in tiles if before.get(tile.hour) != content(tile.commits) and not sealing.flaw(tile.hour)]
     markers = [_write_marker(target, tile) for tile in new]  # before the event: who follows it finds the marker
@@ -72,7 +72,7 @@ def announced_contents(instance: dg.DagsterInstance, key: dg.AssetKey, wanted: S
 
 def unannounced_hours(
     instance: dg.DagsterInstance,
-    catalogue: Catalogue,
+    catalog: Catalog,
     target: "Landing",
     sealing: Sealing,
     tiles: Iterable[Tile],
@@ -85,7 +85,7 @@ def unannounced_hours(
 
     Args:
         instance: its event log says what was announced.
-        catalogue: of the sink.
+        catalog: of the sink.
         target: the sink and the topic.
         sealing: of its index.
         tiles: those that this tick has read: an hour that was rewritten of late is looked at again.
@@ -100,13 +100,13 @@ def unannounced_hours(
     chosen = sorted({*waiting, *again})
     if not chosen:
         return [], list(announced)
-    contents = announced_contents(instance, catalogue.sealed_key(target.sink, target.topic), chosen)
+    contents = announced_contents(instance, catalog.sealed(target.sink, target.topic).key, chosen)
     # A tile may have been deleted with the objects of its time: its hour is not announced.
     left = [hour for hour in chosen if (tile := sealing.tile(hour)) and contents.get(hour) != content(tile.commits)]
     announced = hours.without(hours.united([*announced, *hours.ranges(chosen)]), hours.ranges(left))
     if not left or is_running():
         return [], announced
-    return seal_events(instance, catalogue, target, sealing, left, now_ms), announced
+    return seal_events(instance, catalog, target, sealing, left, now_ms), announced
 
 
 def _written_since(tile: Tile, since_ms: int) -> bool:

@@ -11,7 +11,7 @@ import dagster as dg
 
 from s3lake import hours
 from s3lake.orchestration import names
-from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.sealed import announced_contents
 from s3lake.sink import Sink
 from s3lake.text.quantities import format_duration
@@ -22,12 +22,12 @@ _MAX_HOURS = 48
 _NEVER = "9999"  # after every hour
 
 
-def in_time_checks(catalogue: Catalogue, sink: Sink) -> dg.AssetChecksDefinition:
+def in_time_checks(catalog: Catalog, sink: Sink) -> dg.AssetChecksDefinition:
     """Define the check of each topic of `sink`, as one step: for looking at hours again."""
     description = (
         f"Passes when the hour is sealed, by {format_duration(sink.sealed.within)} after its end at the latest."
     )
-    sealed = [catalogue.sealed(sink, topic) for topic in catalogue.topics[sink.name]]
+    sealed = [catalog.sealed(sink, topic) for topic in catalog.topics[sink.name]]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.PreviewWarning)  # checks with partitions
         specs = [
@@ -35,7 +35,7 @@ def in_time_checks(catalogue: Catalogue, sink: Sink) -> dg.AssetChecksDefinition
             for spec in sealed
         ]
 
-    @dg.multi_asset_check(name=catalogue.name("in_time", sink.name), specs=specs, can_subset=True)
+    @dg.multi_asset_check(name=catalog.name("in_time", sink.name), specs=specs, can_subset=True)
     def check(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckEvaluation | dg.Output[None]]:
         first, last = names.find_range(context.run.tags) or (sink.start, _NEVER)
         wanted = hours.latest(hours.between(first, last, _due_hours(sink)), _MAX_HOURS)
@@ -47,13 +47,13 @@ def in_time_checks(catalogue: Catalogue, sink: Sink) -> dg.AssetChecksDefinition
     return check
 
 
-def in_time_sensor(catalogue: Catalogue, sink: Sink, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
+def in_time_sensor(catalog: Catalog, sink: Sink, status: dg.DefaultSensorStatus) -> dg.SensorDefinition:
     """Define the sensor that evaluates the check of each hour once; its cursor is the last hour of all topics."""
-    keys = {topic: catalogue.sealed_key(sink, topic) for topic in catalogue.topics[sink.name]}
+    keys = {topic: catalog.sealed(sink, topic).key for topic in catalog.topics[sink.name]}
     within = format_duration(sink.sealed.within)
 
     @dg.sensor(
-        name=catalogue.name("in_time", sink.name),
+        name=catalog.name("in_time", sink.name),
         minimum_interval_seconds=INTERVAL_S,
         default_status=status,
         description=f"Evaluates for each hour of sink {sink.name}, {within} after its end, whether it is sealed. "
@@ -69,7 +69,7 @@ def in_time_sensor(catalogue: Catalogue, sink: Sink, status: dg.DefaultSensorSta
         events = [
             evaluation
             for topic, key in keys.items()
-            for evaluation in _evaluate(context.instance, sink, key, sorted(catalogue.within(sink, topic, new)))
+            for evaluation in _evaluate(context.instance, sink, key, sorted(catalog.within(sink, topic, new)))
             if (key, evaluation.partition) not in before
         ]
         missed = sum(not evaluation.passed for evaluation in events)

@@ -17,7 +17,7 @@ import dagster as dg
 from s3lake import hours
 from s3lake.errors import S3LakeError, TransientError
 from s3lake.orchestration import names, runs, sensor_memory
-from s3lake.orchestration.catalogue import Catalogue, Route
+from s3lake.orchestration.catalog import Catalog, Route
 from s3lake.orchestration.connections import open_topic
 from s3lake.orchestration.due import INTERVAL_S, at_the_latest
 from s3lake.orchestration.hour_metadata import freshness
@@ -44,7 +44,7 @@ warnings.filterwarnings("ignore", "Parameter `owners` of initializer `SensorDefi
 
 
 def topic_sensor(
-    catalogue: Catalogue, topic: str, sinks: Sequence[Sink], jobs: Mapping[str, Any], status: dg.DefaultSensorStatus
+    catalog: Catalog, topic: str, sinks: Sequence[Sink], jobs: Mapping[str, Any], status: dg.DefaultSensorStatus
 ) -> dg.SensorDefinition:
     """Return the sensor `kafka_<topic>`: it requests what is due of the topic, a run for each of the sinks.
 
@@ -52,9 +52,9 @@ def topic_sensor(
     """
     routes = [Route(sink, topic) for sink in sinks]
     return _sensor(
-        catalogue,
+        catalog,
         lambda _, __: routes,
-        name=catalogue.name("kafka", topic),
+        name=catalog.name("kafka", topic),
         jobs=[jobs[sink.name] for sink in sinks],
         default_status=status,
         description=f"Requests runs that land topic {topic} into {' and '.join(sink.name for sink in sinks)}.",
@@ -62,7 +62,7 @@ def topic_sensor(
 
 
 def group_sensor(
-    catalogue: Catalogue,
+    catalog: Catalog,
     sink: Sink,
     jobs: Sequence[Any],
     observed_elsewhere: Collection[str],
@@ -73,7 +73,7 @@ def group_sensor(
     `jobs` are the one that lands topics together, and the one that lands a topic by its asset. Topics that match
     `topics_regex` since the code location was loaded are landed too.
     """
-    assets = frozenset(catalogue.topics[sink.name])
+    assets = frozenset(catalog.topics[sink.name])
 
     def find_routes(context: dg.SensorEvaluationContext, offsets: Any) -> Sequence[Route]:
         matching = assets if sink.topics_regex is None else assets | _matching(sink, offsets.topics())
@@ -87,11 +87,11 @@ def group_sensor(
         return [Route(sink, topic) for topic in sorted(matching)]
 
     return _sensor(
-        catalogue,
+        catalog,
         find_routes,
         observed_elsewhere,
         together=True,
-        name=catalogue.name("sink", sink.name),
+        name=catalog.name("sink", sink.name),
         jobs=jobs,
         default_status=status,
         description=f"Lands the topics of sink {sink.name}, many in one run.",
@@ -99,7 +99,7 @@ def group_sensor(
 
 
 def _sensor(
-    catalogue: Catalogue,
+    catalog: Catalog,
     find_routes: Callable[[dg.SensorEvaluationContext, Any], Sequence[Route]],
     observed_elsewhere: Collection[str] = (),
     *,
@@ -107,10 +107,10 @@ def _sensor(
     **definition: Any,
 ) -> dg.SensorDefinition:
     @dg.sensor(
-        required_resource_keys=catalogue.own_resource_keys("s3"), minimum_interval_seconds=INTERVAL_S, **definition
+        required_resource_keys=catalog.own_resource_keys("s3"), minimum_interval_seconds=INTERVAL_S, **definition
     )
     def sense(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        offsets = opening.opened(catalogue.config).offsets
+        offsets = opening.opened(catalog.config).offsets
         now_ms, memory = hours.now_ms(), sensor_memory.decode(context.cursor)
         try:
             routes = find_routes(context, offsets)
@@ -119,7 +119,7 @@ def _sensor(
             raise dg.Failure(str(error)) from error
         tick = Tick(
             instance=context.instance,
-            catalogue=catalogue,
+            catalog=catalog,
             routes=routes,
             ends=ends,
             memory=memory,
@@ -127,11 +127,11 @@ def _sensor(
             together=together,
             runs={
                 route.sink.name: SinkRuns(
-                    context.instance, catalogue, route.sink, now_ms, None if together else route.topic
+                    context.instance, catalog, route.sink, now_ms, None if together else route.topic
                 )
                 for route in routes[: 1 if together else None]
             },
-            open=lambda route: open_topic(context.resources, catalogue, *route, fail_fast=True),
+            open=lambda route: open_topic(context.resources, catalog, *route, fail_fast=True),
         )
         memory.observed = {topic: memory.observed[topic] for topic in ends if topic in memory.observed}
         memory.routes = {f"{route.sink.name}/{route.topic}": tick.remembered(route) for route in routes}
@@ -145,7 +145,7 @@ def _sensor(
         memory.ticked_ms = now_ms
         observations = _observe(tick, states, observed_elsewhere)  # which the cursor remembers
         return dg.SensorResult(
-            run_requests=_run_requests(catalogue, requested, context),
+            run_requests=_run_requests(catalog, requested, context),
             skip_reason=None if requested else "; ".join([*_describe(tick, states, absent), *map(str, missing)]),
             cursor=sensor_memory.encode(memory),
             asset_events=[*chain.from_iterable(state.sealed for state in states), *observations],
@@ -183,7 +183,7 @@ def _choose(states: Sequence[RouteState]) -> list[RouteState]:
 
 
 def _run_requests(
-    catalogue: Catalogue, requested: Sequence[RouteState], context: dg.SensorEvaluationContext
+    catalog: Catalog, requested: Sequence[RouteState], context: dg.SensorEvaluationContext
 ) -> list[dg.RunRequest]:
     """Return one run for each topic that is landed alone, and one for all others.
 
@@ -195,35 +195,35 @@ def _run_requests(
         context.log.info(f"{count} topics: {why}")
     for state in alone:
         context.log.info(f"{state.route.sink.name} {state.route.topic}: {' to '.join(state.span or ())}: {state.why}")
-    requests = [_request_alone(catalogue, state) for state in alone]
-    return [*([_request_group(catalogue, group)] if group else []), *requests]
+    requests = [_request_alone(catalog, state) for state in alone]
+    return [*([_request_group(catalog, group)] if group else []), *requests]
 
 
-def _request_alone(catalogue: Catalogue, state: RouteState) -> dg.RunRequest:
+def _request_alone(catalog: Catalog, state: RouteState) -> dg.RunRequest:
     (sink, topic), (first, last) = state.route, state.span or ("", "")
     return dg.RunRequest(
-        job_name=catalogue.name("land", sink.name),
-        asset_selection=[catalogue.key(sink, topic)],
+        job_name=catalog.name("land", sink.name),
+        asset_selection=[catalog.key(sink, topic)],
         asset_check_keys=[],  # the run makes the checks of whole hours by itself
         tags={
             names.RANGE_START: first,
             names.RANGE_END: last,
-            names.SINK: catalogue.tag(sink),
+            names.SINK: catalog.tag(sink),
             names.TOPIC: topic,
             names.REASON: state.word,
         },
     )
 
 
-def _request_group(catalogue: Catalogue, states: Sequence[RouteState]) -> dg.RunRequest:
+def _request_group(catalog: Catalog, states: Sequence[RouteState]) -> dg.RunRequest:
     sink, topics = states[0].route.sink, defaultdict[str, list[str]](list)
     for state in states:
         topics["..".join(state.span or ())].append(state.route.topic)
     ((word, _),) = Counter(state.word for state in states).most_common(1)
     return dg.RunRequest(
-        job_name=runs.group_job_name(catalogue, sink),
-        run_config=runs.group_config(catalogue, sink, topics),
-        tags={**runs.group_tags(catalogue, sink, [state.route.topic for state in states]), names.REASON: word},
+        job_name=runs.group_job_name(catalog, sink),
+        run_config=runs.group_config(catalog, sink, topics),
+        tags={**runs.group_tags(catalog, sink, [state.route.topic for state in states]), names.REASON: word},
     )
 
 
@@ -269,13 +269,13 @@ def _observe(
     events = []
     for _, topic in sorted(due)[:OBSERVED_PER_TICK]:
         ends, last = tick.ends[topic], memory.observed.get(topic, Observed())
-        events.append(_observation(tick.catalogue, topic, ends, lags[topic], last, tick.now_ms, waits.get(topic, ())))
+        events.append(_observation(tick.catalog, topic, ends, lags[topic], last, tick.now_ms, waits.get(topic, ())))
         memory.observed[topic] = Observed(tick.now_ms, dict(ends), lags[topic])
     return events
 
 
 def _observation(
-    catalogue: Catalogue,
+    catalog: Catalog,
     topic: str,
     ends: Mapping[int, int],
     lags: Mapping[str, int],
@@ -287,7 +287,7 @@ def _observation(
     seconds = (now_ms - last.ms) / 1000
     version = hashlib.sha256(json.dumps(sorted(ends.items())).encode()).hexdigest()
     return dg.AssetObservation(
-        catalogue.topic(topic).key,
+        catalog.topic(topic).key,
         metadata={
             "end_offsets": dg.MetadataValue.json({str(partition): end for partition, end in sorted(ends.items())}),
             "offsets": sum(ends.values()),

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 from pydantic import Field, PrivateAttr
 
@@ -23,21 +22,15 @@ class SparkResource(LazyPySparkResource):
     spark_config: dict[str, Any] = Field(default_factory=dict)
     _settings: sink.Spark | None = PrivateAttr(default=None)
 
-    @classmethod
-    def from_settings(cls, settings: sink.Spark) -> "SparkResource":
-        """Make the resource of a configuration's `spark` settings."""
-        resource = cls()
-        resource._settings = settings
-        return resource
-
-    def get_resource_definition(self) -> Any:
-        """Return a definition that makes this very object of settings: Dagster copies no more than fields."""
-        if self._settings is None:
-            return super().get_resource_definition()
-        return dg.ResourceDefinition(lambda _: self, description="The configuration's Spark, as s3lake.SparkResource.")
-
     def _init_session(self) -> None:
         """Make the session, or take the one of this process. dagster-pyspark calls it before it returns a session."""
         settings = self._settings or sink.Spark()
         conf = {**settings.conf, **{name: str(value) for name, value in self.spark_config.items()}}
         self._spark_session = session(settings.model_copy(update={"conf": conf}))
+
+
+def open_spark(settings: sink.Spark) -> SparkResource:
+    """Make the resource of a configuration's `spark` settings."""
+    resource = SparkResource()
+    resource._settings = settings
+    return resource

@@ -14,7 +14,7 @@ from s3lake.commit.sealing import Sealing
 from s3lake.errors import S3LakeError
 from s3lake.land.checks import refuse_absent
 from s3lake.orchestration import sealed
-from s3lake.orchestration.catalogue import Catalogue, Route
+from s3lake.orchestration.catalog import Catalog, Route
 from s3lake.orchestration.due import TopicView, closing_soon_ms, hours_due, max_wait_ms, mean_size, read_tiles
 from s3lake.orchestration.runs import SinkRuns
 from s3lake.orchestration.sensor_memory import UNLIMITED, Memory, RouteMemory
@@ -77,7 +77,7 @@ class Tick:
     """
 
     instance: dg.DagsterInstance
-    catalogue: Catalogue
+    catalog: Catalog
     routes: Sequence[Route]
     ends: Mapping[str, Mapping[int, int]]
     memory: Memory
@@ -187,11 +187,11 @@ class Tick:
         view = TopicView(landing, head, tiles, self.ends[route.topic], memory, self.now_ms)
         if memory.requested_ms and view.sums.landed_ms >= memory.requested_ms:
             memory.waiting_since_ms, memory.requested_ms = memory.requested_ms + _START_MS, 0
-        found = hours_due(self.catalogue, view)
+        found = hours_due(self.catalog, view)
         chosen = set(found.hours)
         self._remember(route, view)
         if not chosen and view.open_tile is not None and self._may_come_along(route):
-            chosen = self.catalogue.within(sink, route.topic, {view.open_tile.hour})
+            chosen = self.catalog.within(sink, route.topic, {view.open_tile.hour})
         state = RouteState(
             route,
             found.waiting,
@@ -208,14 +208,15 @@ class Tick:
             memory.landed, memory.due_offsets = -1 if run else sum(view.ends.values()), UNLIMITED
             memory.look_at_ms = self.now_ms + _WAIT_MS
             return replace(state, why=wait, held=True)
-        reason = found.why or due.TOGETHER
+        reason, has_asset = found.why or due.TOGETHER, route.topic in self.catalog.topics[sink.name]
         return replace(
             state,
             why=reason.sentence,
             span=due.chunks(chosen, sink.hours_per_run)[0],
             is_due=bool(found.hours),
             word=reason.word,
-            alone=not self.together or (runs.is_to_land_alone(failures) and self.catalogue.has_asset(route)),
+            alone=not self.together
+            or (runs.is_to_land_alone(failures) and route.topic in self.catalog.topics[sink.name]),
         )
 
     def _remember(self, route: Route, view: TopicView) -> None:
@@ -245,7 +246,7 @@ class Tick:
             return ()
         events, memory.announced = sealed.unannounced_hours(
             self.instance,
-            self.catalogue,
+            self.catalog,
             landing,
             Sealing.of(landing.index, view.head, view.tiles),
             view.tiles,

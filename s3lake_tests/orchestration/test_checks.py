@@ -24,7 +24,7 @@ from s3lake.sink import Sink
 from s3lake.source import opening as sources
 from s3lake.store.memory import MemoryStore
 from s3lake_tests import indexes
-from s3lake_tests.orchestration.catalogues import catalogue
+from s3lake_tests.orchestration.catalogs import catalog
 from s3lake_tests.orchestration.unstaged_runs import STAND_INS
 from s3lake_tests.orchestration.world import FakeKafka
 
@@ -46,7 +46,7 @@ RANGE = {"dagster/asset_partition_range_start": TEN, "dagster/asset_partition_ra
 @functools.cache
 def job() -> dg.JobDefinition:
     """All checks of the sink; nobody changes it."""
-    ours = catalogue(SINK)
+    ours = catalog(SINK)
     definitions = dg.Definitions(
         assets=define_assets(ours, SINK, land),
         jobs=[dg.define_asset_job("checks", selection=dg.AssetSelection.checks_for_assets(KEY))],
@@ -137,7 +137,7 @@ def test_all_pass_where_there_is_nothing_to_land(world: World) -> None:
 
 
 def test_descriptions_say_when_a_check_passes() -> None:
-    specs = build_check_specs(SINK, catalogue(SINK).landed(SINK, "orders"))
+    specs = build_check_specs(SINK, catalog(SINK).landed(SINK, "orders"))
     assert len(specs) == 4
     assert all(str(spec.description).startswith("Passes when ") for spec in specs)
 

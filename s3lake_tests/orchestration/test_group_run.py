@@ -20,7 +20,7 @@ from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.runs import group_config
 from s3lake.orchestration.translator import hourly, sealed_key, sink_key
 from s3lake_tests.lake import START, Lake, at, values
-from s3lake_tests.orchestration.catalogues import catalogue
+from s3lake_tests.orchestration.catalogs import catalog
 from s3lake_tests.orchestration.unstaged_runs import materialisations
 from s3lake_tests.processes import MARK, kill_all
 
@@ -61,7 +61,7 @@ class Fleet:
     def land(self, span: str = START, topics: Sequence[str] | None = None) -> dg.ExecuteInProcessResult:
         wanted = {span: list(topics or self.topics)}
         return self.job.execute_in_process(
-            run_config=group_config(catalogue(self.sink, *self.topics), self.sink, wanted),
+            run_config=group_config(catalog(self.sink, *self.topics), self.sink, wanted),
             instance=self.instance,
             raise_on_error=False,
         )

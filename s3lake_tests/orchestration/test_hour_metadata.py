@@ -26,7 +26,7 @@ from s3lake.store.connection import S3Connection
 from s3lake.store.memory import MemoryStore
 from s3lake.store.s3 import S3Store
 from s3lake_tests.land.replay.lake import GOOD, MENDED, Lake
-from s3lake_tests.orchestration.catalogues import catalogue
+from s3lake_tests.orchestration.catalogs import catalog
 from s3lake_tests.verify.world import HOUR, TOPIC
 
 DEAD_LETTERS = dead_letters_key("events", TOPIC)
@@ -223,7 +223,7 @@ class Run:
     """A run that remembers the events that it is to store."""
 
     def __init__(self, lake: Lake, attempt: int = 0) -> None:
-        self.catalogue, self.attempt = catalogue(lake.landing().sink, TOPIC), attempt
+        self.catalog, self.attempt = catalog(lake.landing().sink, TOPIC), attempt
         self.materialised: dict[str, set[str]] = defaultdict(set)
         self.events: list[dg.AssetMaterialization] = []
         self.log_event = self.events.append

@@ -9,7 +9,7 @@ import pytest
 from s3lake import hours
 from s3lake.errors import RecordError
 from s3lake.orchestration.build import build_definitions
-from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.io_manager import SinkIOManager
 from s3lake.sink import Config, Sink
 from s3lake_tests.conftest import slow_after
@@ -23,7 +23,7 @@ AFTER = at("2026-01-06T01")
 
 
 def manager_of(config: Config, sink: Sink) -> SinkIOManager:
-    return SinkIOManager(Catalogue(config.model_copy(update={"sinks": (sink,)})), sink)
+    return SinkIOManager(Catalog(config.model_copy(update={"sinks": (sink,)})), sink)
 
 
 def read(lake: Lake, topic: str, settings: str, wanted: Sequence[str] | None, **metadata: object) -> "DataFrame":

@@ -10,7 +10,7 @@ from dagster._core.test_utils import create_run_for_test
 from s3lake.config import native
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration.build import build_definitions
-from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.jobs import prune_runs
 from s3lake.orchestration.translator import sink_key
 from s3lake.sink import Config
@@ -81,7 +81,7 @@ class TestRunHistory:
 
     def prune(self, instance: dg.DagsterInstance, later: timedelta = timedelta(minutes=1)) -> list[str]:
         """Prune runs from before now, or from before a later time; the runs that are left."""
-        prune_runs(instance, Catalogue(config()), {"land_events"}, datetime.now(timezone.utc) + later)
+        prune_runs(instance, Catalog(config()), {"land_events"}, datetime.now(timezone.utc) + later)
         return [run.run_id for run in instance.get_runs()]
 
     def test_a_run_is_deleted_if_all_its_hours_were_materialised_later(self, instance: dg.DagsterInstance) -> None:

@@ -24,7 +24,7 @@ from s3lake.spark import installation
 from s3lake_tests.commit.kafka import TOPIC
 from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD
 from s3lake_tests.orchestration import unstaged_runs
-from s3lake_tests.orchestration.catalogues import catalogue
+from s3lake_tests.orchestration.catalogs import catalog
 from s3lake_tests.orchestration.unstaged_runs import ALL, KEY, OneTopic
 
 TOPICS = ("one", "two", "three")
@@ -294,11 +294,11 @@ class Group(unstaged_runs.Runs):
 
     def __init__(self, instance: dg.DagsterInstance, patch: pytest.MonkeyPatch) -> None:
         super().__init__(instance, patch, *TOPICS, errors={"retry_interval": 0, "max_retries": 2})
-        self.catalogue = catalogue(self.sink)
-        self.job = group_job(self.catalogue, self.sink)
+        self.catalog = catalog(self.sink)
+        self.job = group_job(self.catalog, self.sink)
 
     def land(self) -> dg.ExecuteInProcessResult:
-        config = group_config(self.catalogue, self.sink, {f"{FIRST}..{THIRD}": TOPICS})
+        config = group_config(self.catalog, self.sink, {f"{FIRST}..{THIRD}": TOPICS})
         return self.job.execute_in_process(
             run_config=config,
             instance=self.instance,
@@ -381,8 +381,8 @@ class TestManyTopics:
         assert group.hours()["two"][0] == FIRST
 
     def test_hours_stay_fresh_when_their_topic_goes_on(self, group: Group, instance: dg.DagsterInstance) -> None:
-        key, graph = group.catalogue.key(group.sink, "one"), build_definitions(group.config).resolve_asset_graph()
-        observed = group.catalogue.topic("one").key
+        key, graph = group.catalog.key(group.sink, "one"), build_definitions(group.config).resolve_asset_graph()
+        observed = group.catalog.topic("one").key
         instance.report_runless_asset_event(dg.AssetObservation(observed, tags={"dagster/data_version": "before"}))
         group.land()
         instance.report_runless_asset_event(dg.AssetObservation(observed, tags={"dagster/data_version": "after"}))

@@ -12,9 +12,10 @@ from s3lake.config import native
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration import spark_resource
 from s3lake.orchestration.build import build_definitions
-from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.connections import find_s3_connection, spark_session
 from s3lake.orchestration.resources import define_resources
+from s3lake.orchestration.s3_resource import open_s3
 from s3lake.sink import Config
 
 TEXT = """\
@@ -83,23 +84,6 @@ def test_an_asset_of_the_project_gets_our_session_when_it_first_uses_it(
     assert (opened[0].master, opened[0].conf) == ("local[3]", {"spark.app.name": "lake"})
 
 
-def test_a_resource_of_the_configuration_s_settings_keeps_them_as_an_object_under_another_key(
-    config: Config, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    masters: list[str] = []
-    monkeypatch.setattr(spark_resource, "session", lambda settings: masters.append(settings.master) or "a session")
-    keys: list[Any] = []
-
-    @dg.asset
-    def report(lake: s3lake.S3Resource, spark: s3lake.SparkResource) -> None:
-        keys.append(lake.connection.secret_access_key)
-        assert spark.spark_session == "a session"
-
-    lake, spark = s3lake.S3Resource.from_settings(config.s3), s3lake.SparkResource.from_settings(config.spark)
-    assert materialise(report, lake=lake, spark=spark)
-    assert (keys, masters) == (["hunter2"], ["local[3]"])
-
-
 def test_settings_of_a_spark_resource_win_over_those_of_the_configuration(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,34 +104,34 @@ class TestOfTheProject:
 
     def test_an_s3_resource_of_dagster_aws_is_landed_with(self, plain: Config) -> None:
         own = dagster_aws.s3.S3Resource(region_name="us-east-1", aws_access_key_id="ID", aws_secret_access_key="other")
-        catalogue = Catalogue(plain, resources={"s3": own})
-        with dg.build_resources(define_resources(catalogue, s3=own)) as resources:
-            connection = find_s3_connection(resources, catalogue)
+        catalog = Catalog(plain, resources={"s3": own})
+        with dg.build_resources(define_resources(catalog, s3=own)) as resources:
+            connection = find_s3_connection(resources, catalog)
         assert connection is not None
         assert (connection.region, connection.secret_access_key) == ("us-east-1", "other")
 
     def test_one_by_key_is_too_and_is_not_the_client_that_dagster_aws_makes_of_it(self, plain: Config) -> None:
-        catalogue = Catalogue(plain, resources={"s3": "their_s3"})
+        catalog = Catalog(plain, resources={"s3": "their_s3"})
         own = {
             "their_s3": dagster_aws.s3.S3Resource(
                 region_name="us-east-1", aws_access_key_id="ID", aws_secret_access_key="other"
             )
         }
-        with dg.build_resources({**own, **define_resources(catalogue, s3="their_s3")}) as resources:
-            connection = find_s3_connection(resources, catalogue)
+        with dg.build_resources({**own, **define_resources(catalog, s3="their_s3")}) as resources:
+            connection = find_s3_connection(resources, catalog)
         assert connection is not None
         assert connection.region == "us-east-1"
 
     def test_a_lazy_spark_resource_is_landed_with(self, plain: Config, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(LazyPySparkResource, "spark_session", "their session")
         own = LazyPySparkResource(spark_config={})
-        catalogue = Catalogue(plain, resources={"spark": own})
-        with dg.build_resources(define_resources(catalogue, spark=own)) as resources:
-            assert spark_session(resources, catalogue) == "their session"
+        catalog = Catalog(plain, resources={"spark": own})
+        with dg.build_resources(define_resources(catalog, spark=own)) as resources:
+            assert spark_session(resources, catalog) == "their session"
 
     def test_only_its_keys_are_asked_for_to_land(self, plain: Config) -> None:
         def required(**own: object) -> set[str]:
-            manager: Any = define_resources(Catalogue(plain, resources=own), **own)["s3lake_events"]
+            manager: Any = define_resources(Catalog(plain, resources=own), **own)["s3lake_events"]
             return set(manager.required_resource_keys)
 
         assert required() == set()
@@ -168,5 +152,5 @@ def test_a_sink_whose_io_manager_would_be_called_as_another_resource_is_refused(
 
 def test_no_secret_is_in_a_repr_or_a_field_of_a_resource(config: Config) -> None:
     definitions = s3lake.resources(config)
-    s3 = s3lake.S3Resource.from_settings(config.s3)
+    s3 = open_s3(config.s3)
     assert "hunter2" not in repr([definitions, vars(definitions["s3lake_s3"]), s3, s3.model_dump(), str(s3)])

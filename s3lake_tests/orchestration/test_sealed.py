@@ -18,7 +18,7 @@ from s3lake.plan import sealed as plan_sealed
 from s3lake.plan.tile import Sums, Tile
 from s3lake_tests.commit.kafka import TOPIC
 from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Filed, World
-from s3lake_tests.orchestration.catalogues import catalogue
+from s3lake_tests.orchestration.catalogs import catalog
 from s3lake_tests.orchestration.unstaged_runs import STAND_INS, OneTopic, materialisations
 
 FOURTH = hours.shift(THIRD, 1)
@@ -42,7 +42,7 @@ def told(runs: OneTopic) -> list[tuple[str | None, Any]]:
 
 def tick(runs: OneTopic, known: list[hours.Range] | None = None) -> list[hours.Range]:
     """What a sensor's tick does that has looked at every hour, and what it remembers."""
-    lander, ours = runs.world.landing(), catalogue(runs.sink)
+    lander, ours = runs.world.landing(), catalog(runs.sink)
     head, tiles = lander.index.head(), list(lander.index.tiles())
     assert head is not None
     complete = hours.ranges(tile.hour for tile in tiles if tile.complete)
@@ -189,7 +189,7 @@ class TestSensor:
     def test_leaves_all_hours_to_a_run_that_lands_the_topic(self, together: bool, runs: OneTopic) -> None:
         runs.land()
         forget(runs)
-        sink, ours, started = runs.sink, catalogue(runs.sink), dg.DagsterRunStatus.STARTED
+        sink, ours, started = runs.sink, catalog(runs.sink), dg.DagsterRunStatus.STARTED
         if together:
             run = create_run_for_test(
                 runs.instance,

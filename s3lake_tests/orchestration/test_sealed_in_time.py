@@ -9,7 +9,7 @@ from s3lake import hours
 from s3lake.orchestration import names, sealed_in_time
 from s3lake.orchestration.translator import hourly, sealed_key
 from s3lake.sink import Sink
-from s3lake_tests.orchestration.catalogues import catalogue
+from s3lake_tests.orchestration.catalogs import catalog
 
 EIGHT, NINE, TEN = "2026-01-05T08", "2026-01-05T09", "2026-01-05T10"
 SINK = Sink.model_validate({"name": "events", "topics": ["orders", "clicks"], "bucket": "lake", "start": EIGHT})
@@ -23,8 +23,8 @@ class World:
         self.instance = instance
         self.at(EIGHT, 0)
         patch.setattr(hours, "now_ms", lambda: self.now)
-        self.checks = sealed_in_time.in_time_checks(catalogue(SINK), SINK)
-        self.sensor = sealed_in_time.in_time_sensor(catalogue(SINK), SINK, dg.DefaultSensorStatus.STOPPED)
+        self.checks = sealed_in_time.in_time_checks(catalog(SINK), SINK)
+        self.sensor = sealed_in_time.in_time_sensor(catalog(SINK), SINK, dg.DefaultSensorStatus.STOPPED)
         self.cursor: str | None = None
 
     def at(self, hour: str, minutes: float) -> None:

@@ -11,19 +11,19 @@ from dagster._core.test_utils import create_run_for_test
 
 from s3lake import hours
 from s3lake.orchestration import heartbeat, names, runs, sensor, tick
-from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.jobs import group_job, land_job
 from s3lake.plan.tile import Span, Sums, Tile
 from s3lake.sink import Config
-from s3lake_tests.orchestration.catalogues import catalogue
+from s3lake_tests.orchestration.catalogs import catalog
 from s3lake_tests.orchestration.world import HOUR, MINUTE_MS, START, TICK_MS, FakeKafka, Ticks, add_run, at, config
 
 
 @functools.cache
-def sink_of(settings: str, *topics: str) -> tuple[Config, Catalogue]:
+def sink_of(settings: str, *topics: str) -> tuple[Config, Catalog]:
     """Nobody changes them, and a thousand topics take a third of a second."""
     made = config(settings)
-    return made, catalogue(made.sink("events"), *topics)
+    return made, catalog(made.sink("events"), *topics)
 
 
 class World(Ticks):
@@ -32,10 +32,10 @@ class World(Ticks):
     def __init__(self, patch: pytest.MonkeyPatch, topics: int, settings: str = "") -> None:
         kafka = FakeKafka({f"t{number:04}": {0: 100} for number in range(topics)})
         named = settings if "topics_regex" in settings else f"topics: [{', '.join(kafka.logs)}]"
-        config, self.catalogue = sink_of(f"{{name: events, {named}, together: true}}", *kafka.logs)
+        config, self.catalog = sink_of(f"{{name: events, {named}, together: true}}", *kafka.logs)
         super().__init__(patch, config, kafka)
-        jobs = [group_job(self.catalogue, self.sink), land_job(self.catalogue, self.sink)]
-        self.sensor = sensor.group_sensor(self.catalogue, self.sink, jobs, (), dg.DefaultSensorStatus.STOPPED)
+        jobs = [group_job(self.catalog, self.sink), land_job(self.catalog, self.sink)]
+        self.sensor = sensor.group_sensor(self.catalog, self.sink, jobs, (), dg.DefaultSensorStatus.STOPPED)
         self.definitions = dg.Definitions(sensors=[self.sensor], jobs=jobs)
         self.now = at(HOUR, 10)
 
@@ -66,7 +66,7 @@ class World(Ticks):
 
     def run(self, spans: Mapping[str, list[str]], status: dg.DagsterRunStatus, **tags: str) -> dg.DagsterRun:
         """A run of these topics."""
-        config = runs.group_config(self.catalogue, self.sink, spans)
+        config = runs.group_config(self.catalog, self.sink, spans)
         tags = {names.SINK: "events", **tags}
         return add_run(self.instance, "land_together_events", status, run_config=config, tags=tags)
 

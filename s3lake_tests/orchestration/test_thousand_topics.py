@@ -17,7 +17,7 @@ from s3lake.commit.index import TopicIndex
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.orchestration import sensor, sensor_memory, tick
-from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.jobs import group_job
 from s3lake.plan.tile import Span, Tile
 from s3lake_tests.fastest import slowness
@@ -50,7 +50,7 @@ def test_a_tick_over_a_thousand_topics_takes_at_most_ten_seconds_and_two_of_cpu(
     _write(lake, topics, Tile(hours.key_of_ms(now), {0: Span(0, 0)}))
     config = lake.config(f"name: events, topics_regex: 't.*', close_grace: 2h, start: {START}")
     sink = config.sink("events")
-    all_of_them = Catalogue(config, topics={"events": topics})
+    all_of_them = Catalog(config, topics={"events": topics})
     jobs = [group_job(all_of_them, sink)]
     sense = sensor.group_sensor(all_of_them, sink, jobs, (), dg.DefaultSensorStatus.STOPPED)
     definitions = dg.Definitions(

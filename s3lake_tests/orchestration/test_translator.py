@@ -12,7 +12,7 @@ from s3lake import hours
 from s3lake.errors import ConfigurationError
 from s3lake.land import opening
 from s3lake.orchestration.build import build_definitions
-from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.names import RANGE_END, RANGE_START
 from s3lake.orchestration.runs import topics_of
 from s3lake.sink import Config, Kafka, Sink
@@ -96,7 +96,7 @@ def test_checks_jobs_and_runs_go_by_the_key() -> None:
     landed = built.get_job("land_events").asset_layer.selected_asset_keys
     assert landed == {OWN, dg.AssetKey(["own", "clicks"])}
     run = dg.DagsterRun("land_events", asset_selection=frozenset([OWN, dg.AssetKey(["s3", "events", "clicks"])]))
-    assert topics_of(Catalogue(CONFIG, Own()), SINK, run) == {"orders"}
+    assert topics_of(Catalog(CONFIG, Own()), SINK, run) == {"orders"}
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from s3lake.orchestration.translator import sink_key
 from s3lake.sink import Config, Kafka, Sink
 from s3lake_tests.commit.kafka import TOPIC
 from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Landed, World
-from s3lake_tests.orchestration.catalogues import NO_S3
+from s3lake_tests.orchestration.catalogs import NO_S3
 
 ALL = [FIRST, SECOND, THIRD]
 KEY = dg.AssetKey(["s3", "events", TOPIC])

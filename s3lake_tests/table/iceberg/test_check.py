@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 
 from s3lake.orchestration.checks import CheckVerdict, check_hours, names_of
-from s3lake_tests.orchestration.catalogues import catalogue
+from s3lake_tests.orchestration.catalogs import catalog
 from s3lake_tests.table.iceberg.shelf import FIVE, SIX, Shelf
 
 
@@ -15,7 +15,7 @@ def verdicts(shelf: Shelf) -> dict[str, CheckVerdict]:
         index=shelf.index, sink=shelf.sink, topic="orders", table=shelf.table(), clock=lambda: 0
     )
     with dg.DagsterInstance.ephemeral() as instance:
-        looked = check_hours(instance, catalogue(shelf.sink), lander, [FIVE, SIX], ["table"])
+        looked = check_hours(instance, catalog(shelf.sink), lander, [FIVE, SIX], ["table"])
         return {hour: verdict for hour, _, verdict in looked.verdicts}
 
 

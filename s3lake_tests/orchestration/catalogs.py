@@ -1,8 +1,8 @@
-"""Catalogues of one sink, and a resource for them."""
+"""Catalogs of one sink, and a resource for them."""
 
 from types import SimpleNamespace
 
-from s3lake.orchestration.catalogue import Catalogue
+from s3lake.orchestration.catalog import Catalog
 from s3lake.sink import Config, Kafka, Sink
 from s3lake.store.connection import S3Connection
 
@@ -10,7 +10,7 @@ NO_S3 = SimpleNamespace(connection=S3Connection())
 """A resource of an S3 that is never asked anything."""
 
 
-def catalogue(sink: Sink, *topics: str) -> Catalogue:
+def catalog(sink: Sink, *topics: str) -> Catalog:
     """Of a sink, with its own topics where no others are given."""
     config = Config(kafka=Kafka(bootstrap_servers="a:1"), sinks=(sink,))
-    return Catalogue(config, topics={sink.name: topics or sink.topics})
+    return Catalog(config, topics={sink.name: topics or sink.topics})

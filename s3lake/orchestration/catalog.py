@@ -1,6 +1,6 @@
 """A configuration in a Dagster project: its assets, and the names of all that belongs to it."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import dagster as dg
@@ -16,13 +16,6 @@ _OURS = "s3lake"
 _RESOURCES = ("s3", "spark")
 
 
-class ResourceKeys(NamedTuple):
-    """The keys of a configuration's S3 and of its Spark session in a project."""
-
-    s3: str
-    spark: str
-
-
 class Route(NamedTuple):
     """A topic of a sink."""
 
@@ -30,13 +23,21 @@ class Route(NamedTuple):
     topic: str
 
 
-class Catalogue:
-    """The entries of one configuration.
+class _Specs(NamedTuple):
+    """The assets of a route: of landed hours, of sealed hours, of dead letters."""
+
+    landed: dg.AssetSpec
+    sealed: dg.AssetSpec
+    dead_letters: dg.AssetSpec
+
+
+class Catalog:
+    """The assets and names of one configuration.
 
     Attributes:
         topics: by sink.
         routes: every topic of every sink.
-        keys: of resources.
+        resource_keys: of `s3` and `spark`.
     """
 
     def __init__(
@@ -60,12 +61,13 @@ class Catalogue:
         self.config = config
         self.topics = topics_of(config) if topics is None else topics
         self.routes = [Route(config.sink(name), topic) for name, of_sink in self.topics.items() for topic in of_sink]
-        self._topics_by_sink = {name: frozenset(of_sink) for name, of_sink in self.topics.items()}
         self._translator = translator or SinkTranslator()
+        self._prefix_path = [self._translator.prefix] if self._translator.prefix else []
         self._own_resources = {name for name, resource in (resources or {}).items() if resource is not None}
-        self._specs: dict[tuple[str, str, str], dg.AssetSpec] = {}
+        self._specs: dict[tuple[str, str], _Specs] = {}
+        self._topic_specs: dict[str, dg.AssetSpec] = {}
         self._routes: dict[dg.AssetKey, Route] = {}
-        self.keys = self._resource_keys(resources or {})
+        self.resource_keys = self._find_resource_keys(resources or {})
         jobs = ("land", "land_together")
         names.refuse_clashes(
             [
@@ -83,56 +85,31 @@ class Catalogue:
         """Return the sink and topic of an asset: of landed hours, sealed hours or dead letters."""
         return self._routes.get(key)
 
-    def has_asset(self, route: Route) -> bool:
-        """Return whether the code location has an asset of it: a topic may match an expression since it was loaded."""
-        return route.topic in self._topics_by_sink[route.sink.name]
-
     def landed(self, sink: Sink, topic: str) -> dg.AssetSpec:
         """Return the asset of what `sink` lands of `topic`."""
-
-        def build() -> dg.AssetSpec:
-            spec = self._translator.get_asset_spec(sink, topic)
-            _refuse_other_than_hours(spec, sink)
-            return spec
-
-        return self._spec("landed", sink.name, topic, build)
+        return self._find_specs(sink, topic).landed
 
     def sealed(self, sink: Sink, topic: str) -> dg.AssetSpec:
         """Return the asset of its sealed hours."""
-
-        def build() -> dg.AssetSpec:
-            spec = self._translator.get_sealed_spec(sink, topic, self.landed(sink, topic))
-            return spec.merge_attributes(tags={names.SEALED: "true"}).with_io_manager_key(self.io_manager_key(sink))
-
-        return self._spec("sealed", sink.name, topic, build)
+        return self._find_specs(sink, topic).sealed
 
     def dead_letters(self, sink: Sink, topic: str) -> dg.AssetSpec:
         """Return the asset of its dead letters."""
-
-        def build() -> dg.AssetSpec:
-            return self._translator.get_dead_letters_spec(sink, topic, self.landed(sink, topic))
-
-        return self._spec("dead_letters", sink.name, topic, build)
+        return self._find_specs(sink, topic).dead_letters
 
     def topic(self, topic: str) -> dg.AssetSpec:
         """Return the external asset of a topic."""
-        return self._spec("topic", "", topic, lambda: self._translator.get_topic_spec(topic))
+        if topic not in self._topic_specs:
+            self._topic_specs[topic] = self._translator.get_topic_spec(topic)
+        return self._topic_specs[topic]
 
     def key(self, sink: Sink, topic: str) -> dg.AssetKey:
+        """Return the key of the asset of what `sink` lands of `topic`."""
         return self.landed(sink, topic).key
 
-    def sealed_key(self, sink: Sink, topic: str) -> dg.AssetKey:
-        return self.sealed(sink, topic).key
-
-    def dead_letters_key(self, sink: Sink, topic: str) -> dg.AssetKey:
-        return self.dead_letters(sink, topic).key
-
-    def example_key(self, sink: Sink, topic: str) -> dg.AssetKey:
-        return dg.AssetKey([*self._prefix_path, "example", sink.name, f"{topic}_by_type"])
-
-    def forward_key(self, name: str, topic: str) -> dg.AssetKey:
-        """Return the key of the hours of a topic in the destination called `name`."""
-        return dg.AssetKey([*self._prefix_path, "forward", name, topic])
+    def other_key(self, *path: str) -> dg.AssetKey:
+        """Return the key of an asset that no translator names, under the prefix."""
+        return dg.AssetKey([*self._prefix_path, *path])
 
     def within(self, sink: Sink, topic: str, wanted: Iterable[str]) -> set[str]:
         """Return the hours that are not after the asset's last one: its partitions may have an end."""
@@ -157,43 +134,45 @@ class Catalogue:
     def own_resource_keys(self, *names: str) -> set[str]:
         """Return the keys of those of the resources `names` that the project has itself.
 
-        Only these are asked for to land. Ours would be made of the settings that are known anyway, and to import
+        Only these are requested to land. Ours would be made of the settings that are known anyway, and to import
         dagster-aws costs each run 0.45 s of CPU.
         """
-        return {key for name, key in zip(_RESOURCES, self.keys, strict=True) if name in {*names} & self._own_resources}
+        return {self.resource_keys[name] for name in names if name in self._own_resources}
 
     def io_manager_key(self, sink: Sink) -> str:
         """Return the key of the IO manager of a sink."""
         return self.own_name(sink.name)
 
-    @property
-    def _prefix_path(self) -> list[str]:
-        return [self._translator.prefix] if self._translator.prefix else []
-
-    def _spec(self, name: str, sink: str, topic: str, build: Callable[[], dg.AssetSpec]) -> dg.AssetSpec:
-        key = name, sink, topic
-        if key not in self._specs:
-            self._specs[key] = build()
-        return self._specs[key]
+    def _find_specs(self, sink: Sink, topic: str) -> _Specs:
+        specs = self._specs.get((sink.name, topic))
+        if specs is None:
+            landed = self._translator.get_asset_spec(sink, topic)
+            _refuse_other_than_hours(landed, sink)
+            sealed = self._translator.get_sealed_spec(sink, topic, landed)
+            sealed = sealed.merge_attributes(tags={names.SEALED: "true"})
+            dead_letters = self._translator.get_dead_letters_spec(sink, topic, landed)
+            specs = _Specs(landed, sealed.with_io_manager_key(self.io_manager_key(sink)), dead_letters)
+            self._specs[sink.name, topic] = specs
+        return specs
 
     def _add_keys(self, route: Route) -> None:
         """Remember the route of its assets' keys. Raise ConfigurationError if another route has one of them."""
-        dead_letters = [self.dead_letters_key(*route)] if route.sink.errors.tolerance == "all" else []
-        for key in (self.key(*route), self.sealed_key(*route), *dead_letters):
-            other = self._routes.setdefault(key, route)
+        landed, sealed, dead_letters = self._find_specs(*route)
+        for spec in (landed, sealed, *([dead_letters] if route.sink.errors.tolerance == "all" else [])):
+            other = self._routes.setdefault(spec.key, route)
             if (other.sink.name, other.topic) != (route.sink.name, route.topic):
                 raise ConfigurationError(
                     f"{other.topic} of sink {other.sink.name} and {route.topic} of sink {route.sink.name} would both "
-                    f"be the asset {key.to_user_string()}: have the translator give each a key of its own"
+                    f"be the asset {spec.key.to_user_string()}: have the translator give each a key of its own"
                 )
 
-    def _resource_keys(self, resources: Mapping[str, object]) -> ResourceKeys:
+    def _find_resource_keys(self, resources: Mapping[str, object]) -> Mapping[str, str]:
         if unknown := sorted(resources.keys() - set(_RESOURCES)):
             raise ConfigurationError(f"resources: {unknown[0]!r} is not one of {', '.join(_RESOURCES)}")
-        own = [(name, resources.get(name)) for name in _RESOURCES]
-        keys = ResourceKeys(*(key if isinstance(key, str) else self.own_name(name) for name, key in own))
+        own = {name: resources.get(name) for name in _RESOURCES}
+        keys = {name: key if isinstance(key, str) else self.own_name(name) for name, key in own.items()}
         for sink in self.config.sinks:
-            if self.io_manager_key(sink) in keys:
+            if self.io_manager_key(sink) in keys.values():
                 raise ConfigurationError(
                     f"sink {sink.name}: its IO manager and another resource would both be called "
                     f"{self.io_manager_key(sink)} in Dagster: call the sink something else"
