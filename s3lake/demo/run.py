@@ -59,9 +59,9 @@ def backfill(demo: Stage, report: Callable[[str], None]) -> None:
                 )
 
         run([sink_key(*route) for route in routes], demo.hours[0], demo.hours[-1])
-        for route in routes:
-            example = catalog.other_key("example", route.sink.name, f"{route.topic}_by_type")
-            sealed = sorted(instance.get_materialized_partitions(sealed_key(*route)))
+        for sink, topic in routes:
+            example = catalog.other_key("example", sink.name, f"{topic}_by_type")
+            sealed = sorted(instance.get_materialized_partitions(sealed_key(sink, topic)))
             if definitions.resolve_asset_graph().has(example) and sealed:
                 report(f"{example.to_user_string()}, an example that follows: {len(sealed)} sealed hours")
                 run([example], sealed[0], sealed[-1])

@@ -215,8 +215,7 @@ class Tick:
             span=due.chunks(chosen, sink.hours_per_run)[0],
             is_due=bool(found.hours),
             word=reason.word,
-            alone=not self.together
-            or (runs.is_to_land_alone(failures) and route.topic in self.catalog.topics[sink.name]),
+            alone=not self.together or (has_asset and runs.is_to_land_alone(failures)),
         )
 
     def _remember(self, route: Route, view: TopicView) -> None:
