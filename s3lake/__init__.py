@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from s3lake.forwarding.postgres import Postgres as Postgres
     from s3lake.forwarding.quickwit import Quickwit as Quickwit
     from s3lake.forwarding.stdout import Stdout as Stdout
-    from s3lake.objects.readback.committed import CommittedFile as CommittedFile
-    from s3lake.objects.readback.committed import files as files
     from s3lake.orchestration.assets import LandConfig as LandConfig
     from s3lake.orchestration.assets import sink_assets as sink_assets
     from s3lake.orchestration.build import build_definitions as build_definitions
@@ -30,6 +28,8 @@ if TYPE_CHECKING:
     from s3lake.orchestration.translator import hourly as hourly
     from s3lake.orchestration.translator import sealed_key as sealed_key
     from s3lake.orchestration.translator import sink_key as sink_key
+    from s3lake.readback.committed import CommittedFile as CommittedFile
+    from s3lake.readback.committed import files as files
     from s3lake.sink import Config as Config
     from s3lake.sink import Sink as Sink
 
@@ -41,7 +41,7 @@ _NAMES = {
     "forwarding.postgres": ["Postgres"],
     "forwarding.quickwit": ["Quickwit"],
     "forwarding.stdout": ["Stdout"],
-    "objects.readback.committed": ["CommittedFile", "files"],
+    "readback.committed": ["CommittedFile", "files"],
     "orchestration.assets": ["LandConfig", "sink_assets"],
     "orchestration.build": ["build_definitions"],
     "orchestration.component": ["SinkComponent"],

@@ -53,7 +53,7 @@ ROOMS = [
     "land.task.workers",
     "land.sql",
     "land.binding",
-    "objects.readback",
+    "readback",
     "land.target",
     "land.replace",
     "land.merge",

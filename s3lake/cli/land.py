@@ -131,11 +131,11 @@ def _find_incomplete_hours(landing: "Landing", grid: "Grid") -> Sequence[str]:
 
     If none is given by name, hours that a connector landed before the adoption, or of an earlier topic, do not count.
     """
-    from s3lake.objects.readback import completeness
+    from s3lake.readback.committed import read_tiles
 
     head = landing.index.head() if grid.first is None else None
     due = grid.due(head[0].since if head else None)
-    return [hour for hour, tile in completeness.tiles(landing.index, due).items() if tile is None or not tile.complete]
+    return [hour for hour, tile in read_tiles(landing.index, due).items() if tile is None or not tile.complete]
 
 
 def rewrite(request: Request) -> None:

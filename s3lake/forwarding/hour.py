@@ -10,8 +10,8 @@ from s3lake.commit.documents import files_of
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, UnreadableError
 from s3lake.forwarding.documents import Row, read_rows
 from s3lake.objects import Shape, batches, columns
-from s3lake.objects.readback.committed import index_of, manifests, recorded_columns, tiles
 from s3lake.plan.sealed import content
+from s3lake.readback.committed import complete_tiles, index_of, manifests, recorded_columns
 from s3lake.store.reading import opened
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Hour:
             IncompleteError: it is not landed as a whole.
         """
         index = index_of(sink, topic, store)
-        by_hour = tiles(index, sink, [hour], allow_incomplete=False)
+        by_hour = complete_tiles(index, sink, [hour])
         tile, listed = by_hour[hour], tuple(manifests(index, by_hour))
         assert tile is not None, "an hour without a tile is not complete"
         return cls(

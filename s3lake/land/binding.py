@@ -109,7 +109,7 @@ def shape_of(sink: Sink) -> Shape:
     """What this sink's files hold, as who reads them has it of their manifest."""
     from s3lake.objects.shape import Shape
 
-    return Shape.written(written_by(sink), sink.format.type, value=sink.converter.value, columns=None)
+    return Shape.written(written_by(sink), format=sink.format.type, value=sink.converter.value)
 
 
 def chain(sink: Sink) -> Chain:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from s3lake.land.landing import Landing
-from s3lake.objects.readback.committed import index_of
+from s3lake.readback.committed import index_of
 from s3lake.source import opening
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake.source.kafka.group import PublishedGroup

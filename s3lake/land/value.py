@@ -23,7 +23,7 @@ from s3lake.land.target import TopicSink
 from s3lake.land.task import outcomes
 from s3lake.land.task.outcomes import OUTCOME, Done, Failed, Grown, outcome_of
 from s3lake.land.task.rows import Form, RowStage, plain_type
-from s3lake.objects import fit
+from s3lake.objects.columns import cast_column
 from s3lake.schema.arrow import from_arrow, to_arrow
 from s3lake.schema.types import Columns, from_document, to_document
 from s3lake.schema.unite import beyond
@@ -176,7 +176,7 @@ def _check_columns(target: TopicSink, name: str, plain: pa.Schema, form: Form) -
     types = {field.name: field.type for field in to_arrow(columns)}
     for field in to_arrow(own):
         try:
-            fit.widened(pa.nulls(0, field.type), types[field.name])
+            cast_column(pa.nulls(0, field.type), types[field.name])
         except ValueError:
             raise ConfigurationError(
                 f"{name}: column {field.name!r} is {field.type}, and {types[field.name]} in the hours that are landed: "

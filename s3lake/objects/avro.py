@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from decimal import Decimal
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
@@ -26,14 +27,14 @@ _ARROW = {
     "enum": pa.string(),
     "bytes": pa.binary(),
     "fixed": pa.binary(),
-}
-_LOGICAL = {
-    ("long", "timestamp-millis"): pa.timestamp("ms", "UTC"),
-    ("long", "timestamp-micros"): pa.timestamp("us", "UTC"),
-    ("long", "timestamp-nanos"): pa.timestamp("ns", "UTC"),
-    ("long", "time-micros"): pa.time64("us"),
-    ("int", "date"): pa.date32(),
-    ("int", "time-millis"): pa.time32("ms"),
+    "long timestamp-millis": pa.timestamp("ms", "UTC"),
+    "long timestamp-micros": pa.timestamp("us", "UTC"),
+    "long timestamp-nanos": pa.timestamp("ns", "UTC"),
+    "long time-micros": pa.time64("us"),
+    "int date": pa.date32(),
+    "int time-millis": pa.time32("ms"),
+    "fixed uuid": pa.binary(16),
+    "string uuid": pa.binary(16),
 }
 _HEADER = {
     "type": "record",
@@ -44,8 +45,9 @@ _HEADER = {
         {"name": "sync", "type": {"type": "fixed", "name": "sync", "size": 16}},
     ],
 }
-
-
+_MARKS = {("map", ""): "s3lake.entries", ("string", "uuid"): "s3lake.uuid_bytes"}
+_MARKS |= {(kind, "decimal"): "s3lake.number" for kind in ("bytes", "fixed")}
+"""Logical types of our own: their readers give values that Arrow takes."""
 _BLOCK = 1 << 16
 
 
@@ -68,27 +70,44 @@ class _Joined(io.RawIOBase):
         return 0
 
 
-class _Column(NamedTuple):
-    """The type of a column, and how a plain value of Avro becomes one of it; None where it is one."""
+@cache
+def _fastavro() -> Any:
+    """Return fastavro with the readers of our logical types; it is imported once an Avro file is read."""
+    import fastavro
+    from fastavro.read import LOGICAL_READERS
 
-    type: pa.DataType
-    read: Callable[[Any], Any] | None = None
+    def read_number(unscaled: bytes, schema: Any, _reader: Any = None) -> Decimal:
+        number = int.from_bytes(unscaled, "big", signed=True)
+        return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -schema.get("scale", 0)))
+
+    LOGICAL_READERS["map-s3lake.entries"] = lambda value, *_: list(value.items())
+    LOGICAL_READERS["string-s3lake.uuid_bytes"] = lambda value, *_: UUID(value).bytes
+    LOGICAL_READERS["bytes-s3lake.number"] = LOGICAL_READERS["fixed-s3lake.number"] = read_number
+    return fastavro
 
 
 def opened(
     body: Body, key: str, columns: Collection[str] | None = None, alone: str = ""
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """The columns of a file, and their rows, of those columns that are asked for.
-
-    Args:
-        columns: that are read, of those that there are; None for all.
-        alone: what the one column is called of a file whose datums are no records of columns.
+    """Return the columns of a file, and its rows with those of `columns` that there are (None: all).
 
     Raises:
-        UnreadableError: it is none; also while it is read, after the batches before.
+        UnreadableError: see `open_rows`.
     """
-    import fastavro
+    schema, rows = open_rows(body, key, alone)
+    wanted = pa.schema([field for field in schema if columns is None or field.name in columns])
+    return schema, (_to_batch(some, wanted, key) for some in rows)
 
+
+def open_rows(body: Body, key: str, alone: str = "") -> tuple[pa.Schema, Iterator[list[dict[str, Any]]]]:
+    """Return the columns of a file, and its rows, some at a time: times are integers, maps are lists of pairs.
+
+    `alone` is the name of the one column of a file whose datums are not records of columns.
+
+    Raises:
+        UnreadableError: it is not an Avro file; also while it is read, after the rows before.
+    """
+    fastavro = _fastavro()
     try:
         stream = io.BytesIO(body) if isinstance(body, bytes) else body
         header: Any = fastavro.schemaless_reader(stream, _HEADER, None)
@@ -97,100 +116,68 @@ def opened(
             # A record of one field is the field, byte for byte.
             schema = {"type": "record", "name": "s3lake_alone", "fields": [{"name": alone, "type": schema}]}
         if header["magic"] != b"Obj\x01" or schema["type"] != "record":
-            raise ValueError("its schema is no record")
-        # The library makes dates of numbers, and Python has none after the year 9999; Arrow takes the numbers.
-        header["meta"]["avro.schema"] = json.dumps(without_logical_types(schema)).encode()
+            raise ValueError("its schema is not a record")
+        header["meta"]["avro.schema"] = json.dumps(mark_logical_types(schema)).encode()
         plain = io.BytesIO()
         fastavro.schemaless_writer(plain, _HEADER, header)
         rows = fastavro.reader(io.BufferedReader(_Joined(io.BytesIO(plain.getvalue()), stream), _BLOCK))
-    except Exception as error:  # whatever broken bytes lead to
-        raise UnreadableError(f"{key} is no Avro file: {error!r}") from None
-    named: dict[str, _Column] = {}
-    every = {field["name"]: _column(field["type"], named) for field in schema["fields"]}
-    asked = {name: column for name, column in every.items() if columns is None or name in columns}
-    return _schema(every), _batches(rows, asked, key)
+        types = pa.schema(list(_to_arrow(schema, {})))
+    except Exception as error:  # any that broken bytes lead to
+        raise UnreadableError(f"{key} is not an Avro file: {error!r}") from None
+    return types, in_batches(_require_readable(rows, key))
 
 
-def _schema(columns: Mapping[str, _Column]) -> pa.Schema:
-    return pa.schema([(name, column.type) for name, column in columns.items()])
+def _require_readable(rows: Iterable[Any], key: str) -> Iterator[Any]:
+    try:
+        yield from rows
+    except Exception as error:  # any that broken bytes lead to
+        raise UnreadableError(f"{key} cannot be read to its end: {error!r}") from None
 
 
-def _batches(rows: Iterable[Any], columns: Mapping[str, _Column], key: str) -> Iterator[pa.RecordBatch]:
-    def whole() -> Iterator[Any]:
-        try:
-            yield from rows
-        except Exception as error:  # whatever broken bytes lead to
-            raise UnreadableError(f"{key} cannot be read to its end: {error!r}") from None
-
-    for some in in_batches(whole()):
-        try:
-            yield _batch(some, columns)
-        except (ValueError, ArithmeticError) as error:  # of values that are none of their logical types
-            raise UnreadableError(f"{key} has a value that is none of its column: {error}") from None
-
-
-def _batch(rows: Sequence[Any], columns: Mapping[str, _Column]) -> pa.RecordBatch:
-    if not columns:
+def _to_batch(rows: Sequence[dict[str, Any]], schema: pa.Schema, key: str) -> pa.RecordBatch:
+    if not schema.names:
         return pa.record_batch([pa.nulls(len(rows))], names=[""]).select([])
-    schema = _schema(columns)
-    cells = ([_cell(row[name], column.read) for row in rows] for name, column in columns.items())
-    return pa.record_batch(list(map(pa.array, cells, schema.types)), schema=schema)
+    cells = ([row[name] for row in rows] for name in schema.names)
+    try:
+        return pa.record_batch(list(map(pa.array, cells, schema.types)), schema=schema)
+    except (ValueError, ArithmeticError) as error:
+        raise UnreadableError(f"{key} has a value that is not one of its column: {error}") from None
 
 
-def _cell(value: Any, read: Callable[[Any], Any] | None) -> Any:
-    return value if value is None or read is None else read(value)
-
-
-def _column(schema: Any, named: dict[str, _Column]) -> _Column:
+def _to_arrow(schema: Any, named: dict[str, pa.DataType]) -> pa.DataType:
+    """Return the Arrow type of a schema; `named` are those of types with a name so far."""
     if isinstance(schema, list):
         others = [branch for branch in schema if branch != "null"]
-        return _column(others[0], named) if len(others) == 1 else _Column(pa.null())
+        return _to_arrow(others[0], named) if len(others) == 1 else pa.null()
     if isinstance(schema, str):
-        return named[schema] if schema in named else _Column(_ARROW[schema])
-    column = _complex(schema, named)
-    if "name" in schema:
-        named[schema["name"]] = named[f"{schema.get('namespace', '')}.{schema['name']}"] = column
-    return column
-
-
-def _complex(schema: dict[str, Any], named: dict[str, _Column]) -> _Column:
-    logical = schema.get("logicalType")
+        return named[schema] if schema in named else _ARROW[schema]
     match schema["type"]:
         case "record":
-            fields = {field["name"]: _column(field["type"], named) for field in schema["fields"]}
-            return _Column(
-                pa.struct(_schema(fields)),
-                lambda row: {name: _cell(row[name], one.read) for name, one in fields.items()},
-            )
+            type = pa.struct([(field["name"], _to_arrow(field["type"], named)) for field in schema["fields"]])
         case "array":
-            item, read = _column(schema["items"], named)
-            return _Column(pa.list_(item), read and (lambda items: [_cell(one, read) for one in items]))
+            type = pa.list_(_to_arrow(schema["items"], named))
         case "map":
-            value, read = _column(schema["values"], named)
-            entries = pa.map_(pa.string(), value)
-            return _Column(entries, lambda pairs: [(name, _cell(one, read)) for name, one in pairs.items()])
-        case "bytes" | "fixed" if logical == "decimal":
-            exact = pa.decimal128(min(MOST_DIGITS, schema["precision"]), schema.get("scale", 0))
-            return _Column(exact, lambda value: _scaled(value, exact.scale))
-        case "fixed" | "string" if logical == "uuid":
-            return _Column(pa.binary(16), lambda value: value if isinstance(value, bytes) else UUID(value).bytes)
-        case dict() | list():
-            return _column(schema["type"], named)
-        case name if name in named:
-            return named[name]
-        case name:
-            return _Column(_LOGICAL.get((name, str(logical)), _ARROW[name]))
+            type = pa.map_(pa.string(), _to_arrow(schema["values"], named))
+        case "bytes" | "fixed" if schema.get("logicalType") == "decimal":
+            type = pa.decimal128(min(MOST_DIGITS, schema["precision"]), schema.get("scale", 0))
+        case str(name) if name not in named:
+            type = _ARROW.get(f"{name} {schema.get('logicalType')}", _ARROW[name])
+        case other:
+            return _to_arrow(other, named)
+    if "name" in schema:
+        named[schema["name"]] = named[f"{schema.get('namespace', '')}.{schema['name']}"] = type
+    return type
 
 
-def _scaled(unscaled: bytes, scale: int) -> Decimal:
-    number = int.from_bytes(unscaled, "big", signed=True)
-    return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -scale))
-
-
-def without_logical_types(schema: Any) -> Any:
-    """A schema in which times are numbers."""
-    if isinstance(schema, dict):
-        return {
-            name: without_logical_types(part) for name, part in schema.items() if name not in ("logicalType", "default")
-        }
-    return list(map(without_logical_types, schema)) if isinstance(schema, list) else schema
+def mark_logical_types(schema: Any) -> Any:
+    """Return a schema of the same bytes, in which times are numbers: Python has no dates after the year 9999."""
+    if isinstance(schema, list):
+        return list(map(mark_logical_types, schema))
+    if not isinstance(schema, dict):
+        return schema
+    plain = {name: mark_logical_types(part) for name, part in schema.items() if name not in ("logicalType", "default")}
+    kind = schema.get("type")
+    for logical in (schema.get("logicalType"), ""):
+        if isinstance(kind, str) and (mark := _MARKS.get((kind, logical))):
+            plain["logicalType"] = mark
+    return plain

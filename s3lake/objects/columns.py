@@ -1,14 +1,20 @@
-"""The columns that objects are read into: one schema for all commits of equal shape, in types that Spark has."""
+"""The columns that objects are read into, in types that Spark has, and the casts that lose nothing."""
 
 from __future__ import annotations
 
-import pyarrow as pa
+from collections.abc import Callable
+from uuid import UUID
 
-from s3lake.commit.documents import Envelope
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from s3lake.errors import ConfigurationError
 from s3lake.objects.shape import BYTES, TEXT, Shape
 from s3lake.schema.types import Columns, Decimal, Primitive, Type, Unknown, fold
 
-_STAMP = pa.timestamp("us", "UTC")
+Cast = Callable[[pa.Array, pa.DataType], pa.Array]
+
+_NANOS, _STAMP = pa.timestamp("ns", "UTC"), pa.timestamp("us", "UTC")
 _PRIMITIVES = {
     Primitive.BOOL: pa.bool_(),
     Primitive.INT32: pa.int32(),
@@ -33,52 +39,144 @@ _ENVELOPE = {
     "offset": pa.int64(),
     "timestamp": _STAMP,
 }
-
-
 _FLAT_TABLE = {"headers": pa.map_(pa.string(), pa.string()), "timestamp": pa.int64()}
 """What Aiven's rows have in tables."""
 
 
 def of(shape: Shape, recorded: Columns) -> pa.Schema:
-    """The columns of objects of a shape.
+    """Return the columns of objects of a shape, the same for all commits of equal shape.
 
     Files of columns have those that are `recorded`, of the sink or of one commit. Text files have one column `value`,
     with an envelope one for each of its fields.
     """
     if shape.in_columns and shape.spread and shape.converter(shape.spread) not in (TEXT, BYTES):
-        return pa.schema([(name, arrow_type(type)) for name, type in recorded.items()])
+        return pa.schema([(name, _arrow_type(type)) for name, type in recorded.items()])
     if shape.envelope and shape.envelope.style != "iggy":
-        return pa.schema([(field, _column(shape, shape.envelope, field, recorded)) for field in shape.envelope.fields])
+        return pa.schema([(field, _envelope_type(shape, field, recorded)) for field in shape.envelope.fields])
     raw = shape.format == "bytes" or (shape.value == BYTES and not shape.format.startswith("json"))
     return pa.schema([("value", pa.binary() if raw else pa.string())])
 
 
-def arrow_type(type: Type) -> pa.DataType:
-    """The type that a column is read into: there are no UUIDs and no times of day, and microseconds only."""
-    return fold(type, _leaf, pa.list_, lambda fields: pa.struct(list(fields.items())), _map)
+def _arrow_type(type: Type) -> pa.DataType:
+    """Return the type that a column is read into: without UUIDs and times of day, and with microseconds only."""
+    return fold(
+        type,
+        _leaf_type,
+        pa.list_,
+        lambda fields: pa.struct(list(fields.items())),
+        lambda value: pa.map_(pa.string(), value),
+    )
 
 
-def _leaf(leaf: Primitive | Decimal | Unknown) -> pa.DataType:
-    match leaf:
-        case Primitive():
-            return _PRIMITIVES[leaf]
-        case Decimal(precision, scale):
-            return pa.decimal128(precision, scale)
-        case Unknown():
-            return pa.null()
+def _leaf_type(leaf: Primitive | Decimal | Unknown) -> pa.DataType:
+    if isinstance(leaf, Decimal):
+        return pa.decimal128(leaf.precision, leaf.scale)
+    return _PRIMITIVES[leaf] if isinstance(leaf, Primitive) else pa.null()
 
 
-def _map(value: pa.DataType) -> pa.DataType:
-    return pa.map_(pa.string(), value)
-
-
-def _column(shape: Shape, envelope: Envelope, field: str, recorded: Columns) -> pa.DataType:
-    if field in _FLAT_TABLE and envelope.style == "flat" and shape.in_columns and not shape.spelled:
+def _envelope_type(shape: Shape, field: str, recorded: Columns) -> pa.DataType:
+    assert shape.envelope is not None
+    if field in _FLAT_TABLE and shape.envelope.style == "flat" and shape.in_columns and not shape.spelled:
         return _FLAT_TABLE[field]
     if field in _ENVELOPE:
         return _ENVELOPE[field]
     converter = shape.converter(field)
     if shape.in_columns and converter not in (TEXT, BYTES) and field in recorded:
-        return arrow_type(recorded[field])
-    encoded = shape.format == "csv" and (field == "key" or envelope.value_encoding == "base64")
+        return _arrow_type(recorded[field])
+    encoded = shape.format == "csv" and (field == "key" or shape.envelope.value_encoding == "base64")
     return pa.binary() if converter == BYTES or encoded else pa.string()
+
+
+class RoundedError(ValueError):
+    """A column has integers that are not numbers of the other type."""
+
+
+class IncompatibleTypeError(ValueError):
+    """A column has a type that does not become the other without loss."""
+
+
+def cast_batch(batch: pa.RecordBatch, schema: pa.Schema, key: str, cast: Cast | None = None) -> pa.RecordBatch:
+    """Cast a batch to `schema`, each column by `cast` (None: `cast_column`); missing columns become null.
+
+    Args:
+        key: the name of the object, for errors.
+
+    Raises:
+        ConfigurationError: a column's values cannot all be of the type that is asked for.
+    """
+    columns = []
+    for field in schema:
+        position = batch.schema.get_field_index(field.name)
+        if position < 0:
+            columns.append(pa.nulls(batch.num_rows, field.type))
+            continue
+        column = batch.column(position)
+        try:
+            columns.append((cast or cast_column)(column, field.type))
+        except RoundedError:
+            raise ConfigurationError(
+                f"{key}: column {field.name!r} holds integers, the sink's columns have {field.type}, and that cannot "
+                "hold all of them exactly: read this file by itself, or rewrite its hour with columns that the "
+                "configuration gives"
+            ) from None
+        except (IncompatibleTypeError, pa.ArrowInvalid):
+            raise ConfigurationError(
+                f"{key}: column {field.name!r} is {column.type}, the sink's columns have {field.type}: files whose "
+                "schemas have nothing in common cannot be one table; read this file by itself, or rewrite its hour "
+                "with columns that the configuration gives"
+            ) from None
+    return pa.record_batch(columns, schema=schema)
+
+
+def cast_column(column: pa.Array, target: pa.DataType) -> pa.Array:
+    """Cast a column to another type that has all of its values; nothing is cut short or rounded.
+
+    Raises:
+        RoundedError: it has integers that doubles do not have.
+        IncompatibleTypeError, ArrowInvalid: the type does not have all of its values.
+    """
+    of = pa.types
+    if column.type == target:
+        return column
+    mask = column.is_null() if column.null_count else None
+    if of.is_struct(target) and of.is_struct(column.type):
+        fields = [
+            cast_column(pc.struct_field(column, field.name), field.type)
+            if column.type.get_field_index(field.name) >= 0
+            else pa.nulls(len(column), field.type)
+            for field in target
+        ]
+        return pa.StructArray.from_arrays(fields, fields=list(target), mask=column.is_null())
+    if of.is_map(target) and of.is_map(column.type):
+        items = cast_column(column.items, target.item_type)
+        return pa.MapArray.from_arrays(column.offsets, column.keys, items, mask=mask).cast(target)
+    if of.is_list(target) and of.is_list(column.type):
+        items = cast_column(column.values, target.value_type)
+        return pa.ListArray.from_arrays(column.offsets, items, mask=mask).cast(target)
+    if of.is_string(target) and column.type in (pa.uuid(), pa.binary(16)):
+        cells = column.cast(pa.binary(16)).to_pylist()
+        return pa.array([None if cell is None else str(UUID(bytes=cell)) for cell in cells], pa.string())
+    if target == pa.uuid() and column.type == pa.binary(16):  # as Avro's files have it
+        return pa.ExtensionArray.from_storage(target, column)
+    if not _can_widen(column.type, target):
+        raise IncompatibleTypeError
+    try:
+        return column.cast(target)
+    except pa.ArrowInvalid:
+        if of.is_floating(target) and of.is_integer(column.type):
+            raise RoundedError from None
+        raise
+
+
+def _can_widen(narrow: pa.DataType, wide: pa.DataType) -> bool:
+    """Return whether every value of a type is one of the other; of integers among doubles their values decide."""
+    of = pa.types
+    if of.is_null(narrow):
+        return True
+    if of.is_floating(wide):
+        return bool(of.is_integer(narrow) or of.is_floating(narrow)) and wide.bit_width >= min(narrow.bit_width, 64)
+    if of.is_integer(wide):
+        return narrow == _NANOS or (bool(of.is_integer(narrow)) and wide.bit_width >= narrow.bit_width)
+    if of.is_string(wide):
+        return bool(of.is_time(narrow))
+    return bool((of.is_timestamp(narrow) and of.is_timestamp(wide)) or (of.is_decimal(narrow) and of.is_decimal(wide)))

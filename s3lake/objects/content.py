@@ -12,10 +12,10 @@ from s3lake.objects.shape import Frame, Shape
 
 Row = TypeVar("Row")
 Body = bytes | IO[bytes]
-"""An object's bytes, or where they are read from."""
+"""An object's bytes, or a stream of them."""
 
 ROWS = 10_000
-"""How many rows are given at a time, where that is not up to the file."""
+"""How many rows are given at a time, unless the file decides."""
 
 _BLOCK = 1 << 20
 _SNAPPY_STREAM = b"\xff\x06\x00\x00sNaPpY"
@@ -23,7 +23,7 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 
 
 def records(shape: Shape, body: Body, key: str) -> Iterator[list[bytes]]:
-    """The records of a text file, some at a time.
+    """Yield the records of a text file, some at a time.
 
     Raises:
         UnreadableError: it is not of its shape; what came before was given.
@@ -33,7 +33,7 @@ def records(shape: Shape, body: Body, key: str) -> Iterator[list[bytes]]:
         yield [b"".join(every)]
     elif not frame.between and not shape.format.startswith("json"):
         yield [whole(every, frame, key)]  # nothing tells where a record ends
-    # A value in JSON holds no newline, so nothing else stands where the separator has one.
+    # A value in JSON holds no newline, so a separator with one is nowhere else.
     elif b"\n" in frame.between or not shape.format.startswith("json"):
         yield from split(every, frame, key)
     else:
@@ -59,7 +59,7 @@ def blocks(body: Body, key: str, codec: str) -> Iterator[bytes]:
 
 
 def split(content: Iterable[bytes], frame: Frame, key: str) -> Iterator[list[bytes]]:
-    """The records of a text file whose separator stands nowhere else, some at a time.
+    """Yield the records of a text file whose separator is nowhere else, some at a time.
 
     Raises:
         UnreadableError: it does not begin or end as it must; what came before was given.
@@ -72,7 +72,7 @@ def split(content: Iterable[bytes], frame: Frame, key: str) -> Iterator[list[byt
             if len(buffered) < len(opening):
                 continue
             buffered, begun = _opened(buffered, opening, key), True
-        # What may be the closing is no record yet.
+        # What may be the closing is not a record yet.
         cut = len(buffered) - len(closing)
         if cut > 0 and buffered.find(between, 0, cut) >= 0:
             *complete, rest = buffered[:cut].split(between)
@@ -91,7 +91,7 @@ def split(content: Iterable[bytes], frame: Frame, key: str) -> Iterator[list[byt
 
 
 def whole(content: Iterable[bytes], frame: Frame, key: str) -> bytes:
-    """What stands between opening and closing.
+    """Return what is between opening and closing.
 
     Raises:
         UnreadableError: it does not begin or end as it must.
@@ -103,20 +103,20 @@ def whole(content: Iterable[bytes], frame: Frame, key: str) -> bytes:
 
 
 def json_values(content: Iterable[bytes], frame: Frame, key: str) -> Iterator[list[bytes]]:
-    """The records of a JSON file whose separator may also stand inside of a value, without space round them.
+    """Yield the records of a JSON file whose separator may also be inside of a value, without the space around them.
 
     Raises:
-        UnreadableError: it is no JSON, or does not begin or end as it must; what came before was given.
+        UnreadableError: it is not JSON, or does not begin or end as it must; what came before was given.
     """
     try:
         text = whole(content, frame, key).decode()
     except UnicodeDecodeError as error:
-        raise UnreadableError(f"{key} is no UTF-8: {error}") from None
+        raise UnreadableError(f"{key} is not UTF-8: {error}") from None
     yield from in_batches(_json_values(text, frame.between.decode(), key))
 
 
 def in_batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    """Rows, some at a time; where the file breaks off, first those that came before."""
+    """Yield rows, some at a time; if the file breaks off, first those that came before."""
     batch: list[Row] = []
     try:
         for row in rows:
@@ -138,14 +138,14 @@ def _json_values(text: str, between: str, key: str) -> Iterator[bytes]:
         try:
             _, end = scan(text, at)
         except (json.JSONDecodeError, RecursionError) as error:
-            raise UnreadableError(f"{key} is no JSON: {error}") from None
+            raise UnreadableError(f"{key} is not JSON: {error}") from None
         yield text[at:end].encode()
         after = _space(text, end)
         if after == len(text):
             return
         separator = next((start for start in range(end, after + 1) if text.startswith(between, start)), None)
         if separator is None:
-            raise UnreadableError(f"{key}: {text[end : end + 10]!r} stands where {between!r} must")
+            raise UnreadableError(f"{key}: {text[end : end + 10]!r} is where {between!r} must be")
         at = _space(text, separator + len(between))
 
 

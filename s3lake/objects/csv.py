@@ -5,14 +5,13 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Collection, Iterator
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.errors import UnreadableError
+from s3lake.objects.columns import RoundedError
 from s3lake.objects.content import ROWS, Body, blocks, whole
-from s3lake.objects.fit import Rounded
 from s3lake.objects.shape import BYTES, LINES, TEXT, Shape
 
 _ZONE = r"(Z|[+-]\d\d:?\d\d)$"
@@ -22,10 +21,10 @@ _MILLIS, _MICROS, _NANOS = (pa.timestamp(unit, "UTC") for unit in ("ms", "us", "
 def opened(
     shape: Shape, body: Body, key: str, columns: Collection[str] | None = None
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """The columns of a file, and their rows; `columns` name them where neither it nor its commit does.
+    """Return the columns of a file, and its rows; `columns` are their names if neither it nor its commit has them.
 
     Raises:
-        UnreadableError: it is none; also while it is read.
+        UnreadableError: it is not a CSV file; also while it is read.
     """
     from pyarrow import csv
 
@@ -56,23 +55,24 @@ def opened(
             ),
         )
     except pa.ArrowInvalid as error:
-        raise UnreadableError(f"{key} is no CSV file: {error}") from None
+        raise UnreadableError(f"{key} is not a CSV file: {error}") from None
     return schema, iter(table.to_batches(max_chunksize=ROWS))
 
 
-def values(texts: pa.Array, target: pa.DataType) -> pa.Array:
-    """A column of texts as values."""
+def cast_texts(texts: pa.Array, target: pa.DataType) -> pa.Array:
+    """Cast a column of texts to a type."""
     of = pa.types
     if of.is_string(target):
         return texts
     if of.is_binary(target):
-        return _decoded(texts)
+        cells = [None if cell is None else base64.b64decode(cell, validate=True) for cell in texts.to_pylist()]
+        return pa.array(cells, pa.binary())
     texts = pc.if_else(pc.equal(texts, ""), None, texts)  # null in a row of one column, which is no empty line
     if of.is_floating(target):
         numbers = texts.cast(target)
         integers = texts.filter(pc.fill_null(pc.match_substring_regex(texts, r"^-?\d{8,}$"), False))
         if any(int(text) != pa.scalar(text).cast(target).as_py() for text in integers.unique().to_pylist()):
-            raise Rounded
+            raise RoundedError
         return numbers
     if not of.is_timestamp(target):
         is_moment = of.is_integer(target) and pc.any(pc.match_substring_regex(texts, _ZONE)).as_py()
@@ -87,13 +87,8 @@ def values(texts: pa.Array, target: pa.DataType) -> pa.Array:
     return pc.coalesce(millis.cast(target), micros.cast(target), moments.cast(_MICROS).cast(target))
 
 
-def _decoded(texts: pa.Array) -> pa.Array:
-    cells: list[Any] = texts.to_pylist()
-    return pa.array([None if cell is None else base64.b64decode(cell, validate=True) for cell in cells], pa.binary())
-
-
 def rows(text: bytes, between: bytes) -> Iterator[bytes]:
-    """Records of a file: inside of quotes the separator is text."""
+    """Yield the records of a file: inside of quotes the separator is text."""
     pieces: list[bytes] = []
     quotes = 0
     for piece in text.split(between):

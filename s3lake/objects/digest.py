@@ -31,10 +31,10 @@ class Digest:
         self._counts: dict[str, int] = {}
 
     def add(self, shape: Shape, body: Body, key: str) -> int:
-        """Take in an object: how many records it holds.
+        """Add an object; return how many records it has.
 
         Raises:
-            UnreadableError: it is no file of its shape.
+            UnreadableError: it is not of its shape.
         """
         records = 0
         if shape.in_columns:
@@ -43,19 +43,19 @@ class Digest:
             return records
         for texts in content.records(shape, body, key):
             if shape.frame is not None and not shape.frame.between and not shape.separable:
-                self._take("", b"".join(texts))  # nobody can tell where one ends
+                self._take("", b"".join(texts))  # nothing says where one ends
                 records += len(texts)
             else:
                 records += self.texts(texts)
         return records
 
     def texts(self, texts: list[bytes]) -> int:
-        """Take in records that are texts: how many they are."""
+        """Add records that are texts; return how many they are."""
         self._column("", pa.array(texts, pa.binary()))
         return len(texts)
 
     def rows(self, batch: pa.RecordBatch) -> int:
-        """Take in rows of columns: how many they are."""
+        """Add rows of columns; return how many they are."""
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             self._column(f"/{name}", column)
         return int(batch.num_rows)

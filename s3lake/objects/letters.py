@@ -41,7 +41,7 @@ class Letter:
     """A refused record, and why it was refused.
 
     Attributes:
-        line: as it stands in its object, without the end of the line.
+        line: as it is in its object, without the end of the line.
     """
 
     topic: str
@@ -60,16 +60,16 @@ _decoder = msgspec.json.Decoder(_Line)
 
 
 def letters(body: IO[bytes], key: str) -> Iterator[Letter]:
-    """The dead letters of an object, in its order.
+    """Yield the dead letters of an object, in its order.
 
     Raises:
-        UnreadableError: it holds a line that is none.
+        UnreadableError: a line of it is not a dead letter.
     """
     for row, line in enumerate(body):
         try:
             yield parse(line.removesuffix(b"\n"))
         except ValueError as error:
-            raise UnreadableError(f"{key} row {row} is no dead letter: {error}") from None
+            raise UnreadableError(f"{key} row {row} is not a dead letter: {error}") from None
 
 
 def parse(line: bytes) -> Letter:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from s3lake.commit.documents import Envelope, File, Manifest, Sidecars, Written
 from s3lake.schema.types import UNKNOWN, Struct, fields_of, from_document
@@ -56,24 +56,26 @@ class Shape:
     @classmethod
     def of(cls, manifest: Manifest) -> Shape:
         """Return the shape of a commit's data."""
-        columns = Struct(from_document(manifest.columns)) if manifest.columns else None
-        shape = cls.written(manifest.shape, manifest.format, value=manifest.converter or "json", columns=columns)
-        return replace(shape, uncompared=frozenset((*manifest.dropped, *manifest.filled)))
+        return cls.written(
+            manifest.shape,
+            format=manifest.format,
+            value=manifest.converter or "json",
+            columns=Struct(from_document(manifest.columns)) if manifest.columns else None,
+            uncompared=frozenset((*manifest.dropped, *manifest.filled)),
+        )
 
     @classmethod
-    def written(cls, written: Written, form: str, *, value: str, columns: Struct | None) -> Shape:
-        """Return the shape of files of format `form` that are written so."""
+    def written(cls, written: Written, **more: Any) -> Shape:
+        """Return the shape of files that are written so; `more` are the other attributes, `format` among them."""
         return cls(
-            format=form,
-            value=value,
             key=written.key,
             codec=written.codec,
             frame=written.framing and Frame(*map(str.encode, written.framing)),
             header=written.header,
             envelope=written.envelope,
             sidecars=written.sidecars,
-            columns=columns,
             base64_decimals=written.decimals == "base64",
+            **more,
         )
 
     def of_file(self, file: File) -> Shape:

@@ -27,35 +27,23 @@ class Table(NamedTuple):
 
 
 def opened(shape: Shape, body: Body, key: str, columns: Collection[str] | None = None) -> Table:
-    """A file of columns.
-
-    Args:
-        shape: of the file.
-        columns: that are read, of those that there are; None for all.
+    """Open a file of columns; `columns` are those that are read, of those that there are (None: all).
 
     Raises:
-        UnreadableError: it is none of its format; also while its batches are read, of which those before still count.
+        UnreadableError: it is not of its format; also while its batches are read, of which those before still count.
     """
-    if shape.format == "parquet":
-        return _parquet(body, key, columns)
-    return Table(
-        *(
-            avro.opened(body, key, columns, shape.alone)
-            if shape.format == "avro"
-            else csv.opened(shape, body, key, columns)
-        )
-    )
-
-
-def _parquet(body: Body, key: str, columns: Collection[str] | None) -> Table:
+    if shape.format == "avro":
+        return Table(*avro.opened(body, key, columns, shape.alone))
+    if shape.format == "csv":
+        return Table(*csv.opened(shape, body, key, columns))
     try:
         file = pq.ParquetFile(pa.BufferReader(body) if isinstance(body, bytes) else body)
     except (pa.ArrowException, OSError) as error:
-        raise UnreadableError(f"{key} is no Parquet file: {error}") from None
-    return Table(file.schema_arrow, _batches(file, key, None if columns is None else list(columns)))
+        raise UnreadableError(f"{key} is not a Parquet file: {error}") from None
+    return Table(file.schema_arrow, _read_parquet(file, key, None if columns is None else list(columns)))
 
 
-def _batches(file: Any, key: str, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+def _read_parquet(file: Any, key: str, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
     try:
         yield from file.iter_batches(batch_size=ROWS, columns=columns)
     except (pa.ArrowException, OSError) as error:

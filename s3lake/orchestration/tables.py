@@ -98,20 +98,19 @@ def read_tables(
     See `SinkIOManager.load_input`.
     """
     from s3lake.land import opening
-    from s3lake.objects import readback
-    from s3lake.objects.readback import datasets
+    from s3lake.readback.arrow import open_dataset, reader_for_annotation
+    from s3lake.readback.committed import complete_tiles, index_of
+    from s3lake.readback.spark import read_frame
 
     annotation, is_dict = _read_annotation(context)
-    form, stores = datasets.form_of(annotation), opening.open_stores(connection)
+    form, stores = reader_for_annotation(annotation), opening.open_stores(connection)
     columns, allow_incomplete = _read_metadata(context)
 
     def read(wanted: Sequence[str] | None, *, allow_incomplete: bool) -> Any:
         if form is None:
-            return readback.frame(session, sink, topic, stores, wanted, allow_incomplete=allow_incomplete)
+            return read_frame(session, sink, topic, stores, wanted, allow_incomplete=allow_incomplete)
         return form(
-            datasets.dataset(
-                sink, topic, stores, connection, wanted, selected=columns, allow_incomplete=allow_incomplete
-            )
+            open_dataset(sink, topic, stores, connection, wanted, selected=columns, allow_incomplete=allow_incomplete)
         )
 
     if not context.has_asset_partitions:
@@ -120,7 +119,7 @@ def read_tables(
     if not is_dict:
         return read(list(by_partition.values()), allow_incomplete=allow_incomplete)
     if not allow_incomplete:  # one error names all hours that are not complete
-        datasets.refuse_incomplete(sink, topic, stores, list(by_partition.values()))
+        complete_tiles(index_of(sink, topic, stores(sink.bucket)), sink, list(by_partition.values()))
     return {partition: read([hour], allow_incomplete=True) for partition, hour in by_partition.items()}
 
 

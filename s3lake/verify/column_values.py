@@ -12,7 +12,7 @@ from s3lake.objects.instants import parse_date, parse_time, parse_timestamp
 from s3lake.schema import types
 from s3lake.schema.types import TICKS, Primitive, Type, fold
 from s3lake.verify.connect import to_bytes, to_decimal, to_double, to_float
-from s3lake.verify.values import Mismatch, Uuid, column_form, compact_json, float_form, parse_json
+from s3lake.verify.values import Mismatch, Uuid, column_form, compact_json, float_form, keep, parse_json
 
 Cast = Callable[[Any], Any]
 _UNION = "connect_union_field_"
@@ -33,7 +33,7 @@ def cast_cell(type: Type) -> Cast:
     """Return what makes a cell of CSV, which is not null, a value of a column."""
     if isinstance(type, types.Decimal):
         return lambda text: column_form(Decimal(text))
-    return _CELLS.get(type, _keep) if isinstance(type, Primitive) else _keep
+    return _CELLS.get(type, keep) if isinstance(type, Primitive) else keep
 
 
 def strip_schema(value: Any) -> Any:
@@ -130,10 +130,6 @@ def _cast_map(item: Cast | None) -> Cast:
         return list(map(list, zip(names, _cast_items(item, [value[name] for name in names]), strict=True)))
 
     return cast
-
-
-def _keep(value: Any) -> Any:
-    return value
 
 
 def _nothing(value: Any) -> None:

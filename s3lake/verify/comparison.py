@@ -86,14 +86,12 @@ class Comparison:
         self._replaces, store, topic = replaces_files(context.sink), context.index.store, context.index.topic
         self._shape = Shape.of(of.manifest) if of.manifest else Shape(context.sink.format.type)
         self._records = ExpectedRecords(context.sink, topic, self._shape, of, replaces=self._replaces)
-        groups = group_files(of.files)
+        self._groups = group_files(of.files)
+        compared = [group for group in self._groups if self._concerns(group.first) and not self._records.reason]
         # A merge may join files of a replay, whose records are after those of later offsets.
         in_order = of.manifest is not None and not of.manifest.replaces
-        concerned = [group for group in groups if self._concerns(group.first)]
-        concerned = [] if self._records.is_counted else concerned
-        self._files = CommitFiles(store, topic, self._shape, concerned, self._records.registry, in_order=in_order)
-        if self._files.counted_reason:
-            self._records.counted = self._files.counted_reason
+        self._files = CommitFiles(store, topic, self._shape, compared, self._records.registry, in_order=in_order)
+        self._records.only_count(self._files.counted_reason)
         self._in_kafka, self._in_files = DigestSums(), DigestSums()
         self._late = self._kafka_records = self._rows = self._skipped = self._stored = 0
         self._missing = self._duplicated = 0
@@ -123,44 +121,41 @@ class Comparison:
                 gone.add(file.key)
             elif file.kind == "dead_letters":
                 self._letters.read(store, file)
-        for group in group_files(self.of.files):
+        for group in self._groups:
             if gone.isdisjoint(file.key for file in group.files.values()):
-                is_compared = not self._records.is_counted and self._concerns(group.first)
-                (self._read_rows if is_compared else self._count_rows)(group)
+                self._read_group(group)
         self._letters.expect(*self.window)
 
     def add_records(self, records: Records) -> None:
         """Add records of Kafka."""
         self._letters.add_records(records)
         not_dead = self._letters.without_dead_letters(records)
-        expected = self._records.select(not_dead)
-        for offset, why in expected.refused.items():
+        expected, refused = self._records.select(not_dead)
+        for offset, why in refused.items():
             self._missing += 1
             self._report("missing", f"offset {offset} is not a dead letter, and the transforms refuse it: {why}")
-        if not self._records.is_counted:
-            digests = self._files.expect(expected.records)
+        if not self._records.reason:
+            digests = self._files.expect(expected)
             self._in_kafka.add(digests)
-            self._files.expect_order(expected.records, digests)
+            self._files.expect_order(expected, digests)
         self._kafka_records += len(records.offsets)
-        self._records.unknown += expected.unknown
-        self._skipped += len(not_dead.offsets) - len(expected.records.offsets) - expected.unknown
+        self._skipped += len(not_dead.offsets) - len(expected.offsets)
         self._late += sum(map(self._hour_start_ms.__gt__, records.timestamps))
 
     def compare(self) -> Counts:
         """Compare both sides, once they are known."""
         compacted = self._count_compacted()
         self._letters.report_unmatched(compacted)
-        spare = compacted + self._records.unknown
-        buckets: set[int] = set()
+        is_counted, buckets = bool(self._records.reason), set[int]()
         if self._whole:
             buckets = self._in_kafka.find_differing_buckets(self._in_files)
         elif self.window[0] < self.window[1]:
             buckets = set(range(BUCKETS))
-        if buckets and not self._records.is_counted:
-            self._report_rows(self._find_differences(buckets), spare)
+        if buckets and not is_counted:
+            self._report_rows(self._find_differences(buckets), compacted)
         if self._whole:
             self._compare_counts(compacted)
-        if not (spare or self._erased or self._missing or self._duplicated or self._records.is_counted):
+        if not (compacted or self._erased or self._missing or self._duplicated or is_counted):
             for text in self._files.find_misordered(self._needs_records):
                 self._report("object", text)
         return self._count()
@@ -193,31 +188,22 @@ class Comparison:
         first, end = self.window
         return self._whole or (first <= file.first_offset and file.last_offset < end)
 
-    def _read_rows(self, group: FileGroup) -> None:
-        rows = 0
-        try:
-            bodies = self._files.fetch(group)
-            self._compare_digests(group, bodies)
-            for digests in self._files.read_first(group, bodies):
-                rows += len(digests)
-                self._in_files.add(digests)
-        except UnreadableError as problem:
-            self._report("object", str(problem))
-        self._add_rows(group, rows if self._files.can_count else group.first.records)
-
-    def _count_rows(self, group: FileGroup) -> None:
-        """Count the rows of files that are not compared; those of offsets that Kafka lost are as many as listed."""
-        rows, counts = group.first.records, self._records.is_counted and self._concerns(group.first)
-        if not self._replaces and (counts or any(file.digest for file in group.files.values())):
+    def _read_group(self, group: FileGroup) -> None:
+        """Read the rows of files, or only count them; those of offsets that Kafka lost are as many as listed."""
+        rows, is_read = group.first.records, self._concerns(group.first)
+        if not self._replaces and (is_read or any(file.digest for file in group.files.values())):
             try:
                 bodies = self._files.fetch(group)
                 self._compare_digests(group, bodies)
-                rows = count_rows(self._shape, group, bodies) if counts else rows
+                if is_read and self._records.reason:
+                    rows = count_rows(self._shape, group, bodies)
+                elif is_read:
+                    rows = 0 if self._files.can_count else rows
+                    for digests in self._files.read_first(group, bodies):
+                        rows += len(digests)
+                        self._in_files.add(digests)
             except UnreadableError as problem:
                 self._report("object", str(problem))
-        self._add_rows(group, rows)
-
-    def _add_rows(self, group: FileGroup, rows: int) -> None:
         self._rows += rows
         if rows != group.first.records:
             self._report("count", f"{group.first.key} has {rows} records, the manifest says {group.first.records}")
@@ -254,13 +240,13 @@ class Comparison:
                 pass  # it is reported already; what came before it counts
         ranges = {self.of.partition: self.window}
         for records in self._context.log.read(self._context.index.topic, ranges, self.needs):
-            expected = self._records.select(self._letters.without_dead_letters(records)).records
+            expected, _ = self._records.select(self._letters.without_dead_letters(records))
             if digests := self._files.expect(expected):
                 kafka.add(digests, expected.offsets)
         return match_rows(buckets, kafka, rows, spare)
 
     def _report_rows(self, found: RowDifference, spare: int) -> None:
-        """Report what differs. Up to `spare` rows may lack a record: it was compacted, or its schema is unknown."""
+        """Report what differs. Up to `spare` rows may lack a record, because it was compacted."""
         missing = max(0, len(found.missing) - self._erased)
         self._missing += missing
         where = f"topic {self._context.index.topic}, partition {self.of.partition}"
@@ -297,7 +283,7 @@ class Comparison:
         if (self.of.start, self.of.end) != (read.start, read.end):
             return  # another commit has a part of it, which is reported
         counts = [("read", read.read, self._kafka_records), ("late", read.late, self._late)]
-        if not self._records.is_counted:
+        if not self._records.reason:
             counts.append(("skipped", read.skipped + read.filtered, self._skipped))
         for what, of_commit, of_kafka in counts:
             if of_commit != of_kafka:
@@ -306,15 +292,14 @@ class Comparison:
                 )
 
     def _count(self) -> Counts:
-        reason = self._records.explain()
-        if reason is not None:
-            self.not_checked.insert(0, NotChecked(self.of.start, self.of.end, *reason))
-        is_counted = self._records.is_counted
+        reason, read = self._records.reason, self.of.read
+        if reason:
+            self.not_checked.insert(0, NotChecked(self.of.start, self.of.end, reason, self._records.state))
         return Counts(
             kafka_records=self._kafka_records,
-            not_compared=self._kafka_records if is_counted else self._records.unknown,
+            not_compared=self._kafka_records if reason else 0,
             landed=self._rows,
-            skipped=self.of.read.skipped + self.of.read.filtered if is_counted and self.of.read else self._skipped,
+            skipped=read.skipped + read.filtered if reason and read else self._skipped,
             dead_letters=self._letters.count,
             missing=self._missing + self._letters.missing,
             duplicated=self._duplicated + self._letters.duplicated,

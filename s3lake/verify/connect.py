@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from s3lake.verify.values import EXACT, Float32, Map, Mismatch, Pairs, SchemaDecimal, parse_json
+from s3lake.verify.values import EXACT, Float32, Map, Mismatch, Pairs, SchemaDecimal, keep, parse_json
 
 _Cast = Callable[[Any], Any]
 _LOGICAL = "org.apache.kafka.connect.data."
@@ -74,7 +74,7 @@ def _build_present(schema: dict[str, Any], primitives: dict[str, _Cast]) -> _Cas
             scale = int(schema.get("parameters", {}).get("scale", 0))
             return lambda value: to_decimal(value, scale)
         case primitive:
-            return primitives.get(primitive, _keep)
+            return primitives.get(primitive, keep)
 
 
 def _require_list(value: Any) -> Any:
@@ -120,10 +120,6 @@ def to_float(value: Any) -> Float32:
 def to_bytes(value: Any) -> bytes:
     """Return the bytes of their base64."""
     return base64.b64decode(value, validate=True)
-
-
-def _keep(value: Any) -> Any:
-    return value
 
 
 _PRIMITIVES: dict[str, _Cast] = {

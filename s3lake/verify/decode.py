@@ -9,7 +9,7 @@ from typing import Any
 
 from s3lake.schema.registry import Connection, Registered, UnknownSchema, client
 from s3lake.verify import avro, connect
-from s3lake.verify.values import Decode, Float32, Mismatch, parse_json
+from s3lake.verify.values import Decode, Float32, Mismatch, keep, parse_json
 
 _NUMBERS = {"short": ">h", "integer": ">i", "long": ">q", "float": ">f", "double": ">d", "boolean": ">?"}
 TYPED = {"avro", "protobuf", "connect_json", *_NUMBERS}
@@ -18,14 +18,10 @@ REGISTERED = {"avro", "protobuf"}
 _ID_BYTES = 5
 
 
-def _keep(value: Any) -> Any:
-    return value
-
-
 def build_decoder(
     converter: str,
     registry: Connection | None,
-    plain: Callable[[Any], Any] = _keep,
+    plain: Callable[[Any], Any] = keep,
     parse: Callable[[bytes], Any] = parse_json,
     *,
     has_floats: bool = True,
@@ -60,19 +56,18 @@ def build_decoder(
             return lambda data: unpack(data)[0]
 
 
-def find_unknown_schemas(registry: Connection | None, values: Iterable[bytes | None]) -> dict[bytes, str]:
-    """Return the schema ids before these values that the registry does not have, with what it says of each."""
+def find_unknown_schema(registry: Connection | None, values: Iterable[bytes | None]) -> str:
+    """Return the registry's message if it does not have the schema of one of these values, else an empty text."""
     if registry is None or registry.avro or registry.descriptors:
-        return {}
-    unknown: dict[bytes, str] = {}
+        return ""
     for head in {value[:_ID_BYTES] for value in values if value is not None and value[:1] == b"\0"}:
         try:
             _fetch_schema(registry, head)
         except UnknownSchema as error:
-            unknown[head] = str(error)
+            return str(error)
         except ValueError:
             pass  # it is not an id: the value equals no row
-    return unknown
+    return ""
 
 
 def _fetch_schema(registry: Connection, data: bytes) -> Registered:

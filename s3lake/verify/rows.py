@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from s3lake.commit.documents import File
-from s3lake.objects import content, tables
+from s3lake.objects import avro, content, tables
 from s3lake.objects.rows import build_row_reader
 from s3lake.objects.shape import BYTES, TEXT, Shape
 from s3lake.schema.registry import Connection
@@ -31,6 +31,7 @@ from s3lake.verify.values import (
     digest_row,
     float_form,
     json_form,
+    keep,
     parse_json,
     parse_json_doubles,
 )
@@ -80,17 +81,28 @@ class Rows:
             for texts in content.records(self._shape, body, file.key):
                 yield self._digest_texts(read, texts) if self.texts is None else list(map(digest_bytes, texts))
             return
-        schema, batches = tables.opened(self._shape.of_file(file), body, file.key)
-        strange = sorted(set(schema.names) - set(self._names))
-        for batch in batches:
-            if any(batch.column(name).null_count < batch.num_rows for name in strange):
-                yield [digest_row(("not a row", strange, row)) for row in range(batch.num_rows)]
+        for count, columns in self._read_columns(body, file):
+            strange = sorted(name for name in columns if name not in self._known)
+            if any(cell is not None for name in strange for cell in columns[name][1]):
+                yield [digest_row(("not a row", strange, row)) for row in range(count)]
                 continue
             cells = [
-                self._read_cells(name, batch.column(name)) if name in schema.names else [None] * batch.num_rows
-                for name in self._names
+                self._to_cells(name, *columns[name]) if name in columns else [None] * count for name in self._names
             ]
             yield list(map(digest_row, zip(*cells, strict=True)))
+
+    def _read_columns(self, body: bytes, file: File) -> Iterator[tuple[int, dict[str, tuple[pa.DataType, list[Any]]]]]:
+        """Yield how many rows there are, and the type and the cells of each column; times are integers."""
+        shape = self._shape.of_file(file)
+        if shape.format == "avro":
+            schema, blocks = avro.open_rows(body, file.key, shape.alone)
+            types = [(field.name, _integer_type(field.type)) for field in schema]
+            for rows in blocks:
+                yield len(rows), {name: (type, [row[name] for row in rows]) for name, type in types}
+            return
+        for batch in tables.opened(shape, body, file.key).batches:
+            columns = {name: _to_integers(batch.column(name)) for name in batch.schema.names}
+            yield batch.num_rows, {name: (column.type, column.to_pylist()) for name, column in columns.items()}
 
     def _spread_cell(self, cell: Any) -> Any:
         """Return the cells of the columns that the fields of a key or a value become; what is no struct is one."""
@@ -151,20 +163,17 @@ class Rows:
             return decode
         return lambda data: exclude_fields(column_form(decode(data)), paths)
 
-    def _read_cells(self, name: str, column: pa.Array) -> Sequence[Any]:
-        """Return the cells of a file's column."""
+    def _to_cells(self, name: str, type: pa.DataType, cells: list[Any]) -> list[Any]:
+        """Return the cells of a file's column as rows of records have them."""
         part = self._spread or name
         if self._shape.format == "csv":
-            cells = self._read_texts(name, column)
-        else:
-            column = _to_integers(column)
-            cells = column.to_pylist()
-            if self._spread is None and name == "headers":
-                return list(map(_read_headers, cells))
-            if self._spread is None and name == "metadata":
-                return [tuple(cell[field] for field in _METADATA) for cell in cells]
-            if form := _build_form(column.type):
-                cells = [None if cell is None else form(cell) for cell in cells]
+            cells = self._parse_cells(name, cells)
+        elif self._spread is None and name == "headers":
+            return list(map(_read_headers, cells))
+        elif self._spread is None and name == "metadata":
+            return [tuple(cell[field] for field in _METADATA) for cell in cells]
+        elif form := _build_form(type):
+            cells = [None if cell is None else form(cell) for cell in cells]
         if self._shape.uncompared and part == "value":
             paths = _split_paths(self._shape)
             if self._spread:
@@ -173,7 +182,7 @@ class Rows:
                 cells = [exclude_fields(cell, paths) for cell in cells]
         return list(map(strip_schema, cells)) if self._shape.converter(part) == "json_schema" else cells
 
-    def _read_texts(self, name: str, column: pa.Array) -> list[Any]:
+    def _parse_cells(self, name: str, texts: list[Any]) -> list[Any]:
         """Return the cells of a column of CSV; a text that is not of the column's type is a pair, which no value is."""
         converter = self._shape.value
         if converter in (TEXT, BYTES):
@@ -189,7 +198,7 @@ class Rows:
                 return ("not a value", text)
 
         # A row of one null may be quoted, because readers skip an empty line.
-        return [None if cell in nothing else read(cell) for cell in column.to_pylist()]
+        return [None if text in nothing else read(text) for text in texts]
 
     # Texts
 
@@ -242,10 +251,9 @@ def _find_texts(shape: Shape) -> _Texts | None:
     if shape.format == "text" and shape.value not in TYPED and shape.value != "json_schema":
         return lambda records: [_to_one_line(value or b"") for value in records.values]
     if shape.format.startswith("json") and shape.value == "json":
-        if shape.frame is not None and b"\n" in shape.frame.between:
-            return lambda records: [_to_one_line(b"null" if value is None else value) for value in records.values]
+        blanks = b"" if shape.frame is not None and b"\n" in shape.frame.between else b" \t"
         return lambda records: [
-            _to_one_line(b"null" if value is None else value).strip(b" \t") for value in records.values
+            _to_one_line(b"null" if value is None else value).strip(blanks) for value in records.values
         ]
     return None
 
@@ -330,13 +338,9 @@ def _build_form(type: pa.DataType) -> Callable[[Any], Any] | None:
         item = _build_form(type.value_type)
         return item and (lambda cells: [None if cell is None else item(cell) for cell in cells])
     if of.is_struct(type):
-        fields = {field.name: _build_form(field.type) or _keep for field in type}
+        fields = {field.name: _build_form(field.type) or keep for field in type}
         return lambda row: {name: fields[name](cell) for name, cell in row.items() if cell is not None}
     return column_form
-
-
-def _keep(cell: Any) -> Any:
-    return cell
 
 
 def _to_integers(column: pa.Array) -> pa.Array:

@@ -65,6 +65,11 @@ class Mismatch(ValueError):
     """A value that no row of a file can equal."""
 
 
+def keep(value: Any) -> Any:
+    """Return a value unchanged."""
+    return value
+
+
 def parse_json(text: bytes | str) -> Any:
     """Decode JSON; every number with a fraction is a Decimal.
 

@@ -25,8 +25,8 @@ from s3lake.demo.s3 import EmbeddedS3, find_program
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, RecordError, TransientError
 from s3lake.land.landing import Landing
 from s3lake.land.observer import LandedHour
-from s3lake.objects import readback
 from s3lake.plan.tile import Span
+from s3lake.readback.spark import read_frame
 from s3lake.source.kafka import reader
 from s3lake_tests.conftest import slow_after
 from s3lake_tests.lake import START, Lake, at, values
@@ -625,7 +625,7 @@ class TestFormats:
         (landed,) = landing.land([START])
         assert rows(landed) == 300
         assert_all_landed(lake, landing, 300)
-        read = readback.frame(lake.session, landing.sink, topic, landing.stores, [START])
+        read = read_frame(lake.session, landing.sink, topic, landing.stores, [START])
         assert len(read.collect()) == 300
 
     @pytest.mark.parametrize(
@@ -640,7 +640,7 @@ class TestFormats:
         topic = lake.filled([b'{"id": 1}', None], at(START, 5))
         landing = lake.landing(topic, f"format: {{type: {format}}}, envelope: {{}}, nulls: write", AFTER)
         landing.land([START])
-        first, second = readback.frame(lake.session, landing.sink, topic, landing.stores, [START]).collect()
+        first, second = read_frame(lake.session, landing.sink, topic, landing.stores, [START]).collect()
         assert (first["key"], second["key"], second["value"]) == ("k0", "k1", None)
         assert first["value"] == ('{"id": 1}' if format == "json" else Row(id=1))
         assert first["metadata"].asDict() == {"timestamp": at(START, 5), "topic": topic, "partition": 0, "offset": 0}

@@ -15,7 +15,7 @@ from s3lake.demo.s3 import GO_PROGRAMS, EmbeddedS3, find_program
 from s3lake.errors import StoreDeniedError
 from s3lake.land.landing import Landing
 from s3lake.land.opening import open_stores, open_topic_sink, s3_connection
-from s3lake.objects import readback
+from s3lake.readback.spark import read_frame
 from s3lake.sink import Config
 from s3lake.store.client import client
 from s3lake.store.s3 import S3Store
@@ -79,7 +79,7 @@ def test_with_a_key_of_its_own_it_is_landed_rewritten_verified_and_read_and_the_
     report = lake.verify(lander)
     assert (report.landed, report.differences) == (10, ())
     opened = open_stores(s3_connection(config, config.sinks[0]))
-    assert readback.frame(lake.session, config.sinks[0], topic, opened, [START]).count() == 10
+    assert read_frame(lake.session, config.sinks[0], topic, opened, [START]).count() == 10
     keys = [one["Key"] for one in lake.client.list_objects_v2(Bucket=lake.bucket)["Contents"]]
     assert any(key.startswith("raw/") for key in keys)
     for key in keys:
@@ -105,7 +105,7 @@ def test_on_a_store_that_enforces_it_nothing_is_read_without_the_key_nor_by_who_
     report = lake.verify(lander)
     assert (report.landed, report.differences) == (10, ())
     opened = open_stores(s3_connection(config, config.sinks[0]))
-    assert readback.frame(lake.session, config.sinks[0], topic, opened, [START]).count() == 10
+    assert read_frame(lake.session, config.sinks[0], topic, opened, [START]).count() == 10
     store = opened(lake.bucket)
     assert isinstance(store, S3Store)
     plain = client(replace(store.connection, customer_key=None))

@@ -30,7 +30,7 @@ from s3lake.land.change.reformat import reformat
 from s3lake.land.change.retention import expire
 from s3lake.land.target import TopicSink
 from s3lake.land.value import land_value
-from s3lake.objects.readback.committed import committed_files, recorded_columns
+from s3lake.readback.committed import committed_files, recorded_columns
 from s3lake.sink import Sink
 from s3lake.sink.key_space import KeySpace
 from s3lake.store import Store

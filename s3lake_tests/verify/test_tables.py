@@ -197,7 +197,7 @@ def test_what_is_no_parquet_is_found() -> None:
     world.overwrite(file, b"PAR1 or not")
     report = world.verify()
     assert {"object", "missing", "count"} <= kinds(report)
-    assert f"{file.key} is no Parquet file" in " ".join(texts(report, "object"))
+    assert f"{file.key} is not a Parquet file" in " ".join(texts(report, "object"))
 
 
 def test_a_broken_page_is_found() -> None:

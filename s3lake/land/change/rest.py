@@ -73,7 +73,7 @@ def _avro(body: bytes, gone: Set[int], out: Callable[[bytes], None], disk: Disk)
 
     blocks: Any = fastavro.block_reader(io.BytesIO(body))
     codec, schema = blocks.codec or "null", blocks.metadata["avro.schema"]
-    plain = fastavro.parse_schema(avro.without_logical_types(json.loads(schema)))
+    plain = fastavro.parse_schema(avro.mark_logical_types(json.loads(schema)))
     encoder = AvroEncoder(out, _AVRO_CODECS.get(codec, codec), None, disk)
     row = 0
     for block in blocks:

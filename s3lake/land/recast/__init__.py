@@ -33,7 +33,8 @@ from s3lake.land.task.pipeline import Stores
 from s3lake.land.task.rows import place_rows
 from s3lake.land.task.staging import FileRule, Rows, Staging
 from s3lake.layout.key import KeyLayout
-from s3lake.objects import Shape, content, fit, tables
+from s3lake.objects import Shape, content, tables
+from s3lake.objects.columns import cast_batch
 from s3lake.objects.digest import Digest
 from s3lake.plan.batch import Intervals
 from s3lake.schema.arrow import to_arrow
@@ -246,7 +247,7 @@ class Recast:
         schema = to_arrow(shape.columns.fields)
         for some in tables.opened(shape, body, file.key).batches:
             try:
-                yield fit.fitted(some, schema, file.key, fit.widened)
+                yield cast_batch(some, schema, file.key)
             except ConfigurationError as error:
                 raise Unformattable(str(error)) from None
 

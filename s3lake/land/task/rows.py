@@ -15,7 +15,7 @@ from s3lake.land.task.outcomes import Done, Failed
 from s3lake.land.task.pipeline import Stores
 from s3lake.land.task.staging import FileRule, Rows, Staging
 from s3lake.layout.key import KeyLayout, RecordColumns
-from s3lake.objects import fit
+from s3lake.objects.columns import cast_batch
 
 TASK_ROWS = 2**32
 """Numbers of rows that each task of Spark has for itself, so that no two files have one key."""
@@ -172,7 +172,7 @@ class RowStage:
 
     def _payload(self, rows: pa.RecordBatch) -> Any:
         if self.form == "columns":
-            return fit.fitted(rows, self.columns, self.name, fit.widened)
+            return cast_batch(rows, self.columns, self.name)
         if self.form == "json":
             return pa.array([_json(row) for row in rows.to_pylist(maps_as_pydicts="strict")], pa.binary())
         cells = rows.column(0).cast(pa.binary()).fill_null(b"")

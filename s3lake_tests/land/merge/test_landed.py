@@ -8,7 +8,7 @@ from s3lake.errors import StoreUnavailableError
 from s3lake.land.landing import Landing
 from s3lake.land.merge import joining
 from s3lake.land.observer import LandedHour
-from s3lake.objects import readback
+from s3lake.readback.spark import read_frame
 from s3lake_tests.conftest import slow_after
 from s3lake_tests.lake import START, Lake, at, values
 from s3lake_tests.land.test_landing import AFTER, assert_all_landed
@@ -90,7 +90,7 @@ def test_a_merged_hour_is_loaded_as_before(lake: Lake) -> None:
     topic, settings = lake.topic(partitions=2), "format: {type: parquet}"
     landed_often(lake, topic, settings)
     landing, _ = closed(lake, topic, settings)
-    frame = readback.frame(landing.spark, landing.sink, topic, landing.stores, [START])
+    frame = read_frame(landing.spark, landing.sink, topic, landing.stores, [START])
     assert sorted(row["id"] for row in frame.collect()) == list(range(400))
 
 

@@ -10,8 +10,8 @@ from s3lake.commit.documents import Recorded, files_of
 from s3lake.land.change.condition import Condition
 from s3lake.land.change.erase import Person, erase
 from s3lake.objects import Shape
-from s3lake.objects.readback.committed import committed_files
-from s3lake.objects.readback.datasets import dataset
+from s3lake.readback.arrow import open_dataset
+from s3lake.readback.committed import committed_files
 from s3lake.schema.types import to_document
 from s3lake.store.connection import S3Connection
 from s3lake_tests.land.change.parts import holding
@@ -34,7 +34,7 @@ def world() -> Parts:
 
 def rows(world: Parts) -> list[dict[str, Any]]:
     """What an input gets, without what is null."""
-    found = dataset(world.sink, TOPIC, world.stores, S3Connection(), [HOUR]).to_table().to_pylist()
+    found = open_dataset(world.sink, TOPIC, world.stores, S3Connection(), [HOUR]).to_table().to_pylist()
     found.sort(key=itemgetter("a"))
     return [{name: text for name, text in row.items() if text is not None} for row in found]
 

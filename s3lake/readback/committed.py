@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pyarrow as pa
 
+from s3lake import hours
 from s3lake.commit.documents import File, Manifest, files_of
 from s3lake.commit.index import TopicIndex
-from s3lake.errors import ConfigurationError
+from s3lake.errors import ConfigurationError, IncompleteError
 from s3lake.land import binding
 from s3lake.objects import Shape, columns
-from s3lake.objects.readback import completeness
 from s3lake.plan.tile import Tile
 from s3lake.schema.types import Columns, from_document
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from s3lake.sink import Config, Sink
     from s3lake.store import Store
 
+_NEVER = "never landed"
+_NAMED = 20
 _AT_ONCE = 16
 
 
@@ -63,25 +65,20 @@ class CommittedFile:
 
 
 def files(
-    config: Config | str,
-    sink: str,
-    topic: str,
-    hours: Iterable[str] | None = None,
-    *,
-    allow_incomplete: bool = False,
+    config: Config | str, sink: str, topic: str, hours: Iterable[str] | None = None, *, allow_incomplete: bool = False
 ) -> list[CommittedFile]:
-    """The objects that hold what was landed, hour by hour: no more than the index lists, and no dead letters.
+    """Return the objects that hold what was landed, hour by hour: what the index lists, without dead letters.
 
     Args:
         config: the configuration, or where it is.
         sink: name of one of its sinks.
         topic: one of its topics.
-        hours: as `2026-11-20T05`, UTC; without them all that the index has.
+        hours: as `2026-11-20T05`, UTC; None for all that the index has.
         allow_incomplete: take what is there of hours that are not landed, or only in part.
 
     Raises:
         IncompleteError: some of these hours are not landed, or only in part.
-        MissingDocumentError: a manifest is gone from the index.
+        MissingDocumentError: a manifest is missing from the index.
     """
     from s3lake.config.load import load
     from s3lake.store.connection import S3Connection
@@ -90,51 +87,89 @@ def files(
     loaded = load(config) if isinstance(config, str) else config
     route = loaded.sink(sink)
     index = index_of(route, topic, S3Store(S3Connection.of(route.s3 or loaded.s3), route.bucket))
-    committed = manifests(index, tiles(index, route, hours, allow_incomplete))
+    committed = manifests(index, complete_tiles(index, route, hours, allow_incomplete=allow_incomplete))
     return list(committed_files(route.bucket, committed, recorded_columns(index)))
 
 
 def committed_files(bucket: str, committed: Iterable[Manifest], recorded: Columns) -> Iterator[CommittedFile]:
-    """The objects of records of these commits; `recorded` are the columns of those that say none."""
-    schemas: dict[tuple[bytes, tuple[str, ...] | None], pa.Schema] = {}
+    """Yield the objects of records of these commits; `recorded` are the columns of commits without columns."""
     for manifest in committed:
-        what = msgspec.json.encode((manifest.format, manifest.converter, manifest.shape, manifest.columns))
+        shape, schemas = Shape.of(manifest), dict[tuple[str, ...] | None, pa.Schema]()
         for file in files_of([manifest], "data"):
-            if (what, file.columns) not in schemas:
-                shape = Shape.of(manifest).of_file(file)
-                schemas[what, file.columns] = columns.of(shape, shape.columns.fields if shape.columns else recorded)
-            yield _committed(bucket, manifest, file, schemas[what, file.columns])
+            if file.columns not in schemas:
+                own = shape.of_file(file)
+                schemas[file.columns] = columns.of(own, own.columns.fields if own.columns else recorded)
+            origin = (bucket, file.key, manifest.hour, manifest.id, file.partition, file.first_offset, file.last_offset)
+            yield CommittedFile(*origin, file.records, file.bytes, manifest.format, schemas[file.columns])
 
 
 def index_of(sink: Sink, topic: str, store: Store) -> TopicIndex:
+    """Return the index of a sink's topic."""
     return TopicIndex(store, f"{sink.index.prefix}/{sink.name}", topic)
 
 
-def tiles(
-    index: TopicIndex, sink: Sink, asked: Iterable[str] | None, allow_incomplete: bool
-) -> Mapping[str, Tile | None]:
-    """The tiles of the hours, all of them landed unless others are allowed.
-
-    Raises:
-        IncompleteError: some are not.
-    """
-    by_hour = completeness.tiles(index, asked)
-    if not allow_incomplete:
-        completeness.refuse(by_hour, f"topic {index.topic} in sink {sink.name}")
-    return by_hour
-
-
 def manifests(index: TopicIndex, tiles: Mapping[str, Tile | None]) -> list[Manifest]:
-    """The manifests of every commit of the hours, in order."""
+    """Return the manifests of every commit of the hours, in order."""
     listed = [(hour, commit) for hour, tile in tiles.items() for commit in (tile.commits if tile else ())]
     with ThreadPoolExecutor(_AT_ONCE, "s3lake-index") as pool:
         return list(pool.map(lambda one: index.listed(*one), listed))
 
 
 def recorded_columns(index: TopicIndex) -> Columns:
-    """The columns of the sink's files; none where nothing was recorded."""
+    """Return the columns of the sink's files; none if nothing was recorded."""
     recorded = index.columns()
     return from_document(recorded[0].columns) if recorded else {}
+
+
+def read_tiles(index: TopicIndex, wanted: Iterable[str] | None) -> dict[str, Tile | None]:
+    """Return the tile of each of these hours, in order; without hours, of each that the index has."""
+    head = index.head()
+    landed = head[0].hours if head else ()
+    wanted = hours.expand(landed) if wanted is None else sorted(set(wanted))
+
+    def read(hour: str) -> Tile | None:
+        stored = index.tile(hour) if hours.in_ranges(hour, landed) else None
+        return stored[0] if stored else None
+
+    with ThreadPoolExecutor(_AT_ONCE, "s3lake-index") as pool:
+        return dict(zip(wanted, pool.map(read, wanted), strict=True))
+
+
+def complete_tiles(
+    index: TopicIndex, sink: Sink, wanted: Iterable[str] | None, *, allow_incomplete: bool = False
+) -> dict[str, Tile | None]:
+    """Return the tiles of the hours (None: all that the index has), all of them landed unless others are allowed.
+
+    An hour that is being rewritten or cleaned up has all of its records.
+
+    Raises:
+        IncompleteError: some are not landed, or only in part.
+    """
+    tiles = read_tiles(index, wanted)
+    missing = {hour: _find_missing(tile) for hour, tile in tiles.items() if tile is None or not tile.landed}
+    if allow_incomplete or (tiles and not missing):
+        return tiles
+    ranges = hours.ranges(hour for hour, reason in missing.items() if reason == _NEVER)
+    reasons = {first: f"{first if first == last else f'{first} to {last}'} {_NEVER}" for first, last in ranges}
+    reasons |= {hour: f"{hour} {reason}" for hour, reason in missing.items() if reason != _NEVER}
+    reports = [reasons[hour] for hour in sorted(reasons)] or ["no hour was ever landed"]
+    if len(reports) > _NAMED:
+        reports[_NAMED:] = [f"and {len(reports) - _NAMED} more"]
+    raise IncompleteError(
+        f"topic {index.topic} in sink {sink.name}: {len(missing)} of {len(tiles)} hours are not complete, so that what "
+        f"would be read is not all that Kafka had: {'; '.join(reports)}. Materialise these hours first; to read what "
+        'there is all the same, give the input (AssetIn) metadata={"allow_incomplete": True}'
+    )
+
+
+def _find_missing(tile: Tile | None) -> str:
+    if tile is None:
+        return _NEVER
+    landed = sum(span.committed - span.start for span in tile.partitions.values())
+    if not tile.closed:
+        return f"is still open, {landed:,} offsets landed so far"
+    total = sum((span.end or 0) - span.start for span in tile.partitions.values())
+    return f"lacks {total - landed:,} of {total:,} offsets"
 
 
 @dataclass(frozen=True)
@@ -158,19 +193,19 @@ class CommittedInput:
 
 
 def open_input(
-    sink: Sink, topic: str, store: Store, hours: Iterable[str] | None, *, allow_incomplete: bool
+    sink: Sink, topic: str, store: Store, wanted: Iterable[str] | None, *, allow_incomplete: bool
 ) -> CommittedInput:
     """Find the data of hours (None: all that the index has) through the index.
 
     Raises:
         IncompleteError: some of these hours are not landed, or only in part.
         ConfigurationError: some have another form than others: format, converters or envelope.
-        MissingDocumentError: a manifest is gone from the index.
+        MissingDocumentError: a manifest is missing from the index.
     """
     index = index_of(sink, topic, store)
     files: list[tuple[File, Shape]] = []
     form, since = None, ""
-    for manifest in manifests(index, tiles(index, sink, hours, allow_incomplete)):
+    for manifest in manifests(index, complete_tiles(index, sink, wanted, allow_incomplete=allow_incomplete)):
         shape = Shape.of(manifest)
         if form is None:
             form, since = shape, manifest.hour
@@ -181,22 +216,6 @@ def open_input(
             )
         files += [(file, shape.of_file(file)) for file in files_of([manifest], "data")]
     return CommittedInput(files, form or binding.shape_of(sink.after_transforms), recorded_columns(index))
-
-
-def _committed(bucket: str, manifest: Manifest, file: File, schema: pa.Schema) -> CommittedFile:
-    return CommittedFile(
-        bucket=bucket,
-        key=file.key,
-        hour=manifest.hour,
-        commit=manifest.id,
-        partition=file.partition,
-        first_offset=file.first_offset,
-        last_offset=file.last_offset,
-        rows=file.records,
-        bytes=file.bytes,
-        format=manifest.format,
-        schema=schema,
-    )
 
 
 def _rows(shape: Shape) -> Any:

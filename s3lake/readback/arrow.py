@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from s3lake.errors import ConfigurationError, DataLossError
+from s3lake.errors import ConfigurationError
 from s3lake.land.task.pipeline import Stores
-from s3lake.objects import Shape, batches
-from s3lake.objects.readback.committed import index_of, open_input, tiles
+from s3lake.objects import Shape
+from s3lake.readback import read_object
+from s3lake.readback.committed import open_input
 from s3lake.schema.types import Columns, Primitive
 
 if TYPE_CHECKING:
@@ -24,69 +25,47 @@ if TYPE_CHECKING:
 _AT_ONCE = 8
 
 
-def dataset(
+def open_dataset(
     sink: Sink,
     topic: str,
     stores: Stores,
     connection: S3Connection,
-    asked: Sequence[str] | None,
+    wanted: Sequence[str] | None,
     *,
     selected: Sequence[str] | None = None,
     allow_incomplete: bool = False,
 ) -> Dataset:
-    """The records that `sink` committed of `topic` in the hours `asked` (None: all that the index has).
+    """Return the records that `sink` committed of `topic` in the hours `wanted` (None: all that the index has).
 
     Of Parquet nothing but footers is read before somebody scans it, and then only the columns that are asked for. Other
-    formats are read here, all of them.
-
-    Args:
-        topic: one of its topics.
-        stores: opens the bucket.
-        connection: how Arrow's own file system reaches it.
-        asked: the hours.
-        selected: the columns; None for all.
-        allow_incomplete: take what is there of hours that are not landed, or only in part.
+    formats are read here, all of them. `connection` is for Arrow's own file system, `selected` are columns (None: all).
 
     Raises:
-        IncompleteError: some of these hours are not landed, or only in part.
-        ConfigurationError: a column is not there, or some hours have another format or envelope than others.
+        ConfigurationError: a column is not there.
+        IncompleteError, ConfigurationError, MissingDocumentError: see `open_input`.
     """
     import pyarrow.dataset as ds
 
-    found = open_input(sink, topic, stores(sink.bucket), asked, allow_incomplete=allow_incomplete)
-    schema = _chosen(found.schema, selected, sink)
-    if found.form.format == "parquet":
-        schema = pa.schema([_as_stored(field, found.recorded) for field in schema])
+    store = stores(sink.bucket)
+    committed = open_input(sink, topic, store, wanted, allow_incomplete=allow_incomplete)
+    schema = _select(committed.schema, selected, sink)
+    if committed.form.format == "parquet":
+        schema = pa.schema([_as_stored(field, committed.recorded) for field in schema])
         form, bucket = ds.ParquetFileFormat(), _file_system(connection)
         fragments = [
-            form.make_fragment(f"{sink.bucket}/{file.key}", bucket, file_size=file.bytes) for file, _ in found.files
+            form.make_fragment(f"{sink.bucket}/{file.key}", bucket, file_size=file.bytes) for file, _ in committed.files
         ]
         return ds.FileSystemDataset(fragments, schema, form, bucket)
-    store = stores(sink.bucket)
 
     def read(file: tuple[File, Shape]) -> pa.Table:
-        document = store.get(file[0].key)
-        if document is None:
-            raise DataLossError(
-                f"s3://{sink.bucket}/{file[0].key} is gone: the hour was rewritten meanwhile, or a file deleted"
-            )
-        return pa.Table.from_batches(batches(file[1], document.body, file[0].key, schema), schema)
+        return pa.Table.from_batches(read_object(store, sink.bucket, file[0].key, file[1], schema), schema)
 
     with ThreadPoolExecutor(_AT_ONCE, "s3lake-read") as pool:
-        return ds.dataset(pa.concat_tables([schema.empty_table(), *pool.map(read, found.files)]))
+        return ds.dataset(pa.concat_tables([schema.empty_table(), *pool.map(read, committed.files)]))
 
 
-def refuse_incomplete(sink: Sink, topic: str, stores: Stores, asked: Sequence[str]) -> None:
-    """Name all hours that are not complete, before one of them is read.
-
-    Raises:
-        IncompleteError: some are not.
-    """
-    tiles(index_of(sink, topic, stores(sink.bucket)), sink, asked, allow_incomplete=False)
-
-
-def form_of(annotation: Any) -> Callable[[Dataset], Any] | None:
-    """What makes of a dataset what an input is annotated as; None for Spark's DataFrame, and for no annotation.
+def reader_for_annotation(annotation: Any) -> Callable[[Dataset], Any] | None:
+    """Return what converts a dataset to an input's annotation; None for Spark's DataFrame, and for no annotation.
 
     The packages are those that the annotation itself comes from.
     """
@@ -94,7 +73,7 @@ def form_of(annotation: Any) -> Callable[[Dataset], Any] | None:
     return _FORMS.get((module.lstrip("_").partition(".")[0], name))
 
 
-def _chosen(schema: pa.Schema, selected: Sequence[str] | None, sink: Sink) -> pa.Schema:
+def _select(schema: pa.Schema, selected: Sequence[str] | None, sink: Sink) -> pa.Schema:
     if selected is None:
         return schema
     unknown = [name for name in selected if name not in schema.names]
@@ -107,7 +86,7 @@ def _chosen(schema: pa.Schema, selected: Sequence[str] | None, sink: Sink) -> pa
 
 
 def _as_stored(field: pa.Field, recorded: Columns) -> pa.Field:
-    """A UUID is a text to Spark alone."""
+    """Return a column as Parquet has it: a UUID is a text to Spark alone."""
     return field.with_type(pa.uuid()) if recorded.get(field.name) is Primitive.UUID else field
 
 
@@ -140,7 +119,7 @@ _FORMS: dict[tuple[str, str], Callable[[Dataset], Any]] = {
 
 
 def _file_system(connection: S3Connection) -> Any:
-    """The file system of Arrow that reaches what our door to S3 reaches."""
+    """Return the file system of Arrow with the settings of our connection to S3."""
     from pyarrow.fs import S3FileSystem
 
     scheme, _, host = (connection.endpoint_url or "").rpartition("://")
