@@ -45,8 +45,11 @@ _HEADER = {
         {"name": "sync", "type": {"type": "fixed", "name": "sync", "size": 16}},
     ],
 }
-_MARKS = {("map", ""): "s3lake.entries", ("string", "uuid"): "s3lake.uuid_bytes"}
-_MARKS |= {(kind, "decimal"): "s3lake.number" for kind in ("bytes", "fixed")}
+_MARKS = {
+    "string uuid": "s3lake.uuid_bytes",
+    "bytes decimal": "s3lake.number",
+    "fixed decimal": "s3lake.number",
+}
 """Logical types of our own: their readers give values that Arrow takes."""
 _BLOCK = 1 << 16
 
@@ -176,8 +179,6 @@ def mark_logical_types(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     plain = {name: mark_logical_types(part) for name, part in schema.items() if name not in ("logicalType", "default")}
-    kind = schema.get("type")
-    for logical in (schema.get("logicalType"), ""):
-        if isinstance(kind, str) and (mark := _MARKS.get((kind, logical))):
-            plain["logicalType"] = mark
-    return plain
+    kind, logical = schema.get("type"), schema.get("logicalType")
+    mark = "s3lake.entries" if kind == "map" else _MARKS.get(f"{kind} {logical}")
+    return {**plain, "logicalType": mark} if mark else plain

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyarrow import csv as pyarrow_csv
 
 from s3lake.encode import FileFormat, prepared
-from s3lake.objects.csv import values
+from s3lake.objects.csv import cast_texts
 from s3lake_tests.encode.tables import FLAT, batches, everything
 from s3lake_tests.encode.written import LINES, VERBS, inflated, written
 
@@ -183,4 +183,4 @@ def test_moments_that_have_no_text_are_milliseconds_in_every_precision() -> None
     body = written(CSV, [batch])
     assert body.decode().splitlines()[1:] == ["971890963200000.123,1", "1969-12-31T23:59:59.999999Z,2", ",3"]
     texts = pa.array([line.split(",")[0] for line in body.decode().splitlines()[1:]])
-    assert values(texts, pa.timestamp("us", "UTC")).cast(pa.int64()).to_pylist() == [number, -1, None]
+    assert cast_texts(texts, pa.timestamp("us", "UTC")).cast(pa.int64()).to_pylist() == [number, -1, None]
