@@ -180,6 +180,18 @@ class ConfigDraft:
         without_effect = tuple(sorted(self.report.without_effect))
         return LoadedConfig(config, notices, self.draft.origins, connectors, without_effect)
 
+    def split(self) -> list[Draft]:
+        """Return a draft of each sink, with what holds for all: what `join_drafts` joins."""
+        values, origins = self.draft.values, self.draft.origins
+        shared = {"s3": {}, **{name: value for name, value in values.items() if name != "sinks"}}
+        parts = []
+        for position, sink in enumerate(values["sinks"]):
+            at, taken = ("sinks", position), ("sinks", *sink)
+            settings = {path: setting for path, setting in origins.items() if path[:1] and path[0] not in taken}
+            settings |= {path[2:]: setting for path, setting in origins.items() if path[:2] == at and path[2:]}
+            parts.append(Draft({**shared, **sink}, settings))
+        return parts
+
     def _is_overridden(self, notice: Notice) -> bool:
         """True if a file or a variable sets what the notice names, with any value."""
         sink, path = notice.override
@@ -214,7 +226,7 @@ class ConfigDraft:
         for error in errors:
             path = self._path(error["loc"]) or ()
             setting = self.draft.origins.get(path)
-            if error["type"] == "string_type" and path and setting and not setting.shape and setting.data is None:
+            if error["type"] == "string_type" and path and setting and not setting.shape:
                 holder = self.draft.at(path[:-1])
                 changed = changed or not isinstance(holder[path[-1]], str)
                 holder[path[-1]] = setting.value
@@ -292,7 +304,7 @@ SHARED = tuple(name for name in fields(Config) if name != "sinks")
 def join_drafts(sinks: Sequence[Draft], report: Report, connector: Connector | None = None) -> ConfigDraft:
     """Join the drafts of sinks, each with what it needs of `SHARED`.
 
-    S3 is put to a sink if it differs from the first one's. Anything else that differs is an error.
+    S3 is put to a sink if it differs from the first one's. If anything else differs, an error is reported.
     """
     whole, own = Draft(), [Draft() for _ in sinks]
     for sink, rest in zip(sinks, own, strict=True):
@@ -302,7 +314,7 @@ def join_drafts(sinks: Sequence[Draft], report: Report, connector: Connector | N
                 whole.origins.update(settings)
             elif name in SHARED and name != "s3":
                 place = next((setting.place for setting in settings.values()), None)
-                message = f"{name} differs from that of another connector; give it a configuration of its own"
+                message = f"{name} differs from that of another file; write the same into each"
                 report.error(place, message)
             else:
                 rest.values[name] = value

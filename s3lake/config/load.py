@@ -5,21 +5,19 @@ from __future__ import annotations
 import logging
 import os
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
-
-from pydantic import ValidationError
 
 from s3lake import hours
 from s3lake.config import dialects, source
 from s3lake.config.connectors.cloud import REGISTRY
 from s3lake.config.connectors.native_keys import SERVERS, START
-from s3lake.config.draft import LoadedConfig
+from s3lake.config.draft import LoadedConfig, join_drafts
 from s3lake.config.overrides import prefix_of
-from s3lake.config.report import Notice, Path, Setting, variable
+from s3lake.config.report import Notice, Report, variable
 from s3lake.errors import ConfigurationError
-from s3lake.sink import Config, Sink
+from s3lake.sink import Config
 
 _log = logging.getLogger(__name__)
 LOCATION, DIALECT = "S3LAKE_CONFIG", "S3LAKE_DIALECT"
@@ -96,56 +94,16 @@ def _load(
         return drafts[0].validate(variables)
     own = [tuple(map(prefix_of, draft.sinks)) for draft in drafts]
     every = tuple(chain.from_iterable(own))
-    loaded = []
+    parts = []
     for draft, mine in zip(drafts, own, strict=True):
         # Variables for sinks of other files are left out; one that no file knows is an error.
         seen = {name: text for name, text in variables.items() if name.startswith(mine) or not name.startswith(every)}
-        loaded.append(draft.validate(seen))
-    return _together(loaded, location)
-
-
-def _together(parts: Sequence[LoadedConfig], location: str) -> LoadedConfig:
-    """Join several files: all their sinks, and what they agree on of the source and Spark.
-
-    S3 settings that differ from the first file's are put to the sinks of their file.
-    """
-    first = parts[0].config
-    sinks: list[Sink] = []
-    settings: dict[Path, Setting] = {}
-    for part in parts:
-        config, before = part.config, len(sinks)
-        for name in ("kafka", "source", "spark"):
-            if getattr(config, name) != getattr(first, name):
-                raise ConfigurationError(
-                    f"{location}: its files do not agree on {name}: one configuration has one of it; write the same "
-                    "settings into each file, or give the files one by one"
-                )
-        moved = [at for at, sink in enumerate(config.sinks) if sink.s3 is None] if config.s3 != first.s3 else []
-        sinks += [
-            sink.model_copy(update={"s3": config.s3}) if at in moved else sink for at, sink in enumerate(config.sinks)
-        ]
-        for path, setting in part.settings.items():
-            if path[:1] == ("sinks",) and path[1:]:
-                settings |= {("sinks", before + int(path[1]), *path[2:]): setting}
-            elif path[:1] == ("s3",) and config.s3 != first.s3:
-                settings |= {("sinks", before + at, *path): setting for at in moved}
-            else:
-                settings.setdefault(path, setting)
-    values = {
-        **{name: getattr(first, name) for name in ("kafka", "source", "s3", "spark")},
-        "sinks": sinks,
-        "run_history": next((part.config.run_history for part in parts if part.config.run_history), None),
-        "examples": any(part.config.examples for part in parts),
-    }
-    try:
-        joined = Config.model_validate(values)
-    except ValidationError as error:
-        problems = "; ".join(str(part["ctx"].get("error", part["msg"])) for part in error.errors() if "ctx" in part)
-        raise ConfigurationError(f"{location}: its files do not fit together: {problems or error}") from None
-    return LoadedConfig(
+        parts.append(draft.validate(seen))
+    sinks = list(chain.from_iterable(draft.split() for draft in drafts))
+    joined = join_drafts(sinks, Report(location)).validate({})
+    return replace(
         joined,
-        tuple(chain.from_iterable(part.notices for part in parts)),
-        settings,
-        {name: connector for part in parts for name, connector in part.connectors.items()},
-        tuple(chain.from_iterable(part.without_effect for part in parts)),
+        notices=tuple(chain.from_iterable(part.notices for part in parts)),
+        connectors={name: connector for part in parts for name, connector in part.connectors.items()},
+        without_effect=tuple(chain.from_iterable(part.without_effect for part in parts)),
     )

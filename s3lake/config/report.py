@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from s3lake.errors import ConfigurationError
 from s3lake.text import masking
@@ -98,7 +98,6 @@ class Setting:
         value: as text, without blanks around it.
         place: of the key.
         positions: line and column of each character of the value, where an error may be inside it.
-        data: the value as its file types it; None where all values are text.
         shape: what is there instead of a text: a mapping, a list or null.
         secret: whether the value must never be printed.
         reference: where the value came from; None if it is in the file.
@@ -108,7 +107,6 @@ class Setting:
     value: str = field(repr=False)  # it may be a secret
     place: Place
     positions: Sequence[tuple[int, int]] = ()
-    data: Any = field(default=None, repr=False)
     shape: str = ""
     secret: bool = False
     reference: Reference | None = None
@@ -223,31 +221,3 @@ def by_key(settings: Sequence[Setting], report: Report) -> Settings:
             report.notice(settings_by_key[setting.key], message)
         settings_by_key[setting.key] = setting
     return settings_by_key
-
-
-@dataclass(frozen=True)
-class Text:
-    """A text of a configuration.
-
-    Attributes:
-        name: a path, or an address without anything secret, as errors call it.
-        text: the content.
-    """
-
-    name: str
-    text: str
-
-
-def decode(data: bytes, name: str) -> str:
-    """Return the text of a file's bytes.
-
-    Raises:
-        ConfigurationError: they are not UTF-8; the message has line and column.
-    """
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        before = error.object[: error.start].decode()
-        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-        wrong = f"byte 0x{error.object[error.start]:02x} is not UTF-8"
-        raise ConfigurationError(f"{name}:{line}:{column}: {wrong}; save it as UTF-8") from None

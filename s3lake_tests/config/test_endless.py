@@ -5,7 +5,6 @@ import time
 import pytest
 
 from s3lake.config import native
-from s3lake.config.connectors import kcql
 from s3lake.errors import ConfigurationError
 
 KAFKA = "kafka: {bootstrap_servers: 'k:9092'}\n"
@@ -39,34 +38,3 @@ def test_aliases_that_grow_without_end_are_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match=r"^f:.*"):
         native.loads(KAFKA + text, "f")
     assert time.process_time() - start < 2
-
-
-@pytest.mark.parametrize(
-    ("text", "message", "column"),
-    [
-        ("INSERT INTO b SELECT " + "(" * 20_000 + "a" + ")" * 20_000 + " FROM t", "nests too deeply: at most 30", 52),
-        (f"INSERT INTO b SELECT * FROM t WHERE {'(' * 31}a{')' * 31}", "nests too deeply: at most 30", 67),
-        (
-            "INSERT INTO b SELECT * FROM t PARTITIONBY " + ", ".join(f"f{n}" for n in range(20_000)),
-            "is too long",
-            50_001,
-        ),
-        (
-            "INSERT INTO b SELECT * FROM t PARTITIONBY " + ", ".join(f"f{n}" for n in range(6_000)),
-            "has more than 512 fields",
-            3005,
-        ),
-    ],
-    ids=["parentheses", "parentheses of a condition", "too long", "fields"],
-)
-def test_kcql_without_end_is_refused(text: str, message: str, column: int) -> None:
-    start = time.process_time()
-    with pytest.raises(kcql.KcqlError, match=message) as error:
-        kcql.parse(text)
-    assert error.value.column == column
-    assert time.process_time() - start < 2
-
-
-def test_parentheses_in_quotes_do_not_nest() -> None:
-    (statement,) = kcql.parse(f"INSERT INTO b SELECT '{'(' * 40}' AS a FROM t")
-    assert statement.columns == f"'{'(' * 40}' AS a"

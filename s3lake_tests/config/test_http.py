@@ -6,9 +6,7 @@ import socket
 
 import pytest
 
-from s3lake.config.http import PREFIX, Settings
-from s3lake.config.report import Text
-from s3lake.config.source import read_texts
+from s3lake.config.source import PREFIX, Text, read_options, read_texts
 from s3lake.errors import ConfigurationError
 from s3lake_tests.config.server import Answer, serving
 
@@ -30,25 +28,13 @@ def refused(url, **settings):
     return str(refusal.value)
 
 
-def test_the_answer_is_the_text():
+def test_the_answer_is_the_text_and_login_query_and_headers_are_sent_but_not_in_its_name():
     with serving(Answer(b"kafka: {}\nsinks: []\n")) as server:
-        address = f"{server.url}/lake.yaml"
-        assert fetch(address) == (Text(address, "kafka: {}\nsinks: []\n"),)
-
-
-def test_headers_are_sent():
-    with serving(Answer()) as server:
-        fetch(server.url, HEADERS='{"Authorization": "Bearer t0ken", "X-Tenant": "a"}')
-        assert server.asked[0].headers["authorization"] == "Bearer t0ken"
-        assert server.asked[0].headers["x-tenant"] == "a"
-
-
-def test_user_and_password_of_the_address_are_sent_and_not_named():
-    with serving(Answer()) as server:
-        (found,) = fetch(f"http://me:p%40ss@127.0.0.1:{server.port}/c?token=abc")
-        assert server.asked[0].headers["authorization"] == "Basic bWU6cEBzcw=="
-        assert server.asked[0].path == "/c?token=abc"
-        assert found.name == f"{server.url}/c"
+        url = f"http://me:p%40ss@127.0.0.1:{server.port}/c?token=abc"
+        assert fetch(url, HEADERS='{"X-Tenant": "a"}') == (Text(f"{server.url}/c", "kafka: {}\nsinks: []\n"),)
+        (asked,) = server.asked
+    assert asked.path == "/c?token=abc"
+    assert (asked.headers["authorization"], asked.headers["x-tenant"]) == ("Basic bWU6cEBzcw==", "a")
 
 
 def test_an_authorization_header_is_not_replaced_by_netrc(tmp_path, monkeypatch):
@@ -62,87 +48,57 @@ def test_an_authorization_header_is_not_replaced_by_netrc(tmp_path, monkeypatch)
 # Retries
 
 
-@pytest.mark.parametrize("status", [429, 500, 502, 503])
-def test_429_and_5xx_are_tried_again(status):
-    with serving(Answer(status=status), Answer(b"x")) as server:
-        assert fetch(server.url)[0].text == "x"
+@pytest.mark.parametrize(
+    ("failure", "settings"),
+    [
+        *((Answer(status=status), {}) for status in (429, 500, 503)),
+        (Answer(wait_s=0.5), {"TIMEOUT": "100ms"}),
+        (Answer(b"half", cut=True), {}),
+    ],
+    ids=["429", "500", "503", "timeout", "broken off"],
+)
+def test_what_may_succeed_later_is_tried_again(failure, settings):
+    with serving(failure, Answer(b"whole")) as server:
+        assert fetch(server.url, **settings)[0].text == "whole"
         assert len(server.asked) == 2
 
 
 @pytest.mark.parametrize(
     ("status", "remedy"),
     [
-        ("400 Bad Request", "the answer must be 200 with the configuration in it"),
+        ("302 Found", "the answer must be 200 with the configuration in it"),
         ("401 Unauthorized", "give what it asks for in S3LAKE_CONFIG_HTTP_HEADERS"),
         ("404 Not Found", "correct the address"),
     ],
 )
-def test_other_4xx_are_refused_at_once_with_the_remedy(status, remedy):
-    with serving(Answer(status=int(status[:3]))) as server:
+def test_another_answer_is_refused_at_once_with_the_remedy_and_no_redirect_is_followed(status, remedy):
+    headers = {"Location": "https://lake.example/there"}
+    with serving(Answer(status=int(status[:3]), headers=headers)) as server:
         assert refused(f"{server.url}/c") == f"{server.url}/c: the server answered {status}; {remedy}"
         assert len(server.asked) == 1
 
 
-def test_attempts_have_an_end():
+def test_attempts_have_an_end_and_pauses_grow_up_to_the_longest(monkeypatch):
+    pauses = []
+    monkeypatch.setattr("tenacity.nap.time.sleep", pauses.append)
+    options = {"INITIAL_BACKOFF": "1 s", "BACKOFF_MULTIPLIER": "3", "MAX_BACKOFF": "10s", "MAX_ATTEMPTS": "5"}
     with serving(Answer(status=503)) as server:
-        message = refused(server.url, RETRY_MAX_ATTEMPTS="4")
-        assert len(server.asked) == 4
+        message = refused(server.url, **{f"RETRY_{name}": text for name, text in options.items()})
+        assert len(server.asked) == 5
+        refused(server.url, RETRY_ENABLED="false")
+        assert len(server.asked) == 6
+    assert [pause for pause in pauses if pause >= 1] == [1, 3, 9, 10]
     assert message == (
-        f"{server.url}: no configuration came in 4 attempts: the server answered 503 Service Unavailable; check the "
+        f"{server.url}: no configuration came in 5 attempts: the server answered 503 Service Unavailable; check the "
         "address and that the server is up"
     )
 
 
-def test_without_retries_there_is_one_attempt():
-    with serving(Answer(status=503)) as server:
-        refused(server.url, RETRY_ENABLED="false")
-        assert len(server.asked) == 1
-
-
-def test_pauses_grow_up_to_the_longest(monkeypatch):
-    pauses = []
-    monkeypatch.setattr("tenacity.nap.time.sleep", pauses.append)
-    with serving(Answer(status=500)) as server:
-        refused(
-            server.url,
-            RETRY_MAX_ATTEMPTS="5",
-            RETRY_INITIAL_BACKOFF="1 s",
-            RETRY_BACKOFF_MULTIPLIER="3",
-            RETRY_MAX_BACKOFF="10s",
-        )
-    assert [pause for pause in pauses if pause >= 1] == [1, 3, 9, 10]
-
-
-def test_a_refused_connection_is_tried_again_and_told():
+def test_a_refused_connection_is_reported_without_the_query():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
-    assert refused(url) == (
-        f"{url}: no configuration came in 3 attempts: the connection failed; check the address and that the server "
-        "is up"
-    )
-
-
-def test_a_timeout_is_tried_again():
-    with serving(Answer(wait_s=0.5), Answer(b"x")) as server:
-        assert fetch(server.url, TIMEOUT="100ms")[0].text == "x"
-
-
-def test_a_connection_that_breaks_off_is_tried_again():
-    with serving(Answer(b"half", cut=True), Answer(b"whole")) as server:
-        assert fetch(server.url)[0].text == "whole"
-
-
-# Redirects
-
-
-def test_a_redirect_is_refused_with_the_address_to_write():
-    with serving(
-        Answer(status=302, headers={"Location": "https://u:hunter2@lake.example/there?token=hunter3"})
-    ) as server:
-        message = refused(server.url, HEADERS='{"X-Api-Key": "k"}')
-    assert message.endswith("give the address that it redirects to, https://lake.example/there")
-    assert "hunter" not in message
+    assert refused(f"{url}/?token=hunter2").startswith(f"{url}/: no configuration came in 3 attempts: the connection")
 
 
 # A place in the answer (vectors I22)
@@ -160,7 +116,7 @@ DOCUMENT = {"data": {"config": "sinks: []"}, "items": [{"name": "lake", "n": 1}]
 )
 def test_the_data_path_leads_to_the_configuration(path, text):
     with serving(Answer(json.dumps(DOCUMENT).encode())) as server:
-        (configuration,) = fetch(server.url, RESPONSE_DATA_PATH=path)
+        (configuration,) = fetch(server.url, RESPONSE_DATA_PATH=path, RESPONSE_ERROR_PATH="error")
     assert configuration.text == text
 
 
@@ -172,12 +128,7 @@ def test_a_data_path_that_leads_nowhere_is_refused(path):
         )
 
 
-def test_an_error_path_that_is_null_is_no_error():
-    with serving(Answer(json.dumps(DOCUMENT).encode())) as server:
-        assert json.loads(fetch(server.url, RESPONSE_ERROR_PATH="error")[0].text) == DOCUMENT
-
-
-def test_what_stands_at_the_error_path_is_told_without_secrets():
+def test_what_is_at_the_error_path_is_reported_without_secrets():
     with serving(Answer(b'{"error": {"text": "token t0ken-1 of p%40ss and p@ss unknown"}}')) as server:
         message = refused(
             f"http://me:p%40ss@127.0.0.1:{server.port}/?key=q-secret",
@@ -189,14 +140,9 @@ def test_what_stands_at_the_error_path_is_told_without_secrets():
     )
 
 
-def test_an_answer_that_is_no_json_is_refused_with_its_place():
-    with serving(Answer(b'{"a": 1,\n oops}')) as server:
-        message = refused(server.url, RESPONSE_DATA_PATH="a")
-    assert message.startswith(f"{server.url}:2:2: the answer is not JSON")
-
-
-def test_an_answer_that_is_no_utf8_is_refused_with_its_place():
-    with serving(Answer(b"a: 1\nb: \xff")) as server:
+def test_an_answer_that_is_not_json_or_not_utf8_is_refused():
+    with serving(Answer(b'{"a": 1,\n oops}'), Answer(b"a: 1\nb: \xff")) as server:
+        assert refused(server.url, RESPONSE_DATA_PATH="a").startswith(f"{server.url}: the answer is not JSON")
         assert refused(server.url) == f"{server.url}:2:4: byte 0xff is not UTF-8; save it as UTF-8"
 
 
@@ -204,18 +150,12 @@ def test_a_compressed_answer_is_read_and_a_bomb_is_refused(monkeypatch):
     headers = {"Content-Encoding": "gzip"}
     with serving(Answer(gzip.compress(b"sinks: []"), headers=headers)) as server:
         assert fetch(server.url)[0].text == "sinks: []"
-    monkeypatch.setattr("s3lake.config.http._LARGEST", 1000)
+    monkeypatch.setattr("s3lake.config.source._LARGEST", 1000)
     with serving(Answer(gzip.compress(b"x" * 2_000_000), headers=headers)) as server:
         assert "the answer has more than 1000 bytes" in refused(server.url)
 
 
-# Secrets
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [Answer(status=500), Answer(status=404), Answer(b"\xff"), Answer(status=302, headers={"Location": "foo://x"})],
-)
+@pytest.mark.parametrize("answer", [Answer(status=500), Answer(status=404), Answer(b"\xff"), Answer(status=302)])
 def test_no_secret_is_in_an_error_or_its_chain(answer):
     with serving(answer) as server, pytest.raises(ConfigurationError) as refusal:
         read_texts(
@@ -226,12 +166,7 @@ def test_no_secret_is_in_an_error_or_its_chain(answer):
     assert "hunter" not in str(refusal.value)
 
 
-# Settings
-
-
-def test_the_defaults_are_iggys_and_headers_are_not_printed():
-    assert Settings.from_environment({f"{PREFIX}TIMEOUT": " "}) == Settings({}, 10.0, True, 3, 1.0, 30.0, 2.0, "", "")
-    assert "hunter2" not in repr(Settings.from_environment({f"{PREFIX}HEADERS": '{"X-Api-Key": "hunter2"}'}))
+# Options
 
 
 @pytest.mark.parametrize(
@@ -245,19 +180,14 @@ def test_the_defaults_are_iggys_and_headers_are_not_printed():
         ("RESPONSE_DATA_PATH", "a..b", "'a..b' is not a path: names with dots between, for example data.items.0"),
         ("HEADERS", "secret", 'not a JSON object of texts; write {"Name": "value"}'),
         ("HEADERS", '{"a": 1}', 'not a JSON object of texts; write {"Name": "value"}'),
-        ("HEADERS", '{"A b": "c"}', "a header has an invalid name: use letters, digits, '-' and '_'"),
-        ("HEADERS", '{"A": "ä"}', "the value of header A has characters that HTTP does not carry: use plain ASCII"),
+        ("HEADERS", '{"A": "ä"}', "a header has characters that HTTP does not carry: use plain ASCII"),
+        ("TIME_OUT", "1", "unknown name; did you mean S3LAKE_CONFIG_HTTP_TIMEOUT? allowed after S3LAKE_CONFIG_HTTP_"),
     ],
 )
-def test_a_setting_that_cannot_be_right_is_refused(name, value, message):
+def test_an_invalid_option_is_refused(name, value, message):
     with pytest.raises(ConfigurationError) as refusal:
-        Settings.from_environment({f"{PREFIX}{name}": value})
-    assert str(refusal.value) == f"{PREFIX}{name}: {message}"
-
-
-def test_an_unknown_setting_is_refused_with_the_nearest():
-    with pytest.raises(ConfigurationError, match=r"did you mean S3LAKE_CONFIG_HTTP_TIMEOUT\?"):
-        Settings.from_environment({f"{PREFIX}TIME_OUT": "1"})
+        read_options({f"{PREFIX}{name}": value, f"{PREFIX}RETRY_MAX_BACKOFF": " "})
+    assert str(refusal.value).startswith(f"{PREFIX}{name}: {message}")
 
 
 @pytest.mark.parametrize("url", ["http:///c", "http://[::1/c", "https://"])

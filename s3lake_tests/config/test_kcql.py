@@ -1,12 +1,13 @@
-"""KCQL: the vectors of the reference in strict mode, places, and a parser that never falls over."""
+"""KCQL: the vectors of the reference in strict mode, places, and a parser that never fails otherwise."""
 
 import re
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.config.connectors.kcql import ORDER, KcqlError, Statement, parse
+from s3lake.config.connectors.kcql import CLAUSES, ORDER, KcqlError, Statement, parse
 
 START = "INSERT INTO b:p SELECT * FROM t "
 
@@ -25,72 +26,59 @@ def refused(text: str) -> KcqlError:
 # Vectors of reference/lenses.md 2.6
 
 
-def test_v1_a_statement_may_end_in_a_semicolon() -> None:
-    found = one("INSERT INTO testbucket:pathToWriteTo SELECT * FROM topicA;")
-    assert (found.bucket, found.prefix, found.topic) == ("testbucket", "pathToWriteTo", "topicA")
-
-
 @pytest.mark.parametrize("between", [";", "; ", ";\n", " ;; \n"])
 def test_v2_statements_are_separated_by_semicolons_and_keep_their_order(between: str) -> None:
     text = between.join(f"INSERT INTO b SELECT * FROM t{at}" for at in range(6)) + between
     assert [found.topic for found in parse(text)] == [f"t{at}" for at in range(6)]
+    assert parse("") == ()
 
 
 def test_v4_clauses_in_order() -> None:
     found = one(
         START + "PARTITIONBY _value.ts STOREAS `JSON` "
-        "PROPERTIES ('flush.size'=1000000, 'flush.interval'=30, 'flush.count'=5000)"
+        "PROPERTIES ('flush.size'=1000000, 'flush.interval'=30, 'flush.count'=5000,)"
     )
     assert found.partition_by == (("_value", "ts"),)
-    assert found.format == "JSON"
+    assert (found.format, found.columns, found.where, found.partitioned) == ("JSON", None, None, True)
     properties = {name: held.value for name, held in found.properties.items()}
     assert properties == {"flush.size": "1000000", "flush.interval": "30", "flush.count": "5000"}
-
-
-def test_v5_backticks_stand_round_parts_of_the_target() -> None:
-    found = one("INSERT INTO `bucket-name`:`prefix` SELECT * FROM `kafka-topic`")
-    assert (found.bucket, found.prefix, found.topic) == ("bucket-name", "prefix", "kafka-topic")
-
-
-def test_v7_a_field_in_backticks_is_one_name() -> None:
-    assert one(START + "PARTITIONBY `a.b`").partition_by == (("a.b",),)
-
-
-@pytest.mark.parametrize("elements", ["my-field", "a,", "", "a b", "(a, b", "()", "a..b", ".a", "`", "``"])
-def test_v8_what_is_no_list_of_elements_is_refused(elements: str) -> None:
-    assert refused(START + f"PARTITIONBY {elements}").line == 1
-
-
-def test_v8_parentheses_may_stand_round_the_elements() -> None:
-    assert one(START + "PARTITIONBY (a, b)").partition_by == (("a",), ("b",))
-
-
-def test_v10_an_element_stands_there_once() -> None:
-    error = refused(START + "PARTITIONBY a, A")
-    assert (str(error), error.column) == ("PARTITIONBY names 'A' twice; take one out", 48)
-
-
-def test_v11_a_path_and_a_name_with_dots_are_two_elements() -> None:
-    found = one(START + "PARTITIONBY _header.cost.centre.id,_header.`cost.centre.id`")
-    assert found.partition_by == (("_header", "cost", "centre", "id"), ("_header", "cost.centre.id"))
-
-
-def test_several_parts_of_an_element_may_stand_in_backticks() -> None:
-    assert one(START + "PARTITIONBY _value.`a`.`b`").partition_by == (("_value", "a", "b"),)
+    assert not one(START + "NOPARTITION STOREAS CSV").partitioned
 
 
 @pytest.mark.parametrize(
-    ("rest", "late"),
-    [("STOREAS AVRO PARTITIONBY x", "PARTITIONBY"), ("PROPERTIES('flush.count'=1) STOREAS AVRO", "STOREAS")],
+    ("text", "target"),
+    [
+        ("INSERT INTO testbucket:pathToWriteTo SELECT * FROM topicA;", ("testbucket", "pathToWriteTo", "topicA")),
+        ("INSERT INTO `bucket-name`:`prefix` SELECT * FROM `kafka-topic`", ("bucket-name", "prefix", "kafka-topic")),
+        ("insert into $target select * from `*`", ("$target", "", "*")),
+        ("INSERT INTO `limit` SELECT * FROM `batch`", ("limit", "", "batch")),
+    ],
 )
-def test_v13_v14_a_clause_out_of_order_is_never_lost(rest: str, late: str) -> None:
-    message = str(refused(START + rest))
-    assert message.startswith(f"unexpected {late!r}; expected ")
-    assert f"the order is {ORDER}" in message
+def test_v1_v5_v22_v23_v25_v28_names_of_buckets_and_topics(text: str, target: tuple[str, str, str]) -> None:
+    found = one(text)
+    assert (found.bucket, found.prefix, found.topic) == target
 
 
-def test_v16_a_property_with_a_dot_needs_quotes() -> None:
-    assert str(refused(START + "PROPERTIES(flush.count=1)")) == "unexpected '.'; expected '='"
+@pytest.mark.parametrize(
+    ("written", "elements"),
+    [
+        ("`a.b`", (("a.b",),)),
+        ("(a, b)", (("a",), ("b",))),
+        (
+            "_header.cost.centre.id,_header.`cost.centre.id`",
+            (("_header", "cost", "centre", "id"), ("_header", "cost.centre.id")),
+        ),
+        ("_value.`a`.`b`", (("_value", "a", "b"),)),
+        ("_date.`yyyy-MM-dd`", (("_date", "yyyy-MM-dd"),)),
+    ],
+)
+def test_v7_v8_v11_v29_elements_are_paths_of_names(written: str, elements: tuple[tuple[str, ...], ...]) -> None:
+    assert one(START + f"PARTITIONBY {written}").partition_by == elements
+
+
+@pytest.mark.parametrize("elements", ["my-field", "a,", "", "a b", "(a, b", "()", "a..b", ".a", "`", "``"])
+def test_v8_what_is_not_a_list_of_elements_is_refused(elements: str) -> None:
+    assert refused(START + f"PARTITIONBY {elements}").offset > len(START)
 
 
 @pytest.mark.parametrize(
@@ -98,64 +86,7 @@ def test_v16_a_property_with_a_dot_needs_quotes() -> None:
 )
 def test_v17_v19_values(value: str) -> None:
     assert one(START + f"PROPERTIES('a.b'={value})").properties["a.b"].value == value.strip("'\"")
-
-
-def test_a_quote_in_a_quoted_text_is_doubled() -> None:
     assert one(START + "PROPERTIES('a'='it''s')").properties["a"].value == "it's"
-
-
-def test_a_comma_may_end_the_properties() -> None:
-    assert set(one(START + "PROPERTIES(\n 'a.b'=x,\n 'c'=y,\n)").properties) == {"a.b", "c"}
-
-
-def test_v20_a_property_given_twice_is_refused() -> None:
-    error = refused(START + "PROPERTIES('flush.count'=10,'Flush.Count'=20)")
-    assert str(error) == "property 'flush.count' is given twice; take one out"
-
-
-def test_v22_the_wildcard_needs_backticks() -> None:
-    assert "unexpected '*'; expected a topic or a name in backticks" in str(refused("INSERT INTO b SELECT * FROM *"))
-    assert one("INSERT INTO b SELECT * FROM `*`").topic == "*"
-
-
-@pytest.mark.parametrize("words", ["insert into b select * from t", "Insert Into b Select * From t partitionBy a"])
-def test_v23_keywords_are_in_any_case(words: str) -> None:
-    assert one(words).topic == "t"
-
-
-def test_v25_a_placeholder_of_the_manual_parses() -> None:
-    assert one("INSERT INTO $target SELECT * FROM `*`").bucket == "$target"
-
-
-@pytest.mark.parametrize("clause", ["LIMIT 0", "LIMIT 5", "BATCH = 10", "AUTOCREATE", "WITHFORMAT JSON", "TTL = 5"])
-def test_v26_clauses_of_other_connectors_are_refused(clause: str) -> None:
-    word = clause.partition(" ")[0]
-    assert str(refused(START + clause)).startswith(f"unexpected {word!r}; expected WHERE or PARTITIONBY or ")
-
-
-def test_v28_a_name_that_is_a_keyword_needs_backticks() -> None:
-    assert "unexpected 'limit'; expected a bucket" in str(refused("INSERT INTO limit SELECT * FROM t"))
-    assert "unexpected 'batch'; expected a topic" in str(refused("INSERT INTO b SELECT * FROM batch"))
-    assert "a name that is a keyword needs backticks" in str(refused("INSERT INTO b SELECT * FROM select"))
-    assert one("INSERT INTO `limit` SELECT * FROM `batch`").topic == "batch"
-
-
-def test_v29_a_date_pattern_with_dashes_needs_backticks() -> None:
-    assert one(START + "PARTITIONBY _date.`yyyy-MM-dd`").partition_by == (("_date", "yyyy-MM-dd"),)
-    assert "needs backticks" in str(refused(START + "PARTITIONBY _date.yyyy-MM-dd"))
-
-
-def test_v31_a_format_stands_bare_or_in_backticks() -> None:
-    assert one(START + "STOREAS AVRO").format == one(START + "STOREAS `AVRO`").format == "AVRO"
-    assert "expected a format or a name in backticks" in str(refused(START + "STOREAS 'AVRO'"))
-
-
-def test_v32_a_projection_is_carried_as_sql() -> None:
-    found = one("INSERT INTO b SELECT a, b AS c FROM t")
-    assert (found.columns, found.where) == ("a, b AS c", None)
-
-
-# Beyond the connector
 
 
 @pytest.mark.parametrize(
@@ -165,19 +96,15 @@ def test_v32_a_projection_is_carried_as_sql() -> None:
         ("`from`, concat('FROM ', name)", '`where` = "a;b"'),
         ("count_from, fromage", "storeasy = 1"),
         ("(a + b) * 2 total", "(partitionby > 1)"),
+        (f"'{'(' * 40}' AS a", f"{'(' * 500}a{')' * 500}"),
     ],
 )
-def test_sql_is_carried_as_it_stands(columns: str, where: str) -> None:
+def test_v32_sql_is_carried_as_it_is_written(columns: str, where: str) -> None:
     found = one(f"INSERT INTO b SELECT  {columns}  FROM t WHERE  {where}  STOREAS CSV; ")
     assert (found.columns, found.where, found.format) == (columns, where, "CSV")
 
 
-def test_without_partition() -> None:
-    assert not one(START + "NOPARTITION STOREAS CSV").partitioned
-    assert one(START).partitioned
-
-
-def test_a_statement_says_where_its_parts_stand() -> None:
+def test_a_statement_has_the_offsets_of_its_parts() -> None:
     text = "INSERT INTO b:p\n SELECT a FROM `t`\n WHERE a > 1 PARTITIONBY a STOREAS CSV PROPERTIES('flush.count'=1)"
     found = one(text)
     starts = {part: text[offset:].split()[0] for part, offset in found.offsets.items()}
@@ -192,40 +119,69 @@ def test_a_statement_says_where_its_parts_stand() -> None:
     assert text[found.properties["flush.count"].offset :].startswith("'flush.count'")
 
 
+# What is refused; `broken/lenses.txt` has the messages word by word
+
+LATE = f"; the order is {ORDER}"
+
+
 @pytest.mark.parametrize(
-    ("text", "line", "column"),
+    ("text", "message"),
     [
-        ("INSERT INTO b\nSELECT *\nFROM t\n  PARTITONBY a", 4, 3),
-        ("INSERT INTO b SELECT * FROM t;\nINSERT INTO b SELECT * FORM t", 2, 30),
-        ("INSERT INTO b SELECT * FROM t PROPERTIES(\n'a'=1\n'b'=2)", 3, 1),
-        ("", 1, 1),
+        (
+            START + "STOREAS AVRO PARTITIONBY x",
+            f"unexpected 'PARTITIONBY'; expected PROPERTIES or ';' or the end{LATE}",
+        ),
+        (START + "PROPERTIES('flush.count'=1) STOREAS AVRO", f"unexpected 'STOREAS'; expected ';' or the end{LATE}"),
+        (START + "PROPERTIES(flush.count=1)", "unexpected '.'; expected '='; a name with other characters needs"),
+        (START + "PROPERTIES('flush.count'=1,'Flush.Count'=2)", "property 'flush.count' is given twice; take one out"),
+        (START + "PARTITIONBY a, A", "PARTITIONBY names 'A' twice; take one out"),
+        (START + "PARTITIONBY _date.yyyy-MM-dd", "unexpected '-'; expected STOREAS or PROPERTIES"),
+        (START + "STOREAS 'AVRO'", 'unexpected "\'"; expected a format or a name in backticks'),
+        ("INSERT INTO b SELECT * FROM *", "unexpected '*'; expected a topic or a name in backticks"),
+        ("INSERT INTO limit SELECT * FROM t", "unexpected 'limit'; expected a bucket"),
+        ("INSERT INTO b SELECT * FROM batch", "unexpected 'batch'; expected a topic"),
+        ("INSERT INTO b SELECT (a FROM t", "the statement ends too early; expected ')'"),
+        *(
+            (f"{word} INTO b SELECT *", f"unexpected '{word}'; expected INSERT; did you")
+            for word in ("Insrt", "insertt")
+        ),
+        *(
+            (START + clause, f"unexpected {clause.partition(' ')[0]!r}; expected WHERE or PARTITIONBY or ")
+            for clause in ("LIMIT 0", "BATCH = 10", "AUTOCREATE", "WITHFORMAT JSON", "TTL = 5")
+        ),
     ],
 )
-def test_an_error_has_line_and_column(text: str, line: int, column: int) -> None:
-    if not text:
-        assert parse(text) == ()
-        return
-    error = refused(text)
-    assert (error.line, error.column) == (line, column)
+def test_an_error_contains_what_is_there_and_what_is_expected(text: str, message: str) -> None:
+    assert str(refused(text)).startswith(message)
 
 
-@pytest.mark.parametrize("word", ["Insrt", "INSRET", "insertt"])
-def test_a_near_keyword_is_named(word: str) -> None:
-    assert str(refused(f"{word} INTO b SELECT * FROM t")).endswith("; did you mean INSERT?")
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("INSERT INTO b\nSELECT *\nFROM t\n  PARTITONBY a", "PARTITONBY a"),
+        ("INSERT INTO b SELECT * FROM t;\nINSERT INTO b SELECT * FORM t", ""),
+        ("INSERT INTO b SELECT * FROM t PROPERTIES(\n'a'=1\n'b'=2)", "'b'=2)"),
+    ],
+)
+def test_an_error_has_the_offset_of_the_first_wrong_character(text: str, rest: str) -> None:
+    assert text[refused(text).offset :] == rest
+
+
+@pytest.mark.parametrize("rest", ["(" * 20_000 + "a", "'" * 20_001, "a, " * 20_000, "`a" * 20_000])
+def test_a_long_text_is_refused_in_time(rest: str) -> None:
+    start = time.process_time()
+    refused(f"INSERT INTO b SELECT {rest}")
+    refused(f"{START} PARTITIONBY {', '.join(f'f{n}' for n in range(600))}")
+    assert time.process_time() - start < 2
 
 
 # Fuzz
 
-KEYWORDS = ["INSERT", "INTO", "SELECT", "FROM", "WHERE", "PARTITIONBY", "NOPARTITION", "STOREAS", "PROPERTIES"]
 NAMES = ["b", "b:p", "topic", "a.b", "`x.y`", "`*`", "_value.f", "_date.`yyyy`", "JSON", "LIMIT", "UPSERT", "$", "é"]
 MARKS = ["*", ",", ";", "(", ")", "=", ".", "'", '"', "`", "'flush.count'", "1", "'1'", "--", "\\", "\n", "%", "&"]
-WORDS = st.sampled_from(KEYWORDS + NAMES + MARKS)
+WORDS = st.sampled_from([*CLAUSES, *NAMES, *MARKS])
 NAME = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True).filter(
-    lambda name: (
-        not re.fullmatch(
-            "INSERT|INTO|SELECT|FROM|WHERE|PARTITIONBY|NOPARTITION|STOREAS|PROPERTIES|LIMIT|BATCH", name, re.I
-        )
-    )
+    lambda name: not re.fullmatch("|".join([*CLAUSES, "LIMIT", "BATCH"]), name, re.I)
 )
 QUOTED = st.text(st.characters(exclude_characters="`", exclude_categories=("Cs", "Cc")), min_size=1, max_size=8).filter(
     lambda name: name.strip() != ""
@@ -235,22 +191,15 @@ VALUE = st.text(st.characters(exclude_categories=("Cs",)), max_size=6)
 
 
 @given(st.one_of(st.text(max_size=60), st.lists(WORDS, max_size=25).map(" ".join)))
-def test_whatever_is_written_gives_statements_or_an_error_with_a_position(text: str) -> None:
-    error = attempt(text)
-    if error is not None:
-        lines = text.split("\n")
-        assert 0 <= error.offset <= len(text)
-        assert 1 <= error.line <= len(lines)
-        assert 1 <= error.column <= len(lines[error.line - 1]) + 1
-        assert str(error)
-
-
-def attempt(text: str) -> KcqlError | None:
+def test_any_text_gives_statements_or_an_error_with_an_offset(text: str) -> None:
     try:
         parse(text)
     except KcqlError as error:
-        return error
-    return None
+        offset, message = error.offset, str(error)
+    else:
+        return
+    assert 0 <= offset <= len(text)
+    assert message
 
 
 @given(

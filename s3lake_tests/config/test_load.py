@@ -69,7 +69,7 @@ def test_a_variable_that_no_file_knows_is_an_error(tmp_path: Path) -> None:
 
 
 def test_files_have_to_agree_on_kafka(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="its files do not agree on kafka"):
+    with pytest.raises(ConfigurationError, match="kafka differs from that of another file"):
         loaded(tmp_path, {"a.yaml": native("events"), "b.yaml": native("clicks", servers="other:9092")})
 
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from s3lake.config.report import Text
-from s3lake.config.source import read_texts, with_dotenv
+from s3lake.config.source import Text, read_texts, with_dotenv
 from s3lake.errors import ConfigurationError
 
 

@@ -6,10 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 
 from s3lake.config.connectors import connect, converters, credentials
-from s3lake.config.connectors.confluent_layout import put_layout, read_class, read_partitioner
+from s3lake.config.connectors.connect import escape_braces
 from s3lake.config.draft import ConfigDraft, Draft
 from s3lake.config.keys import Key, Keys, same, whole
 from s3lake.config.report import Report, Setting, Value
+from s3lake.text.options import did_you_mean
 
 CLASSES = ("io.confluent.connect.s3.S3SinkConnector",)
 _FORMATS = {"ParquetFormat": "parquet", "AvroFormat": "avro", "JsonFormat": "json", "ByteArrayFormat": "bytes"}
@@ -22,6 +23,26 @@ _PARQUET_EXTENSIONS = {
     "brotli": ".br.parquet",
     "lz4": ".lz4raw.parquet",
 }
+_FIELDS_AND_TIME = "FieldAndTimeBasedPartitioner"
+_PARTITIONERS = {
+    "DefaultPartitioner": "default",
+    "FieldPartitioner": "field",
+    "TimeBasedPartitioner": "time",
+    "DailyPartitioner": "daily",
+    "HourlyPartitioner": "hourly",
+    _FIELDS_AND_TIME: "fields and time",
+}
+_TIMED = ("time", "daily", "hourly", "fields and time")
+_DAY_S, _HOUR_S = 86_400, 3_600
+_OF_FORMATS = {
+    "avro.codec": ("avro",),
+    "parquet.codec": ("parquet",),
+    "s3.compression.type": ("json", "bytes"),
+    "json.decimal.format": ("json",),
+    "format.bytearray.extension": ("bytes",),
+    "format.bytearray.separator": ("bytes",),
+}
+"""The formats that use a key."""
 _ONE_BY_ONE = "files are uploaded in parts of a few MB, whatever is in memory"
 _NO_EFFECT = {
     "s3.http.send.expect.continue": "boto3 decides that",
@@ -70,10 +91,9 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     sink.put("flush", {**connect.FLUSH, "size": connect.LARGEST_FILE})
     keys.put(sink, _KEYS)
     _put_store(keys, sink)
-    beside = _put_format(keys, sink)
+    _put_format(keys, sink)
     _put_flush(keys, sink)
-    put_layout(keys, sink)
-    _put_nulls(keys, sink, beside)
+    _put_layout(keys, sink)
     metadata = keys.boolean("connect.meta.data", True)
     if not metadata.value:
         report.no_effect(metadata.setting, "Avro's schemas keep what Connect says of types; readers ignore it")
@@ -109,48 +129,52 @@ def _put_tags(keys: Keys, sink: Draft) -> None:
         sink.put(["s3", "objects", "tags", name], value, pairs.setting)
 
 
-_Beside = Mapping[str, tuple[Value[str], Value[str]]]
-"""Codec and extension of a sidecar by its format."""
-
-
-def _put_format(keys: Keys, sink: Draft) -> _Beside:
-    """Put the files' format. Return codec and extension of sidecars for each format."""
+def _put_format(keys: Keys, sink: Draft) -> None:
+    """Put the files' format, and how sidecars of each format are written."""
     if not keys.has("format.class"):
         keys.required("format.class", "io.confluent.connect.s3.format.json.JsonFormat")
-    form = read_class(keys, "format.class", _FORMATS, "JsonFormat")
-    unused = f"has no effect with format {form.value}"
-    avro = keys.choice("avro.codec", _AVRO_CODECS, "null")
-    parquet = keys.choice("parquet.codec", _PARQUET_CODECS, "snappy")
+    form = _read_class(keys, "format.class", _FORMATS, "JsonFormat")
     lines = keys.choice("s3.compression.type", same("none", "gzip"), "none")
-    extension, separator = keys.text("format.bytearray.extension", ".bin"), keys.text("format.bytearray.separator")
-    decimals = keys.choice("json.decimal.format", {"BASE64": "base64", "NUMERIC": "number"}, "NUMERIC")
+    codecs = {
+        "avro": keys.choice("avro.codec", _AVRO_CODECS, "null"),
+        "parquet": keys.choice("parquet.codec", _PARQUET_CODECS, "snappy"),
+        "json": lines,
+        "bytes": lines,
+    }
     sink.put("format.type", form)
-    sink.put("format.codec", {"avro": avro, "parquet": parquet}.get(form.value, lines))
-    for codec, formats in ((avro, ["avro"]), (parquet, ["parquet"]), (lines, ["json", "bytes"])):
+    sink.put("format.codec", codecs[form.value])
+    for key, formats in _OF_FORMATS.items():
         if form.value not in formats:
-            keys.note(unused, codec)
+            keys.note(f"has no effect with format {form.value}", keys.text(key))
     level = keys.integer("s3.compression.level", -1, -1, 9)
     if level.value != -1:
         sink.put("format.level", level)
-    if decimals.value == "base64" and form.value == "json":
+    decimals = keys.choice("json.decimal.format", {"BASE64": "base64", "NUMERIC": "number"}, "NUMERIC")
+    if form.value == "json":
         sink.put("format.decimals", decimals)
-    elif decimals.value == "base64":
-        keys.note(unused, decimals)
-    if parquet.setting and parquet.setting.value.lower() == "lz4":
-        keys.note("is written as LZ4_RAW, which replaced Hadoop's own LZ4 in Parquet", parquet)
-    connectors = _PARQUET_EXTENSIONS.get(parquet.value)
-    if form.value == "parquet" and connectors is not None:
-        message = f"files end in .parquet, as the document says; the connector writes {connectors}"
-        connect.note_deviation(keys, sink, parquet.setting or form.setting, message, "layout.extension", connectors)
-    ending = extension.map(lambda name: name + (".gz" if lines.value == "gzip" else ""))
+    codec = codecs["parquet"]
+    if form.value == "parquet" and codec.value in _PARQUET_EXTENSIONS:
+        extension = _PARQUET_EXTENSIONS[codec.value]
+        message = f"files end in .parquet, as the document says; the connector writes {extension}"
+        connect.note_deviation(keys, sink, codec.setting or form.setting, message, "layout.extension", extension)
+    suffix = ".gz" if lines.value == "gzip" else ""
+    ending = keys.text("format.bytearray.extension", ".bin").map(lambda name: name + suffix)
     if form.value == "bytes":
+        separator = keys.text("format.bytearray.separator")
         between = separator.value or "\n"
         sink.put("format.framing", {"between": between, "closing": between}, separator.setting)
         sink.put("layout.extension", ending)
-    else:
-        keys.note(unused, extension, separator)
-    own = Value("")
-    return {"avro": (avro, own), "parquet": (parquet, own), "json": (lines, own), "bytes": (lines, ending)}
+    for part in ("keys", "headers"):
+        asked = keys.boolean(f"store.kafka.{part}", False)
+        allowed = {name: form for name, form in _FORMATS.items() if part == "keys" or form != "bytes"}
+        kind = _read_class(keys, f"{part}.format.class", allowed, "AvroFormat")
+        if not asked.value:
+            keys.note(f"has no effect without store.kafka.{part}=true", kind)
+            continue
+        sink.put(f"sidecars.{part}", kind.value, kind.setting or asked.setting)
+        sink.put(f"sidecars.codecs.{kind.value}", codecs[kind.value])
+        if kind.value == "bytes":
+            sink.put("sidecars.extensions.bytes", ending)
 
 
 def _put_flush(keys: Keys, sink: Draft) -> None:
@@ -167,7 +191,7 @@ def _put_flush(keys: Keys, sink: Draft) -> None:
         if interval.value == 0:
             keys.wrong(interval.setting, "'0' is not allowed; write milliseconds, or -1 for never")
     extractor = keys.text("timestamp.extractor").value.rpartition(".")[2].removesuffix("TimestampExtractor")
-    if span.value > 0 and read_partitioner(keys).value in ("default", "field"):
+    if span.value > 0 and _read_partitioner(keys).value in ("default", "field"):
         keys.note("has no effect without a time based partitioner", span)
     elif span.value > 0 and extractor in ("", "Wallclock"):  # its time does not move within a micro-batch
         sink.put("flush.interval", span.map(connect.seconds))
@@ -184,20 +208,134 @@ def _put_flush(keys: Keys, sink: Draft) -> None:
     connect.put_compatibility(keys, sink, keys.choice("schema.compatibility", modes, "NONE"))
 
 
-def _put_nulls(keys: Keys, sink: Draft, beside: _Beside) -> None:
+def _put_layout(keys: Keys, sink: Draft) -> None:
+    """Put the template of object keys."""
+    top = keys.text("topics.dir", "topics")
+    slash, plus = keys.text("directory.delim", "/"), keys.text("file.delim", "+")
+    width = keys.integer("filename.offset.zero.pad.width", 10, 0, 64)
+    affix = keys.choice("s3.schema.partition.affix.type", {"NONE": 0, "PREFIX": -1, "SUFFIX": 1}, "NONE")
+    partitioner = _read_partitioner(keys)
+    encoded, encoded_setting = _partition_template(keys, sink, partitioner, slash.value)
+    schema = "schema_name={schema}"
+    parts = {0: [encoded], -1: [schema, encoded], 1: [encoded, schema]}[affix.value]
+    between = escape_braces(slash.value)
+    offset = f"{{offset:0{width.value}}}" if width.value else "{offset}"
+    name = escape_braces(plus.value).join(("{topic}", "{partition}", offset))
+
+    def key(parts: Sequence[str]) -> str:
+        return between.join(["{topic}", *parts, name])
+
+    source = encoded_setting or partitioner.setting or slash.setting or plus.setting or width.setting or top.setting
+    above = ""
+    if slash.value == "/":
+        sink.put("prefix", top.map(str.strip))
+    elif top.value.strip():
+        above = escape_braces(top.value) + between
+    sink.put("layout.template", above + key(parts), source)
+    sink.put("layout.missing", "null")
+    directory = keys.text("tombstone.encoded.partition", "tombstone")
     nulls = keys.choice("behavior.on.null.values", {"fail": "fail", "ignore": "skip", "write": "write"}, "fail")
     sink.put("nulls", nulls)
-    for part in ("keys", "headers"):
-        asked = keys.boolean(f"store.kafka.{part}", False)
-        formats = {name: form for name, form in _FORMATS.items() if part == "keys" or form != "bytes"}
-        form = read_class(keys, f"{part}.format.class", formats, "AvroFormat")
-        if asked.value:
-            sink.put(f"sidecars.{part}", form.value, form.setting or asked.setting)
-            codec, ending = beside[form.value]
-            sink.put(f"sidecars.codecs.{form.value}", codec)
-            if ending.value:
-                sink.put(f"sidecars.extensions.{form.value}", ending)
-        else:
-            keys.note(f"has no effect without store.kafka.{part}=true", form)
-        if part == "keys" and nulls.value == "write" and not asked.value:
+    if nulls.value == "write":
+        sink.put("layout.tombstones", above + key([escape_braces(directory.value)]), directory.setting or nulls.setting)
+        if not keys.boolean("store.kafka.keys", False).value:
             keys.wrong(nulls.setting, "'write' keeps keys of records without a value; add store.kafka.keys=true")
+
+
+def _read_partitioner(keys: Keys) -> Value[str]:
+    """Return the kind of partitioner."""
+    return _read_class(keys, "partitioner.class", _PARTITIONERS, "DefaultPartitioner")
+
+
+def _read_class(keys: Keys, key: str, classes: Mapping[str, str], default: str) -> Value[str]:
+    """Return what a class of the connector means, by its simple name."""
+    setting = keys.get(key)
+    if setting is None or not setting.value:
+        return Value(classes[default])
+    name = setting.value.rpartition(".")[2]
+    ours = setting.value.startswith("io.confluent.connect.") or name == _FIELDS_AND_TIME
+    if name not in classes or ("." in setting.value and not ours):
+        near = did_you_mean(name, list(classes))
+        keys.wrong(setting, f"{setting.masked_value} is not known; {near}use one of: {', '.join(classes)}")
+        return Value(classes[default])
+    return Value(classes[name], setting)
+
+
+def _partition_template(keys: Keys, sink: Draft, partitioner: Value[str], delimiter: str) -> tuple[str, Setting | None]:
+    """Return the template between topic and file name, and the setting that it comes from."""
+    fields = keys.names("partition.field.name")
+    for field in fields.value:
+        if not all(step.strip() for step in field.split(".")):
+            keys.wrong(fields.setting, f"{field!r} is not a field: a step of the path is empty")
+    by_field = "field" in partitioner.value
+    if not by_field:
+        keys.note("has no effect without partitioner.class=FieldPartitioner", fields)
+    elif not fields.value:
+        keys.wrong(partitioner.setting, "the partitioner needs fields; add partition.field.name=NAME,NAME")
+    if partitioner.value == "fields and time":
+        keys.note("is taken as one of several of that name: NAME=VALUE/… and then path.format", partitioner)
+    dated, dated_setting = _time_template(keys, sink, partitioner, delimiter)
+    parts = [f"{escape_braces(field)}={{field:{field}}}" for field in fields.value] if by_field else []
+    parts += [dated] if dated else []
+    template = escape_braces(delimiter).join(parts) or "partition={partition}"
+    return template, dated_setting or (fields.setting if by_field else None)
+
+
+def _time_template(keys: Keys, sink: Draft, partitioner: Value[str], delimiter: str) -> tuple[str, Setting | None]:
+    """Put the time of the partitioner. Return its part of the template, and the setting that it comes from."""
+    pattern, locale, timezone = keys.text("path.format"), keys.text("locale"), keys.text("timezone")
+    own_pattern = partitioner.value in ("time", "fields and time")
+    duration = keys.integer("partition.duration.ms", -1, 1 if own_pattern else -1)
+    _put_extractor(keys, sink)
+    for name, option in (("timezone", timezone), ("locale", locale)):
+        if option.value:
+            sink.put(f"layout.time.{name}", option)
+    if partitioner.value not in _TIMED:
+        unused = ["partition.duration.ms", "locale", "timestamp.extractor"]
+        if keys.get("rotate.schedule.interval.ms") is None:
+            unused.append("timezone")
+        keys.note("has no effect without a time based partitioner", *map(keys.text, unused))
+        message = "is read by nothing without partitioner.class=TimeBasedPartitioner: keys have no dates"
+        keys.note(message, pattern)
+        return "", None
+    for name, option, taken in (("locale", locale, "en"), ("timezone", timezone, "UTC")):
+        if not option.value:
+            keys.report.notice(option.setting or partitioner.setting, f"{name} is missing; {taken} is taken")
+    quoted = f"'{delimiter}'" if delimiter.isalpha() else delimiter
+    steps = ["'year'=YYYY", "'month'=MM", "'day'=dd", "'hour'=HH"]
+    if not own_pattern:
+        keys.note(f"has no effect: the {partitioner.value} partitioner has its own", pattern, duration)
+        is_daily = partitioner.value == "daily"
+        sink.put("layout.time.duration", float(_DAY_S if is_daily else _HOUR_S), partitioner.setting)
+        return f"{{time:{quoted.join(steps[: 3 if is_daily else 4])}}}", pattern.setting
+    if duration.setting is None:
+        message = f"partition.duration.ms is missing; {_HOUR_S * 1000} (an hour) is taken"
+        keys.report.notice(partitioner.setting, message)
+    sink.put("layout.time.duration", duration.map(lambda ms: ms / 1000 if ms > 0 else float(_HOUR_S)))
+    path = pattern.value.removesuffix(delimiter)
+    if path.count("'") % 2:
+        keys.note("a quote is not closed; it is closed at the end, as the connector does", pattern)
+        path = pattern.value + "'"
+    if not path:
+        message = "is empty; write a pattern such as 'year'=YYYY/'month'=MM/'day'=dd, or take it out"
+        if pattern.setting:
+            keys.wrong(pattern.setting, message)
+        path = quoted.join(steps)
+        keys.report.notice(partitioner.setting, f"path.format is missing; {path} is taken")
+    return f"{{time:{path}}}", pattern.setting
+
+
+def _put_extractor(keys: Keys, sink: Draft) -> None:
+    sources = {"Wallclock": "wallclock", "Record": "record", "RecordField": "field"}
+    extractor, field = keys.text("timestamp.extractor"), keys.text("timestamp.field", "timestamp")
+    name = extractor.value.rpartition(".")[2].split("$")[-1].removesuffix("TimestampExtractor")
+    if extractor.setting and name and name not in sources:
+        near = did_you_mean(name, list(sources))
+        message = f"{extractor.setting.masked_value} is not known; {near}use one of: {', '.join(sources)}"
+        keys.wrong(extractor.setting, message)
+    source = sources.get(name, "wallclock")
+    sink.put("layout.time.source", source, extractor.setting)
+    if source == "field":
+        sink.put("layout.time.field", field)
+    else:
+        keys.note("has no effect without timestamp.extractor=RecordField", field)

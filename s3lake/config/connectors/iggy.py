@@ -84,9 +84,11 @@ def loads(content: str, report: Report, references: Variables) -> ConfigDraft:
     beside: list[Setting] = []
     if alone:
         files = [main]
-        for path, place in runtime.places.items():
+        for path in runtime.places:
             if path[:1] != (SECTION,):
-                report.notice(place, "has no effect: the file is that of one connector, not the runtime's")
+                report.notice(
+                    runtime.place(*path), "has no effect: the file is that of one connector, not the runtime's"
+                )
     else:
         files = list(iggy_runtime.read_connectors(runtime, report, references))
         beside = _read_runtime_settings(runtime, report, references)
@@ -247,7 +249,7 @@ def _read_streams(
     streams = file.data.get("streams")
     if not isinstance(streams, list) or not streams:
         message = "[[streams]] is missing; add one with stream, topics and schema"
-        keys.report.error(file.places.get(("streams",)), message)
+        keys.report.error(file.place("streams"), message)
         return
     pairs = [(at, topic) for at, stream in enumerate(streams) for topic in _topics(keys, at, stream)]
     form = template.value if template else TOPIC_TEMPLATE
@@ -313,5 +315,5 @@ def _read_runtime_settings(file: toml.File, report: Report, references: Variable
         elif section not in (*_RUNTIME, "s3lake"):
             near = did_you_mean(section, _RUNTIME)
             message = f"unknown section: nothing reads it here; {near}known are: {', '.join(_RUNTIME)}, s3lake"
-            report.notice(file.places.get((section,)), message)
+            report.notice(file.place(section), message)
     return references.resolve([setting for setting in file.settings() if setting.key.startswith("s3lake.")], report)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from s3lake.config import http
+from s3lake.config import source
 from s3lake.config.draft import Draft
 from s3lake.config.keys import Key, Keys
 from s3lake.config.report import Report, Setting
@@ -75,14 +75,19 @@ def _of_server(options: Mapping[str, Any], runtime: File, report: Report) -> Ite
     if not isinstance(options.get("base_url"), str):
         report.error(at, 'base_url is missing; add [connectors] base_url = "http://HOST:PORT"')
         return
-    templates = options.get("url_templates", {})
-    path = str(templates.get("get_active_configs", _ACTIVE)) if isinstance(templates, dict) else _ACTIVE
+    path = str(_table(options, "url_templates").get("get_active_configs", _ACTIVE))
+    values = {name: options[name] for name in ("timeout",) if name in options}
+    for group in ("retry", "response"):
+        values |= {f"{group}_{name}": value for name, value in _table(options, group).items()}
+    texts = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in values.items()}
+    if headers := _table(options, "request_headers"):
+        texts["headers"] = json.dumps(headers)
     try:
-        settings = _settings(options)
-    except ValueError as error:
-        report.error(runtime.place("connectors"), str(error))
+        settings = source.read_options({f"{source.PREFIX}{name.upper()}": text for name, text in texts.items()})
+    except ConfigurationError as error:
+        report.error(runtime.place("connectors"), str(error).removeprefix(source.PREFIX).lower())
         return
-    answer = http.fetch(f"{options['base_url'].rstrip('/')}{path}", settings)
+    answer = source.fetch(f"{options['base_url'].rstrip('/')}{path}", settings)
     try:
         active = json.loads(answer.text)
         groups = [(role, active.get(f"{role}s") or {}) for role in ("sink", "source")]
@@ -99,30 +104,6 @@ def _of_server(options: Mapping[str, Any], runtime: File, report: Report) -> Ite
     yield from files
 
 
-def _settings(options: Mapping[str, Any]) -> http.Settings:
-    """Return how to ask the server: the names are those of `S3LAKE_CONFIG_HTTP_...` too.
-
-    Raises:
-        ValueError: a value cannot be right.
-    """
-    values_by_name = {"timeout": options["timeout"]} if "timeout" in options else {}
-    for group in ("retry", "response"):
-        values = options.get(group, {})
-        values_by_name |= (
-            {f"{group}_{name}": value for name, value in values.items()} if isinstance(values, dict) else {}
-        )
-    variables = {
-        f"{http.PREFIX}{name.upper()}": str(value).lower() if isinstance(value, bool) else str(value)
-        for name, value in values_by_name.items()
-    }
-    headers = options.get("request_headers", {})
-    variables[f"{http.PREFIX}HEADERS"] = json.dumps(headers) if headers else ""
-    try:
-        return http.Settings.from_environment(variables)
-    except ConfigurationError as error:
-        raise ValueError(str(error).removeprefix(http.PREFIX).lower()) from None
-
-
 def _present(value: Any) -> Any:
     """Return a value without nulls, which TOML does not have."""
     if isinstance(value, dict):
@@ -131,15 +112,19 @@ def _present(value: Any) -> Any:
 
 
 def _options(runtime: File) -> Mapping[str, Any]:
-    section = runtime.data.get("connectors")
-    return section if isinstance(section, dict) else {}
+    return _table(runtime.data, "connectors")
+
+
+def _table(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    table = values.get(name)
+    return table if isinstance(table, dict) else {}
 
 
 class Server:
     """The server that the runtime names, if it names one."""
 
     def __init__(self, runtime: File, report: Report, references: Variables) -> None:
-        self._places = [place for path, place in runtime.places.items() if path[:1] == (SECTION,)]
+        self._places = [runtime.place(*path) for path in runtime.places if path[:1] == (SECTION,)]
         self._report, self._used = report, False
         self._named = SECTION in runtime.data
         settings = [setting for setting in runtime.settings() if setting.key.startswith(f"{SECTION}.")]

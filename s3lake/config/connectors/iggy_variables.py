@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from s3lake.config.overrides import match, parse_value, set_path, upper
-from s3lake.config.report import Path, Place, Report, dotted, variable
+from s3lake.config.report import Path, Place, Report, variable
 from s3lake.config.syntax.toml import File
 from s3lake.errors import ConfigurationError
 from s3lake.text.options import did_you_mean
@@ -63,7 +63,6 @@ def apply_to_connectors(files: Sequence[File], environment: Mapping[str, str], r
     changed = []
     for file in files:
         own = {path[2:]: place for path, place in places.items() if path[1] == file.key}
-        own = {path: replace(place, key=dotted(path)) for path, place in own.items()}
         changed.append(replace(file, places={**file.places, **own}))
     return changed
 
@@ -92,7 +91,7 @@ def _apply(tree: dict[str, Any], known: _Known, variables: Mapping[str, str], re
             set_path(tree, path, names.typed(text))
         except ConfigurationError as error:
             report.error(variable(name), str(error))
-        places[path] = replace(variable(name), key=dotted(path))
+        places[path] = variable(name)
     return places
 
 

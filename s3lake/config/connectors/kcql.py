@@ -1,4 +1,4 @@
-"""KCQL: the text of `connect.s3.kcql` to statements. The grammar is kcql.lark; here are names, errors and checks.
+"""KCQL: the text of `connect.s3.kcql` to statements.
 
 `INSERT INTO bucket[:prefix] SELECT … FROM topic [WHERE …] [PARTITIONBY … | NOPARTITION] [STOREAS format]
 [PROPERTIES(…)]`, several separated by `;`. Everything that Lenses' own parser drops without a word is an error.
@@ -7,76 +7,44 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import lru_cache
-from importlib import resources
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from lark import Lark, Token, Tree
 
 CLAUSES = ("INSERT", "INTO", "SELECT", "FROM", "WHERE", "PARTITIONBY", "NOPARTITION", "STOREAS", "PROPERTIES")
 """Keywords in their order."""
-
 ORDER = "INSERT INTO … SELECT … FROM … [WHERE …] [PARTITIONBY … | NOPARTITION] [STOREAS …] [PROPERTIES(…)]"
+_KEYWORDS = {*CLAUSES, "LIMIT", "BATCH"}
 _FORMER = {
     "WITH_FLUSH_COUNT": "flush.count",
     "WITH_FLUSH_SIZE": "flush.size",
     "WITH_FLUSH_INTERVAL": "flush.interval",
     "WITHPARTITIONER": "partition.include.keys",
 }
+"""Clauses of older versions, and the properties that they are now."""
 _PARTITIONERS = {"keysandvalues": "true", "values": "false"}
-_WORDS = {
-    "TARGET": "a bucket, or bucket:prefix",
-    "COLUMNS": "* or a list of columns",
-    "CONDITION": "a condition",
-    "NESTED": "an expression",
-    "TOPIC": "a topic",
-    "FIELD": "a name",
-    "FORMAT": "a format",
-    "VALUE": "a value",
-    "BACKTICK": "a name in backticks",
-    "QUOTED": "text in quotes",
-    "SEMICOLON": "';'",
-    "COMMA": "','",
-    "DOT": "'.'",
-    "EQUAL": "'='",
-    "LPAR": "'('",
-    "RPAR": "')'",
-    "$END": "the end",
-}
-_LONGEST = 50_000
-_DEEPEST = 30
+_QUOTED = r"'(?:[^']|'')*'|\"[^\"]*\"|`[^`]*`"
+_TOKEN = re.compile(rf"{_QUOTED}|\w+|.", re.DOTALL)
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_TARGET = re.compile(r"(?:`[^`]*`|'[^']*'|[A-Za-z0-9_@+/{}:.$=-])+")
+_TOPIC = re.compile(rf"{_QUOTED}|[A-Za-z0-9_@.$-]+")
+_NAME = re.compile(r"`[^`]*`|[A-Za-z0-9_@]+")
+_PROPERTY = re.compile(rf"{_QUOTED}|[A-Za-z0-9_@]+")
+_VALUE = re.compile(rf"{_QUOTED}|[A-Za-z0-9_@+/{{}}:.$-]+")
 _MOST_ELEMENTS = 512  # with a slash each they fill S3's 1,024 bytes
-_BRACKET = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|[()]")
-_EXPECTED_ORDER = (*CLAUSES, *_WORDS)
 
 
 class KcqlError(ValueError):
-    """A text is not KCQL.
+    """A text is not KCQL; `offset` is that of the first wrong character, or the text's length if it ends too early."""
 
-    Attributes:
-        offset: of the first wrong character, from 0; the length of the text if it ends too early.
-        line, column: of that character, from 1.
-    """
-
-    def __init__(self, text: str, offset: int, message: str) -> None:
+    def __init__(self, offset: int, message: str) -> None:
         super().__init__(message)
-        self.offset = min(offset, len(text))
-        self.line = text.count("\n", 0, self.offset) + 1
-        self.column = self.offset - text.rfind("\n", 0, self.offset)
+        self.offset = offset
 
 
 @dataclass(frozen=True)
 class Property:
-    """One entry of PROPERTIES.
-
-    Attributes:
-        offset: of its name in the text.
-        clause: the clause of older versions that it was written as, or empty.
-    """
+    """One entry of PROPERTIES: its `offset` in the text, and the `clause` of older versions that it was written as."""
 
     name: str
     value: str
@@ -102,165 +70,210 @@ class Statement:
     bucket: str
     prefix: str
     topic: str
-    columns: str | None = None
-    where: str | None = None
-    partition_by: tuple[tuple[str, ...], ...] = ()
-    partitioned: bool = True
-    format: str | None = None
-    properties: Mapping[str, Property] = field(default_factory=dict)
-    offsets: Mapping[str, int] = field(default_factory=dict)
+    columns: str | None
+    where: str | None
+    partition_by: tuple[tuple[str, ...], ...]
+    partitioned: bool
+    format: str | None
+    properties: Mapping[str, Property]
+    offsets: Mapping[str, int]
 
 
 def parse(text: str) -> tuple[Statement, ...]:
-    """The statements in `text`, in their order.
+    """Return the statements in `text`, in their order.
 
     Raises:
-        KcqlError: it is not KCQL; the message says what is there and what is expected.
+        KcqlError: it is not KCQL; the message contains what is there and what is expected.
     """
-    from lark import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
-
-    _bounded(text)
-    try:
-        tree = _parser().parse(text)
-    except UnexpectedCharacters as error:
-        raise _unexpected(text, error.pos_in_stream or 0, error.allowed or set()) from None
-    except UnexpectedToken as error:
-        offset = len(text) if error.token.type == "$END" else _at(error.token)
-        raise _unexpected(text, offset, set(error.accepts or error.expected)) from None
-    except UnexpectedEOF as error:
-        raise _unexpected(text, len(text), set(error.expected)) from None
-    trees = sorted(tree.find_data("statement"), key=lambda statement: _at(_tokens(statement)[0]))
-    return tuple(_statement(text, statement) for statement in trees)
+    parser, statements = _Parser(text), list[Statement]()
+    while True:
+        while parser.take_mark(";"):
+            pass
+        if parser.skip_blanks() == len(text):
+            return tuple(statements)
+        statements.append(parser.read_statement())
 
 
-def _bounded(text: str) -> None:
-    if len(text) > _LONGEST:
-        raise KcqlError(text, _LONGEST, f"is too long: at most {_LONGEST:,} characters")
-    depth = 0
-    for match in _BRACKET.finditer(text):
-        depth += {"(": 1, ")": -1}.get(match[0], 0)
-        if depth > _DEEPEST:
-            raise KcqlError(text, match.start(), f"nests too deeply: at most {_DEEPEST} parentheses in one another")
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._text, self._at = text, 0
+
+    def skip_blanks(self) -> int:
+        """Advance to the next character that is not blank. Return its offset."""
+        while self._text[self._at : self._at + 1].isspace():
+            self._at += 1
+        return self._at
+
+    def take_mark(self, mark: str) -> bool:
+        """Advance past `mark` if it is next. Return whether it is."""
+        is_next = self._text.startswith(mark, self.skip_blanks())
+        self._at += is_next
+        return is_next
+
+    def read_statement(self) -> Statement:
+        """Read a statement up to its semicolon or the end."""
+        self._require("INSERT")
+        self._require("INTO")
+        target = self._take(_TARGET, "a bucket, or bucket:prefix")
+        bucket, prefix = _split_target(target)
+        offsets = {"target": target.start()}
+        self._require("SELECT")
+        offsets["columns"], columns = self._take_sql({"FROM"}, "* or a list of columns")
+        self._require("FROM")
+        topic = self._take(_TOPIC, "a topic", "a name in backticks")
+        offsets["topic"] = topic.start()
+        left, where, form, properties = list(CLAUSES[4:]), None, None, dict[str, Property]()
+        elements: dict[tuple[str, ...], tuple[str, ...]] = {}
+        if (offset := self._take_word("WHERE", left)) is not None:
+            offsets["where"] = offset
+            _, where = self._take_sql({*CLAUSES[4:], *_FORMER, "LIMIT"}, "a condition")
+        if (offset := self._take_word("PARTITIONBY", left)) is not None:
+            offsets["partition_by"] = offset
+            left.remove("NOPARTITION")
+            elements = self._take_elements()
+        elif (offset := self._take_word("NOPARTITION", left)) is not None:
+            offsets["partition_by"] = offset
+        if (offset := self._take_word("STOREAS", left)) is not None:
+            offsets["format"] = offset
+            form = _unquote(self._take(_NAME, "a format", "a name in backticks"))
+        self._take_former(properties)
+        if self._take_word("PROPERTIES", left) is not None:
+            self._take_properties(properties)
+            self._take_former(properties)
+        if self.skip_blanks() < len(self._text) and not self.take_mark(";"):
+            raise self._unexpected(*left, "';'", "the end")
+        return Statement(
+            bucket=bucket,
+            prefix=prefix,
+            topic=_unquote(topic),
+            columns=None if columns == "*" else columns,
+            where=where,
+            partition_by=tuple(elements.values()),
+            partitioned="partition_by" not in offsets or bool(elements),
+            format=form,
+            properties=properties,
+            offsets=offsets,
+        )
+
+    def _take_word(self, word: str, left: list[str]) -> int | None:
+        """Advance past a clause's keyword if it is next, and forget the clauses before it. Return its offset."""
+        found = _WORD.match(self._text, self.skip_blanks())
+        if found is None or found[0].upper() != word:
+            return None
+        del left[: left.index(word) + 1]
+        self._at = found.end()
+        return found.start()
+
+    def _require(self, word: str) -> None:
+        if self._take_word(word, [word]) is None:
+            raise self._unexpected(word)
+
+    def _take(self, pattern: re.Pattern[str], *expected: str) -> re.Match[str]:
+        found = pattern.match(self._text, self.skip_blanks())
+        if found is None or found[0].upper() in _KEYWORDS:
+            raise self._unexpected(*expected)
+        self._at = found.end()
+        return found
+
+    def _require_mark(self, *marks: str) -> str:
+        for mark in marks:
+            if self.take_mark(mark):
+                return mark
+        raise self._unexpected(*map(repr, marks))
+
+    def _take_sql(self, ends: set[str], expected: str) -> tuple[int, str]:
+        """Take Spark SQL up to a keyword that is not in quotes or parentheses. Return its offset, and the SQL."""
+        start, depth = self.skip_blanks(), 0
+        for token in _TOKEN.finditer(self._text, start):
+            self._at = token.start()
+            if token[0] == ";" or (depth == 0 and (token[0].upper() in ends or token[0] == ")")):
+                break
+            if token[0] in "'\"`":
+                raise self._unexpected(expected)
+            depth += {"(": 1, ")": -1}.get(token[0], 0)
+            self._at = token.end()
+        sql = self._text[start : self._at].strip()
+        if depth or not sql:
+            raise self._unexpected("')'" if depth else expected)
+        return start, sql
+
+    def _take_elements(self) -> dict[tuple[str, ...], tuple[str, ...]]:
+        """Take the elements of PARTITIONBY. Return each by its name in lower case."""
+        elements: dict[tuple[str, ...], tuple[str, ...]] = {}
+        in_parentheses = self.take_mark("(")
+        while True:
+            offset, path = self.skip_blanks(), list[str]()
+            while not path or self.take_mark("."):
+                path.append(_unquote(self._take(_NAME, "a name", "a name in backticks")))
+            key = tuple(map(str.lower, path))
+            if key in elements:
+                raise KcqlError(offset, f"PARTITIONBY names {'.'.join(path)!r} twice; take one out")
+            elements[key] = tuple(path)
+            if len(elements) > _MOST_ELEMENTS:
+                raise KcqlError(offset, f"PARTITIONBY has more than {_MOST_ELEMENTS} fields: no key holds them")
+            if not self.take_mark(","):
+                break
+        if in_parentheses:
+            self._require_mark(",", ")")
+        return elements
+
+    def _take_properties(self, properties: dict[str, Property]) -> None:
+        self._require_mark("(")
+        while not self.take_mark(")"):
+            name = self._take(_PROPERTY, "a name", "text in quotes", "')'")
+            self._add(properties, Property(_unquote(name).lower(), self._take_value(), name.start()))
+            if self._require_mark(",", ")") == ")":
+                break
+
+    def _take_former(self, properties: dict[str, Property]) -> None:
+        """Take clauses of older versions as the properties that they are now."""
+        while (word := _WORD.match(self._text, self.skip_blanks())) and word[0].upper() in _FORMER:
+            self._at, clause = word.end(), word[0].upper()
+            value = self._take_value()
+            value = _PARTITIONERS.get(value.lower(), value) if clause == "WITHPARTITIONER" else value
+            self._add(properties, Property(_FORMER[clause], value, word.start(), clause))
+
+    def _take_value(self) -> str:
+        self._require_mark("=")
+        return _unquote(self._take(_VALUE, "a value", "text in quotes"), may_be_empty=True)
+
+    def _add(self, properties: dict[str, Property], stated: Property) -> None:
+        if stated.name in properties:
+            raise KcqlError(stated.offset, f"property {stated.name!r} is given twice; take one out")
+        properties[stated.name] = stated
+
+    def _unexpected(self, *expected: str) -> KcqlError:
+        """Return the error of a text that goes wrong here: what is there, and what is expected."""
+        offset, names = self.skip_blanks(), " or ".join(expected)
+        found = re.compile(rf"{_WORD.pattern}|.", re.DOTALL).match(self._text, offset)
+        if found is None:
+            return KcqlError(offset, f"the statement ends too early; expected {names}")
+        word, hint = found[0], ""
+        if word in "'\"`" and self._text.find(word, offset + 1) < 0:
+            hint = "; the quote is not closed"
+        elif word.upper() in CLAUSES:
+            hint = f"; the order is {ORDER}, and a name that is a keyword needs backticks"
+        elif near := get_close_matches(word.upper(), [clause for clause in CLAUSES if clause in expected], 1, 0.7):
+            hint = f"; did you mean {near[0]}?"
+        elif self._text[offset - 1 : offset].isalnum():
+            hint = "; a name with other characters needs backticks, in PROPERTIES quotes"
+        return KcqlError(offset, f"unexpected {word!r}; expected {names}{hint}")
 
 
-@lru_cache(maxsize=1)
-def _parser() -> Lark:
-    from lark import Lark
-
-    grammar = resources.files("s3lake.config.connectors").joinpath("kcql.lark").read_text("utf-8")
-    return Lark(grammar, parser="lalr", lexer="contextual", keep_all_tokens=True)
-
-
-def _statement(text: str, tree: Tree[Token]) -> Statement:
-    clauses = {part.data: _tokens(part) for part in tree.iter_subtrees()}
-    target = next(token for token in _tokens(tree) if token.type == "TARGET")
-    bucket, prefix = _target(text, target)
-    columns, topic = clauses["columns"], clauses["topic"][0]
-    offsets = {"target": _at(target), "columns": _at(columns[0]), "topic": _at(topic)}
-    for name in ("where", "partition_by", "no_partition", "storeas"):
-        if name in clauses:
-            offsets[_PARTS.get(name, name)] = _at(clauses[name][0])
-    selected = _source(text, columns)
-    return Statement(
-        bucket=bucket,
-        prefix=prefix,
-        topic=_named(text, topic),
-        columns=None if selected == "*" else selected,
-        where=_source(text, clauses["where"][1:]) if "where" in clauses else None,
-        partition_by=_elements(text, tree),
-        partitioned="no_partition" not in clauses,
-        format=_named(text, clauses["storeas"][1]) if "storeas" in clauses else None,
-        properties=_properties(text, tree),
-        offsets=offsets,
-    )
-
-
-_PARTS = {"no_partition": "partition_by", "storeas": "format"}
-
-
-def _target(text: str, token: Token) -> tuple[str, str]:
-    plain = re.sub(r"`([^`]*)`|'([^']*)'", lambda match: match[1] or match[2] or "", token)
+def _split_target(target: re.Match[str]) -> tuple[str, str]:
+    plain = re.sub(r"`([^`]*)`|'([^']*)'", lambda match: match[1] or match[2] or "", target[0])
     bucket, _, prefix = plain.partition(":")
     if ":" in prefix:
-        raise KcqlError(text, _at(token), f"{plain!r} has more than one ':'; write bucket or bucket:prefix")
+        raise KcqlError(target.start(), f"{plain!r} has more than one ':'; write bucket or bucket:prefix")
     if not bucket:
-        raise KcqlError(text, _at(token), f"{plain!r} names no bucket; write bucket or bucket:prefix")
+        raise KcqlError(target.start(), f"{plain!r} names no bucket; write bucket or bucket:prefix")
     return bucket, prefix
 
 
-def _elements(text: str, tree: Tree[Token]) -> tuple[tuple[str, ...], ...]:
-    elements: dict[tuple[str, ...], tuple[str, ...]] = {}
-    for element in _in_order(tree.find_data("element")):
-        path = tuple(_named(text, token) for token in element if token.type != "DOT")
-        if elements.setdefault(tuple(map(str.lower, path)), path) is not path:
-            raise KcqlError(text, _at(element[0]), f"PARTITIONBY names {'.'.join(path)!r} twice; take one out")
-        if len(elements) > _MOST_ELEMENTS:
-            raise KcqlError(
-                text, _at(element[0]), f"PARTITIONBY has more than {_MOST_ELEMENTS} fields: no key holds them"
-            )
-    return tuple(elements.values())
-
-
-def _properties(text: str, tree: Tree[Token]) -> dict[str, Property]:
-    properties: dict[str, Property] = {}
-    for name, _, value in _in_order(tree.find_data("property")):
-        key = _named(text, name).lower()
-        if key in properties:
-            raise KcqlError(text, _at(name), f"property {key!r} is given twice; take one out")
-        properties[key] = Property(key, _unquoted(value), _at(name))
-    for name, _, value in _in_order(tree.find_data("former")):
-        clause, content = name.upper(), _unquoted(value)
-        key = _FORMER[clause]
-        if key in properties:
-            raise KcqlError(text, _at(name), f"{clause} is given next to property {key!r}; take one out")
-        content = _PARTITIONERS.get(content.lower(), content) if clause == "WITHPARTITIONER" else content
-        properties[key] = Property(key, content, _at(name), clause)
-    return properties
-
-
-def _source(text: str, tokens: list[Token]) -> str:
-    return text[_at(tokens[0]) : tokens[-1].end_pos].strip()
-
-
-def _named(text: str, token: Token) -> str:
-    name = _unquoted(token)
-    if not name.strip():
-        raise KcqlError(text, _at(token), "a name is empty")
-    return name
-
-
-def _unquoted(token: Token) -> str:
-    if token[0] not in "`'\"":
-        return str(token)
-    return token[1:-1].replace("''", "'") if token[0] == "'" else str(token[1:-1])
-
-
-def _tokens(tree: Tree[Token]) -> list[Token]:
-    return list(tree.scan_values(lambda _: True))
-
-
-def _in_order(trees: Iterator[Tree[Token]]) -> list[list[Token]]:
-    return sorted(map(_tokens, trees), key=lambda tokens: _at(tokens[0]))
-
-
-def _at(token: Token) -> int:
-    assert token.start_pos is not None
-    return token.start_pos
-
-
-def _unexpected(text: str, offset: int, expected: set[str]) -> KcqlError:
-    """Return the error of a text that goes wrong at `offset`: what is there, and what is expected."""
-    word = re.compile(r"[A-Za-z_]\w*|.", re.DOTALL).match(text, offset)
-    names = " or ".join(_WORDS.get(name, name) for name in _EXPECTED_ORDER if name in expected) or "nothing more"
-    if word is None:
-        return KcqlError(text, offset, f"the statement ends too early; expected {names}")
-    hint = ""
-    if word[0] in "'\"`" and text.find(word[0], offset + 1) < 0:
-        hint = "; the quote is not closed"
-    elif word[0].upper() in CLAUSES:
-        hint = f"; the order is {ORDER}, and a name that is a keyword needs backticks"
-    elif near := get_close_matches(word[0].upper(), [clause for clause in CLAUSES if clause in expected], 1, 0.7):
-        hint = f"; did you mean {near[0]}?"
-    elif expected & {"TOPIC", "COMMA", "DOT", "BACKTICK"}:
-        hint = "; a name with blanks or other characters needs backticks"
-    return KcqlError(text, offset, f"unexpected {word[0]!r}; expected {names}{hint}")
+def _unquote(token: re.Match[str], *, may_be_empty: bool = False) -> str:
+    text = token[0]
+    if text[0] in "`'\"":
+        text = text[1:-1].replace("''", "'") if text[0] == "'" else text[1:-1]
+    if not text.strip() and not may_be_empty:
+        raise KcqlError(token.start(), "a name is empty")
+    return text

@@ -1,7 +1,4 @@
-"""A file of TOML, which Iggy's connectors have: its values, and the place of every key.
-
-The standard library reads it, whole and statement by statement.
-"""
+"""A file of TOML, which Iggy's connectors have: its values, and the place of every line that begins one."""
 
 from __future__ import annotations
 
@@ -21,13 +18,15 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+_NAME = r"""(?:[\w-]+|"(?:[^"\\]|\\.)*"|'[^']*')"""
+_KEY = re.compile(rf"\s*({_NAME}(?:\s*\.\s*{_NAME})*)\s*=")
+_HEAD = re.compile(rf"\s*(\[\[?)\s*({_NAME}(?:\s*\.\s*{_NAME})*)\s*\]\]?\s*(#.*)?$")
 _LONG_NUMBER = re.compile(r"[0-9_]{4301,}")
-_MAY_END = re.compile(r"""[\]}"'][ \t\r]*(#.*)?$""")
 
 
 @dataclass(frozen=True)
 class File:
-    """The values of a file, and the place of each: that of its key's statement."""
+    """The values of a file, and the place of each table and key that begins a line."""
 
     name: str
     data: dict[str, Any]
@@ -39,31 +38,29 @@ class File:
         return str(self.data.get("key", pathlib.Path(self.name).stem))
 
     def place(self, *path: str | int) -> Place:
-        """Return the place of the value at a path; of what it is in if it has none."""
-        return next(
-            (self.places[path[:size]] for size in range(len(path), 0, -1) if path[:size] in self.places),
-            Place(self.name, key=dotted(path)),
-        )
+        """Return the place of the value at a path: of the line that it is in, else of what it is inside of."""
+        for size in range(len(path), 0, -1):
+            if (near := self.places.get(path[:size])) is not None:
+                return Place(near.file, near.line, near.column, dotted(path))
+        return Place(self.name, key=dotted(path))
 
     def settings(self, *skipped: str) -> list[Setting]:
         """Return every value that is not a table, in the file's order."""
         settings = []
-        for path, value in leaves({name: content for name, content in self.data.items() if name not in skipped}):
-            key, text = dotted(path), str(value).lower() if isinstance(value, bool) else str(value)
-            place = self.places.get(path, Place(self.name, key=key))
-            settings.append(Setting(key, text.strip(), place, (), value))
+        for path, value in _leaves({name: content for name, content in self.data.items() if name not in skipped}):
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            settings.append(Setting(dotted(path), text.strip(), self.place(*path)))
         return settings
 
 
-def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Yield every value that is not a table, with its path."""
+def _leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
     if isinstance(value, dict):
         for name, inner in value.items():
             if not is_comment(name):
-                yield from leaves(inner, (*path, name))
+                yield from _leaves(inner, (*path, name))
     elif isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
         for position, inner in enumerate(value):
-            yield from leaves(inner, (*path, position))
+            yield from _leaves(inner, (*path, position))
     else:
         yield path, value
 
@@ -103,53 +100,32 @@ def parse(text: str, file: str) -> File:
 
 
 def _places(text: str, file: str) -> Iterator[tuple[Path, Place]]:
+    """Yield the path of each table and key that begins a line, and its place."""
     table: Path = ()
-    arrays: dict[Path, int] = {}  # the position of the newest table of each array of tables
-    for line, statement in _statements(text):
-        column = len(statement) - len(statement.lstrip()) + 1
-        inside = tomllib.loads(statement)
-        paths = list(_inside(inside))
-        if statement.lstrip().startswith("["):
-            path: Path = ()
-            for step in [step for step in paths[-1] if isinstance(step, str)]:
-                path = (*path, arrays[path], step) if path in arrays else (*path, step)
-            table = path
-            if isinstance(paths[-1][-1], int):
-                arrays[path] = arrays.get(path, -1) + 1
-                yield path, Place(file, line, column, dotted(path))
-                table = (*path, arrays[path])
-            yield table, Place(file, line, column, dotted(table))
-        else:
-            for path in paths:
-                yield (*table, *path), Place(file, line, column, dotted((*table, *path)))
+    newest: dict[Path, int] = {}  # the position of the newest table of each array of tables
+    quote = ""  # of the text of several lines that a line begins in
+    for number, line in enumerate(text.split("\n"), 1):
+        head, key = (None, None) if quote else (_HEAD.match(line), _KEY.match(line))
+        for several in ('"""', "'''"):
+            if quote in ("", several) and re.sub(r"\\.", "", line).count(several) % 2:
+                quote = "" if quote else several
+        column = len(line) - len(line.lstrip()) + 1
+        if head is not None:
+            table = ()
+            for step in _split(head[2]):
+                table = (*table, newest[table], step) if table in newest else (*table, step)
+            if head[1] == "[[":
+                newest[table] = newest.get(table, -1) + 1
+                yield table, Place(file, number, column)
+                table = (*table, newest[table])
+            yield table, Place(file, number, column)
+        elif key is not None:
+            yield (*table, *_split(key[1])), Place(file, number, column)
 
 
-def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the tables' heads and the assignments, each with its first line: a value may go over several."""
-    lines = iter(enumerate(text.split("\n"), 1))
-    for number, line in lines:
-        statement = line
-        while not _is_whole(statement):
-            statement += "\n" + next(lines)[1]
-        if tomllib.loads(statement):
-            yield number, statement
-
-
-def _is_whole(statement: str) -> bool:
-    """True if a text is a statement; a long list is not tried at each of its lines."""
-    last = statement.rpartition("\n")[2]
-    if last != statement and not _MAY_END.search(last):
-        return False
-    try:
-        tomllib.loads(statement)
-    except tomllib.TOMLDecodeError:
-        return False
-    return True
-
-
-def _inside(value: Any) -> Iterator[Path]:
-    """Yield the path of everything in a value, outer ones first."""
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for step, inner in items:
-        yield (step,)
-        yield from ((step, *path) for path in _inside(inner))
+def _split(key: str) -> Iterator[str]:
+    """Yield the steps of a dotted key."""
+    inside: Any = tomllib.loads(f"{key} = 0")
+    while isinstance(inside, dict):
+        ((name, inside),) = inside.items()
+        yield name
