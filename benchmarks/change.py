@@ -24,9 +24,9 @@ from s3lake import hours
 from s3lake.commit.documents import Manifest, Read, TopicHead
 from s3lake.commit.index import TopicIndex
 from s3lake.land import binding
-from s3lake.land.change.compact import compact
-from s3lake.land.change.restore import Restore, restore
 from s3lake.land.given import Record, batch
+from s3lake.land.maintenance.compact import compact
+from s3lake.land.maintenance.restore import Restore, restore
 from s3lake.land.target import TopicSink
 from s3lake.land.task.outcomes import Done, Grown
 from s3lake.land.task.pipeline import run

@@ -13,6 +13,7 @@ from s3lake.text.quantities import parse_duration, parse_size
 
 if TYPE_CHECKING:
     from s3lake.land.landing import Landing
+    from s3lake.land.maintenance.replace import HourChange
     from s3lake.land.target import TopicSink
 
 
@@ -21,10 +22,10 @@ def compact(
     size: Annotated[str, typer.Option(help="About the size of the new files; larger files stay.")] = "512MB",
 ) -> None:
     """Merge the small files of landed hours into larger ones; does not read Kafka."""
-    from s3lake.land.change.rounds import compacted
+    from s3lake.land.maintenance.compact import compact_hours
 
     file_size = int(_parse("--size", size, parse_size))
-    _change(request, lambda target, hours: compacted(target, hours, yes=request.yes, size=file_size))
+    _change(request, lambda target, hours: compact_hours(target, hours, yes=request.yes, size=file_size))
 
 
 def erase(
@@ -41,12 +42,11 @@ def erase(
 
     Kafka keeps its records, and a bucket with versions keeps versions.
     """
-    from s3lake.land.change.condition import Condition
-    from s3lake.land.change.erase import Person
-    from s3lake.land.change.rounds import erased
+    from s3lake.land.maintenance.condition import Condition
+    from s3lake.land.maintenance.erase import EraseConditions, erase_hours
 
-    person = Person(Condition(where), Condition(dead_letters, "--dead-letters") if dead_letters else None)
-    _change(request, lambda target, hours: erased(target, hours, person, yes=request.yes))
+    conditions = EraseConditions(Condition(where), Condition(dead_letters, "--dead-letters") if dead_letters else None)
+    _change(request, lambda target, hours: erase_hours(target, hours, conditions, yes=request.yes))
 
 
 def reformat(request: Request) -> None:
@@ -54,9 +54,9 @@ def reformat(request: Request) -> None:
 
     Codec and columns too are those that the sink has now.
     """
-    from s3lake.land.change.rounds import reformatted
+    from s3lake.land.maintenance.reformat import reformat_hours
 
-    _change(request, lambda target, hours: reformatted(target, hours, yes=request.yes))
+    _change(request, lambda target, hours: reformat_hours(target, hours, yes=request.yes))
 
 
 def retention(
@@ -70,19 +70,19 @@ def retention(
 
     Objects, index and table lose them together.
     """
-    from s3lake.land.change.rounds import expired_hours
+    from s3lake.land.maintenance.retention import expire_hours
 
     age = None if older_than is None else _parse("--older-than", older_than, parse_duration)
-    _change(request, lambda target, _: expired_hours(target, yes=request.yes, older_than_s=age))
+    _change(request, lambda target, _: expire_hours(target, yes=request.yes, older_than_s=age))
 
 
-def _change(request: Request, change: Callable[["TopicSink", list[str]], Iterator[tuple[Any, bool]]]) -> None:
-    """Print, or with --yes do, what `change` yields: an hour's result, and whether it is possible."""
+def _change(request: Request, change: Callable[["TopicSink", list[str]], Iterator["HourChange"]]) -> None:
+    """Print, or with --yes do, what `change` yields for each hour."""
 
     def plan(landing: "Landing") -> Iterator[Outcome]:
         target = landing.target.require_exactly_once()
-        for result, possible in change(target, target.hours(request.first, request.last)):
-            yield Outcome(asdict(result), str(result), possible)
+        for result in change(target, target.hours(request.first, request.last)):
+            yield Outcome(asdict(result), str(result), result.is_possible)
 
     request.change(plan, list(request.landings(tables=True)))
 
@@ -109,8 +109,8 @@ def restore(
     Key, value, headers, timestamp and topic-partition are the same. If it is interrupted, the same command continues:
     a reader of committed data gets each record exactly once.
     """
-    from s3lake.land.change.restore import Restore, permitted
-    from s3lake.land.change.restore import restore as produce
+    from s3lake.land.maintenance.restore import Restore, permitted
+    from s3lake.land.maintenance.restore import restore as produce
 
     request.require("first", "last")
     config = request.load()

@@ -28,7 +28,7 @@ ReasonOption = Annotated[
 def list_dead_letters(request: Request, hour: HourOption = None) -> None:
     """Count dead letters by hour and reason, with the first of each, and how many were replayed."""
     from s3lake.commit.letters import united
-    from s3lake.land.replay.letters import hours_of, reasons_of
+    from s3lake.land.maintenance.dead_letters import hours_of, reasons_of
 
     first, last = _hour_range(request, hour)
     rows: list[dict[str, Any]] = []
@@ -62,9 +62,9 @@ def show_dead_letters(
 
     Values of fields with a secret's name are masked, and control characters are escaped.
     """
-    from s3lake.land.replay.letters import Chosen, hours_of, letters_of
+    from s3lake.land.maintenance.dead_letters import ReasonFilter, hours_of, letters_of
 
-    chosen, (first, last), count = Chosen(reason), _hour_range(request, hour), 0
+    chosen, (first, last), count = ReasonFilter(reason), _hour_range(request, hour), 0
     for landing in request.landings():
         for tile, commits in hours_of(landing.index, first, last):
             for letter in chain.from_iterable(letters_of(landing.store, commit, partition) for commit in commits):
@@ -87,14 +87,14 @@ def replay_dead_letters(request: Request, hour: HourOption = None, reason: Reaso
     Each is landed exactly once, and then it is a dead letter no longer. One that is refused again stays, with its new
     reason. If the command is interrupted, repeat it.
     """
-    from s3lake.land.replay import replay
-    from s3lake.land.replay.letters import Chosen, hours_of
+    from s3lake.land.maintenance.dead_letters import ReasonFilter, hours_of
+    from s3lake.land.maintenance.replay import replay
 
-    chosen, (first, last) = Chosen(reason), _hour_range(request, hour)
+    chosen, (first, last) = ReasonFilter(reason), _hour_range(request, hour)
 
     def plan(landing: "Landing") -> Iterator[Outcome]:
         for tile, _ in list(hours_of(landing.index, first, last)):
-            for replayed in replay(landing, tile.hour, chosen, dry_run=not request.yes):
+            for replayed in replay(landing.target, tile.hour, chosen, landing.spark, dry_run=not request.yes):
                 refused = [msgspec.to_builtins(each) for each in replayed.refused]
                 yield Outcome({**asdict(replayed), "refused": refused}, f"{tile.hour}: {replayed}")
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from s3lake import hours
 from s3lake.commit import opening, protocol, sums
 from s3lake.commit.clean import Cleaned, clean
-from s3lake.commit.documents import MOST_FILES, Manifest, TopicHead, files_of
+from s3lake.commit.documents import MOST_FILES, Manifest, TopicHead, count_data_files, files_of
 from s3lake.commit.index import TopicIndex
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import abort
@@ -28,9 +28,10 @@ from s3lake.errors import DataLossError, FencedError, GateError, S3LakeError, To
 from s3lake.land import binding
 from s3lake.land.checks import check_gate, refuse_missing
 from s3lake.land.job import Engine, Job, TaskEngine, staged
-from s3lake.land.merge import Unjoinable, merge
+from s3lake.land.maintenance.compact import CompactOptions, merge
+from s3lake.land.maintenance.joining import CannotJoin
+from s3lake.land.maintenance.replace import commit_staged
 from s3lake.land.observer import LandedHour, Logged, Observer, TableFollower
-from s3lake.land.replace import commit_staged
 from s3lake.land.target import TopicSink
 from s3lake.land.task import outcomes
 from s3lake.land.task.pipeline import Stores
@@ -184,13 +185,16 @@ class Landing:
             return False
         try:
             if tile.hour in self.follower.behind:
-                raise Unjoinable("the table is behind, and may list them")
+                raise CannotJoin("the table is behind, and may list them")
             manifests = list(landed.manifests)
-            for merged in merge(self.target, tile.hour, manifests):
+            for merged in merge(self.target, tile.hour, manifests, CompactOptions.at_hour_end(self.sink)):
                 self._last[tile.hour], self._tiles[tile.hour], done = merged.manifest, merged.tile, True
-                self.observer.merged(tile.hour, str(merged))
+                replaced = [manifest for manifest in manifests if manifest.id in merged.manifest.replaces]
+                counts = sum(map(count_data_files, replaced)), count_data_files(merged.manifest)
+                outcome = f"{len(replaced)} commits of {counts[0]} files became one of {counts[1]}"
+                self.observer.merged(tile.hour, outcome)
                 self.follower.tell(self.observer)
-        except (Unjoinable, S3LakeError) as error:
+        except (CannotJoin, S3LakeError) as error:
             self.observer.merged(tile.hour, f"its small files stay: {error}")
         return done
 

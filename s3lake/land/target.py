@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from s3lake import hours
 from s3lake.commit.documents import Manifest
@@ -22,6 +22,20 @@ if TYPE_CHECKING:
 
 _TRIES = 5
 A = TypeVar("A")
+P = ParamSpec("P")
+
+
+def retry_fenced(change: Callable[P, A]) -> Callable[P, A]:
+    """Make a function run again if another writer was faster, up to five times."""
+
+    @wraps(change)
+    def run(*args: P.args, **kwargs: P.kwargs) -> A:
+        for _ in range(_TRIES - 1):
+            with suppress(FencedError):
+                return change(*args, **kwargs)
+        return change(*args, **kwargs)
+
+    return run
 
 
 @dataclass(frozen=True)
@@ -55,11 +69,9 @@ class TopicSink:
         listed = hours.expand(head[0].hours) if head else []
         return [hour for hour in listed if hours.is_within(hour, first, last)]
 
+    @retry_fenced
     def manifests(self, hour: str) -> list[Manifest] | None:
         """Return the manifests of an hour's commits. Return None if the hour is not landed as a whole."""
-        return retry_fenced(partial(self._read_manifests, hour))
-
-    def _read_manifests(self, hour: str) -> list[Manifest] | None:
         stored = self.index.tile(hour)
         return list(Commits(self.index, hour, stored[0].commits)) if stored and stored[0].landed else None
 
@@ -75,15 +87,3 @@ class TopicSink:
                 "the same records: what it has landed cannot be changed commit by commit. Rewrite its hours"
             )
         return self
-
-
-def retry_fenced(change: Callable[[], A]) -> A:
-    """Run a change, and again if another writer was faster, up to five times.
-
-    Raises:
-        FencedError: another writer was faster each time.
-    """
-    for _ in range(_TRIES - 1):
-        with suppress(FencedError):
-            return change()
-    return change()

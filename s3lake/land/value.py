@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from s3lake import hours
-from s3lake.commit.documents import MOST_FILES, Manifest, Read, Recorded, files_of
+from s3lake.commit.documents import MOST_FILES, File, Manifest, Read, Recorded, files_of
 from s3lake.commit.index import TopicIndex
 from s3lake.commit.opening import create_hour
 from s3lake.commit.protocol import PUT, Attempt, Staged
@@ -18,7 +17,7 @@ from s3lake.convert.limits import misfit
 from s3lake.encode.formats import FORMATS
 from s3lake.errors import ConfigurationError, TooManyFilesError
 from s3lake.land import binding
-from s3lake.land.replace import replace_commits
+from s3lake.land.maintenance.replace import replace_commits
 from s3lake.land.target import TopicSink
 from s3lake.land.task import outcomes
 from s3lake.land.task.outcomes import OUTCOME, Done, Failed, Grown, outcome_of
@@ -33,7 +32,6 @@ from s3lake.store.probe import trust
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from s3lake.commit.documents import File
     from s3lake.sink import Sink
 
 _UNLIMITED = 2**31
@@ -80,7 +78,7 @@ def land_value(target: TopicSink, hour: str, value: object) -> Manifest:
     trust(target.store, f"{sink.index.prefix}/{sink.name}", sink.root)
     create_hour(index, hour)
 
-    def write(attempt: Attempt) -> Staged:
+    def write(attempt: Attempt, files: list[File]) -> Staged:
         recorded = _record(index, sink, hour, attempt.commit, columns) if form == "columns" else {}
         stage = RowStage(
             name=name,
@@ -96,7 +94,7 @@ def land_value(target: TopicSink, hour: str, value: object) -> Manifest:
             columns=to_arrow(recorded),
             stamp_ms=hours.start_ms(hour),
         )
-        files = stage.stage(reader) if reader is not None else _stage_in_spark(target, stage, frame)
+        files += stage.stage(reader) if reader is not None else _stage_in_spark(target, stage, frame)
         return _as_commit(sink, form, files, recorded)
 
     done = replace_commits(target, hour, None, PUT, write)
@@ -219,7 +217,7 @@ def _stage_in_spark(target: TopicSink, stage: RowStage, frame: DataFrame) -> lis
 def _as_commit(sink: Sink, form: Form, files: list[File], columns: Columns) -> Staged:
     rows = sum(file.records for file in files)
     return Staged(
-        files=tuple(sorted(files, key=attrgetter("key"))),
+        files=(),
         reads={0: Read(0, 1, read=rows, landed=rows)},
         format=sink.format.type,
         converter=sink.converter.value,

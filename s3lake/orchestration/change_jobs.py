@@ -23,6 +23,7 @@ from s3lake.sink import Sink
 
 if TYPE_CHECKING:
     from s3lake.land.landing import Landing
+    from s3lake.land.maintenance.replace import HourChange
 
 _NOTHING_YET = "nothing is changed yet: launch it again with confirmed: true to do it"
 
@@ -80,11 +81,11 @@ class Run:
     catalog: Catalog
     config: Any
 
-    def apply(self, landing: "Landing", outcomes: Iterable[tuple[Any, bool]]) -> None:
+    def apply(self, landing: "Landing", outcomes: "Iterable[HourChange]") -> None:
         """Log the outcome of each hour, and store the events of the hours that have changed."""
-        for outcome, possible in outcomes:
+        for outcome in outcomes:
             self.context.log.info(f"{landing.sink.name} {landing.topic} {outcome}")
-            if self.config.confirmed and possible and not outcome.obstacle:
+            if self.config.confirmed and outcome.is_possible:
                 self.store_events(landing, outcome.hour, 1)
 
     def store_events(self, landing: "Landing", hour: str, new: int) -> None:
@@ -127,44 +128,44 @@ def _clean(run: Run, landing: "Landing") -> None:
 
 
 def _compact(run: Run, landing: "Landing") -> None:
-    from s3lake.land.change.rounds import compacted
+    from s3lake.land.maintenance.compact import compact_hours
 
     target = landing.target.require_exactly_once()
-    run.apply(landing, compacted(target, run.hours(target), yes=run.config.confirmed))
+    run.apply(landing, compact_hours(target, run.hours(target), yes=run.config.confirmed))
 
 
 def _reformat(run: Run, landing: "Landing") -> None:
-    from s3lake.land.change.rounds import reformatted
+    from s3lake.land.maintenance.reformat import reformat_hours
 
     target = landing.target.require_exactly_once()
-    run.apply(landing, reformatted(target, run.hours(target), yes=run.config.confirmed))
+    run.apply(landing, reformat_hours(target, run.hours(target), yes=run.config.confirmed))
 
 
 def _expire(run: Run, landing: "Landing") -> None:
-    from s3lake.land.change.rounds import expired_hours
+    from s3lake.land.maintenance.retention import expire_hours
 
-    run.apply(landing, expired_hours(landing.target.require_exactly_once(), yes=run.config.confirmed))
+    run.apply(landing, expire_hours(landing.target.require_exactly_once(), yes=run.config.confirmed))
 
 
 def _erase(run: Run, landing: "Landing") -> None:
-    from s3lake.land.change.condition import Condition
-    from s3lake.land.change.erase import Person
-    from s3lake.land.change.rounds import erased
+    from s3lake.land.maintenance.condition import Condition
+    from s3lake.land.maintenance.erase import EraseConditions, erase_hours
 
     config, target = run.config, landing.target.require_exactly_once()
     letters = Condition(config.letters, "letters") if config.letters else None
-    person = Person(Condition(config.where, "where"), letters)
-    run.apply(landing, erased(target, run.hours(target), person, yes=config.confirmed))
+    conditions = EraseConditions(Condition(config.where, "where"), letters)
+    run.apply(landing, erase_hours(target, run.hours(target), conditions, yes=config.confirmed))
 
 
 def _replay(run: Run, landing: "Landing") -> None:
-    from s3lake.land.replay import replay
-    from s3lake.land.replay.letters import Chosen, hours_of
+    from s3lake.land.maintenance.dead_letters import ReasonFilter, hours_of
+    from s3lake.land.maintenance.replay import replay
 
     config = run.config
     for tile, _ in hours_of(landing.index, config.from_, config.to or "9"):
         new = 0
-        for replayed in replay(landing, tile.hour, Chosen(config.reason), dry_run=not config.confirmed):
+        chosen, target = ReasonFilter(config.reason), landing.target
+        for replayed in replay(target, tile.hour, chosen, landing.spark, dry_run=not config.confirmed):
             new += replayed.commit is not None
             run.context.log.info(f"{landing.sink.name} {landing.topic}, hour {tile.hour}: {replayed}")
         if new:
@@ -172,7 +173,7 @@ def _replay(run: Run, landing: "Landing") -> None:
 
 
 def _restore(run: Run, landing: "Landing") -> None:
-    from s3lake.land.change.restore import Restore, permitted, restore
+    from s3lake.land.maintenance.restore import Restore, permitted, restore
 
     config, log = run.config, run.context.log
     permitted(run.catalog.config.sinks, config.into, config.without, landed_again=config.landed_again)

@@ -242,7 +242,7 @@ def dead_share(sums: "Sums") -> float:
 
 
 def _read_dead_letters(target: "Landing", manifests: Sequence["Manifest"]) -> dict[str, Any]:
-    from s3lake.land.replay.letters import reasons_of, some_of
+    from s3lake.land.maintenance.dead_letters import reasons_of, some_of
 
     store, files = target.store, files_of(manifests, "dead_letters")
     reasons = united(reasons_of(store, manifest) for manifest in manifests)

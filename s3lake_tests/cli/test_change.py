@@ -17,7 +17,7 @@ from s3lake.commit.documents import Manifest, Read
 from s3lake.land.landing import Landing
 from s3lake.source.offsets import LogRange, Snapshot
 from s3lake_tests.lake import NOBODY
-from s3lake_tests.land.replay.lake import MENDED, Lake
+from s3lake_tests.land.maintenance.refused import MENDED, Lake
 from s3lake_tests.verify.world import HOUR, TOPIC
 
 

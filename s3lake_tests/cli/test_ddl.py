@@ -6,7 +6,7 @@ import pytest
 
 from s3lake.cli.ddl import build_hive_table, find_differences
 from s3lake.errors import ConfigurationError
-from s3lake_tests.land.merge.parts import Parts
+from s3lake_tests.land.maintenance.parts import Parts
 from s3lake_tests.verify.test_writer_agrees import connect_value
 from s3lake_tests.verify.world import TOPIC
 

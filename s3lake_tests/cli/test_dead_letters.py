@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 from s3lake.cli import app
 from s3lake.cli.request import Request
 from s3lake.errors import StoreUnavailableError
-from s3lake_tests.land.replay.lake import GOOD, MENDED, Lake
+from s3lake_tests.land.maintenance.refused import GOOD, MENDED, Lake
 from s3lake_tests.verify.world import HOUR, IN_TIME
 
 Run = Callable[..., Result]

@@ -17,7 +17,7 @@ from s3lake.errors import KafkaUnavailableError, StoreUnavailableError
 from s3lake.orchestration import names
 from s3lake.plan.tile import Sums
 from s3lake.source.offsets import Waiting
-from s3lake_tests.land.replay.lake import Lake
+from s3lake_tests.land.maintenance.refused import Lake
 from s3lake_tests.verify.world import HOUR, TOPIC
 
 LATER = hours.end_ms(HOUR) + 20 * 60_000

@@ -13,7 +13,7 @@ from greenlet import greenlet
 from s3lake.commit.documents import Manifest
 from s3lake.commit.index import TopicIndex
 from s3lake.errors import S3LakeError
-from s3lake.land.change import retention
+from s3lake.land.maintenance import retention
 from s3lake.land.observer import TableFollower
 from s3lake.plan.tile import Tile
 from s3lake.source.offsets import Snapshot

@@ -1,6 +1,6 @@
 """What actors do to hours that have landed: files joined, written anew, records taken out, dead letters tried again.
 
-The exchange of commits is the product's own (`s3lake/land/replace.py`); a toy stages what takes their place.
+The engine is the product's own (`s3lake/land/maintenance/replace.py`); a toy stages what replaces the commits.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,7 +9,6 @@ from functools import partial
 
 import msgspec
 
-from s3lake import hours
 from s3lake.adopt import Group, adopt
 from s3lake.commit.clean import forget_replaced
 from s3lake.commit.documents import LETTERS, File, Manifest, Read
@@ -18,8 +17,8 @@ from s3lake.commit.protocol import PUT, Attempt, Staged
 from s3lake.commit.replace import REPLAY
 from s3lake.config.draft import Connector
 from s3lake.errors import ConfigurationError, FencedError
-from s3lake.land.change import retention
-from s3lake.land.replace import carry_over, group_compatible, replace_commits, settle_hour
+from s3lake.land.maintenance import retention
+from s3lake.land.maintenance.replace import carry_over, group_compatible, replace_commits, settle_hour
 from s3lake.land.target import TopicSink
 from s3lake.sink import Sink
 from s3lake.store import probe
@@ -42,8 +41,14 @@ def exchange(
     me: Actor, number: int, replaced: Sequence[Manifest] | None, reason: str, write: Callable[[Attempt], Staged]
 ) -> None:
     """Replace commits by the product's own engine."""
+
+    def stage(attempt: Attempt, files: list[File]) -> Staged:
+        staged = write(attempt)
+        files += staged.files
+        return staged
+
     try:
-        replace_commits(target_of(me), hour(number), replaced, reason, write)
+        replace_commits(target_of(me), hour(number), replaced, reason, stage)
     except FencedError as error:
         me.world.outcomes[f"{reason}: {type(error).__name__}"] += 1
         raise
@@ -92,7 +97,7 @@ def expiring(number: int) -> Work:
 
     def work(me: Actor) -> None:
         retention.expire(target_of(me), hour(number))
-        retention.forget(target_of(me), 0, hours.end_ms(hour(number)))
+        forget_replaced(me.index, hour(number), retention.REASON, PACE)
         me.world.erased |= me.expired
 
     return _of_an_hour(number, work)

@@ -7,7 +7,7 @@ from unittest import mock
 
 from s3lake import hours
 from s3lake.commit import index, protocol
-from s3lake.land.change import retention
+from s3lake.land.maintenance import retention
 from s3lake.store import probe
 
 

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 from s3lake.cli import app
 from s3lake.cli.request import Request
 from s3lake_tests.docs.test_shown import blocks
-from s3lake_tests.land.merge.parts import Record
-from s3lake_tests.land.replay.lake import GOOD, MENDED, Lake
+from s3lake_tests.land.maintenance.parts import Record
+from s3lake_tests.land.maintenance.refused import GOOD, MENDED, Lake
 from s3lake_tests.verify.world import TOPIC
 
 TOKEN = b'{"id":1,"card_token":"4111-1111"}'

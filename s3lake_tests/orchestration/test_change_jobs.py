@@ -8,11 +8,11 @@ import pytest
 
 from s3lake.errors import DataLossError
 from s3lake.land import opening
-from s3lake.land.change import restore as restoring
+from s3lake.land.maintenance import restore as restoring
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.translator import dead_letters_key, sealed_key, sink_key
 from s3lake.sink import Config, Kafka, Sink
-from s3lake_tests.land.replay.lake import GOOD, MENDED, Lake
+from s3lake_tests.land.maintenance.refused import GOOD, MENDED, Lake
 from s3lake_tests.orchestration.unstaged_runs import STAND_INS, materialisations
 from s3lake_tests.verify.world import HOUR, TOPIC
 

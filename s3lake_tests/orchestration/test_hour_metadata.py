@@ -25,7 +25,7 @@ from s3lake.store import Store
 from s3lake.store.connection import S3Connection
 from s3lake.store.memory import MemoryStore
 from s3lake.store.s3 import S3Store
-from s3lake_tests.land.replay.lake import GOOD, MENDED, Lake
+from s3lake_tests.land.maintenance.refused import GOOD, MENDED, Lake
 from s3lake_tests.orchestration.catalogs import catalog
 from s3lake_tests.verify.world import HOUR, TOPIC
 

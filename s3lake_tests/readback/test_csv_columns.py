@@ -7,15 +7,15 @@ import msgspec
 import pytest
 
 from s3lake.commit.documents import Recorded, files_of
-from s3lake.land.change.condition import Condition
-from s3lake.land.change.erase import Person, erase
+from s3lake.land.maintenance.condition import Condition
+from s3lake.land.maintenance.erase import EraseConditions, erase
 from s3lake.objects import Shape
 from s3lake.readback.arrow import open_dataset
 from s3lake.readback.committed import committed_files
 from s3lake.schema.types import to_document
 from s3lake.store.connection import S3Connection
-from s3lake_tests.land.change.parts import holding
-from s3lake_tests.land.merge.parts import Parts
+from s3lake_tests.land.maintenance.held import holding
+from s3lake_tests.land.maintenance.parts import Parts
 from s3lake_tests.verify.test_writer_agrees import connect_value
 from s3lake_tests.verify.world import HOUR, TOPIC
 
@@ -44,7 +44,7 @@ def test_an_input_has_each_value_in_its_own_column(world: Parts) -> None:
 
 
 def test_a_person_is_erased_by_the_column_that_says_who_it_is(world: Parts) -> None:
-    erase(holding(world), HOUR, Person(Condition("a = '3' OR c = '6'"), None))
+    erase(holding(world), HOUR, EraseConditions(Condition("a = '3' OR c = '6'"), None))
     assert rows(world) == [RECORDS[0], *RECORDS[3:]]
     assert world.verified().clean
 

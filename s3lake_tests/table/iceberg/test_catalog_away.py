@@ -9,17 +9,17 @@ from s3lake.commit.documents import files_of
 from s3lake.commit.sums import Commits
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import TableUnavailableError
-from s3lake.land.change.compact import compact
-from s3lake.land.change.condition import Condition
-from s3lake.land.change.erase import Person, erase
-from s3lake.land.change.retention import expire
 from s3lake.land.landing import Landing
+from s3lake.land.maintenance.compact import compact
+from s3lake.land.maintenance.condition import Condition
+from s3lake.land.maintenance.erase import EraseConditions, erase
+from s3lake.land.maintenance.retention import expire
 from s3lake.table.iceberg import LakeTable
 from s3lake_tests.land.at_hand import FIRST, SECOND, THIRD, World
 from s3lake_tests.table.iceberg.shelf import Shelf
 
 DAY = 24 * 60
-ALICE = Person(Condition("user = 'alice'"))
+ALICE = EraseConditions(Condition("user = 'alice'"))
 
 
 class Lake(World):

@@ -1,0 +1,227 @@
+"""Compact: one commit replaces those of an hour, with few large files instead of many small ones.
+
+A landing does it too, when an hour is complete: `merge`. Committed objects are joined at the level of their format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+from s3lake.commit.documents import LETTERS, MOST_FILES, File, Manifest, files_of
+from s3lake.commit.protocol import Attempt, Committed, Staged, mark_of
+from s3lake.commit.replace import MERGE
+from s3lake.land import binding
+from s3lake.land.maintenance.file_sets import FileSet, list_file_sets, shape_of_stream, stage_files
+from s3lake.land.maintenance.joining import CannotJoin, FileJoiner
+from s3lake.land.maintenance.replace import HourChange, carry_over, change_hours, replace_commits, settle_hour
+from s3lake.land.target import TopicSink, retry_fenced
+from s3lake.land.task.staging import key_of
+from s3lake.layout.key import Span
+
+if TYPE_CHECKING:
+    from s3lake.sink import Sink
+
+SIZE = 512 * 2**20
+
+
+@dataclass(frozen=True)
+class CompactOptions:
+    """Which files become one; the defaults are those of `s3lake compact`.
+
+    Attributes:
+        size: bytes of a new file, about; larger files stay.
+        count: records of a new file at most.
+        spared: the share of the files that has to go: joining few large ones costs what landing them did.
+        fewest: commits that are worth a look.
+        reason: see `Manifest`.
+        digests: store in the index a digest of the records that each new file is made of.
+        large_at_once: see `stage_files`.
+    """
+
+    size: int = SIZE
+    count: int = 2**63 - 1
+    spared: float = 0
+    fewest: int = 1
+    reason: str = "compact"
+    digests: bool = True
+    large_at_once: int = 2
+
+    @classmethod
+    def at_hour_end(cls, sink: Sink) -> CompactOptions:
+        """Return the options of a landing that finds an hour complete in several commits."""
+        rule = binding.file_rule(sink)
+        return cls(rule.size, rule.count, 0.5, 2, MERGE, digests=False, large_at_once=1)
+
+
+class Merge(NamedTuple):
+    """Commits that become one; `outputs` are the file sets of each new one, in the order of their offsets."""
+
+    manifests: list[Manifest]
+    outputs: list[list[FileSet]]
+
+
+def compact_hours(target: TopicSink, hours: Iterable[str], *, yes: bool, size: int = SIZE) -> Iterator[HourChange]:
+    """Yield what compacting would do to each hour, or, with `yes`, has done."""
+    return change_hours(target, hours, partial(plan_compact, size=size), partial(compact, size=size), yes=yes)
+
+
+def plan_compact(target: TopicSink, hour: str, size: int = SIZE) -> HourChange | None:
+    """Return what compacting would do. Return None if the hour is not landed as a whole, or has few files already."""
+    manifests = target.manifests(hour) or []
+    count = len(files_of(manifests))
+    try:
+        merges = plan_merges(target.sink, target.topic, manifests, CompactOptions(size))
+    except CannotJoin as error:
+        return _describe(hour, manifests, count, str(error))
+    # An output has as many files as its first source.
+    spared = sum(len(source.files) for merge in merges for sources in merge.outputs for source in sources[1:])
+    return _describe(hour, manifests, count - spared) if spared else None
+
+
+@retry_fenced
+def compact(target: TopicSink, hour: str, size: int = SIZE) -> HourChange:
+    """Compact an hour that is landed as a whole, in one commit for each set of columns that its commits have.
+
+    Raises:
+        FencedError: other writers were faster, again and again.
+        S3LakeError: the store or the table was in the way; the hour is as it was, or this can be repeated.
+    """
+    settle_hour(target, hour)
+    manifests, blocker = target.manifests(hour) or [], ""
+    try:
+        for done in merge(target, hour, manifests, CompactOptions(size)):
+            if done.tile.garbage:
+                settle_hour(target, hour)
+    except CannotJoin as error:
+        blocker = str(error)
+    return _describe(hour, manifests, len(files_of(target.manifests(hour) or [])), blocker)
+
+
+def _describe(hour: str, manifests: Sequence[Manifest], left: int, blocker: str = "") -> HourChange:
+    files = files_of(manifests)
+    size = sum(file.bytes for file in files)
+    summary = f"{len(files):,} files of {size:,} bytes become {left:,}"
+    if blocker:
+        summary, left = f"its {len(files):,} files stay", len(files)
+    return HourChange(hour, summary, 0, len(files), size, left, blocker)
+
+
+def merge(target: TopicSink, hour: str, manifests: Sequence[Manifest], options: CompactOptions) -> Iterator[Committed]:
+    """Merge commits of `hour`, each time when the next is requested; none if nothing is to be gained.
+
+    Replaced objects that cannot be deleted yet stay, and the tile lists them.
+
+    Args:
+        target: the sink and topic.
+        hour: an hour that is complete.
+        manifests: of its commits.
+        options: which files become one.
+
+    Raises:
+        CannotJoin: the hour stays as it is; the reason.
+        S3LakeError: the store was in the way, or another writer was faster; the hour is as it was, or whoever comes
+            next finishes.
+    """
+    for planned in plan_merges(target.sink, target.topic, manifests, options):
+        write = partial(_join, target, planned, options)
+        done = replace_commits(target, hour, planned.manifests, options.reason, write, keeps_garbage=True)
+        if done is not None:
+            yield done
+
+
+def _join(target: TopicSink, planned: Merge, options: CompactOptions, attempt: Attempt, files: list[File]) -> Staged:
+    sink, whole = target.sink, carry_over(planned.manifests)
+    rule, keys = binding.file_rule(sink), binding.key_rule(sink.after_transforms, target.topic, attempt.suffix)
+    streams = (*rule.formats, LETTERS) if options.digests else ()
+    shapes = {stream: shape_of_stream(planned.manifests[-1], stream) for stream in streams}
+    join = FileJoiner(target.store, attempt.commit, keys, rule, shapes)
+    tasks = [(sum(source.bytes for source in sources), partial(join, sources)) for sources in planned.outputs]
+    stage_files(tasks, files, options.large_at_once)
+    if len(files) > MOST_FILES:
+        raise CannotJoin(f"{len(files):,} files would be left, and one commit has at most {MOST_FILES:,}")
+    return whole
+
+
+def plan_merges(sink: Sink, topic: str, manifests: Sequence[Manifest], options: CompactOptions) -> list[Merge]:
+    """Return the commits that become one; none if nothing is to be gained.
+
+    Only commits that follow each other and have equal columns become one: records of earlier files may hold an empty
+    list or object where a later commit has a column, and that would not be a value of the later type.
+
+    Raises:
+        CannotJoin: the hour stays as it is; the reason.
+    """
+    groups = [list(group) for _, group in groupby(manifests, attrgetter("columns", "shape"))]
+    merges = [Merge(group, plan_outputs(group, options)) for group in groups if len(group) >= options.fewest]
+    merges = [merge for merge in merges if _is_worth_it(merge.outputs, options)]
+    blocker = find_blocker(sink, topic, manifests) if merges else ""
+    if blocker:
+        raise CannotJoin(blocker)
+    return merges
+
+
+def _is_worth_it(outputs: Sequence[Sequence[FileSet]], options: CompactOptions) -> bool:
+    sources = sum(map(len, outputs))
+    return len(outputs) < sources and len(outputs) <= sources * (1 - options.spared)
+
+
+def plan_outputs(manifests: Iterable[Manifest], options: CompactOptions) -> list[list[FileSet]]:
+    """Return the file sets that become one each: of one topic-partition and output partition, in offset order."""
+    outputs: list[list[FileSet]] = []
+    file_sets = list_file_sets(manifests)
+    file_sets.sort(key=lambda one: (one.first.partition, one.first.group or "", one.first.first_offset))
+    for _, sources in groupby(file_sets, attrgetter("first.partition", "first.group")):
+        size = count = 0
+        outputs.append([])
+        for source in sources:
+            size, count = size + source.bytes, count + source.first.records
+            if outputs[-1] and (size > options.size or count > options.count):
+                size, count = source.bytes, source.first.records
+                outputs.append([])
+            outputs[-1].append(source)
+    return outputs
+
+
+def find_blocker(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str:
+    """Return the reason why files of these commits cannot be joined as `sink` writes now. Return "" if they can."""
+    landed, rule = sink.after_transforms, binding.key_rule(sink.after_transforms, topic)
+    if not sink.exactly_once:
+        return "exactly_once is off"
+    if rule.numbers & {"min_timestamp", "max_timestamp"}:
+        return "its names say timestamps of records, which are not known any more"
+    if sink.flush.span is not None:
+        return "flush.span closes its files by timestamps of records, which are not known any more"
+    if binding.shape_of(landed).nameless:
+        return "of CSV without header lines each file may have columns of its own"
+    if landed.format.one_record_an_object:
+        return "format bytes without a framing has one record an object, and nothing would tell two in one apart"
+    now = (landed.format.type, landed.converter.value, landed.nulls, binding.written_by(landed).form)
+    if any((one.format, one.converter, one.nulls, one.shape.form) != now for one in manifests):
+        return "some of it was landed with another configuration"
+    if not all(_has_present_keys(sink, topic, manifest) for manifest in manifests):
+        return "some of it was landed with another layout"
+    return ""
+
+
+def _has_present_keys(sink: Sink, topic: str, manifest: Manifest) -> bool:
+    """Return whether the present layout gives a commit's files their keys, with its mark or without."""
+    files = binding.file_rule(sink)
+    rules = [binding.key_rule(sink.after_transforms, topic, mark) for mark in ("", mark_of(manifest.id))]
+    for file in manifest.files:
+        if file.kind == LETTERS or file.group is None:
+            continue
+        if file.kind not in files.formats:
+            return False
+        span = Span(file.first_offset, file.last_offset, 0, 0, file.records)
+        try:
+            names = [key_of(rule, files, file.group, span, file.kind) for rule in rules]
+        except ValueError:  # it has another number of gaps
+            return False
+        if file.key not in names:
+            return False
+    return True

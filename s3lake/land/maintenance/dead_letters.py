@@ -1,0 +1,105 @@
+"""The dead letters of a commit: one by one from its objects, or counted by reason from its manifest."""
+
+from __future__ import annotations
+
+import heapq
+import io
+import itertools
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from operator import attrgetter
+
+from s3lake import hours
+from s3lake.commit.documents import LETTERS, Manifest, Reason
+from s3lake.commit.index import TopicIndex
+from s3lake.commit.letters import Tally, reason_of
+from s3lake.commit.sums import Commits
+from s3lake.objects.letters import Letter, letters
+from s3lake.plan.tile import Tile
+from s3lake.store import COMMIT, Store
+from s3lake.store.reading import opened
+
+_PEEK_BYTES = 2**16
+_AT_ONCE = 16
+
+
+@dataclass(frozen=True)
+class ReasonFilter:
+    """Which dead letters are meant.
+
+    Attributes:
+        reason: a part of `stage: message`, or of what it is counted as; None for all.
+    """
+
+    reason: str | None = None
+
+    def __call__(self, letter: Letter) -> bool:
+        """Whether this is one of them."""
+        if self.reason is None:
+            return True
+        texts = (f"{letter.stage}: {message}".lower() for message in (letter.message, reason_of(letter.message)))
+        return any(self.reason.lower() in text for text in texts)
+
+
+def letters_of(store: Store, manifest: Manifest, only: int | None = None) -> Iterator[Letter]:
+    """The dead letters of a commit by topic-partition and offset, read as they are asked for.
+
+    Args:
+        store: the bucket.
+        manifest: the commit's.
+        only: a topic-partition; None for all.
+
+    Raises:
+        DataLossError: an object is gone, is another one, or holds something else.
+    """
+    files = [file for file in manifest.files if file.kind == LETTERS and only in (None, file.partition)]
+    for partition in sorted({file.partition for file in files}):
+        objects = (
+            letters(opened(store, file.key, file.bytes, manifest.id), file.key)
+            for file in files
+            if file.partition == partition
+        )
+        yield from heapq.merge(*objects, key=attrgetter("offset"))
+
+
+def some_of(store: Store, manifests: Iterable[Manifest], most: int) -> list[Letter]:
+    """Some dead letters of these commits, `most` at most: those that begin their objects, of which little is read."""
+    some: list[Letter] = []
+    for manifest in manifests:
+        for file in manifest.files:
+            if file.kind != LETTERS or len(some) >= most:
+                continue
+            start = store.get(file.key, (0, min(file.bytes, _PEEK_BYTES)))
+            if start is not None and start.metadata.get(COMMIT) == manifest.id:
+                whole = start.body[: start.body.rfind(b"\n") + 1]
+                some += itertools.islice(letters(io.BytesIO(whole), file.key), most - len(some))
+    return some
+
+
+def hours_of(index: TopicIndex, first: str, last: str) -> Iterator[tuple[Tile, Commits]]:
+    """Hours from `first` to `last` that have dead letters, or had some that were replayed, and their commits."""
+    head = index.head()
+    wanted = [hour for hour in hours.expand(head[0].hours) if first <= hour <= last] if head else []
+    with ThreadPoolExecutor(_AT_ONCE, "s3lake-index") as pool:
+        stored = list(pool.map(index.tile, wanted))
+    for tile, _ in filter(None, stored):
+        if tile.sums.dead or tile.sums.taken:
+            yield tile, Commits(index, tile.hour, tile.commits)
+
+
+def reasons_of(store: Store, manifest: Manifest) -> tuple[Reason, ...]:
+    """Why the dead letters of a commit are some, most frequent first.
+
+    The objects are read only of a commit that some dead letters were taken out of since.
+
+    Raises:
+        DataLossError: an object is gone, is another one, or holds something else.
+    """
+    dead = sum(file.records for file in manifest.files if file.kind == LETTERS)
+    if sum(one.count for one in manifest.letters) == dead:
+        return manifest.letters
+    tally = Tally()
+    for letter in letters_of(store, manifest):
+        tally.add(letter.stage, letter.message, letter.partition, letter.offset)
+    return tally.reasons

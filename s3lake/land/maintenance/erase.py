@@ -1,0 +1,341 @@
+"""Erase: rows of landed hours for which a condition holds, from data, sidecars and dead letters.
+
+Objects that hold such a row are written again without it, the others of their commit are copied. In the end nothing of
+the old ones is left: neither objects nor the manifests that name them.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import msgspec
+import pyarrow as pa
+
+from s3lake import hours as hourly
+from s3lake.commit.clean import clean, forget_replaced
+from s3lake.commit.documents import LETTERS, File, Manifest, Read, Reason
+from s3lake.commit.letters import Tally, united
+from s3lake.commit.protocol import Attempt, Staged
+from s3lake.errors import ConfigurationError, DataLossError
+from s3lake.land.maintenance import without_rows
+from s3lake.land.maintenance.condition import Condition
+from s3lake.land.maintenance.file_sets import (
+    FileSet,
+    copy_file,
+    key_in_commit,
+    list_file_sets,
+    read_whole,
+    shape_of_stream,
+    stage_files,
+)
+from s3lake.land.maintenance.replace import HourChange, carry_over, group_compatible, replace_commits, settle_hour
+from s3lake.land.target import TopicSink, retry_fenced
+from s3lake.land.task.outcomes import merged
+from s3lake.objects import Shape, batches, columns, content, tables
+from s3lake.objects.letters import Letter, letters
+from s3lake.schema.types import Columns, from_document
+from s3lake.sink.key_space import KeySpace
+from s3lake.store import COMMIT, Store
+from s3lake.store.upload import uploaded
+
+REASON = "erase"
+_DEAD_LETTER_COLUMNS = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.int64()),
+        ("key", pa.string()),
+        ("value", pa.string()),
+        ("headers", pa.list_(pa.struct([("name", pa.string()), ("value", pa.string())]))),
+        ("stage", pa.string()),
+        ("message", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class EraseConditions:
+    """Which rows are erased.
+
+    Attributes:
+        where: of data and sidecars.
+        dead_letters: of dead letters, which have other columns; None to use `where` if they have its columns.
+    """
+
+    where: Condition
+    dead_letters: Condition | None = None
+
+
+@dataclass(frozen=True)
+class ErasedObject:
+    """Rows that one object loses; `replaced_by` is the object that holds the others, if any, once it is done."""
+
+    key: str
+    stream: str
+    rows: int
+    of: int
+    replaced_by: str = ""
+
+
+@dataclass(frozen=True)
+class EraseChange(HourChange):
+    """What an hour loses.
+
+    Attributes:
+        objects: that hold such rows; sidecars hold the same records as the data.
+        copied: objects without such a row whose commit is replaced.
+        unasked: dead letters that stay because they lack a column that the condition names.
+    """
+
+    objects: tuple[ErasedObject, ...] = ()
+    copied: int = 0
+    unasked: int = 0
+
+    @property
+    def is_possible(self) -> bool:
+        return self.records > 0
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A file set, the numbers of the rows that are erased, and how many dead letters stay without a look."""
+
+    file_set: FileSet
+    rows: frozenset[int] = frozenset()
+    unasked: int = 0
+
+    @property
+    def is_dead_letters(self) -> bool:
+        return LETTERS in self.file_set.files
+
+
+def erase_hours(
+    target: TopicSink, hours: Iterable[str], conditions: EraseConditions, *, yes: bool
+) -> Iterator[EraseChange]:
+    """Yield what erasing would do to each hour, or, with `yes`, has done; then also what crashed writers left goes.
+
+    Raises:
+        ConfigurationError: the condition cannot be asked of the columns of an hour.
+        DataLossError: an object is gone, or cannot be read; what is not done is as it was.
+        TransientError: the store, the table or another writer was in the way: this can be repeated.
+    """
+    for hour in hours:
+        if yes and target.manifests(hour) is not None:
+            change: EraseChange | None = erase(target, hour, conditions)
+        else:
+            change = plan_erase(target, hour, conditions)
+        if change is not None and (change.records or change.unasked or change.blocker):
+            yield change
+    if yes:
+        clean(target.index, now_ms=hourly.now_ms(), keys=KeySpace.from_sink(target.sink, target.topic))
+
+
+def plan_erase(target: TopicSink, hour: str, conditions: EraseConditions) -> EraseChange | None:
+    """Return what erasing would do. Return None if nothing of the hour is landed."""
+    stored = target.index.tile(hour)
+    if stored is None or not stored[0].commits:
+        return None
+    if target.manifests(hour) is None:
+        blocker = "it is not landed as a whole; its commits so far are not looked at"
+        return EraseChange(hour, "it stays as it is", blocker=blocker)
+    return _describe(hour, _find_rows(target, hour, conditions))
+
+
+def erase(target: TopicSink, hour: str, conditions: EraseConditions) -> EraseChange:
+    """Erase rows of an hour that is landed as a whole, and all that is left of the objects that held them."""
+    done: list[_Found] = []
+    new_keys: dict[str, str] = {}
+    others: list[_Found] = []
+
+    @retry_fenced
+    def replace_found() -> None:
+        settle_hour(target, hour)
+        found = _find_rows(target, hour, conditions)
+        with_rows = {one.file_set.manifest.id: one.file_set.manifest for one in found if one.rows}
+        others[:] = [one for one in found if one.file_set.manifest.id not in with_rows]
+        for group in group_compatible(list(with_rows.values())):
+            own = [one for one in found if one.file_set.manifest in group]
+            replace_commits(target, hour, group, REASON, partial(_write, target, own, new_keys))
+            done.extend(own)
+
+    replace_found()
+    forget_replaced(target.index, hour, REASON, target.pace)
+    return _describe(hour, [*done, *others], new_keys)
+
+
+@retry_fenced
+def _find_rows(target: TopicSink, hour: str, conditions: EraseConditions) -> list[_Found]:
+    """Return the file sets of an hour, each with the rows that are erased."""
+    manifests = target.manifests(hour) or []
+    with target.index.reading(hour, [manifest.id for manifest in manifests]):
+        stored = target.index.columns()
+        recorded = from_document(stored[0].columns) if stored else {}
+        return [_find_in(target.store, one, conditions, recorded) for one in list_file_sets(manifests)]
+
+
+def _find_in(store: Store, file_set: FileSet, conditions: EraseConditions, recorded: Columns) -> _Found:
+    where, manifest = conditions.where, file_set.manifest
+    if LETTERS not in file_set.files:
+        return _Found(file_set, frozenset(_find_data(store, file_set, where, recorded)))
+    file = file_set.files[LETTERS]
+    if conditions.dead_letters is None and where.find_missing(_columns_of(manifest, recorded), _DEAD_LETTER_COLUMNS):
+        return _Found(file_set, unasked=file.records)
+    rows = [_to_row(letter) for letter in letters(io.BytesIO(read_whole(store, manifest, file)), file.key)]
+    batch = pa.RecordBatch.from_pylist(rows, _DEAD_LETTER_COLUMNS)
+    try:
+        return _Found(file_set, frozenset((conditions.dead_letters or where).rows(batch, file.key)))
+    except ConfigurationError as error:
+        if conditions.dead_letters is not None:
+            raise
+        raise ConfigurationError(
+            f"{error}. Dead letters hold what could not be converted: say by --dead-letters which of them are meant, "
+            "for example --dead-letters \"contains(value, 'alice@example.org')\""
+        ) from None
+
+
+def _columns_of(manifest: Manifest, recorded: Columns) -> pa.Schema:
+    """Return the columns that rows of a commit's data may have."""
+    data = Shape.of(manifest)
+    return columns.of(data, data.columns.fields if data.columns else recorded)
+
+
+def _find_data(store: Store, file_set: FileSet, where: Condition, recorded: Columns) -> Iterator[int]:
+    """Yield the rows for which a condition holds. Columns that their hour has, and not these records, are null."""
+    table: dict[str, pa.ChunkedArray] = {}
+    first, manifest = file_set.first, file_set.manifest
+    for stream in sorted(file_set.files):  # data before keys
+        file = file_set.files[stream]
+        shape, body = shape_of_stream(manifest, stream).of_file(file), read_whole(store, manifest, file)
+        if not shape.separable and sum(map(len, content.records(shape, body, file.key))) != file.records:
+            raise ConfigurationError(
+                f"{file.key}: its records cannot be told apart, because their separator stands inside of one: "
+                "nothing can be taken out of it. Retention takes out whole hours"
+            )
+        read = _read_table(shape, body, file.key, where, recorded)
+        if read.num_columns and read.num_rows != file.records:
+            raise DataLossError(f"{file.key} has {read.num_rows} rows, its manifest says {file.records}")
+        table = {**{name: read[name] for name in read.column_names}, **table}
+    declared = _columns_of(manifest, recorded)
+    for column in where.columns(declared) or declared:
+        table.setdefault(column.name, pa.chunked_array([pa.nulls(first.records, column.type)]))
+    row = 0
+    for batch in pa.table(table).combine_chunks().to_batches():
+        yield from (row + at for at in where.rows(batch, first.key))
+        row += batch.num_rows
+
+
+def _read_table(shape: Shape, body: bytes, key: str, where: Condition, recorded: Columns) -> pa.Table:
+    """Read the columns that a condition names, of those that a file really has."""
+    if shape.format in ("parquet", "avro"):
+        asked = where.columns(tables.opened(shape, body, key).schema)
+        read = tables.opened(shape, body, key, asked.names).batches
+    elif shape.format == "bytes":
+        name = shape.envelope.fields[0] if shape.envelope else "value"
+        asked = where.columns(pa.schema([(name, pa.binary())]))
+        read = (pa.record_batch([pa.array(some, pa.binary())], [name]) for some in content.records(shape, body, key))
+    else:
+        asked = where.columns(columns.of(shape, shape.columns.fields if shape.columns else recorded))
+        read = batches(shape, body, key, asked)
+    return pa.Table.from_batches(read, asked) if asked else asked.empty_table()
+
+
+def _to_row(letter: Letter) -> Mapping[str, object]:
+    return {
+        "topic": letter.topic,
+        "partition": letter.partition,
+        "offset": letter.offset,
+        "timestamp": letter.timestamp_ms,
+        "key": _to_text(letter.key),
+        "value": _to_text(letter.value),
+        "headers": [{"name": name, "value": _to_text(value)} for name, value in letter.headers],
+        "stage": letter.stage,
+        "message": letter.message,
+    }
+
+
+def _to_text(data: bytes | None) -> str | None:
+    return None if data is None else data.decode(errors="replace")
+
+
+def _write(
+    target: TopicSink, found: Sequence[_Found], new_keys: dict[str, str], attempt: Attempt, files: list[File]
+) -> Staged:
+    """Stage the files that are left. Adds to `new_keys` the key of each that lost rows."""
+    left = [(one, file) for one in found for file in one.file_set.files.values() if len(one.rows) < file.records]
+    copies = [(file.bytes, partial(_copy, target, one, file, attempt.commit)) for one, file in left if not one.rows]
+    stage_files(copies, files)
+    for one, file in left:
+        if one.rows:  # read whole, so one at a time
+            files.append(_write_without(target, one, file, attempt.commit))
+            new_keys[file.key] = files[-1].key
+    manifests = {one.file_set.manifest.id: one.file_set.manifest for one in found}
+    return replace(
+        carry_over(list(manifests.values())),
+        reads=_count(found),
+        letters=united(_count_reasons(target.store, manifest, found) for manifest in manifests.values()),
+    )
+
+
+def _copy(target: TopicSink, found: _Found, file: File, commit: str) -> list[File]:
+    manifest = found.file_set.manifest
+    return [copy_file(target.store, manifest, file, key_in_commit(target, manifest, file, commit), commit)]
+
+
+def _write_without(target: TopicSink, found: _Found, file: File, commit: str) -> File:
+    manifest, store = found.file_set.manifest, target.store
+    key = key_in_commit(target, manifest, file, commit)
+    shape, body = shape_of_stream(manifest, file.kind), read_whole(store, manifest, file)
+    new = uploaded(store, key, {COMMIT: commit}, partial(without_rows.write, shape, body, file.key, found.rows))
+    records = file.records - len(found.rows)
+    changes = {"key": key, "upload": new.upload, "parts": new.parts, "records": records, "bytes": new.size}
+    return msgspec.structs.replace(file, **changes, digest="")
+
+
+def _count(found: Sequence[_Found]) -> dict[int, Read]:
+    manifests = {one.file_set.manifest.id: one.file_set.manifest for one in found}
+    reads = merged(manifest.partitions for manifest in manifests.values())
+    for one in found:
+        read, rows = reads[one.file_set.first.partition], len(one.rows)
+        landed, dead = (read.landed, read.dead - rows) if one.is_dead_letters else (read.landed - rows, read.dead)
+        erased = read.erased + rows
+        reads[one.file_set.first.partition] = msgspec.structs.replace(read, landed=landed, dead=dead, erased=erased)
+    return reads
+
+
+def _count_reasons(store: Store, manifest: Manifest, found: Sequence[_Found]) -> tuple[Reason, ...]:
+    """Count the remaining dead letters of a commit by reason."""
+    dead = [one for one in found if one.file_set.manifest is manifest and one.is_dead_letters]
+    if not any(one.rows for one in dead):
+        return manifest.letters
+    tally = Tally()
+    for one in dead:
+        file = one.file_set.files[LETTERS]
+        for row, letter in enumerate(letters(io.BytesIO(read_whole(store, manifest, file)), file.key)):
+            if row not in one.rows:
+                tally.add(letter.stage, letter.message, letter.partition, letter.offset)
+    return tally.reasons
+
+
+def _describe(hour: str, found: Sequence[_Found], new_keys: Mapping[str, str] = {}) -> EraseChange:
+    changed = {one.file_set.manifest.id for one in found if one.rows}
+    objects = tuple(
+        ErasedObject(file.key, file.kind, len(one.rows), file.records, new_keys.get(file.key, ""))
+        for one in found
+        if one.rows
+        for file in one.file_set.files.values()
+    )
+    kept = [one.file_set for one in found if not one.rows and one.file_set.manifest.id in changed]
+    copied, records = sum(len(one.files) for one in kept), sum(len(one.rows) for one in found)
+    unasked = sum(one.unasked for one in found)
+    summary = f"{records:,} records; {copied:,} objects beside them are copied"
+    summary += "".join(f"\n  {one.rows:,} of {one.of:,} rows of {one.key}" for one in objects)
+    if unasked:
+        summary += (
+            f"\n  {unasked:,} dead letters stay: they have no column of the data that --where names. Say by "
+            "--dead-letters which of them are meant"
+        )
+    return EraseChange(hour, summary, records, objects=objects, copied=copied, unasked=unasked)

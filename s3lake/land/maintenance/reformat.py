@@ -1,0 +1,152 @@
+"""Reformat: commits of landed hours in the form that the sink has now, made of their committed objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from s3lake import hours as hourly
+from s3lake.commit.documents import LETTERS, File, Manifest, files_of
+from s3lake.commit.protocol import Attempt, Staged
+from s3lake.land import binding
+from s3lake.land.maintenance.dead_letters import letters_of
+from s3lake.land.maintenance.file_sets import copy_file
+from s3lake.land.maintenance.kafka_records import Parts
+from s3lake.land.maintenance.reencode import CannotReformat, Reencoder, keeps_rows
+from s3lake.land.maintenance.replace import (
+    HourChange,
+    carry_over,
+    change_hours,
+    group_compatible,
+    replace_commits,
+    settle_hour,
+)
+from s3lake.land.target import TopicSink, retry_fenced
+from s3lake.layout.pieces import Time
+from s3lake.objects import Shape
+
+if TYPE_CHECKING:
+    from s3lake.sink import Sink
+
+REASON = "reformat"
+_EMPTY_NULLS = ("text", "bytes")
+"""Formats in which null and an empty value are the same."""
+
+
+def reformat_hours(target: TopicSink, hours: Iterable[str], *, yes: bool) -> Iterator[HourChange]:
+    """Yield what reformatting would do to each hour, or, with `yes`, has done."""
+    return change_hours(target, hours, plan_reformat, reformat, yes=yes)
+
+
+def plan_reformat(target: TopicSink, hour: str) -> HourChange | None:
+    """Return what reformatting would do. Return None if the hour has the sink's present form."""
+    stored, manifests = target.index.tile(hour), target.manifests(hour)
+    if manifests is None:
+        is_begun = stored is not None and stored[0].commits
+        blocker = "it is not landed as a whole"
+        return HourChange(hour, "it stays as it is", blocker=blocker) if is_begun else None
+    stale = _find_stale(target, manifests)
+    return _describe(hour, stale, find_blocker(target.sink, target.topic, stale)) if stale else None
+
+
+@retry_fenced
+def reformat(target: TopicSink, hour: str) -> HourChange:
+    """Write an hour again if it has another form than the sink: one commit for each form that it has.
+
+    Raises:
+        FencedError: other writers were faster, again and again.
+        S3LakeError: the store or the table was in the way; the hour is as it was, or this can be repeated.
+    """
+    settle_hour(target, hour)
+    stale = _find_stale(target, target.manifests(hour) or [])
+    blocker = find_blocker(target.sink, target.topic, stale)
+    try:
+        for group in () if blocker else group_compatible(stale):
+            replace_commits(target, hour, group, REASON, partial(_write, target, group))
+    except CannotReformat as error:
+        blocker = str(error)
+    return _describe(hour, stale, blocker)
+
+
+def _describe(hour: str, stale: Sequence[Manifest], blocker: str) -> HourChange:
+    files = files_of(stale)
+    size = sum(file.bytes for file in files)
+    form = " and ".join(sorted({f"{one.format} {one.shape.codec}".strip() for one in stale}))
+    summary = f"it stays {form}" if blocker else f"{len(files):,} files of {size:,} bytes, {form}, are written again"
+    return HourChange(hour, summary, 0, len(files), size, blocker=blocker)
+
+
+def _find_stale(target: TopicSink, manifests: Sequence[Manifest]) -> list[Manifest]:
+    """Return the commits that have another form than the sink would give them."""
+    landed = target.sink.after_transforms
+    now = (landed.format.type, landed.converter.value, binding.written_by(landed).form)
+    return [
+        manifest
+        for manifest in manifests
+        if manifest.files
+        and (
+            (manifest.format, manifest.converter, manifest.shape.form) != now
+            or not _is_placed_as_now(landed, target.topic, manifest)
+        )
+    ]
+
+
+def _is_placed_as_now(landed: Sink, topic: str, manifest: Manifest) -> bool:
+    """Return whether the present layout has places like those of a commit's files."""
+    if any(isinstance(piece, Time) and piece.clock == "wallclock" for piece in landed.layout.pieces):
+        return True  # the time of another micro-batch is not another layout
+    keys = binding.key_rule(landed, topic, hour_ms=hourly.start_ms(manifest.hour))
+    return all(
+        keys.can_contain(file.group, file.partition) for file in manifest.files if file.kind != LETTERS and file.group
+    )
+
+
+def find_blocker(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str:
+    """Return the reason why the data of commits cannot have the present form of `sink`. Return "" if it can."""
+    landed = sink.after_transforms
+    keys = binding.key_rule(landed, topic)
+    if keys.numbers & {"min_timestamp", "max_timestamp", "last_offset"} or landed.flush.span is not None:
+        return "the layout names timestamps or last offsets of records, which objects need not say"
+    with_data = [one for one in manifests if any(file.kind != LETTERS for file in one.files)]
+    return next(filter(None, (_find_blocker_of(one, landed, topic) for one in with_data)), "")
+
+
+def _find_blocker_of(manifest: Manifest, landed: Sink, topic: str) -> str:
+    shape, keys = Shape.of(manifest), binding.key_rule(landed, topic)
+    if shape.base64_decimals != (landed.format.decimals == "base64"):
+        return "its decimals are spelled otherwise, and only the schemas of Kafka's records say what is a decimal"
+    if shape.sidecars.keys or shape.sidecars.headers or landed.sidecars.types:
+        return "keys and headers beside the data belong to it row by row"
+    if keeps_rows(shape, landed):
+        if keys.needs("key") or keys.needs("header") or keys.needs("timestamp") or keys.has_tombstones:
+            return "the layout names parts of a record that its columns do not hold"
+        return ""
+    if manifest.nulls == "write" and shape.format in _EMPTY_NULLS and landed.format.type not in _EMPTY_NULLS:
+        return f"records without a value are empty in format {shape.format}, as are those whose value is empty"
+    needed = set[str](landed.envelope.fields if landed.envelope else ())
+    needed |= {"timestamp", "offset"} if "metadata" in needed else set()
+    of_keys = {"key": keys.needs("key"), "headers": keys.needs("header"), "timestamp": keys.needs("timestamp")}
+    needed |= {part for part, is_needed in of_keys.items() if is_needed}
+    parts = Parts.of(shape)
+    lacks = sorted(part for part in needed & {"key", "headers", "timestamp", "offset"} if not getattr(parts, part))
+    return parts.lacking or (f"it does not hold the {' and '.join(lacks)}" if lacks else "")
+
+
+def _write(target: TopicSink, manifests: Sequence[Manifest], attempt: Attempt, files: list[File]) -> Staged:
+    """Stage the data of commits in the present form, and copies of their dead letters."""
+    sink, hour = target.sink, manifests[0].hour
+    keys = binding.key_rule(sink.after_transforms, target.topic, attempt.suffix, hour_ms=hourly.start_ms(hour))
+    dead: dict[int, set[int]] = {}
+    for manifest in manifests:
+        for letter in letters_of(target.store, manifest):
+            dead.setdefault(letter.partition, set()).add(letter.offset)
+    data = Reencoder(target, manifests, dead).write(attempt, files)
+    for manifest in manifests:
+        for file in manifest.files:
+            if file.kind == LETTERS:
+                key = keys.dead_letters_key(file.partition, file.first_offset)
+                files.append(copy_file(target.store, manifest, file, key, attempt.commit))
+    form = {name: getattr(data, name) for name in ("format", "converter", "nulls", "shape", "columns")}
+    return replace(carry_over(manifests), **form)

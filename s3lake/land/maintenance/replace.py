@@ -1,0 +1,196 @@
+"""The one engine by which landed hours change: a commit replaces others, made of their committed objects."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from operator import attrgetter
+
+import msgspec
+
+from s3lake.commit import letters, protocol
+from s3lake.commit.documents import File, Manifest
+from s3lake.commit.marker import renew_existing
+from s3lake.commit.protocol import Attempt, Committed, Staged
+from s3lake.commit.recovery import abort, settle, sweep
+from s3lake.commit.replace import begin_replacement, merge_offset_ranges
+from s3lake.errors import FencedError
+from s3lake.land.target import TopicSink
+from s3lake.land.task.outcomes import merged
+from s3lake.plan.tile import Tile
+
+Write = Callable[[Attempt, list[File]], Staged | None]
+"""Stages the files of an attempt, adds each to the list, and returns the rest of the commit; None to change nothing."""
+
+
+@dataclass(frozen=True)
+class HourChange:
+    """What a change would do to an hour, or has done.
+
+    Attributes:
+        summary: the same in words.
+        records: that it takes out of the hour.
+        files: of the hour, or of the commits that are replaced; sidecars and dead letters included.
+        bytes: of these files.
+        left: files that the hour has then.
+        blocker: the reason why the hour stays as it is; empty if it does not.
+    """
+
+    hour: str
+    summary: str
+    records: int = 0
+    files: int = 0
+    bytes: int = 0
+    left: int = 0
+    blocker: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.hour}: {self.summary}{': ' if self.blocker else ''}{self.blocker}"
+
+    @property
+    def is_possible(self) -> bool:
+        """True if the hour changes."""
+        return not self.blocker
+
+
+def change_hours(
+    target: TopicSink,
+    hours: Iterable[str],
+    plan: Callable[[TopicSink, str], HourChange | None],
+    change: Callable[[TopicSink, str], HourChange],
+    *,
+    yes: bool,
+) -> Iterator[HourChange]:
+    """Yield what `plan` finds to do in each hour, or, with `yes`, what `change` has done."""
+    for hour in hours:
+        stored = target.index.tile(hour) if yes else None
+        if stored is not None and stored[0].landed and stored[0].garbage:
+            settle_hour(target, hour)  # an earlier change ended before it had deleted what it replaced
+        found = plan(target, hour)
+        if found is not None:
+            yield change(target, hour) if yes and found.is_possible else found
+
+
+def settle_hour(target: TopicSink, hour: str) -> Tile:
+    """Finish what is pending, bring the table to the hour and delete its garbage: a change begins only then.
+
+    Raises:
+        StoreDeniedError: replaced objects may not be deleted.
+        TableUnavailableError: the table, its catalog or the store was in the way, and the table may list them.
+        TableConflictError: the table cannot follow before somebody has changed something.
+    """
+    settle(target.index, hour, target.pace)
+    _follow(target, hour)
+    tile, _ = protocol.ready(target.index, hour, target.pace)
+    while tile.garbage:  # its deletion was denied, and the caller has to know
+        _follow(target, hour)
+        swept = sweep(target.index, hour, target.pace)
+        tile = swept[0] if swept else tile
+    renew_existing(target.index, target.sink, tile)  # a change before may have ended between its switch and this
+    return tile
+
+
+def _follow(target: TopicSink, hour: str) -> None:
+    error = target.index.follow(hour)
+    if error is not None:
+        raise error
+
+
+def replace_commits(
+    target: TopicSink,
+    hour: str,
+    replaced: Sequence[Manifest] | None,
+    reason: str,
+    write: Write,
+    *,
+    keeps_garbage: bool = False,
+) -> Committed | None:
+    """Replace commits of an hour by one commit.
+
+    The table follows, then the replaced objects are deleted. Who changes hours calls `settle_hour` before. If `write`
+    fails, or changes nothing, what it has staged is dropped.
+
+    Args:
+        target: the sink and topic.
+        hour: their hour.
+        replaced: manifests of commits that follow each other; None for all of the hour.
+        reason: see `Manifest`.
+        write: makes the files of the new commit.
+        keeps_garbage: do not raise if replaced objects cannot be deleted yet: the tile lists them.
+
+    Returns:
+        None if `write` decided to leave the commits as they are.
+
+    Raises:
+        FencedError: another writer was faster; nothing is changed.
+        TableUnavailableError: the table could not follow; the replaced objects stay until this is repeated.
+    """
+    attempt = begin_replacement(target.index, hour, replaced, reason, target.pace)
+    if attempt is None:
+        raise FencedError(f"{target.topic} {hour} consists of other commits by now; nothing of it is changed")
+    files: list[File] = []
+    staged = None
+    try:
+        with target.index.reading(hour, attempt.replaces):
+            staged = write(attempt, files)
+    finally:
+        if staged is None:
+            abort(target.store, files)
+    if staged is None:
+        return None
+    staged = replace(staged, files=tuple(sorted(files, key=attrgetter("key"))))
+    done = commit_staged(target, attempt, staged)
+    if done.tile.garbage and not keeps_garbage:
+        settle_hour(target, hour)
+    return done
+
+
+def commit_staged(target: TopicSink, attempt: Attempt, staged: Staged) -> Committed:
+    """Make a staged attempt visible. If it replaces commits, renew the marker of the hour: it may name their keys.
+
+    Raises:
+        FencedError: another writer was faster.
+    """
+    commit = protocol.commit if target.sink.exactly_once else protocol.commit_at_once
+    done = commit(target.index, attempt, staged, target.pace)
+    if attempt.replaces:
+        renew_existing(target.index, target.sink, done.tile)
+    return done
+
+
+def carry_over(manifests: Sequence[Manifest]) -> Staged:
+    """Return all that commits say of their records and form, without files."""
+    last = manifests[-1]
+    return Staged(
+        files=(),
+        reads=merged(one.partitions for one in manifests),
+        format=last.format,
+        converter=last.converter,
+        nulls=last.nulls,
+        shape=last.shape,
+        columns=last.columns,
+        waits=tuple(chain.from_iterable(one.waits for one in manifests)),
+        letters=letters.united(one.letters for one in manifests),
+        taken=tuple(chain.from_iterable(one.taken for one in manifests)),
+        dropped=sum((Counter(one.dropped) for one in manifests), Counter()),
+        filled=sum((Counter(one.filled) for one in manifests), Counter()),
+        clocks=tuple(chain.from_iterable(one.clocks for one in manifests)),
+    )
+
+
+def group_compatible(manifests: Sequence[Manifest]) -> list[list[Manifest]]:
+    """Group commits whose files are read the same way, so that one commit can replace them.
+
+    Commits that do not follow each other stay alone.
+    """
+    groups: dict[bytes, list[Manifest]] = {}
+    for manifest in manifests:
+        form = (manifest.format, manifest.converter, manifest.nulls, manifest.shape, manifest.columns)
+        groups.setdefault(msgspec.json.encode(form), []).append(manifest)
+    return [
+        part
+        for group in groups.values()
+        for part in ([group] if merge_offset_ranges(group) else [[one] for one in group])
+    ]

@@ -1,0 +1,340 @@
+"""Replay: dead letters through the present configuration, into the hour that they belong to (docs/design/commit.md).
+
+Each commit that has some is replaced by one that holds its data as new objects, what has landed now, and the dead
+letters that are left. So a record is in one listed file at any moment, wherever a process stops.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from s3lake import hours
+from s3lake.commit.documents import LETTERS, File, Manifest, Read, Reason, Recorded, Taken
+from s3lake.commit.letters import Tally, united
+from s3lake.commit.protocol import Attempt, Staged, mark_of
+from s3lake.commit.replace import REPLAY
+from s3lake.errors import ConfigurationError, FencedError
+from s3lake.land import binding
+from s3lake.land.given import BATCH, Batches, GivenEngine, Record, batch
+from s3lake.land.job import Job, staged
+from s3lake.land.maintenance.dead_letters import ReasonFilter, letters_of
+from s3lake.land.maintenance.file_sets import copy_file, key_in_commit, stage_files
+from s3lake.land.maintenance.replace import replace_commits, settle_hour
+from s3lake.land.target import TopicSink
+from s3lake.land.task import outcomes
+from s3lake.land.task.staging import Staging
+from s3lake.plan import tile as tiles
+from s3lake.plan.batch import Intervals
+from s3lake.store.memory import MemoryStore
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from s3lake.land.task.outcomes import Outcome
+    from s3lake.land.task.pipeline import Stores
+    from s3lake.sink import Sink
+
+_TRIES = 5
+_BLOCK_BYTES = 16 * 2**20
+Place = tuple[int, int]
+"""Topic-partition and offset."""
+
+
+@dataclass(frozen=True)
+class ReplayResult:
+    """What became of the chosen dead letters of one commit.
+
+    Attributes:
+        replaced: the commit that had them.
+        commit: the commit that replaces it; None if nothing changed, or was only tried.
+        chosen: how many there were.
+        landed: of them.
+        skipped: of them: the present configuration leaves them out.
+        refused: why the others stay.
+    """
+
+    hour: str
+    replaced: str
+    commit: str | None
+    chosen: int
+    landed: int
+    skipped: int
+    refused: tuple[Reason, ...]
+
+    def __str__(self) -> str:
+        left = self.chosen - self.landed - self.skipped
+        landed = "can be landed" if self.commit is None else f"landed by commit {self.commit}"
+        parts = [f"{self.chosen:,} dead letters: {self.landed:,} {landed}"]
+        if self.skipped:
+            parts.append(f"{self.skipped:,} left out")
+        if left:
+            reasons = "; ".join(f"{one.count:,} for {one.stage}: {one.reason}" for one in self.refused)
+            parts.append(f"{left:,} stay dead letters, {reasons}")
+        return ", ".join(parts)
+
+
+def replay(
+    target: TopicSink,
+    hour: str,
+    chosen: ReasonFilter,
+    session: Callable[[], SparkSession],
+    *,
+    dry_run: bool = False,
+    clock: Callable[[], int] = hours.now_ms,
+) -> Iterator[ReplayResult]:
+    """Replay the chosen dead letters of an hour, commit by commit, each when the next is requested.
+
+    Args:
+        target: the sink and topic.
+        hour: an hour; one without dead letters costs a request.
+        chosen: which of them.
+        session: called only for a sink with SQL.
+        dry_run: only return what would become of them, and write nothing.
+        clock: epoch milliseconds.
+
+    Raises:
+        ConfigurationError: they cannot be in one commit with what theirs has landed.
+        DataLossError: objects of the commit are gone.
+        TransientError: the store, or another writer, was in the way; what was replayed before stays.
+    """
+    done: set[str] = set()
+    for tries in range(1, _TRIES + 1):
+        stored = target.index.tile(hour)
+        if stored is None or not stored[0].commits:
+            return
+        tile = stored[0] if dry_run else settle_hour(target, hour)
+        try:
+            for commit in tile.commits:
+                manifest = None if commit in done else target.index.listed(hour, commit)
+                if manifest is None or all(file.kind != LETTERS for file in manifest.files):
+                    continue
+                with target.index.reading(hour, [commit]):
+                    result = _Replay(target, session, clock, manifest, chosen).run(dry_run=dry_run)
+                done |= {commit, (result and result.commit) or commit}
+                if result is not None:
+                    yield result
+        except FencedError:
+            if tries == _TRIES:
+                raise
+            continue
+        return
+
+
+def find_form_difference(sink: Sink, manifest: Manifest) -> str:
+    """Return why files of the sink cannot be in one commit with the data of `manifest`. Return "" if they can."""
+    landed = sink.after_transforms
+    if all(file.kind == LETTERS for file in manifest.files):
+        return ""
+    if manifest.nulls not in (landed.nulls, "fail"):
+        return f"its nulls are {manifest.nulls!r} then and {landed.nulls!r} now"
+    if manifest.format != landed.format.type:
+        return f"its format is {manifest.format!r} then and {landed.format.type!r} now"
+    if manifest.converter != landed.converter.value:
+        return f"its value converter is {manifest.converter!r} then and {landed.converter.value!r} now"
+    if manifest.shape.form != binding.written_by(landed).form:
+        return "codec and envelope are others now than then"
+    return ""
+
+
+@dataclass
+class _Tried:
+    """The chosen dead letters after the stages, staged and not visible; `refused` has those that are refused again."""
+
+    staged: Staged
+    refused: Mapping[Place, int]
+
+
+@dataclass
+class _Replay:
+    """One commit and its dead letters.
+
+    Attributes:
+        tried: the chosen ones, and why they were refused, as a hash.
+        result: the chosen ones after the stages.
+    """
+
+    target: TopicSink
+    session: Callable[[], SparkSession]
+    clock: Callable[[], int]
+    manifest: Manifest
+    chosen: ReasonFilter
+    tried: dict[Place, int] = field(default_factory=dict)
+    result: _Tried | None = None
+
+    def run(self, *, dry_run: bool) -> ReplayResult | None:
+        """Replay the chosen ones. Return None if none is chosen."""
+        target, manifest = self.target, self.manifest
+        for letter in letters_of(target.store, manifest):
+            if self.chosen(letter):
+                self.tried[letter.partition, letter.offset] = hash((letter.stage, letter.message))
+        if not self.tried:
+            return None
+        self._check_form()
+        if dry_run:
+            memory = MemoryStore(target.sink.bucket)
+            return self._describe(self._try(lambda _: memory, "", mark_of("dry-run")), None)
+        done = replace_commits(target, manifest.hour, [manifest], REPLAY, self._write)
+        assert self.result is not None
+        return self._describe(self.result, done.manifest.id if done else None)
+
+    def _check_form(self) -> None:
+        sink, manifest = self.target.sink, self.manifest
+        stay = f"sink {sink.name}: dead letters of {self.target.topic} {manifest.hour} stay as they are:"
+        if binding.key_rule(sink.after_transforms, self.target.topic).replaces:
+            raise ConfigurationError(
+                f"{stay} keys say no offset, so one would take the place of a later record. Let the layout name "
+                "topic-partition and offset"
+            )
+        why = find_form_difference(sink, manifest)
+        if why:
+            raise ConfigurationError(
+                f"{stay} they cannot be in one commit with what was landed next to them, because {why}. Bring the hour "
+                "to the present form with `s3lake reformat` first, set it as it was for the replay, or land the hour "
+                "again with `s3lake rewrite`, while Kafka has it"
+            )
+
+    def _describe(self, tried: _Tried, commit: str | None) -> ReplayResult:
+        reads = tried.staged.reads.values()
+        landed, skipped = sum(read.landed for read in reads), sum(read.skipped + read.filtered for read in reads)
+        hour, replaced = self.manifest.hour, self.manifest.id
+        return ReplayResult(hour, replaced, commit, len(self.tried), landed, skipped, tried.staged.letters)
+
+    def _try(
+        self,
+        stores: Stores,
+        commit: str,
+        mark: str,
+        record: Callable[[Sequence[Outcome]], Recorded] | None = None,
+    ) -> _Tried:
+        """Stage the chosen ones, with the columns of their commit. Without `record` new columns are not recorded."""
+        target, sink, manifest = self.target, self.target.sink, self.manifest
+        stored = target.index.columns()
+        recorded = stored[0] if stored else None
+        if manifest.columns:  # a record that was landed before may hold an empty value where a column came later
+            recorded = msgspec.structs.replace(recorded or Recorded({}), columns=dict(manifest.columns))
+        work = binding.work(
+            sink,
+            target.topic,
+            stores,
+            commit=commit,
+            renamed=mark,
+            hour_start_ms=hours.start_ms(manifest.hour),
+            columns={},
+            wallclock_ms=self.clock(),
+        )
+        engine = GivenEngine(self._read, self.session)
+        reads = {partition: (read.start, read.end) for partition, read in manifest.partitions.items() if read.dead}
+        record = record or partial(_unite, [recorded or Recorded({})], sink.max_columns)
+        job = Job(sink, target.topic, engine, self.session)
+        done, work = job.staged(replace(work, tolerant=True), reads, recorded, record)
+        refused = {(one.partition, one.offset): hash((one.stage, one.message)) for one in engine.refusals}
+        return _Tried(staged(sink, target.topic, stores(sink.bucket), work, done), refused)
+
+    def _read(self, reads: Intervals) -> Batches:
+        return {partition: self._read_partition(partition, span) for partition, span in reads.items()}
+
+    def _read_partition(self, partition: int, span: tuple[int, int]) -> Iterator[pa.RecordBatch]:
+        rows: list[Record] = []
+        size = 0
+        for letter in letters_of(self.target.store, self.manifest, partition):
+            if (partition, letter.offset) not in self.tried or not span[0] <= letter.offset < span[1]:
+                continue
+            place = letter.topic, partition, letter.offset, letter.timestamp_ms
+            rows.append(Record(*place, letter.key, letter.value, letter.headers))
+            size += len(letter.line)
+            if len(rows) == BATCH or size >= _BLOCK_BYTES:
+                yield batch(rows)
+                rows, size = [], 0
+        if rows:
+            yield batch(rows)
+
+    def _write(self, attempt: Attempt, files: list[File]) -> Staged | None:
+        """Stage the commit in which the accepted ones have landed. Return None if nothing would change."""
+        target, manifest = self.target, self.manifest
+        record = partial(outcomes.record, target.index, target.sink.max_columns, manifest.hour, attempt.commit)
+        tried = self.result = self._try(target.stores, attempt.commit, attempt.suffix, record)
+        files += tried.staged.files
+        if tried.refused == self.tried:
+            return None
+        reasons = self._keep_others(attempt, files)
+        stage_files(
+            [
+                (file.bytes, partial(self._copy, file, attempt.commit))
+                for file in manifest.files
+                if file.kind != LETTERS
+            ],
+            files,
+        )
+        taken = tiles.joined(
+            (number, offset, offset + 1) for number, offset in self.tried.keys() - tried.refused.keys()
+        )
+        shape = tried.staged.shape
+        transformed = tuple(sorted({*shape.transformed, *manifest.shape.transformed}))
+        transforms = shape.transforms or manifest.shape.transforms
+        return replace(
+            tried.staged,
+            reads=self._count(tried),
+            shape=msgspec.structs.replace(shape, transformed=transformed, transforms=transforms),
+            clocks=(),  # the replayed records were transformed at another time than those between them
+            waits=manifest.waits,
+            dropped=Counter(manifest.dropped) + Counter(tried.staged.dropped),
+            filled=Counter(manifest.filled) + Counter(tried.staged.filled),
+            letters=united([tried.staged.letters, reasons]),
+            taken=(*manifest.taken, *([Taken(attempt.commit, self.clock(), taken)] if taken else ())),
+        )
+
+    def _copy(self, file: File, commit: str) -> list[File]:
+        target, manifest = self.target, self.manifest
+        return [copy_file(target.store, manifest, file, key_in_commit(target, manifest, file, commit), commit)]
+
+    def _keep_others(self, attempt: Attempt, files: list[File]) -> tuple[Reason, ...]:
+        """Stage dead letters that are not chosen as they are. Return their reasons."""
+        target, tally = self.target, Tally()
+        keys = binding.key_rule(target.sink.after_transforms, target.topic, attempt.suffix)
+        staging = Staging(target.store, keys, binding.file_rule(target.sink), attempt.commit)
+        lines: list[tuple[int, bytes]] = []
+        size, partition = 0, -1
+        try:
+            for letter in letters_of(target.store, self.manifest):
+                if lines and (letter.partition != partition or size >= _BLOCK_BYTES):
+                    staging.add_dead_letters(partition, lines)
+                    lines, size = [], 0
+                partition = letter.partition
+                if (partition, letter.offset) not in self.tried:
+                    lines.append((letter.offset, letter.line))
+                    size += len(letter.line)
+                    tally.add(letter.stage, letter.message, partition, letter.offset)
+            if lines:
+                staging.add_dead_letters(partition, lines)
+            files += staging.finish()
+        except BaseException:
+            staging.abort()
+            raise
+        return tally.reasons
+
+    def _count(self, tried: _Tried) -> dict[int, Read]:
+        """Count what the commit holds then: chosen ones that are not refused again are no dead letters any more."""
+        reads = dict(self.manifest.partitions)
+        for partition, read in tried.staged.reads.items():
+            before = reads[partition]
+            reads[partition] = msgspec.structs.replace(
+                before,
+                landed=before.landed + read.landed,
+                skipped=before.skipped + read.skipped,
+                filtered=before.filtered + read.filtered,
+                dead=before.dead - read.landed - read.skipped - read.filtered,
+            )
+        return reads
+
+
+def _unite(seen: list[Recorded], limit: int, outcomes_: Sequence[Outcome]) -> Recorded:
+    """Unite the columns that were seen so far with those that tasks saw now."""
+    seen[0] = outcomes.recorded(seen[0], outcomes_, limit)
+    return seen[0]

@@ -1,0 +1,336 @@
+"""Restore: records of landed hours back into a topic, as they were, each exactly once.
+
+They are produced in transactions, and each transaction also commits, for a consumer group of the restoration's own, how
+many records are there: so what was stopped goes on where its last transaction ended, and a restoration that is started
+twice ends the one before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from collections import deque
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain, count, groupby, islice
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from s3lake.commit.documents import LETTERS, File, Manifest, files_of
+from s3lake.errors import ConfigurationError, DataLossError, IncompleteError, KafkaUnavailableError
+from s3lake.land.given import Record
+from s3lake.land.maintenance.kafka_records import Parts, records
+from s3lake.land.target import TopicSink, retry_fenced
+from s3lake.objects import Shape
+from s3lake.objects.letters import letters
+from s3lake.source.kafka.properties import client_properties
+from s3lake.store.reading import opened
+from s3lake.store.upload import PART_BYTES
+
+if TYPE_CHECKING:
+    from s3lake.sink import Sink
+
+PARTS = ("key", "headers", "timestamp")
+TRANSACTION = 50_000
+"""Records of one transaction."""
+MEMORY_BYTES = 256 * 2**20
+"""That blocks of objects hold which are read at the same time, as long as a block is not below the least."""
+LEAST_BLOCK = 256 * 2**10
+_TIMEOUT_S = 60.0
+_SETTINGS = {
+    "log_level": "0",
+    "linger.ms": "50",
+    "compression.type": "lz4",
+    "queue.buffering.max.messages": "200000",
+    "queue.buffering.max.kbytes": "262144",
+}
+
+
+def permitted(sinks: Sequence[Sink], into: str, without: Collection[str], *, landed_again: bool) -> None:
+    """Refuse what nobody can have meant, before anything is looked at.
+
+    Raises:
+        ConfigurationError: a part that records do not have, or a topic that one of `sinks` would land once more.
+    """
+    strange = sorted({*without} - {*PARTS})
+    if strange:
+        raise ConfigurationError(f"--without {strange[0]}: it takes {', '.join(PARTS)}")
+    readers = [one.name for one in sinks if one.reads(into)]
+    if readers and not landed_again:
+        raise ConfigurationError(
+            f"--into {into}: sink {readers[0]} reads this topic and would land the records once more: take another "
+            "topic, or say --landed-again"
+        )
+
+
+@dataclass(frozen=True)
+class Restoration:
+    """Hours that go back into a topic.
+
+    Attributes:
+        into: the topic.
+        records: rows and dead letters of the hours.
+        files: objects that hold them.
+        done: records that are in the topic.
+        without_value: records without a value that the sink left out: they are in no object.
+    """
+
+    into: str
+    first: str
+    last: str
+    records: int
+    files: int
+    done: int = 0
+    without_value: int = 0
+
+    def __str__(self) -> str:
+        lacking = f"; {self.without_value:,} without a value were never landed" if self.without_value else ""
+        return (
+            f"{self.first} to {self.last}: {self.done:,} of {self.records:,} records in {self.files:,} files are in "
+            f"topic {self.into}{lacking}"
+        )
+
+
+@dataclass
+class Restore:
+    """The records of hours of a sink, in the order in which they are produced: by hour, topic-partition and offset.
+
+    Attributes:
+        without: parts of records that are left out: objects do not hold them, or not as they were in Kafka.
+    """
+
+    target: TopicSink
+    hours: Sequence[str]
+    into: str
+    without: Collection[str] = ()
+    _commits: dict[str, Manifest] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def files(self) -> Mapping[str, list[File]]:
+        """The objects of each hour.
+
+        Raises:
+            IncompleteError: an hour is not landed as a whole.
+            ConfigurationError: objects do not hold what records were.
+        """
+        files = {}
+        for hour in self.hours:
+            manifests = self.target.manifests(hour)
+            if manifests is None:
+                raise IncompleteError(f"{self.target.topic} {hour} is not landed as a whole: land it first")
+            files[hour] = files_of(manifests, "data", LETTERS)
+            for manifest in manifests:
+                self._must_hold(manifest)
+                self._commits |= {file.key: manifest for file in manifest.files}
+        return files
+
+    @property
+    def planned(self) -> Restoration:
+        """What there is to do."""
+        files = list(chain.from_iterable(self.files.values()))
+        commits = {manifest.id: manifest for manifest in self._commits.values()}
+        skipped = sum(read.skipped for manifest in commits.values() for read in manifest.partitions.values())
+        count = sum(file.records for file in files)
+        return Restoration(self.into, self.hours[0], self.hours[-1], count, len(files), without_value=skipped)
+
+    @cached_property
+    def identity(self) -> str:
+        """Of these records in this order: another one, where hours were changed."""
+        keys = "\n".join(file.key for file in chain.from_iterable(self.files.values()))
+        return hashlib.sha256(f"{keys}\n{sorted(self.without)}".encode()).hexdigest()[:16]
+
+    @property
+    def group(self) -> str:
+        """The consumer group that says how far it is, and the id of its transactions."""
+        name = self.target.sink.name, self.target.topic, self.into, self.hours[0], self.hours[-1]
+        return f"s3lake-restore-{'-'.join(name)}"
+
+    def records(self) -> Iterator[Record]:
+        """All records, in order."""
+        for hour in self.hours:
+            ordered = sorted(self.files[hour], key=attrgetter("partition", "first_offset", "key"))
+            for _, some in groupby(ordered, key=attrgetter("partition")):
+                yield from self._merge(list(some))
+
+    def _merge(self, files: Sequence[File]) -> Iterator[Record]:
+        """Yield the records of files by offset. Files are in the order of their first offsets.
+
+        An object is opened when its first record is due, and closed after its last one: so those are open at the same
+        time whose offsets overlap.
+        """
+        block_bytes = max(LEAST_BLOCK, min(PART_BYTES, MEMORY_BYTES // (2 * _count_overlapping(files))))
+        waiting, positions = deque(files), count()
+        being_read: list[tuple[int, int, Record, Generator[Record, None, None]]] = []
+        try:
+            while waiting or being_read:
+                while waiting and (not being_read or waiting[0].first_offset <= being_read[0][0]):
+                    rows = self._records(waiting.popleft(), block_bytes)
+                    position, first = next(positions), next(rows, None)
+                    if first is not None:
+                        heapq.heappush(being_read, (first.offset, position, first, rows))
+                if being_read:
+                    _, position, record, rows = being_read[0]
+                    yield record
+                    following = next(rows, None)
+                    if following is None:
+                        heapq.heappop(being_read)
+                    else:
+                        heapq.heapreplace(being_read, (following.offset, position, following, rows))
+        finally:
+            for *_, rows in being_read:
+                rows.close()
+
+    def _records(self, file: File, block_bytes: int) -> Generator[Record, None, None]:
+        manifest = self._commits[file.key]
+        index = self.target.index
+        with (
+            index.reading(manifest.hour, [manifest.id]),
+            opened(index.store, file.key, file.bytes, manifest.id, block_bytes) as stream,
+        ):
+            if file.kind == LETTERS:
+                for letter in letters(stream, file.key):
+                    place = letter.topic, letter.partition, letter.offset, letter.timestamp_ms
+                    yield Record(*place, letter.key, letter.value, letter.headers)
+            else:
+                yield from chain.from_iterable(records(Shape.of(manifest), stream, file, index.topic))
+
+    def _must_hold(self, manifest: Manifest) -> None:
+        if all(file.kind == LETTERS for file in manifest.files):
+            return
+        shape = Shape.of(manifest)
+        parts = Parts.of(shape)
+        where = f"{self.target.topic} {manifest.hour} cannot go back into a topic"
+        restored = {
+            "value",
+            *(part for part in ("key", "headers") if getattr(parts, part) and part not in self.without),
+        }
+        changed = [part for part in manifest.shape.transformed if part in restored]
+        if parts.lacking or changed:
+            why = parts.lacking or f"transforms or SQL may have changed the {' and '.join(changed)} of its records"
+            raise ConfigurationError(f"{where}: {why}")
+        lacks = [part for part in PARTS if not getattr(parts, part) and part not in self.without]
+        if lacks:
+            raise ConfigurationError(
+                f"{where} as it was: its envelope does not hold the {' and '.join(lacks)} of records. To restore "
+                f"without, say {' '.join(f'--without {part}' for part in lacks)}"
+            )
+
+
+def _count_overlapping(files: Sequence[File]) -> int:
+    """Count the files whose offsets overlap, at the place where most do; files are in the order of their first ones."""
+    ends: list[int] = []
+    most = 1
+    for file in files:
+        while ends and ends[0] < file.first_offset:
+            heapq.heappop(ends)
+        heapq.heappush(ends, file.last_offset)
+        most = max(most, len(ends))
+    return most
+
+
+@retry_fenced
+def restore(
+    wanted: Restore,
+    bootstrap_servers: str,
+    properties: Mapping[str, str],
+    advance: Callable[[int], None] = lambda _: None,
+    transaction: int = TRANSACTION,
+) -> Restoration:
+    """Produce what is not in the topic yet.
+
+    Args:
+        wanted: the records.
+        bootstrap_servers: of the cluster.
+        properties: for the Kafka clients, as in the configuration.
+        advance: called with how many records are in the topic.
+        transaction: records of one.
+
+    Raises:
+        ConfigurationError: there is no such topic, it has too few topic-partitions, or hours were changed since a
+            restoration of them began.
+        DataLossError: an object is gone, or is another one.
+        KafkaUnavailableError: the brokers were in the way: this can be repeated, and goes on where it was.
+        FencedError: other writers changed the hours, again and again.
+    """
+    from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+    # Each time with the objects that there are then: if an hour was changed after a first transaction, nobody knows
+    # which records are in the topic, and that is refused.
+    wanted = replace(wanted)
+    planned, group = wanted.planned, wanted.group
+    settings: dict[str, Any] = {**client_properties(properties), "bootstrap.servers": bootstrap_servers}
+    consumer = Consumer({**settings, "log_level": "0", "group.id": group, "enable.auto.commit": "false"})
+    try:
+        producer = Producer({**settings, **_SETTINGS, "transactional.id": group})
+        producer.init_transactions(_TIMEOUT_S)  # ends a transaction that another process has left open
+        _must_fit(producer, wanted)
+        done = _reached(consumer, wanted)
+        advance(done)
+        left = islice(wanted.records(), done, None)
+        member = consumer.consumer_group_metadata()
+        while some := list(islice(left, transaction)):
+            producer.begin_transaction()
+            for record in some:
+                _produce(producer, wanted, record)
+            position = TopicPartition(wanted.into, 0, done + len(some), metadata=wanted.identity)
+            producer.send_offsets_to_transaction([position], member, _TIMEOUT_S)
+            producer.commit_transaction(_TIMEOUT_S)
+            done += len(some)
+            advance(done)
+    except KafkaException as error:
+        raise KafkaUnavailableError(
+            f"restoring into topic {wanted.into}: {error.args[0]}. What is committed stays; the same command goes on "
+            "after it"
+        ) from None
+    finally:
+        consumer.close()
+    if done != planned.records:
+        raise DataLossError(f"objects of {wanted.target.topic} hold {done} records, the index says {planned.records}")
+    return Restoration(**{**vars(planned), "done": done})
+
+
+def _produce(producer: Any, wanted: Restore, record: Record) -> None:
+    stamp = {"timestamp": record.timestamp} if record.timestamp > 0 else {}
+    if not stamp and "timestamp" not in wanted.without:  # Kafka's clients would make the present moment of it
+        raise ConfigurationError(
+            f"the record of topic-partition {record.partition}, offset {record.offset}, has the timestamp "
+            f"{record.timestamp}, which no client of Kafka can write. To restore such records with the present moment "
+            "instead, say --without timestamp, into a new topic"
+        )
+    key = None if "key" in wanted.without else record.key
+    headers = [] if "headers" in wanted.without else list(record.headers)
+    while True:
+        try:
+            producer.produce(wanted.into, record.value, key, record.partition, headers=headers, **stamp)
+        except BufferError:
+            producer.poll(0.1)
+        else:
+            return
+
+
+def _must_fit(producer: Any, wanted: Restore) -> None:
+    metadata = producer.list_topics(wanted.into, _TIMEOUT_S).topics[wanted.into]
+    if metadata.error is not None:
+        raise ConfigurationError(f"--into {wanted.into}: {metadata.error.str()}: create the topic first")
+    most = max((file.partition for file in chain.from_iterable(wanted.files.values())), default=0)
+    if most >= len(metadata.partitions):
+        raise ConfigurationError(
+            f"--into {wanted.into}: it has {len(metadata.partitions)} topic-partitions, and records are of number "
+            f"{most}: give it {most + 1}"
+        )
+
+
+def _reached(consumer: Any, wanted: Restore) -> int:
+    from confluent_kafka import TopicPartition
+
+    (position,) = consumer.committed([TopicPartition(wanted.into, 0)], _TIMEOUT_S)
+    if position.offset < 0:
+        return 0
+    if position.metadata != wanted.identity:
+        raise ConfigurationError(
+            f"{position.offset:,} records of these hours are in topic {wanted.into}, and the hours were compacted or "
+            f"changed since, so nobody knows which: delete the topic and the consumer group {wanted.group}, and begin "
+            "once more"
+        )
+    return int(position.offset)

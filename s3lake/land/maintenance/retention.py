@@ -1,0 +1,123 @@
+"""Retention: hours that are older than a sink keeps them leave objects, index and table together.
+
+The tile stays, with a commit that has no files and says how many records it had, so nobody takes the hour for one that
+was never landed, and lands it again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import takewhile
+
+import msgspec
+
+from s3lake import hours as hourly
+from s3lake.commit.clean import DAY_MS, forget_replaced, names_below
+from s3lake.commit.documents import File, Manifest, Read, files_of
+from s3lake.commit.protocol import Attempt, Staged
+from s3lake.commit.recovery import each
+from s3lake.errors import ConfigurationError, StoreUnavailableError
+from s3lake.land.maintenance.replace import HourChange, carry_over, change_hours, replace_commits, settle_hour
+from s3lake.land.target import TopicSink, retry_fenced
+
+REASON = "retention"
+
+
+def expire_hours(target: TopicSink, *, yes: bool, older_than_s: float | None = None) -> Iterator[HourChange]:
+    """Yield the hours that are too old, and with `yes` delete their objects, and the manifests that name these.
+
+    Args:
+        target: the sink and topic.
+        yes: do it.
+        older_than_s: how long hours are kept after their end; None for what the sink says.
+
+    Raises:
+        ConfigurationError: neither says it.
+        S3LakeError: the store or the table was in the way; this can be repeated.
+    """
+    seconds, now_ms = kept_s(target, older_than_s), hourly.now_ms()
+    old = list(takewhile(lambda hour: hourly.end_ms(hour) + seconds * 1000 <= now_ms, target.hours()))
+    yield from change_hours(target, old, plan_expire, expire, yes=yes)
+    if yes:
+        below = names_below(target.index)
+        for hour in old:
+            if len(below.get(hour, ())) > 1:  # also what an earlier try has left
+                forget_replaced(target.index, hour, REASON, target.pace)
+
+
+def kept_s(target: TopicSink, older_than_s: float | None) -> float:
+    """Return for how long hours are kept: as requested, else as the sink says.
+
+    Raises:
+        ConfigurationError: neither says it.
+    """
+    seconds = target.sink.retention if older_than_s is None else older_than_s
+    if seconds is None:
+        raise ConfigurationError(
+            f"sink {target.sink.name} keeps its hours for ever: give it `retention: 30d`, or say --older-than"
+        )
+    return seconds
+
+
+def plan_expire(target: TopicSink, hour: str) -> HourChange | None:
+    """Return what expires with an hour. Return None if it has no objects, not even such as nobody has swept yet."""
+    stored = target.index.tile(hour)
+    if stored is None or not stored[0].commits:
+        return None
+    manifests = target.manifests(hour)
+    if manifests is None:
+        blocker = "it is not landed as a whole; land it, or what Kafka has left of it"
+        return HourChange(hour, "it stays", blocker=blocker)
+    if not any(manifest.files for manifest in manifests):
+        unswept = (target.index.manifest(hour, commit) for commit in stored[0].garbage)
+        manifests = [manifest for manifest in unswept if manifest is not None]
+    return _describe(hour, manifests) if any(manifest.files for manifest in manifests) else None
+
+
+@retry_fenced
+def expire(target: TopicSink, hour: str) -> HourChange:
+    """Delete the objects of an hour that is landed as a whole, wherever an earlier try stopped.
+
+    Raises:
+        FencedError: other writers were faster, again and again.
+        S3LakeError: the store or the table was in the way; this can be repeated.
+    """
+    settle_hour(target, hour)
+    manifests = target.manifests(hour) or []
+
+    def count_as_erased(_: Attempt, __: list[File]) -> Staged:
+        _require_visible(target, manifests)
+        whole = carry_over(manifests)
+        return replace(whole, reads={number: _erase(read) for number, read in whole.reads.items()}, letters=())
+
+    if any(manifest.files for manifest in manifests):
+        replace_commits(target, hour, manifests, REASON, count_as_erased)
+    return _describe(hour, manifests)
+
+
+def _require_visible(target: TopicSink, manifests: Iterable[Manifest]) -> None:
+    """Refuse to expire young objects that cannot be seen yet: they would appear after the sweep, and be forgotten."""
+    since_ms = time.time() * 1000 - DAY_MS
+    files = files_of(manifest for manifest in manifests if manifest.created_ms > since_ms)
+    store = target.store
+    heads = each(lambda file: store.head(file.key), files, target.pace)
+    for file, head in zip(files, heads, strict=True):
+        if head is None:
+            raise StoreUnavailableError(
+                f"s3://{store.bucket}/{file.key} was committed within a day, and the store does not show it: the hour "
+                "stays for now. Run again"
+            )
+
+
+def _erase(read: Read) -> Read:
+    return msgspec.structs.replace(read, landed=0, dead=0, erased=read.erased + read.landed + read.dead)
+
+
+def _describe(hour: str, manifests: Sequence[Manifest]) -> HourChange:
+    files = files_of(manifests)
+    records = sum(file.records for file in files if file.kind in ("data", "dead_letters"))
+    size = sum(file.bytes for file in files)
+    summary = f"{records:,} records in {len(files):,} files of {size:,} bytes go"
+    return HourChange(hour, summary, records, len(files), size)

@@ -1,0 +1,290 @@
+"""Erasing: no byte of the person is left in any object, and every other record is as it was."""
+
+import gzip
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import fastavro
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from s3lake.commit.replace import begin_rewrite
+from s3lake.errors import ConfigurationError, DataLossError
+from s3lake.land.maintenance.condition import Condition
+from s3lake.land.maintenance.erase import EraseConditions, erase, erase_hours
+from s3lake_tests.land.maintenance.held import holding, killed_everywhere
+from s3lake_tests.land.maintenance.parts import Parts
+from s3lake_tests.verify.sinks import sinks
+from s3lake_tests.verify.test_writer_agrees import MORE, SINKS
+from s3lake_tests.verify.world import HOUR
+
+ALICE, BOB = "alice-7f3e", "bob-11aa"
+ANYWHERE = f"contains(CAST(rows AS VARCHAR), '{ALICE}')"
+SEPARABLE = [one for one in MORE + SINKS if "framing" not in one["format"] and one["format"]["type"] != "bytes"]
+
+
+def person(where: str = ANYWHERE, letters: str | None = ANYWHERE) -> EraseConditions:
+    return EraseConditions(Condition(where), None if letters is None else Condition(letters, "--dead-letters"))
+
+
+def value(user: str, number: int) -> bytes:
+    return b'{"user":"%s","n":%d}' % (user.encode(), number)
+
+
+def contents(world: Parts) -> Iterator[tuple[str, str]]:
+    """Every object and upload of the bucket, the index' included, as text."""
+    for key, (body, _) in world.store.objects.items():
+        yield key, key + _decoded(body)
+    for upload in world.store.uploads.values():
+        yield upload.key, upload.key + "".join(_decoded(part) for part in upload.parts.values())
+
+
+def _decoded(body: bytes) -> str:
+    if body.startswith(b"PAR1"):
+        return repr(pq.read_table(io.BytesIO(body)).to_pylist()) + body.decode("latin-1")
+    if body.startswith(b"Obj\x01"):
+        return repr(list(fastavro.reader(io.BytesIO(body))))
+    if body.startswith(b"\x1f\x8b"):
+        return gzip.decompress(body).decode()
+    if body.startswith(b"\x28\xb5\x2f\xfd"):
+        return zstandard.ZstdDecompressor().stream_reader(body, read_across_frames=True).read().decode()
+    return body.decode("latin-1")
+
+
+def left(world: Parts) -> list[str]:
+    """Objects that still say something of the person."""
+    return [key for key, text in contents(world) if ALICE in text]
+
+
+def told_by_rows(sink: dict[str, Any]) -> bool:
+    """Whether a condition can tell whose a row is, and not the name of its object alone.
+
+    With a framing `verify` counts pieces, and takes a separator within an erased dead letter for a record that is lost.
+    """
+    envelope = sink.get("envelope", {"style": "record", "fields": ["value"]})
+    clear = envelope["style"] != "flat" or envelope.get("value_encoding") == "none"
+    return (
+        "framing" not in sink["format"]
+        and sink["converter"]["value"] != "bytes"
+        and clear
+        and "value" in envelope["fields"]
+    )
+
+
+@pytest.mark.long
+@given(
+    sink=st.sampled_from(SEPARABLE) | sinks().filter(told_by_rows),
+    users=st.lists(st.sampled_from([ALICE, BOB, BOB]), min_size=1, max_size=8),
+    split=st.integers(1, 8),
+)
+def test_nothing_is_left_and_all_others_are_there_whatever_was_landed(
+    sink: dict[str, Any], users: list[str], split: int
+) -> None:
+    world = Parts(**{"flush": {"count": 3}, **sink})
+    found = [(user.encode(), value(user, number), [("h", user.encode())]) for number, user in enumerate(users)]
+    for part in (found[:split], found[split:]):
+        if part:
+            world.land_records([(b"k", b"no JSON " + part[0][0], []), *part])
+    world.write_index()
+    landed, said = world.verified(), left(world)
+    erase(holding(world), HOUR, person())
+    report = world.verified()
+    assert report.clean, report.differences
+    assert (left(world), world.store.uploads) == ([], {})
+    erased = sum(one.erased for one in report.checked)
+    assert report.landed + report.dead_letters + erased == landed.landed + landed.dead_letters
+    assert erased > 0 or said == []
+
+
+def test_the_lines_of_others_keep_their_bytes() -> None:
+    world = Parts()
+    world.land(b'{ "user": "bob-11aa",  "x": 1.50 }', value(ALICE, 1), b'{"user":"bob-11aa","x":"\\u00e9"}')
+    world.write_index()
+    erase(holding(world), HOUR, person(f"value ->> 'user' = '{ALICE}'"))
+    (body,) = world.bodies().values()
+    assert body == b'{ "user": "bob-11aa",  "x": 1.50 }\n{"user":"bob-11aa","x":"\\u00e9"}\n'
+
+
+def test_columns_can_be_asked_and_objects_without_such_a_row_are_copied_byte_by_byte() -> None:
+    world = Parts(format={"type": "parquet"}, flush={"count": 2})
+    world.land(*(value(user, number) for number, user in enumerate([BOB, BOB, ALICE, BOB])))
+    world.write_index()
+    before = list(world.bodies().items())
+    (plan,) = erase_hours(holding(world), [HOUR], person(f"user = '{ALICE}' AND n < 3"), yes=False)
+    assert str(plan) == f"{HOUR}: 1 records; 1 objects beside them are copied\n  1 of 2 rows of {before[1][0]}"
+    done = erase(holding(world), HOUR, person(f"user = '{ALICE}' AND n < 3"))
+    after = list(world.bodies().items())
+    assert (done.records, done.objects[0].key, done.objects[0].replaced_by) == (1, before[1][0], after[1][0])
+    assert after[0][1] == before[0][1]
+    assert pq.read_table(io.BytesIO(after[1][1])).to_pylist() == [{"user": BOB, "n": 3}]
+    assert list(erase_hours(holding(world), [HOUR], person(), yes=False)) == []
+
+
+def test_keys_of_objects_and_the_index_forget_the_person_too() -> None:
+    world = Parts(layout={"partition_by": ["user"]})
+    world.land(*(value(user, number) for number, user in enumerate([BOB, ALICE, BOB, ALICE])))
+    world.write_index()
+    assert any(key.startswith(".indexes") for key in left(world))
+    erase(holding(world), HOUR, person())
+    assert left(world) == []
+    assert world.verified().clean
+
+
+def test_columns_of_keys_beside_the_data_can_be_asked() -> None:
+    world = Parts(sidecars={"keys": "parquet", "headers": "json"})
+    world.land_records([(ALICE.encode(), value("x", 1), []), (b"b", value("y", 2), [("h", b"1")])])
+    world.write_index()
+    done = erase(holding(world), HOUR, person(f"key = '{ALICE}'"))
+    assert [one.stream for one in done.objects] == ["data", "keys", "headers"]
+    assert (left(world), world.verified().differences) == ([], ())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("format", ["json", "parquet"])
+@pytest.mark.slow("a process dies at each request of it")
+def test_wherever_a_process_dies_the_next_one_ends_with_nothing_left_and_all_others(format: str) -> None:
+    world = Parts(format={"type": format}, flush={"count": 2}, layout={"partition_by": ["user"]})
+    world.land(*(value(user, number) for number, user in enumerate([BOB, ALICE, BOB])), b"no JSON")
+    world.land(value(ALICE, 3), value(BOB, 4))
+    world.write_index()
+    who = person()
+    for place in killed_everywhere(world, lambda one: erase(one, HOUR, who)):
+        # Uploads that no manifest names are `clean`'s, once they are a day old.
+        world.store.uploads = {}
+        report = world.verified()
+        assert report.clean, (place, report.differences)
+        assert (report.landed, report.dead_letters, sum(one.erased for one in report.checked)) == (3, 1, 2), place
+        assert left(world) == [], place
+
+
+def test_dead_letters_without_the_column_stay_and_the_report_names_the_remedy() -> None:
+    world = Parts(format={"type": "parquet"})
+    world.land(value(ALICE, 1), value(BOB, 2), b"no JSON " + ALICE.encode())
+    world.write_index()
+    (planned,) = erase_hours(holding(world), [HOUR], person(f"user = '{ALICE}'", letters=None), yes=False)
+    assert (planned.records, planned.unasked) == (1, 1)
+    done = erase(holding(world), HOUR, person(f"user = '{ALICE}'", letters=None))
+    assert (done.records, done.unasked) == (1, 1)
+    assert "1 dead letters stay: they have no column of the data that --where names. Say by --dead-letters" in str(done)
+    (manifest,) = holding(world).manifests(HOUR) or []
+    assert (manifest.partitions[0].landed, manifest.partitions[0].dead, manifest.partitions[0].erased) == (1, 1, 1)
+
+    erase(holding(world), HOUR, person(f"user = '{ALICE}'", letters=f"contains(value, '{ALICE}')"))
+    assert left(world) == []
+    (manifest,) = holding(world).manifests(HOUR) or []
+    assert manifest.letters == ()
+
+
+def test_an_hour_of_which_only_dead_letters_are_not_asked_is_reported_and_stays() -> None:
+    world = Parts(format={"type": "parquet"})
+    world.land(value(BOB, 1), b"no JSON " + ALICE.encode())
+    world.write_index()
+    before = dict(world.store.objects)
+    for yes in (False, True):
+        (outcome,) = erase_hours(holding(world), [HOUR], person(f"user = '{ALICE}'", letters=None), yes=yes)
+        assert (outcome.records, outcome.unasked, outcome.is_possible) == (0, 1, False)
+    assert {key: world.store.objects[key] for key in before} == before
+
+
+def test_dead_letters_are_asked_for_the_columns_that_they_have() -> None:
+    world = Parts(format={"type": "parquet"}, envelope={"fields": ["key", "value"]})
+    world.land_records([(ALICE.encode(), b"no JSON", []), (BOB.encode(), b"no JSON", []), (b"k", value(BOB, 1), [])])
+    world.write_index()
+    done = erase(holding(world), HOUR, person(f"key = '{ALICE}'", letters=None))
+    assert (done.records, done.unasked) == (1, 0)
+    assert left(world) == []
+
+
+def test_dead_letters_whose_values_the_condition_does_not_fit_change_nothing_and_the_remedy_is_said() -> None:
+    world = Parts()
+    world.land(value(ALICE, 1), b"no JSON " + ALICE.encode())
+    world.write_index()
+    before = dict(world.store.objects)
+    with pytest.raises(ConfigurationError, match=r"Dead letters .* --dead-letters"):
+        erase(holding(world), HOUR, person(f"value ->> 'user' = '{ALICE}'", letters=None))
+    assert world.store.objects == before
+
+
+def test_a_column_that_the_condition_has_in_a_text_alone_is_not_missing() -> None:
+    data, letters = pa.schema([("user", pa.string()), ("value", pa.string())]), pa.schema([("value", pa.string())])
+    assert Condition("contains(value, 'the user''s user')").find_missing(data, letters) == []
+    assert Condition("contains(value, 'x') OR User = 'y'").find_missing(data, letters) == ["user"]
+
+
+def test_a_condition_that_names_no_column_there_is_says_those_that_there_are_and_quotes_no_row() -> None:
+    world = Parts()
+    world.land(value(BOB, 1))
+    world.write_index()
+    with pytest.raises(ConfigurationError, match=r"--where cannot be asked of .*Its columns are: value string"):
+        list(erase_hours(holding(world), [HOUR], person("user = 'x'"), yes=False))
+    with pytest.raises(ConfigurationError) as caught:
+        list(erase_hours(holding(world), [HOUR], person("CAST(value AS INTEGER) = 1"), yes=False))
+    assert BOB not in str(caught.value)
+
+
+def test_a_condition_reads_no_file_of_this_machine() -> None:
+    world = Parts()
+    world.land(value(BOB, 1))
+    world.write_index()
+    with pytest.raises(ConfigurationError, match="--where cannot be asked"):
+        list(
+            erase_hours(
+                holding(world), [HOUR], person("value IN (SELECT content FROM read_text('/etc/hostname'))"), yes=False
+            )
+        )
+
+
+def test_records_that_cannot_be_told_apart_are_refused() -> None:
+    world = Parts(format={"type": "bytes", "framing": {"between": ""}}, converter={"value": "bytes"})
+    world.land(b"a", b"b")
+    world.write_index()
+    with pytest.raises(ConfigurationError, match="cannot be told apart"):
+        list(erase_hours(holding(world), [HOUR], person(), yes=False))
+
+
+def test_kafka_is_not_asked_for_what_was_erased() -> None:
+    world = Parts()
+    world.land(value(ALICE, 1), value(BOB, 2))
+    world.write_index()
+    erase(holding(world), HOUR, person())
+    head = world.index.head()
+    assert head is not None
+    with pytest.raises(DataLossError, match="1 of its records were erased"):
+        begin_rewrite(world.index, None, head[0], HOUR)  # type: ignore[arg-type]
+
+
+def test_a_record_that_is_lost_beside_the_erased_ones_is_found() -> None:
+    world = Parts()
+    world.land(value(ALICE, 1), value(BOB, 2), value(BOB, 3))
+    world.write_index()
+    erase(holding(world), HOUR, person())
+    (manifest,) = holding(world).manifests(HOUR) or []
+    world.overwrite(manifest.files[0], value(BOB, 2) + b"\n" + value(BOB, 4) + b"\n", manifest.id)
+    report = world.verified()
+    assert not report.clean
+    assert report.missing == 1
+
+
+def test_an_hour_that_is_under_way_is_said_and_stays() -> None:
+    world = Parts()
+    world.land(value(ALICE, 1))
+    tile = world.tiles[HOUR]
+    open_spans = {one: msgspec.structs.replace(span, end=None) for one, span in tile.partitions.items()}
+    world.tiles[HOUR] = msgspec.structs.replace(tile, partitions=open_spans)
+    world.write_index()
+    (plan,) = erase_hours(holding(world), [HOUR], person(), yes=False)
+    assert plan.blocker == "it is not landed as a whole; its commits so far are not looked at"
+
+
+def test_a_table_of_what_is_asked_is_read_in_its_columns_alone() -> None:
+    schema = pa.schema([("user", pa.string()), ("n", pa.int64()), ("deep", pa.struct([("user", pa.string())]))])
+    assert Condition("User = 'x'").columns(schema).names == ["user"]
+    assert Condition("deep.user = 'x'").columns(schema).names == ["user", "deep"]
+    assert Condition("true").columns(schema).names == schema.names
+    assert Condition("contains(name, 'x')").columns(schema).names == []

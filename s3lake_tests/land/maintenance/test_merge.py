@@ -1,0 +1,315 @@
+"""Merging an hour's commits: the same records in few files, and whatever stands in the way leaves the hour as it is."""
+
+import gzip
+import io
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import fastavro
+import msgspec
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from s3lake.commit.documents import Manifest
+from s3lake.commit.protocol import Committed
+from s3lake.commit.sums import Commits
+from s3lake.errors import DataLossError
+from s3lake.land.maintenance.compact import CompactOptions, merge
+from s3lake.land.maintenance.joining import CannotJoin
+from s3lake.land.target import TopicSink
+from s3lake_tests.land.maintenance.parts import Parts
+from s3lake_tests.verify.sinks import sinks
+from s3lake_tests.verify.test_writer_agrees import MORE, SINKS, records
+from s3lake_tests.verify.world import HOUR
+
+NEVER_JOINED = ({"type": "bytes"}, {"type": "csv", "header": False})
+
+
+def merging(world: Parts, *manifests: Manifest) -> Iterator[Committed]:
+    """Merge commits of a world's hour as a landing does at its end."""
+    target = TopicSink(world.sink, world.index, world.stores)
+    return merge(target, HOUR, list(manifests or world.manifests.values()), CompactOptions.at_hour_end(world.sink))
+
+
+def merged(world: Parts) -> Manifest:
+    """The commit that took the place of all others."""
+    world.write_index()
+    (done,) = merging(world)
+    return done.manifest
+
+
+def left_alone(world: Parts) -> str:
+    """Why an hour is not merged."""
+    world.write_index()
+    before = dict(world.store.objects)
+    with pytest.raises(CannotJoin) as caught:
+        list(merging(world))
+    assert (world.store.objects, world.store.uploads) == (before, {})
+    return str(caught.value)
+
+
+def values(*numbers: int) -> list[bytes]:
+    return [b'{"id":%d}' % number for number in numbers]
+
+
+@pytest.mark.long
+@given(
+    sink=st.sampled_from([one for one in MORE + SINKS if one["format"] not in NEVER_JOINED]) | sinks(),
+    parts=st.lists(st.lists(records, min_size=1, max_size=4), min_size=2, max_size=5),
+    renamed=st.booleans(),
+)
+def test_verify_finds_nothing_after_merging_whatever_was_landed(
+    sink: dict[str, Any], parts: list[list[Any]], renamed: bool
+) -> None:
+    world = Parts(**sink)
+    for number, part in enumerate(parts):
+        world.land_records(part, renamed=renamed and number == 1)
+    world.write_index()
+    landed = world.verified()
+    assert landed.clean, landed.differences
+    try:
+        done = list(merging(world))
+    except CannotJoin:
+        done = []
+    found = world.verified()
+    assert found.clean, found.differences
+    assert (found.landed, found.dead_letters, found.skipped) == (landed.landed, landed.dead_letters, landed.skipped)
+    listed = [manifest for tile in world.index.tiles() for manifest in Commits(world.index, HOUR, tile.commits)]
+    assert world.bodies().keys() == {file.key for manifest in listed for file in manifest.files}
+    assert len(listed) == len(parts) + len(done) - sum(len(one.manifest.replaces) for one in done)
+    assert world.store.uploads == {}
+
+
+@pytest.mark.parametrize(
+    ("more", "plain", "payload"),
+    [({"envelope": {"style": "record"}}, b'{"b":false}', {"a": 0}), ({}, b'{"x":{"b":false}}', {"x": {"a": 0}})],
+)
+def test_verify_finds_records_with_and_without_a_schema_of_their_own(
+    more: dict[str, Any], plain: bytes, payload: dict[str, Any]
+) -> None:
+    def schema_of(value: Any, **more: Any) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            return {"type": "int64", **more}
+        return {"type": "struct", "fields": [schema_of(one, field=name) for name, one in value.items()], **more}
+
+    world = Parts(format={"type": "parquet"}, converter={"value": "connect_json"}, nulls="write", **more)
+    world.land(None)
+    world.land(plain, json.dumps({"schema": schema_of(payload), "payload": payload}).encode())
+    world.write_index()
+    assert world.verified().differences == ()
+
+
+def test_json_lines_of_many_commits_are_one_file() -> None:
+    world = Parts()
+    for number in range(0, 12, 2):
+        world.land(*values(number, number + 1))
+    manifest = merged(world)
+    (file,) = manifest.files
+    assert world.store.objects[file.key][0] == b"".join(value + b"\n" for value in values(*range(12)))
+    assert file.key == f"verified/date=2026-11-20/hour=05/0-000000000000~{manifest.id[:12]}.json"
+    assert (file.first_offset, file.last_offset, file.records, file.partition) == (0, 11, 12, 0)
+    assert manifest.replaces == ("c0", "c1", "c2", "c3", "c4", "c5")
+
+
+def test_gzip_of_many_commits_is_one_file() -> None:
+    world = Parts(format={"type": "json", "codec": "gzip"})
+    for number in range(3):
+        world.land(*values(number))
+    (file,) = merged(world).files
+    assert gzip.decompress(world.store.objects[file.key][0]) == b"".join(value + b"\n" for value in values(0, 1, 2))
+
+
+def test_parquet_of_growing_columns_is_a_commit_for_each() -> None:
+    world = Parts(format={"type": "parquet"})
+    for value in (b'{"a":1,"b":[]}', b'{"a":2}', b'{"a":3,"b":"x"}', b'{"a":4}'):
+        world.land(value)
+    world.write_index()
+    merge_all = merging(world)
+    files = [file for done in merge_all for file in done.manifest.files]
+    rows = [pq.read_table(io.BytesIO(world.store.objects[file.key][0])).to_pylist() for file in files]
+    assert rows == [[{"a": 1}, {"a": 2}], [{"a": 3, "b": "x"}, {"a": 4, "b": None}]]
+    assert world.verified().clean
+
+
+def test_commits_of_other_transforms_are_merged_apart() -> None:
+    world = Parts()
+    for number in range(4):
+        world.land(*values(number))
+    for commit in ("c0", "c1"):
+        world.change(commit, shape=msgspec.structs.replace(world.manifests[commit].shape, transforms="earlier"))
+    world.write_index()
+    merge_all = merging(world)
+    manifests = [done.manifest for done in merge_all]
+    assert [(manifest.replaces, manifest.shape.transforms) for manifest in manifests] == [
+        (("c0", "c1"), "earlier"),
+        (("c2", "c3"), ""),
+    ]
+
+
+def test_a_merge_keeps_the_times_of_transforms_and_is_compared() -> None:
+    field = {"type": "iggy.add_fields", "options": {"fields": [{"key": "at", "value": {"computed": "date_time"}}]}}
+    world = Parts(transforms=[field])
+    for number in range(4):
+        world.land(*values(number))
+    world.write_index()
+    (done,) = merging(world)
+    assert done.manifest.clocks == tuple((0, end, 0) for end in (1, 2, 3, 4))
+    report = world.verified()
+    assert (report.clean, report.not_compared) == (True, 0)
+
+
+def test_avro_of_growing_columns_is_a_commit_for_each_schema() -> None:
+    world = Parts(format={"type": "avro"})
+    for value in (b'{"a":1}', b'{"a":2}', b'{"a":3,"b":"x"}', b'{"a":4}'):
+        world.land(value)
+    world.write_index()
+    merge_all = merging(world)
+    files = [file for done in merge_all for file in done.manifest.files]
+    rows = [list(fastavro.reader(io.BytesIO(world.store.objects[file.key][0]))) for file in files]
+    assert rows == [[{"a": 1}, {"a": 2}], [{"a": 3, "b": "x"}, {"a": 4, "b": None}]]
+
+
+def test_each_output_partition_has_its_file() -> None:
+    world = Parts(layout={"partition_by": ["type"]})
+    for number in range(4):
+        world.land(*(b'{"id":%d,"type":"%d"}' % (number, one) for one in range(3)))
+    manifest = merged(world)
+    assert sorted(file.key for file in manifest.files) == sorted(
+        f"verified/type={one}/verified(0_{one:012})~{manifest.id[:12]}.json" for one in range(3)
+    )
+    assert [file.records for file in manifest.files] == [4, 4, 4]
+
+
+def test_each_topic_partition_has_its_file() -> None:
+    world = Parts()
+    for partition in (0, 1, 0, 1):
+        world.land(*values(1, 2), partition=partition)
+    assert [(file.partition, file.records) for file in merged(world).files] == [(0, 4), (1, 4)]
+
+
+def test_files_are_filled_up_to_the_flush_size_and_count() -> None:
+    world = Parts(flush={"count": 5})
+    for number in range(8):
+        world.land(*values(number, number))
+    assert [file.records for file in merged(world).files] == [4, 4, 4, 4]
+    world = Parts(flush={"size": 40})
+    for number in range(8):
+        world.land(*values(number))
+    assert [file.bytes for file in merged(world).files] == [36, 36]
+
+
+def test_sidecars_stay_beside_their_data() -> None:
+    world = Parts(sidecars={"keys": "json", "headers": "avro"})
+    for number in range(3):
+        world.land_records([(b"k%d" % number, b'{"id":%d}' % number, [("h", b"x")])])
+    files = {file.kind: file for file in merged(world).files}
+    stem = files["data"].key.removesuffix(".json")
+    assert {kind: file.key.removeprefix(stem) for kind, file in files.items()} == {
+        "data": ".json",
+        "keys": ".keys.json",
+        "headers": ".headers.avro",
+    }
+    assert [json.loads(line) for line in world.store.objects[files["keys"].key][0].splitlines()] == ["k0", "k1", "k2"]
+    assert len(list(fastavro.reader(io.BytesIO(world.store.objects[files["headers"].key][0])))) == 3
+
+
+def test_dead_letters_are_carried() -> None:
+    world = Parts()
+    for number in range(3):
+        world.land(b"broken", *values(number))
+    letters, data = sorted(merged(world).files, key=lambda file: file.kind, reverse=True)
+    assert (letters.kind, letters.records, letters.first_offset, letters.last_offset) == ("dead_letters", 3, 0, 4)
+    lines = [json.loads(line) for line in world.store.objects[letters.key][0].splitlines()]
+    assert [line["offset"] for line in lines] == [0, 2, 4]
+    assert data.records == 3
+    assert world.verified().clean
+
+
+def test_counts_of_what_was_read_are_those_of_all_commits() -> None:
+    world = Parts(nulls="skip")
+    for number in range(3):
+        world.land(b"broken", None, *values(number))
+    (read,) = merged(world).partitions.values()
+    assert (read.start, read.end, read.read, read.landed, read.skipped, read.dead) == (0, 9, 9, 3, 3, 3)
+
+
+def test_names_that_say_the_last_offset_and_the_records_say_those_of_the_file() -> None:
+    world = Parts(layout={"template": "{topic}/{partition}-{offset:03}-{last_offset:03}-{records}"})
+    for number in range(3):
+        world.land(*values(number, number))
+    manifest = merged(world)
+    assert [file.key for file in manifest.files] == [f"verified/0-000-005-6~{manifest.id[:12]}.json"]
+
+
+def test_few_large_files_are_left_alone() -> None:
+    world = Parts(flush={"size": 30})
+    for number in range(6):
+        world.land(*values(number, number))
+    world.write_index()
+    assert list(merging(world)) == []
+
+
+def test_a_merged_hour_is_left_alone() -> None:
+    world = Parts()
+    for number in range(3):
+        world.land(*values(number))
+    manifest = merged(world)
+    assert list(merging(world, manifest)) == []
+
+
+class TestLeftAlone:
+    """Hours whose files cannot be joined stay as they are, and say why."""
+
+    def two(self, world: Parts) -> Parts:
+        world.land(*values(1))
+        world.land(*values(2))
+        return world
+
+    def test_without_exactly_once(self) -> None:
+        assert left_alone(self.two(Parts(exactly_once=False))) == "exactly_once is off"
+
+    def test_names_with_timestamps(self) -> None:
+        template = "{topic}/{partition}-{offset}-{min_timestamp}"
+        assert left_alone(self.two(Parts(layout={"template": template}))) == (
+            "its names say timestamps of records, which are not known any more"
+        )
+
+    def test_files_of_a_time_span(self) -> None:
+        assert "flush.span closes its files" in left_alone(self.two(Parts(flush={"span": "1m"})))
+
+    def test_csv_without_header_lines(self) -> None:
+        form = {"type": "csv", "header": False}
+        assert "each file may have columns of its own" in left_alone(self.two(Parts(format=form)))
+
+    @pytest.mark.parametrize(
+        "change",
+        [{"nulls": "write"}, {"format": {"type": "json", "codec": "gzip"}}, {"converter": {"value": "string"}}],
+        ids=str,
+    )
+    def test_another_configuration_since(self, change: dict[str, Any]) -> None:
+        world = self.two(Parts())
+        world.sink = Parts(**change).sink
+        assert left_alone(world) == "some of it was landed with another configuration"
+
+    def test_another_layout_since(self) -> None:
+        world = self.two(Parts())
+        world.sink = Parts(layout={"template": "{topic}/{partition}-{offset}-{last_offset}"}).sink
+        assert left_alone(world) == "some of it was landed with another layout"
+
+    def test_a_file_that_is_not_what_its_manifest_says(self) -> None:
+        world = self.two(Parts(format={"type": "parquet"}))
+        (file,) = world.manifests["c1"].files
+        world.change("c1", files=(msgspec.structs.replace(file, records=2),))
+        assert left_alone(world) == f"{file.key} of commit c1: it holds 1 records, its manifest says 2"
+
+    def test_an_object_that_is_another_commits(self) -> None:
+        world = self.two(Parts())
+        (file,) = world.manifests["c1"].files
+        world.overwrite(file, world.store.objects[file.key][0], "other")
+        world.write_index()
+        with pytest.raises(DataLossError, match="of commit c1 has 9 bytes of 9 or is another's"):
+            list(merging(world))
+        assert world.store.uploads == {}

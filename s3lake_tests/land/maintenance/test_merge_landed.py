@@ -1,0 +1,122 @@
+"""Many small commits of an open hour, and the hour once it is closed: on real parts."""
+
+from typing import Any
+
+import pytest
+
+from s3lake.errors import StoreUnavailableError
+from s3lake.land.landing import Landing
+from s3lake.land.maintenance import joining
+from s3lake.land.observer import LandedHour
+from s3lake.readback.spark import read_frame
+from s3lake_tests.conftest import slow_after
+from s3lake_tests.lake import START, Lake, at, values
+from s3lake_tests.land.test_landing import AFTER, assert_all_landed
+
+
+class Told:
+    """What became of an hour's commits."""
+
+    def __init__(self) -> None:
+        self.outcomes: list[str] = []
+        self.hours: list[LandedHour] = []
+
+    def planned(self, *_: Any) -> None: ...
+
+    def committed(self, _: Any) -> None: ...
+
+    def merged(self, hour: str, outcome: str) -> None:
+        self.outcomes.append(f"{hour}: {outcome}")
+
+    def followed(self, outcome: str, *, behind: bool) -> None: ...
+
+    def done(self, landed: LandedHour) -> None:
+        self.hours.append(landed)
+
+
+def landed_often(lake: Lake, topic: str, settings: str, times: int = 4) -> None:
+    """The hour while it is open: a commit of 50 records of each of two topic-partitions, again and again."""
+    for number in range(times):
+        for partition in (0, 1):
+            lake.produce(topic, values(50, first=number * 100 + partition * 50), at(START, 5 + number), partition)
+        lake.landing(topic, settings, at(START, 6 + number)).land([START])
+
+
+def closed(lake: Lake, topic: str, settings: str) -> tuple[Landing, Told]:
+    """The run that finds the hour closed."""
+    landing = lake.landing(topic, settings, AFTER)
+    landing.observer = told = Told()
+    landing.land([START])
+    return landing, told
+
+
+@pytest.mark.parametrize(
+    "settings",
+    slow_after(
+        1,
+        "another format, which change/ and merge/test_merge.py try in memory",
+        [
+            "format: {type: json}",
+            "format: {type: json, codec: gzip}",
+            "format: {type: json_array, codec: zstd}",
+            "format: {type: csv}",
+            "format: {type: avro}",
+            "format: {type: parquet}",
+            "format: {type: json}, sidecars: {keys: parquet, headers: json}",
+        ],
+    ),
+)
+def test_a_closed_hour_ends_in_one_file_of_each_topic_partition(lake: Lake, settings: str) -> None:
+    topic = lake.topic(partitions=2)
+    landed_often(lake, topic, settings)
+    landing, told = closed(lake, topic, settings)
+    (landed,) = told.hours
+    files = [file for manifest in landed.manifests for file in manifest.files if file.kind == "data"]
+    assert [(file.partition, file.records) for file in files] == [(0, 200), (1, 200)]
+    assert (len(landed.tile.commits), landed.tile.complete, landed.new) == (1, True, 1)
+    assert_all_landed(lake, landing, 400)
+
+
+def test_each_output_partition_of_each_topic_partition_ends_in_one_file(lake: Lake) -> None:
+    topic, settings = lake.topic(partitions=2), "layout: {partition_by: [type]}, format: {type: parquet}"
+    landed_often(lake, topic, settings)
+    landing, told = closed(lake, topic, settings)
+    assert told.outcomes == [f"{START}: 4 commits of 24 files became one of 6"]
+    assert_all_landed(lake, landing, 400)
+
+
+@pytest.mark.slow("a case more, which merge/test_merge.py tries in memory")
+def test_a_merged_hour_is_loaded_as_before(lake: Lake) -> None:
+    topic, settings = lake.topic(partitions=2), "format: {type: parquet}"
+    landed_often(lake, topic, settings)
+    landing, _ = closed(lake, topic, settings)
+    frame = read_frame(landing.spark, landing.sink, topic, landing.stores, [START])
+    assert sorted(row["id"] for row in frame.collect()) == list(range(400))
+
+
+@pytest.mark.slow("a case more, which merge/test_merge.py tries in memory")
+def test_where_it_is_switched_off_every_commit_stays(lake: Lake) -> None:
+    topic, settings = lake.topic(partitions=2), "flush: {merge: false}"
+    landed_often(lake, topic, settings, times=3)
+    landing, told = closed(lake, topic, settings)
+    assert (len(told.hours[0].tile.commits), told.outcomes) == (3, [])
+    assert_all_landed(lake, landing, 300)
+
+
+@pytest.mark.slow("a case more, which merge/test_merge.py tries in memory")
+def test_a_store_in_the_way_blocks_nothing_and_a_later_run_merges(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = lake.topic(partitions=2)
+    landed_often(lake, topic, "")
+
+    def away(*_: Any) -> None:
+        raise StoreUnavailableError("GetObject failed 5 times")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(joining, "opened", away)
+        landing, told = closed(lake, topic, "")
+    assert told.outcomes == [f"{START}: its small files stay: GetObject failed 5 times"]
+    assert (told.hours[0].tile.complete, len(told.hours[0].tile.commits)) == (True, 4)
+    assert_all_landed(lake, landing, 400)
+    landing, told = closed(lake, topic, "")
+    assert told.outcomes == [f"{START}: 4 commits of 8 files became one of 2"]
+    assert_all_landed(lake, landing, 400)

@@ -1,0 +1,331 @@
+"""Reformatting: the same records in the form that the sink has now, made of what was landed."""
+
+import gzip
+import io
+import json
+from typing import Any
+from uuid import UUID
+
+import fastavro
+import msgspec
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from s3lake.land.maintenance.reformat import plan_reformat, reformat, reformat_hours
+from s3lake.sink import Sink
+from s3lake_tests.land.maintenance.held import holding, killed_everywhere
+from s3lake_tests.land.maintenance.parts import Parts
+from s3lake_tests.verify.sinks import sinks
+from s3lake_tests.verify.test_writer_agrees import MORE, SINKS, records
+from s3lake_tests.verify.world import HOUR, texts
+
+ROWS = [b'{"user":"%d","n":%d}' % (number % 3, number) for number in range(7)]
+CHANGES: list[dict[str, Any]] = [
+    {"format": {"type": "parquet"}},
+    {"format": {"type": "avro"}},
+    {"format": {"type": "json", "codec": "gzip"}},
+    {"layout": {"partition_by": ["a"]}},
+    {"envelope": None},
+    {"nulls": "skip"},
+]
+RECORD = {"style": "record"}
+IGGY = {"style": "iggy", "stream": "s", "fields": ["metadata", "headers", "value"]}
+WHO = UUID("0a1b2c3d-4e5f-4071-8293-a4b5c6d7e8f9")
+
+
+def landed(**sink: Any) -> Parts:
+    world = Parts(flush={"count": 3}, **sink)
+    world.land(*ROWS[:4], b"no JSON", *ROWS[4:])
+    world.write_index()
+    return world
+
+
+def changed(world: Parts, **sink: Any) -> Parts:
+    """The same, once the sink is configured otherwise."""
+    base = {"name": "events", "topics": ("verified",), "bucket": "lake", "start": HOUR}
+    world.sink = Sink.model_validate({**base, "errors": {"tolerance": "all"}, **sink})
+    return world
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        ({"format": {"type": "json"}}, {"format": {"type": "parquet"}}),
+        ({"format": {"type": "json"}}, {"format": {"type": "json", "codec": "gzip"}}),
+        ({"format": {"type": "json"}}, {"format": {"type": "csv"}}),
+        ({"format": {"type": "json"}}, {"layout": {"partition_by": ["user"]}}),
+        ({"format": {"type": "json_array", "codec": "zstd"}}, {"format": {"type": "avro"}}),
+        ({"format": {"type": "parquet"}}, {"format": {"type": "parquet", "codec": "gzip"}}),
+        ({"format": {"type": "parquet"}}, {"format": {"type": "avro"}}),
+        ({"format": {"type": "avro"}}, {"format": {"type": "parquet"}, "layout": {"partition_by": ["user"]}}),
+        ({"format": {"type": "parquet"}}, {"format": {"type": "csv"}}),
+        ({"format": {"type": "json"}, "envelope": RECORD}, {"format": {"type": "parquet"}, "envelope": RECORD}),
+        ({"format": {"type": "json"}, "envelope": RECORD}, {"format": {"type": "parquet"}}),
+    ],
+    ids=str,
+)
+def test_verify_finds_the_same_records_in_another_form(was: dict[str, Any], now: dict[str, Any]) -> None:
+    world = changed(landed(**was), **now)
+    plan = plan_reformat(holding(world), HOUR)
+    assert plan is not None
+    assert plan.blocker == ""
+    assert reformat(holding(world), HOUR) == plan
+    report = world.verified()
+    assert report.clean, report.differences
+    assert (report.landed, report.dead_letters) == (7, 1)
+    (manifest,) = holding(world).manifests(HOUR) or []
+    assert (manifest.format, manifest.reason) == (world.sink.format.type, "reformat")
+    assert plan_reformat(holding(world), HOUR) is None
+
+
+def test_other_transforms_are_not_another_form() -> None:
+    world = landed()
+    world.change("c0", shape=msgspec.structs.replace(world.manifests["c0"].shape, transforms="earlier"))
+    world.write_index()
+    assert plan_reformat(holding(world), HOUR) is None
+
+
+def test_what_is_written_is_what_the_format_says() -> None:
+    world = changed(landed(format={"type": "parquet"}), format={"type": "avro"})
+    reformat(holding(world), HOUR)
+    bodies = [body for key, body in world.bodies().items() if key.endswith(".avro")]
+    rows = [row for body in bodies for row in fastavro.reader(io.BytesIO(body))]
+    assert rows == [{"user": str(number % 3), "n": number} for number in range(7)]
+    world = changed(landed(), format={"type": "json", "codec": "gzip"})
+    reformat(holding(world), HOUR)
+    lines = [gzip.decompress(body) for key, body in world.bodies().items() if key.endswith(".json.gz")]
+    assert b"".join(lines) == b"".join(row + b"\n" for row in ROWS)
+
+
+def test_the_uuids_of_avro_are_those_of_parquet() -> None:
+    sink = {"columns": {"who": "uuid", "others": "list<uuid>"}}
+    world = Parts(flush={"count": 3}, format={"type": "avro"}, **sink)
+    world.land(json.dumps({"who": str(WHO), "others": [str(WHO)]}).encode(), b"{}")
+    world.write_index()
+    reformat(holding(changed(world, format={"type": "parquet"}, **sink)), HOUR)
+    (body,) = [body for key, body in world.bodies().items() if key.endswith(".parquet")]
+    assert pq.read_table(io.BytesIO(body)).to_pylist() == [{"who": WHO, "others": [WHO]}, {"who": None, "others": None}]
+    report = world.verified()
+    assert report.clean, report.differences
+
+
+def test_offsets_that_objects_do_not_say_stay_within_what_was_known() -> None:
+    world = changed(landed(), layout={"partition_by": ["user"]})
+    (before,) = holding(world).manifests(HOUR) or []
+    reformat(holding(world), HOUR)
+    world.log.expire(4)
+    assert world.verified().clean
+    (after,) = holding(world).manifests(HOUR) or []
+    spans = [(file.first_offset, file.last_offset) for file in before.files if file.kind == "data"]
+    for file in after.files:
+        assert file.kind != "data" or any(a <= file.first_offset <= file.last_offset <= b for a, b in spans)
+
+
+def connect(value: object, type: str = "int32", field: str = "a") -> bytes:
+    """A value of Connect's JSON converter with its schema."""
+    fields = [{"field": field, "type": type, "optional": True}]
+    return json.dumps({"schema": {"type": "struct", "fields": fields}, "payload": {field: value}}).encode()
+
+
+BETWEEN: dict[str, Any] = {"converter": {"value": "connect_json"}, "format": {"type": "parquet"}}
+
+
+def offsets(world: Parts) -> list[tuple[int, int, int]]:
+    """First offset, last offset and records of each data file of the hour."""
+    files = [file for one in holding(world).manifests(HOUR) or [] for file in one.files if file.kind == "data"]
+    return sorted((file.first_offset, file.last_offset, file.records) for file in files)
+
+
+def test_rows_that_say_their_offsets_keep_them_when_another_file_has_records_between_them() -> None:
+    sink = {**BETWEEN, "envelope": RECORD, "nulls": "write"}
+    world = Parts(**sink)
+    world.land(connect(1), None, connect(2))
+    world.write_index()
+    assert offsets(world) == [(0, 2, 2), (1, 1, 1)]
+    now = changed(world, **{**sink, "format": {"type": "avro"}, "flush": {"count": 1}})
+    assert reformat(holding(now), HOUR).blocker == ""
+    assert offsets(now) == [(0, 0, 1), (1, 1, 1), (2, 2, 1)]
+    assert now.verified().clean, now.verified().differences
+
+
+def test_files_whose_offset_ranges_overlap_stay_one_file_each_when_rows_do_not_say_their_offsets() -> None:
+    world = Parts(**BETWEEN)
+    world.land(connect(1), connect("x", "string", "b"), connect(2), connect("y", "string", "b"))
+    world.write_index()
+    now = changed(world, **{**BETWEEN, "format": {"type": "avro"}, "flush": {"count": 1}})
+    assert reformat(holding(now), HOUR).blocker == ""
+    assert offsets(now) == [(0, 2, 2), (1, 3, 2)]
+    assert now.verified().clean, now.verified().differences
+
+
+def test_the_hour_stays_when_its_files_have_columns_that_cannot_be_one_table() -> None:
+    sink = {**BETWEEN, "envelope": RECORD}
+    world = Parts(**sink)
+    world.land(connect(1), connect("x", "string"))
+    world.write_index()
+    now = changed(world, **{**sink, "format": {"type": "avro"}})
+    before = now.bodies()
+    assert (
+        "column 'value' is struct<a: string>, the sink's columns have struct<a: int32>"
+        in reformat(holding(now), HOUR).blocker
+    )
+    assert (now.bodies(), now.store.uploads) == (before, {})
+
+
+def test_the_hour_stays_when_two_new_files_would_have_one_key() -> None:
+    world = Parts(layout={"partition_by": ["a"]})
+    world.land(b'{"a":1,"b":1}', b'{"a":2,"b":2}', b'{"a":2,"b":1}', b'{"a":1,"b":2}')
+    world.write_index()
+    now = changed(world, layout={"partition_by": ["b"]}, flush={"count": 1})
+    before = now.bodies()
+    assert "two files would have the key" in reformat(holding(now), HOUR).blocker
+    assert (now.bodies(), now.store.uploads) == (before, {})
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "why"),
+    [
+        ({"format": {"type": "parquet"}}, {"format": {"type": "json"}}, "fields of the value"),
+        ({"format": {"type": "json"}}, {"envelope": RECORD}, "it does not hold the headers and key and offset"),
+        ({"envelope": IGGY}, {"envelope": IGGY, "format": {"type": "json", "codec": "gzip"}}, "the value as it was"),
+        ({"sidecars": {"keys": "json"}}, {"format": {"type": "json", "codec": "gzip"}}, "row by row"),
+        ({}, {"format": {"type": "json", "decimals": "base64"}}, "its decimals are spelled otherwise"),
+        ({}, {"columns": {"n": "decimal(3,2)"}, "format": {"type": "parquet"}}, ""),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_is_said_and_the_hour_stays(was: dict[str, Any], now: dict[str, Any], why: str) -> None:
+    world = changed(landed(**was), **now)
+    before = world.bodies()
+    outcome = reformat(holding(world), HOUR)
+    assert why in outcome.blocker or why == ""
+    assert (world.bodies() == before) == bool(outcome.blocker)
+    assert world.store.uploads == {}
+
+
+def test_records_that_were_skipped_are_not_missed_where_they_would_be_written_now() -> None:
+    world = Parts(converter={"value": "string"}, nulls="skip")
+    world.land(None, b"a")
+    world.write_index()
+    now = changed(world, format={"type": "avro"}, converter={"value": "string"}, nulls="write")
+    assert reformat(holding(now), HOUR).blocker == ""
+    assert now.verified().differences == ()
+    assert plan_reformat(holding(now), HOUR) is None
+
+
+@pytest.mark.parametrize("now", [{"type": "json"}, {"type": "csv"}], ids=str)
+def test_null_and_an_empty_text_that_are_one_in_the_old_form_stay_so(now: dict[str, Any]) -> None:
+    text: dict[str, Any] = {"converter": {"value": "string"}, "nulls": "write"}
+    world = Parts(format={"type": "text"}, **text)
+    world.land(None, b"")
+    world.write_index()
+    before = changed(world, format=now, **text).bodies()
+    assert "records without a value are empty in format text" in reformat(holding(world), HOUR).blocker
+    assert (world.bodies(), world.verified().clean) == (before, True)
+
+
+def test_records_that_the_present_configuration_refuses_keep_the_hour_as_it_is() -> None:
+    world = Parts()
+    world.land(b'{"n":1}', b"[1]")
+    world.write_index()
+    before = changed(world, format={"type": "parquet"}).bodies()
+    assert "are refused by the present configuration" in reformat(holding(world), HOUR).blocker
+    assert (world.bodies(), world.store.uploads) == (before, {})
+
+
+@pytest.mark.long
+@pytest.mark.slow("a process dies at each request of it")
+def test_wherever_a_process_dies_the_next_one_ends_in_the_new_form() -> None:
+    world = changed(landed(), format={"type": "parquet"})
+    for place in killed_everywhere(world, lambda one: list(reformat_hours(one, [HOUR], yes=True))):
+        report = world.verified()
+        assert (report.clean, report.landed, report.dead_letters) == (True, 7, 1), (place, report.differences)
+        tables = [pq.read_table(io.BytesIO(body)) for key, body in world.bodies().items() if key.endswith("parquet")]
+        assert (sum(map(len, tables)), len(world.bodies())) == (7, len(tables) + 1), place
+
+
+def digests(world: Parts) -> dict[str, bool]:
+    """Of each file of data whether it notes what it was made of."""
+    (manifest,) = holding(world).manifests(HOUR) or []
+    return {file.key: bool(file.digest) for file in manifest.files if file.kind == "data"}
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        ({"format": {"type": "parquet"}}, {"format": {"type": "avro"}}),
+        ({"format": {"type": "parquet"}}, {"format": {"type": "parquet", "codec": "gzip"}, "flush": {"count": 2}}),
+        ({"format": {"type": "avro"}}, {"format": {"type": "parquet"}, "layout": {"partition_by": ["user"]}}),
+        ({"format": {"type": "json"}}, {"format": {"type": "json", "codec": "gzip"}, "flush": {"count": 2}}),
+        (
+            {"format": {"type": "json"}, "envelope": RECORD},
+            {"format": {"type": "json", "codec": "gzip"}, "envelope": RECORD},
+        ),
+    ],
+    ids=str,
+)
+def test_verify_knows_what_replaced_files_held_when_kafka_does_not(was: dict[str, Any], now: dict[str, Any]) -> None:
+    world = changed(landed(**was), **now)
+    reformat(holding(world), HOUR)
+    assert all(digests(world).values())
+    world.log.expire(world.log.end[0])
+    assert world.verified().clean
+    (manifest,) = holding(world).manifests(HOUR) or []
+    first, other = [file for file in manifest.files if file.kind == "data"][:2]
+    world.overwrite(first, world.bodies()[other.key], manifest.id)
+    assert f"{first.key} does not hold the records of the files that it was made of" in texts(
+        world.verified(), "object"
+    )
+
+
+def test_columns_that_only_later_records_have_are_those_of_every_file() -> None:
+    sink = {"envelope": RECORD, "nulls": "write"}
+    world = Parts(flush={"count": 1}, **sink)
+    world.land_records([(None, None, []), (None, b'{"n":1}', [])])
+    world.write_index()
+    reformat(holding(changed(world, format={"type": "parquet"}, **sink)), HOUR)
+    tables = [pq.read_table(io.BytesIO(body)) for key, body in world.bodies().items() if key.endswith("parquet")]
+    assert [table["value"].to_pylist() for table in tables] == [[None], [{"n": 1}]]
+    report = world.verified()
+    assert report.clean, report.differences
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        ({"format": {"type": "json"}}, {"format": {"type": "parquet"}}),
+        ({"format": {"type": "parquet"}}, {"format": {"type": "csv"}}),
+        ({"format": {"type": "json"}}, {"layout": {"partition_by": ["user"]}}),
+        ({"format": {"type": "json_array"}}, {"format": {"type": "json"}}),
+    ],
+    ids=str,
+)
+def test_where_records_are_spelled_otherwise_no_digest_is_noted(was: dict[str, Any], now: dict[str, Any]) -> None:
+    world = changed(landed(**was), **now)
+    reformat(holding(world), HOUR)
+    assert not any(digests(world).values())
+    assert world.verified().clean
+
+
+@pytest.mark.long
+@given(
+    sink=st.sampled_from([one for one in MORE + SINKS if one["format"]["type"] in ("json", "parquet", "avro")])
+    | sinks(),
+    to=st.sampled_from(CHANGES) | sinks(),
+    part=st.lists(records, min_size=1, max_size=6),
+)
+def test_verify_finds_nothing_whatever_was_landed(sink: dict[str, Any], to: dict[str, Any], part: list[Any]) -> None:
+    world = Parts(**{"flush": {"count": 2}, **sink})
+    world.land_records(part)
+    world.write_index()
+    before = world.verified()
+    try:
+        now = changed(world, **{**sink, **to, "flush": {"count": 1}})
+    except ValueError:  # no sink can be configured so
+        return
+    reformat(holding(now), HOUR)
+    report = now.verified()
+    assert report.clean, report.differences
+    assert (report.landed, report.dead_letters) == (before.landed, before.dead_letters)

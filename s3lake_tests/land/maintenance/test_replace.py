@@ -1,0 +1,131 @@
+"""One commit replaces others: which objects are deleted, when, and what is raised if they may not be."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from s3lake.commit.documents import Manifest, Read, Written
+from s3lake.errors import StoreDeniedError, TableUnavailableError
+from s3lake.land.maintenance.compact import compact
+from s3lake.land.maintenance.replace import group_compatible, settle_hour
+from s3lake.land.observer import TableFollower
+from s3lake.land.target import TopicSink
+from s3lake.store.memory import MemoryStore
+from s3lake_tests.land.maintenance.held import holding
+from s3lake_tests.land.maintenance.parts import Parts
+from s3lake_tests.land.maintenance.test_compact import many
+from s3lake_tests.verify.world import HOUR
+
+
+class Table:
+    """Notes the objects that there are each time that it follows.
+
+    Attributes:
+        away: the times, counted from 1, at which it cannot.
+    """
+
+    def __init__(self, world: Parts, *away: int) -> None:
+        self.world, self.away = world, away
+        self.followed: list[tuple[list[str], set[str]]] = []
+
+    def follow(self, hours: Iterable[str]) -> list[str]:
+        self.followed.append((list(hours), set(self.world.bodies())))
+        if len(self.followed) in self.away:
+            raise TableUnavailableError("the catalog is away")
+        return []
+
+
+class Denying(MemoryStore):
+    """Denies so many deletions."""
+
+    denials = 0
+
+    def delete(self, key: str) -> None:
+        if self.denials:
+            self.denials -= 1
+            raise StoreDeniedError(f"{key}: access denied")
+        super().delete(key)
+
+
+def followed(world: Parts, *away: int) -> tuple[TopicSink, Table]:
+    """What it holds, and a table that follows."""
+    table: Any = Table(world, *away)
+    held = holding(world)
+    held.index.follower = TableFollower(table)
+    return held, table
+
+
+def test_the_table_follows_before_the_objects_go_that_were_replaced() -> None:
+    world = many()
+    before = set(world.bodies())
+    held, table = followed(world)
+    compact(held, HOUR)
+    after = set(world.bodies())
+    assert table.followed == [([HOUR], before), ([HOUR], before | after)]
+    assert before.isdisjoint(after)
+
+
+def test_where_the_table_cannot_follow_what_was_replaced_stays_until_the_change_is_repeated() -> None:
+    world = many()
+    before = set(world.bodies())
+    held, table = followed(world, 2, 3)
+    with pytest.raises(TableUnavailableError):
+        compact(held, HOUR)
+    assert before < set(world.bodies())
+    compact(held, HOUR)
+    assert before.isdisjoint(world.bodies())
+    assert before < table.followed[3][1]
+    assert world.verified().clean
+
+
+def test_before_the_table_has_followed_an_earlier_exchange_nothing_of_it_is_swept() -> None:
+    world = many()
+    before = set(world.bodies())
+    held, _ = followed(world, 2, 3, 4)
+    for _ in range(2):
+        with pytest.raises(TableUnavailableError):
+            compact(held, HOUR)
+    assert before < set(world.bodies())
+
+
+def garbage(denials: int) -> tuple[TopicSink, Denying]:
+    """An hour whose replaced objects are still there, at a store that denies their deletion so often from now on."""
+    world = many()
+    with pytest.raises(TableUnavailableError):
+        compact(followed(world, 2, 3)[0], HOUR)
+    store = Denying(world.store.bucket)
+    store.objects, store.denials = world.store.objects, denials
+    return holding(world, store), store
+
+
+def test_what_was_replaced_and_may_not_be_deleted_is_told() -> None:
+    held, _ = garbage(denials=1_000)
+    with pytest.raises(StoreDeniedError):
+        settle_hour(held, HOUR)
+
+
+def commit(number: int, **form: Any) -> Manifest:
+    """One of two offsets."""
+    return Manifest(str(number), "orders", HOUR, {0: Read(2 * number, 2 * number + 2)}, **form)
+
+
+def test_commits_of_one_form_that_follow_each_other_are_one() -> None:
+    commits = [commit(number, format="json", columns={"a": "int64"}) for number in range(3)]
+    assert group_compatible(commits) == [commits]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"format": "parquet"},
+        {"converter": "avro"},
+        {"nulls": "write"},
+        {"shape": Written(codec="gzip")},
+        {"columns": {"a": "int64"}},
+    ],
+    ids=lambda form: next(iter(form)),
+)
+def test_commits_of_several_forms_are_read_apart_and_no_commit_reaches_over_another(form: dict[str, Any]) -> None:
+    first, second, third = commit(0), commit(1, **form), commit(2)
+    assert group_compatible([first, second, third]) == [[first], [third], [second]]

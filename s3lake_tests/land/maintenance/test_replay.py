@@ -1,0 +1,316 @@
+"""Replaying dead letters: what is accepted now is data of its hour, exactly once; the rest stays, with its reason."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from s3lake.commit import protocol
+from s3lake.commit.documents import Recorded
+from s3lake.commit.letters import reason_of
+from s3lake.errors import ConfigurationError, DataLossError, FencedError, StoreUnavailableError
+from s3lake.land.maintenance.compact import compact
+from s3lake.land.maintenance.dead_letters import ReasonFilter, letters_of, reasons_of
+from s3lake.land.maintenance.reformat import reformat
+from s3lake.land.maintenance.replay import replay
+from s3lake.store import Store
+from s3lake_tests.land.maintenance.held import Overtaken, holding
+from s3lake_tests.land.maintenance.refused import GOOD, MENDED, ODD, TEMPLATE, Lake
+from s3lake_tests.verify.world import HOUR
+
+
+@pytest.fixture
+def lake() -> Lake:
+    return Lake().landed(7, 4)
+
+
+def test_what_is_accepted_now_is_data_and_the_rest_stays_with_its_reason(lake: Lake) -> None:
+    assert set(lake.letters()) == {2, 5, 6, 9, 10}
+    lake.mended(**MENDED)
+    first, second = lake.replay()
+    assert (first.chosen, first.landed, [one.count for one in first.refused]) == (3, 2, [1])
+    assert (second.chosen, second.landed) == (2, 1)
+    assert lake.letters().keys() == {6, 10}
+    report = lake.verified()
+    assert report.clean, report.differences
+    assert (report.landed, report.dead_letters, report.compared) == (9, 2, 11)
+
+
+def test_each_is_marked_by_the_commit_that_took_it(lake: Lake) -> None:
+    lake.mended(**MENDED)
+    replayed = lake.replay()
+    assert [one.commit for one in replayed] == [one.id for one in lake.commits]
+    assert [[(one.commit, one.offsets) for one in each.taken] for each in lake.commits] == [
+        [(replayed[0].commit, ((0, 2, 3), (0, 5, 6)))],
+        [(replayed[1].commit, ((0, 9, 10),))],
+    ]
+    assert {each.reason for each in lake.commits} == {"replay"}
+
+
+def test_replaying_again_changes_nothing(lake: Lake) -> None:
+    lake.mended(**MENDED)
+    lake.replay()
+    before = dict(lake.store.objects)
+    again = lake.replay()
+    assert [(one.chosen, one.landed, one.commit) for one in again] == [(1, 0, None), (1, 0, None)]
+    assert (lake.store.objects, lake.store.uploads) == (before, {})
+
+
+def test_what_fails_again_for_another_reason_has_the_new_one(lake: Lake) -> None:
+    assert "field at" in lake.letters()[2]
+    lake.mended(layout={"template": TEMPLATE, "time": {"source": "field", "field": "when"}})
+    assert [(one.landed, bool(one.commit)) for one in lake.replay()] == [(0, True), (0, True)]
+    assert "field when" in lake.letters()[2]
+    assert [one.taken for one in lake.commits] == [(), ()]
+    assert lake.verified().clean
+
+
+def test_only_the_chosen_reason_is_replayed(lake: Lake) -> None:
+    lake.mended(**MENDED)
+    assert [one.chosen for one in lake.replay("layout:")] == [2, 1]
+    assert [one.chosen for one in lake.replay("truncated")] == []
+    assert set(lake.letters()) == {6, 10}
+    assert [[(one.stage, one.count) for one in each.letters] for each in lake.commits] == [[("convert", 1)]] * 2
+
+
+def test_a_reason_is_found_as_it_is_counted() -> None:
+    lake = Lake()
+    lake.land(GOOD % 1, b'{"at":"noon"}', b'{"at":"midnight"}')
+    lake.write_index()
+    (message, other) = lake.letters().values()
+    assert reason_of(message) == reason_of(other) != message
+    lake.mended(**MENDED)
+    assert [one.landed for one in lake.replay(f"layout: {reason_of(message)}")] == [2]
+
+
+def test_a_dry_run_says_the_same_and_changes_nothing(lake: Lake) -> None:
+    lake.mended(**MENDED)
+    before = dict(lake.store.objects)
+    would = lake.replay(dry_run=True)
+    assert (lake.store.objects, lake.store.uploads) == (before, {})
+    did = lake.replay()
+    assert [(one.chosen, one.landed, one.refused) for one in would] == [
+        (one.chosen, one.landed, one.refused) for one in did
+    ]
+    assert {one.commit for one in would} == {None}
+
+
+def test_the_objects_are_those_that_the_commits_list(lake: Lake) -> None:
+    lake.mended(**MENDED)
+    lake.replay()
+    assert lake.bodies().keys() == {file.key for one in lake.commits for file in one.files}
+    assert lake.store.uploads == {}
+
+
+class Stopping:
+    """A store that answers so many requests, and then none."""
+
+    def __init__(self, store: Store, requests: int) -> None:
+        self._store, self._left = store, requests
+
+    def __getattr__(self, name: str) -> Any:
+        known = getattr(self._store, name)
+        if not callable(known):
+            return known
+
+        def ask(*arguments: Any, **more: Any) -> Any:
+            self._left -= 1
+            if self._left < 0:
+                raise StoreUnavailableError("stopped")
+            return known(*arguments, **more)
+
+        return ask
+
+
+def stops() -> Iterator[Lake]:
+    """The lake of each request at which a replay can be stopped."""
+    for requests in range(1_000):
+        lake = Lake().landed(4, 4)
+        lake.mended(**MENDED)
+        try:
+            store: Any = Stopping(lake.store, requests)
+            list(replay(lake.landing(store).target, HOUR, ReasonFilter(), lake.landing().spark))
+        except StoreUnavailableError:
+            yield lake
+            continue
+        return
+
+
+@pytest.mark.long
+@pytest.mark.slow("a process dies at each request of it")
+def test_it_can_be_stopped_anywhere_and_repeated() -> None:
+    count = 0
+    for lake in stops():
+        count += 1
+        lake.replay()
+        report = lake.verified()
+        assert report.clean, report.differences
+        assert (report.landed, report.dead_letters, report.compared) == (6, 2, 8)
+        assert lake.bodies().keys() == {file.key for one in lake.commits for file in one.files}
+    assert count > 40
+
+
+def test_a_commit_that_another_writer_replaces_meanwhile_is_looked_at_again(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Lake.replay
+    lake.mended(**MENDED)
+    commit, faster = protocol.commit, []
+
+    def fenced(*arguments: Any) -> Any:
+        if not faster:
+            faster.append(True)
+            other(lake)
+        return commit(*arguments)
+
+    monkeypatch.setattr(protocol, "commit", fenced)
+    assert all(one.landed == 0 for one in replay(lake.landing().target, HOUR, ReasonFilter(), lake.landing().spark))
+    report = lake.verified()
+    assert report.clean, report.differences
+    assert (report.landed, report.dead_letters) == (9, 2)
+
+
+def test_where_all_was_refused_any_configuration_can_take_it() -> None:
+    lake = Lake(layout={}, converter={"value": "json"}, format={"type": "json"})
+    lake.land(b"\xff", b"no json", b"")
+    lake.write_index()
+    lake.mended(converter={"value": "bytes"}, format={"type": "parquet"})
+    assert [one.landed for one in lake.replay()] == [3]
+    report = lake.verified()
+    assert report.clean, report.differences
+    assert (report.landed, report.dead_letters) == (3, 0)
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "why"),
+    [
+        ({}, {"format": {"type": "parquet"}}, "its format is 'json' then and 'parquet' now"),
+        ({}, {"format": {"type": "json", "codec": "gzip"}}, "codec and envelope are others now than then"),
+        ({"converter": {"value": "string"}, "layout": {}}, {"converter": {"value": "json"}}, "its value converter is"),
+        ({"nulls": "skip"}, {"nulls": "write"}, "its nulls are 'skip' then and 'write' now"),
+    ],
+    ids=str,
+)
+def test_a_commit_of_another_form_is_refused_with_what_helps(
+    was: dict[str, Any], now: dict[str, Any], why: str
+) -> None:
+    lake = Lake(**was)
+    lake.land(GOOD % 1, b"no JSON", ODD % 2, b"\xff")
+    lake.write_index()
+    lake.mended(**{"layout": {}, **now})
+    before = lake.bodies()
+    with pytest.raises(ConfigurationError, match=why) as caught:
+        lake.replay()
+    assert "`s3lake reformat` first" in str(caught.value)
+    assert (lake.bodies(), lake.store.uploads) == (before, {})
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        ({}, {"format": {"type": "parquet"}}),
+        ({}, {"format": {"type": "avro"}, "flush": {"count": 1}}),
+        ({"format": {"type": "avro", "codec": "deflate"}}, {"format": {"type": "parquet"}, "flush": {"count": 2}}),
+    ],
+    ids=str,
+)
+def test_a_commit_of_another_form_is_reformatted_and_replayed(was: dict[str, Any], now: dict[str, Any]) -> None:
+    lake = Lake(**was).landed(7, 4)
+    lake.mended(**{"layout": {}, **now})
+    reformat(lake.landing().target, HOUR)
+    assert sum(one.landed for one in lake.replay()) == 3
+    report = lake.verified()
+    assert report.clean, report.differences
+    assert (report.landed, report.dead_letters, report.compared) == (9, 2, 11)
+    assert lake.bodies().keys() == {file.key for one in lake.commits for file in one.files}
+    assert lake.store.uploads == {}
+
+
+def test_nulls_that_failed_land_once_they_may() -> None:
+    lake = Lake(layout={}, nulls="fail")
+    lake.land(b"1", None, b"2")
+    lake.write_index()
+    lake.mended(nulls="skip")
+    assert [(one.landed, one.skipped) for one in lake.replay()] == [(0, 1)]
+    report = lake.verified()
+    assert report.clean, report.differences
+    assert (report.landed, report.dead_letters, report.skipped) == (2, 0, 1)
+
+
+@pytest.mark.parametrize("form", ["parquet", "avro", "csv"])
+def test_tables_have_the_columns_that_their_commit_had(form: str) -> None:
+    lake = Lake(format={"type": form})
+    lake.land(GOOD % 1, ODD % 2, b"{ broken", b'{"at":1767600000000,"more":"x"}')
+    lake.write_index()
+    (before,) = lake.commits
+    lake.mended(**MENDED)
+    assert [(one.landed, len(one.refused)) for one in lake.replay("layout")] == [(1, 0)]
+    report = lake.verified()
+    assert report.clean, report.differences
+    assert (report.landed, report.dead_letters) == (3, 1)
+    assert lake.commits[0].columns == before.columns
+
+
+def test_a_column_that_came_later_is_none_of_the_commit() -> None:
+    lake = Lake(format={"type": "parquet"})
+    lake.land(b'{"at":1767600000000,"tags":[]}', ODD % 2)
+    lake.write_index()
+    later = {**(lake.commits[0].columns or {}), "tags": "list<string>"}
+    lake.index.create(lake.index.columns_key, Recorded(later))
+    lake.mended(**MENDED)
+    assert [one.landed for one in lake.replay()] == [1]
+    report = lake.verified()
+    assert report.clean, report.differences
+
+
+def test_an_object_that_is_gone_is_said(lake: Lake) -> None:
+    key = next(key for key in lake.bodies() if "_dead_letters" not in key)
+    lake.store.delete(key)
+    lake.mended(**MENDED)
+    with pytest.raises(DataLossError, match="is gone"):
+        lake.replay()
+    assert lake.store.uploads == {}
+
+
+def test_a_dead_letter_comes_back_as_it_was() -> None:
+    lake = Lake(layout={})
+    headers: list[tuple[str, bytes | None]] = [("a", b"\xff"), ("a", None), ("é", b"")]
+    lake.land_records([(b"\x00k", b"\xff{", headers)])
+    lake.write_index()
+    (letter,) = letters_of(lake.store, lake.commits[0])
+    assert (letter.key, letter.value, letter.headers) == (b"\x00k", b"\xff{", tuple(headers))
+    assert json.loads(letter.line)["stage"] == letter.stage == "convert"
+
+
+def test_a_commit_that_does_not_say_its_reasons_is_read(lake: Lake) -> None:
+    first = lake.commits[0]
+    assert first.letters == ()
+    read = [(one.stage, one.count, one.offset) for one in reasons_of(lake.store, first)]
+    assert read == [("layout", 2, 2), ("convert", 1, 6)]
+    lake.mended(**MENDED)
+    lake.replay()
+    last = lake.commits[0]
+    for key in [key for key in lake.bodies() if "_dead_letters" in key]:
+        lake.store.delete(key)
+    assert [(one.stage, one.count) for one in reasons_of(lake.store, last)] == [("convert", 1)]
+
+
+def test_dead_letters_that_are_merged_before_they_are_read_are_replayed_from_where_they_are_then(lake: Lake) -> None:
+    other = holding(lake)
+    lake.mended(**MENDED)
+    store: Any = Overtaken(lake.store, lambda: compact(other, HOUR))
+    (replayed,) = replay(lake.landing(store).target, HOUR, ReasonFilter(), lake.landing().spark)
+    assert (replayed.chosen, replayed.landed) == (5, 3)
+    assert lake.verified().clean
+
+
+def test_it_gives_up_where_others_are_always_faster(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.mended(**MENDED)
+
+    def fenced(*_: Any) -> Any:
+        raise FencedError("another writer was first")
+
+    monkeypatch.setattr(protocol, "commit", fenced)
+    with pytest.raises(FencedError):
+        list(replay(lake.landing().target, HOUR, ReasonFilter(), lake.landing().spark))

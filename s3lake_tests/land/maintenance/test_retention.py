@@ -1,0 +1,99 @@
+"""Retention: hours that are too old leave the objects, and the index says where their records went."""
+
+from types import SimpleNamespace
+from unittest import mock
+
+import pytest
+
+from s3lake import hours
+from s3lake.commit.sealing import Sealing
+from s3lake.errors import ConfigurationError, StoreUnavailableError
+from s3lake.land.maintenance import retention
+from s3lake.land.maintenance.compact import compact
+from s3lake.land.maintenance.retention import expire, expire_hours, kept_s
+from s3lake.land.target import TopicSink
+from s3lake_tests.land.maintenance.held import holding, killed_everywhere
+from s3lake_tests.land.maintenance.parts import Parts
+from s3lake_tests.land.maintenance.test_merge import values
+from s3lake_tests.verify.world import HOUR
+
+DAY_S = 86_400.0
+OLD_MS = hours.end_ms(HOUR) + 86_400_000
+
+
+def landed(**sink: object) -> Parts:
+    world = Parts(flush={"count": 2}, **sink)
+    world.land(*values(1, 2, 3), b"no JSON")
+    world.land(*values(4))
+    world.write_index()
+    return world
+
+
+def test_an_hour_is_too_old_when_it_is_over_for_longer_than_it_is_kept() -> None:
+    world = landed()
+    with mock.patch.object(hours, "now_ms", return_value=OLD_MS - 1):
+        assert list(expire_hours(holding(world), yes=False, older_than_s=DAY_S)) == []
+    with mock.patch.object(hours, "now_ms", return_value=OLD_MS):
+        (expiry,) = expire_hours(holding(world), yes=False, older_than_s=DAY_S)
+    assert (expiry.records, expiry.files) == (5, 4)
+    assert list(world.bodies()) != []
+
+
+def test_wherever_a_process_dies_the_next_one_ends_without_objects_and_with_every_record_accounted_for() -> None:
+    world = landed()
+    compact(holding(world), HOUR)
+    for place in killed_everywhere(world, lambda one: list(expire_hours(one, yes=True, older_than_s=DAY_S))):
+        assert (world.bodies(), world.store.uploads) == ({}, {}), place
+        report = world.verified()
+        assert report.clean, (place, report.differences)
+        assert [(one.erased, one.landed, one.missing) for one in report.checked] == [(5, 0, 0)], place
+        head = world.index.head()
+        assert head is not None
+        assert Sealing.of(world.index, head[0]).flaw(HOUR) is None, place
+        (manifest,) = holding(world).manifests(HOUR) or []
+        others = [world.index.manifest(HOUR, commit) for commit in world.index.manifest_ids(HOUR)]
+        assert (manifest.reason, [one.id for one in others if one and one.files]) == ("retention", []), place
+
+
+def test_it_is_done_once() -> None:
+    world = landed()
+    (done,) = expire_hours(holding(world), yes=True, older_than_s=DAY_S)
+    assert str(done).startswith(f"{HOUR}: 5 records in 4 files")
+    after = dict(world.store.objects)
+    assert list(expire_hours(holding(world), yes=True, older_than_s=DAY_S)) == []
+    expire(holding(world), HOUR)
+    assert world.store.objects == after
+
+
+def test_what_somebody_else_keeps_beside_the_hours_stops_nothing() -> None:
+    world = landed()
+    copy = f"{world.index.root}/backup of yesterday/topic.json"
+    world.store.put(copy, b"{}")
+    world.store.put(f"{copy}.2", b"{}")
+    assert len(list(expire_hours(holding(world), yes=True, older_than_s=DAY_S))) == 1
+    assert copy in world.store.objects
+
+
+def test_an_hour_stays_while_an_object_of_a_young_commit_cannot_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would appear after the sweep, and no manifest would be left that names it."""
+    world = landed()
+    manifest, *_ = before = holding(world).manifests(HOUR) or []
+    del world.store.objects[manifest.files[0].key]
+
+    monkeypatch.setattr(retention, "time", SimpleNamespace(time=lambda: manifest.created_ms / 1000 + DAY_S - 1))
+    with pytest.raises(StoreUnavailableError, match="was committed within a day, and the store does not show it"):
+        expire(holding(world), HOUR)
+    assert holding(world).manifests(HOUR) == before
+
+    monkeypatch.setattr(retention, "time", SimpleNamespace(time=lambda: manifest.created_ms / 1000 + DAY_S))
+    expire(holding(world), HOUR)
+    assert world.bodies() == {}
+
+
+def test_what_is_said_at_the_command_goes_before_what_the_sink_says() -> None:
+    def of(**sink: object) -> TopicSink:
+        return holding(Parts(**sink))
+
+    assert (kept_s(of(retention="30d"), None), kept_s(of(retention="30d"), 7.0)) == (30 * DAY_S, 7.0)
+    with pytest.raises(ConfigurationError, match=r"`retention: 30d`, or say --older-than"):
+        kept_s(of(), None)
