@@ -115,7 +115,7 @@ def shape_of(sink: Sink) -> Shape:
 def chain(sink: Sink) -> Chain:
     """The sink's transforms."""
     converter = sink.converter
-    return Chain.of(sink.transforms, key=converter.key, value=converter.value, registry=_registry(sink))
+    return Chain(sink.transforms_as_data, converter.key, converter.value, _registry(sink))
 
 
 def project(sink: Sink, transforms: Chain | None) -> Projection | None:

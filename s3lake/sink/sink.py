@@ -312,7 +312,12 @@ class Sink(ConfigModel):
     def _chain(self) -> "Chain":
         from s3lake.transform.chain import Chain
 
-        return Chain.of(self.transforms, key=self.converter.key, value=self.converter.value)
+        return Chain(self.transforms_as_data, self.converter.key, self.converter.value)
+
+    @property
+    def transforms_as_data(self) -> tuple[dict[str, Any], ...]:
+        """The transforms as plain values, for `transform.chain.Chain`."""
+        return tuple(transform.model_dump() for transform in self.transforms)
 
     @property
     def transformed(self) -> tuple[str, ...]:

@@ -20,14 +20,9 @@ class Predicate(ConfigModel):
 
     @model_validator(mode="after")
     def _check_type(self) -> "Predicate":
-        from s3lake.transform import registry
+        from s3lake.transform.registry import PREDICATES
 
-        try:
-            registry.predicate(self.type, self.options)
-        except registry.UnknownType as error:
-            raise RuleError(str(error), "type") from None
-        except registry.OptionError as error:
-            raise _rule_error(error, self.options) from None
+        _check_options(self.type, self.options, PREDICATES)
         return self
 
 
@@ -50,24 +45,27 @@ class Transform(ConfigModel):
 
     @model_validator(mode="after")
     def _check_type(self) -> "Transform":
-        from s3lake.transform import registry
+        from s3lake.transform.registry import TRANSFORMS, shorten
 
-        try:
-            registry.build(self.type, self.options)
-        except registry.UnknownType as error:
-            raise RuleError(str(error), "type") from None
-        except registry.OptionError as error:
-            raise _rule_error(error, self.options) from None
-        if self.predicate is None and registry.short(self.type) == "Filter":
+        _check_options(self.type, self.options, TRANSFORMS)
+        if self.predicate is None and shorten(self.type) == "Filter":
             raise RuleError("Filter without a predicate drops every record: say which, for example RecordIsTombstone")
         if self.predicate is None and self.negate:
             raise RuleError("negate has no meaning without a predicate: take it out", "negate")
         return self
 
 
-def _rule_error(error: Any, options: dict[str, Any]) -> RuleError:
-    # Point at an option only if it is there.
-    return RuleError(str(error), "options", *([error.option] if error.option in options else []))
+def _check_options(type_name: str, options: dict[str, Any], factories: Any) -> None:
+    from s3lake.transform.options import OptionError
+    from s3lake.transform.registry import UnknownTypeError, build_step
+
+    try:
+        build_step(type_name, options, factories)
+    except UnknownTypeError as error:
+        raise RuleError(str(error), "type") from None
+    except OptionError as error:
+        # Point at an option only if it is given.
+        raise RuleError(str(error), "options", *([error.option] if error.option in options else [])) from None
 
 
 class Sql(ConfigModel):

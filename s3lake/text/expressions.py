@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -21,15 +21,11 @@ class Expression:
 
     Attributes:
         pattern: as it is written.
-        ascii: True if classes mean ASCII in any text.
-        syntax: Python's own, for its groups and their names.
-        engine: the one that has a time limit.
+        engine: of the `regex` module, which has a time limit.
     """
 
     pattern: str
-    ascii: bool
-    syntax: re.Pattern[str] = field(compare=False, repr=False)
-    engine: Any = field(compare=False, repr=False)
+    engine: Any
 
     def matches(self, text: str) -> bool:
         """Return whether the expression matches the whole of `text`.
@@ -58,8 +54,8 @@ class Expression:
 
 
 @lru_cache(maxsize=256)
-def compile_pattern(pattern: str, *, ascii: bool = False) -> Expression:
-    r"""Compile an expression in Python's syntax; with `ascii` `\d`, `\w` and `\s` are ASCII.
+def compile_pattern(pattern: str, *, java: bool = False) -> Expression:
+    r"""Compile an expression in Python's syntax; with `java` it may have sets in sets, and `\d` and `\w` are ASCII.
 
     Raises:
         re.error: it is invalid.
@@ -67,8 +63,10 @@ def compile_pattern(pattern: str, *, ascii: bool = False) -> Expression:
     import regex
 
     try:
-        syntax = re.compile(pattern, re.ASCII if ascii else 0)
-        return Expression(pattern, ascii, syntax, regex.compile(pattern, regex.ASCII if ascii else 0))
+        if java:
+            return Expression(pattern, regex.compile(pattern, regex.VERSION1 | regex.ASCII))
+        re.compile(pattern)  # refuses what only `regex` has
+        return Expression(pattern, regex.compile(pattern))
     except (RecursionError, OverflowError):
         raise re.error("its groups are nested too deeply, or it repeats too often") from None
     except regex.error as error:

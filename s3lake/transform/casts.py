@@ -9,84 +9,62 @@ import base64
 import re
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from s3lake.convert.java_numbers import java_double
-from s3lake.transform.instants import DAY_MS, Instant, Time
-from s3lake.transform.options import OptionError, Options
-from s3lake.transform.record import Record, Refusal, Side, SideStep, shown
-from s3lake.transform.times import TYPED, printed
+from s3lake.transform.options import OptionError, OptionReader
+from s3lake.transform.record import Side, Step, change_object, change_side
+from s3lake.transform.times import TYPED, format_time
+from s3lake.transform.values import DAY_MS, Instant, Refusal, Time, describe
 
 _BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
-_TYPES = (*_BITS, "float32", "float64", "boolean", "string")
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 _FLOAT = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[dDfF]?\s*", re.ASCII)
 
 
-@dataclass(frozen=True)
-class Cast(SideStep):
-    """Types of fields; of the whole where `fields` is empty."""
-
-    fields: tuple[tuple[str, str], ...]
-    whole: str
-
-    @classmethod
-    def of(cls, options: Options, side: Side) -> Cast:
-        fields: dict[str, str] = {}
-        whole = ""
-        for entry in options.needed_names("spec", "amount:float64,id:string"):
-            parts = [part.strip() for part in entry.split(":")]
-            type_name = parts[-1].lower()
-            if len(parts) > 2 or not parts[0]:
-                raise OptionError(f"spec: {entry!r} is no field:type", "spec")
-            if type_name not in _TYPES:
-                raise OptionError(
-                    f"spec: {parts[-1]!r} in {entry!r} is no type; use one of: {', '.join(_TYPES)}", "spec"
-                )
-            if parts[0] in fields and len(parts) == 2:
-                raise OptionError(f"spec: field {parts[0]!r} is given twice; take one out", "spec")
-            if len(parts) == 1:
-                whole = type_name
-            else:
-                fields[parts[0]] = type_name
-        if whole and (fields or len(options.names("spec")) > 1):
-            raise OptionError("spec: a type for the whole stands alone; give either it or field:type pairs", "spec")
-        options.without_meaning("replace.null.with.default", "there are no defaults without a schema")
-        return cls(side, tuple(fields.items()), whole)
-
-    def __call__(self, record: Record) -> None:
-        operand = self.operand(record)
-        if operand is None:
-            return
-        if self.whole:
-            self.assign(record, cast(operand, self.whole, f"the {self.side}"))
-            return
-        value = dict(self.object_of(record))
-        for name, type_name in self.fields:
-            value[name] = cast(value.get(name), type_name, f"field {name!r}")
-        self.assign(record, value)
+def cast(options: OptionReader, side: Side) -> Step:
+    """Cast fields, or the whole key or value, to other types."""
+    fields: dict[str, str] = {}
+    whole = ""
+    entries = options.names("spec", example="amount:float64,id:string")
+    for entry in entries:
+        *names, type_name = [part.strip() for part in entry.split(":")]
+        if len(names) > 1 or "" in names:
+            raise OptionError(f"spec: {entry!r} is not field:type", "spec")
+        if type_name.lower() not in _CASTS:
+            raise OptionError(
+                f"spec: {type_name!r} in {entry!r} is not a type; use one of: {', '.join(_CASTS)}", "spec"
+            )
+        if names and names[0] in fields:
+            raise OptionError(f"spec: field {names[0]!r} is given twice; take one out", "spec")
+        if names:
+            fields[names[0]] = type_name.lower()
+        elif len(entries) > 1:
+            raise OptionError("spec: a type for the whole must be alone; give either it or field:type pairs", "spec")
+        else:
+            whole = type_name.lower()
+    if whole:
+        return change_side(side, lambda value: _cast(value, whole, f"the {side}"))
+    return change_object(
+        side, lambda value: value | {name: _cast(value.get(name), to, f"field {name!r}") for name, to in fields.items()}
+    )
 
 
-def cast(value: Any, type_name: str, what: str) -> Any:
-    """A value as the type `type_name`; null stays null.
-
-    Raises:
-        Refusal: it cannot be.
-    """
+def _cast(value: Any, type_name: str, what: str) -> Any:
+    """Return a value as another type; null stays null."""
     if value is None:
         return None
     if not isinstance(value, (bool, int, Decimal, str)) and not (isinstance(value, bytes) and type_name == "string"):
-        raise Refusal(f"{what} is {shown(value, what)}, which cannot be cast to {type_name}")
+        raise Refusal(f"{what} is {describe(value, what)}, which cannot be cast to {type_name}")
     try:
         return _CASTS[type_name](value)
     except (ValueError, ArithmeticError, struct.error):
-        raise Refusal(f"{what} is {shown(value, what)}, which {type_name} cannot hold") from None
+        raise Refusal(f"{what} is {describe(value, what)}, which {type_name} cannot hold") from None
 
 
-def _integer(bits: int) -> Callable[[Any], int]:
-    def of(value: Any) -> int:
+def _to_integer(bits: int) -> Callable[[Any], int]:
+    def to_integer(value: Any) -> int:
         if isinstance(value, str) and not _INTEGER.fullmatch(value):
             raise ValueError
         if isinstance(value, Decimal) and value.adjusted() > 20:
@@ -96,10 +74,10 @@ def _integer(bits: int) -> Callable[[Any], int]:
             raise ValueError
         return number
 
-    return of
+    return to_integer
 
 
-def _double(value: Any) -> float:
+def _to_double(value: Any) -> float:
     if isinstance(value, str) and not _FLOAT.fullmatch(value):
         raise ValueError
     number = float(value.strip().rstrip("dDfF") if isinstance(value, str) else value)
@@ -108,12 +86,12 @@ def _double(value: Any) -> float:
     return number
 
 
-def _float64(value: Any) -> Decimal:
-    return Decimal(repr(_double(value)))
+def _to_float64(value: Any) -> Decimal:
+    return Decimal(repr(_to_double(value)))
 
 
-def _float32(value: Any) -> Decimal:
-    bits = struct.pack("f", _double(value))
+def _to_float32(value: Any) -> Decimal:
+    bits = struct.pack("f", _to_double(value))
     (number,) = struct.unpack("f", bits)
     if number in (float("inf"), float("-inf")):
         raise ValueError
@@ -124,14 +102,16 @@ def _float32(value: Any) -> Decimal:
     return Decimal(repr(float(text)))
 
 
-def _boolean(value: Any) -> bool:
+def _to_boolean(value: Any) -> bool:
     return value.lower() == "true" if isinstance(value, str) else bool(value >= 1 or value <= -1)
 
 
-def _string(value: Any) -> str:
+def _to_string(value: Any) -> str:
     match value:
-        case Instant():
-            return printed(TYPED[_printed_type(value)], value.epoch_ms)
+        case Time():
+            return format_time(TYPED["Time"], value.epoch_ms)
+        case Instant():  # as in Connect, a first moment of a day is a date
+            return format_time(TYPED["Timestamp" if value.epoch_ms % DAY_MS else "Date"], value.epoch_ms)
         case str():
             return value
         case bool():
@@ -139,21 +119,14 @@ def _string(value: Any) -> str:
         case bytes():
             return base64.b64encode(value).decode()
         case Decimal():
-            return java_double(_double(value))
+            return java_double(_to_double(value))
     return str(value)
 
 
-def _printed_type(instant: Instant) -> str:
-    """As which it is printed, like Connect; there also the first day of 1970, and all before, is a time."""
-    if isinstance(instant, Time):
-        return "Time"
-    return "Timestamp" if instant.epoch_ms % DAY_MS else "Date"
-
-
 _CASTS: dict[str, Callable[[Any], Any]] = {
-    **{kind: _integer(bits) for kind, bits in _BITS.items()},
-    "float32": _float32,
-    "float64": _float64,
-    "boolean": _boolean,
-    "string": _string,
+    **{kind: _to_integer(bits) for kind, bits in _BITS.items()},
+    "float32": _to_float32,
+    "float64": _to_float64,
+    "boolean": _to_boolean,
+    "string": _to_string,
 }

@@ -1,13 +1,18 @@
-"""Options of a transform as their connector names them: texts from a properties file, or typed values from YAML."""
+"""Read the options of a transform: texts from a properties file, or typed values from YAML."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
-from functools import partial
 from typing import Any, TypeVar
 
-from s3lake.text import options
+from s3lake.text.options import (
+    did_you_mean,
+    find_nearest,
+    parse_bool,
+    parse_choice,
+    parse_names,
+    parse_whole_number,
+)
 
 T = TypeVar("T")
 
@@ -20,132 +25,98 @@ class OptionError(ValueError):
         self.option = option
 
 
-class Options:
-    """The options given to one transform; each that is asked for counts as known.
+class OptionReader:
+    """The options of one transform; an option that is never read is unknown.
 
     Attributes:
-        notices: what the user should know, though nothing is wrong.
+        position: place of the transform in its chain.
+        notices: what the user should know although nothing is wrong.
     """
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._settings = dict(settings)
-        self._asked: list[str] = []
+    def __init__(self, options: Mapping[str, Any], position: int = 0) -> None:
+        self._options = {name: value for name, value in options.items() if value is not None}
+        self._known: dict[str, None] = {}
+        self.position = position
         self.notices: list[str] = []
 
-    def given(self, name: str) -> bool:
-        """Whether the option is there."""
-        self._note(name)
-        return self._settings.get(name) is not None
+    def raw(self, name: str, default: Any = None) -> Any:
+        """Return the value as it is written."""
+        self._known[name] = None
+        return self._options.get(name, default)
 
-    def raw(self, name: str) -> Any:
-        """The value as given, None without one."""
-        self._note(name)
-        return self._settings.get(name)
+    def __contains__(self, name: str) -> bool:
+        return self.raw(name) is not None
 
-    def needed(self, name: str, example: str) -> Any:
-        """The value as given; `example` is what could stand there.
+    def text(self, name: str, default: str | None = None, *, example: str = "") -> str:
+        """Return a text; without a default it is required and not empty.
 
         Raises:
-            OptionError: it is missing.
+            OptionError: it is missing, or a list or table.
         """
-        value = self.raw(name)
-        if value is None or value == "":
-            near = get_close_matches(name, [one for one in self._settings if one not in self._asked], 1)
-            hint = f" (is {near[0]!r} meant?)" if near else ""
-            raise OptionError(f"{name} is missing{hint}; add it, for example {name}={example}", name)
-        return value
-
-    def text(self, name: str, default: str = "") -> str:
-        value = self.raw(name)
-        return default if value is None else self._text(name, value)
-
-    def needed_text(self, name: str, example: str) -> str:
-        """A text that must be there."""
-        return self._text(name, self.needed(name, example))
-
-    def names(self, name: str) -> tuple[str, ...]:
-        """A list; in a text its elements are separated by commas."""
-        value = self.raw(name)
-        if value is None:
-            return ()
-        if isinstance(value, str):
-            return tuple(self._read(name, value, options.parse_names))
-        if not isinstance(value, Sequence):
-            raise OptionError(f"{name}: {value!r} is no list; write a,b,c", name)
-        parts = tuple(self._text(name, part) for part in value)
-        if not all(parts):
-            raise OptionError(f"{name}: {value!r} has an empty name; take it out", name)
-        return parts
-
-    def needed_names(self, name: str, example: str) -> tuple[str, ...]:
-        """A list that must have an element."""
-        self.needed(name, example)
-        names = self.names(name)
-        if not names:
-            raise OptionError(f"{name} is empty; for example {name}={example}", name)
-        return names
-
-    def flag(self, name: str, default: bool) -> bool:
-        """True or false."""
-        value = self.raw(name)
-        if value is None:
-            return default
-        return self._read(name, value, options.parse_bool)
-
-    def number(self, name: str, default: int, low: int, high: int) -> int:
-        """A whole number from `low` to `high`."""
-        value = self.raw(name)
-        parse = partial(options.parse_whole_number, low=low, high=high)
-        return default if value is None else self._read(name, value, parse)
-
-    def choice(self, name: str, allowed: Sequence[str], default: str | None = None) -> str:
-        """One of `allowed`, whatever its case; without a default it must be there."""
-        value = self.text(name, default) if default is not None else self.needed_text(name, allowed[0])
-        return self._read(name, value, partial(options.parse_choice, choices=allowed))
-
-    def _read(self, name: str, value: Any, reader: Callable[[str], T]) -> T:
-        try:
-            return reader(str(value))
-        except ValueError as error:
-            raise OptionError(f"{name}: {value!r} {error}", name) from None
-
-    def read(self, name: str, value: str, reader: Callable[[str], T]) -> T:
-        """`value` as `reader` understands it.
-
-        Raises:
-            OptionError: it does not.
-        """
-        try:
-            return reader(value)
-        except ValueError as error:
-            raise OptionError(f"{name}: {error}", name) from None
-
-    def without_meaning(self, name: str, why: str) -> None:
-        """An option of the connector's that is accepted and does nothing here."""
-        if self.given(name):
-            self.notices.append(f"{name} has no effect: {why}")
-
-    def finish(self) -> None:
-        """No further option is known.
-
-        Raises:
-            OptionError: another one was given.
-        """
-        for name in self._settings:
-            if name not in self._asked:
-                allowed = ", ".join(self._asked) or "none"
-                raise OptionError(
-                    f"{name} is no option; {options.did_you_mean(name, self._asked)}allowed here: {allowed}", name
-                )
-
-    def _note(self, name: str) -> None:
-        if name not in self._asked:
-            self._asked.append(name)
-
-    @staticmethod
-    def _text(name: str, value: Any) -> str:
+        value = self.raw(name, default)
+        if value is None or (value == "" and default is None):
+            raise self._missing(name, example)
         if isinstance(value, bool):
             return str(value).lower()
         if not isinstance(value, (str, int, float)):
-            raise OptionError(f"{name}: {value!r} is no text", name)
+            raise OptionError(f"{name}: {value!r} is not a text", name)
         return str(value)
+
+    def names(self, name: str, *, example: str = "") -> tuple[str, ...]:
+        """Return a list, or the names of a text with commas; with an example there must be one.
+
+        Raises:
+            OptionError: it is missing, or an element is empty or not a text.
+        """
+        value = self.raw(name, ())
+        if not isinstance(value, (list, tuple)):
+            value = self.parse(name, parse_names, "")
+        if not all(isinstance(part, (str, int, float)) and part != "" for part in value):
+            raise OptionError(f"{name}: {value!r} is not a list of names; write a,b,c", name)
+        if example and not value:
+            raise self._missing(name, example)
+        return tuple(map(str, value))
+
+    def flag(self, name: str, default: bool) -> bool:
+        """Return true or false."""
+        return self.parse(name, parse_bool, str(default))
+
+    def number(self, name: str, default: int, low: int, high: int) -> int:
+        """Return a whole number from `low` to `high`."""
+        return self.parse(name, lambda text: parse_whole_number(text, low, high), str(default))
+
+    def choice(self, name: str, choices: Sequence[str], default: str | None = None) -> str:
+        """Return one of some words, in any case; without a default it is required."""
+        return self.parse(name, lambda text: parse_choice(text, choices), default, example=choices[0])
+
+    def parse(self, name: str, parser: Callable[[str], T], default: str | None = None, *, example: str = "") -> T:
+        """Return the value that `parser` makes of the text.
+
+        Raises:
+            OptionError: the option is missing, or `parser` raises a ValueError.
+        """
+        text = self.text(name, default, example=example)
+        try:
+            return parser(text)
+        except ValueError as error:
+            message = str(error)
+            quoted = "" if repr(text) in message else f"{self._options.get(name, text)!r} "
+            raise OptionError(f"{name}: {quoted}{message}", name) from None
+
+    def ignore(self, *names: str, reason: str) -> None:
+        """Accept options of the connector that have no effect here, with a notice."""
+        self.notices += [f"{name} has no effect: {reason}" for name in names if name in self]
+
+    def finish(self) -> None:
+        """Raise OptionError if an option was given that was never read."""
+        for name in self._options:
+            if name not in self._known:
+                allowed = ", ".join(self._known) or "none"
+                hint = did_you_mean(name, self._known)
+                raise OptionError(f"{name} is not an option; {hint}allowed here: {allowed}", name)
+
+    def _missing(self, name: str, example: str) -> OptionError:
+        near = find_nearest(name, [other for other in self._options if other not in self._known])
+        hint = f" (is {near!r} meant?)" if near else ""
+        state = "empty" if name in self._options else "missing"
+        return OptionError(f"{name} is {state}{hint}; add it, for example {name}={example}", name)

@@ -1,237 +1,205 @@
-"""One record on its way through a chain, and the steps that a chain is made of."""
+"""One record in a chain of transforms, what a transform is, and paths to fields.
+
+Values are never changed in place: if a record's value is still the same object, it keeps the producer's bytes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from functools import lru_cache
 from typing import Any, Literal
 
-import msgspec
-
-from s3lake.convert.converters import CONVERTERS
-from s3lake.schema import connect
-from s3lake.text.masking import quote
-from s3lake.transform.instants import Marking, marking
+from s3lake.transform.values import NOT_READ, Refusal, describe
 
 Side = Literal["key", "value"]
 Header = tuple[str, bytes | None]
 
-UNREAD: Any = object()
-"""Stands for a key or value that no step looks into."""
-
-NULL = msgspec.Raw(b"null")
-"""JSON's null as a value; None is Kafka's, a tombstone."""
-
-_SHOWN = 60
-_encoder = msgspec.json.Encoder(decimal_format="number", enc_hook=int)  # an instant is its number
-# A number with a fraction keeps its digits: through a double, 0.10 would become 0.1 and long ones would be cut.
-_decoder = msgspec.json.Decoder(float_hook=Decimal)
-
-
-class Refusal(ValueError):
-    """A step cannot handle this record; the message names field and value."""
+MISSING: Any = object()
+"""A field that an object does not have; null is None."""
 
 
 class Record:
-    """A record whose parts the steps replace; a batch's records are one after the other in the same object.
+    """A record whose parts transforms replace; the records of a batch use one object in turn.
 
     Attributes:
-        origin: the topic's own name; `topic` is the one that routers gave it.
-        timestamp: epoch ms, None where Kafka has none.
-        wallclock_ms: the micro-batch's time.
-        key, value: decoded, None for null, UNREAD where no step looks at them. They are never changed in place. Dates
-            and times of a schema are instants.
-        headers: all of them where a step looks at headers, else those that steps have added.
+        origin: the name of its topic; routers change `topic`.
+        timestamp: epoch ms, None if Kafka has none.
+        wallclock_ms: time of the micro-batch.
+        key, value: decoded; None for null, NOT_READ if no transform reads it. Dates and times of a schema are instants.
+        headers: all of them if a transform reads headers, else those that transforms added.
     """
 
     __slots__ = ("headers", "key", "offset", "origin", "partition", "timestamp", "topic", "value", "wallclock_ms")
 
     def __init__(self, topic: str, wallclock_ms: int) -> None:
-        self.origin = topic
-        self.topic = topic
+        self.origin = self.topic = topic
         self.wallclock_ms = wallclock_ms
-        self.partition = 0
-        self.offset = 0
+        self.partition = self.offset = 0
         self.timestamp: int | None = None
-        self.key: Any = UNREAD
-        self.value: Any = UNREAD
+        self.key: Any = NOT_READ
+        self.value: Any = NOT_READ
         self.headers: list[Header] = []
-
-    def add(self, name: str, value: bytes | None) -> None:
-        """Append a header, also where there is one of that name."""
-        self.headers.append((name, value))
 
 
 @dataclass(frozen=True)
 class Step:
-    """One transform. Steps are plain values: they travel to Spark's workers."""
+    """A transform, or a predicate, with its options read.
 
-    @property
-    def reads(self) -> frozenset[str]:
-        """Parts of a record that it looks at: key, value, headers, tombstone (whether there is a value)."""
-        return frozenset()
+    Attributes:
+        apply: changes the record; True drops it, or is a predicate's answer. A Refusal makes it a dead letter.
+        reads: the parts of a record that it reads: key, value, headers, tombstone (whether there is a value).
+        writes: the parts that it may change: key, value, headers, topic.
+        constant: returns the headers that it adds to every record of a micro-batch of that time, if it does only this.
+        json_only: True if it leaves all values that are not JSON as they are.
+    """
 
-    @property
-    def writes(self) -> frozenset[str]:
-        """Parts that it may change: key, value, headers, topic."""
-        return frozenset()
-
-    @property
-    def json_only(self) -> bool:
-        """Whether it leaves everything that is no JSON as it is, and so does nothing to values of another kind."""
-        return False
-
-    def __call__(self, record: Record) -> bool | None:
-        """Change the record; True drops it.
-
-        Raises:
-            Refusal: it cannot be handled.
-        """
-        raise NotImplementedError
-
-    def at(self, position: int) -> Step:  # noqa: ARG002 - most do the same wherever they stand
-        """The step at its place in the chain."""
-        return self
+    apply: Callable[[Record], bool | None]
+    reads: frozenset[str] = frozenset()
+    writes: frozenset[str] = frozenset()
+    constant: Callable[[int], list[Header]] | None = None
+    json_only: bool = False
 
 
-@dataclass(frozen=True)
-class HeaderStep(Step):
-    """A transform that adds headers."""
+def change_side(side: Side, change: Callable[[Any], Any], *, nulls: bool = False) -> Step:
+    """Return the step that replaces a key or value by what `change` returns; null is left alone unless `nulls`."""
 
-    writes = frozenset({"headers"})
+    def apply(record: Record) -> None:
+        old = getattr(record, side)
+        if old is not None or nulls:
+            setattr(record, side, change(old))
 
-    def constants(self, wallclock_ms: int) -> list[Header] | None:  # noqa: ARG002 - for those that can
-        """What it adds to every record, whatever is in it; None where it has to look at the record."""
-        return None
-
-
-@dataclass(frozen=True)
-class SideStep(Step):
-    """A transform of the key or of the value, whichever its class was asked for (`$Key`, `$Value`)."""
-
-    side: Side
-
-    @property
-    def reads(self) -> frozenset[str]:
-        return frozenset({self.side})
-
-    @property
-    def writes(self) -> frozenset[str]:
-        return frozenset({self.side})
-
-    def operand(self, record: Record) -> Any:
-        """The key or the value."""
-        return record.key if self.side == "key" else record.value
-
-    def assign(self, record: Record, new: Any) -> None:
-        """Replace the key or the value."""
-        if self.side == "key":
-            record.key = new
-        else:
-            record.value = new
-
-    def object_of(self, record: Record) -> dict[str, Any]:
-        """The key or value, which must be an object.
-
-        Raises:
-            Refusal: it is none.
-        """
-        operand = self.operand(record)
-        if not isinstance(operand, dict):
-            raise Refusal(f"the {self.side} is {shown(operand)}, a JSON object is needed")
-        return operand
+    return Step(apply, frozenset({side}), frozenset({side}))
 
 
-def decoded(data: bytes | None, converter: str, mark: Marking | None = None) -> Any:
-    """A key or value as steps see it; of Connect's JSON with its schema the payload.
+def change_object(side: Side, change: Callable[[dict[str, Any]], Any], *, nulls: bool = False) -> Step:
+    """Return the step that replaces an object by what `change` returns; it refuses other values."""
+    return change_side(side, lambda old: change(require_object(old, side)), nulls=nulls)
 
-    Args:
-        data: as Kafka has it, or JSON of what was framed.
-        converter: of the data.
-        mark: makes instants of it; of Connect's JSON its own schema says them.
+
+def add_headers(list_headers: Callable[[Record], list[Header]], reads: frozenset[str] = frozenset()) -> Step:
+    """Return the step that adds headers."""
+
+    def apply(record: Record) -> None:
+        record.headers.extend(list_headers(record))
+
+    return Step(apply, reads, frozenset({"headers"}))
+
+
+def add_constant(constant: Callable[[int], list[Header]]) -> Step:
+    """Return the step that adds the same headers to every record of a micro-batch, given its time."""
+
+    def apply(record: Record) -> None:
+        record.headers.extend(constant(record.wallclock_ms))
+
+    return Step(apply, writes=frozenset({"headers"}), constant=constant)
+
+
+def apply_if(step: Step, predicate: Step, negate: bool) -> Step:
+    """Return the step that is applied to the records that its predicate selects, or with `negate` to all others."""
+
+    def apply(record: Record) -> bool | None:
+        return step.apply(record) if predicate.apply(record) is not negate else None
+
+    return Step(apply, step.reads | predicate.reads, step.writes, json_only=step.json_only)
+
+
+def require_object(value: Any, side: str) -> dict[str, Any]:
+    """Return a key or value that is an object. Raise a Refusal if it is not."""
+    if not isinstance(value, dict):
+        raise Refusal(f"the {side} is {describe(value)}, a JSON object is needed")
+    return value
+
+
+def parse_path(text: str, *, nested: bool) -> tuple[str, ...]:
+    r"""Parse a path of Kafka Connect, outermost name first (`field.syntax.version`: V2 is nested).
+
+    In V2 a dot ends a name. A name with dots is put between backticks; a backtick within it that is followed by a dot
+    is escaped with a backslash.
+
+    >>> parse_path("a.`b.c`.d", nested=True)
+    ('a', 'b.c', 'd')
 
     Raises:
-        Refusal: it is not what its converter says.
+        ValueError: a backtick is not closed.
     """
-    if data is None or CONVERTERS[converter].gives == "bytes":
-        return data
-    try:
-        if CONVERTERS[converter].gives == "text":
-            return data.decode()
-        if CONVERTERS[converter].enveloped:
-            data, mark = _payload(data)
-        value = _decoder.decode(data)
-        return value if mark is None else mark(value)
-    except RecursionError:
-        raise Refusal("nested too deeply") from None
-    except UnicodeDecodeError as error:
-        raise Refusal(f"no UTF-8: byte {error.start} is 0x{error.object[error.start]:02x}") from None
-    except ArithmeticError:
-        raise Refusal("a number in it has an exponent beyond all bounds") from None
-    except msgspec.DecodeError as error:
-        raise Refusal(f"no JSON: {error}" if data.strip() else "empty, where JSON is needed") from None
+    if not nested:
+        return (text,)
+    names: list[str] = []
+    rest: str | None = text
+    while rest is not None:
+        if rest.startswith("`"):
+            name, rest = _split_quoted(rest, text)
+        else:
+            name, dot, after = rest.partition(".")
+            rest = after if dot else None
+        names.append(name)
+    return tuple(names)
 
 
-def _payload(data: bytes) -> tuple[bytes, Marking | None]:
-    parts = connect.split(data)
-    if parts is None:
-        return data, None
-    schema, payload = parts
-    reader = _reader(schema)
-    if isinstance(reader, str):
-        raise Refusal(f"its schema is none: {reader}")
-    read, mark = reader
-    try:
-        return read(payload), mark
-    except msgspec.ValidationError as error:
-        raise Refusal(f"its payload does not fit its schema: {error}") from None
+def _split_quoted(rest: str, text: str) -> tuple[str, str | None]:
+    name, position = "", 1
+    while (end := rest.find("`", position)) >= 0:
+        last = end == len(rest) - 1
+        escaped = rest[end - 1] == "\\"
+        if not last and rest[end + 1] != ".":
+            name += rest[position : end + 1]  # within the name
+        elif escaped and not last:
+            name += rest[position : end - 1] + "`"
+        elif not escaped:
+            return name + rest[position:end], None if last else rest[end + 2 :]
+        position = end + 1
+    raise ValueError(f"{text!r}: a backtick is not closed; put a backslash before one that belongs to the name")
 
 
-@lru_cache(maxsize=4096)
-def _reader(schema: bytes) -> tuple[connect.Read, Marking | None] | str:
-    """How payloads of a schema are read, and their instants marked; the reason where it is none."""
-    compiled = connect.compiled(schema, tabular=False)
-    if isinstance(compiled, str):
-        return compiled
-    described, read = compiled
-    return read, marking(described.type)
+def get_field(value: Any, path: Sequence[str]) -> Any:
+    """Return the field at a path. Return None if it, or an object on the way, is missing or null.
 
-
-def encoded(value: Any) -> bytes | None:
-    """What a step left, as JSON."""
-    return None if value is None else _encoder.encode(value)
-
-
-def header_text(value: Any) -> bytes | None:
-    """A value as a header carries it: text as it is, numbers plain, true and false, objects and lists as JSON."""
-    match value:
-        case None:
+    Raises:
+        Refusal: a value on the way is not an object.
+    """
+    for depth, name in enumerate(path):
+        if not isinstance(value, dict):
+            parent = ".".join(path[:depth])
+            raise Refusal(f"field {parent!r} is {describe(value, parent)}, an object is needed for {'.'.join(path)!r}")
+        value = value.get(name)
+        if value is None:
             return None
-        case str():
-            return value.encode()
-        case bytes():
-            return value
-        case Decimal() if -30 < value.adjusted() < 30:
-            return format(value, "f").encode()
-    return _encoder.encode(value)
+    return value
 
 
-def shown(value: Any, field: str = "") -> str:
-    """A value in messages: its kind, and what it is where that is short and `field` is not the name of a secret."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return f"{quote(field, str(value).lower())} (a boolean)"
-        case int() | float() | Decimal():
-            return f"{quote(field, str(value)[:_SHOWN])} (a number)"
-        case str():
-            return f"{quote(field, repr(value[:_SHOWN]))} (a text)"
-        case bytes():
-            return f"{len(value)} bytes"
-        case dict():
-            return "an object"
-        case list():
-            return "a list"
-    return "null" if value is NULL else "not read"
+def resolve_key(value: dict[str, Any], key: str) -> tuple[str, ...]:
+    """Return the path that a key of Iggy's means in an object.
+
+    The key is the name of a field if the object has it, else a path if the object has the path's parent, else a name
+    with dots.
+    """
+    if key in value or "." not in key:
+        return (key,)
+    path = tuple(key.split("."))
+    parent: Any = value
+    for name in path[:-1]:
+        parent = parent.get(name)
+        if not isinstance(parent, dict):
+            return (key,)
+    return path
+
+
+def find_field(value: dict[str, Any], path: Sequence[str]) -> Any:
+    """Return the field at a resolved path, MISSING if the object does not have it."""
+    for name in path[:-1]:
+        value = value[name]
+    return value.get(path[-1], MISSING)
+
+
+def set_field(value: dict[str, Any], path: Sequence[str], new: Any) -> dict[str, Any]:
+    """Return a copy of an object with `new` at a resolved path."""
+    first, *rest = path
+    return {**value, first: set_field(value[first], rest, new) if rest else new}
+
+
+def remove_field(value: dict[str, Any], path: Sequence[str]) -> dict[str, Any]:
+    """Return a copy of an object without the field at a resolved path."""
+    first, *rest = path
+    if rest:
+        return {**value, first: remove_field(value[first], rest)}
+    return {name: inner for name, inner in value.items() if name != first}

@@ -1,167 +1,126 @@
-"""Every transform by its type: the connector's class name, whole or short, or Iggy's name."""
+"""Every transform and predicate by its type: the connector's class name, whole or short, or Iggy's name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from s3lake.text.options import did_you_mean
-from s3lake.transform import iggy, lenses, routing, times
-from s3lake.transform.casts import Cast
-from s3lake.transform.fields import (
-    ExtractField,
-    Flatten,
-    HeaderFrom,
-    HoistField,
-    InsertField,
-    MaskField,
-    ReplaceField,
-    SetSchemaMetadata,
-    ValueToKey,
-)
-from s3lake.transform.lenses import InsertTimestampHeaders
-from s3lake.transform.options import OptionError, Options
-from s3lake.transform.record import Side, Step
+from s3lake.transform import casts, connect, iggy, lenses, times
+from s3lake.transform.options import OptionReader
+from s3lake.transform.record import Step
 
 _CONNECT = "org.apache.kafka.connect.transforms."
 _LENSES = "io.lenses.connect.smt.header."
-_PREDICATES = f"{_CONNECT}predicates."
 
-_SIDED: dict[str, Callable[[Options, Side], Step]] = {
-    "Cast": Cast.of,
-    "ExtractField": ExtractField.of,
-    "Flatten": Flatten.of,
-    "HeaderFrom": HeaderFrom.of,
-    "HoistField": HoistField.of,
-    "InsertField": InsertField.of,
-    "MaskField": MaskField.of,
-    "ReplaceField": ReplaceField.of,
-    "TimestampConverter": times.TimestampConverter.of,
+Factory = Callable[..., Step]
+_OF_A_SIDE: dict[str, Factory] = {
+    "Cast": casts.cast,
+    "ExtractField": connect.extract_field,
+    "Flatten": connect.flatten,
+    "HeaderFrom": connect.header_from,
+    "HoistField": connect.hoist_field,
+    "InsertField": connect.insert_field,
+    "MaskField": connect.mask_field,
+    "ReplaceField": connect.replace_field,
+    "TimestampConverter": times.convert_timestamp,
 }
-
-
-def _sided(make: Callable[[Options, Side], Step], side: Side) -> Callable[[Options], Step]:
-    return lambda options: make(options, side)
-
-
-_TRANSFORMS: dict[str, Callable[[Options], Step]] = {
-    **{f"{_CONNECT}{name}$Key": _sided(make, "key") for name, make in _SIDED.items()},
-    **{f"{_CONNECT}{name}$Value": _sided(make, "value") for name, make in _SIDED.items()},
-    f"{_CONNECT}DropHeaders": routing.DropHeaders.of,
-    f"{_CONNECT}Filter": lambda _: routing.Filter(),
-    f"{_CONNECT}InsertHeader": routing.InsertHeader.of,
-    f"{_CONNECT}RegexRouter": routing.RegexRouter.of,
-    f"{_CONNECT}SetSchemaMetadata$Key": SetSchemaMetadata.of,
-    f"{_CONNECT}SetSchemaMetadata$Value": SetSchemaMetadata.of,
-    f"{_CONNECT}TimestampRouter": routing.TimestampRouter.of,
-    f"{_CONNECT}ValueToKey": ValueToKey.of,
-    f"{_LENSES}InsertFieldTimestampHeaders": partial(InsertTimestampHeaders.of, origin="field", rolling=False),
-    f"{_LENSES}InsertRecordTimestampHeaders": partial(InsertTimestampHeaders.of, origin="record", rolling=False),
-    f"{_LENSES}InsertRollingFieldTimestampHeaders": partial(InsertTimestampHeaders.of, origin="field", rolling=True),
-    f"{_LENSES}InsertRollingRecordTimestampHeaders": partial(InsertTimestampHeaders.of, origin="record", rolling=True),
-    f"{_LENSES}InsertRollingWallclock": lenses.InsertWallclock.rolling,
-    f"{_LENSES}InsertRollingWallclockHeaders": partial(InsertTimestampHeaders.of, origin="wallclock", rolling=True),
-    f"{_LENSES}InsertWallclock": lenses.InsertWallclock.of,
-    f"{_LENSES}InsertWallclockDateTimePart": lenses.InsertWallclockDateTimePart.of,
-    f"{_LENSES}InsertWallclockHeaders": partial(InsertTimestampHeaders.of, origin="wallclock", rolling=False),
-    f"{_LENSES}RenameHeader": lenses.RenameHeader.of,
-    f"{_LENSES}TimestampConverter": lenses.TimestampConverter.of,
-    "iggy.add_fields": iggy.AddFields.of,
-    "iggy.delete_fields": iggy.DeleteFields.of,
-    "iggy.filter_fields": iggy.FilterFields.of,
-    "iggy.unwrap_envelope": iggy.UnwrapEnvelope.of,
-    "iggy.update_fields": iggy.UpdateFields.of,
+_OF_A_RECORD: dict[str, Factory] = {
+    "DropHeaders": connect.drop_headers,
+    "Filter": connect.drop_record,
+    "InsertHeader": connect.insert_header,
+    "RegexRouter": connect.regex_router,
+    "SetSchemaMetadata$Key": connect.set_schema_metadata,
+    "SetSchemaMetadata$Value": connect.set_schema_metadata,
+    "TimestampRouter": connect.timestamp_router,
+    "ValueToKey": connect.value_to_key,
 }
-_PICKERS: dict[str, Callable[[Options], Step]] = {
-    f"{_PREDICATES}HasHeaderKey": routing.HasHeaderKey.of,
-    f"{_PREDICATES}RecordIsTombstone": lambda _: routing.RecordIsTombstone(),
-    f"{_PREDICATES}TopicNameMatches": routing.TopicNameMatches.of,
+_OF_LENSES: dict[str, Factory] = {
+    "InsertFieldTimestampHeaders": partial(lenses.insert_time_headers, origin="field", rolling=False),
+    "InsertRecordTimestampHeaders": partial(lenses.insert_time_headers, origin="record", rolling=False),
+    "InsertRollingFieldTimestampHeaders": partial(lenses.insert_time_headers, origin="field", rolling=True),
+    "InsertRollingRecordTimestampHeaders": partial(lenses.insert_time_headers, origin="record", rolling=True),
+    "InsertRollingWallclock": partial(lenses.insert_wallclock, rolling=True),
+    "InsertRollingWallclockHeaders": partial(lenses.insert_time_headers, origin="wallclock", rolling=True),
+    "InsertWallclock": partial(lenses.insert_wallclock, rolling=False),
+    "InsertWallclockDateTimePart": lenses.insert_wallclock_part,
+    "InsertWallclockHeaders": partial(lenses.insert_time_headers, origin="wallclock", rolling=False),
+    "RenameHeader": lenses.rename_header,
+    "TimestampConverter": lenses.convert_timestamp,
 }
+TRANSFORMS: dict[str, Factory] = {
+    **{f"{_CONNECT}{name}$Key": partial(make, side="key") for name, make in _OF_A_SIDE.items()},
+    **{f"{_CONNECT}{name}$Value": partial(make, side="value") for name, make in _OF_A_SIDE.items()},
+    **{f"{_CONNECT}{name}": make for name, make in _OF_A_RECORD.items()},
+    **{f"{_LENSES}{name}": make for name, make in _OF_LENSES.items()},
+    "iggy.add_fields": iggy.add_fields,
+    "iggy.delete_fields": iggy.delete_fields,
+    "iggy.filter_fields": iggy.filter_fields,
+    "iggy.unwrap_envelope": iggy.unwrap_envelope,
+    "iggy.update_fields": iggy.update_fields,
+}
+PREDICATES: dict[str, Factory] = {
+    f"{_CONNECT}predicates.HasHeaderKey": connect.has_header_key,
+    f"{_CONNECT}predicates.RecordIsTombstone": connect.record_is_tombstone,
+    f"{_CONNECT}predicates.TopicNameMatches": connect.topic_name_matches,
+}
+_CONVERTED = "s3lake reads JSON, text and bytes: take it out, and set the sink's converter"
 _NO_MEANING = {
-    f"{_LENSES}InsertSourcePartitionOrOffsetValue": "it reads a source connector's partition, and this is a sink: "
-    "take it out, or use InsertField with partition.field and offset.field",
-    "iggy.avro_convert": "s3lake reads JSON, text and bytes: take it out, and set the sink's converter and format",
-    "iggy.flat_buffer_convert": "s3lake reads JSON, text and bytes: take it out, and set the sink's converter",
-    "iggy.proto_convert": "s3lake reads JSON, text and bytes: take it out, and set the sink's converter",
+    "InsertSourcePartitionOrOffsetValue": "it reads a source connector's partition, and this is a sink: take it out, "
+    "or use InsertField with partition.field and offset.field",
+    "iggy.avro_convert": f"{_CONVERTED} and format",
+    "iggy.flat_buffer_convert": _CONVERTED,
+    "iggy.proto_convert": _CONVERTED,
 }
 
-TYPES = tuple(_TRANSFORMS)
-"""The whole names of all transforms."""
 
-PREDICATE_TYPES = tuple(_PICKERS)
-"""The whole names of all predicates."""
-
-
-class UnknownType(ValueError):
+class UnknownTypeError(ValueError):
     """There is no such transform or predicate; the message names the nearest."""
 
 
-class Built(NamedTuple):
-    """A transform that is ready to run, and what the user should know of it."""
-
-    step: Step
-    notices: tuple[str, ...]
-
-
-def build(type_name: str, options: Mapping[str, Any]) -> Built:
-    """The transform of that type with those options.
+def build_step(
+    type_name: str, settings: Mapping[str, Any], factories: Mapping[str, Factory] = TRANSFORMS, position: int = 0
+) -> tuple[Step, list[str]]:
+    """Build the transform (or, of PREDICATES, the predicate) of a type. Return it and what the user should know.
 
     Raises:
-        UnknownType: there is no such type.
+        UnknownTypeError: there is no such type.
         OptionError: an option is missing, unknown or wrong.
     """
-    return _built(type_name, options, _TRANSFORMS, "transform")
+    name = find_type(type_name, factories)
+    options = OptionReader(settings, position)
+    step = factories[name](options)
+    if factories is TRANSFORMS and name.startswith(_CONNECT):
+        options.ignore("replace.null.with.default", reason=connect.NO_DEFAULTS)
+    options.finish()
+    return step, options.notices
 
 
-def predicate(type_name: str, options: Mapping[str, Any]) -> Built:
-    """The predicate of that type with those options.
-
-    Raises:
-        UnknownType: there is no such type.
-        OptionError: an option is missing, unknown or wrong.
-    """
-    return _built(type_name, options, _PICKERS, "predicate")
-
-
-def short(type_name: str) -> str:
-    """A type without its package."""
+def shorten(type_name: str) -> str:
+    """Return a type without its package."""
     return type_name if type_name.startswith("iggy.") else type_name.rpartition(".")[2]
 
 
-def _built(
-    type_name: str, settings: Mapping[str, Any], table: dict[str, Callable[[Options], Step]], what: str
-) -> Built:
-    make = table[_whole(type_name, table, what)]
-    options = Options(settings)
-    step = make(options)
-    options.finish()
-    return Built(step, tuple(options.notices))
+def find_type(type_name: str, factories: Mapping[str, Factory]) -> str:
+    """Return the whole name of a type.
 
-
-def _whole(type_name: str, table: Mapping[str, Any], what: str) -> str:
-    if type_name in table:
+    Raises:
+        UnknownTypeError: there is no such type, or several.
+    """
+    if type_name in factories:
         return type_name
-    if type_name in _NO_MEANING or f"{_LENSES}{type_name}" in _NO_MEANING:
-        raise UnknownType(
-            f"{type_name} has no meaning here: {_NO_MEANING.get(type_name) or _NO_MEANING[_LENSES + type_name]}"
-        )
-    matching = [one for one in table if short(one) == type_name]
-    names = [short(one) for one in table]
-    name = short(type_name)
+    name = shorten(type_name)
+    if name in _NO_MEANING and type_name in (name, _LENSES + name):
+        raise UnknownTypeError(f"{type_name} has no meaning here: {_NO_MEANING[name]}")
+    names = [shorten(full_name) for full_name in factories]
     if f"{name}$Key" in names:
-        other = f", or {_LENSES}{name} (Lenses')" if f"{_LENSES}{name}" in table else ""
-        raise UnknownType(f"{type_name!r} does not say of what: write {name}$Value or {name}$Key{other}")
-    if len(matching) == 1:
-        return matching[0]
-    hint = did_you_mean(type_name if type_name.startswith("iggy.") else name, names)
-    raise UnknownType(f"{type_name!r} is no {what} that s3lake has; {hint}there are: {_listed(names)}")
-
-
-def _listed(names: list[str]) -> str:
-    """Names, those of both sides once."""
-    by_side = dict.fromkeys(name.replace("$Key", "$Key|$Value") for name in names if not name.endswith("$Value"))
-    return ", ".join(by_side)
-
-
-__all__ = ["PREDICATE_TYPES", "TYPES", "Built", "OptionError", "UnknownType", "build", "predicate", "short"]
+        other = f", or {_LENSES}{name} (Lenses')" if f"{_LENSES}{name}" in factories else ""
+        raise UnknownTypeError(f"{type_name!r} does not say of what: write {name}$Value or {name}$Key{other}")
+    if type_name in names:
+        return next(full_name for full_name in factories if shorten(full_name) == type_name)
+    kind = "predicate" if factories is PREDICATES else "transform"
+    both = dict.fromkeys(name.replace("$Key", "$Key|$Value") for name in names if not name.endswith("$Value"))
+    raise UnknownTypeError(
+        f"{type_name!r} is not a {kind} of s3lake; {did_you_mean(name, names)}there are: {', '.join(both)}"
+    )

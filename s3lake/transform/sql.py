@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from s3lake.transform import functions
+from s3lake.text.options import did_you_mean
 from s3lake.transform.projection import META, Expression, Field, Path, Query, Star
 
 if TYPE_CHECKING:
@@ -39,6 +39,40 @@ _NODES = (
     "NullSafeNEQ Paren PropertyEQ RawString Slice Star Sub Tuple Var"
 )
 _EXPRESSIONS = frozenset(_NODES.split())
+_FUNCTIONS = (
+    "abs acos acosh add_months aggregate array array_append array_compact array_contains array_distinct array_except "
+    "array_insert array_intersect array_join array_max array_min array_position array_prepend array_remove "
+    "array_repeat array_size array_sort array_union arrays_overlap arrays_zip ascii asin asinh assert_true atan atan2 "
+    "atanh base64 between bigint bin binary bit_count bit_get bit_length bitmap_bit_position bitmap_bucket_number "
+    "bitmap_count boolean bround btrim cardinality cast cbrt ceil ceiling char char_length character_length chr "
+    "coalesce collate collation concat concat_ws contains conv convert_timezone cos cosh cot crc32 csc date date_add "
+    "date_diff date_format date_from_unix_date date_part date_sub date_trunc dateadd datediff datepart day dayname "
+    "dayofmonth dayofweek dayofyear decimal decode degrees div double e element_at elt encode endswith equal_null "
+    "exists exp expm1 extract factorial filter find_in_set flatten float floor forall format_number format_string "
+    "from_csv from_json from_unixtime from_utc_timestamp get get_json_object getbit greatest hash hex "
+    "hll_sketch_estimate hll_union hour hypot if ifnull ilike in initcap instr int is_valid_utf8 is_variant_null isnan "
+    "isnotnull isnull json_array_length json_object_keys last_day lcase least left len length levenshtein like ln "
+    "locate log log10 log1p log2 lower lpad ltrim luhn_check make_date make_dt_interval make_interval make_timestamp "
+    "make_timestamp_ltz make_timestamp_ntz make_valid_utf8 make_ym_interval map map_concat map_contains_key "
+    "map_entries map_filter map_from_arrays map_from_entries map_keys map_values map_zip_with mask md5 minute mod "
+    "month monthname months_between named_struct nanvl negative next_day nullif nullifzero nvl nvl2 octet_length "
+    "overlay parse_json parse_url pi pmod position positive pow power printf quarter radians raise_error reduce regexp "
+    "regexp_count regexp_extract regexp_extract_all regexp_instr regexp_like regexp_replace regexp_substr repeat "
+    "replace reverse right rint rlike round rpad rtrim schema_of_csv schema_of_json schema_of_variant sec second "
+    "sentences sequence sha sha1 sha2 shiftleft shiftright shiftrightunsigned sign signum sin sinh size slice smallint "
+    "sort_array soundex space split split_part sqrt startswith str_to_map string struct substr substring "
+    "substring_index tan tanh timestamp timestamp_micros timestamp_millis timestamp_seconds timestampadd timestampdiff "
+    "tinyint to_binary to_char to_csv to_date to_json to_number to_timestamp to_timestamp_ltz to_timestamp_ntz "
+    "to_unix_timestamp to_utc_timestamp to_varchar to_variant_object to_xml transform transform_keys transform_values "
+    "translate trim trunc try_add try_cast try_divide try_element_at try_make_interval try_make_timestamp "
+    "try_make_timestamp_ltz try_make_timestamp_ntz try_mod try_multiply try_parse_json try_parse_url try_subtract "
+    "try_to_binary try_to_number try_to_timestamp try_url_decode try_validate_utf8 try_variant_get typeof ucase "
+    "unbase64 unhex unix_date unix_micros unix_millis unix_seconds unix_timestamp upper url_decode url_encode "
+    "validate_utf8 varchar variant_get weekday weekofyear width_bucket xpath xpath_boolean xpath_double xpath_float "
+    "xpath_int xpath_long xpath_number xpath_short xpath_string xxhash64 year zeroifnull zip_with"
+)
+FUNCTIONS = frozenset(_FUNCTIONS.split())
+"""Functions of Spark 4 whose result depends on the record and on nothing else; sorted, in lower case."""
 
 
 @lru_cache(maxsize=64)
@@ -159,29 +193,35 @@ def _tokens(text: str, clause: str) -> Sequence[Token]:
     if text[end:].strip():
         raise ValueError(f"{clause}: {_short(text[end:].strip())} is a comment: take it out")
     for position in range(len(tokens)):
-        reason = _called(text, tokens, position)
-        if reason is not None:
-            raise ValueError(f"{clause}: {reason}")
+        _check_call(text, tokens, position, clause)
     return tokens
 
 
-def _called(text: str, tokens: Sequence[Token], position: int) -> str | None:
-    """Why the function that is called at a token may not be, None where it may or where nothing is called."""
+def _check_call(text: str, tokens: Sequence[Token], position: int, clause: str) -> None:
+    """Raise ValueError if a token calls a function that is not allowed."""
     token, before = tokens[position], tokens[position - 1].text.lower() if position else ""
-    after = [one.text for one in tokens[position + 1 : position + 3]]
+    after = [following.text for following in tokens[position + 1 : position + 3]]
     quoted = text[token.start] == "`"
     name = token.text.lower()
     if not quoted and not re.fullmatch(r"[A-Za-z_]\w*", text[token.start : token.end + 1]):
-        return None
+        return
     if after[:1] != ["("]:
-        return functions.refusal(token.text) if name in _BARE and not quoted and before != "." else None
-    if not quoted and (name in _SYNTAX or (name in ("any", "some") and before in _LIKES)):
-        return None
-    if before == ".":
-        return f"{token.text} is called by a name with dots: only Spark's own functions are allowed"
-    if name == "unix_timestamp" and after == ["(", ")"]:
-        return "unix_timestamp() without a value is the time at which a record is read: take _timestamp"
-    return functions.refusal(token.text)
+        if quoted or name not in _BARE or before == ".":
+            return
+    elif not quoted and (name in _SYNTAX or (name in ("any", "some") and before in _LIKES)):
+        return
+    elif before == ".":
+        raise ValueError(
+            f"{clause}: {token.text} is called by a name with dots: only Spark's own functions are allowed"
+        )
+    elif name == "unix_timestamp" and after == ["(", ")"]:
+        raise ValueError(f"{clause}: unix_timestamp() is the time at which a record is read: take _timestamp")
+    if name not in FUNCTIONS:
+        hint = did_you_mean(name, FUNCTIONS, cutoff=0.8)
+        raise ValueError(
+            f"{clause}: {token.text} is not a function that depends on the record alone; {hint}"
+            "docs/transforms.md lists those that are allowed"
+        )
 
 
 def _tree(text: str, clause: str, parts: set[str]) -> exp.Select:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from decimal import Decimal
+from collections.abc import Callable
 from typing import Any
 
 from s3lake.text.dates.java import DatePattern
 from s3lake.text.masking import quote
-from s3lake.transform.instants import DAY_MS, Date, Instant, Time, Timestamp
-from s3lake.transform.options import OptionError, Options
-from s3lake.transform.record import Record, Refusal, Side, SideStep, shown
+from s3lake.transform.options import OptionError, OptionReader
+from s3lake.transform.record import Side, Step, change_object, change_side
+from s3lake.transform.values import DAY_MS, Date, Instant, Refusal, Time, Timestamp, describe
 
-PRECISIONS = ("milliseconds", "seconds", "microseconds", "nanoseconds")
 TYPED = {
     "Date": DatePattern("uuuu-MM-dd"),
     "Time": DatePattern("HH:mm:ss.SSS'Z'"),
@@ -21,139 +19,90 @@ TYPED = {
 """How Connect's types of times are printed."""
 TARGETS = ("string", "unix", *TYPED)
 
-_TO_MS = {"seconds": (1000, 1), "milliseconds": (1, 1), "microseconds": (1, 1000), "nanoseconds": (1, 1_000_000)}
+_PER_SECOND = {"milliseconds": 1000, "seconds": 1, "microseconds": 1_000_000, "nanoseconds": 1_000_000_000}
+PRECISIONS = tuple(_PER_SECOND)
 
 
 def from_unix(number: int, precision: str) -> int:
-    """Epoch ms of a number of that precision; as Java has it, what is less than a millisecond is cut towards 1970."""
-    times, by = _TO_MS[precision]
-    return _cut(number * times, by)
+    """Return the epoch ms of a number of this precision, cut towards 1970 as in Java."""
+    return _divide(number * 1000, _PER_SECOND[precision])
 
 
 def to_unix(epoch_ms: int, precision: str) -> int:
-    """A number of that precision; what it cannot hold is cut towards 1970."""
-    times, by = _TO_MS[precision]
-    return _cut(epoch_ms * by, times)
+    """Return the number of this precision for a time, cut towards 1970."""
+    return _divide(epoch_ms * _PER_SECOND[precision], 1000)
 
 
-def _cut(number: int, divisor: int) -> int:
+def _divide(number: int, divisor: int) -> int:
     return number // divisor if number >= 0 else -(-number // divisor)
 
 
-@dataclass(frozen=True)
-class Window:
-    """A rolling window: times are moved back to its start, counted from 1970 in UTC; no milliseconds, no window."""
-
-    milliseconds: int = 0
-
-    @classmethod
-    def of(cls, options: Options, *, optional: bool) -> Window:
-        """Read `rolling.window.type` and `rolling.window.size`."""
-        units = {"minutes": 60_000, "hours": 3_600_000, "seconds": 1000}
-        choices = ("none", *units) if optional else tuple(units)
-        unit = options.choice("rolling.window.type", choices, choices[0])
-        size = options.number("rolling.window.size", 15, 1, 24 if unit == "hours" else 60)
-        if optional and unit != "none" and not options.given("rolling.window.size"):
-            raise OptionError(f"rolling.window.size is missing; how many {unit} a window has", "rolling.window.size")
-        return cls(size * units.get(unit, 0))
-
-    def start(self, epoch_ms: int) -> int:
-        """When the window began that this time is in."""
-        return epoch_ms - epoch_ms % self.milliseconds if self.milliseconds else epoch_ms
+def read_window(options: OptionReader, *, optional: bool) -> Callable[[int], int]:
+    """Read a rolling window. Return the function that moves a time to the start of its window, counted from 1970."""
+    units = {"minutes": 60_000, "hours": 3_600_000, "seconds": 1000}
+    choices = ("none", *units) if optional else tuple(units)
+    unit = options.choice("rolling.window.type", choices, choices[0])
+    size = options.number("rolling.window.size", 15, 1, 24 if unit == "hours" else 60)
+    if optional and unit != "none" and "rolling.window.size" not in options:
+        raise OptionError(f"rolling.window.size is missing; how many {unit} a window has", "rolling.window.size")
+    window_ms = size * units.get(unit, 0)
+    return (lambda epoch_ms: epoch_ms - epoch_ms % window_ms) if window_ms else lambda epoch_ms: epoch_ms
 
 
-def pattern_of(options: Options, name: str, text: str, locale: str = "en", zone: str = "UTC") -> DatePattern:
-    """A DateTimeFormatter pattern to print with."""
-    pattern = DatePattern(text, "java.time", locale)
-    options.read(name, text, lambda _: pattern.formatter(zone))
-    return pattern
-
-
-def printed(pattern: DatePattern, epoch_ms: int, zone: str = "UTC") -> str:
-    """A time by a pattern.
-
-    Raises:
-        Refusal: it has no date.
-    """
+def format_time(pattern: DatePattern, epoch_ms: int, zone: str = "UTC") -> str:
+    """Print a time by a pattern. Raise a Refusal if it has no date."""
     try:
         return pattern.formatter(zone)(epoch_ms)
     except ValueError as error:
         raise Refusal(str(error)) from None
 
 
-@dataclass(frozen=True)
-class TimestampConverter(SideStep):
-    """A timestamp as another type: of a field, or the whole where `field` is empty.
+def convert_timestamp(options: OptionReader, side: Side) -> Step:
+    """Convert a timestamp, a field's or the whole, to another type.
 
-    JSON has no dates: as Connect's JSON converter does it, Date is days since 1970, Time milliseconds of the day,
-    Timestamp milliseconds since 1970.
+    JSON has no dates. As in Connect's JSON converter, Date is days since 1970, Time milliseconds of the day, Timestamp
+    milliseconds since 1970.
     """
+    field = options.text("field", "")
+    target = options.choice("target.type", TARGETS)
+    precision = options.choice("unix.precision", PRECISIONS, PRECISIONS[0])
+    pattern = None
+    if options.text("format", "").strip():
+        pattern = options.parse("format", lambda text: DatePattern(text, "simple"))
+        options.parse("format", lambda _: (pattern.formatter(), pattern.parser()))
+    elif target == "string":
+        raise OptionError("format is missing; target.type string needs it, for example yyyy-MM-dd", "format")
 
-    field: str
-    target: str
-    pattern: DatePattern | None
-    precision: str
-
-    @classmethod
-    def of(cls, options: Options, side: Side) -> TimestampConverter:
-        field = options.text("field")
-        target = options.choice("target.type", TARGETS)
-        text = options.text("format")
-        precision = options.choice("unix.precision", PRECISIONS, PRECISIONS[0])
-        options.without_meaning("replace.null.with.default", "there are no defaults without a schema")
-        if target == "string" and not text.strip():
-            raise OptionError("format is missing; target.type string needs it, for example yyyy-MM-dd", "format")
-        pattern = DatePattern(text, "simple") if text.strip() else None
-        if pattern is not None:
-            options.read("format", text, lambda _: (pattern.formatter(), pattern.parser()))
-        return cls(side, field, target, pattern, precision)
-
-    def __call__(self, record: Record) -> None:
-        operand = self.operand(record)
-        if operand is None:
-            return
-        if not self.field:
-            self.assign(record, self._converted(operand, f"the {self.side}"))
-            return
-        value = self.object_of(record)
-        self.assign(record, {**value, self.field: self._converted(value.get(self.field), f"field {self.field!r}")})
-
-    def _converted(self, value: Any, what: str) -> Any:
+    def convert(value: Any, what: str) -> Any:
         if value is None:
             return None
-        epoch_ms = self._read(value, what)
-        match self.target:
+        epoch_ms = _read_timestamp(value, what, pattern, precision)
+        match target:
             case "string":
-                assert self.pattern is not None
-                return printed(self.pattern, epoch_ms)
+                assert pattern is not None
+                return format_time(pattern, epoch_ms)
             case "unix":
-                return to_unix(epoch_ms, self.precision)
+                return to_unix(epoch_ms, precision)
             case "Date":
                 return Date(epoch_ms // DAY_MS)
             case "Time":
                 return Time(epoch_ms % DAY_MS)
         return Timestamp(epoch_ms)
 
-    def _read(self, value: Any, what: str) -> int:
-        if isinstance(value, Instant):
-            return value.epoch_ms
-        if isinstance(value, int) and not isinstance(value, bool):
-            return from_unix(value, self.precision)
-        if isinstance(value, str) and self.pattern is not None:
-            try:
-                return self.pattern.parser()(value)
-            except ValueError as error:
-                raise Refusal(f"{what}: {quote(what, str(error))}") from None
-        allowed = "a whole number or, with the option format, a text"
-        raise Refusal(f"{what} is {shown(value, what)}; a timestamp is {allowed}")
+    if not field:
+        return change_side(side, lambda value: convert(value, f"the {side}"))
+    return change_object(side, lambda value: {**value, field: convert(value.get(field), f"field {field!r}")})
 
 
-def unix_number(value: Any) -> int | None:
-    """A whole number, also one written as text; None for anything else."""
+def _read_timestamp(value: Any, what: str, pattern: DatePattern | None, precision: str) -> int:
+    if isinstance(value, Instant):
+        return value.epoch_ms
     if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    if isinstance(value, Decimal):
-        return None
-    if isinstance(value, str) and value.isascii() and len(value) <= 20 and value.removeprefix("-").isdigit():
-        return int(value)
-    return None
+        return from_unix(value, precision)
+    if isinstance(value, str) and pattern is not None:
+        try:
+            return pattern.parser()(value)
+        except ValueError as error:
+            raise Refusal(f"{what}: {quote(what, str(error))}") from None
+    allowed = "a whole number or, with the option format, a text"
+    raise Refusal(f"{what} is {describe(value, what)}; a timestamp is {allowed}")

@@ -38,12 +38,8 @@ class Transforms:
     def __init__(self, sink: Sink, topic: str, clocks: Sequence[tuple[int, int]]) -> None:
         """`clocks` are the times of micro-batches: `(end, epoch milliseconds)`, in order, for offsets below `end`."""
         registry = sink.converter.registry
-        self._chain = Chain.of(
-            sink.transforms,
-            key=sink.converter.key,
-            value=sink.converter.value,
-            registry=registry.connection if registry else None,
-        )
+        connection = registry.connection if registry else None
+        self._chain = Chain(sink.transforms_as_data, sink.converter.key, sink.converter.value, connection)
         self._topic, self._clocks = topic, clocks
         self.needs = self._chain.needs
 

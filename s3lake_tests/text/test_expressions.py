@@ -19,7 +19,7 @@ def test_repetitions_of_repetitions_come_to_an_end() -> None:
     assert expressions.compile_pattern(CATASTROPHIC).search(TEXT) is None
     sink = Sink(name="s", topics_regex=CATASTROPHIC, bucket="lake", start="2026-11-20T00")
     assert not sink.reads("a" * 200 + "b")
-    assert java_regex.replaced(CATASTROPHIC, "x")(TEXT) == TEXT
+    assert java_regex.compile_replacement(CATASTROPHIC, "x")(TEXT) == TEXT
     assert time.process_time() - start < 1
 
 
@@ -59,5 +59,5 @@ def test_expressions_match_as_in_python(pattern: str, text: str, fits: bool) -> 
 
 
 def test_java_means_ascii() -> None:
-    assert not java_regex.compiled(r"\w+").matches("grün")
-    assert java_regex.replaced(r"(?<first>[a-z]+)-(\d+)", "${first}_$2")("orders-7") == "orders_7"
+    assert not java_regex.compile_java(r"\w+").matches("grün")
+    assert java_regex.compile_replacement(r"(?<first>[a-z]+)-(\d+)", "${first}_$2")("orders-7") == "orders_7"

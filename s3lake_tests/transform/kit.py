@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from s3lake.sink.transforms import Predicate, Transform
+from s3lake.source.records import SCHEMA
+from s3lake.transform.batch import Transformed
 from s3lake.transform.chain import Chain
-from s3lake.transform.chained import Transformed
-from s3lake.transform.headers import TYPE
 
 CLOCK = 1_578_223_264_123  # 2020-01-05T11:21:04.123Z
 TOPIC = "orders"
@@ -42,7 +42,7 @@ def batch_of(messages: Sequence[Message]) -> pa.RecordBatch:
         "timestamp": pa.array([one.timestamp * 1000 for one in messages], pa.timestamp("us", "UTC")),
         "value": pa.array([raw(one.value) for one in messages], pa.binary()),
         "key": pa.array([raw(one.key) for one in messages], pa.binary()),
-        "headers": pa.array(headers, TYPE),
+        "headers": pa.array(headers, SCHEMA.field("headers").type),
     }
     return pa.record_batch(columns)
 
@@ -56,7 +56,7 @@ def when(type: str, **options: Any) -> Predicate:
 
 
 def chain(*transforms: Transform, key: str = "string", value: str = "json") -> Chain:
-    return Chain.build(transforms, key=key, value=value)
+    return Chain(tuple(one.model_dump() for one in transforms), key, value)
 
 
 def run(chain: Chain, *messages: Message) -> Transformed:

@@ -18,7 +18,8 @@ from s3lake.land import binding
 from s3lake.sink import Converter
 from s3lake.sink.errors import Errors
 from s3lake.sink.transforms import Transform
-from s3lake.transform import headers
+from s3lake.source.records import SCHEMA
+from s3lake.transform import batch
 from s3lake_tests.transform.kit import CLOCK, TOPIC, Message, after, batch_of, chain, refusal, run, smt, when
 
 WALLCLOCK = smt("InsertWallclock", {"header.name": "w", "format": "yyyy-MM-dd"})
@@ -26,9 +27,9 @@ ADD = smt("iggy.add_fields", {"fields": [{"key": "a", "value": {"static": 1}}]})
 
 
 def test_a_chain_without_transforms_changes_nothing() -> None:
-    batch = batch_of([Message({"a": 1}), Message(None)])
-    done = chain()(batch, TOPIC, CLOCK)
-    assert done.batch.equals(batch)
+    given = batch_of([Message({"a": 1}), Message(None)])
+    done = chain()(given, TOPIC, CLOCK)
+    assert done.batch.equals(given)
     assert (done.rows.to_pylist(), done.refused, done.dropped) == ([0, 1], {}, 0)
 
 
@@ -185,7 +186,7 @@ def test_a_chain_is_plain_values_that_travel() -> None:
 
 def test_a_chain_is_made_of_a_sink() -> None:
     converter = Converter(key="bytes", value="connect_json")
-    sink: Any = SimpleNamespace(transforms=(ADD,), converter=converter, errors=Errors())
+    sink: Any = SimpleNamespace(transforms_as_data=(ADD.model_dump(),), converter=converter, errors=Errors())
     links = binding.chain(sink)
     assert (links.key, links.value, len(links.links)) == ("bytes", "connect_json", 1)
 
@@ -205,17 +206,17 @@ def test_workers_import_nothing_heavy() -> None:
 HEADERS = st.lists(st.tuples(st.sampled_from("abc"), st.none() | st.binary(max_size=3)), max_size=3)
 
 
-@given(st.lists(HEADERS, max_size=5), HEADERS, st.data())
-def test_header_columns_round_trip(rows: list[Any], constants: list[Any], data: st.DataObject) -> None:
-    column = headers.written(rows)
-    assert headers.read(column) == rows
+@given(st.lists(HEADERS, max_size=5), st.data())
+def test_headers_are_appended_to_columns(rows: list[Any], data: st.DataObject) -> None:
+    column = batch.append_headers(pa.nulls(len(rows), SCHEMA.field("headers").type), rows)
+    assert batch.read_headers(column) == rows
     start = data.draw(st.integers(0, len(rows)))
     part, rows = column.slice(start), rows[start:]
-    assert headers.read(part) == rows
+    assert batch.read_headers(part) == rows
     added = data.draw(st.lists(HEADERS, min_size=len(rows), max_size=len(rows)))
-    assert headers.read(headers.appended(part, added)) == [one + more for one, more in zip(rows, added, strict=True)]
-    if constants and rows:
-        assert headers.read(headers.with_constants(part, constants)) == [one + constants for one in rows]
+    assert batch.read_headers(batch.append_headers(part, added)) == [
+        one + more for one, more in zip(rows, added, strict=True)
+    ]
 
 
 # Nothing is ever raised, and nothing lost
@@ -279,16 +280,16 @@ def test_every_record_is_kept_refused_or_dropped(
     messages: list[Message], transforms: list[Transform], key: str, value: str
 ) -> None:
     links = chain(*transforms, key=key, value=value)
-    batch = batch_of(messages)
-    done = links(batch, TOPIC, CLOCK)
+    given_batch = batch_of(messages)
+    done = links(given_batch, TOPIC, CLOCK)
     rows = done.rows.to_pylist()
     assert rows == sorted(set(rows))
     assert not set(rows) & done.refused.keys()
     assert len(rows) + len(done.refused) + done.dropped == len(messages)
-    assert done.batch.column("offset").to_pylist() == [batch.column("offset")[row].as_py() for row in rows]
+    assert done.batch.column("offset").to_pylist() == [given_batch.column("offset")[row].as_py() for row in rows]
     for side, converter in (("value", links.value_converter), ("key", links.key_converter)):
         assert done.batch.schema.field(side).type == pa.binary()
         if side in links.writes and converter == "json":
             for one in done.batch.column(side).to_pylist():
                 assert one is None or json.loads(one) is not NotImplemented
-    assert done.batch.equals(links(batch, TOPIC, CLOCK).batch)
+    assert done.batch.equals(links(given_batch, TOPIC, CLOCK).batch)

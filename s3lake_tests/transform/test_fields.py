@@ -134,7 +134,7 @@ def test_mask_field_replaces_numbers_and_texts() -> None:
 def test_mask_field_replaces_a_whole_number_by_one() -> None:
     assert value_after({"a": 7}, smt("MaskField$Value", {"fields": "a", "replacement": "-1.5"})) == {"a": -1}
     replaced = smt("MaskField$Value", {"fields": "a", "replacement": "1e19"})
-    assert refusal(Message({"a": 7}), replaced).endswith("is none")
+    assert refusal(Message({"a": 7}), replaced).endswith("is not")
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_mask_field_replaces_a_whole_number_by_one() -> None:
     [
         (True, "field 'a' is ******** (a boolean), which takes no replacement: only numbers and texts do"),
         ([1], "field 'a' is a list, which takes no replacement: only numbers and texts do"),
-        (7, "field 'a' is ******** (a number), but replacement 'xxx' is none"),
+        (7, "field 'a' is ******** (a number), but replacement 'xxx' is not"),
     ],
 )
 def test_mask_field_refuses_what_cannot_be_replaced(value: Any, why: str) -> None:

@@ -78,7 +78,7 @@ def test_values_that_are_no_json_pass_with_a_notice() -> None:
 
 
 def test_json_that_is_none_refuses_its_record() -> None:
-    assert refusal(Message(b"{"), smt("iggy.add_fields", {"fields": static(a=1)})).startswith("the value: no JSON")
+    assert refusal(Message(b"{"), smt("iggy.add_fields", {"fields": static(a=1)})).startswith("the value: not JSON")
 
 
 # delete_fields

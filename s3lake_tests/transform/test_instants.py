@@ -6,7 +6,7 @@ import pytest
 
 from s3lake.land import binding
 from s3lake.schema.types import List, Map, Primitive, Struct
-from s3lake.transform.instants import Date, Timestamp, marking
+from s3lake.transform.values import Date, Timestamp, make_marker
 from s3lake_tests.connect import LOGICAL
 from s3lake_tests.convert.records import batch
 from s3lake_tests.schema.registry.server import framed, serving
@@ -120,7 +120,7 @@ def test_those_of_avro_are_known_too() -> None:
 
 def test_they_are_found_wherever_a_type_has_them() -> None:
     inner = Struct({"at": Primitive.TIMESTAMP, "n": Primitive.INT64})
-    mark = marking(Struct({"days": List(Primitive.DATE), "by": Map(inner), "n": Primitive.INT32}))
+    mark = make_marker(Struct({"days": List(Primitive.DATE), "by": Map(inner), "n": Primitive.INT32}))
     assert mark is not None
     marked = mark({"days": [1, None], "by": {"x": {"at": 5, "n": 5}, "y": None}, "n": 5, "more": 5})
     assert marked == {"days": [1, None], "by": {"x": {"at": 5, "n": 5}, "y": None}, "n": 5, "more": 5}
@@ -129,4 +129,4 @@ def test_they_are_found_wherever_a_type_has_them() -> None:
 
 
 def test_a_type_without_them_marks_nothing() -> None:
-    assert marking(Struct({"a": List(Primitive.INT64), "b": Map(Primitive.TIMESTAMP_US)})) is None
+    assert make_marker(Struct({"a": List(Primitive.INT64), "b": Map(Primitive.TIMESTAMP_US)})) is None

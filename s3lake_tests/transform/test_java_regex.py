@@ -23,9 +23,14 @@ from s3lake.transform import java_regex
         (r"\[a\]", "[a]", True),
         (r"[\[\]]+", "[]", True),
         (r"(?i)ORDERS", "orders", True),
-        (r"a++", "", None),
-        (r"(?>a)", "", None),
-        (r"[a-z&&[^b]]", "", None),
+        (r"a++", "aa", True),
+        (r"(?>a)b", "ab", True),
+        (r"[a-z&&[^b]]", "b", False),
+        (r"[a-c[x-z]]+", "ay", True),
+        (r"[^[A-Z]]+", "Ab", False),
+        (r"\p{Punct}+", "$-", True),
+        (r"[+--]+", ",", True),
+        (r"orders--\d", "orders--1", True),
         (r"\p{L}", "", None),
         (r"(", "", None),
     ],
@@ -33,24 +38,24 @@ from s3lake.transform import java_regex
 def test_expressions(pattern: str, text: str, matches: bool | None) -> None:
     if matches is None:
         with pytest.raises(ValueError, match=r"not supported|not a regular expression"):
-            java_regex.compiled(pattern)
+            java_regex.compile_java(pattern)
     else:
-        assert java_regex.compiled(pattern).matches(text) is matches
+        assert java_regex.compile_java(pattern).matches(text) is matches
 
 
 @pytest.mark.parametrize(
     ("replacement", "why"),
     [
         ("$2", "the expression has no group 2"),
-        ("${name}", "the expression has no group called 'name'"),
+        ("${name}", "the expression has no group 'name'"),
         ("a$", r"'\$' must be followed by a group, or be escaped"),
         ("a\\", "must be followed by a group, or be escaped"),
     ],
 )
 def test_a_replacement_that_cannot_be_right(replacement: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        java_regex.replaced("(a)", replacement)
+        java_regex.compile_replacement("(a)", replacement)
 
 
 def test_further_digits_belong_to_the_group_while_there_is_one() -> None:
-    assert java_regex.replaced("(a)(b)(c)(d)(e)(f)(g)(h)(i)(j)(k)", "$11$1$12")("abcdefghijk") == "kaa2"
+    assert java_regex.compile_replacement("(a)(b)(c)(d)(e)(f)(g)(h)(i)(j)(k)", "$11$1$12")("abcdefghijk") == "kaa2"

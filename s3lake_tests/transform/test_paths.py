@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from s3lake.transform.paths import steps
+from s3lake.transform.record import parse_path
 
 
 @pytest.mark.parametrize(
@@ -21,13 +21,13 @@ from s3lake.transform.paths import steps
     ],
 )
 def test_nested_syntax(text: str, expected: tuple[str, ...]) -> None:
-    assert steps(text, nested=True) == expected
+    assert parse_path(text, nested=True) == expected
 
 
 def test_flat_syntax_knows_no_dots() -> None:
-    assert steps("a.b", nested=False) == ("a.b",)
+    assert parse_path("a.b", nested=False) == ("a.b",)
 
 
 def test_a_backtick_must_be_closed() -> None:
     with pytest.raises(ValueError, match="a backtick is not closed"):
-        steps("`a.b", nested=True)
+        parse_path("`a.b", nested=True)

@@ -2,7 +2,7 @@
 
 import io
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import fastavro
 import pyarrow.parquet as pq
@@ -12,11 +12,7 @@ from s3lake.errors import ConfigurationError
 from s3lake.land.given import Record
 from s3lake.land.preview import preview
 from s3lake.sink import Sink
-from s3lake.transform import functions
 from s3lake_tests.conftest import slow_after
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -145,10 +141,3 @@ def test_a_field_that_is_null_may_be_a_list_in_other_records() -> None:
 def test_sql_that_is_wrong_for_every_record_is_an_error_of_the_configuration() -> None:
     with pytest.raises(ConfigurationError, match=r"sql: Spark refuses it: .*WRONG_NUM_ARGS"):
         outcome([b'{"id":1}'], select="luhn_check(id, id) AS x")
-
-
-@pytest.mark.slow("a case more of a projection")
-def test_every_function_of_spark_is_either_allowed_or_refused_with_a_reason(spark: "SparkSession") -> None:
-    names = {row.function for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect()}
-    words = {name for name in names if name.replace("_", "a").isalnum()}
-    assert words - functions.ALLOWED - functions.REFUSED.keys() - {"and", "case", "not", "or", "when"} == set()
