@@ -121,12 +121,6 @@ def test_every_variable_of_the_compose_file_is_in_the_example_and_vice_versa() -
     assert set(re.findall(r"\$\{(\w+)", text)) == set(dotenv(DOCKER / ".env.example"))
 
 
-def test_compose_file_does_not_start_without_its_secrets() -> None:
-    text = (DOCKER / "compose.yaml").read_text(encoding="utf-8")
-    with pytest.raises(KeyError, match="S3_ACCESS_KEY_ID"):
-        interpolated(text, {})
-
-
 def test_secrets_stand_nowhere_but_in_the_environment_file() -> None:
     text = (DOCKER / "compose.yaml").read_text(encoding="utf-8")
     secret = re.compile(r"^\s*(\S*(?:PASSWORD|SECRET|ACCESS_KEY)\S*): (.*)$", re.MULTILINE)
@@ -149,47 +143,8 @@ def test_service_uses_what_is_declared_and_is_there(name: str) -> None:
         assert re.fullmatch(r"[\w-]+(/[\w-]+)?:v?\d[\w.-]*", service["image"]), "an exact tag, and no registry's host"
 
 
-def test_image_is_built_once_by_the_service_that_every_profile_starts() -> None:
-    [builder] = [name for name, service in SERVICES.items() if "build" in service]
-    build = SERVICES[builder]["build"]
-    assert (DOCKER / build["context"] / build["dockerfile"]).is_file()
-    assert "profiles" not in SERVICES[builder]
-    policies = {name: SERVICES[name]["pull_policy"] for name in OURS}
-    assert policies == {name: "build" if name == builder else "never" for name in OURS}
-
-
-@pytest.mark.parametrize("name", SERVICES)
-def test_no_container_can_take_the_whole_machine(name: str) -> None:
-    assert re.fullmatch(r"\d+[mg]", SERVICES[name]["mem_limit"])
-
-
-@pytest.mark.parametrize("name", SERVERS)
-def test_server_restarts_and_tells_its_health(name: str) -> None:
-    assert SERVICES[name]["restart"] == "unless-stopped"
-    assert SERVICES[name]["healthcheck"]["test"][0] == "CMD"
-
-
-def test_only_what_people_look_at_is_published_and_only_to_this_machine() -> None:
-    ports = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
-    assert ports == {
-        "kafka": ["127.0.0.1:9092:29092"],
-        "s3": ["127.0.0.1:7070:7070"],
-        "webserver": ["127.0.0.1:3000:3000"],
-        "prometheus": ["127.0.0.1:9090:9090"],
-        "grafana": ["127.0.0.1:3001:3000"],
-        "registry": ["127.0.0.1:8081:8080"],
-    }
-
-
-def test_clients_of_this_machine_are_told_the_address_at_which_kafka_is_published_to_it() -> None:
-    environment = SERVICES["kafka"]["environment"]
-    listeners, advertised = (
-        dict(re.findall(r"(\w+)://([^,]+)", environment[name]))
-        for name in ("KAFKA_LISTENERS", "KAFKA_ADVERTISED_LISTENERS")
-    )
-    [published] = SERVICES["kafka"]["ports"]
-    assert published == f"{advertised['MACHINE']}{listeners['MACHINE']}"
-    assert advertised["PLAINTEXT"] == SERVICES["code"]["environment"]["KAFKA_BOOTSTRAP"]
+def test_ports_are_published_to_this_machine_only() -> None:
+    assert all(port.startswith("127.0.0.1:") for service in SERVICES.values() for port in service.get("ports", ()))
 
 
 def test_every_profile_and_service_is_in_the_readme() -> None:
@@ -201,12 +156,6 @@ def test_every_profile_and_service_is_in_the_readme() -> None:
 
 def test_registry_is_the_version_that_s3lake_is_tested_with() -> None:
     assert SERVICES["registry"]["image"] == f"apicurio/apicurio-registry:{apicurio.VERSION}"
-
-
-def test_there_can_be_only_one_daemon() -> None:
-    daemons = [name for name, service in SERVICES.items() if "dagster-daemon" in service.get("command", ())]
-    assert daemons == ["daemon"]
-    assert SERVICES["daemon"]["container_name"], "a service with a fixed name cannot be scaled"
 
 
 def test_broker_is_the_version_that_s3lake_is_tested_with() -> None:
@@ -251,12 +200,6 @@ def test_code_location_is_served_where_the_workspace_looks_for_it() -> None:
     assert find_spec(served["module_name"]) is not None
 
 
-def test_web_server_and_daemon_read_the_workspace_that_is_mounted() -> None:
-    for name in ("webserver", "daemon"):
-        [workspace] = parsed(OUR_COMMANDS[f"{name}-command"])["workspace"]
-        assert Path(workspace).samefile(DOCKER / "workspace.yaml")
-
-
 def test_runs_have_their_sessions_where_the_spark_service_serves_them(environment_of: Callable[[str], None]) -> None:
     environment_of("code")
     served = parsed(OUR_COMMANDS["spark-command"])
@@ -281,11 +224,6 @@ def test_buckets_are_made_once_and_found_afterwards(
         assert capsys.readouterr().out == "bucket lake is there\nbucket logs is there\n"
 
 
-def test_buckets_that_are_made_are_those_that_are_used() -> None:
-    used = {SERVICES["code"]["environment"][name] for name in ("S3LAKE_BUCKET", "S3LAKE_LOGS_BUCKET")}
-    assert set(SERVICES["buckets"]["command"][2:]) == used
-
-
 # The files that are mounted
 
 
@@ -296,11 +234,6 @@ def test_sinks_of_the_stack_load_in_the_environment_of_the_code_location(environ
     assert config.kafka.bootstrap_servers == "kafka:9092"
     assert config.s3.endpoint_url == "http://s3:7070"
     assert (sink.topics, sink.bucket, sink.start) == (("events",), "lake", "2026-11-20T00")
-
-
-def test_configuration_is_mounted_where_the_code_location_looks_for_it() -> None:
-    [config] = here("code", [SERVICES["code"]["environment"]["S3LAKE_CONFIG"]])
-    assert Path(config).samefile(DOCKER / "s3lake.yaml")
 
 
 @pytest.mark.parametrize("name", ["code", "webserver", "daemon"])
@@ -318,14 +251,6 @@ def test_instance_of_the_stack_meets_dagsters_schema_in_the_environment_of_the_s
     assert instance.run_coordinator is not None
 
 
-@pytest.mark.parametrize("name", ["code", "webserver", "daemon"])
-def test_instance_is_mounted_in_the_home_of_the_image(name: str) -> None:
-    home = re.search(r"^ENV DAGSTER_HOME=(\S+)$", (DOCKER / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE)
-    assert home is not None
-    [config] = here(name, [f"{home[1]}/dagster.yaml"])
-    assert Path(config).samefile(DOCKER / "dagster.yaml")
-
-
 # The image
 
 
@@ -335,13 +260,6 @@ def test_image_has_a_java_that_spark_runs_on_and_no_root() -> None:
     assert java is not None
     assert int(java[1]) in jars.JAVA_MAJORS
     assert re.findall(r"^USER (.*)$", text, re.MULTILINE)[-1:] == ["s3lake"]
-
-
-def test_image_is_built_of_nothing_but_what_it_needs() -> None:
-    copied = re.findall(r"^COPY (?!--from)(.*) \S+$", (DOCKER / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE)
-    ignored, *kept = (DOCKER / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()[1:]
-    assert ignored == "*"
-    assert {line[1:] for line in kept if line.startswith("!")} == set(" ".join(copied).split())
 
 
 # The files at the root: `dagster dev` in a clone
@@ -362,12 +280,6 @@ def test_state_is_kept_below_this_directory_without_a_dagster_home(
     assert sorted(path.name for path in tmp_path.iterdir()) == [".dagster", "dagster.yaml"]
 
 
-def test_root_and_stack_differ_only_where_they_have_to() -> None:
-    root, stack = (yaml.safe_load((home / "dagster.yaml").read_text(encoding="utf-8")) for home in (ROOT, DOCKER))
-    differing = {name for name in root.keys() | stack.keys() if root.get(name) != stack.get(name)}
-    assert differing == {"storage", "local_artifact_storage", "compute_logs", "run_monitoring", "code_servers"}
-
-
 def test_workspace_and_dg_name_the_same_code_location() -> None:
     [origin] = location_origins_from_yaml_paths([str(ROOT / "workspace.yaml")])
     project = tomllib.loads((ROOT / "dg.toml").read_text(encoding="utf-8"))["project"]
@@ -375,8 +287,3 @@ def test_workspace_and_dg_name_the_same_code_location() -> None:
     assert origin.location_name == project["code_location_name"]
     assert origin.loadable_target_origin.module_name == project["code_location_target_module"]
     assert find_spec(project["code_location_target_module"]) is not None
-
-
-def test_dg_has_no_block_in_pyproject_which_would_hide_the_workspace() -> None:
-    tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
-    assert not {"dg", "dagster"} & tools.keys()
