@@ -3,10 +3,8 @@
 import base64
 import re
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+
+from s3lake_tests.kit.http import Request, Response
 
 NATIVE = """\
 examples: true
@@ -228,33 +226,9 @@ class Words:
         )
 
 
-class Repeating(BaseHTTPRequestHandler):
-    """Answers every request with 403 and all that it says."""
-
-    def _refuse(self) -> None:
-        said = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode("latin-1")
-        told = f"{self.path} {self.headers.as_string()} {said}".replace("<", "").replace("&", "").replace("\n", " ")
-        body = f"<Error><Code>SignatureDoesNotMatch</Code><Message>{told}</Message></Error>".encode()
-        self.send_response(403, "No")
-        self.send_header("Content-Type", "application/xml")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
-
-    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _refuse
-
-    def log_message(self, *_: object) -> None: ...
-
-
-@contextmanager
-def repeating() -> Iterator[str]:
-    """The address of who answers so."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Repeating)
-    server.daemon_threads = True
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+def repeat_request(request: Request) -> Response:
+    """Refuse a request with all that it says."""
+    said = "\n".join([request.target, *map(": ".join, request.headers.items()), request.body.decode("latin-1")])
+    said = said.replace("<", "").replace("&", "").replace("\n", " ")
+    error = f"<Error><Code>SignatureDoesNotMatch</Code><Message>{said}</Message></Error>"
+    return Response(403, error.encode(), {"Content-Type": "application/xml"})

@@ -30,6 +30,7 @@ from s3lake.store.connection import S3Connection
 from s3lake_tests import planted
 from s3lake_tests.conftest import slow_after
 from s3lake_tests.forwarding.landed import landing
+from s3lake_tests.kit.http import serve
 from s3lake_tests.lake import START
 from s3lake_tests.land.at_hand import FIRST, World
 from s3lake_tests.planted import PLACES, Words
@@ -39,7 +40,7 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture(scope="module")
 def words() -> Iterator[Words]:
-    with planted.repeating() as url:
+    with serve(planted.repeat_request) as url:
         yield Words(url)
 
 

@@ -1,14 +1,13 @@
 """A configuration from a real HTTP server, with everything that can go wrong on the way."""
 
 import gzip
-import json
 import socket
 
 import pytest
 
 from s3lake.config.source import PREFIX, Text, read_options, read_texts
 from s3lake.errors import ConfigurationError
-from s3lake_tests.config.server import Answer, serving
+from s3lake_tests.kit.http import Response, as_json, serve_script
 
 QUICK = {f"{PREFIX}RETRY_INITIAL_BACKOFF": "1ms", f"{PREFIX}RETRY_MAX_BACKOFF": "2ms", f"{PREFIX}TIMEOUT": "2s"}
 
@@ -29,20 +28,20 @@ def refused(url, **settings):
 
 
 def test_the_answer_is_the_text_and_login_query_and_headers_are_sent_but_not_in_its_name():
-    with serving(Answer(b"kafka: {}\nsinks: []\n")) as server:
-        url = f"http://me:p%40ss@127.0.0.1:{server.port}/c?token=abc"
+    with serve_script(Response(body=b"kafka: {}\nsinks: []\n")) as server:
+        url = server.url.replace("//", "//me:p%40ss@") + "/c?token=abc"
         assert fetch(url, HEADERS='{"X-Tenant": "a"}') == (Text(f"{server.url}/c", "kafka: {}\nsinks: []\n"),)
-        (asked,) = server.asked
-    assert asked.path == "/c?token=abc"
+        (asked,) = server.requests
+    assert asked.target == "/c?token=abc"
     assert (asked.headers["authorization"], asked.headers["x-tenant"]) == ("Basic bWU6cEBzcw==", "a")
 
 
 def test_an_authorization_header_is_not_replaced_by_netrc(tmp_path, monkeypatch):
     (tmp_path / "netrc").write_text("machine 127.0.0.1 login other password secret\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-    with serving(Answer()) as server:
+    with serve_script(Response()) as server:
         fetch(server.url, HEADERS='{"Authorization": "Bearer mine"}')
-        assert server.asked[0].headers["authorization"] == "Bearer mine"
+        assert server.headers[0]["authorization"] == "Bearer mine"
 
 
 # Retries
@@ -51,14 +50,14 @@ def test_an_authorization_header_is_not_replaced_by_netrc(tmp_path, monkeypatch)
 @pytest.mark.parametrize(
     ("failure", "settings"),
     [
-        *((Answer(status=status), {}) for status in (429, 500, 503)),
-        (Answer(wait_s=0.5), {"TIMEOUT": "100ms"}),
-        (Answer(b"half", cut=True), {}),
+        *((Response(status=status), {}) for status in (429, 500, 503)),
+        (Response(wait_s=0.5), {"TIMEOUT": "100ms"}),
+        (Response(body=b"half", cut=True), {}),
     ],
     ids=["429", "500", "503", "timeout", "broken off"],
 )
 def test_what_may_succeed_later_is_tried_again(failure, settings):
-    with serving(failure, Answer(b"whole")) as server:
+    with serve_script(failure, Response(body=b"whole")) as server:
         assert fetch(server.url, **settings)[0].text == "whole"
         assert len(server.asked) == 2
 
@@ -73,7 +72,7 @@ def test_what_may_succeed_later_is_tried_again(failure, settings):
 )
 def test_another_answer_is_refused_at_once_with_the_remedy_and_no_redirect_is_followed(status, remedy):
     headers = {"Location": "https://lake.example/there"}
-    with serving(Answer(status=int(status[:3]), headers=headers)) as server:
+    with serve_script(Response(status=int(status[:3]), headers=headers)) as server:
         assert refused(f"{server.url}/c") == f"{server.url}/c: the server answered {status}; {remedy}"
         assert len(server.asked) == 1
 
@@ -82,7 +81,7 @@ def test_attempts_have_an_end_and_pauses_grow_up_to_the_longest(monkeypatch):
     pauses = []
     monkeypatch.setattr("tenacity.nap.time.sleep", pauses.append)
     options = {"INITIAL_BACKOFF": "1 s", "BACKOFF_MULTIPLIER": "3", "MAX_BACKOFF": "10s", "MAX_ATTEMPTS": "5"}
-    with serving(Answer(status=503)) as server:
+    with serve_script(Response(status=503)) as server:
         message = refused(server.url, **{f"RETRY_{name}": text for name, text in options.items()})
         assert len(server.asked) == 5
         refused(server.url, RETRY_ENABLED="false")
@@ -115,23 +114,23 @@ DOCUMENT = {"data": {"config": "sinks: []"}, "items": [{"name": "lake", "n": 1}]
     ],
 )
 def test_the_data_path_leads_to_the_configuration(path, text):
-    with serving(Answer(json.dumps(DOCUMENT).encode())) as server:
+    with serve_script(as_json(DOCUMENT)) as server:
         (configuration,) = fetch(server.url, RESPONSE_DATA_PATH=path, RESPONSE_ERROR_PATH="error")
     assert configuration.text == text
 
 
 @pytest.mark.parametrize("path", ["missing.path", "items.1", "items.-1", "error"])
 def test_a_data_path_that_leads_nowhere_is_refused(path):
-    with serving(Answer(json.dumps(DOCUMENT).encode())) as server:
+    with serve_script(as_json(DOCUMENT)) as server:
         assert refused(server.url, RESPONSE_DATA_PATH=path) == (
             f"{server.url}: Data path '{path}' not found in the answer; correct S3LAKE_CONFIG_HTTP_RESPONSE_DATA_PATH"
         )
 
 
 def test_what_is_at_the_error_path_is_reported_without_secrets():
-    with serving(Answer(b'{"error": {"text": "token t0ken-1 of p%40ss and p@ss unknown"}}')) as server:
+    with serve_script(Response(body=b'{"error": {"text": "token t0ken-1 of p%40ss and p@ss unknown"}}')) as server:
         message = refused(
-            f"http://me:p%40ss@127.0.0.1:{server.port}/?key=q-secret",
+            server.url.replace("//", "//me:p%40ss@") + "/?key=q-secret",
             RESPONSE_ERROR_PATH="error.text",
             HEADERS='{"Authorization": "Bearer t0ken-1"}',
         )
@@ -141,25 +140,25 @@ def test_what_is_at_the_error_path_is_reported_without_secrets():
 
 
 def test_an_answer_that_is_not_json_or_not_utf8_is_refused():
-    with serving(Answer(b'{"a": 1,\n oops}'), Answer(b"a: 1\nb: \xff")) as server:
+    with serve_script(Response(body=b'{"a": 1,\n oops}'), Response(body=b"a: 1\nb: \xff")) as server:
         assert refused(server.url, RESPONSE_DATA_PATH="a").startswith(f"{server.url}: the answer is not JSON")
         assert refused(server.url) == f"{server.url}:2:4: byte 0xff is not UTF-8; save it as UTF-8"
 
 
 def test_a_compressed_answer_is_read_and_a_bomb_is_refused(monkeypatch):
     headers = {"Content-Encoding": "gzip"}
-    with serving(Answer(gzip.compress(b"sinks: []"), headers=headers)) as server:
+    with serve_script(Response(body=gzip.compress(b"sinks: []"), headers=headers)) as server:
         assert fetch(server.url)[0].text == "sinks: []"
     monkeypatch.setattr("s3lake.config.source._LARGEST", 1000)
-    with serving(Answer(gzip.compress(b"x" * 2_000_000), headers=headers)) as server:
+    with serve_script(Response(body=gzip.compress(b"x" * 2_000_000), headers=headers)) as server:
         assert "the answer has more than 1000 bytes" in refused(server.url)
 
 
-@pytest.mark.parametrize("answer", [Answer(status=500), Answer(status=404), Answer(b"\xff"), Answer(status=302)])
+@pytest.mark.parametrize("answer", [Response(status=500), Response(status=404), Response(body=b"\xff"), Response(status=302)])
 def test_no_secret_is_in_an_error_or_its_chain(answer):
-    with serving(answer) as server, pytest.raises(ConfigurationError) as refusal:
+    with serve_script(answer) as server, pytest.raises(ConfigurationError) as refusal:
         read_texts(
-            f"http://user:hunter2@127.0.0.1:{server.port}/?token=hunter3",
+            server.url.replace("//", "//user:hunter2@") + "/?token=hunter3",
             {**QUICK, f"{PREFIX}HEADERS": '{"X-Api-Key": "hunter4"}'},
         )
     assert refusal.value.__suppress_context__ or refusal.value.__context__ is None

@@ -1,6 +1,5 @@
 """A runtime of Iggy's whose connectors a server keeps: asked once, and the same as from files."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -8,8 +7,8 @@ import pytest
 from s3lake.config.syntax import toml
 from s3lake.errors import ConfigurationError
 from s3lake_tests.config.bases import load_file
-from s3lake_tests.config.server import Answer, serving
 from s3lake_tests.config.test_iggy import RUNTIME, SINK
+from s3lake_tests.kit.http import Response, as_json, serve_script
 
 ACTIVE = {
     "sinks": {"lake": toml.parse(SINK, "sink.toml").data | {"verbose": None}, "b": {"path": "doris_sink"}},
@@ -41,13 +40,13 @@ def over_http(runtime: Path, url: str, more: str = "") -> Path:
 
 
 def test_a_runtime_may_have_its_connectors_from_a_server(runtime: Path) -> None:
-    with serving(Answer(json.dumps({"data": {"items": [ACTIVE]}, "error": None}).encode())) as server:
+    with serve_script(as_json({"data": {"items": [ACTIVE]}, "error": None})) as server:
         variables = {"IGGY_CONNECTORS_SINK_LAKE_PLUGIN_CONFIG_BUCKET": "ignored"}
         over = load_file(over_http(runtime, server.url), variables).config
         runtime.write_text(RUNTIME)
         assert over == load_file(runtime, {}).config
-        [asked] = server.asked
-    assert (asked.path, asked.headers["api-key"]) == ("/lake/configs/active", "hunter2-provider")
+        [asked] = server.requests
+    assert (asked.target, asked.headers["api-key"]) == ("/lake/configs/active", "hunter2-provider")
 
 
 @pytest.mark.parametrize(
@@ -62,6 +61,6 @@ def test_a_runtime_may_have_its_connectors_from_a_server(runtime: Path) -> None:
 def test_a_server_that_has_none_is_told_without_what_it_was_asked_with(
     runtime: Path, answer: bytes, more: str, told: str
 ) -> None:
-    with serving(Answer(answer)) as server, pytest.raises(ConfigurationError, match=told) as refused:
+    with serve_script(Response(body=answer)) as server, pytest.raises(ConfigurationError, match=told) as refused:
         load_file(over_http(runtime, server.url, more), {})
     assert "hunter2" not in str(refused.value)

@@ -6,9 +6,7 @@ Manager is moto's server.
 
 import json
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import boto3
@@ -20,6 +18,7 @@ from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import ConfigurationError
 from s3lake_tests.config import bases
 from s3lake_tests.config.bases import loads
+from s3lake_tests.kit.http import Request, Response, as_json, serve
 
 TOKEN = "hvs.hush-hush-token"
 SECRET = "wJalrXUtnFEMI-hush"
@@ -33,30 +32,16 @@ class Vault:
         self.asked: list[str] = []
         self.namespaces: set[str | None] = set()
         self.tells_mounts = True
-        vault = self
+        self.url = ""
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                path = self.path.removeprefix("/v1/")
-                vault.asked.append(path)
-                vault.namespaces.add(self.headers["X-Vault-Namespace"])
-                if self.headers["X-Vault-Token"] != TOKEN:
-                    return self._answer(403, {"errors": ["permission denied"]})
-                return self._answer(*vault.read(path))
-
-            def _answer(self, status: int, document: Any) -> None:
-                body = json.dumps(document).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None: ...
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        self._thread = Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
-        self._thread.start()
+    def answer(self, request: Request) -> Response:
+        path = request.target.removeprefix("/v1/")
+        self.asked.append(path)
+        self.namespaces.add(request.headers.get("x-vault-namespace"))
+        if request.headers.get("x-vault-token") != TOKEN:
+            return as_json({"errors": ["permission denied"]}, 403)
+        status, document = self.read(path)
+        return as_json(document, status)
 
     def read(self, path: str) -> tuple[int, Any]:
         if path.startswith("sys/internal/ui/mounts/"):
@@ -69,17 +54,12 @@ class Vault:
         answers = {"secret/data/lake/s3": {"data": {"data": stored}}, "kv/old/lake": {"data": stored}}
         return (200, answers[path]) if path in answers else (404, {"errors": []})
 
-    def stop(self) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
 
 @pytest.fixture
 def vault() -> Iterator[Vault]:
     server = Vault()
-    yield server
-    server.stop()
+    with serve(server.answer) as server.url:
+        yield server
 
 
 def loaded(key: str, secret: str, more: dict[str, str] | None = None, **environment: str) -> LoadedConfig:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from s3lake_tests.forwarding.search import Answers, served
+from s3lake_tests.forwarding.search import Answers
 
 AUTHORIZATION = "Bearer hunter2-quickwit"
 
@@ -56,5 +56,5 @@ class Quick(Answers):
 def serving() -> Iterator[Quick]:
     """A server of these on a free port."""
     quick = Quick()
-    with served(quick):
+    with quick.served():
         yield quick

@@ -4,25 +4,41 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
+
+from s3lake_tests.kit.http import Request, Response, as_json, serve
 
 AUTHORIZATION = "ApiKey hunter2-elastic"
 
 
 class Answers:
-    """What stands in for a server."""
+    """Stands in for a server: one request at a time, and none without the header."""
 
-    authorization: str
+    authorization: str | None
 
     def __init__(self) -> None:
         self.url = ""
-        self.lock = threading.Lock()
+        self._lock = threading.Lock()
 
     def answer(self, method: str, path: str, query: dict[str, str], kind: str, body: bytes) -> tuple[int, Any]:
-        """Status and answer to a request."""
+        """Return status and answer to a request."""
         raise NotImplementedError
+
+    @contextmanager
+    def served(self) -> Iterator[None]:
+        """Serve while the block runs."""
+
+        def respond(request: Request) -> Response:
+            if request.headers.get("authorization") != self.authorization:
+                return as_json({}, 401)
+            path, kind = urlsplit(request.target).path, request.headers.get("content-type", "")
+            with self._lock:
+                status, document = self.answer(request.method, path, request.query, kind, request.body)
+            return as_json(document, status)
+
+        with serve(respond) as self.url:
+            yield
 
 
 class Search(Answers):
@@ -136,42 +152,7 @@ def _matches(documents: dict[str, Any], name: str, body: Any) -> bool:
 
 @contextmanager
 def serving() -> Iterator[Search]:
-    """A server of these on a free port."""
+    """Serve on a free port."""
     search = Search()
-    with served(search):
+    with search.served():
         yield search
-
-
-@contextmanager
-def served(answers: Answers) -> Iterator[None]:
-    """Requests over HTTP, one at a time, to who knows the header."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def _any(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            url = urlsplit(self.path)
-            query = {name: values[0] for name, values in parse_qs(url.query).items()}
-            status, answer = 401, {}
-            if self.headers["Authorization"] == answers.authorization:
-                with answers.lock:
-                    status, answer = answers.answer(self.command, url.path, query, self.headers["Content-Type"], body)
-            text = json.dumps(answer).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
-
-        do_GET = do_PUT = do_POST = do_DELETE = _any
-
-        def log_message(self, *_: Any) -> None:
-            """Nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
-        answers.url = f"http://127.0.0.1:{server.server_port}"
-        try:
-            yield
-        finally:
-            server.shutdown()
-            thread.join()

@@ -33,7 +33,7 @@ def elasticsearch() -> Any:
 def quickwit(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr("s3lake.forwarding.quickwit._SEEN_S", 0)
     with quick.serving() as server:
-        server.authorization = None  # type: ignore[assignment]
+        server.authorization = None
         settings = f"url = \"{server.url}\"\nindex = '''\nindex_id: events\nversion: 0.9\n'''\n"
         yield settings, lambda: [document["record"] for index in server.indexes.values() for document in index]
 

@@ -66,9 +66,7 @@ def test_a_time_of_the_record_or_of_a_field(time: dict[str, Any], value: str, di
 
 def test_a_timestamp_that_is_missing_is_a_record_error() -> None:
     layout = {"template": "{topic}/{time:HH}/" + FILE, "time": {**CLOCK, "source": "field"}, "missing": "null"}
-    assert "time field timestamp is null or missing" in refusal(
-        rule(topics=("t",), layout=layout), Record(value=b"{}")
-    )
+    assert "time field timestamp is null or missing" in refusal(rule(topics=("t",), layout=layout), Record(value=b"{}"))
 
 
 def test_c17_tombstones_have_a_directory_of_their_own() -> None:

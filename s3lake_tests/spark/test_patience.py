@@ -9,7 +9,7 @@ from pyspark.errors import RetriesExceeded
 from pyspark.sql.connect.client.retries import Retrying
 
 from s3lake.spark.patience import Patience
-from s3lake_tests.answering import answering
+from s3lake_tests.kit.http import DROPPED, serve
 from s3lake_tests.spark.spark_server import client
 
 
@@ -84,6 +84,6 @@ try:
 except SparkUnavailableError as error:
     print(error)
 """
-    with answering(lambda connection: connection.close()) as url:
+    with serve(lambda _: DROPPED) as url:
         server = urlsplit(url).netloc
         assert f"asking for a session at {server}" in client(program, f"sc://{server}")

@@ -11,7 +11,7 @@ from s3lake.store.connection import S3Connection
 from s3lake.store.memory import MemoryStore
 from s3lake.store.s3 import S3Store
 from s3lake_tests.kit.servers import S3_SERVER_RUNS
-from s3lake_tests.store.scripted import Scripted, ok, serving
+from s3lake_tests.store.scripted import Scripted, ok
 
 BUCKET = f"contract-{uuid.uuid4()}"
 """Of this process alone: workers share servers."""
@@ -85,13 +85,12 @@ def prefix() -> str:
 @pytest.fixture(scope="module")
 def listening() -> Iterator[Scripted]:
     """One for all tests of a module, because a client for another address takes a while to make."""
-    with serving() as scripted:
+    with Scripted(ok()).running() as scripted:
         yield scripted
 
 
 @pytest.fixture
 def server(listening: Scripted) -> Scripted:
     listening.script = [ok()]
-    for seen in (listening.asked, listening.headers, listening.bodies):
-        seen.clear()
+    listening.requests.clear()
     return listening

@@ -16,7 +16,8 @@ from s3lake.errors import StoreUnavailableError
 from s3lake.store.connection import S3Connection
 from s3lake.store.probe import probe
 from s3lake.store.s3 import S3Store
-from s3lake_tests.store.scripted import dropped, ok, serving
+from s3lake_tests.kit.http import DROPPED
+from s3lake_tests.store.scripted import Scripted, ok
 
 
 def store(url: str, **settings: float | str) -> S3Store:
@@ -116,9 +117,9 @@ def test_dropping_uploads_waits_for_a_store_that_is_away_no_second_time(hole: st
 
 
 def test_a_store_that_answers_again_is_away_no_more() -> None:
-    with serving() as server:
+    with Scripted(ok()).running() as server:
         back = server.store(max_attempts=1, patience_s=60)
-        server.script = [dropped, ok()]
+        server.script = [DROPPED, ok()]
         with pytest.raises(StoreUnavailableError, match="GetObject"):
             back.get("k")
         assert back.get("k") is not None

@@ -1,11 +1,9 @@
 """Who a connection is to S3: keys, one place of them, a role, a web identity; and what its requests go through."""
 
 import base64
-import json
 import logging
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -17,10 +15,11 @@ from s3lake.errors import StoreDeniedError
 from s3lake.sink import S3
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
+from s3lake_tests.kit.http import Response, as_json, serve
 from s3lake_tests.proxy import Answer as Passed
 from s3lake_tests.proxy import ProxiedS3
 from s3lake_tests.store.conftest import BUCKET
-from s3lake_tests.store.scripted import Answer, Scripted, answering, ok
+from s3lake_tests.store.scripted import Scripted, answering, ok
 
 ROLE = "arn:aws:iam::123456789012:role/lake"
 KEYS = {"access_key_id": "AKIAOWN", "secret_access_key": "hush-hush"}
@@ -42,7 +41,7 @@ ASSUMED = b"""<{action}Response xmlns="https://sts.amazonaws.com/doc/2011-06-15/
 <Expiration>2126-11-20T00:00:00Z</Expiration></Credentials></{action}Result></{action}Response>"""
 
 
-def assuming(action: str = "AssumeRole") -> list[Answer]:
+def assuming(action: str = "AssumeRole") -> list[Response]:
     """A token service that lets whoever asks be the role, and then a store."""
     return [answering(200, ASSUMED.replace(b"{action}", action.encode())), ok()]
 
@@ -178,18 +177,8 @@ def test_the_containers_credentials_are_asked_for(server: Scripted, monkeypatch:
         "Expiration": "2099-01-01T00:00:00Z",
     }
 
-    class Agent(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = json.dumps(keys).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None: ...
-
-    with serving(Agent) as address:
-        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"http://{address}/keys")
+    with serve(lambda _: as_json(keys)) as address:
+        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{address}/keys")
         store_of(server, credentials="container").head("a")
     assert signed_by(server) == "ASIACONTAINER"
 
@@ -197,23 +186,6 @@ def test_the_containers_credentials_are_asked_for(server: Scripted, monkeypatch:
 def test_nobody_in_particular_signs_nothing(server: Scripted) -> None:
     store_of(server, credentials="anonymous").head("a")
     assert "authorization" not in server.headers[-1]
-
-
-class serving:
-    """A server of a handler, while the block runs: its address."""
-
-    def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._thread = Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
-
-    def __enter__(self) -> str:
-        self._thread.start()
-        return f"127.0.0.1:{self._server.server_port}"
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
 
 
 def test_data_and_index_go_through_the_proxy_with_its_user(moto: EmbeddedS3, prefix: str) -> None:

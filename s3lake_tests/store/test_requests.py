@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable
-from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 from xml.etree import ElementTree
 
@@ -11,6 +10,7 @@ import pytest
 from s3lake.errors import StoreDeniedError
 from s3lake.store import Begun, Document, Head
 from s3lake.store.s3 import S3Store
+from s3lake_tests.kit.http import Response
 from s3lake_tests.store.scripted import Scripted, answering, ok, status
 
 MINE = {"X-Amz-Meta-S3lake-Commit": "c1"}
@@ -56,7 +56,7 @@ def test_a_document_is_written_with_its_metadata_and_without_a_condition(server:
     assert not {"if-match", "if-none-match"} & set(sent)
 
 
-def page(**parts: str) -> Callable[[Any], None]:
+def page(**parts: str) -> Response:
     return ok("".join(["<Page>", *(f"<{name}>{text}</{name}>" for name, text in parts.items()), "</Page>"]).encode())
 
 

@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
 
 from s3lake.errors import StoreConflictError, StoreDeniedError, StoreUnavailableError
 from s3lake.store.s3 import S3Store
-from s3lake_tests.store.scripted import SECRET, TOKEN, Answer, Scripted, cut, dropped, garbage, ok, slow, status
+from s3lake_tests.kit.http import DROPPED, Response
+from s3lake_tests.store.scripted import SECRET, TOKEN, Scripted, ok, status
 
 
 class TestRetries:
@@ -28,7 +28,7 @@ class TestRetries:
             status(500, "InternalError"),
             status(502),
             status(429, "TooManyRequests"),
-            dropped,
+            DROPPED,
         ],
         ids=["SlowDown", "503", "500", "502", "429", "dropped"],
     )
@@ -45,7 +45,7 @@ class TestRetries:
         ids=lambda value: value if isinstance(value, str) else "",
     )
     def test_what_may_pass_is_tried_again(
-        self, server: Scripted, failure: Answer, operation: str, ask: Callable[[S3Store], object]
+        self, server: Scripted, failure: Response, operation: str, ask: Callable[[S3Store], object]
     ) -> None:
         store = server.store()
         server.script = [failure, failure, ok()]
@@ -68,22 +68,25 @@ class TestRetries:
 
     def test_an_answer_that_breaks_off_is_asked_for_again(self, server: Scripted) -> None:
         store = server.store()
-        server.script = [cut, ok(b"whole")]
+        server.script = [Response(body=b"only this", cut=True), ok(b"whole")]
         found = store.get("k")
         assert found is not None
         assert found.body == b"whole"
 
     def test_an_answer_that_is_none_is_asked_for_again(self, server: Scripted) -> None:
         store = server.store()
-        server.script = [garbage, ok(b"<ListBucketResult><Contents><Key>a</Key></Contents></ListBucketResult>")]
+        server.script = [
+            ok(b"<html>come back later"),
+            ok(b"<ListBucketResult><Contents><Key>a</Key></Contents></ListBucketResult>"),
+        ]
         assert list(store.list("")) == ["a"]
         assert store.requests == Counter({"ListObjectsV2": 2})
 
     def test_a_server_that_takes_too_long_is_asked_again(self, server: Scripted) -> None:
         store = server.store(read_timeout_s=0.3, patience_s=30)
-        server.script = [slow, ok()]
+        server.script = [Response(wait_s=0.6), ok()]
         assert store.put("k", b"body") == '"e"'
-        server.script = [slow]
+        server.script = [Response(wait_s=0.6)]
         with pytest.raises(StoreUnavailableError, match=r"failed 3 times in . s, at last with ReadTimeoutError"):
             server.store(read_timeout_s=0.05, patience_s=30).get("k")
 
@@ -101,7 +104,7 @@ class TestRetries:
 
     def test_nobody_there(self) -> None:
         store = S3Store(
-            replace(Scripted("http://127.0.0.1:1").store().connection, max_attempts=2, patience_s=0), "lake"
+            replace(Scripted(url="http://127.0.0.1:1").store().connection, max_attempts=2, patience_s=0), "lake"
         )
         with pytest.raises(StoreUnavailableError, match=r"failed 2 times.*EndpointConnectionError"):
             store.get("k")
@@ -165,13 +168,7 @@ class TestConditions:
         assert len(server.asked) == 1
 
     def test_names_of_metadata_have_no_case(self, server: Scripted) -> None:
-        def capitals(handler: BaseHTTPRequestHandler) -> None:
-            handler.send_response(200)
-            for name, value in {"Etag": '"e"', "Content-Length": "0", "X-Amz-Meta-S3lake-Commit": "Ab12"}.items():
-                handler.send_header(name, value)
-            handler.end_headers()
-
-        server.script = [capitals]
+        server.script = [Response(headers={"Etag": '"e"', "X-Amz-Meta-S3lake-Commit": "Ab12"})]
         head = server.store().head("k")
         assert head is not None
         assert head.metadata == {"s3lake-commit": "Ab12"}
@@ -182,7 +179,7 @@ class TestConditions:
 
     def test_a_repetition_may_be_refused_for_its_own_success(self, server: Scripted) -> None:
         """Rule R4: whoever gets None reads back what is there."""
-        server.script = [dropped, status(412, "PreconditionFailed")]
+        server.script = [DROPPED, status(412, "PreconditionFailed")]
         assert server.store().put("k", b"", if_absent=True) is None
 
     @pytest.mark.parametrize(
@@ -217,7 +214,7 @@ class TestConditions:
             "404 in 200",
         ],
     )
-    def test_what_a_complete_can_say(self, server: Scripted, answer: Answer, means: str) -> None:
+    def test_what_a_complete_can_say(self, server: Scripted, answer: Response, means: str) -> None:
         store = server.store()
         server.script = [answer]
         assert store.complete_upload("k", "u", ["1", "2"]) == means
@@ -259,7 +256,7 @@ class TestDenied:
             (status(400, "EntityTooSmall"), r"400 EntityTooSmall.*documentation"),
         ],
     )
-    def test_a_refusal_comes_at_once_and_with_a_remedy(self, server: Scripted, answer: Answer, said: str) -> None:
+    def test_a_refusal_comes_at_once_and_with_a_remedy(self, server: Scripted, answer: Response, said: str) -> None:
         server.script = [answer]
         with pytest.raises(
             StoreDeniedError, match=rf"^PutObject s3://lake/raw/k at {server.url} was refused: .*{said}"
@@ -306,7 +303,7 @@ class TestDenied:
 
     def test_an_endpoint_that_is_none(self) -> None:
         with pytest.raises(StoreDeniedError, match=r"correct s3\.credentials, s3\.endpoint_url"):
-            Scripted("not a url").store().get("k")
+            Scripted(url="not a url").store().get("k")
 
     def test_https_to_a_server_without(self, server: Scripted) -> None:
         with pytest.raises(StoreDeniedError, match="SSLError"):
@@ -324,7 +321,7 @@ class TestSecrets:
         assert copy.connection.secret_access_key == SECRET
 
     @pytest.mark.parametrize("answer", [status(500, "InternalError", SECRET), status(403, "AccessDenied", TOKEN)])
-    def test_a_server_that_repeats_them_is_not_quoted(self, server: Scripted, answer: Answer) -> None:
+    def test_a_server_that_repeats_them_is_not_quoted(self, server: Scripted, answer: Response) -> None:
         server.script = [answer]
         with pytest.raises((StoreDeniedError, StoreUnavailableError)) as caught:
             server.store().get("k")

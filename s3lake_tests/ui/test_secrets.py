@@ -16,6 +16,7 @@ import pytest
 
 from s3lake.demo.process import free_ports, spawn
 from s3lake_tests import planted
+from s3lake_tests.kit.http import serve
 from s3lake_tests.planted import PLACES, Words
 from s3lake_tests.processes import until
 
@@ -99,7 +100,7 @@ class Server:
 
 @pytest.fixture
 def words() -> Iterator[Words]:
-    with planted.repeating() as url:
+    with serve(planted.repeat_request) as url:
         yield Words(url)
 
 

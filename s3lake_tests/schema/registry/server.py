@@ -3,16 +3,14 @@
 import io
 import itertools
 import json
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import fastavro
 
 from s3lake.schema.registry import Connection
+from s3lake_tests.kit.http import Request, Response, serve
 
 _ids = itertools.count(100)  # of all registries: a port may be another one's later, and clients remember
 
@@ -26,8 +24,8 @@ class SchemaRegistry:
         withheld: ids of schemas that it says it has not.
     """
 
-    def __init__(self, port: int) -> None:
-        self.url = f"http://127.0.0.1:{port}"
+    def __init__(self) -> None:
+        self.url = ""
         self.asked: list[tuple[str, str | None]] = []
         self.answers: list[tuple[int, bytes]] = []
         self.withheld: set[int] = set()
@@ -51,48 +49,31 @@ class SchemaRegistry:
         self._subjects[subject] = number
         return number
 
-    def answer(self, path: str) -> tuple[int, bytes]:
-        """Status and body for a path."""
-        if self.answers:
-            return self.answers.pop(0)
-        match urlsplit(path).path.strip("/").split("/"):
+    def answer(self, request: Request) -> Response:
+        """Answer as the test dictates, else of what is registered."""
+        self.asked.append((request.target, request.headers.get("authorization")))
+        return Response(*(self.answers.pop(0) if self.answers else self._find(request.steps)))
+
+    def _find(self, steps: list[str]) -> tuple[int, bytes]:
+        match steps:
             case ["schemas", "ids", number] if int(number) in self._schemas.keys() - self.withheld:
                 return 200, json.dumps(self._schemas[int(number)]).encode()
             case ["schemas", "ids", number]:
                 return 404, b'{"error_code":40403,"message":"Schema %s not found"}' % number.encode()
-            case ["subjects", subject, "versions", "1" | "latest"] if unquote(subject) in self._subjects:
-                number = self._subjects[unquote(subject)]
+            case ["subjects", subject, "versions", "1" | "latest"] if subject in self._subjects:
+                number = self._subjects[subject]
                 return 200, json.dumps({"id": number, "version": 1, **self._schemas[number]}).encode()
             case ["subjects", subject, "versions", _]:
-                return 404, b'{"error_code":40401,"message":"Subject \'%s\' not found."}' % unquote(subject).encode()
+                return 404, b'{"error_code":40401,"message":"Subject \'%s\' not found."}' % subject.encode()
         return 404, b"<html>not here</html>"
 
 
 @contextmanager
 def serving() -> Iterator[SchemaRegistry]:
     """A registry on a free port of 127.0.0.1."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            registry.asked.append((self.path, self.headers["Authorization"]))
-            status, body = registry.answer(self.path)
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *arguments: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        registry = SchemaRegistry(server.server_port)
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield registry
-        finally:
-            server.shutdown()
-            thread.join()
+    registry = SchemaRegistry()
+    with serve(registry.answer) as registry.url:
+        yield registry
 
 
 def framed(number: int, data: bytes) -> bytes:

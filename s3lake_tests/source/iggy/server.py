@@ -7,14 +7,14 @@ of the same project expects of the API, and what its documentation says of offse
 import base64
 import json
 import struct
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import urlsplit
+
+from s3lake_tests.kit.http import Request, Response, as_json, serve
 
 USER, PASSWORD = "iggy", "hunter2-iggy"
 
@@ -107,55 +107,41 @@ def _field(header_type: str, value: bytes) -> dict[str, str]:
 
 @contextmanager
 def serving(first: int = 0) -> Iterator[IggyServer]:
-    """A server on a free port of 127.0.0.1, until the end of the block."""
+    """Serve on a free port of 127.0.0.1 until the end of the block."""
     server = IggyServer(first)
-    http = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"iggy": server}))
-    http.daemon_threads = True
-    server.address = f"127.0.0.1:{http.server_port}"
-    thread = threading.Thread(target=http.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
+    with serve(_Api(server).answer) as url:
+        server.address = url.removeprefix("http://")
         yield server
-    finally:
-        http.shutdown()
-        http.server_close()
-        thread.join()
 
 
-class _Handler(BaseHTTPRequestHandler):
-    iggy: IggyServer
-    protocol_version = "HTTP/1.1"
-    wbufsize = -1  # one packet an answer, or each waits 40 ms for the client's acknowledgement
+class _Api:
+    def __init__(self, iggy: IggyServer) -> None:
+        self.iggy = iggy
 
-    def do_GET(self) -> None:
-        url = urlsplit(self.path)
-        self.iggy.requests.append(url.path)
-        steps = [unquote(step) for step in url.path.strip("/").split("/")]
-        if steps == ["ping"]:
-            self._answer("pong")
-        elif self.headers.get("Authorization") != "Bearer token":
-            self._answer("not logged in", 401)
-        else:
-            try:
-                self._answer(self._told(steps, {name: one for name, (one,) in parse_qs(url.query).items()}))
-            except KeyError as error:
-                self._answer(f"{error}", 404)
+    def answer(self, request: Request) -> Response:
+        if request.method == "POST":
+            return self._post(request.steps, json.loads(request.body))
+        self.iggy.requests.append(urlsplit(request.target).path)
+        if request.steps == ["ping"]:
+            return as_json("pong")
+        if request.headers.get("authorization") != "Bearer token":
+            return as_json("not logged in", 401)
+        try:
+            return as_json(self._told(request.steps, request.query))
+        except KeyError as error:
+            return as_json(f"{error}", 404)
 
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        steps = [unquote(step) for step in self.path.strip("/").split("/")]
+    def _post(self, steps: list[str], body: Any) -> Response:
         if steps == ["users", "login"]:
             if (body["username"], body["password"]) != (USER, PASSWORD):
-                self._answer("wrong", 401)
-            else:
-                self._answer({"user_id": 1, "access_token": {"token": "token", "expiry": 2**40}})
-            return
+                return as_json("wrong", 401)
+            return as_json({"user_id": 1, "access_token": {"token": "token", "expiry": 2**40}})
         _, stream, _, topic, _ = steps
         partition = struct.unpack("<I", base64.b64decode(body["partitioning"]["value"]))[0]
         for one in body["messages"]:
             payload, now = base64.b64decode(one["payload"]), time.time_ns() // 1000
             self.iggy.append(stream, topic, [payload], now, partition, one.get("user_headers"), one["id"])
-        self._answer({"confirmations": []}, 201)
+        return as_json({"confirmations": []}, 201)
 
     def _told(self, steps: list[str], query: dict[str, str]) -> Any:
         match steps:
@@ -168,7 +154,7 @@ class _Handler(BaseHTTPRequestHandler):
                 return self._topic(stream, topic)
             case ["streams", stream, "topics", topic, "messages"]:
                 return self._polled(self.iggy.streams[stream][topic], query)
-        raise KeyError(self.path)
+        raise KeyError(steps)
 
     def _stream(self, number: int, name: str) -> dict[str, Any]:
         topics = self.iggy.streams[name]
@@ -228,18 +214,6 @@ class _Handler(BaseHTTPRequestHandler):
             "count": len(messages),
             "messages": [_shown(offset, message) for offset, message in enumerate(messages, first)],
         }
-
-    def _answer(self, body: Any, status: int = 200) -> None:
-        data = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-        self.wfile.flush()
-
-    def log_message(self, *_: Any) -> None:
-        """Nothing is printed."""
 
 
 def _shown(offset: int, message: Message) -> dict[str, Any]:

@@ -2,15 +2,12 @@
 
 import base64
 import json
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
@@ -38,6 +35,7 @@ from s3lake.demo.process import free_ports
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.records import Range
+from s3lake_tests.kit.http import Request, Response, as_json, serve
 from s3lake_tests.lake import START, at, fill, values
 
 PASSWORD = 'hunter2 ";\\ '
@@ -112,45 +110,22 @@ class Issuer:
     def __init__(self) -> None:
         self._key = rsa.generate_private_key(65537, 2048)
         self.asked = 0
-        issuer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self._answer(200, {"keys": [issuer.public_key]})
-
-            def do_POST(self) -> None:
-                issuer.asked += 1
-                form = parse_qs(self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode())
-                name, _, secret = base64.b64decode(self.headers["Authorization"].split()[-1]).decode().partition(":")
-                if (name, secret) == (CLIENT, SECRET) and form["grant_type"] == ["client_credentials"]:
-                    self._answer(200, {"access_token": issuer.signed(), "token_type": "Bearer", "expires_in": 300})
-                else:
-                    self._answer(401, {"error": "invalid_client", "error_description": f"{name}:{secret}"})
-
-            def _answer(self, status: int, document: Mapping[str, Any]) -> None:
-                body = json.dumps(document).encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None: ...
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self.url = ""
 
     @contextmanager
     def serving(self) -> Iterator["Issuer"]:
-        thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
+        with serve(self._answer) as self.url:
             yield self
-        finally:
-            self._server.shutdown()
-            thread.join()
-            self._server.server_close()
+
+    def _answer(self, request: Request) -> Response:
+        if request.method == "GET":
+            return as_json({"keys": [self.public_key]})
+        self.asked += 1
+        form = parse_qs(request.body.decode())
+        name, _, secret = base64.b64decode(request.headers["authorization"].split()[-1]).decode().partition(":")
+        if (name, secret) == (CLIENT, SECRET) and form["grant_type"] == ["client_credentials"]:
+            return as_json({"access_token": self.signed(), "token_type": "Bearer", "expires_in": 300})
+        return as_json({"error": "invalid_client", "error_description": f"{name}:{secret}"}, 401)
 
     @property
     def public_key(self) -> dict[str, str]:
