@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.session import Session
-from botocore.utils import parse_timestamp
 
 from s3lake.errors import ConfigurationError
 from s3lake.store import client
 from s3lake.store.connection import S3Connection
-from s3lake_tests.store.scripted import TOKEN, Scripted, answering
+from s3lake_tests.store.scripted import Scripted
 
 PLACE = S3Connection("http://store:9000", "eu-north-1", access_key_id="a", secret_access_key="b")
 
@@ -78,54 +76,6 @@ def test_certificates_that_are_not_there_are_told_before_anything_is_asked(tmp_p
         client.client(replace(PLACE, ca_file=str(tmp_path / "ca.pem")))
 
 
-def test_models_of_services_are_looked_for_where_the_environment_says_too(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    asked: list[str | None] = []
-    models = client._models
-    monkeypatch.setattr(client, "_models", lambda path: asked.append(path) or models(path))
-    monkeypatch.setenv("AWS_DATA_PATH", str(tmp_path))
-    client.client(PLACE)
-    assert asked == [str(tmp_path)]
-
-
-def test_the_date_of_an_answer_is_read_by_ours(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[str] = []
-    moment = client._moment
-    monkeypatch.setattr(client, "_moment", lambda date: read.append(date) or moment(date))
-    server.script = [answering(200, b"", {"Last-Modified": "Sun, 22 Nov 2026 10:14:48 GMT"})]
-    client.client(server.store().connection).head_object(Bucket="lake", Key="a")
-    assert read == ["Sun, 22 Nov 2026 10:14:48 GMT"]
-
-
-@pytest.mark.parametrize(
-    ("source", "places"),
-    [
-        ("environment", ["env"]),
-        ("profile", ["assume-role", "sso", "shared-credentials-file", "login", "custom-process", "config-file"]),
-        ("web_identity", ["assume-role-with-web-identity"]),
-        ("container", ["container-role"]),
-        ("instance", ["iam-role"]),
-    ],
-)
-def test_each_place_of_credentials_is_one_of_botocores(source: str, places: list[str]) -> None:
-    session = Session()
-    client._look_only_in(session, source)
-    assert sorted(place.METHOD for place in session.get_component("credential_provider").providers) == sorted(places)
-
-
-@pytest.mark.parametrize("date", ["Sun, 22 Nov 2026 10:14:48 GMT", "2026-11-22T10:14:48.123Z", "1795342488"])
-def test_dates_are_read_as_botocore_reads_them(date: str) -> None:
-    assert client._moment(date) == parse_timestamp(date)
-
-
-def test_the_usual_date_is_read_without_botocores_own_parser(monkeypatch: pytest.MonkeyPatch) -> None:
-    date = "Sun, 22 Nov 2026 10:14:48 GMT"
-    moment = parse_timestamp(date)
-    monkeypatch.setattr("botocore.utils.parse_timestamp", None)
-    assert client._moment(date) == moment
-
-
 def test_a_store_s_log_shows_who_asks(server: Scripted) -> None:
     server.store().get("k")
     assert server.headers[0]["user-agent"].startswith("s3lake ")
@@ -143,11 +93,6 @@ def test_requests_over_https_go_through_the_proxy_too() -> None:
     proxied = client.client(replace(PLACE, proxy_url="http://proxy:3128"))
     assert proxied.meta.config.proxies == {"http": "http://proxy:3128", "https": "http://proxy:3128"}
     assert client.client(PLACE).meta.config.proxies is None  # what the environment says is found by botocore
-
-
-def test_temporary_keys_are_sent_with_their_token(server: Scripted) -> None:
-    server.store(region="of-a-while").put("k", b"")
-    assert server.headers[0]["x-amz-security-token"] == TOKEN
 
 
 def test_unsigned_sends_no_credentials(server: Scripted) -> None:
@@ -179,15 +124,6 @@ def test_what_s3_is_is_read_by_the_first_client_alone(server: Scripted, monkeypa
     monkeypatch.setattr("botocore.loaders.JSONFileLoader.load_file", lambda _, path: read.append(path))
     client.client(server.store(region="elsewhere").connection)
     assert read == []
-
-
-def test_what_a_fork_runs_leaves_no_client_and_a_lock_that_nobody_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "_clients", {PLACE: "a client"})
-    monkeypatch.setattr(client, "_making", threading.Lock())
-    with client._making:
-        client._after_fork()
-        assert client._clients == {}
-        assert not client._making.locked()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")

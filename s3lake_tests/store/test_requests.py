@@ -1,17 +1,20 @@
 """What each request of a store says, and what it makes of the answer."""
 
-import logging
-from collections.abc import Callable
+import base64
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 from xml.etree import ElementTree
 
 import pytest
+from botocore import exceptions
 
 from s3lake.errors import StoreDeniedError
 from s3lake.store import Begun, Document, Head
-from s3lake.store.s3 import S3Store
+from s3lake.store.answers import NoAnswer, NotReached, Silent, meaning_of
+from s3lake.store.connection import S3Connection
+from s3lake.store.parameters import ignored
 from s3lake_tests.kit.http import Response
-from s3lake_tests.store.scripted import Scripted, answering, ok, status
+from s3lake_tests.store.scripted import Scripted, answering, ok
 
 MINE = {"X-Amz-Meta-S3lake-Commit": "c1"}
 
@@ -30,30 +33,6 @@ def test_a_head_is_the_etag_the_size_and_the_metadata(server: Scripted) -> None:
     server.script = [answering(200, b"four", MINE)]
     assert server.store().head("raw/k") == Head('"e"', 4, {"s3lake-commit": "c1"})
     assert server.asked == ["HEAD /lake/raw/k"]
-
-
-@pytest.mark.parametrize(
-    "ask",
-    [
-        lambda store: store.get("k"),
-        lambda store: store.head("k"),
-        lambda store: store.delete("k"),
-        lambda store: store.abort_upload("k", "u"),
-    ],
-    ids=["get", "head", "delete", "abort"],
-)
-def test_where_nothing_is_there_is_none_and_no_error(server: Scripted, ask: Callable[[S3Store], object]) -> None:
-    server.script = [status(404)]
-    assert ask(server.store()) is None
-    assert len(server.asked) == 1
-
-
-def test_a_document_is_written_with_its_metadata_and_without_a_condition(server: Scripted) -> None:
-    assert server.store().put("k", memoryview(b"body"), metadata={"s3lake-commit": "c1"}) == '"e"'
-    assert server.bodies == [b"body"]
-    sent = server.headers[0]
-    assert sent["x-amz-meta-s3lake-commit"] == "c1"
-    assert not {"if-match", "if-none-match"} & set(sent)
 
 
 def page(**parts: str) -> Response:
@@ -124,35 +103,109 @@ def test_an_upload_is_completed_of_its_parts_in_their_order(
     assert server.headers[0].get("if-none-match") == condition
 
 
-@pytest.mark.parametrize(("wanted", "times"), [(None, 0), ("tried", 1), ("required", 1)])
-def test_an_object_is_tagged_with_its_records_beside_its_own_tags_where_that_is_asked_for(
-    server: Scripted, wanted: str | None, times: int
+# What every request of a connection carries beside its own, and what tells that a store has heeded it
+
+
+KEY = base64.b64encode(b"0123456789abcdef0123456789abcdef").decode()
+ENCRYPTED = {"created_with": (("ServerSideEncryption", "AES256"),)}
+COOL = {"created_with": (("StorageClass", "STANDARD_IA"),)}
+USUAL = {"created_with": (("StorageClass", "STANDARD"),)}
+
+
+@pytest.mark.parametrize(
+    ("settings", "head", "lost"),
+    [
+        ({}, {}, []),
+        (ENCRYPTED, {"ServerSideEncryption": "AES256"}, []),
+        (ENCRYPTED, {}, ["s3.objects.encryption"]),
+        (ENCRYPTED, {"ServerSideEncryption": "aws:kms"}, ["s3.objects.encryption"]),
+        ({"customer_key": KEY}, {"SSECustomerAlgorithm": "AES256"}, []),
+        ({"customer_key": KEY}, {}, ["s3.objects.customer_key"]),
+        (COOL, {"StorageClass": "STANDARD_IA"}, []),
+        (COOL, {}, ["s3.objects.storage_class"]),
+        (USUAL, {}, []),
+        (ENCRYPTED, {"ServerSideEncryption": "AES256", "StorageClass": "EXPRESS_ONEZONE"}, []),
+        ({"checksum": "SHA1"}, {"ChecksumSHA1": "x"}, []),
+        ({"checksum": "SHA1"}, {"ChecksumCRC32": "x"}, ["s3.objects.checksum"]),
+        (
+            {**ENCRYPTED, "customer_key": KEY, "checksum": "SHA1"},
+            {},
+            ["s3.objects.encryption", "s3.objects.customer_key", "s3.objects.checksum"],
+        ),
+    ],
+)
+def test_what_the_head_of_an_object_does_not_show_was_ignored(
+    settings: dict[str, Any], head: dict[str, str], lost: list[str]
 ) -> None:
-    server.store(offset_tags=wanted, tags=(("team", "data"),)).tag_offsets("raw/k", 7, 12, 5)
-    assert server.asked == ["PUT /lake/raw/k?tagging"] * times
-    tags = [("team", "data"), ("startOffset", "7"), ("endOffset", "12"), ("recordCount", "5")]
-    assert [texts(content, "Key", "Value") for content in server.bodies] == [tags] * times
+    assert ignored(S3Connection(**settings), head) == lost
 
 
-def test_a_bucket_that_takes_no_tags_is_told_of_once_where_they_are_only_tried(
-    server: Scripted, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr("s3lake.store.s3._untagged", set())
-    server.script = [status(403, "AccessDenied")]
-    store, other = server.store(offset_tags="tried"), server.store(offset_tags="tried")
-    other.bucket = "other"
-    for tagged in (store, store, other, other):
-        tagged.tag_offsets("k", 7, 12, 5)
-    told = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert ["s3://lake/k" in text for text in told] == [True, False]
-    with pytest.raises(StoreDeniedError, match="PutObjectTagging s3://lake/k at "):
-        server.store(offset_tags="required").tag_offsets("k", 7, 12, 5)
+# What an exception of boto3 means, by itself: an answer, none, or a refusal
 
 
-def test_what_a_store_ignored_is_seen_at_the_head_of_an_object(server: Scripted) -> None:
-    store = server.store(created_with=(("ServerSideEncryption", "AES256"),))
-    assert store.ignored("raw/k") == ["s3.objects.encryption"]
-    server.script = [answering(200, b"", {"x-amz-server-side-encryption": "AES256"})]
-    assert store.ignored("raw/k") == []
-    assert server.asked == ["HEAD /lake/raw/k"] * 2
-    assert store.requests == {"HeadObject": 2}
+URL = "https://s3.example"
+
+
+def meaning(error: Exception, answers: frozenset[int | str] = frozenset()) -> Exception | None:
+    return meaning_of(error, ["hunter2"], "GetObject s3://lake/a", "GetObject", answers)
+
+
+def refusal(status: int, code: str = "", message: str | None = "") -> exceptions.ClientError:
+    response = {"Error": {"Code": code, "Message": message}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    return exceptions.ClientError(response, "GetObject")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("error", "means"),
+    [
+        (exceptions.EndpointConnectionError(endpoint_url=URL), NotReached),
+        (exceptions.ConnectTimeoutError(endpoint_url=URL), NotReached),
+        (exceptions.ReadTimeoutError(endpoint_url=URL), Silent),
+        (exceptions.ConnectionClosedError(endpoint_url=URL), NoAnswer),
+        (exceptions.SSLError(endpoint_url=URL, error="EOF occurred in violation of protocol"), NoAnswer),
+        (exceptions.SSLError(endpoint_url=URL, error="[SSL: CERTIFICATE_VERIFY_FAILED]"), StoreDeniedError),
+        (exceptions.SSLError(endpoint_url=URL, error="[SSL: WRONG_VERSION_NUMBER]"), StoreDeniedError),
+        (exceptions.ProxyConnectionError(proxy_url="http://CERTIFICATE_VERIFY_FAILED"), NoAnswer),
+        (exceptions.MissingDependencyException(msg="install awscrt"), StoreDeniedError),
+        (exceptions.NoCredentialsError(), StoreDeniedError),
+        (ValueError("Invalid endpoint"), StoreDeniedError),
+    ],
+)
+def test_no_answer_is_told_from_what_cannot_be_asked(error: Exception, means: type[Exception]):
+    assert type(meaning(error)) is means
+
+
+def test_what_did_not_answer_is_quoted_without_secrets_and_its_last_full_stop():
+    error = exceptions.HTTPClientError(error="hunter2 has no route to PHX.")
+
+    assert str(meaning(error)) == (
+        "HTTPClientError: An HTTP Client raised an unhandled exception: ******** has no route to PHX"
+    )
+    assert str(meaning(exceptions.IncompleteReadError(actual_bytes=1, expected_bytes=2))) == (
+        "IncompleteReadError: 1 read, but total bytes expected is 2"
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "remedy"),
+    [
+        (refusal(404, "NoSuchBucket"), "create the bucket"),
+        (refusal(501, "NotImplemented"), "use a store that has this operation"),
+        (refusal(403, "AccessDenied"), "allow these credentials s3:GetObject and s3:ListBucket here"),
+        (
+            refusal(401, ""),
+            "allow these credentials s3:GetObject and s3:ListBucket here, and the use of the bucket's encryption key "
+            "if it has one.",
+        ),
+        (refusal(400, "400", None), "where objects are written with a key of your own"),
+        (refusal(400, "InvalidRequest", "Wrong ENCRYPTION KEY"), "where objects are written with a key of your own"),
+        (refusal(400, "InvalidRequest", "The server side encryption"), "where objects are written with a key of"),
+        (refusal(400, "InvalidRequest", "no"), "see the store's documentation for this code"),
+        (refusal(405, "MethodNotAllowed", "encryption key"), "see the store's documentation for this code"),
+    ],
+)
+def test_a_refusal_has_its_remedy(error: exceptions.ClientError, remedy: str):
+    denied = meaning(error, frozenset({404}) if "NoSuchBucket" in str(error) else frozenset())
+
+    assert type(denied) is StoreDeniedError
+    assert f". To go on: {remedy}" in str(denied)
