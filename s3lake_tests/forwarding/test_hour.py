@@ -1,44 +1,20 @@
 """Landed hours as rows of JSON: every stage is the real one, without a server; and where others take them."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from s3lake.config import native
 from s3lake.errors import ConfigurationError, DataLossError, FencedError
 from s3lake.forwarding.destination import open_destination
 from s3lake.forwarding.documents import Row
 from s3lake.forwarding.forwarding import forward_hour
 from s3lake.land.landing import Landing
-from s3lake.store.memory import MemoryStore
-from s3lake_tests.forwarding.landed import hour_of
+from s3lake_tests.forwarding.landed import VALUES, Land, hour_of
 from s3lake_tests.lake import START, at
 from s3lake_tests.plugins import installed
-from s3lake_tests.source.inline import inline
-
-Land = Callable[[str], Landing]
-VALUES = ['{"id": 1, "at": 0.5}', '{"id": 2}']
-
-
-@pytest.fixture
-def land(tmp_path: Path) -> Iterator[Land]:
-    """Lands two records in an hour, in a sink with these settings."""
-    log = tmp_path / "logs" / "clicks" / "0.txt"
-    log.parent.mkdir(parents=True)
-    log.write_text("".join(f"{at(START, 10)} {value}\n" for value in VALUES) + f"{at(START, 60)} {{}}\n")
-
-    def landed(settings: str) -> Landing:
-        source = f"source: {{type: lines, options: {{directory: '{log.parents[1]}'}}}}\n"
-        sink = f"sinks:\n  - {{name: events, topics: [clicks], bucket: lake, start: {START}, {settings}}}\n"
-        lander = inline(native.loads(source + sink, "f"), "clicks", MemoryStore("lake"), lambda: at(START, 90))
-        lander.land([START])
-        return lander
-
-    with installed(tmp_path / "packages", "lines_source", "[s3lake.sources]\nlines = lines_source:LinesSource\n"):
-        yield landed
 
 
 def rows(lander: Landing) -> list[Row]:
@@ -78,20 +54,19 @@ METADATA = {"topic": "clicks", "partition": 0, "timestamp": at(START, 10)}
 def test_a_row_is_what_its_object_holds_of_the_record_and_has_an_offset_where_the_envelope_says_it(
     land: Land, settings: str, documents: list[Any], offsets: list[int | None]
 ) -> None:
-    given = rows(land(settings))
+    given = rows(land(settings=settings))
     assert [json.loads(row.document) for row in given] == documents
     assert [row.offset for row in given] == offsets
     assert [(row.partition, row.number) for row in given] == [(0, 0), (0, 1)]
 
 
-def test_a_field_that_is_called_offset_is_no_offset(land: Land, tmp_path: Path) -> None:
-    log = tmp_path / "logs" / "clicks" / "0.txt"
-    log.write_text(f'{at(START, 10)} {{"offset": 7, "metadata": 1}}\n{at(START, 60)} {{}}\n')
-    assert [row.offset for row in rows(land("format: {type: parquet}"))] == [None]
+def test_a_field_that_is_called_offset_is_no_offset(land: Land) -> None:
+    landed = land('{"offset": 7, "metadata": 1}', settings="format: {type: parquet}")
+    assert [row.offset for row in rows(landed)] == [None]
 
 
 def test_the_rows_of_an_hour_that_is_rewritten_meanwhile_are_none(land: Land) -> None:
-    lander = land("format: {type: json}")
+    lander = land(settings="format: {type: json}")
     hour = hour_of(lander)
     batches = hour.batches()
     assert next(batches)
@@ -103,7 +78,7 @@ def test_the_rows_of_an_hour_that_is_rewritten_meanwhile_are_none(land: Land) ->
 
 
 def test_an_object_that_is_gone_is_told(land: Land) -> None:
-    lander = land("format: {type: json}")
+    lander = land(settings="format: {type: json}")
     [row, _] = rows(lander)
     lander.store.delete(row.file)
     with pytest.raises(DataLossError, match="is gone"):
@@ -111,13 +86,13 @@ def test_an_object_that_is_gone_is_told(land: Land) -> None:
 
 
 def test_where_nothing_tells_records_apart_none_are_made_up(land: Land) -> None:
-    lander = land("format: {type: bytes, framing: {between: '|'}}, converter: {value: bytes}")
+    lander = land(settings="format: {type: bytes, framing: {between: '|'}}, converter: {value: bytes}")
     with pytest.raises(ConfigurationError, match="does not mark where a record ends"):
         rows(lander)
 
 
 def test_standard_output_gets_a_line_for_each_row(land: Land, capsys: pytest.CaptureFixture[str]) -> None:
-    lander = land("format: {type: json}, envelope: {style: flat, fields: [offset, value]}")
+    lander = land(settings="format: {type: json}, envelope: {style: flat, fields: [offset, value]}")
     assert forward_hour(hour_of(lander), open_destination("stdout", {})).outcome == "written"
     [first, second] = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert first == {
@@ -139,7 +114,7 @@ class TestADestinationOfAnotherPackage:
             yield
 
     def test_gets_each_hour_once_and_a_rewritten_one_in_its_place(self, land: Land, tmp_path: Path) -> None:
-        lander, files = land("format: {type: json}"), tmp_path / "files"
+        lander, files = land(settings="format: {type: json}"), tmp_path / "files"
         destination = open_destination("files", {"directory": str(files)})
         assert forward_hour(hour_of(lander), destination).outcome == "written"
         assert forward_hour(hour_of(lander), destination).outcome == "there already"

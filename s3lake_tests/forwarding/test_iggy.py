@@ -5,8 +5,6 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import psycopg
-import pymongo
 import pytest
 
 from s3lake.forwarding.destination import open_forwards
@@ -14,48 +12,42 @@ from s3lake.forwarding.forwarding import forward_hour
 from s3lake.table.iceberg import LakeTable
 from s3lake_tests.config.bases import ENVIRONMENT, loads
 from s3lake_tests.config.test_iggy_forwards import sink_file
-from s3lake_tests.forwarding import quick, search
+from s3lake_tests.forwarding.conftest import System
 from s3lake_tests.forwarding.landed import Land, hour_of
+from s3lake_tests.forwarding.stand_ins import Quick, Search
 from s3lake_tests.table.iceberg.shelf import FIVE, Shelf, rows
 
 Rows = Callable[[], list[Any]]
 
 
 @pytest.fixture
-def elasticsearch() -> Any:
-    with search.serving() as server:
-        server.authorization = f"Basic {base64.b64encode(b'me:hunter2').decode()}"
-        settings = f'url = "{server.url}"\nindex = "events"\nusername = "me"\npassword = "hunter2"\n'
-        yield settings, lambda: [document["record"] for document in server.documents("events").values()]
+def elasticsearch(search: Search, in_search: System) -> tuple[str, Rows]:
+    search.authorization = f"Basic {base64.b64encode(b'me:hunter2').decode()}"
+    settings = f'url = "{search.url}"\nindex = "events"\nusername = "me"\npassword = "hunter2"\n'
+    return settings, lambda: [row["record"] for row in in_search.find()]
 
 
 @pytest.fixture
-def quickwit(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr("s3lake.forwarding.quickwit._SEEN_S", 0)
-    with quick.serving() as server:
-        server.authorization = None
-        settings = f"url = \"{server.url}\"\nindex = '''\nindex_id: events\nversion: 0.9\n'''\n"
-        yield settings, lambda: [document["record"] for index in server.indexes.values() for document in index]
+def quickwit(quick: Quick, in_quickwit: System) -> tuple[str, Rows]:
+    quick.authorization = None
+    settings = f"url = \"{quick.url}\"\nindex = '''\nindex_id: events\nversion: 0.9\n'''\n"
+    return settings, lambda: [row["record"] for row in in_quickwit.find()]
 
 
 @pytest.fixture
-def postgresql(postgres: str) -> Any:
-    with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute("DROP SCHEMA IF EXISTS iggy CASCADE; CREATE SCHEMA iggy")
-        settings = f'connection_string = "{postgres}"\ntarget_table = "iggy.messages"\npayload_format = "json"\n'
-        yield settings, lambda: [row[0] for row in connection.execute("SELECT record FROM iggy.messages").fetchall()]
+def postgresql(conninfo: str, in_postgres: System) -> tuple[str, Rows]:
+    settings = f'connection_string = "{conninfo}"\ntarget_table = "events"\npayload_format = "json"\n'
+    return settings, lambda: [row["record"] for row in in_postgres.find()]
 
 
 @pytest.fixture
-def mongo(mongodb: str) -> Any:
-    with pymongo.MongoClient[dict[str, Any]](mongodb) as client:
-        client.drop_database("iggy")
-        settings = f'connection_uri = "{mongodb}"\ndatabase = "iggy"\ncollection = "messages"\n'
-        yield settings, lambda: [row["record"] for row in client["iggy"]["messages"].find()]
+def mongo(mongodb: str, in_mongodb: System) -> tuple[str, Rows]:
+    settings = f'connection_uri = "{mongodb}"\ndatabase = "lake"\ncollection = "events"\n'
+    return settings, lambda: [row["record"] for row in in_mongodb.find()]
 
 
 @pytest.fixture
-def stdout(capsys: pytest.CaptureFixture[str]) -> Any:
+def stdout(capsys: pytest.CaptureFixture[str]) -> tuple[str, Rows]:
     return "print_payload = true\n", lambda: [
         json.loads(line)["document"] for line in capsys.readouterr().out.splitlines()
     ]
@@ -75,7 +67,7 @@ def test_an_hour_reaches_the_system_of_the_file(kind: str, land: Land, request: 
     settings, read = request.getfixturevalue(SINKS[kind])
     (sink,) = loads(sink_file(kind, settings), "sink.toml", None, ENVIRONMENT).config.sinks
     ((_, destination),) = open_forwards(sink)
-    assert forward_hour(hour_of(land("1", "2")), destination).outcome == "written"
+    assert forward_hour(hour_of(land()), destination).outcome == "written"
     assert sorted(row["id"] for row in read()) == [1, 2]
 
 

@@ -93,15 +93,15 @@ def _s3(name: Any) -> Callable[[], AbstractContextManager[str]]:
 
 
 def _serve_postgres() -> AbstractContextManager[str]:
-    from s3lake_tests.forwarding import server
+    from s3lake_tests.forwarding import servers
 
-    return server.serving()
+    return servers.serve_postgres()
 
 
 def _serve_mongodb() -> AbstractContextManager[str]:
-    from s3lake_tests.forwarding import mongo
+    from s3lake_tests.forwarding import servers
 
-    return mongo.serving()
+    return servers.serve_mongodb()
 
 
 @contextmanager
@@ -292,9 +292,9 @@ def minio(servers_of_run: Servers) -> EmbeddedS3:
 @pytest.fixture(scope="session")
 def postgres(servers_of_run: Servers) -> str:
     """What libpq is told of a database of a PostgreSQL for all tests."""
-    from s3lake_tests.forwarding import server
+    from s3lake_tests.forwarding import servers
 
-    if server.programs() is None:
+    if servers.find_postgres() is None:
         pytest.skip("PostgreSQL is missing: apt-get install postgresql")
     return servers_of_run.address_of("postgres")
 
@@ -302,9 +302,9 @@ def postgres(servers_of_run: Servers) -> str:
 @pytest.fixture(scope="session")
 def mongodb(servers_of_run: Servers) -> str:
     """The address of a FerretDB, which speaks MongoDB's protocol, for all tests."""
-    from s3lake_tests.forwarding import mongo
+    from s3lake_tests.forwarding import servers
 
-    if mongo.program() is None:
+    if servers.find_ferretdb() is None:
         pytest.skip("FerretDB is missing: go install . in s3lake_tests/forwarding/ferretdb")
     return servers_of_run.address_of("mongodb")
 

@@ -10,7 +10,7 @@ from typing import Any
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.spark.jars import pyspark_jars_dir, resolve
 from s3lake_tests import jvm, maven
-from s3lake_tests.forwarding import server as postgres_server
+from s3lake_tests.forwarding.servers import serve_postgres
 
 ICEBERG = "1.11.0"
 SPARK_JARS = (
@@ -99,7 +99,7 @@ def hive(home: Path) -> Iterator[Properties]:
 @contextmanager
 def postgres() -> Iterator[Properties]:
     """Debian's PostgreSQL."""
-    with postgres_server.serving() as conninfo:
+    with serve_postgres() as conninfo:
         words = dict(word.split("=") for word in conninfo.split())
         uri = "postgresql+psycopg2://{user}:{password}@{host}:{port}/{dbname}".format(**words)
         yield {"type": "sql", "uri": uri}

@@ -10,7 +10,7 @@ import pytest
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.store.connection import S3Connection
 from s3lake.table.iceberg import catalog
-from s3lake_tests.forwarding.server import programs
+from s3lake_tests.forwarding.servers import find_postgres
 from s3lake_tests.table.iceberg import catalogs
 from s3lake_tests.table.iceberg.catalogs import Properties
 from s3lake_tests.table.iceberg.cuts import cut
@@ -24,7 +24,7 @@ NAMES = [
     pytest.param("hive", marks=pytest.mark.jvm),
     pytest.param(
         "postgres",
-        marks=pytest.mark.skipif(programs() is None, reason="PostgreSQL is missing: apt-get install postgresql"),
+        marks=pytest.mark.skipif(find_postgres() is None, reason="PostgreSQL is missing: apt-get install postgresql"),
     ),
 ]
 

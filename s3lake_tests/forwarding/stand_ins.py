@@ -1,15 +1,15 @@
-"""What Elasticsearch documents of its HTTP API, as far as hours need it, in memory; anything else is refused."""
+"""The HTTP APIs of Elasticsearch and Quickwit as they are documented, in memory; what hours do not need is refused."""
 
 import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from s3lake_tests.kit.http import Request, Response, as_json, serve
 
-AUTHORIZATION = "ApiKey hunter2-elastic"
+A = TypeVar("A", bound="Answers")
 
 
 class Answers:
@@ -26,7 +26,7 @@ class Answers:
         raise NotImplementedError
 
     @contextmanager
-    def served(self) -> Iterator[None]:
+    def served(self: A) -> Iterator[A]:
         """Serve while the block runs."""
 
         def respond(request: Request) -> Response:
@@ -38,13 +38,13 @@ class Answers:
             return as_json(document, status)
 
         with serve(respond) as self.url:
-            yield
+            yield self
 
 
 class Search(Answers):
     """Indices: their documents, those that a search sees, and the sequence numbers of changes."""
 
-    authorization = AUTHORIZATION
+    authorization: str | None = "ApiKey hunter2-elastic"
 
     def __init__(self) -> None:
         super().__init__()
@@ -150,9 +150,43 @@ def _matches(documents: dict[str, Any], name: str, body: Any) -> bool:
     return all(map(holds, clauses["filter"])) and not any(map(holds, clauses["must_not"]))
 
 
-@contextmanager
-def serving() -> Iterator[Search]:
-    """Serve on a free port."""
-    search = Search()
-    with search.served():
-        yield search
+class Quick(Answers):
+    """Indexes: documents that were taken, and how many of them are published."""
+
+    authorization: str | None = "Bearer hunter2-quickwit"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.indexes: dict[str, list[Any]] = {}
+        self.published: dict[str, int] = {}
+        self.lost = 0
+
+    def answer(self, method: str, path: str, query: dict[str, str], kind: str, body: bytes) -> tuple[int, Any]:
+        match (method, *path.strip("/").split("/")):
+            case ("GET", "api", "v1", "indexes"):
+                return 200, [{"index_config": {"index_id": name}} for name in self.indexes]
+            case ("POST", "api", "v1", "indexes"):
+                name = json.loads(body)["index_id"]
+                assert name not in self.indexes
+                assert len(name) <= 255
+                self.indexes[name], self.published[name] = [], 0
+                return 200, {}
+            case ("GET", "api", "v1", "indexes", name, "describe") if name in self.indexes:
+                return 200, {"num_published_docs": self.published[name]}
+            case ("DELETE", "api", "v1", "indexes", name) if name in self.indexes:
+                del self.indexes[name]
+                return 200, []
+            case ("POST", "api", "v1", name, "ingest") if name in self.indexes:
+                assert kind == "application/x-ndjson"
+                return 200, self._ingest(name, query["commit"], [json.loads(line) for line in body.splitlines()])
+            case (_, "api", "v1", "indexes", _, *_) | (_, "api", "v1", _, "ingest"):
+                return 404, {"message": "index not found"}
+        raise AssertionError(f"{method} {path} is not in the documented API that is played here")
+
+    def _ingest(self, name: str, commit: str, documents: list[Any]) -> Any:
+        rejected = [document for document in documents if document["record"].get("id") == "private"]
+        kept = [document for document in documents if document not in rejected][self.lost :]
+        self.indexes[name] += kept
+        if commit == "force":
+            self.published[name] = len(self.indexes[name])
+        return {"num_docs_for_processing": len(documents), "num_rejected_docs": len(rejected)}
