@@ -154,7 +154,9 @@ def test_a_compressed_answer_is_read_and_a_bomb_is_refused(monkeypatch):
         assert "the answer has more than 1000 bytes" in refused(server.url)
 
 
-@pytest.mark.parametrize("answer", [Response(status=500), Response(status=404), Response(body=b"\xff"), Response(status=302)])
+@pytest.mark.parametrize(
+    "answer", [Response(status=500), Response(status=404), Response(body=b"\xff"), Response(status=302)]
+)
 def test_no_secret_is_in_an_error_or_its_chain(answer):
     with serve_script(answer) as server, pytest.raises(ConfigurationError) as refusal:
         read_texts(
