@@ -11,7 +11,7 @@ from s3lake.commit.documents import Changed
 from s3lake.commit.index import TopicIndex
 from s3lake.commit.sums import Commits
 from s3lake.errors import MissingDocumentError
-from s3lake.schema.changes import Change, type_at
+from s3lake.schema.changes import Change, find_type
 from s3lake.schema.types import Columns, from_document
 
 
@@ -70,4 +70,4 @@ def _brought(index: TopicIndex, changed: Changed) -> str | None:
 
 def _has(document: dict[str, Any] | None, changed: Changed) -> bool:
     columns = from_document(document or {})
-    return all(type_at(columns, change.column) is not None for change in changed.changes)
+    return all(find_type(columns, change.column) is not None for change in changed.changes)

@@ -10,6 +10,7 @@ the record one of those that are left to fastavro, which reads them one by one a
 
 from __future__ import annotations
 
+import binascii
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,9 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.convert import gate
+from s3lake.convert.arrays import DAY_S
 from s3lake.convert.avro_cursor import PADDING, Cursor, Odd, every_second
-from s3lake.convert.pinned import DAY_S, converted
 from s3lake.convert.schemas import Numbers
+from s3lake.encode.buffers import data_of
 from s3lake.schema.arrow import arrow_type
 from s3lake.schema.types import TICKS, UNKNOWN, Decimal, Primitive, Type, fields_of, item_of
 from s3lake.schema.unite import held
@@ -167,11 +169,10 @@ def _text(cursor: Cursor) -> pa.StringArray:
 
 def _uuid_of_text(cursor: Cursor) -> pa.Array:
     found = _text(cursor)
-    try:
-        return converted(found, Primitive.UUID)
-    except pa.ArrowInvalid:
-        right = pc.match_substring_regex(found, _UUID).to_numpy(zero_copy_only=False)
-        raise Odd(cursor.rows[~right]) from None
+    cursor.refuse(~pc.match_substring_regex(found, _UUID).to_numpy(zero_copy_only=False))
+    data = binascii.unhexlify(data_of(pc.replace_substring(found, "-", "")))
+    storage = pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(found), [None, pa.py_buffer(data)])
+    return pa.ExtensionArray.from_storage(pa.uuid(), storage)
 
 
 def _enum(symbols: Sequence[str]) -> Decode:

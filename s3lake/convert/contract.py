@@ -19,9 +19,8 @@ import pyarrow as pa
 from s3lake.convert import pruning, rules
 from s3lake.convert.cells import Column
 from s3lake.convert.gate import Refusals
-from s3lake.convert.json_columns import fitted
+from s3lake.convert.json_table import infer_type, widen
 from s3lake.convert.schemas import Schemas
-from s3lake.schema.json import of_value
 from s3lake.schema.types import UNKNOWN, Columns, List, Map, Struct, Type, fields_of, item_of
 from s3lake.schema.unite import Conflict, held, joined, shown, unite
 
@@ -178,7 +177,7 @@ class Contract:
     def _of_value(self, given: Columns, path: str, value: msgspec.Raw, known: Type) -> Departure | None:
         """How a field of a value without a schema departs; what the user gives the type of is made to fit elsewhere."""
         if known == UNKNOWN:
-            is_new = self.on_new_field != "evolve" and of_value(msgspec.json.decode(value), path) != UNKNOWN
+            is_new = self.on_new_field != "evolve" and infer_type(msgspec.json.decode(value), path) != UNKNOWN
             return self._new(path) if is_new else None
         if self.on_type_change == "evolve" or path.partition(".")[0].partition("[")[0] in given:
             return None
@@ -187,8 +186,8 @@ class Contract:
             return None  # what is inside of it is looked at by itself
         seen: Type = UNKNOWN
         try:
-            seen = of_value(msgspec.json.decode(value), path)
-            if held(fitted({path: known}, {path: seen}, {})) == {path: known}:
+            seen = infer_type(msgspec.json.decode(value), path)
+            if held(widen({path: known}, {path: seen}, {})) == {path: known}:
                 return None
         except Conflict:
             pass

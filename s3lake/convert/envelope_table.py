@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import structs
 
-from s3lake.convert import headers, json_text, table
+from s3lake.convert import headers, json_table, json_text
 from s3lake.convert.cells import Column, Rows
 from s3lake.convert.converters import CONVERTERS
 from s3lake.convert.envelope import Envelope
@@ -133,7 +133,7 @@ def _spread(shape: Shape, rows: Rows, columns: Columns) -> Found:
         texts = texts.take(present)
     texts = pc.fill_null(texts, b"{}") if texts.null_count else texts
     if schema is None:
-        batch, columns, refused, large = table.read_objects(
+        batch, columns, refused, large = json_table.read_objects(
             texts, columns, shape.given, shape.limits, checked=part.is_checked
         )
         seen: Columns = {}
@@ -183,7 +183,7 @@ def _with_schema(
         return None, dict.fromkeys(range(len(texts)), reason)
     if (array := part.array) is not None:
         return pa.RecordBatch.from_struct_array(array), {}
-    batch, _, refused, _ = table.read_objects(texts, {}, columns, Limits(rule))
+    batch, _, refused, _ = json_table.read_objects(texts, {}, columns, Limits(rule))
     return batch, refused
 
 
@@ -252,10 +252,10 @@ def _parsed(
     pieces: list[json_text.Piece] = []
     for position, part in enumerate(shape.json_parts):
         pieces += [(b"," if position else b"{") + b'"' + part.encode() + b'":', rows.column(part).as_json()]
-    batch, found, refused, large = table.read_objects(
+    batch, found, refused, large = json_table.read_objects(
         json_text.joined(*pieces, b"}"), known, given | seen, shape.limits
     )
-    refused = {row: reason for row, reason in refused.items() if reason != table.NOTHING}
+    refused = {row: reason for row, reason in refused.items() if reason != json_table.NOTHING}
     lost = _lost(shape, rows, found, refused)
     if lost and batch is not None:
         kept = (row for row in range(len(rows)) if row not in refused)

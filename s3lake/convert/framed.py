@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.convert import avro_columns, avro_cursor, avro_text, json_text, pinned
+from s3lake.convert import arrays, avro_columns, avro_cursor, avro_text, json_text
 from s3lake.convert.cells import Column
 from s3lake.convert.converters import CONVERTERS, Wanted
 from s3lake.convert.gate import Refusals
@@ -269,7 +269,7 @@ def _one_by_one(
         lines.add(np.array(found, np.int64), pa.array(texts, pa.binary()))
     array = None
     if tabular and reader.columns is not None:
-        array, wrong = pinned.column(objects, reader.schema.type)
+        array, wrong = arrays.build_each(arrays.of_dictionaries(reader.schema.type), objects)
         refused |= {found[at]: reason for at, reason in wrong.items()}
     gathering.add(reader.schema, np.array(found, np.int64), array)
     return refused

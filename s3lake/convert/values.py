@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.convert import cells, decimals, envelope_table, gate, headers, lines, sidecars, table
+from s3lake.convert import cells, decimals, envelope_table, gate, headers, json_table, lines, sidecars
 from s3lake.convert.cells import Rows
 from s3lake.convert.contract import Contract
 from s3lake.convert.converters import CONVERTERS, Wanted
@@ -266,7 +266,7 @@ class Conversion:
             losses.large |= found.large
             lost = found.refused
             if found.batch is None and not self.apart:
-                lost = dict.fromkeys(range(len(group.rows)), table.NOTHING) | lost
+                lost = dict.fromkeys(range(len(group.rows)), json_table.NOTHING) | lost
             losses.refused |= group.of_batch(lost)
             group = group.without(lost)
             if found.batch is not None:

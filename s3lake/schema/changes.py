@@ -53,14 +53,14 @@ def _are_one(old: Type, new: Type) -> bool:
     return True
 
 
-def type_at(columns: Columns, path: str) -> str | None:
-    """The type of a column that a change names, as it is spelt; None where there is none."""
+def find_type(columns: Columns, path: str) -> Type | None:
+    """Return the type at a path, as `order.items[].id`; what a map holds is at `[]` too. Return None if it has none."""
     return next((found for name, type in columns.items() if (found := _type_in(name, type, path)) is not None), None)
 
 
-def _type_in(name: str, type: Type, path: str) -> str | None:
+def _type_in(name: str, type: Type, path: str) -> Type | None:
     if name == path:
-        return str(type)
+        return type
     if path.startswith(f"{name}[]"):
         return _type_in(f"{name}[]", item_of(type), path)
     inside = ((joined(name, field), inner) for field, inner in fields_of(type).items())

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from s3lake.commit.documents import Recorded
-from s3lake.convert import table
+from s3lake.convert import json_table
 from s3lake.convert.limits import NO_LIMITS, Limits
 from s3lake.convert.values import Conversion
 from s3lake.land.task.outcomes import Done, Grown, recorded
@@ -18,12 +18,12 @@ from s3lake_tests.convert.records import batch
 ONE, TWO = 1795478431311000001, 1795478431311000002
 
 
-def read(values: list[Any], columns: Any = None, given: Any = None, limits: Limits = NO_LIMITS) -> table.Table:
+def read(values: list[Any], columns: Any = None, given: Any = None, limits: Limits = NO_LIMITS) -> json_table.Table:
     texts = pa.array([json.dumps(value).encode() for value in values], pa.binary())
-    return table.read_objects(texts, from_document(columns or {}), from_document(given or {}), limits)
+    return json_table.read_objects(texts, from_document(columns or {}), from_document(given or {}), limits)
 
 
-def rows(found: table.Table) -> list[Any]:
+def rows(found: json_table.Table) -> list[Any]:
     return [] if found.batch is None else found.batch.to_pylist()
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from s3lake.commit.documents import Recorded
-from s3lake.convert import table
+from s3lake.convert import json_table
 from s3lake.convert.limits import Limits
 from s3lake.land.given import Record
 from s3lake.land.preview import preview
@@ -25,7 +25,7 @@ def read(
     values: Sequence[Any], most: int, columns: dict[str, Any] | None = None
 ) -> tuple[int, dict[str, Any], dict[int, str]]:
     texts = pa.array([json.dumps(value).encode() for value in values], pa.binary())
-    batch, found, refused, _ = table.read_objects(texts, from_document(columns or {}), limits=Limits(most=most))
+    batch, found, refused, _ = json_table.read_objects(texts, from_document(columns or {}), limits=Limits(most=most))
     return (batch.num_rows if batch is not None else 0), to_document(found), refused
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.convert import table
+from s3lake.convert import json_table
 from s3lake.convert.gate import Refusals
 from s3lake.schema import grammar
 
@@ -31,7 +31,7 @@ def read_objects(
 ) -> tuple[pa.RecordBatch | None, Spelt, Refusals]:
     """With columns as the user spells them."""
     known, pinned = ({name: grammar.parse(text) for name, text in spelt.items()} for spelt in (columns, given or {}))
-    batch, united, refused, _ = table.read_objects(values, known, pinned)
+    batch, united, refused, _ = json_table.read_objects(values, known, pinned)
     return batch, {name: str(type) for name, type in united.items()}, refused
 
 
@@ -107,42 +107,42 @@ def test_a_value_that_fits_is_read_in_its_type(kind: str, given: Any, found: Any
             "does not fit timestamp_ns: an ISO 8601 time of the years",
         ),
         ("time_us", 86_400_000_000, "does not fit time_us: an ISO 8601 time, to the microsecond"),
-        ("timestamp", "yesterday", "field 'a': 'yesterday' does not fit timestamp: an ISO 8601 time"),
+        ("timestamp", "yesterday", "field 'a' does not fit timestamp: an ISO 8601 time"),
         ("timestamp", "2026-02-30", "does not fit timestamp"),
         ("timestamp", "2026-11-20T24:00:00Z", "does not fit timestamp"),
         ("timestamp", "2026-11-20T10:00:00.1234Z", "to the millisecond"),
-        ("timestamp", 1.5, "field 'a': 1.5 does not fit timestamp"),
-        ("timestamp", True, "field 'a': True does not fit timestamp"),
+        ("timestamp", 1.5, "field 'a' does not fit timestamp"),
+        ("timestamp", True, "field 'a' does not fit timestamp"),
         ("timestamp", {"x": 1}, "does not fit timestamp"),
         ("date", "2026-11-20T00:00:00", "an ISO 8601 date or days since 1970"),
-        ("date", 2**31, "field 'a': 2147483648 does not fit date"),
+        ("date", 2**31, "field 'a' does not fit date"),
         ("time", "24:00", "does not fit time"),
         ("time", 86_400_000, "does not fit time"),
         ("time", -1, "does not fit time"),
         (
             "decimal(4,2)",
             100,
-            "field 'a': 100 does not fit decimal(4,2): a number of at most 4 digits, 2 of them after",
+            "field 'a' does not fit decimal(4,2): a number of at most 4 digits, 2 of them after",
         ),
-        ("decimal(4,2)", b"0.001", "field 'a': 0.001 does not fit decimal(4,2)"),
-        ("decimal(4,2)", "x", "field 'a': 'x' does not fit"),
-        ("decimal(4,2)", "NaN", "field 'a': 'NaN' does not fit"),
-        ("decimal(4,2)", True, "field 'a': True does not fit"),
-        ("list<decimal(3,1)>", [1, 1000], "field 'a[]': 1000 does not fit decimal(3,1)"),
+        ("decimal(4,2)", b"0.001", "field 'a' does not fit decimal(4,2)"),
+        ("decimal(4,2)", "x", "field 'a' does not fit"),
+        ("decimal(4,2)", "NaN", "field 'a' does not fit"),
+        ("decimal(4,2)", True, "field 'a' does not fit"),
+        ("list<decimal(3,1)>", [1, 1000], "field 'a[]' does not fit decimal(3,1)"),
         ("uuid", "12345678-1234-1234-1234-1234567890ag", "does not fit uuid"),
-        ("uuid", 1, "field 'a': 1 does not fit uuid"),
-        ("binary", "A", "field 'a': 'A' does not fit binary: a text in base64 is allowed"),
-        ("int32", 2**31, "field 'a': 2147483648 does not fit int32: an integer of 32 bits is allowed"),
-        ("int64", b"1.5", "field 'a': 1.5 does not fit int64"),
-        ("float", b"1e300", "field 'a': 1e300 does not fit float"),
-        ("string", 1, "field 'a': 1 does not fit string: a text is allowed"),
-        ("bool", 0, "field 'a': 0 does not fit bool: true or false is allowed"),
-        ("map<string, int32>", {"k": "x"}, "field 'a.k': 'x' does not fit int32"),
-        ("map<string, int32>", [1], "field 'a': [1] does not fit map<string, int32>: an object is allowed"),
-        ("struct<t: date>", {"t": "x"}, "field 'a.t': 'x' does not fit date"),
-        ("struct<t: date>", 7, "field 'a': 7 does not fit struct<t: date>"),
-        ("list<date>", "2026-11-20", "field 'a': '2026-11-20' does not fit list<date>: a list is allowed"),
-        ("string", ["x" * 200], "xxx… does not fit string"),
+        ("uuid", 1, "field 'a' does not fit uuid"),
+        ("binary", "A", "field 'a' does not fit binary: a text in base64 is allowed"),
+        ("int32", 2**31, "field 'a' does not fit int32: an integer of 32 bits is allowed"),
+        ("int64", b"1.5", "field 'a' does not fit int64"),
+        ("float", b"1e300", "field 'a' does not fit float"),
+        ("string", 1, "field 'a' does not fit string: a text is allowed"),
+        ("bool", 0, "field 'a' does not fit bool: true or false is allowed"),
+        ("map<string, int32>", {"k": "x"}, "field 'a[]' does not fit int32"),
+        ("map<string, int32>", [1], "field 'a' does not fit map<string, int32>: an object is allowed"),
+        ("struct<t: date>", {"t": "x"}, "field 'a.t' does not fit date"),
+        ("struct<t: date>", 7, "field 'a' does not fit struct<t: date>"),
+        ("list<date>", "2026-11-20", "field 'a' does not fit list<date>: a list is allowed"),
+        ("string", ["x" * 200], "field 'a' does not fit string"),
     ],
 )
 def test_a_value_that_does_not_fit_refuses_its_record_and_no_other(kind: str, given: Any, said: str) -> None:

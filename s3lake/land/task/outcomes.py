@@ -17,7 +17,7 @@ from s3lake import errors
 from s3lake.commit.documents import Changed, File, Read, Reason, Recorded
 from s3lake.commit.index import TopicIndex
 from s3lake.errors import S3LakeError
-from s3lake.schema.changes import Change, changes, conflicts, type_at
+from s3lake.schema.changes import Change, changes, conflicts, find_type
 from s3lake.schema.types import Columns, Primitive, from_document, to_document
 from s3lake.schema.unite import agree, agree_within, keep_integers
 
@@ -195,7 +195,7 @@ def recorded(have: Recorded, outcomes: Sequence[Outcome], most: int, hour: str =
 def _exact(known: tuple[str, ...], columns: Columns, outcomes: Iterable[Grown | Done]) -> tuple[str, ...]:
     """Paths of columns that have held integers beyond 2^53, with those seen now; a column of doubles stays one."""
     seen = {path for one in outcomes for path in one.large} - {*known}
-    return (*known, *sorted(path for path in seen if type_at(columns, path) != str(Primitive.DOUBLE)))
+    return (*known, *sorted(path for path in seen if find_type(columns, path) != Primitive.DOUBLE))
 
 
 def _history(history: tuple[Changed, ...], hour: str, commit: str, seen: Sequence[Change]) -> tuple[Changed, ...]:
