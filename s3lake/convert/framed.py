@@ -271,6 +271,7 @@ def _one_by_one(
     if tabular and reader.columns is not None:
         array, wrong = arrays.build_each(arrays.of_dictionaries(reader.schema.type), objects)
         refused |= {found[at]: reason for at, reason in wrong.items()}
+        found = [row for row in found if row not in refused]
     gathering.add(reader.schema, np.array(found, np.int64), array)
     return refused
 

@@ -49,6 +49,7 @@ from s3lake.schema.unite import Conflict, agree, beyond, held, joined, too_deep,
 
 UNREADABLE = re.compile(r'["\\\x00-\x1f]')
 """Characters that msgspec does not take in the name of a field."""
+_UNREADABLE_NAME = "its name has a quote, a backslash or a control character: rename it"
 NOTHING = "the object holds nothing, and no column is known yet"
 """Why a row is refused that no column could hold."""
 
@@ -205,9 +206,7 @@ def _are_whole_objects(values: pa.BinaryArray) -> bool:
     return gate.are_objects(values) and gate.lowest_byte(values) > 0 and not gate.text_refusals(values)
 
 
-def _read_block(
-    values: pa.BinaryArray, known: _Known, unexpected: Literal["error", "ignore"]
-) -> pa.RecordBatch | None:
+def _read_block(values: pa.BinaryArray, known: _Known, unexpected: Literal["error", "ignore"]) -> pa.RecordBatch | None:
     """Read objects that have no fields but the known ones, and such as were always null. Return None if in doubt."""
     # A number at the top would crash the process.
     if known.arrow is None or not len(values) or not gate.all_begin_with(values, b"{"):
@@ -239,7 +238,7 @@ def _read_block(
 def _find_written_times(values: pa.BinaryArray, known: _Known) -> pa.Schema:
     """Return the schema with each date or time as text or number, as it is written in the first objects."""
     samples = [*map(_decode_any, values[:_SAMPLES].to_pylist())]
-    schema = known.arrow
+    schema: Any = known.arrow
     for name in known.times:
         is_text = any(isinstance(sample, dict) and isinstance(sample.get(name), str) for sample in samples)
         schema = schema.set(schema.get_field_index(name), pa.field(name, pa.string() if is_text else pa.int64()))
@@ -349,11 +348,13 @@ def _choose_decoded(leaf: Primitive | Decimal | Unknown, is_strict: bool) -> Any
 
 
 def _decode_list(item: tuple[Any, Build]) -> tuple[Any, Build]:
-    return list[Optional[item[0]]], arrays.make_list(item[1])  # type: ignore[misc]  # noqa: UP045
+    decoded, build = item
+    return list[Optional[decoded]], arrays.make_list(build)  # type: ignore[valid-type]  # noqa: UP045
 
 
 def _decode_map(value: tuple[Any, Build]) -> tuple[Any, Build]:
-    return dict[str, Optional[value[0]]], arrays.make_map(value[1])  # type: ignore[misc]  # noqa: UP045
+    decoded, build = value
+    return dict[str, Optional[decoded]], arrays.make_map(build)  # type: ignore[valid-type]  # noqa: UP045
 
 
 class _Look:
@@ -483,7 +484,7 @@ def widen(
     wider = dict(known)
     for name, type in seen.items():
         if name not in known and UNREADABLE.search(name):
-            raise Conflict(f"field {joined(path, name)[:80]!r} has a quote, a backslash or a control character in its name")
+            raise Conflict(f"field {joined(path, name)[:80]!r}: {_UNREADABLE_NAME}")
         of_user = declared.get(name, UNKNOWN)
         wider[name] = _widen_type(known.get(name, UNKNOWN), type, of_user, joined(path, name), integral or {})
     return wider

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.convert.table import misfit
+from s3lake.convert.limits import misfit
 from s3lake.convert.values import Conversion
 from s3lake.encode.avro import prepared
 from s3lake.encode.buffers import ENCODED

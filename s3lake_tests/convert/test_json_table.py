@@ -169,7 +169,7 @@ def test_the_last_of_a_field_given_twice_counts(value: bytes, known: Document) -
 def test_a_name_with_a_quote_a_backslash_or_a_control_character_is_refused(name: str) -> None:
     _, columns, refused = read_objects(binary({"k": 1}, {"k": 2, "o": {name: 1}}), {})
     assert columns == {"k": "int64"}
-    assert "has a quote, a backslash or a control character in its name" in refused[1]
+    assert "its name has a quote, a backslash or a control character" in refused[1]
 
 
 @pytest.mark.parametrize("number", [b"1e999", b"-1e999", b"9" * 400, b"-" + b"9" * 5000])
