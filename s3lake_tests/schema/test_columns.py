@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.convert.json_table import infer_type
+from s3lake.convert.json_types import infer_type
 from s3lake.schema.arrow import arrow_type, from_arrow, to_arrow
 from s3lake.schema.avro_names import illegal_name
 from s3lake.schema.types import (

@@ -1,0 +1,105 @@
+"""Types that JSON shows, and columns that grow by them."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from s3lake.convert.arrays import Misfit
+from s3lake.schema.types import (
+    MOST_LEVELS,
+    UNKNOWN,
+    Columns,
+    Decimal,
+    List,
+    Map,
+    Primitive,
+    Struct,
+    Type,
+    Unknown,
+    fields_of,
+    item_of,
+)
+from s3lake.schema.unite import Conflict, joined, too_deep, unite
+
+INFERRED = frozenset({Primitive.BOOL, Primitive.INT64, Primitive.DOUBLE, Primitive.STRING})
+"""Types that JSON shows by itself."""
+LARGE = 2**53
+"""All integers up to here are doubles."""
+_INT64 = range(-(2**63), 2**63)
+_UNREADABLE = re.compile(r'["\\\x00-\x1f]')
+"""Characters that msgspec does not take in the name of a field."""
+_UNREADABLE_NAME = "its name has a quote, a backslash or a control character: rename it"
+
+
+def infer_type(value: Any, path: str = "", level: int = 0, large: set[str] | None = None) -> Type:
+    """Return the type of a decoded JSON value; a list or object that holds nothing keeps its shape.
+
+    Adds to `large` the paths of integers beyond 2^53. Larger than 64 bits they are doubles.
+
+    Raises:
+        Conflict: the elements of a list have nothing in common, a number is beyond a double, or it nests too deeply.
+    """
+    if level > MOST_LEVELS:
+        raise too_deep(path)
+    match value:
+        case bool():
+            return Primitive.BOOL
+        case int() if value in _INT64:
+            if large is not None and abs(value) > LARGE:
+                large.add(path)
+            return Primitive.INT64
+        case int() | float():
+            if abs(value) > sys.float_info.max:
+                raise Conflict(f"field {path!r}: the number is beyond a double")
+            if float(value) != value:
+                raise Conflict(str(Misfit(Primitive.DOUBLE, path, is_rounded=True)))
+            return Primitive.DOUBLE
+        case str():
+            return Primitive.STRING
+        case list():
+            item: Type = UNKNOWN
+            for element in value:
+                item = unite(item, infer_type(element, f"{path}[]", level + 1, large), f"{path}[]")
+            return List(item)
+        case dict():
+            fields = value.items()
+            return Struct({name: infer_type(one, joined(path, name), level + 1, large) for name, one in fields})
+    return UNKNOWN
+
+
+def widen(
+    known: Columns, seen: Columns, declared: Columns, path: str = "", integral: Mapping[str, str] | None = None
+) -> Columns:
+    """Return known columns united with what JSON showed. Declared ones, and those that JSON lacks, stay as they are.
+
+    Args:
+        integral: path of a column that stays one of integers -> why.
+
+    Raises:
+        Conflict: a field's types have nothing in common, or a column that stays one of integers would be of doubles.
+    """
+    wider = dict(known)
+    for name, type in seen.items():
+        if name not in known and _UNREADABLE.search(name):
+            raise Conflict(f"field {joined(path, name)[:80]!r}: {_UNREADABLE_NAME}")
+        of_user = declared.get(name, UNKNOWN)
+        wider[name] = _widen_type(known.get(name, UNKNOWN), type, of_user, joined(path, name), integral or {})
+    return wider
+
+
+def _widen_type(known: Type, seen: Type, declared: Type, path: str, integral: Mapping[str, str]) -> Type:
+    match known, seen:
+        case Map(), _:
+            return known
+        case Primitive() | Decimal(), _ if declared != UNKNOWN or known not in INFERRED:
+            return known
+        case ((Struct() | Unknown()), Struct(fields)):
+            return Struct(widen(fields_of(known), fields, fields_of(declared), path, integral))
+        case ((List() | Unknown()), List(item)):
+            return List(_widen_type(item_of(known), item, item_of(declared), f"{path}[]", integral))
+        case _, Primitive.DOUBLE if known != Primitive.DOUBLE and path in integral:
+            raise Conflict(f"field {path!r} is {seen}, and its column stays one of integers: {integral[path]}")
+    return unite(known, seen, path)
