@@ -14,7 +14,7 @@ from s3lake.cli.verify import format_files, require_due_hours
 from s3lake.commit.documents import Manifest
 from s3lake.config.draft import Connector
 from s3lake.errors import ConfigurationError, IncompleteError
-from s3lake.land.observer import LandedHour, Logged
+from s3lake.land.observer import LandedHour, Logged, Run
 from s3lake.plan.stamps import find_notices
 
 if TYPE_CHECKING:
@@ -50,11 +50,10 @@ class _Printer(Logged):
 
 
 @contextmanager
-def _show_progress(landing: "Landing", verb: str, *, as_json: bool, prints_hours: bool = True) -> Iterator[None]:
+def _show_progress(landing: "Landing", verb: str, *, as_json: bool, prints_hours: bool = True) -> Iterator[Run]:
     sink, topic = landing.sink.name, landing.topic
     with progress_bar(f"{verb} {sink} {topic}: offsets", 0, quiet=as_json) as progress:
-        landing.observer = _Printer(sink, topic, as_json, progress, prints_hours)
-        yield
+        yield Run(_Printer(sink, topic, as_json, progress, prints_hours))
 
 
 def describe_hour(sink: str, topic: str, landed: LandedHour) -> dict[str, Any]:
@@ -118,8 +117,8 @@ def land(request: Request) -> None:
     def work(landing: "Landing") -> None:
         nonlocal count
         if incomplete := _find_incomplete_hours(landing, grids[id(landing)]):
-            with _show_progress(landing, "land", as_json=request.as_json):
-                count += len(landing.land(incomplete))
+            with _show_progress(landing, "land", as_json=request.as_json) as run:
+                count += len(landing.land(incomplete, run))
 
     request.each(work, landings)
     if not count:
@@ -148,8 +147,8 @@ def rewrite(request: Request) -> None:
     def plan(landing: "Landing") -> Iterator[Outcome]:
         for hour in hours.span(request.first or "", request.last or ""):
             if request.yes:
-                with _show_progress(landing, "rewrite", as_json=request.as_json, prints_hours=False):
-                    landed = landing.rewrite(hour)
+                with _show_progress(landing, "rewrite", as_json=request.as_json, prints_hours=False) as run:
+                    landed = landing.rewrite(hour, run)
             else:
                 landed = landing.report(hour)
                 if not landed.tile.landed:

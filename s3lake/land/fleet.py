@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from s3lake.errors import TaskFailedError, TransientError
 from s3lake.land.job import Engine, TaskEngine
-from s3lake.land.landing import Landing
+from s3lake.land.observer import Run
 from s3lake.land.sql.table import Tabulate
 from s3lake.land.task.outcomes import Failed, Outcome, outcome_of
 from s3lake.land.task.pipeline import Work, run
@@ -45,39 +45,24 @@ _ROWS = "number int, outcome binary"
 A = TypeVar("A")
 
 
-@dataclass(frozen=True)
-class TopicLanding(Generic[A]):
-    """One topic's landing, and what is to be done with it."""
-
-    landing: Landing
-    work: Callable[[], A]
-
-
-def together(topic_landings: Sequence[TopicLanding[A]], spark: Callable[[], SparkSession]) -> Fleet[A]:
-    """Begin to land: the work of every topic in a thread of its own, `MOST` at once.
+class Fleet(Generic[A]):
+    """Topics that are being landed, each with its outcome to come: in a thread of its own, `MOST` at once.
 
     Args:
-        topic_landings: they have no engine of their own yet.
-        spark: gives the session; called when there is something to read.
+        works: each lands one topic with the run that it gets, which has the shared job.
+        session: gives the Spark session; called when there is something to read.
     """
-    return Fleet(topic_landings, _SharedJob(spark, len(topic_landings)))
 
-
-class Fleet(Generic[A]):
-    """Topics that are being landed, each with its outcome to come."""
-
-    def __init__(self, topic_landings: Sequence[TopicLanding[A]], shared_job: _SharedJob) -> None:
-        self.outcomes: list[Future[A]] = [Future() for _ in topic_landings]
-        self._shared_job = shared_job
-        self._waiting = iter(zip(topic_landings, self.outcomes, strict=True))
+    def __init__(self, works: Sequence[Callable[[Run], A]], session: Callable[[], SparkSession]) -> None:
+        self.outcomes: list[Future[A]] = [Future() for _ in works]
+        self._shared_job = job = _SharedJob(session, len(works))
+        self._run = Run(session=job.session, engine=job.engine, committing=threading.BoundedSemaphore(AT_WORK))
+        self._waiting = iter(zip(works, self.outcomes, strict=True))
         self._taking = threading.Lock()
-        for topic_landing in topic_landings:
-            topic_landing.landing.spark, topic_landing.landing.engine = shared_job.session, shared_job.engine
-            topic_landing.landing.committing = shared_job.committing
         # Daemons: a run that is cancelled does not wait for a Spark job of minutes.
         self._threads = [
             threading.Thread(target=self._land, name=f"s3lake-fleet-{number}", daemon=True)
-            for number in range(min(MOST, len(topic_landings)))
+            for number in range(min(MOST, len(works)))
         ]
         for thread in self._threads:
             thread.start()
@@ -92,12 +77,12 @@ class Fleet(Generic[A]):
     def _land(self) -> None:
         while not self._shared_job.cancelled:
             with self._taking:
-                topic_landing, outcome = next(self._waiting, (None, None))
-            if topic_landing is None or outcome is None:
+                work, outcome = next(self._waiting, (None, None))
+            if work is None or outcome is None:
                 return
             with self._shared_job.attended():
                 try:
-                    outcome.set_result(topic_landing.work())
+                    outcome.set_result(work(self._run))
                 except BaseException as error:
                     outcome.set_exception(error)
 
@@ -117,14 +102,9 @@ class _Request:
 
 
 class _SharedJob:
-    """The Spark job that landings share: where they wait for one another.
-
-    Attributes:
-        committing: bounds how many commits are made visible at once.
-    """
+    """The Spark job that landings share: where they wait for one another."""
 
     def __init__(self, spark: Callable[[], SparkSession], landings: int) -> None:
-        self.committing = threading.BoundedSemaphore(AT_WORK)
         self.cancelled = False
         self._make = spark
         self._made: SparkSession | None = None

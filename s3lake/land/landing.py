@@ -1,7 +1,6 @@
-"""Landing: hours of a topic into a sink, micro-batch by micro-batch, in one Spark session (the driver's side).
+"""Land hours of a topic into a sink, micro-batch by micro-batch, in one Spark session: the driver's side.
 
-Hours are done in order. While one hour's commit is made visible the next hour is being read, so a crash costs one
-micro-batch, and the wait for S3 costs little.
+Hours are done in order. While one hour's commit is made visible the next hour is read.
 """
 
 from __future__ import annotations
@@ -10,11 +9,10 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from s3lake import hours
 from s3lake.commit import opening, protocol, sums
@@ -31,7 +29,7 @@ from s3lake.land.job import Engine, Job, TaskEngine, staged
 from s3lake.land.maintenance.compact import CompactOptions, merge
 from s3lake.land.maintenance.joining import CannotJoin
 from s3lake.land.maintenance.replace import commit_staged
-from s3lake.land.observer import LandedHour, Logged, Observer, TableFollower
+from s3lake.land.observer import ALONE, LandedHour, Logged, Run, TableFollower
 from s3lake.land.target import TopicSink
 from s3lake.land.task import outcomes
 from s3lake.land.task.pipeline import Stores
@@ -65,12 +63,10 @@ class Landing:
         spark: gives the session; called only when there is something to read.
         stores: opens the bucket, here and in the workers.
         reader: the source, as Spark's tasks reach it.
-        dead_letter_topic: the sink's, with its connection; None where it names none.
-        group: told how far the topic is landed after each commit; None where nobody is.
-        observer: told what is planned, committed and done; the log unless somebody sets another.
+        dead_letter_topic: the sink's, with its connection.
+        group: told how far the topic is landed after each commit.
         clock: epoch milliseconds.
-        engine: where Spark jobs run; landings of several topics may share one (`fleet.py`).
-        committing: held while a commit is made visible.
+        engine: where Spark jobs run.
         table: that follows the index; None if the sink has none.
     """
 
@@ -84,16 +80,12 @@ class Landing:
     group: PublishedGroup | None = None
     clock: Callable[[], int] = hours.now_ms
     engine: Callable[[TaskEngine], Engine] = lambda own: own
-    committing: AbstractContextManager[Any] = field(default_factory=nullcontext)
     table: LakeTable | None = None
-    observer: Observer = field(init=False)
     retries: int = field(default=0, init=False)  # of requests that tasks have made
     _staging: Counter[str] = field(default_factory=Counter, init=False, repr=False)
-    _last: dict[str, Manifest] = field(default_factory=dict, init=False, repr=False)  # of each hour
-    _tiles: dict[str, Tile] = field(default_factory=dict, init=False, repr=False)  # as the last commits left them
 
     def __post_init__(self) -> None:
-        self.observer, self.name = Logged(self.sink.name, self.topic), f"{self.sink.name} {self.topic}"
+        self.name = f"{self.sink.name} {self.topic}"
         if self.sink.table is not None and self.table is None:
             raise ValueError(f"sink {self.sink.name} has a table: without it objects that it lists would be deleted")
         self.store: Store = self.stores(self.sink.bucket)
@@ -112,14 +104,13 @@ class Landing:
 
     @property
     def requests(self) -> Counter[str]:
-        """S3 requests by kind so far, the workers' included."""
+        """S3 requests so far by kind, the workers' included."""
         return self._staging + Counter(getattr(self.store, "requests", {}))
 
-    def land(self, wanted: Sequence[str]) -> list[LandedHour]:
+    def land(self, wanted: Sequence[str], run: Run = ALONE) -> list[LandedHour]:
         """Land what Kafka has now of the hours `wanted`, in order; hours that are complete cost two requests.
 
-        Where records keep arriving, those that come from now on wait for another run: an hour that is under way would
-        be followed to its end otherwise, in ever smaller files.
+        Records that come from now on wait for another run: else it would follow an open hour in ever smaller files.
 
         Raises:
             ConfigurationError: there is no such topic, and never was one; the sink does not wait for it.
@@ -132,9 +123,9 @@ class Landing:
             refuse_missing(self.sink, self.index, self.offsets)
         heads = {hour: self._open(hour) for hour in wanted}
         self.index.follow(*wanted)  # what a run before did not come to
-        return _Run(self, heads, until).land(wanted)
+        return _LandingRun(self, run, heads, until).land(wanted)
 
-    def rewrite(self, hour: str) -> LandedHour:
+    def rewrite(self, hour: str, run: Run = ALONE) -> LandedHour:
         """Land a complete hour once more, in place of what was landed.
 
         Raises:
@@ -144,78 +135,41 @@ class Landing:
         if head is None:
             raise DataLossError(f"topic {self.topic!r} does not exist: there is nothing to rewrite")
         attempt = begin_rewrite(self.index, self.offsets, head, hour)
-        self.observer.planned(hour, attempt.batch.offsets, 1)
-        self.observer.committed(self.commit(attempt, self._staged(head, attempt)))
-        self.follower.tell(self.observer)
-        self.observer.done(landed := self.report(hour, 1))
-        return landed
+        return _LandingRun(self, run, {hour: head}, {}).rewrite(attempt)
 
     def report(self, hour: str, new: int = 0) -> LandedHour:
-        """What the index says of `hour`, or said after this landing's last commit; an empty tile where it has none."""
-        tile = self._tiles.pop(hour, None)
-        if tile is None:
-            stored = self.index.tile(hour)
-            tile = stored[0] if stored else Tile(hour, {})
-        fresh = [self._last[hour]] if hour in self._last else []
-        return LandedHour(tile, sums.Commits(self.index, hour, tile.commits, fresh), new)
+        """Return what the index says of `hour`; with an empty tile if the hour has none."""
+        tile, _ = self.index.tile(hour) or (Tile(hour, {}), "")
+        return LandedHour(tile, sums.Commits(self.index, hour, tile.commits), new)
 
     def clean(self, *, dry_run: bool = False) -> list[Cleaned]:
         """Remove what dead writers left behind."""
         return clean(self.index, now_ms=self.clock(), dry_run=dry_run, keys=KeySpace.from_sink(self.sink, self.topic))
 
     def reached(self, newest: Iterable[Tile] = ()) -> dict[int, int]:
-        """How far the present topic is landed, per topic-partition; nothing where it has no tile.
-
-        Args:
-            newest: its last tile, if that is known; others are read where it does not tell all.
-        """
+        """Return how far the topic is landed, per topic-partition. `newest` is its last tile, if that is known."""
         return reached(chain(newest, self._newest()))
 
     def _newest(self) -> Iterator[Tile]:
         found = self.index.head()
         yield from self.index.newest(found[0]) if found else ()
 
-    def merge(self, landed: LandedHour) -> bool:
-        """Make one commit of the small ones of a complete hour; False where it stays as it is.
-
-        What goes wrong here fails nothing: all is landed, and the next run that is asked for the hour tries again.
-        """
-        tile, done = landed.tile, False
-        if not self.sink.flush.merge or not tile.complete or len(tile.commits) < 2:
-            return False
-        try:
-            if tile.hour in self.follower.behind:
-                raise CannotJoin("the table is behind, and may list them")
-            manifests = list(landed.manifests)
-            for merged in merge(self.target, tile.hour, manifests, CompactOptions.at_hour_end(self.sink)):
-                self._last[tile.hour], self._tiles[tile.hour], done = merged.manifest, merged.tile, True
-                replaced = [manifest for manifest in manifests if manifest.id in merged.manifest.replaces]
-                counts = sum(map(count_data_files, replaced)), count_data_files(merged.manifest)
-                outcome = f"{len(replaced)} commits of {counts[0]} files became one of {counts[1]}"
-                self.observer.merged(tile.hour, outcome)
-                self.follower.tell(self.observer)
-        except (CannotJoin, S3LakeError) as error:
-            self.observer.merged(tile.hour, f"its small files stay: {error}")
-        return done
-
     def publish(self) -> None:
         """Tell the consumer group how far the topic is landed. It is advice: what goes wrong here fails nothing."""
         if self.group is None:
             return
         try:
-            offsets = self.reached()
+            self.group.publish(self.topic, self.reached())
         except S3LakeError as error:
             _log.warning("%s: offsets are not published to a consumer group: %s", self.name, error)
-        else:
-            self.group.publish(self.topic, offsets)
 
     def _open(self, hour: str) -> TopicHead | None:
         if self.sink.exactly_once:
             trust(self.store, f"{self.sink.index.prefix}/{self.sink.name}", self.sink.root)
         else:
             created(self.store, self.sink.root)
-        earliest = self.sink.start if self.sink.from_ == "earliest" else None
-        return opening.open_hour(self.index, self.offsets, hour, earliest_hour=earliest, now_ms=self.clock())
+        first = self.sink.start if self.sink.from_ == "earliest" else None
+        return opening.open_hour(self.index, self.offsets, hour, earliest_hour=first, now_ms=self.clock())
 
     def _begin(self, head: TopicHead, hour: str, until: Mapping[int, int]) -> Attempt | None:
         return protocol.begin(
@@ -229,16 +183,9 @@ class Landing:
             until=until,
         )
 
-    def commit(self, attempt: Attempt, staged: Staged) -> Manifest:
-        """Steps 3 to 6: see `protocol.commit`."""
-        with self.committing:
-            manifest, self._tiles[attempt.tile.hour] = commit_staged(self.target, attempt, staged)
-        self._last[manifest.hour] = manifest
-        return manifest
-
-    def _staged(self, head: TopicHead, attempt: Attempt) -> Staged:
-        """Stage an attempt, and see that Kafka's log is still the one that it was planned on."""
-        batch = self._stage(attempt)
+    def _staged(self, head: TopicHead, attempt: Attempt, run: Run) -> Staged:
+        """Stage an attempt, and check that Kafka's log is still the one that it was planned on."""
+        batch = self._stage(attempt, run)
         try:
             protocol.must_be_the_log(self.index, self.offsets, head, attempt)
         except BaseException:
@@ -246,7 +193,7 @@ class Landing:
             raise
         return batch
 
-    def _stage(self, attempt: Attempt) -> Staged:
+    def _stage(self, attempt: Attempt, run: Run) -> Staged:
         """Steps 1 to 2: run the Spark job, with columns that fit all of the micro-batch."""
         if self.dead_letter_topic is not None:
             self.dead_letter_topic.ensure()
@@ -263,8 +210,9 @@ class Landing:
         )
         recorded = self.index.columns() if work.by_columns or work.projection is not None else None
         binding.refuse_other_types(self.sink, self.topic, from_document(recorded[0].columns) if recorded else {})
-        engine = TaskEngine(self.topic, self.spark, self.reader, self.sink.flush.count or TASK_RECORDS)
-        job = Job(self.sink, self.topic, self.engine(engine), self.spark)
+        session = run.session or self.spark
+        engine = TaskEngine(self.topic, session, self.reader, self.sink.flush.count or TASK_RECORDS)
+        job = Job(self.sink, self.topic, (run.engine or self.engine)(engine), session)
         record = partial(outcomes.record, self.index, self.sink.max_columns, attempt.tile.hour, attempt.commit)
         done, work = job.staged(work, attempt.batch.reads, recorded[0] if recorded else None, record)
         for outcome in done:
@@ -278,7 +226,7 @@ class Landing:
         return staged(self.sink, self.topic, self.store, work, done)
 
     def narrow(self, attempt: Attempt) -> bool:
-        """Make the next micro-batches smaller, because this one had too many files; False if there are none smaller."""
+        """Make the next micro-batches smaller after one with too many files. Return False if that is not possible."""
         read = sum(end - start for start, end in attempt.batch.reads.values())
         if read <= 1:
             return False
@@ -288,18 +236,22 @@ class Landing:
 
 
 @dataclass
-class _Run:
-    """One call of `Landing.land`, and what has become of its hours.
+class _LandingRun:
+    """One call of `Landing.land` or `rewrite`, and what has become of its hours.
 
     Attributes:
+        run: what the caller brings along.
         until: the log ends when it began.
         flying: the commit that is being made visible, and its hour, of which nothing else is left to plan once the next
             hour is being read.
         ended: hours of which nothing is left to plan, and that are not told to be done yet.
         again: hours that another writer was faster with.
+        last: the last commit of each hour.
+        tiles: as the last commits left them; each is used once.
     """
 
     landing: Landing
+    run: Run
     heads: Mapping[str, TopicHead | None]
     until: Mapping[int, int]
     new: Counter[str] = field(default_factory=Counter)
@@ -307,6 +259,20 @@ class _Run:
     ended: list[str] = field(default_factory=list)
     again: list[str] = field(default_factory=list)
     landed: dict[str, LandedHour] = field(default_factory=dict)
+    last: dict[str, Manifest] = field(default_factory=dict)
+    tiles: dict[str, Tile] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.observer = self.run.observer or Logged(self.landing.sink.name, self.landing.topic)
+
+    def rewrite(self, attempt: Attempt) -> LandedHour:
+        hour, head = attempt.tile.hour, self.heads[attempt.tile.hour]
+        assert head is not None
+        self.observer.planned(hour, attempt.batch.offsets, 1)
+        self.observer.committed(self._commit(attempt, self.landing._staged(head, attempt, self.run)))
+        self.landing.follower.tell(self.observer)
+        self.observer.done(landed := self._report(hour, 1))
+        return landed
 
     def land(self, wanted: Sequence[str]) -> list[LandedHour]:
         with ThreadPoolExecutor(1, "s3lake-commit") as background:
@@ -316,8 +282,7 @@ class _Run:
                     self.ended.append(hour)
                     self._tell()
                 self._arrive()
-            except BaseException:
-                # What is visible in the end is told, whatever happened meanwhile.
+            except BaseException:  # what is visible in the end is told, whatever happened meanwhile
                 if self.flying is not None and self.flying[1].exception() is None:
                     self._committed(self.flying[1].result())
                 raise
@@ -333,10 +298,10 @@ class _Run:
         while head is not None and (attempt := lander._begin(head, hour, self.until)):
             if not begun:
                 offsets = attempt.batch.offsets + attempt.batch.left
-                lander.observer.planned(hour, offsets, -(-offsets // lander.limit))
+                self.observer.planned(hour, offsets, -(-offsets // lander.limit))
                 begun = True
             try:
-                staged = lander._staged(head, attempt)
+                staged = lander._staged(head, attempt, self.run)
             except TooManyFilesError:
                 if not lander.narrow(attempt):
                     raise
@@ -346,7 +311,7 @@ class _Run:
             except BaseException:
                 abort(lander.store, staged.files)
                 raise
-            self.flying = (hour, background.submit(lander.commit, attempt, staged))
+            self.flying = (hour, background.submit(self._commit, attempt, staged))
             if not attempt.batch.left:
                 return  # the next hour can be read while this one becomes visible
             self._arrive()
@@ -366,21 +331,29 @@ class _Run:
 
     def _insist(self, hour: str) -> None:
         head, lander = self.heads[hour], self.landing
-        lander._tiles.pop(hour, None)  # another writer has changed it since
+        self.tiles.pop(hour, None)  # another writer has changed it since
         for tries in range(1, _TRIES + 1):
             try:
                 while head is not None and (attempt := lander._begin(head, hour, self.until)):
-                    self._committed(lander.commit(attempt, lander._staged(head, attempt)))
+                    self._committed(self._commit(attempt, lander._staged(head, attempt, self.run)))
                 return
             except FencedError:
                 if tries == _TRIES:
                     raise
 
+    def _commit(self, attempt: Attempt, staged: Staged) -> Manifest:
+        """Steps 3 to 6: see `protocol.commit`."""
+        with self.run.committing:
+            manifest, self.tiles[attempt.tile.hour] = commit_staged(self.landing.target, attempt, staged)
+        self.last[manifest.hour] = manifest
+        return manifest
+
     def _committed(self, manifest: Manifest) -> None:
         self.new[manifest.hour] += 1
-        self.landing.observer.committed(manifest)
-        self.landing.follower.tell(self.landing.observer)
-        self.landing.publish()
+        self.observer.committed(manifest)
+        self.landing.follower.tell(self.observer)
+        if self.run.publishes:
+            self.landing.publish()
 
     def _tell(self) -> None:
         """Hours are told to be done in order, each once its last commit has arrived."""
@@ -390,9 +363,39 @@ class _Run:
                 self._done(hour)
 
     def _done(self, hour: str) -> None:
-        landed = self.landing.report(hour, self.new[hour])
-        if self.landing.merge(landed):
+        landed = self._report(hour, self.new[hour])
+        if self._merge(landed):
             self.new[hour] += 1
-            landed = self.landing.report(hour, self.new[hour])
+            landed = self._report(hour, self.new[hour])
         self.landed[hour] = landed
-        self.landing.observer.done(self.landed[hour])
+        self.observer.done(landed)
+
+    def _report(self, hour: str, new: int) -> LandedHour:
+        """Return what the index says of `hour`, or said after this run's last commit, which need not be read."""
+        tile = self.tiles.pop(hour, None)
+        if tile is None:
+            return self.landing.report(hour, new)
+        return LandedHour(tile, sums.Commits(self.landing.index, hour, tile.commits, [self.last[hour]]), new)
+
+    def _merge(self, landed: LandedHour) -> bool:
+        """Make one commit of the small ones of a complete hour; False where it stays as it is.
+
+        An error here fails nothing: all is landed, and the next run that is asked for the hour tries again.
+        """
+        lander, tile, done = self.landing, landed.tile, False
+        if not lander.sink.flush.merge or not tile.complete or len(tile.commits) < 2:
+            return False
+        try:
+            if tile.hour in lander.follower.behind:
+                raise CannotJoin("the table is behind, and may list them")
+            manifests = list(landed.manifests)
+            for merged in merge(lander.target, tile.hour, manifests, CompactOptions.at_hour_end(lander.sink)):
+                self.last[tile.hour], self.tiles[tile.hour], done = merged.manifest, merged.tile, True
+                replaced = [manifest for manifest in manifests if manifest.id in merged.manifest.replaces]
+                counts = sum(map(count_data_files, replaced)), count_data_files(merged.manifest)
+                outcome = f"{len(replaced)} commits of {counts[0]} files became one of {counts[1]}"
+                self.observer.merged(tile.hour, outcome)
+                lander.follower.tell(self.observer)
+        except (CannotJoin, S3LakeError) as error:
+            self.observer.merged(tile.hour, f"its small files stay: {error}")
+        return done

@@ -1,5 +1,6 @@
 """A run that lands one topic or many: its log, a materialisation of each hour when it is done, checks, sealed hours."""
 
+import dataclasses
 import functools
 import threading
 import time
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from s3lake.commit.documents import Manifest
     from s3lake.land.landing import Landing
-    from s3lake.land.observer import LandedHour
+    from s3lake.land.observer import LandedHour, Run
 
 _CANCELED_S = 10.0
 A = TypeVar("A")
@@ -117,8 +118,11 @@ class LandingRun:
         target = self._open(topic)
         report = TopicReport(self, target, wanted)
 
+        from s3lake.land.observer import Run
+
         def work() -> "list[LandedHour]":
-            landed = [target.rewrite(hour) for hour in wanted] if rewrite else target.land(wanted)
+            run = Run(report)
+            landed = [target.rewrite(hour, run) for hour in wanted] if rewrite else target.land(wanted, run)
             self._check_landed(target, landed)
             return landed
 
@@ -189,19 +193,15 @@ class LandingRun:
                 self.log_event(event)
 
     def _land_group(self, hours_by_topic: Mapping[str, Sequence[str]]) -> dict[str, BaseException]:
-        from s3lake.land.fleet import TopicLanding, together
+        from s3lake.land.fleet import Fleet
 
         targets = {topic: self._open(topic) for topic in hours_by_topic}
         reports = [TopicReport(self, target, hours_by_topic[topic]) for topic, target in targets.items()]
-        consumer_group = next(iter(targets.values())).group
-        for target in targets.values():
-            target.group = None  # offsets are published once, of all topics
+        first = next(iter(targets.values()))
         self._in_group, began = True, time.monotonic()
-        topic_landings = [
-            TopicLanding(target, functools.partial(self._land_of_group, target, hours_by_topic[topic]))
-            for topic, target in targets.items()
-        ]
-        group = together(topic_landings, next(iter(targets.values())).spark)
+        pairs = zip(targets.values(), reports, strict=True)
+        works = [functools.partial(self._land_of_group, target, report) for target, report in pairs]
+        group = Fleet(works, first.spark)
         try:
             wait(group.outcomes)
         except BaseException:
@@ -211,8 +211,8 @@ class LandingRun:
                     report.interrupt()
             raise
         self._in_group = False
-        if consumer_group is not None:
-            consumer_group.publish_all({topic: self._reached[topic] for topic in targets if topic in self._reached})
+        if first.group is not None:
+            first.group.publish_all({topic: self._reached[topic] for topic in targets if topic in self._reached})
         errors = {topic: outcome.exception() for topic, outcome in zip(targets, group.outcomes, strict=True)}
         failed = {topic: error for topic, error in errors.items() if error is not None}
         self.context.log.info(
@@ -221,8 +221,9 @@ class LandingRun:
         )
         return failed
 
-    def _land_of_group(self, target: "Landing", wanted: Sequence[str]) -> None:
-        landed = target.land(wanted)
+    def _land_of_group(self, target: "Landing", report: "TopicReport", run: "Run") -> None:
+        # Offsets are published once, of all topics.
+        landed = target.land(report.wanted, dataclasses.replace(run, observer=report, publishes=False))
         # The last tile is the only one that is open.
         self._reached[target.topic] = target.reached(hour.tile for hour in landed[-1:] if not hour.tile.closed)
         self._check_landed(target, landed)
@@ -232,13 +233,13 @@ class TopicReport:
     """The observer of one topic's landing: lines, and the events of each hour when it is done."""
 
     def __init__(self, run: LandingRun, target: "Landing", wanted: Sequence[str]) -> None:
-        self._run, self._target, self._wanted = run, target, wanted
+        self.wanted = wanted
+        self._run, self._target = run, target
         self._batches: dict[str, int] = {}
         self._commits: Counter[str] = Counter()
         self._done: set[str] = set()
         self._before = frozenset(run.materialised[target.topic])  # by earlier attempts of this run
         self._begin = f"{target.sink.name} {target.topic}, "
-        target.observer = self
 
     def planned(self, hour: str, offsets: int, batches: int) -> None:
         self._batches[hour] = batches
@@ -264,7 +265,7 @@ class TopicReport:
     def done(self, landed: "LandedHour") -> None:
         hour = landed.tile.hour
         self._done.add(hour)
-        count, total = len(self._done), len(self._wanted)
+        count, total = len(self._done), len(self.wanted)
         rows = f"{_counted(landed.sums.landed, 'row')} in {_counted(landed.sums.files, 'file')}"
         new = "" if landed.new else "; nothing new to land"
         self._say(f"hour {hour}: done, {rows}{new}; {count} of {total} hours, {count * 100 // total}%")

@@ -1,16 +1,18 @@
 """Topics that are landed together, in this process: each gets what the shared job says of it, and nothing else."""
 
 import threading
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from s3lake.errors import KafkaUnavailableError, RecordError, TaskFailedError, TransientError
 from s3lake.land import fleet
-from s3lake.land.fleet import Fleet, TopicLanding, together
+from s3lake.land.fleet import Fleet
 from s3lake.land.job import TaskEngine
 from s3lake.land.landing import Landing
-from s3lake.land.observer import LandedHour
+from s3lake.land.observer import LandedHour, Run
 from s3lake.source.records import Range
 from s3lake_tests.commit.kafka import TOPIC
 from s3lake_tests.land.at_hand import FIRST, SECOND, World
@@ -35,12 +37,12 @@ def topics(*sizes: int, **settings: Any) -> list[World]:
 
 def land(worlds: list[World], session: Session, upto: str = FIRST) -> list[Outcome]:
     landings = [landing(world, session)[0] for world in worlds]
-    under_way: Fleet[list[LandedHour]] = together([_of(one, upto) for one in landings], lambda: session)  # type: ignore[arg-type,return-value]
+    under_way = Fleet([_of(one, upto) for one in landings], lambda: session)  # type: ignore[arg-type,return-value]
     return [outcome.exception(20) or outcome.result() for outcome in under_way.outcomes]
 
 
-def _of(one: Landing, upto: str = FIRST) -> TopicLanding[list[LandedHour]]:
-    return TopicLanding(one, lambda: one.land([FIRST, SECOND] if upto == SECOND else [FIRST]))
+def _of(one: Landing, upto: str = FIRST) -> Callable[[Run], list[LandedHour]]:
+    return partial(one.land, [FIRST, SECOND] if upto == SECOND else [FIRST])
 
 
 def bodies(world: World) -> bytes:
@@ -73,7 +75,7 @@ def test_a_topic_whose_record_is_refused_fails_alone() -> None:
 def test_each_topic_is_read_by_its_name() -> None:
     (world,), session = topics(3), Session()
     lander, given = landing(world, session)
-    together([_of(lander)], lambda: session).outcomes[0].result(20)  # type: ignore[arg-type,return-value]
+    Fleet([_of(lander)], lambda: session).outcomes[0].result(20)  # type: ignore[arg-type,return-value]
     assert given.tasks == [(TOPIC, Range(0, 0, 3))]
 
 
@@ -92,7 +94,7 @@ def test_what_one_topic_s_reader_meets_is_no_other_s(error: Exception, met: Exce
     worlds, session = topics(3, 3), Session()
     landings = [landing(world, session)[0] for world in worlds]
     landings[1].reader = Broken(worlds[1])
-    under_way = together([_of(one) for one in landings], lambda: session)  # type: ignore[arg-type,return-value]
+    under_way = Fleet([_of(one) for one in landings], lambda: session)  # type: ignore[arg-type,return-value]
     first, second = under_way.outcomes
     assert first.result(20)[0].sums.landed == 3
     failure = second.exception(20)
@@ -149,12 +151,12 @@ def test_once_it_is_cancelled_nothing_begins_and_who_was_about_to_read_ends(monk
     landings = [landing(world, session)[0] for world in worlds]
     begun, cancelled = threading.Event(), threading.Event()
 
-    def slow() -> list[LandedHour]:
+    def slow(run: Run) -> list[LandedHour]:
         begun.set()
         assert cancelled.wait(60)
-        return landings[0].land([FIRST])
+        return landings[0].land([FIRST], run)
 
-    under_way = together([TopicLanding(landings[0], slow), _of(landings[1])], lambda: session)  # type: ignore[arg-type,return-value]
+    under_way = Fleet([slow, _of(landings[1])], lambda: session)  # type: ignore[arg-type,return-value]
     assert begun.wait(60)
     under_way.cancel(0)
     cancelled.set()

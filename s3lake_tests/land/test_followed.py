@@ -5,8 +5,9 @@ from collections.abc import Iterable
 import pytest
 
 from s3lake.errors import TableUnavailableError
+from s3lake.land.observer import Run
 from s3lake_tests.land.at_hand import FIRST, SECOND, World
-from s3lake_tests.land.test_observed import watched
+from s3lake_tests.land.test_observed import Told
 
 
 class Table:
@@ -48,8 +49,8 @@ def test_it_follows_a_merge_before_the_files_go_that_were_merged(world: World) -
 
 def test_what_became_of_it_is_told_after_the_commit_that_it_follows(world: World) -> None:
     landing = world.landing()
-    told = watched(landing)
-    landing.land([FIRST])
+    told = Told()
+    landing.land([FIRST], Run(told))
     assert [line for line in told.lines if line[0] != "planned"] == [
         ("committed", FIRST, 2),
         ("followed", "snapshot 1", False),
@@ -65,8 +66,8 @@ def test_what_became_of_it_is_told_after_the_commit_that_it_follows(world: World
 def test_it_follows_a_rewrite_and_that_is_told(world: World) -> None:
     world.landing().land([FIRST])
     landing = world.landing()
-    told = watched(landing)
-    landing.rewrite(FIRST)
+    told = Told()
+    landing.rewrite(FIRST, Run(told))
     assert ("followed", "snapshot 5", False) in told.lines
     assert world.table.files[-1] == 2
 
@@ -74,8 +75,8 @@ def test_it_follows_a_rewrite_and_that_is_told(world: World) -> None:
 def test_where_it_cannot_follow_that_is_told_and_all_is_landed(world: World) -> None:
     world.table.away = True
     landing = world.landing()
-    told = watched(landing)
-    (landed,) = landing.land([FIRST])
+    told = Told()
+    (landed,) = landing.land([FIRST], Run(told))
     assert landed.tile.complete
     assert set(told.lines) >= {("followed", "the catalog is away", True)}
     assert "followed" in [line[0] for line in told.lines][-3:]

@@ -8,7 +8,7 @@ from s3lake.commit.documents import Manifest
 from s3lake.commit.protocol import Attempt
 from s3lake.errors import RecordError
 from s3lake.land.landing import Landing
-from s3lake.land.observer import LandedHour
+from s3lake.land.observer import LandedHour, Run
 from s3lake_tests.land import at_hand
 from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, World
 
@@ -35,16 +35,10 @@ class Told:
         self.lines.append(("done", landed.tile.hour, landed.new))
 
 
-def watched(landing: Landing) -> Told:
-    """Its observer from now on."""
-    landing.observer = told = Told()
-    return told
-
-
 def test_of_each_hour_the_plan_then_its_commits_then_that_it_is_done() -> None:
     landing = World(batch_records=4).landing()
-    told = watched(landing)
-    landing.land([FIRST, SECOND])
+    told = Told()
+    landing.land([FIRST, SECOND], Run(told))
     assert [line for line in told.lines if line[1] == FIRST] == [
         ("planned", FIRST, 10, 3),
         ("committed", FIRST, 4),
@@ -64,8 +58,8 @@ def test_of_each_hour_the_plan_then_its_commits_then_that_it_is_done() -> None:
 
 def test_an_hour_is_done_before_the_last_one_is_read() -> None:
     landing = World().landing()
-    told = watched(landing)
-    landing.land([FIRST, SECOND, THIRD])
+    told = Told()
+    landing.land([FIRST, SECOND, THIRD], Run(told))
     assert told.lines.index(("done", FIRST, 1)) < told.lines.index(("committed", THIRD, 10))
 
 
@@ -73,22 +67,22 @@ def test_an_hour_of_which_nothing_is_left_is_done_without_a_plan() -> None:
     world = World()
     world.landing().land([FIRST, SECOND])
     landing = world.landing()
-    told = watched(landing)
-    landing.land([FIRST, SECOND])
+    told = Told()
+    landing.land([FIRST, SECOND], Run(told))
     assert told.lines == [("done", FIRST, 0), ("done", SECOND, 0)]
 
 
 def test_the_hour_under_way_is_done_for_this_run_when_what_was_there_is_landed() -> None:
     landing = World().landing(now_minute=130)
-    told = watched(landing)
-    (landed,) = landing.land([THIRD])
+    told = Told()
+    (landed,) = landing.land([THIRD], Run(told))
     assert told.lines == [("planned", THIRD, 10, 1), ("committed", THIRD, 10), ("done", THIRD, 1)]
     assert not landed.tile.closed
 
 
 def test_what_is_visible_when_an_error_ends_the_run_is_told() -> None:
     landing = World().landing()
-    told = watched(landing)
+    told = Told()
 
     def refuse(attempt: Attempt) -> None:
         if attempt.tile.hour == SECOND:
@@ -96,14 +90,14 @@ def test_what_is_visible_when_an_error_ends_the_run_is_told() -> None:
 
     landing.before = refuse
     with pytest.raises(RecordError):
-        landing.land([FIRST, SECOND, THIRD])
+        landing.land([FIRST, SECOND, THIRD], Run(told))
     assert told.lines == [("planned", FIRST, 10, 1), ("planned", SECOND, 10, 1), ("committed", FIRST, 10)]
 
 
 def test_an_hour_that_another_writer_was_faster_with_is_done_in_the_end() -> None:
     world = World()
     landing = world.landing()
-    told = watched(landing)
+    told = Told()
 
     def overtake(attempt: Attempt) -> None:
         if attempt.tile.hour == FIRST:
@@ -111,7 +105,7 @@ def test_an_hour_that_another_writer_was_faster_with_is_done_in_the_end() -> Non
             world.landing().land([FIRST])
 
     landing.before = overtake
-    landed = landing.land([FIRST, SECOND])
+    landed = landing.land([FIRST, SECOND], Run(told))
     assert [line for line in told.lines if line[0] != "planned"] == [
         ("committed", SECOND, 10),
         ("done", SECOND, 1),
@@ -124,8 +118,8 @@ def test_a_rewrite_tells_the_same() -> None:
     world = World()
     world.landing().land([FIRST])
     landing = world.landing()
-    told = watched(landing)
-    landing.rewrite(FIRST)
+    told = Told()
+    landing.rewrite(FIRST, Run(told))
     assert told.lines == [("planned", FIRST, 10, 1), ("committed", FIRST, 10), ("done", FIRST, 1)]
 
 
@@ -187,8 +181,8 @@ def merged(now_minute: float = 600, **settings: Any) -> Told:
     world = at_hand.World(batch_records=2, **settings)
     world.produce(0, *[b'{"id":1}'] * 5)
     landing = world.landing(now_minute)
-    told = watched(landing)
-    landing.land([FIRST])
+    told = Told()
+    landing.land([FIRST], Run(told))
     return told
 
 

@@ -9,6 +9,7 @@ import pytest
 from s3lake.commit.documents import File, Read
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.land.landing import Landing
+from s3lake.land.observer import Run
 from s3lake.sink import Sink
 from s3lake.source.kafka.reader import KafkaReader
 from s3lake.store import COMMIT
@@ -23,7 +24,7 @@ class Landed(Landing):
 
     before: Callable[[Attempt], None] = staticmethod(lambda _: None)
 
-    def _stage(self, attempt: Attempt) -> Staged:
+    def _stage(self, attempt: Attempt, run: Run) -> Staged:  # noqa: ARG002
         self.before(attempt)
         reads = {one: Read(s, e, e - s, e - s) for one, (s, e) in attempt.batch.reads.items()}
         return Staged(files=(), reads=reads)
@@ -32,8 +33,8 @@ class Landed(Landing):
 class Filed(Landed):
     """Stages one file for each topic-partition, with a byte for each record."""
 
-    def _stage(self, attempt: Attempt) -> Staged:
-        staged = super()._stage(attempt)
+    def _stage(self, attempt: Attempt, run: Run) -> Staged:
+        staged = super()._stage(attempt, run)
         files = tuple(self._file(attempt, partition, read) for partition, read in staged.reads.items())
         return replace(staged, files=files)
 

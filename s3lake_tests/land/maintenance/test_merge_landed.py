@@ -7,7 +7,7 @@ import pytest
 from s3lake.errors import StoreUnavailableError
 from s3lake.land.landing import Landing
 from s3lake.land.maintenance import joining
-from s3lake.land.observer import LandedHour
+from s3lake.land.observer import LandedHour, Run
 from s3lake.readback.spark import read_frame
 from s3lake_tests.conftest import slow_after
 from s3lake_tests.lake import START, Lake, at, values
@@ -45,8 +45,8 @@ def landed_often(lake: Lake, topic: str, settings: str, times: int = 4) -> None:
 def closed(lake: Lake, topic: str, settings: str) -> tuple[Landing, Told]:
     """The run that finds the hour closed."""
     landing = lake.landing(topic, settings, AFTER)
-    landing.observer = told = Told()
-    landing.land([START])
+    told = Told()
+    landing.land([START], Run(told))
     return landing, told
 
 

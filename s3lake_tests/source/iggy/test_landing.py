@@ -12,8 +12,7 @@ from s3lake.commit.recreated import accept
 from s3lake.config import native
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import DataLossError
-from s3lake.land import fleet
-from s3lake.land.fleet import TopicLanding
+from s3lake.land.fleet import Fleet
 from s3lake.land.landing import Landing
 from s3lake.land.opening import open_topic_sink
 from s3lake.sink import Config
@@ -134,8 +133,8 @@ def test_spark_lands_topics_of_several_streams_in_one_job(
     server.append("web", "clicks", [b'{"id": 1}'] * 3, at(START, 1) * 1000)
     configs = {topic: configured(server, "", topic, s3_server) for topic in ("shop.orders", "web.clicks")}
     landers = {topic: open_topic_sink(config, config.sinks[0], topic) for topic, config in configs.items()}
-    works = [TopicLanding(one, functools.partial(one.land, [START])) for one in landers.values()]
-    outcomes = [outcome.result() for outcome in fleet.together(works, lambda: spark).outcomes]
+    works = [functools.partial(one.land, [START]) for one in landers.values()]
+    outcomes = [outcome.result() for outcome in Fleet(works, lambda: spark).outcomes]
     assert [one.tile.complete for (one,) in outcomes] == [True, True]
     assert [verified(configs[topic], lander).clean for topic, lander in landers.items()] == [True, True]
 
