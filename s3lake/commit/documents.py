@@ -7,8 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from s3lake.plan.freshness import Wait
-from s3lake.plan.tile import Tile
+from s3lake.plan.tile import Tile, Wait
 from s3lake.schema.changes import Change
 
 VERSION = 1

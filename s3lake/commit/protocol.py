@@ -30,9 +30,8 @@ from s3lake.errors import (
 )
 from s3lake.plan import tile as tiles
 from s3lake.plan.batch import Batch, next_batch
-from s3lake.plan.freshness import Wait
 from s3lake.plan.stamps import find_stamps_ahead
-from s3lake.plan.tile import Tile
+from s3lake.plan.tile import Tile, Wait
 from s3lake.source.offsets import Offsets
 from s3lake.store import COMMIT
 

@@ -8,8 +8,7 @@ from typing import overload
 from s3lake.commit.documents import Manifest, Read, count_data_files
 from s3lake.commit.index import TopicIndex
 from s3lake.errors import MissingDocumentError
-from s3lake.plan.freshness import Wait
-from s3lake.plan.tile import Sums, Tile
+from s3lake.plan.tile import Sums, Tile, Wait
 
 
 class Commits(Sequence[Manifest]):

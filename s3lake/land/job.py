@@ -31,8 +31,7 @@ from s3lake.land.sql.table import Tabulate
 from s3lake.land.task import outcomes
 from s3lake.land.task.outcomes import OUTCOME, Done, Failed, Outcome, Refused, outcome_of
 from s3lake.land.task.pipeline import Work
-from s3lake.plan.batch import Intervals
-from s3lake.plan.tasks import shared_out
+from s3lake.plan.batch import Intervals, split_into_tasks
 from s3lake.schema.types import from_document, to_document
 from s3lake.source.records import Reader
 from s3lake.spark import meaning, parallelism
@@ -108,7 +107,7 @@ class TaskEngine:
     ) -> DataFrame:
         session = self.spark()
         reader, topic = self.reader, self.topic
-        loads = shared_out(reads, 2 * parallelism(session), least)
+        loads = split_into_tasks(reads, 2 * parallelism(session), least)
 
         def read(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             ranges = [one for batch in numbers for number in batch.column("id").to_pylist() for one in loads[number]]

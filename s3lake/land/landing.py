@@ -33,9 +33,8 @@ from s3lake.land.observer import ALONE, LandedHour, Logged, Run, TableFollower
 from s3lake.land.target import TopicSink
 from s3lake.land.task import outcomes
 from s3lake.land.task.pipeline import Stores
-from s3lake.plan.reached import reached
-from s3lake.plan.tasks import TASK_RECORDS
-from s3lake.plan.tile import Tile
+from s3lake.plan.batch import TASK_RECORDS
+from s3lake.plan.tile import Tile, reached
 from s3lake.schema.types import from_document
 from s3lake.sink.key_space import KeySpace
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic

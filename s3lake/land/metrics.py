@@ -20,9 +20,8 @@ from s3lake import hours
 from s3lake.commit.sealing import Sealing
 from s3lake.errors import DataLossError, S3LakeError, TransientError
 from s3lake.plan import due
-from s3lake.plan.freshness import quantile_s
-from s3lake.plan.reached import reached
-from s3lake.plan.tile import Tile
+from s3lake.plan.sealed import quantile_s
+from s3lake.plan.tile import Tile, reached
 from s3lake.source.offsets import Waiting
 
 if TYPE_CHECKING:

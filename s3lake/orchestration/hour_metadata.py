@@ -21,8 +21,9 @@ from s3lake.orchestration import names
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.column_descriptions import describe_columns
 from s3lake.plan import sealed
-from s3lake.plan.freshness import Wait, quantile_s
+from s3lake.plan.sealed import quantile_s
 from s3lake.plan.stamps import find_notices
+from s3lake.plan.tile import Wait
 from s3lake.schema.types import from_document
 from s3lake.text.contents import format_content
 

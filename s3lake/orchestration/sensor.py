@@ -24,7 +24,7 @@ from s3lake.orchestration.hour_metadata import freshness
 from s3lake.orchestration.runs import SinkRuns
 from s3lake.orchestration.sensor_memory import Observed
 from s3lake.orchestration.tick import RouteState, Tick
-from s3lake.plan.freshness import Wait
+from s3lake.plan.tile import Wait
 from s3lake.sink import Sink
 from s3lake.source import opening
 from s3lake.text import expressions

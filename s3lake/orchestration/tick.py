@@ -19,7 +19,7 @@ from s3lake.orchestration.due import TopicView, closing_soon_ms, hours_due, max_
 from s3lake.orchestration.runs import SinkRuns
 from s3lake.orchestration.sensor_memory import UNLIMITED, Memory, RouteMemory
 from s3lake.plan import due
-from s3lake.plan.freshness import Wait
+from s3lake.plan.tile import Wait
 
 if TYPE_CHECKING:
     from s3lake.land.landing import Landing

@@ -1,4 +1,4 @@
-"""Sealed: that an hour is over for good. Pure rules over tiles; nothing but the index is asked.
+"""Sealed: that an hour is over for good; and how fresh its records were. Pure rules over tiles.
 
 An hour is sealed when it is complete, shares its edges with the hours beside it, and every record read of it is
 accounted for. `orchestration.checks` shows the same rules, one by one.
@@ -6,10 +6,10 @@ accounted for. `orchestration.checks` shows the same rules, one by one.
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from s3lake import hours
-from s3lake.plan.tile import Sums, Tile
+from s3lake.plan.tile import Sums, Tile, Wait
 
 
 def content(commits: Sequence[str]) -> str:
@@ -50,3 +50,28 @@ def explained(tile: Tile, sums: Sums) -> bool:
 
 def _covered(tile: Tile) -> int:
     return sum(span.committed - span.start for span in tile.partitions.values())
+
+
+def quantile_s(waits: Iterable[Wait], share: float) -> float | None:
+    """Seconds within which `share` of the records were committed; None without records.
+
+    Of a commit only the ends are known: its records count as evenly spread in between, which is how they arrive.
+    """
+    waits_of_records = [wait for wait in waits if wait.records]
+    enough = share * sum(wait.records for wait in waits_of_records)
+    if not waits_of_records:
+        return None
+    low, high = min(wait.least_ms for wait in waits_of_records) - 1, max(wait.most_ms for wait in waits_of_records)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (
+            (low, middle) if sum(_within(wait, middle) for wait in waits_of_records) >= enough else (middle, high)
+        )
+    return high / 1000
+
+
+def _within(wait: Wait, ms: int) -> float:
+    """How many of a commit's records had waited so long or less."""
+    if ms >= wait.most_ms:
+        return wait.records
+    return wait.records * (ms - wait.least_ms) / (wait.most_ms - wait.least_ms) if ms > wait.least_ms else 0

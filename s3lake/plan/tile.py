@@ -11,7 +11,6 @@ import msgspec
 
 from s3lake import hours
 from s3lake.errors import DataLossError, KafkaUnavailableError
-from s3lake.plan.freshness import Wait
 from s3lake.source.offsets import LogRange, Snapshot
 
 
@@ -25,6 +24,14 @@ class Span(msgspec.Struct, frozen=True):
 
 Interval = tuple[int, int, int]
 """Topic-partition, first offset, end: half-open."""
+
+
+class Wait(msgspec.Struct, frozen=True, array_like=True):
+    """How long the records of one commit had waited, in milliseconds: that many, at least and at most."""
+
+    records: int
+    least_ms: int
+    most_ms: int
 
 
 class Sums(msgspec.Struct, frozen=True):
@@ -288,6 +295,28 @@ def joined(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
         else:
             whole.append((partition, start, end))
     return tuple(whole)
+
+
+def reached(newest_first: Iterable[Tile]) -> dict[int, int]:
+    """Return how far a topic is landed, as consumers count: one offset per topic-partition.
+
+    It is the end of the furthest interval that is landed. Hours are landed in order, so everything below is landed as
+    well, down to the sink's start, but for hours that somebody passed over: landing one of them later does not move it.
+    If nothing is landed it is where the oldest tile begins.
+
+    Args:
+        newest_first: the topic's tiles; no more of them are read than it takes.
+    """
+    reached_offsets: dict[int, int] = {}
+    starts: dict[int, int] = {}
+    for tile in newest_first:
+        for partition, span in tile.partitions.items():
+            starts[partition] = span.start
+            if partition not in reached_offsets and (tile.landed or span.committed > span.start):
+                reached_offsets[partition] = span.committed
+        if tile.landed or starts.keys() <= reached_offsets.keys():
+            break
+    return dict(sorted({**starts, **reached_offsets}.items()))
 
 
 def _end(span: Span) -> int:

@@ -13,8 +13,7 @@ from s3lake.commit.protocol import Attempt, Staged, commit, commit_at_once
 from s3lake.commit.recovery import Pace
 from s3lake.errors import ConfigurationError, FencedError, ForeignObjectError, StoreConflictError
 from s3lake.plan.batch import Batch
-from s3lake.plan.freshness import Wait
-from s3lake.plan.tile import Span, Tile
+from s3lake.plan.tile import Span, Tile, Wait
 from s3lake.store import COMMIT, Document
 from s3lake.store.memory import MemoryStore
 

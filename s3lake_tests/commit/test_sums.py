@@ -8,8 +8,7 @@ from s3lake.commit.documents import File, Manifest, Read, Taken
 from s3lake.commit.index import TopicIndex
 from s3lake.commit.recovery import forward
 from s3lake.commit.sums import Commits, waited
-from s3lake.plan.freshness import Wait
-from s3lake.plan.tile import Span, Sums, Tile, joined
+from s3lake.plan.tile import Span, Sums, Tile, Wait, joined
 from s3lake_tests.counted import CountedStore
 
 HOUR = "2026-11-20T05"

@@ -19,8 +19,7 @@ from s3lake.errors import DataLossError, KafkaUnavailableError, StoreUnavailable
 from s3lake.land import metrics
 from s3lake.land.landing import Landing
 from s3lake.land.metrics import METRICS, Progress, Scrape, read_waiting
-from s3lake.plan.freshness import Wait
-from s3lake.plan.tile import Span, Sums, Tile
+from s3lake.plan.tile import Span, Sums, Tile, Wait
 from s3lake.sink import Sink
 from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.offsets import Waiting

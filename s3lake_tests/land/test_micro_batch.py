@@ -12,7 +12,7 @@ from s3lake.land import job
 from s3lake.land.given import GivenEngine
 from s3lake.land.job import TaskEngine
 from s3lake.land.task.outcomes import Done, Failed, Refused
-from s3lake.plan.tasks import TASK_RECORDS
+from s3lake.plan.batch import TASK_RECORDS
 from s3lake.source.kafka import dead_letter_topic
 from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.records import Range

@@ -16,8 +16,7 @@ from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.hour_metadata import Lag, dead_letters_metadata, hour_metadata, offset_tables
 from s3lake.orchestration.landing_run import TopicReport
 from s3lake.orchestration.translator import dead_letters_key, sink_key
-from s3lake.plan.freshness import Wait
-from s3lake.plan.tile import Span, Sums, Tile
+from s3lake.plan.tile import Span, Sums, Tile, Wait
 from s3lake.schema.grammar import parse
 from s3lake.schema.types import Primitive, to_document
 from s3lake.sink import Config, Kafka, Sink
