@@ -88,11 +88,9 @@ def convert(request: Request) -> None:
 def _to_native(request: Request) -> str:
     loaded = request.read(to_land=False)
     print_notices(loaded)
-    text, variables, unkept = native.write_native(loaded.config, loaded.references)
+    text, variables = native.write_native(loaded.config, loaded.references)
     for variable, place in variables.items():
         err.print(f"notice: {place} is secret: set {variable} where this file is read", markup=False)
-    for notice in unkept:
-        err.print(f"notice: {notice}", markup=False)
     return text
 
 

@@ -12,8 +12,8 @@ from itertools import chain
 from s3lake import hours
 from s3lake.config import dialects, source
 from s3lake.config.connectors.cloud import REGISTRY
-from s3lake.config.connectors.native_keys import SERVERS, START
 from s3lake.config.draft import LoadedConfig, join_drafts
+from s3lake.config.keys import SERVERS, START
 from s3lake.config.overrides import prefix_of
 from s3lake.config.report import Notice, Report, variable
 from s3lake.errors import ConfigurationError

@@ -1,4 +1,8 @@
-"""The native YAML configuration: every error says file, line, column, dotted path, value, what is allowed."""
+"""The native YAML configuration: every error says file, line, column, dotted path, value, what is allowed.
+
+`${NAME}` and `${NAME:-default}` in a scalar come from the environment; without quotes the result is typed as if it had
+been written there. Scalars are typed as YAML 1.2 has it: `on`, `yes`, `0x10`, `1:30` and `2026-11-20` are text.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -13,17 +18,25 @@ import yaml
 from pydantic import SecretStr, ValidationError
 from yaml.nodes import ScalarNode
 
-from s3lake.config.document import parse_scalar, values_of
 from s3lake.config.draft import ConfigDraft, Draft
 from s3lake.config.overrides import fields, set_path
-from s3lake.config.report import Path, Reference, Report, dotted
+from s3lake.config.report import Path, Place, Reference, Report, Setting, dotted
 from s3lake.config.syntax.node import Node
 from s3lake.config.syntax.yaml import parse_yaml
+from s3lake.config.variables import Substituted, is_malformed, look_up_variable, substitute
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Config, ConfigModel
 from s3lake.text.masking import is_masked, is_secret
 
 _HIDDEN = (("s3", "credentials"), ("kafka", "properties"), ("source", "options"))
+_FORM = "write ${NAME} or ${NAME:-default}; $${ stands for a plain ${"
+_INTEGER = re.compile(r"[-+]?[0-9]+")
+_NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_WORDS = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
 
 
 def loads(text: str, name: str) -> Config:
@@ -41,12 +54,117 @@ def read(documents: list[Node], report: Report, environment: Mapping[str, str]) 
     Raises:
         ConfigurationError: it is not one mapping.
     """
-    data, settings = values_of(documents, report, _is_hidden, environment)
+    if len(documents) > 1:
+        raise ConfigurationError(f"{documents[1].place}: a second document begins; a file holds one configuration")
+    reader = _Reader(report, environment)
+    data = reader.read(documents[0], ()) if documents else None
     if isinstance(data, dict):
-        return ConfigDraft(Draft(data, settings), report, native=True)
+        return ConfigDraft(Draft(data, reader.settings), report, native=True)
     report.check()
-    what = f"the file holds {settings[()].shape or 'text'}" if documents else "the file is empty"
+    what = f"the file holds {reader.settings[()].shape or 'text'}" if documents else "the file is empty"
     raise ConfigurationError(f"{report.file}:1:1: {what}; a mapping is needed with {', '.join(fields(Config))}")
+
+
+def _is_hidden(path: Path) -> bool:
+    """Return whether the value at a path must never be printed."""
+    own = path[2:] if path[:1] == ("sinks",) else path
+    if own[:1] == ("forwards",) and "options" in own:
+        return True
+    return own[:2] in _HIDDEN or any(is_secret(str(step)) for step in path)
+
+
+def parse_scalar(text: str) -> Any:
+    """Return what a text without quotes is in YAML 1.2.
+
+    Raises:
+        ValueError: it is a number with more digits than Python reads.
+    """
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    return float(text) if _NUMBER.fullmatch(text) else text
+
+
+class _Reader:
+    def __init__(self, report: Report, environment: Mapping[str, str]) -> None:
+        self.settings: dict[Path, Setting] = {}
+        self._report = report
+        self._environment = environment
+
+    def read(self, node: Node, path: Path) -> Any:
+        """Return the value of a node at `path`."""
+        if node.tag:
+            return self._refuse(node, path, "a tag is not supported; a value that begins with ! needs quotes")
+        match node.value:
+            case tuple():
+                self._note(node, path, shape="a mapping")
+                return self._mapping(node, path)
+            case list():
+                self._note(node, path, shape="a list")
+                return [self.read(item, (*path, position)) for position, item in enumerate(node.value)]
+        return self._scalar(node, path)
+
+    def _mapping(self, node: Node, path: Path) -> dict[str, Any]:
+        nodes: dict[str, Node] = {}
+        for child in node.nodes:
+            first = nodes.setdefault(child.key, child)
+            if first is not child:
+                message = f"is given twice, first in line {first.place.line}; take one out"
+                self._report.error(replace(child.place, key=dotted((*path, child.key))), message)
+        return {name: self.read(child, (*path, name)) for name, child in nodes.items()}
+
+    def _scalar(self, node: Node, path: Path) -> Any:
+        if node.value is None:
+            self._note(node, path, shape="null")
+            return None
+        text, reference, secret = str(node.value), None, _is_hidden(path)
+        if "${" in text:
+            part = self._substitute(node, path, text, secret=secret)
+            if part is None:
+                return None
+            text, reference = part.value, part.reference
+        if secret:
+            self._report.secrets.add(text)
+        try:
+            value = text if node.is_quoted else parse_scalar(text)
+        except ValueError:
+            return self._refuse(node, path, "a number has more digits than any setting takes")
+        self._note(node, path, text, "null" if value is None else "", secret=secret, reference=reference)
+        return value
+
+    def _substitute(self, node: Node, path: Path, text: str, *, secret: bool) -> Substituted | None:
+        def look_up(reference: str) -> tuple[str, str, bool]:
+            variable = look_up_variable(reference, self._environment)
+            if variable is None:
+                raise ValueError(_FORM)
+            name, value = variable
+            if value is None:
+                raise ValueError(f"environment variable {name} is not set; set it, or write ${{{name}:-default}}")
+            if is_secret(name):
+                self._report.secrets.add(value)
+            return value, f"${{{reference}}}", is_secret(name)
+
+        try:
+            if is_malformed(text):
+                raise ValueError(_FORM)
+            return substitute(text, look_up, secret=secret)
+        except ValueError as error:
+            self._refuse(node, path, str(error))
+            return None
+
+    def _note(self, node: Node, path: Path, text: str = "", shape: str = "", **more: Any) -> None:
+        place = replace(node.place, key=dotted(path))
+        self.settings[path] = Setting(place.key, text, place, [node.start], shape=shape, **more)
+
+    def _refuse(self, node: Node, path: Path, message: str) -> None:
+        """Report what is wrong with a value, about which nothing else is reported then."""
+        key = dotted(path)
+        self._report.error(Place(node.place.file, *node.start, key), message)
+        self._report.unresolved_keys.add(key)
+
+
+# Writing
 
 
 class Dumper(yaml.SafeDumper):
@@ -69,21 +187,21 @@ Dumper.add_representer(str, _write_text)
 
 def dump_effective(config: Config) -> str:
     """Return the effective configuration as YAML: every default, quantities with units, secrets masked."""
-    values = escape_references(config.model_dump(mode="json", by_alias=True))
+    return _dump(escape_references(config.model_dump(mode="json", by_alias=True)))
+
+
+def _dump(values: Any) -> str:
     text: str = yaml.dump(values, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120)
     return text
 
 
 def write_native(
     config: Config, references: Mapping[Path, Reference] = MappingProxyType({})
-) -> tuple[str, dict[str, str], list[str]]:
-    """Write a configuration as YAML that can be loaded again, and the variables that hold its secrets.
+) -> tuple[str, dict[str, str]]:
+    """Write a configuration as YAML that can be loaded again. Return it, and variable -> path of each secret.
 
     Args:
         references: where its values came from; the text has them instead of the values.
-
-    Returns:
-        The text, variable -> dotted path of the secret that it holds, and notices of references that are not kept.
     """
     values: dict[str, Any] = {}
     for name in fields(Config):
@@ -99,7 +217,6 @@ def write_native(
         if _at(values, path) is None and _at(every, path) is not None:
             set_path(values, path, _at(every, path))
     variables: dict[str, str] = {}
-    notices: list[str] = []
 
     def write(value: Any, path: Path, words: tuple[str, ...], *, hidden: bool) -> Any:
         reference = references.get(path)
@@ -108,8 +225,6 @@ def write_native(
             if written is not None:
                 return written
             hidden = hidden or reference.secret
-            if not hidden and reference.written:
-                notices.append(f"{dotted(path)}: is written as it is now, without the reference that it came from")
         match value:
             case dict():
                 return {name: write(item, (*path, name), (*words, name), hidden=hidden) for name, item in value.items()}
@@ -127,13 +242,10 @@ def write_native(
                 return f"${{{variable}}}"
         return escape_references(value)
 
-    text: str = yaml.dump(
-        write(values, (), (), hidden=False), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120
-    )
-    return text, variables, notices
+    return _dump(write(values, (), (), hidden=False)), variables
 
 
-def _restore(reference: Reference, plain: Any, shown: Any) -> Any:
+def _restore(reference: Reference, plain: Any, shown: Any) -> str | None:
     """Return the reference that a value came from as it is written; None if the value is not what it resolves to.
 
     Args:
@@ -142,15 +254,10 @@ def _restore(reference: Reference, plain: Any, shown: Any) -> Any:
     """
     plain = plain.get_secret_value() if isinstance(plain, SecretStr) else plain
     value = plain if isinstance(plain, str) else shown
-    if not reference.written or value is None:
-        return None
-    if isinstance(value, list):
-        parts = reference.written.split(",")
-        return parts if ",".join(map(str, value)) == reference.value and len(parts) == len(value) else None
     text = str(value).lower() if isinstance(value, bool) else str(value)
     # Next to a reference a secret may be written as it is.
     is_safe = reference.alone or not (isinstance(shown, str) and is_masked(shown))
-    return reference.written if is_safe and text == reference.value else None
+    return reference.written or None if is_safe and text == reference.value else None
 
 
 def _least(part: ConfigModel) -> dict[str, Any]:
@@ -189,11 +296,3 @@ def _at(holder: Any, path: Path) -> Any:
         else:
             return None
     return holder
-
-
-def _is_hidden(path: Path) -> bool:
-    """Return whether the value at a path must never be printed."""
-    own = path[2:] if path[:1] == ("sinks",) else path
-    if own[:1] == ("forwards",) and "options" in own:
-        return True
-    return own[:2] in _HIDDEN or any(is_secret(str(step)) for step in path)

@@ -217,7 +217,7 @@ def _add_tables(config: Config, home: Path) -> Config:
 
 def _to_yaml(config: Config) -> str:
     """Write the configuration for processes that the demo starts, with the key of the demo's S3: it is not secret."""
-    text, variables, _ = native.write_native(config)
+    text, variables = native.write_native(config)
     credentials = config.s3.credentials
     assert isinstance(credentials, Credentials), "the demo's own"
     for variable, place in variables.items():

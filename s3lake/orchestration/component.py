@@ -49,7 +49,7 @@ class SinkScaffolder(Scaffolder[Source]):
             scaffold_component(request, {"config": "sinks.yaml"})
             return
         loaded = configuration.load_configuration(source, to_land=False)
-        _, secrets, _ = native.write_native(loaded.config, loaded.references)
+        _, secrets = native.write_native(loaded.config, loaded.references)
         if not _is_address(source):
             (shutil.copytree if Path(source).is_dir() else shutil.copy)(source, folder / Path(source).name)
         scaffold_component(request, {"config": source if _is_address(source) else Path(source).name})

@@ -117,7 +117,7 @@ def test_a_key_of_ones_own_is_taken_with_its_algorithm_and_shown_nowhere() -> No
     configuration = loaded({"s3.ssea.name": "AES256", "s3.sse.customer.key": KEY})
     connection = S3Connection.of(configuration.config.s3)
     assert (connection.customer_key, connection.created_with) == (KEY, ())
-    text, variables, _ = write_native(configuration.config)
+    text, variables = write_native(configuration.config)
     for shown in (dump_effective(configuration.config), text, repr(configuration), repr(connection)):
         assert KEY not in shown
     assert variables == {"S3LAKE_SECRET_S3_OBJECTS_CUSTOMER_KEY": "s3.objects.customer_key"}
@@ -170,7 +170,7 @@ def test_an_external_id_is_a_secret() -> None:
     role = {"aws.sts.role.arn": "arn:aws:iam::1:role/lake", "aws.sts.role.external.id": "hush-hush"}
     configuration = loaded({**role}, bases.AIVEN)
     assert S3Connection.of(configuration.config.s3).role_external_id == "hush-hush"
-    text, variables, _ = write_native(configuration.config)
+    text, variables = write_native(configuration.config)
     assert "hush" not in dump_effective(configuration.config) + text + repr(configuration)
     assert variables["S3LAKE_SECRET_S3_ROLE_EXTERNAL_ID"] == "s3.role.external_id"
 

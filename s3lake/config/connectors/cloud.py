@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from s3lake.config.connectors.native_keys import of_variable
+from s3lake.config.keys import read_variable
 from s3lake.config.report import Report, Setting
 from s3lake.text.options import did_you_mean
 
@@ -95,7 +95,7 @@ def _registry(by_key: Mapping[str, Setting], report: Report, environment: Mappin
             yield replace(url, key=key)
         elif form is not None and form.value.upper() in _WITH_REGISTRY:
             if environment.get(REGISTRY):
-                yield of_variable(key, REGISTRY, environment)
+                yield read_variable(key, REGISTRY, environment)
             else:
                 report.error(form, f"{form.value} needs the registry: set {REGISTRY}, or add schema.registry.url=URL")
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from s3lake.config.connectors import native_keys, transforms
+from s3lake.config.connectors import transforms
 from s3lake.config.draft import ConfigDraft, Connector, Draft, join_drafts
-from s3lake.config.keys import Key, Keys, milliseconds
+from s3lake.config.keys import Key, Keys, milliseconds, put_native
 from s3lake.config.report import Place, Report, Setting, Value
 from s3lake.convert.converters import CONVERTERS
 from s3lake.encode.formats import FORMATS
@@ -68,7 +68,7 @@ def finish(
 ) -> ConfigDraft:
     """Put what the file says after `s3lake.`, and report keys that are not read. Return the connector's draft."""
     keys.no_effect({**_NO_EFFECT, **no_effect})
-    native_keys.apply(keys, sinks or [Draft()], environment)
+    put_native(keys, sinks or [Draft()], environment)
     keys.report_unknown()
     connector = Connector(keys.text("name").value, group=keys.text("consumer.override.group.id").value)
     return join_drafts(sinks, keys.report, connector)

@@ -1,12 +1,15 @@
-"""Kafka Connect's converters of keys and values: which there are, and their options."""
+"""Kafka Connect's converters of keys and values, and the Schema Registry of those that have one."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import replace
+from urllib.parse import unquote
 
-from s3lake.config.connectors import registry, worker
+from s3lake.config.connectors import worker
 from s3lake.config.draft import Draft
-from s3lake.config.keys import Keys
+from s3lake.config.keys import Key, Keys, milliseconds
 from s3lake.config.report import Setting
 from s3lake.text.options import did_you_mean, find_nearest
 
@@ -21,6 +24,43 @@ _HEADERS = "headers are read as text, or as bytes if they are not text"
 _JSON_OPTIONS = ("schemas.cache.size", "decimal.format", "replace.null.with.default")
 _OF_OTHERS = ("schemas.enable", "plugin.version")
 _OPTIONS = {"JsonConverter": ("schemas.enable", *_JSON_OPTIONS), "StringConverter": ("encoding", "converter.encoding")}
+_PREFIX = "schema.registry."
+_WITH_OR_WITHOUT = ("ssl.", "basic.auth.", "bearer.auth.")  # names that stand with the prefix or without it
+_PEM = "a Java keystore cannot be read here; export it as PEM, name that file, and write {key}=PEM"
+_REFUSED: tuple[tuple[str, str], ...] = (
+    (r"rules?\..+", "rules, encryption of fields among them, are not run by s3lake; take it out"),
+    (r"schema\.id\.deserializer", "the id of the schema is read from the value, nowhere else; take it out"),
+    (r"context(\..+)?", "write the context into the address instead, URL/contexts/.NAME, and take it out"),
+    (r"proxy\..+", "a proxy is set by the environment variable HTTPS_PROXY; take it out"),
+    (r"ssl\.(keystore\.(certificate\.chain|key)|truststore\.certificates)", "name a PEM file in ….location instead"),
+    (r"ssl\.(key|keystore)\.password", "a key with a password is not supported; write the key without one"),
+    (r"ssl\.endpoint\.identification\.algorithm", "host names are always verified; take it out"),
+    (
+        r"bearer\.auth\.(?!token$|credentials\.source$).+",
+        "tokens are not fetched; write bearer.auth.token=TOKEN",
+    ),
+)
+_OF_WRITERS = re.compile(
+    r"(ssl|json|avro|protobuf)\..+|auto\.register\.schemas|use\.(latest\.(version|with\.metadata)|schema\.id)|"
+    r"latest\.compatibility\.strict|normalize\.schemas|id\.compatibility\.strict|max\.schemas\.per\.subject|"
+    r"((key|value)\.)?subject\.name\.strategy|schema\.(reflection|format)|enhanced\.(avro|protobuf)\.schema\.support|"
+    r"connect\.meta\.data|schemas\.cache\.(config|size)|discard\.type\.doc\.default|allow\.optional\.map\.keys|"
+    r"scrub\.invalid\.names|generalized\.sum\.type\.support|flatten\.(singleton\.)?unions|generate\.index\.for\.unions|"
+    r"int\.for\.enums|optional\.for\.nullables|wrapper\.for\.(nullables|raw\.primitives)|decimal\.format|"
+    r"object\.additional\.properties|use\.optional\.for\.nonrequired|http\.connect\.timeout\.ms|"
+    r"missing\.(id|version|schema)\.cache\..+|latest\.cache\..+|schema\.registry\.request\.header\..+"
+)
+_LATEST = re.compile(r"use\.(latest\.(version|with\.metadata)|schema\.id)")
+_AS_WRITTEN = (
+    "is not followed: a value has the fields of the schema that it was written with, and columns of all versions are "
+    "united; s3lake.schema.compatibility=backward writes older ones with the newest's fields"
+)
+_ONLY_READ = "schemas are only read, by their ids, and all they say is kept"
+_REGISTRY_OPTIONS = (
+    *(f"{_PREFIX}url", "basic.auth.credentials.source", "basic.auth.user.info", "http.read.timeout.ms"),
+    *("bearer.auth.credentials.source", "bearer.auth.token"),
+    *("ssl.truststore.location", "ssl.truststore.type", "ssl.keystore.location", "ssl.keystore.type"),
+)
 
 
 def put_converters(keys: Keys, sink: Draft, key: str = "string", value: str = "json") -> None:
@@ -50,7 +90,7 @@ def _converter(keys: Keys, sink: Draft, part: str, default: str) -> None:
     class_name = converter.value.rpartition(".")[2]
     if class_name in _WITH_REGISTRY:
         sink.put(f"converter.{part}", _WITH_REGISTRY[class_name], converter)
-        registry.put_registry(keys, part, converter, options, sink)
+        _put_registry(keys, part, converter, options, sink)
     elif class_name in _PLAIN:
         schemas = class_name == "JsonConverter" and keys.boolean(f"{part}.converter.schemas.enable", True).value
         sink.put(f"converter.{part}", "connect_json" if schemas else _PLAIN[class_name], converter)
@@ -71,3 +111,130 @@ def _options(keys: Keys, class_name: str, options: Mapping[str, Setting]) -> Non
             keys.wrong(option, f"{option.masked_value} is not allowed; text is UTF-8")
         elif name in _JSON_OPTIONS:
             keys.report.no_effect(option, "values are read as they are written")
+
+
+# Confluent's converters with a Schema Registry: where it is, and how to get in
+
+
+def _put_registry(keys: Keys, part: str, converter: Setting, options: Mapping[str, Setting], sink: Draft) -> None:
+    """Put where the registry of the converter of `part` (key or value) is; key and value have one together."""
+    own, registry = Keys(_shortened(options, keys), keys.report), Draft()
+    class_name = converter.value.rpartition(".")[2]
+    for put in (_put_address, _put_login, _put_token, _put_files):
+        put(own, registry)
+    own.put(registry, [Key("http.read.timeout.ms", "timeout", milliseconds(1))])
+    for option in own.with_prefix(""):
+        if option.key not in _REGISTRY_OPTIONS:
+            _note_option(option, class_name, keys)
+    if "url" not in registry.values and class_name != "JsonSchemaConverter":
+        name = f"{part}.converter.schema.registry.url"
+        keys.wrong(converter, f"{class_name} needs its registry; add {name}=http://HOST:8081")
+    before = sink.get("converter.registry")
+    if before is not None and registry.values and before != registry.values:
+        name = next(name for name in (*registry.values, *before) if before.get(name) != registry.values.get(name))
+        message = f"key and value have one registry; its {name} is another one for key.converter"
+        keys.wrong(registry.origins.get((name,), converter), message)
+        return
+    for name, value in registry.values.items():
+        sink.put(f"converter.registry.{name}", value, registry.origins[name,])
+
+
+def _shortened(options: Mapping[str, Setting], keys: Keys) -> list[Setting]:
+    """Return the options that may have the registry's prefix without it."""
+    settings: dict[str, Setting] = {}
+    for name, setting in options.items():
+        plain = name.removeprefix(_PREFIX)
+        short = plain if plain.startswith(_WITH_OR_WITHOUT) else name
+        if short in settings:
+            keys.wrong(setting, f"says the same as {settings[short].place.key}; take one of them out")
+        settings.setdefault(short, replace(setting, key=short))
+    return list(settings.values())
+
+
+def _note_option(option: Setting, class_name: str, keys: Keys) -> None:
+    """Note, or refuse, an option that is not applied."""
+    reason = next((reason for pattern, reason in _REFUSED if re.fullmatch(pattern, option.key)), None)
+    is_off = option.value.lower() in ("", "false")
+    if reason is not None and not is_off:
+        keys.wrong(option, reason)
+    elif _LATEST.fullmatch(option.key) and not is_off:
+        keys.report.notice(option, _AS_WRITTEN)
+    elif reason is not None or _OF_WRITERS.fullmatch(option.key):
+        keys.report.no_effect(option, _ONLY_READ)
+    else:
+        near = None if option.key == "schemas.enable" else find_nearest(option.key, sorted(_REGISTRY_OPTIONS))
+        hint = f"; did you mean {near}?" if near else ""
+        keys.report.notice(option, f"{class_name} has no option {option.key!r} and does not read it{hint}")
+
+
+def _put_address(own: Keys, registry: Draft) -> None:
+    """Put the address; user and password in it are taken out of it."""
+    url = own.text(f"{_PREFIX}url")
+    if not url.value:
+        return
+    plain, users = [], set()
+    for address in map(str.strip, url.value.split(",")):
+        scheme, _, rest = address.partition("://")
+        user, at, host = rest.rpartition("@")
+        plain.append(f"{scheme}://{host}" if at else address)
+        if at:
+            users.add(user)
+            own.report.secrets |= {user, user.partition(":")[2], unquote(user.partition(":")[2])} - {""}
+    registry.put("url", ",".join(plain), url.setting)
+    source = own.get("basic.auth.credentials.source")
+    if len(users) > 1:
+        own.wrong(url.setting, "the addresses have different users; they are one registry, so write the same ones")
+    elif users and source is not None and source.value.upper() != "URL":
+        message = f"has a user, and {source.place.key} says that another one is taken; take one of them out"
+        own.wrong(url.setting, message)
+    elif users:
+        user, _, password = users.pop().partition(":")
+        registry.put("user", unquote(user), url.setting)
+        registry.put("password", unquote(password), url.setting)
+
+
+def _put_login(own: Keys, registry: Draft) -> None:
+    source, login = own.text("basic.auth.credentials.source", "URL"), own.text("basic.auth.user.info")
+    match source.value.upper():
+        case "URL" if login.setting is not None:
+            message = "is not used: write basic.auth.credentials.source=USER_INFO to use it, or take it out"
+            own.wrong(login.setting, message)
+        case "URL":
+            pass
+        case "USER_INFO" if ":" in login.value:
+            user, _, password = login.value.partition(":")
+            own.report.secrets.add(password)
+            registry.put("user", user, login.setting)
+            registry.put("password", password, login.setting)
+        case "USER_INFO":
+            message = "this source needs user and password; write basic.auth.user.info=USER:PASSWORD"
+            own.wrong(login.setting or source.setting, message)
+        case _:
+            message = "this source is not supported; write USER_INFO, and basic.auth.user.info=USER:PASSWORD"
+            own.wrong(source.setting, message)
+
+
+def _put_token(own: Keys, registry: Draft) -> None:
+    source, token = own.text("bearer.auth.credentials.source"), own.text("bearer.auth.token")
+    if source.setting is None:
+        if token.setting is not None:
+            message = "write bearer.auth.credentials.source=STATIC_TOKEN to use it, or take it out"
+            own.wrong(token.setting, f"is not used: {message}")
+    elif source.value.upper() != "STATIC_TOKEN":
+        own.wrong(source.setting, "this source is not supported; write STATIC_TOKEN, and bearer.auth.token=TOKEN")
+    elif not token.value:
+        own.wrong(token.setting or source.setting, "this source needs the token; write bearer.auth.token=TOKEN")
+    else:
+        registry.put("token", token)
+
+
+def _put_files(own: Keys, registry: Draft) -> None:
+    for store, name in (("truststore", "ca_file"), ("keystore", "cert_file")):
+        location, store_type = own.get(f"ssl.{store}.location"), own.get(f"ssl.{store}.type")
+        if location is None:
+            continue
+        if store_type is None or store_type.value.upper() != "PEM":
+            key = location.place.key.removesuffix("location") + "type"
+            own.wrong(store_type or location, _PEM.format(key=key))
+        else:
+            registry.put(name, location.value, location)

@@ -12,14 +12,13 @@ from s3lake.config.connectors import (
     iggy_forwards,
     iggy_runtime,
     iggy_variables,
-    native_keys,
     transforms,
 )
 from s3lake.config.connectors.connect import escape_braces
 from s3lake.config.connectors.iggy_runtime import SECTION, Server
 from s3lake.config.connectors.iggy_schemas import CONVERSIONS, put_schema
 from s3lake.config.draft import ConfigDraft, Draft, join_drafts
-from s3lake.config.keys import Key, Keys, same
+from s3lake.config.keys import SERVERS, Key, Keys, put_native, same
 from s3lake.config.report import Path, Report, Setting, Value
 from s3lake.config.syntax import toml
 from s3lake.config.variables import Variables
@@ -29,7 +28,7 @@ from s3lake.text.quantities import parse_duration, parse_size
 TOPIC_TEMPLATE = "{stream}.{topic}"
 _WHERE = (
     "the records are: set IGGY_CONNECTORS_IGGY_ADDRESS=HOST:PORT, or give the runtime's file, which has [iggy]; or, "
-    f"where they are in Kafka, add [s3lake] kafka.bootstrap_servers, or set {native_keys.SERVERS}"
+    f"where they are in Kafka, add [s3lake] kafka.bootstrap_servers, or set {SERVERS}"
 )
 _RUNTIME = ("http", "iggy", "state", "connectors", "logging", "telemetry")
 _RUNTIME_REASONS = {
@@ -164,7 +163,7 @@ def _read_connector(
     sinks = list(_read_streams(file, keys, sink, key, template, kind=kind))
     if forward is not None:
         sinks = iggy_forwards.attach(forward, sinks, others)
-    native_keys.apply(keys, sinks, references.environment, where=_WHERE)
+    put_native(keys, sinks, references.environment, where=_WHERE)
     if kind != "s3":
         iggy_forwards.require_buckets(sinks, keys.get("path"), keys, references.environment)
     keys.report_unknown()

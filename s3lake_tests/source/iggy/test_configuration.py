@@ -33,7 +33,7 @@ def test_a_server_is_opened_as_it_is_written() -> None:
 
 def test_its_secrets_are_printed_nowhere() -> None:
     config = native.loads(text(IGGY), "f")
-    printed, variables, _ = native.write_native(config)
+    printed, variables = native.write_native(config)
     shown = [
         native.dump_effective(config),
         printed,

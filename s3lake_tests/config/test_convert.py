@@ -1,16 +1,19 @@
-"""A configuration of any dialect, written as native YAML: it means the same, and previews to the same objects."""
+"""A configuration of any dialect, written as native YAML: it means the same, and keeps its references."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from s3lake.config import native
+from s3lake.config.draft import LoadedConfig
 from s3lake.land.given import Record
 from s3lake.land.preview import preview
 from s3lake.sink import Config
 from s3lake_tests.config import bases, documents
+from s3lake_tests.config.bases import loads
 from s3lake_tests.config.documents import NOON
 from s3lake_tests.config.examples import CONFIGURATIONS
 
@@ -29,7 +32,7 @@ def document(name: str) -> Config:
 
 def again(config: Config, secrets: dict[str, str] | None = None) -> Config:
     """The configuration written and read again, with its secrets by the paths that they stand at."""
-    text, variables, _ = native.write_native(config)
+    text, variables = native.write_native(config)
     environment = {variable: (secrets or {})[path] for variable, path in variables.items()}
     return bases.native(text, environment).config
 
@@ -101,7 +104,7 @@ def test_the_secrets_of_a_connector_are_variables(base: dict[str, str]) -> None:
         "consumer.override.sasl.username": "me",
     }
     config = bases.load(base, options).config
-    text, variables, _ = native.write_native(config)
+    text, variables = native.write_native(config)
     assert variables == {
         "S3LAKE_SECRET_KAFKA_PROPERTIES_SASL_JAAS_CONFIG": "kafka.properties.sasl.jaas.config",
         "S3LAKE_SECRET_SINKS_DEMO_CONVERTER_REGISTRY_PASSWORD": "sinks.0.converter.registry.password",
@@ -163,3 +166,105 @@ def test_what_holds_for_all_sinks_is_written_too() -> None:
     config = native.loads(f"{KAFKA}run_history: 30d\nexamples: true\n{SINK}", "s3lake.yaml")
     assert again(config) == config
     assert "run_history: 720h" in native.write_native(config)[0]
+
+
+# References
+
+NATIVE = """\
+kafka: {bootstrap_servers: "${SERVERS}", properties: {sasl.password: "${PASSWORD}", sasl.username: "app-${STAGE}"}}
+s3:
+  region: "${REGION:-us-east-1}"
+  credentials: {access_key_id: AKIA, secret_access_key: "${S3_SECRET}"}
+sinks:
+  - name: events
+    topics: [orders, "clicks-${STAGE}"]
+    bucket: ${BUCKET}
+    prefix: raw-${STAGE}/$${literal}
+    start: 2026-11-20T00
+    flush: {count: "${COUNT}", interval: "${MINUTES}m"}
+"""
+ENVIRONMENT = {
+    **{"SERVERS": "kafka-7:9092", "PASSWORD": "hunter2-kafka", "S3_SECRET": "hunter2-s3", "STAGE": "prod"},
+    **{"BUCKET": "lake-7", "COUNT": "700", "MINUTES": "7"},
+}
+CONNECTOR = """\
+name=events
+connector.class=io.confluent.connect.s3.S3SinkConnector
+topics=${env:TOPICS}
+s3.bucket.name=${env:BUCKET}
+s3.region=${file:place.properties:region}
+aws.access.key.id=AKIA
+aws.secret.access.key=${secrets:keys}
+flush.size=${COUNT}
+rotate.interval.ms=${MILLISECONDS}
+format.class=io.confluent.connect.s3.format.json.JsonFormat
+bootstrap.servers=kafka:9092
+s3lake.start=2026-11-20T00
+"""
+CONNECTORS = {"TOPICS": "orders,clicks", "BUCKET": "lake-7", "COUNT": "700", "MILLISECONDS": "60000"}
+
+
+def connector(tmp_path: Path) -> LoadedConfig:
+    (tmp_path / "place.properties").write_text("region=eu-7\n")
+    return loads(CONNECTOR, "a.properties", None, CONNECTORS, tmp_path, {"keys": "hunter2-s3"}.__getitem__)
+
+
+def written(loaded: LoadedConfig) -> tuple[dict[str, Any], dict[str, str]]:
+    text, variables = native.write_native(loaded.config, loaded.references)
+    assert "hunter2" not in text
+    return yaml.safe_load(text), variables
+
+
+def test_references_of_native_yaml_stay_whole_or_in_part_also_where_they_hold_a_default() -> None:
+    found, _ = written(bases.native(NATIVE, ENVIRONMENT))
+    sink = found["sinks"][0]
+    assert found["kafka"]["bootstrap_servers"] == "${SERVERS}"
+    assert found["s3"]["region"] == "${REGION:-us-east-1}"
+    assert sink["bucket"] == "${BUCKET}"
+    assert sink["prefix"] == "raw-${STAGE}/$${literal}"
+    assert sink["topics"] == ["orders", "clicks-${STAGE}"]
+    assert sink["flush"] == {"count": "${COUNT}", "interval": "${MINUTES}m"}
+
+
+def test_a_secret_that_is_a_reference_keeps_its_own_variable() -> None:
+    found, variables = written(bases.native(NATIVE, ENVIRONMENT))
+    assert found["s3"]["credentials"]["secret_access_key"] == "${S3_SECRET}"
+    assert found["kafka"]["properties"]["sasl.password"] == "${PASSWORD}"
+    assert variables == {}
+
+
+def test_beside_a_reference_a_secret_is_not_written() -> None:
+    text = NATIVE.replace('"${PASSWORD}"', '"hunter2-${STAGE}"')
+    found, variables = written(bases.native(text, ENVIRONMENT))
+    (variable,) = variables
+    assert found["kafka"]["properties"]["sasl.password"] == f"${{{variable}}}"
+
+
+def test_what_a_variable_of_s3lake_says_is_not_the_files_reference() -> None:
+    environment = {**ENVIRONMENT, "S3LAKE_SINKS_EVENTS_BUCKET": "other"}
+    found, _ = written(bases.native(NATIVE, environment))
+    assert found["sinks"][0]["bucket"] == "other"
+
+
+def test_references_of_a_connector_are_spelled_as_in_native_yaml(tmp_path: Path) -> None:
+    found, _ = written(connector(tmp_path))
+    assert found["sinks"][0]["bucket"] == "${BUCKET}"
+    assert found["sinks"][0]["flush"]["count"] == "${COUNT}"
+
+
+def test_what_no_variable_holds_becomes_one(tmp_path: Path) -> None:
+    found, variables = written(connector(tmp_path))
+    assert variables == {
+        "S3LAKE_SECRET_S3_REGION": "s3.region",
+        "S3LAKE_SECRET_S3_CREDENTIALS_SECRET_ACCESS_KEY": "s3.credentials.secret_access_key",
+    }
+    assert found["s3"]["region"] == "${S3LAKE_SECRET_S3_REGION}"
+
+
+@pytest.mark.parametrize("dialect", ["native", "connector"])
+def test_what_is_written_loads_as_the_same_configuration(dialect: str, tmp_path: Path) -> None:
+    loaded = bases.native(NATIVE, ENVIRONMENT) if dialect == "native" else connector(tmp_path)
+    text, variables = native.write_native(loaded.config, loaded.references)
+    secrets = {"s3.region": "eu-7", "s3.credentials.secret_access_key": "hunter2-s3"}
+    environment = {**ENVIRONMENT, **CONNECTORS, **{name: secrets[place] for name, place in variables.items()}}
+    assert bases.native(text, environment).config == loaded.config
