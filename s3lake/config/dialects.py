@@ -16,8 +16,9 @@ from s3lake.config.connectors.wrappers import unwrap
 from s3lake.config.draft import ConfigDraft
 from s3lake.config.report import Place, Report, Setting, by_key, variable
 from s3lake.config.syntax import properties
+from s3lake.config.syntax.json import parse_json
 from s3lake.config.syntax.node import Node, position_of
-from s3lake.config.syntax.yaml import parse_json, parse_yaml
+from s3lake.config.syntax.yaml import parse_yaml
 from s3lake.config.variables import Variables
 from s3lake.errors import ConfigurationError
 from s3lake.text.options import did_you_mean

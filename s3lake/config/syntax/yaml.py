@@ -1,8 +1,7 @@
-"""YAML and JSON as trees: PyYAML gives the places of both, and `json` judges what is JSON."""
+"""YAML as trees, one for each document."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -17,17 +16,6 @@ from s3lake.errors import ConfigurationError
 _LARGEST = 50_000  # values, of which a sink has some fifty
 _TAGS = {f"tag:yaml.org,2002:{name}" for name in ("str", "map", "seq")}
 _NULLS = ("", "~", "null", "Null", "NULL")
-_HALF = re.compile(r"\\u[dD][89a-fA-F]")
-_OTHERWISE = re.compile(r"[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
-"""Characters of texts that YAML refuses, or takes for the end of a line."""
-_NOT_JSON = {
-    "Expecting property name": "a key in double quotes is needed, or }",
-    "Expecting ':'": "a colon is needed after a key",
-    "Expecting ','": "a comma is needed between values, or the end of the object or list",
-    "Expecting value": "a value is needed: text in double quotes, a number, true, false or null",
-    "Illegal trailing comma": "a comma before the end is not allowed",
-    "Extra data": "something is after the object",
-}
 
 
 class _Loader(yaml.SafeLoader):
@@ -36,46 +24,15 @@ class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's own way
 
 
-class _FastLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """libyaml is ten times as fast; its messages are other ones, and it refuses half surrogates."""
-
-    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012
-
-
-def parse_json(text: str, name: str) -> Node:
-    """Return the tree of a JSON object; `name` is the file's name in errors.
-
-    Raises:
-        ConfigurationError: it is not one.
-    """
-    try:
-        data = json.loads(text, parse_int=float)  # Python makes no integer of more than 4,300 digits
-    except RecursionError:
-        raise ConfigurationError(f"{name}:1:1: nested too deeply") from None
-    except json.JSONDecodeError as error:
-        unclosed = "a text is not closed, or has a character that needs a backslash"
-        message = next((message for begin, message in _NOT_JSON.items() if error.msg.startswith(begin)), unclosed)
-        raise ConfigurationError(f"{name}:{error.lineno}:{error.colno}: not JSON: {message}") from None
-    if not isinstance(data, dict):
-        raise ConfigurationError(f"{name}:1:1: not JSON: an object begins with {{")
-    plain = _OTHERWISE.sub(lambda match: f"\\u{ord(match[0]):04x}", text.replace("\t", " "))
-    (root,) = _trees(plain, name, _Loader if _HALF.search(plain) else _FastLoader)
-    return root
-
-
 def parse_yaml(text: str, name: str) -> list[Node]:
     """Return the tree of each document of a text, with aliases and merges written out.
 
     Raises:
         ConfigurationError: it is not YAML.
     """
-    return _trees(text, name, _Loader)
-
-
-def _trees(text: str, name: str, loader_class: Any) -> list[Node]:
     loader = None
     try:
-        loader = loader_class(text)
+        loader = _Loader(text)
         builder, trees = _Builder(name, text.splitlines()), []
         while loader.check_node() and (node := loader.get_node()) is not None:
             trees.append(builder.build(node, "", node))
