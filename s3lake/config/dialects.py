@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from enum import Enum
 from itertools import chain
 from pathlib import Path, PurePosixPath
 
@@ -17,7 +16,7 @@ from s3lake.config.draft import ConfigDraft
 from s3lake.config.report import Place, Report, Setting, by_key, variable
 from s3lake.config.syntax import properties
 from s3lake.config.syntax.json import parse_json
-from s3lake.config.syntax.node import Node, position_of
+from s3lake.config.syntax.node import Node
 from s3lake.config.syntax.yaml import parse_yaml
 from s3lake.config.variables import Variables
 from s3lake.errors import ConfigurationError
@@ -25,23 +24,11 @@ from s3lake.text.options import did_you_mean
 
 NAME = "S3LAKE_NAME"
 """Environment variable: the name of a connector whose file has none."""
-
-
-class Dialect(Enum):
-    """The dialects, with the names that `--dialect` takes."""
-
-    native = "native"
-    lenses = "lenses"
-    confluent = "confluent"
-    aiven = "aiven"
-    iggy = "iggy"
-
-
+_CONNECTORS = {"lenses": lenses, "confluent": confluent, "aiven": aiven}
+DIALECTS = ("native", *_CONNECTORS, "iggy")
 CLASSES = {
-    **dict.fromkeys(lenses.CLASSES, Dialect.lenses),
-    **dict.fromkeys(confluent.CLASSES, Dialect.confluent),
-    **dict.fromkeys(aiven.CLASSES, Dialect.aiven),
-    cloud.CLASS: Dialect.confluent,
+    **{name: dialect for dialect, module in _CONNECTORS.items() for name in module.CLASSES},
+    cloud.CLASS: "confluent",
 }
 _TOML = re.compile(
     r"^\s*(\[\[?\s*(streams|transforms|plugin_config|iggy|http|state|connectors|s3lake|logging|telemetry)\b[^\]\n]*\]"
@@ -51,23 +38,16 @@ _TOML = re.compile(
 _YAML = re.compile(r"""^(---|\s*(sinks|kafka|s3|spark)\s*:(\s|$)|\s*["']?kind["']?\s*:\s*["']?Kafka)""", re.MULTILINE)
 _NATIVE = {"sinks", "kafka", "s3", "spark"}
 _KEYS = {
-    Dialect.lenses: re.compile(r"connect\.s3\..+", re.IGNORECASE),
-    Dialect.aiven: re.compile(
+    "lenses": re.compile(r"connect\.s3\..+", re.IGNORECASE),
+    "aiven": re.compile(
         r"aws[._]s3[._].+|aws_(access_key_id|secret_access_key)|format\.output\..+|file\.(name|compression|max)\..+"
     ),
-    Dialect.confluent: re.compile(
+    "confluent": re.compile(
         r"s3\..+|format\.class|storage\.class|partitioner\.class|path\.format|topics\.dir|rotate\..+"
         r"|store\.(url|kafka\..+)"
     ),
 }
-_MORE = re.compile(
-    r"^#!|^\s*(\S+\s+)*?curl\s|\bCREATE\s+SINK\s+CONNECTOR\b|^\s*resource\s+\"[\w-]+\"\s+\""
-    r"|\{\{-?\s*(\.Values|include|if|range|toYaml|tpl|end)\b|^\s*[\w.-]+:\s*[|>][+-]?\s*\n\s*\{[^}]*\"connector\.class\"",
-    re.MULTILINE | re.IGNORECASE,
-)
-"""The beginnings of a script, a statement of ksqlDB, Terraform's language, a chart's template, JSON inside of YAML."""
 _REGIONS = ("s3.region", "aws.s3.region", "aws_s3_region", "connect.s3.aws.region", "aws.region")
-_CONNECTORS = {Dialect.lenses: lenses.loads, Dialect.confluent: confluent.loads, Dialect.aiven: aiven.loads}
 
 
 def read_draft(
@@ -87,21 +67,20 @@ def read_draft(
         ConfigurationError: the content is invalid; one line per error.
     """
     report = Report(name)
-    language = find_dialect(dialect, name) if dialect else None
+    if dialect and dialect not in DIALECTS:
+        near = did_you_mean(dialect, DIALECTS)
+        message = f"dialect {dialect!r} is not known; {near}use one of: {', '.join(DIALECTS)}"
+        raise ConfigurationError(f"{name}: {message}")
     references = Variables(environment, base, ask_servers=ask_servers)
     is_json = text.lstrip().startswith("{")
-    if language is None and not is_json and _TOML.search(text):
-        language = Dialect.iggy
-    if language is Dialect.iggy:
+    if dialect is None and not is_json and _TOML.search(text):
+        dialect = "iggy"
+    if dialect == "iggy":
         return iggy.loads(text, report, references)
-    if language is None and not is_json and (more := _MORE.search(text)) is not None:
-        line, column = position_of(text[: more.start()])
-        hint = "give the connector's part alone: its JSON from { to }, or what the template or plan renders"
-        raise ConfigurationError(f"{name}:{line}:{column}: this holds more than a configuration; {hint}")
-    documents = _parse(text, report, language)
-    nodes = unwrap(documents, report) if language is not Dialect.native else []
-    language = language or detect(documents, nodes, report)
-    if language is Dialect.native:
+    documents = _parse(text, report, dialect)
+    nodes = unwrap(documents, report) if dialect != "native" else []
+    dialect = dialect or _detect(documents, nodes, report)
+    if dialect == "native":
         return native.read([document for document in documents if document.value != ()], report, environment)
     settings = list(chain.from_iterable(node.setting(report) for node in nodes))
     own = list(by_key(settings, report).values())
@@ -110,7 +89,7 @@ def read_draft(
     settings, references = worker.apply_worker(own, report, references)
     settings += _named(settings, report, environment.get(NAME, ""))
     resolved = cloud.translate_keys(references.resolve(settings, report), report, environment)
-    return _CONNECTORS[language](resolved, report, environment)
+    return _CONNECTORS[dialect].loads(resolved, report, environment)
 
 
 def _named(settings: Sequence[Setting], report: Report, name: str) -> list[Setting]:
@@ -128,35 +107,20 @@ def _named(settings: Sequence[Setting], report: Report, name: str) -> list[Setti
     return [Setting("name", stem, place)]
 
 
-def find_dialect(name: str, file: str) -> Dialect:
-    """Return the dialect of that name.
-
-    Raises:
-        ConfigurationError: no dialect has that name.
-    """
-    try:
-        return Dialect(name)
-    except ValueError:
-        names = [dialect.value for dialect in Dialect]
-        raise ConfigurationError(
-            f"{file}: dialect {name!r} is not known; {did_you_mean(name, names)}use one of: {', '.join(names)}"
-        ) from None
-
-
-def _parse(text: str, report: Report, language: Dialect | None) -> list[Node]:
+def _parse(text: str, report: Report, dialect: str | None) -> list[Node]:
     """Return the tree of each document of a text that is JSON, YAML or Java's properties.
 
     Raises:
         ConfigurationError: it is not what it begins as.
     """
-    if language is not Dialect.native and text.lstrip().startswith("{"):
+    if dialect != "native" and text.lstrip().startswith("{"):
         return [parse_json(text, report.file)]
-    if language is Dialect.native or report.file.endswith((".yaml", ".yml")) or _YAML.search(text):
+    if dialect == "native" or report.file.endswith((".yaml", ".yml")) or _YAML.search(text):
         return parse_yaml(text, report.file)
     return [properties.parse(text, report)]
 
 
-def detect(documents: Sequence[Node], nodes: Sequence[Node], report: Report) -> Dialect:
+def _detect(documents: Sequence[Node], nodes: Sequence[Node], report: Report) -> str:
     """Return the dialect of a text, of which `nodes` are the settings of a connector.
 
     Raises:
@@ -169,18 +133,18 @@ def detect(documents: Sequence[Node], nodes: Sequence[Node], report: Report) -> 
             message = f"{did_you_mean(node.value, CLASSES)}use one of: {', '.join(CLASSES)}"
             raise ConfigurationError(f"{node.place}: connector.class: {node.value!r} is not known; {message}")
     if any(node.key in _NATIVE for document in documents for node in document.nodes):
-        return Dialect.native
+        return "native"
     for node in nodes:
-        for dialect, pattern in _KEYS.items():
+        for name, pattern in _KEYS.items():
             if pattern.fullmatch(node.key):
-                return dialect
+                return name
     for document in documents:
         if document.text("kind") == "KafkaConnect":
             message = "this is Strimzi's worker, KafkaConnect: give its KafkaConnector, and the worker's spec.config"
             raise ConfigurationError(f"{document.at('kind').place}: {message} as a .properties with --worker")
     if not any(document.nodes for document in documents) or report.file.endswith((".yaml", ".yml")):
-        return Dialect.native
+        return "native"
     raise ConfigurationError(
-        f"{report.file}:1:1: this is not a configuration that s3lake knows: add connector.class for a connector's, or "
-        f"give --dialect, one of: {', '.join(dialect.value for dialect in Dialect)}"
+        f"{report.file}:1:1: this is not a configuration that s3lake knows: give the connector's part alone, not a "
+        f"script or template; add connector.class, or give --dialect, one of: {', '.join(DIALECTS)}"
     )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from s3lake.config.connectors import iggy_variables
+from s3lake.config.connectors import iggy_runtime
 from s3lake.config.report import Report
 from s3lake.config.syntax.toml import File
 from s3lake.errors import ConfigurationError
@@ -22,24 +22,22 @@ def sink(name, text, file=SINK):
 
 def connectors(environment, file=SINK):
     report = Report("s3-lake.toml")
-    (changed,) = iggy_variables.apply_to_connectors([File("s3-lake.toml", file)], environment, report)
+    (changed,) = iggy_runtime.apply_to_connectors([File("s3-lake.toml", file)], environment, report)
     report.check()
     return changed.data
 
 
 def runtime(name, text, given=None):
     report = Report("config.toml")
-    changed = iggy_variables.apply_to_runtime(
-        File("config.toml", given or {}), {f"IGGY_CONNECTORS_{name}": text}, report
-    )
+    changed = iggy_runtime.apply_to_runtime(File("config.toml", given or {}), {f"IGGY_CONNECTORS_{name}": text}, report)
     report.check()
     return changed.data
 
 
 def refused(name):
     report, variables = Report("config.toml"), {f"IGGY_CONNECTORS_{name}": "x"}
-    iggy_variables.apply_to_connectors([File("s3-lake.toml", SINK)], variables, report)
-    iggy_variables.apply_to_runtime(File("config.toml", {"iggy": {}}), variables, report)
+    iggy_runtime.apply_to_connectors([File("s3-lake.toml", SINK)], variables, report)
+    iggy_runtime.apply_to_runtime(File("config.toml", {"iggy": {}}), variables, report)
     with pytest.raises(ConfigurationError) as refusal:
         report.check()
     return str(refusal.value)

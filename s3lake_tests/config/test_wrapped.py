@@ -148,16 +148,12 @@ def test_a_connector_in_plain_yaml_is_read_with_its_quotes() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        '#!/bin/sh\ncurl -X POST -d \'{"name": "a"}\' http://c:8083/connectors\n',
-        "curl -X PUT http://c:8083/connectors/a/config -d @- <<EOF\n{}\nEOF\n",
-        "CREATE SINK CONNECTOR a WITH (\n  'connector.class' = 'x');",
-        'resource "aws_mskconnect_connector" "a" {\n  name = "a"\n}\n',
-        "apiVersion: v1\nkind: ConfigMap\nname: {{ .Values.name }}\n",
-        'connectors:\n  a: |\n    {"name": "a", "connector.class": "x"}\n',
+        '#!/bin/sh\ncurl -d \'{"name": "a"}\' http://c:8083\n',
+        "CREATE SINK CONNECTOR a WITH (\n 'name'='x');",
     ],
 )
-def test_of_a_script_or_a_template_the_connectors_part_is_needed(text: str) -> None:
-    assert "give the connector's part alone" in refused(text, "given.yaml")
+def test_of_a_script_or_a_statement_the_connectors_part_is_needed(text: str) -> None:
+    assert "give the connector's part alone" in refused(text, "given")
 
 
 def test_of_a_cluster_of_strimzi_its_connector_is_needed() -> None:

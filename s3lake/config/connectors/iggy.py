@@ -11,7 +11,6 @@ from s3lake.config.connectors import (
     credentials,
     iggy_forwards,
     iggy_runtime,
-    iggy_variables,
     transforms,
 )
 from s3lake.config.connectors.connect import escape_braces
@@ -79,7 +78,7 @@ def loads(content: str, report: Report, references: Variables) -> ConfigDraft:
     """
     main, variables = toml.parse(content, report.file), references.environment
     alone = "type" in main.data or not any(section in main.data for section in _RUNTIME)
-    runtime = iggy_variables.apply_to_runtime(toml.File(main.name, {}) if alone else main, variables, report)
+    runtime = iggy_runtime.apply_to_runtime(toml.File(main.name, {}) if alone else main, variables, report)
     beside: list[Setting] = []
     if alone:
         files = [main]
@@ -92,7 +91,7 @@ def loads(content: str, report: Report, references: Variables) -> ConfigDraft:
         files = list(iggy_runtime.read_connectors(runtime, report, references))
         beside = _read_runtime_settings(runtime, report, references)
     if alone or not iggy_runtime.is_over_http(runtime):  # in Iggy neither
-        files = iggy_variables.apply_to_connectors(files, variables, report)
+        files = iggy_runtime.apply_to_connectors(files, variables, report)
     server, sinks = Server(runtime, report, references), list[Draft]()
     # A sink of S3 first: it lands what others forward.
     for file in sorted(files, key=lambda file: "s3_sink" not in str(file.data.get("path", "s3_sink"))):
