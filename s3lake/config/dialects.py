@@ -89,7 +89,8 @@ def read_draft(
     settings, references = worker.apply_worker(own, report, references)
     settings += _named(settings, report, environment.get(NAME, ""))
     resolved = cloud.translate_keys(references.resolve(settings, report), report, environment)
-    return _CONNECTORS[dialect].loads(resolved, report, environment)
+    draft: ConfigDraft = _CONNECTORS[dialect].loads(resolved, report, environment)
+    return draft
 
 
 def _named(settings: Sequence[Setting], report: Report, name: str) -> list[Setting]:
