@@ -31,7 +31,7 @@ def java_options(java: Path) -> str:
         if archive.exists():
             return f"-XX:SharedArchiveFile={archive} {_QUIET}"
         archive.parent.mkdir(parents=True, exist_ok=True)
-        _forget_abandoned(archive.parent)
+        _delete_outdated(archive)
     except OSError:
         return ""  # a cache that cannot be written: every start costs what it cost before
     written = archive.with_suffix(f".{os.getpid()}")
@@ -40,14 +40,18 @@ def java_options(java: Path) -> str:
 
 
 def _key(java: Path) -> str:
-    """Of all that an archive hangs on; Java checks it once more, and goes without an archive that does not fit."""
+    """Return the name of the archive: the place of Java and Spark, then what is there.
+
+    Java checks an archive once more, and goes without one that does not fit.
+    """
     plain = {name: value for name, value in os.environ.items() if name not in _TOLD}
     version = subprocess.run([java, "-version"], capture_output=True, check=True, env=plain).stderr
-    digest = hashlib.sha256(os.fsencode(java.resolve()) + version)
+    place = hashlib.sha256(os.fsencode(java.resolve()) + os.fsencode(jars.pyspark_jars_dir()))
+    state = hashlib.sha256(version)
     for jar in sorted(jars.pyspark_jars_dir().glob("*.jar")):
         status = jar.stat()
-        digest.update(f"{jar} {status.st_size} {status.st_mtime_ns}".encode())
-    return digest.hexdigest()[:16]
+        state.update(f"{jar.name} {status.st_size} {status.st_mtime_ns}".encode())
+    return f"{place.hexdigest()[:8]}-{state.hexdigest()[:16]}"
 
 
 def _keep(written: Path, archive: Path) -> None:
@@ -67,8 +71,13 @@ def _keep(written: Path, archive: Path) -> None:
         return
 
 
-def _forget_abandoned(directory: Path) -> None:
-    """Archives that were not finished because their process was killed."""
-    for path in directory.iterdir():
-        if path.suffix != ".jsa" and time.time() - path.stat().st_mtime > _ABANDONED_S:
+def _delete_outdated(archive: Path) -> None:
+    """Delete archives of another Java or Spark in the same place, and those whose process was killed."""
+    place, _, _ = archive.stem.partition("-")
+    for path in archive.parent.iterdir():
+        if path.suffix == ".jsa":
+            outdated = path.stem.startswith(f"{place}-")
+        else:
+            outdated = time.time() - path.stat().st_mtime > _ABANDONED_S
+        if outdated:
             path.unlink(missing_ok=True)

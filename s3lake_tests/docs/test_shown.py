@@ -263,7 +263,7 @@ def test_a_connectors_file_loads_and_other_data_parse(block: Block) -> None:
 def test_the_first_sink_takes_the_record_beside_it_and_goes_on_with_no_index_of_the_demo(tmp_path: Path) -> None:
     [shown] = [block for block in blocks("yaml") if block.document == "docs/first-sink.md"]
     [record] = [block for block in blocks("json") if block.document == "docs/first-sink.md"]
-    [sink] = loads(shown.text, str(shown), None, {}).config.sinks
+    [sink] = loads(shown.text, str(shown), None, {"S3LAKE_START": "2026-11-22T00"}).config.sinks
     (tmp_path / title(record)).write_text(record.text)
     [made] = preview(sink, "orders", read(tmp_path / title(record))).objects
     assert made.file.key == "first/orders/date=2026-11-22/hour=10/0-000000000000.parquet"
@@ -344,7 +344,7 @@ def test_duckdb_reads_what_the_sink_beside_it_lands(block: Block, tmp_path: Path
     import duckdb  # a tenth of a second, in all that collect
 
     [shown] = [other for other in blocks("yaml") if other.document == block.document]
-    sink = Sink.model_validate(yaml.safe_load(shown.text))
+    sink = Sink.model_validate(yaml.safe_load(shown.text.replace("${S3LAKE_START}", MINIMAL["start"])))
     values = [
         b'{"type": "%s", "id": %d, "amount": 2.5}' % (of, number) for number, of in enumerate([b"click", b"view"])
     ]

@@ -74,6 +74,18 @@ class TestWithoutSpark:
         java.write_text("#!/bin/sh\necho 'openjdk version \"17.0.2\"' >&2\n")
         assert class_archive._key(java) != before
 
+    def test_the_archive_of_an_upgraded_java_is_deleted_and_that_of_another_place_stays(
+        self, java: Path, tmp_path: Path
+    ) -> None:
+        classes = tmp_path / "cache" / "classes"
+        classes.mkdir(parents=True)
+        outdated, other = classes / f"{class_archive._key(java)}.jsa", classes / "0123abcd-0123456789abcdef.jsa"
+        outdated.touch()
+        other.touch()
+        java.write_text("#!/bin/sh\necho 'openjdk version \"17.0.2\"' >&2\n")
+        class_archive.java_options(java)
+        assert list(classes.iterdir()) == [other]
+
     def test_what_a_killed_process_left_is_deleted_after_an_hour(self, java: Path, tmp_path: Path) -> None:
         class_archive.java_options(java)
         classes = tmp_path / "cache" / "classes"
