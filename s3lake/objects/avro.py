@@ -99,11 +99,11 @@ def opened(
     """
     schema, rows = open_rows(body, key, alone)
     wanted = pa.schema([field for field in schema if columns is None or field.name in columns])
-    return schema, (_to_batch(some, wanted, key) for some in rows)
+    return schema, (_to_batch(some, wanted, key) for some in in_batches(rows))
 
 
-def open_rows(body: Body, key: str, alone: str = "") -> tuple[pa.Schema, Iterator[list[dict[str, Any]]]]:
-    """Return the columns of a file, and its rows, some at a time: times are integers, maps are lists of pairs.
+def open_rows(body: Body, key: str, alone: str = "") -> tuple[pa.Schema, Iterator[dict[str, Any]]]:
+    """Return the columns of a file, and its rows: times are integers, maps are lists of pairs.
 
     `alone` is the name of the one column of a file whose datums are not records of columns.
 
@@ -127,7 +127,7 @@ def open_rows(body: Body, key: str, alone: str = "") -> tuple[pa.Schema, Iterato
         types = pa.schema(list(_to_arrow(schema, {})))
     except Exception as error:  # any that broken bytes lead to
         raise UnreadableError(f"{key} is not an Avro file: {error!r}") from None
-    return types, in_batches(_require_readable(rows, key))
+    return types, _require_readable(rows, key)
 
 
 def _require_readable(rows: Iterable[Any], key: str) -> Iterator[Any]:

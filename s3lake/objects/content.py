@@ -115,13 +115,13 @@ def json_values(content: Iterable[bytes], frame: Frame, key: str) -> Iterator[li
     yield from in_batches(_json_values(text, frame.between.decode(), key))
 
 
-def in_batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
+def in_batches(rows: Iterable[Row], size: int = ROWS) -> Iterator[list[Row]]:
     """Yield rows, some at a time; if the file breaks off, first those that came before."""
     batch: list[Row] = []
     try:
         for row in rows:
             batch.append(row)
-            if len(batch) == ROWS:
+            if len(batch) == size:
                 yield batch
                 batch = []
     except UnreadableError:

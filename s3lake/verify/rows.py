@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import repeat
 from typing import Any
 
@@ -31,13 +32,14 @@ from s3lake.verify.values import (
     digest_row,
     float_form,
     json_form,
-    keep,
     parse_json,
     parse_json_doubles,
 )
 
 _METADATA = ("topic", "partition", "offset", "timestamp")
 _IGGY_METADATA = ("topic", "partition_id", "offset", "timestamp", "stream")
+_ROWS = 500
+"""So few rows are Python's objects at a time that its garbage collector has nothing to do."""
 _STEP = re.compile(r"\[\]|[^.\[]+")
 _Texts = Callable[[Records], list[bytes]]
 
@@ -95,14 +97,15 @@ class Rows:
         """Yield how many rows there are, and the type and the cells of each column; times are integers."""
         shape = self._shape.of_file(file)
         if shape.format == "avro":
-            schema, blocks = avro.open_rows(body, file.key, shape.alone)
+            schema, rows = avro.open_rows(body, file.key, shape.alone)
             types = [(field.name, _integer_type(field.type)) for field in schema]
-            for rows in blocks:
-                yield len(rows), {name: (type, [row[name] for row in rows]) for name, type in types}
+            for some in content.in_batches(rows, _ROWS):
+                yield len(some), {name: (type, [row[name] for row in some]) for name, type in types}
             return
-        for batch in tables.opened(shape, body, file.key).batches:
+        whole = tables.opened(shape, body, file.key).batches
+        for batch in (all.slice(start, _ROWS) for all in whole for start in range(0, all.num_rows, _ROWS)):
             columns = {name: _to_integers(batch.column(name)) for name in batch.schema.names}
-            yield batch.num_rows, {name: (column.type, column.to_pylist()) for name, column in columns.items()}
+            yield batch.num_rows, {name: (column.type, _to_list(column)) for name, column in columns.items()}
 
     def _spread_cell(self, cell: Any) -> Any:
         """Return the cells of the columns that the fields of a key or a value become; what is no struct is one."""
@@ -118,7 +121,7 @@ class Rows:
             case "key" | "value":
                 part = self._parts[name]
                 values = records.keys if name == "key" else records.values
-                return [None if value is None else part(value) for value in values]
+                return (None if value is None else part(value) for value in values)
             case "headers":
                 return map(self._expect_headers, records.headers)
             case "offset":
@@ -338,9 +341,26 @@ def _build_form(type: pa.DataType) -> Callable[[Any], Any] | None:
         item = _build_form(type.value_type)
         return item and (lambda cells: [None if cell is None else item(cell) for cell in cells])
     if of.is_struct(type):
-        fields = {field.name: _build_form(field.type) or keep for field in type}
-        return lambda row: {name: fields[name](cell) for name, cell in row.items() if cell is not None}
+        return partial(_form_struct, [(field.name, form) for field in type if (form := _build_form(field.type))])
     return column_form
+
+
+def _form_struct(forms: Sequence[tuple[str, Callable[[Any], Any]]], row: dict[str, Any]) -> dict[str, Any]:
+    if None in row.values():
+        row = {name: cell for name, cell in row.items() if cell is not None}
+    for name, form in forms:
+        if name in row:
+            row[name] = form(row[name])
+    return row
+
+
+def _to_list(column: pa.Array) -> list[Any]:
+    """Return the cells of a column; through numpy, which is faster, if it has the same values."""
+    of, type = pa.types, column.type
+    if of.is_string(type) or (not column.null_count and (of.is_integer(type) or of.is_floating(type))):
+        cells: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
+        return cells
+    return column.to_pylist()  # type: ignore[no-any-return]
 
 
 def _to_integers(column: pa.Array) -> pa.Array:
