@@ -1,8 +1,6 @@
 """An object's bytes, made by an independent writer, become rows again."""
 
-import base64
 import gzip
-import json
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from decimal import Decimal
@@ -16,8 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
-from hypothesis import given
-from hypothesis import strategies as st
 
 from s3lake.commit.documents import Envelope, Manifest, Written
 from s3lake.errors import ConfigurationError, DataLossError, UnreadableError
@@ -350,74 +346,6 @@ def test_a_record_is_taken_apart_again() -> None:
 def read_with_key(body: bytes, form: str, key: str, value: str = "json", **said: Any) -> list[Any]:
     shape = shape_of(form, value, key=key, **said)
     return [row for batch in batches(shape, body, "k", columns.of(shape, {})) for row in batch.to_pylist()]
-
-
-def as_text(converter: str, part: bytes | None) -> Any:
-    if part is None:
-        return None
-    return base64.b64encode(part).decode() if converter == "bytes" else part.decode()
-
-
-def as_map(headers: list[tuple[str, bytes | None]]) -> dict[str, Any]:
-    """What the document says of headers in JSON."""
-    found: dict[str, list[Any]] = {}
-    for name, value in headers:
-        try:
-            found.setdefault(name, []).append(None if value is None else value.decode())
-        except UnicodeDecodeError:
-            found[name] = [*found.get(name, []), {"base64": base64.b64encode(value or b"").decode()}]
-    told = [name for name, many in found.items() for _ in many]
-    names = [name for name, _ in headers]
-    members: dict[str, Any] = {"headers": {name: many[0] if len(many) == 1 else many for name, many in found.items()}}
-    return members if told == names else {**members, "headersOrder": names}
-
-
-texts = st.text(max_size=4).map(str.encode)
-header = st.tuples(st.sampled_from(["a", "b", "x-y", "é"]), st.none() | st.binary(max_size=3))
-headers = st.lists(header, max_size=4)
-
-
-@given(st.lists(st.tuples(st.none() | st.binary(max_size=4), st.none() | texts, headers), min_size=1, max_size=4))
-def test_any_key_value_and_headers_come_back_exactly(records: list[Any]) -> None:
-    lines = []
-    for key, value, own in records:
-        parts = {"key": as_text("bytes", key), "value": as_text("string", value), **as_map(own)}
-        if key is not None:
-            parts["keyIsArray"] = True
-        lines.append(json.dumps(parts).encode() + b"\n")
-    shape: dict[str, Any] = {"framing": LINES, "envelope": envelope("record", "key", "value", "headers")}
-    found = read_with_key(b"".join(lines), "json", "bytes", "string", **shape)
-    assert [(row["key"], row["value"], [(one["key"], one["value"]) for one in row["headers"]]) for row in found] == [
-        (key, None if value is None else value.decode(), own) for key, value, own in records
-    ]
-
-
-@given(
-    st.lists(
-        st.tuples(st.none() | st.binary(min_size=1, max_size=4), st.binary(min_size=1, max_size=4), headers),
-        min_size=1,
-        max_size=4,
-    )
-)
-def test_any_flat_row_comes_back(records: list[Any]) -> None:
-    def encoded(part: bytes | None) -> bytes:
-        return b"" if part is None else base64.b64encode(part)
-
-    lines = [
-        b"%b,%b,%b,12,1500"
-        % (
-            encoded(key),
-            encoded(value),
-            b"".join(b"%b:%b;" % (encoded(name.encode()), encoded(one)) for name, one in own),
-        )
-        for key, value, own in records
-    ]
-    fields = envelope("flat", "key", "value", "headers", "offset", "timestamp")
-    found = read_with_key(b"\n".join(lines), "csv", "string", framing=["", "\n", ""], envelope=fields)
-    for row, (key, value, own) in zip(found, records, strict=True):
-        restored = [(name, one or None) for name, one in own]
-        assert (row["key"], row["value"], row["offset"], row["timestamp"].timestamp()) == (key, value, 12, 1.5)
-        assert [(one["key"], one["value"]) for one in row["headers"]] == restored
 
 
 def test_a_value_that_nothing_encodes_may_hold_commas() -> None:

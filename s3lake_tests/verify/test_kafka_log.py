@@ -84,13 +84,6 @@ def test_only_the_offsets_asked_for_are_read(kafka: EmbeddedKafka, topic: str, l
 
 
 @pytest.mark.slow("a case more of reading a real broker")
-def test_one_log_serves_many_reads_forwards_and_back(kafka: EmbeddedKafka, topic: str, log: KafkaLog) -> None:
-    produce(kafka, topic, [b"%d" % n for n in range(5000)])
-    for start, end in ((0, 2500), (2500, 5000), (0, 5000), (4999, 5000), (10, 20)):
-        assert list(read(log, topic, p0=(start, end))[0]) == list(range(start, end))
-
-
-@pytest.mark.slow("a case more of reading a real broker")
 def test_a_topic_more_costs_no_second_more(kafka: EmbeddedKafka, log: KafkaLog) -> None:
     topics = [f"verify-many-{number}" for number in range(8)]
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
@@ -104,27 +97,11 @@ def test_a_topic_more_costs_no_second_more(kafka: EmbeddedKafka, log: KafkaLog) 
     assert time.monotonic() - began < 6  # librdkafka asks for a topic that is only assigned a second later
 
 
-@pytest.mark.slow("a case more of reading a real broker")
-def test_timestamps_come_with_the_records(kafka: EmbeddedKafka, topic: str, log: KafkaLog) -> None:
-    produce(kafka, topic, [b"1"])
-    (records,) = log.read(topic, {0: (0, 1)})
-    assert records.timestamps == [IN_TIME]
-
-
 def test_a_range_that_ends_in_transaction_markers_ends(kafka: EmbeddedKafka, topic: str, log: KafkaLog) -> None:
     transaction(kafka, topic, [b"0", b"1"])
     assert log.snapshot(topic, HOUR).partitions[0].end == 3
     assert read(log, topic, p0=(0, 3)) == {0: {0: b"0", 1: b"1"}}
     assert read(log, topic, p0=(2, 3)) == {}
-
-
-@pytest.mark.slow("a case more of reading a real broker")
-def test_a_range_that_ends_in_markers_ends_also_when_the_log_goes_on(
-    kafka: EmbeddedKafka, topic: str, log: KafkaLog
-) -> None:
-    transaction(kafka, topic, [b"0", b"1"])
-    produce(kafka, topic, [b"3"])
-    assert read(log, topic, p0=(0, 3)) == {0: {0: b"0", 1: b"1"}}
 
 
 def test_aborted_records_are_not_read(kafka: EmbeddedKafka, topic: str, log: KafkaLog) -> None:
@@ -175,12 +152,6 @@ def test_an_expired_start_is_told(kafka: EmbeddedKafka, topic: str, log: KafkaLo
     with pytest.raises(LogStartMovedError):
         read(log, topic, p0=(3, 10))
     assert list(read(log, topic, p0=(4, 10))[0]) == list(range(4, 10))
-
-
-@pytest.mark.slow("a case more of reading a real broker")
-def test_large_records_are_read_in_small_batches(kafka: EmbeddedKafka, topic: str, log: KafkaLog) -> None:
-    produce(kafka, topic, [b"x" * 900_000] * 60)
-    assert len(read(log, topic, p0=(0, 60))[0]) == 60
 
 
 @pytest.mark.slow("a case more of reading a real broker")

@@ -129,41 +129,6 @@ def test_a_difference_in_any_field_is_found(value: Any, row: dict[str, Any]) -> 
     assert not is_clean(value, row)
 
 
-def test_rows_that_differ_are_named() -> None:
-    world = landed([{"id": n} for n in range(3000)], [{**EMPTY, "id": n if n != 2900 else 5} for n in range(3000)])
-    world.log.batch = 1000
-    report = world.verify()
-    assert (report.missing, report.duplicated) == (1, 1)
-    assert "offset 2900" in texts(report, "missing")[0]
-    assert "row 2900: Kafka has this value fewer times" in texts(report, "duplicated")[0]
-
-
-def test_a_null_record_that_is_written_is_a_row_of_nulls() -> None:
-    assert landed([{"id": 1}, None], [{**EMPTY, "id": 1}, EMPTY], nulls="write").verify().clean
-
-
-def test_a_null_record_that_is_skipped_has_no_row() -> None:
-    report = landed([{"id": 1}, None], [{**EMPTY, "id": 1}]).verify()
-    assert report.clean
-    assert report.skipped == 1
-
-
-@pytest.mark.parametrize(
-    ("converter", "kind", "values"),
-    [("string", pa.string(), ["Łódź\n", ""]), ("bytes", pa.binary(), [b"\xff\x00", b""])],
-)
-def test_strings_and_bytes_are_one_column(converter: str, kind: pa.DataType, values: list[Any]) -> None:
-    world = World(format={"type": "parquet"}, converter={"value": converter}, nulls="write")
-    world.log.add([*(value.encode() if isinstance(value, str) else value for value in values), None])
-    rows = [{"value": value} for value in [*values, None]]
-    world.commit("c1", [world.file("c1", parquet(rows, pa.schema([("value", kind)])), 0, 2, records=3)])
-    assert world.verify().clean
-    rows[1] = {"value": None}
-    world.commit("c1", [world.file("c1", parquet(rows, pa.schema([("value", kind)])), 0, 2, records=3)])
-    report = world.verify()
-    assert (report.missing, report.duplicated) == (1, 1)
-
-
 def test_a_column_of_another_type_is_found() -> None:
     world = World(format={"type": "parquet"}, converter={"value": "string"})
     world.log.add([b"a"])

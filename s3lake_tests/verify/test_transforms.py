@@ -13,7 +13,6 @@ RECORDS: list[Record] = [
     (None, None, []),
     (b"k", b"no JSON", []),
 ]
-CONNECT = "org.apache.kafka.connect.transforms."
 CHAINS: dict[str, list[dict[str, Any]]] = {
     "headers": [{"type": "InsertHeader", "options": {"header": "from", "value.literal": "here"}}],
     "a field": [{"type": "InsertField$Value", "options": {"offset.field": "o", "timestamp.field": "t"}}],

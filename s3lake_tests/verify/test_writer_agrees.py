@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 import pytest
-from hypothesis import given, note, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from s3lake import hours
@@ -89,75 +89,7 @@ header = st.tuples(st.sampled_from(["a", "b-c", "\u00e9"]), st.none() | st.binar
 headers = st.lists(header, max_size=3)
 Record = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]
 records = st.tuples(keys, anything | connect | _typed(), headers)
-ENVELOPES: list[dict[str, Any]] = [
-    {"style": "record"},
-    {"style": "record", "fields": ["metadata", "value"]},
-    {"style": "flat", "fields": ["key", "value", "offset", "timestamp", "headers"]},
-    {"style": "flat", "fields": ["value"], "bare": True},
-    {"style": "flat", "fields": ["timestamp"], "bare": True},
-    {"style": "flat", "fields": ["offset", "value", "key"], "value_encoding": "none"},
-    {"style": "iggy", "fields": ["metadata", "headers", "value"], "stream": "s"},
-    {"style": "iggy", "fields": ["value"]},
-]
-STYLES = {
-    "record": ("json", "json_array", "avro", "parquet"),
-    "flat": ("json", "json_array", "csv", "avro", "parquet"),
-    "iggy": ("json", "json_array"),
-}
-MORE: list[dict[str, Any]] = [
-    {"format": {"type": format}, "converter": {"value": converter, "key": key}, "envelope": envelope, "nulls": "write"}
-    for envelope in ENVELOPES
-    for format in STYLES[envelope["style"]]
-    for key, converter in (("string", "json"), ("bytes", "string"), ("json", "bytes"), ("json", "connect_json"))
-]
-MORE += [
-    {"format": {"type": format}, "converter": {"value": converter}, "nulls": "write"}
-    for format in ("json", "json_array", "csv", "text", "bytes", "avro", "parquet")
-    for converter in ("json", "connect_json", "string", "bytes")
-]
-MORE += [
-    {
-        "format": {"type": "json"},
-        "sidecars": {"keys": keys, "headers": "json", "codecs": {"json": "gzip", "bytes": "gzip"}},
-    }
-    for keys in ("json", "bytes")
-]
-MORE += [
-    {
-        "format": {"type": format},
-        "converter": {"key": key},
-        "sidecars": {"keys": keys, "headers": headers},
-        "nulls": "write",
-    }
-    for format in ("json", "avro")
-    for key in ("json", "string", "bytes")
-    for keys, headers in (("avro", "parquet"), ("json", "json"), ("parquet", "avro"), ("bytes", None))
-]
-MORE += [
-    {"format": {"type": format, "codec": codec, "framing": framing}, "converter": {"value": converter}}
-    for format, codec, framing, converter in (
-        ("json_array", "gzip", {"opening": "[", "between": ",", "closing": "]"}, "json"),
-        ("json", "snappy_framed", {"closing": ""}, "string"),
-        ("bytes", "zstd", {}, "bytes"),
-        ("bytes", "none", {"between": "", "closing": ""}, "bytes"),
-        ("text", "none", {"between": "a"}, "string"),
-        ("csv", "none", {"between": "\r\n", "closing": ""}, "json"),
-    )
-]
-MORE += [
-    {
-        "format": {"type": format, "header": header},
-        "columns": {"a": type},
-    }
-    for format, header in (("csv", True), ("csv", False), ("avro", True), ("parquet", True))
-    for type in ("timestamp", "decimal(10,2)", "date", "time", "int32", "float", "uuid", "binary", "string")
-]
 CLOCK_MS = 1_795_150_812_345
-SINKS = [
-    {"format": {"type": format, "codec": codec}, "converter": {"value": converter}}
-    for format, codec in (("json", "none"), ("json", "gzip"), ("text", "zstd"), ("parquet", None))
-    for converter in ("json", "string", "bytes")
-]
 
 
 def staged(world: World, records: list[Record], held_to: Columns | None = None) -> None:
@@ -204,27 +136,7 @@ def staged(world: World, records: list[Record], held_to: Columns | None = None) 
     )
 
 
-def name_of(sink: dict[str, Any]) -> str:
-    return json.dumps(sink, separators=(",", ":")).replace('"', "")
-
-
-@pytest.mark.parametrize("sink", SINKS, ids=name_of)
-@settings(max_examples=5 * EXAMPLES)
-@given(given=st.lists(anything, min_size=1, max_size=12), touched=st.integers(0, 11))
-def test_writer_and_verifier_agree(sink: dict[str, Any], given: list[bytes | None], touched: int) -> None:
-    for nulls in ("skip", "fail", "write"):
-        note(f"nulls: {nulls}")
-        world = World(**sink, nulls=nulls, errors={"tolerance": "all"}, flush={"count": 5})
-        agree(world, [(None, value, []) for value in given], touched)
-
-
-@given(sink=st.sampled_from(MORE), given=st.lists(records, min_size=1, max_size=8), touched=st.integers(0, 7))
-def test_writer_and_verifier_agree_on_every_shape(sink: dict[str, Any], given: list[Record], touched: int) -> None:
-    one_each = sink["format"]["type"] == "bytes" and "framing" not in sink["format"]
-    agree(World(**sink, errors={"tolerance": "all"}, flush={"count": 1 if one_each else 5}), given, touched)
-
-
-@pytest.mark.long
+@settings(max_examples=100 * EXAMPLES)
 @given(sink=sinks(), given=st.lists(records, min_size=1, max_size=8), touched=st.integers(0, 7))
 def test_writer_and_verifier_agree_whatever_is_configured(
     sink: dict[str, Any], given: list[Record], touched: int

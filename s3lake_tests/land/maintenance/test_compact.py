@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from s3lake.land.maintenance.compact import compact, compact_hours, plan_compact
 from s3lake_tests.land.maintenance.held import holding, killed_everywhere
 from s3lake_tests.land.maintenance.parts import Parts
-from s3lake_tests.land.maintenance.test_merge import NEVER_JOINED, values
+from s3lake_tests.land.maintenance.test_merge import values
 from s3lake_tests.verify.sinks import sinks
-from s3lake_tests.verify.test_writer_agrees import MORE, SINKS, records
+from s3lake_tests.verify.test_writer_agrees import records
 from s3lake_tests.verify.world import HOUR, texts
 
 
@@ -26,7 +26,7 @@ def many(**sink: Any) -> Parts:
 
 @pytest.mark.long
 @given(
-    sink=st.sampled_from([one for one in MORE + SINKS if one["format"] not in NEVER_JOINED]) | sinks(),
+    sink=sinks(),
     parts=st.lists(st.lists(records, min_size=1, max_size=4), min_size=1, max_size=4),
 )
 def test_verify_finds_nothing_whatever_was_landed(sink: dict[str, Any], parts: list[list[Any]]) -> None:

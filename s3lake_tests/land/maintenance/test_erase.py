@@ -21,12 +21,10 @@ from s3lake.land.maintenance.erase import EraseConditions, erase, erase_hours
 from s3lake_tests.land.maintenance.held import holding, killed_everywhere
 from s3lake_tests.land.maintenance.parts import Parts
 from s3lake_tests.verify.sinks import sinks
-from s3lake_tests.verify.test_writer_agrees import MORE, SINKS
 from s3lake_tests.verify.world import HOUR
 
 ALICE, BOB = "alice-7f3e", "bob-11aa"
 ANYWHERE = f"contains(CAST(rows AS VARCHAR), '{ALICE}')"
-SEPARABLE = [one for one in MORE + SINKS if "framing" not in one["format"] and one["format"]["type"] != "bytes"]
 
 
 def person(where: str = ANYWHERE, letters: str | None = ANYWHERE) -> EraseConditions:
@@ -79,7 +77,7 @@ def told_by_rows(sink: dict[str, Any]) -> bool:
 
 @pytest.mark.long
 @given(
-    sink=st.sampled_from(SEPARABLE) | sinks().filter(told_by_rows),
+    sink=sinks().filter(told_by_rows),
     users=st.lists(st.sampled_from([ALICE, BOB, BOB]), min_size=1, max_size=8),
     split=st.integers(1, 8),
 )

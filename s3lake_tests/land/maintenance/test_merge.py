@@ -22,10 +22,8 @@ from s3lake.land.maintenance.joining import CannotJoin
 from s3lake.land.target import TopicSink
 from s3lake_tests.land.maintenance.parts import Parts
 from s3lake_tests.verify.sinks import sinks
-from s3lake_tests.verify.test_writer_agrees import MORE, SINKS, records
+from s3lake_tests.verify.test_writer_agrees import records
 from s3lake_tests.verify.world import HOUR
-
-NEVER_JOINED = ({"type": "bytes"}, {"type": "csv", "header": False})
 
 
 def merging(world: Parts, *manifests: Manifest) -> Iterator[Committed]:
@@ -57,7 +55,7 @@ def values(*numbers: int) -> list[bytes]:
 
 @pytest.mark.long
 @given(
-    sink=st.sampled_from([one for one in MORE + SINKS if one["format"] not in NEVER_JOINED]) | sinks(),
+    sink=sinks(),
     parts=st.lists(st.lists(records, min_size=1, max_size=4), min_size=2, max_size=5),
     renamed=st.booleans(),
 )
