@@ -7,11 +7,11 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from s3lake.config.load import load as load
+    from s3lake.forwarding.destination import Stdout as Stdout
     from s3lake.forwarding.elasticsearch import Elasticsearch as Elasticsearch
     from s3lake.forwarding.mongodb import MongoDB as MongoDB
     from s3lake.forwarding.postgres import Postgres as Postgres
     from s3lake.forwarding.quickwit import Quickwit as Quickwit
-    from s3lake.forwarding.stdout import Stdout as Stdout
     from s3lake.orchestration.assets import LandConfig as LandConfig
     from s3lake.orchestration.assets import sink_assets as sink_assets
     from s3lake.orchestration.build import build_definitions as build_definitions

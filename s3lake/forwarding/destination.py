@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
 
 from s3lake.errors import ConfigurationError
 from s3lake.plugins import load_plugin
@@ -20,7 +23,7 @@ _OURS = {
     "mongodb": "s3lake.forwarding.mongodb:MongoDB",
     "postgres": "s3lake.forwarding.postgres:Postgres",
     "quickwit": "s3lake.forwarding.quickwit:Quickwit",
-    "stdout": "s3lake.forwarding.stdout:Stdout",
+    "stdout": "s3lake.forwarding.destination:Stdout",
 }
 
 
@@ -86,3 +89,23 @@ def open_forwards(sink: Sink) -> list[tuple[Forward, Destination]]:
         except ConfigurationError as error:
             raise ConfigurationError(f"sink {sink.name}: forwards[{position}]: {error}") from None
     return opened
+
+
+class Stdout:
+    """A destination of `forward`: a line of JSON for each row.
+
+    An hour that is forwarded again is printed again.
+    """
+
+    place = "stdout"
+
+    def read_content(self, hour: Hour) -> None:
+        """Return None: what was printed is not known."""
+
+    def write(self, hour: Hour) -> None:
+        """Print the rows while they are read: of an hour that fails, some lines are printed already."""
+        for batch in hour.batches():
+            for row in batch:
+                line = row._replace(document=msgspec.Raw(row.document))._asdict()
+                named = {"topic": hour.topic, "hour": hour.hour, **line}
+                sys.stdout.write(msgspec.json.encode(named).decode() + "\n")

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from s3lake.errors import ConfigurationError, DestinationRefusedError, DestinationUnavailableError
-from s3lake.forwarding import claims
-from s3lake.forwarding.api import Api
-from s3lake.forwarding.claims import Entry
+from s3lake.forwarding.http import Api, cut_bodies
+from s3lake.forwarding.ledger import Entry, LedgerDestination, entry_fields, entry_id, row_id
 
 if TYPE_CHECKING:
-    from s3lake.forwarding.documents import Row
-    from s3lake.forwarding.hour import Hour
+    from s3lake.forwarding.hour import Hour, Row
 
 _BULK_BYTES = 4 << 20
 _KEYWORD, _LONG = {"type": "keyword"}, {"type": "long"}
@@ -26,7 +23,7 @@ _COLUMNS = {
 }
 
 
-class Elasticsearch:
+class Elasticsearch(LedgerDestination):
     """A destination of `forward`: an index of Elasticsearch, and its ledger `<index>-hours`.
 
     Nothing is asked of the server before an hour is forwarded.
@@ -71,42 +68,42 @@ class Elasticsearch:
         self.place, self._ask = api.place, api.ask
         self._index, self._record = index, record
 
-    def read_content(self, hour: Hour) -> str | None:
-        """See `Destination.read_content`."""
-        return claims.read_content(self, hour)
-
-    def write(self, hour: Hour) -> None:
-        """See `Destination.write`; there are no transactions, so until it returns, a search finds some of the rows."""
-        claims.write(self, hour)
-
     def read_entry(self, hour: Hour) -> Entry | None:
-        """See `Claimable.read_entry`."""
+        """See `LedgerDestination.read_entry`."""
         answer = self._ask("GET", self._ledger(hour), allowed=(404,))
         return None if answer is None else _entry(answer["_source"], answer)
 
-    def write_entry(self, hour: Hour, *, whole: bool, after: Entry | None) -> Entry | None:
-        """See `Claimable.write_entry`."""
-        return self._put_entry(hour, "op_type=create" if after is None else after.version, whole=whole)
+    def write_entry(self, hour: Hour, *, complete: bool, after: Entry | None) -> Entry | None:
+        """See `LedgerDestination.write_entry`."""
+        return self._put_entry(hour, "op_type=create" if after is None else after.version, complete=complete)
 
     def mark_incomplete(self, hour: Hour) -> None:
-        """See `Claimable.mark_incomplete`."""
-        self._put_entry(hour, "", whole=False)
+        """See `LedgerDestination.mark_incomplete`."""
+        self._put_entry(hour, "", complete=False)
 
     def write_rows(self, hour: Hour) -> None:
-        """See `Claimable.write_rows`."""
-        for body, chunk in self._chunks(hour):
-            self._bulk(body, chunk)
+        """See `LedgerDestination.write_rows`."""
+        of_hour = {"sink": hour.sink, "topic": hour.topic, "hour": _moment(hour), "content": hour.content}
+
+        def encode_row(row: Row) -> bytes:
+            numbers = {"partition": row.partition, "offset": row.offset, "file": row.file, "row": row.number}
+            source = {**of_hour, **numbers, "record": row.line}
+            action = {"index": {"_id": row_id(hour, row)}}
+            return msgspec.json.encode(action) + b"\n" + msgspec.json.encode(source) + b"\n"
+
+        for body, rows, _ in cut_bodies(hour, encode_row, _BULK_BYTES):
+            self._bulk(body, rows)
         # A search sees nothing that came after the last refresh.
         self._ask("POST", f"{self._index}/_refresh")
 
     def delete_other_rows(self, hour: Hour) -> None:
-        """See `Claimable.delete_other_rows`."""
+        """See `LedgerDestination.delete_other_rows`."""
         deleted = self._ask("POST", f"{self._index}/_delete_by_query?refresh=true", {"query": _others(hour)}) or {}
         if deleted.get("failures") or deleted.get("timed_out"):
             raise DestinationUnavailableError(f"{self.place}: not all rows of a former content could be deleted")
 
     def create(self) -> None:
-        """See `Claimable.create`."""
+        """See `LedgerDestination.create`."""
         record = {"type": self._record, **({"dynamic": True} if self._record == "object" else {})}
         mappings = {"dynamic": False, "properties": {**_COLUMNS, "record": record}}
         for index, mapping in ((self._index, mappings), (f"{self._index}-hours", {"dynamic": False})):
@@ -130,36 +127,13 @@ class Elasticsearch:
         answer = self._ask("GET", f"{index}/_mapping", allowed=(404,))
         return next(iter(answer.values()))["mappings"].get("properties", {}) if answer else None
 
-    def _put_entry(self, hour: Hour, condition: str, *, whole: bool) -> Entry | None:
-        entry = claims.entry_fields(hour, whole=whole)
+    def _put_entry(self, hour: Hour, condition: str, *, complete: bool) -> Entry | None:
+        entry = entry_fields(hour, complete=complete)
         answer = self._ask("PUT", f"{self._ledger(hour)}?{condition}", entry, allowed=(409,))
         return None if answer is None else _entry(entry, answer)
 
     def _ledger(self, hour: Hour) -> str:
-        return f"{self._index}-hours/_doc/{claims.entry_id(hour)}"
-
-    def _chunks(self, hour: Hour) -> Iterator[tuple[bytes, list[Row]]]:
-        body = bytearray()
-        chunk: list[Row] = []
-        of_hour = {"sink": hour.sink, "topic": hour.topic, "hour": _moment(hour), "content": hour.content}
-        for batch in hour.batches():
-            for row in batch:
-                source = {
-                    **of_hour,
-                    "partition": row.partition,
-                    "offset": row.offset,
-                    "file": row.file,
-                    "row": row.number,
-                    "record": row.line,
-                }
-                action = {"index": {"_id": claims.row_id(hour, row)}}
-                body += msgspec.json.encode(action) + b"\n" + msgspec.json.encode(source) + b"\n"
-                chunk.append(row)
-                if len(body) >= _BULK_BYTES:
-                    yield bytes(body), chunk
-                    body, chunk = bytearray(), []
-        if chunk:
-            yield bytes(body), chunk
+        return f"{self._index}-hours/_doc/{entry_id(hour)}"
 
     def _bulk(self, body: bytes, chunk: list[Row]) -> None:
         answer = self._ask("POST", f"{self._index}/_bulk", body) or {}
@@ -182,7 +156,7 @@ class Elasticsearch:
 
 def _entry(source: dict[str, Any], place: dict[str, Any]) -> Entry:
     version = f"if_seq_no={place['_seq_no']}&if_primary_term={place['_primary_term']}"
-    return Entry(source["bucket"], source["content"], source["whole"], version)
+    return Entry(source["bucket"], source["content"], source["complete"], version)
 
 
 def _others(hour: Hour) -> dict[str, Any]:

@@ -1,15 +1,18 @@
-"""A landed hour for a destination: its rows, and a digest that changes with a rewrite."""
+"""A landed hour for a destination: its rows as JSON, and a digest that changes with a rewrite."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+import pyarrow as pa
 
 from s3lake.commit.documents import files_of
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, UnreadableError
-from s3lake.forwarding.documents import Row, read_rows
 from s3lake.objects import Shape, batches, columns
+from s3lake.objects.shape import BYTES, TEXT
 from s3lake.plan.sealed import content
 from s3lake.readback.committed import complete_tiles, index_of, manifests, recorded_columns
 from s3lake.store.reading import opened
@@ -17,8 +20,35 @@ from s3lake.store.reading import opened
 if TYPE_CHECKING:
     from s3lake.commit.documents import File, Manifest
     from s3lake.commit.index import TopicIndex
+    from s3lake.forwarding.destination import Destination
     from s3lake.sink import Sink
     from s3lake.store import Store
+
+
+_json = msgspec.json.Encoder(decimal_format="number").encode
+
+
+class Row(NamedTuple):
+    """A committed record.
+
+    Attributes:
+        partition: topic-partition.
+        offset: if its envelope contains it; else None.
+        file: the key of its object.
+        number: in that object, from 0; no other row has the same `file` and number.
+        document: the record as it is in the object, as JSON.
+    """
+
+    partition: int
+    offset: int | None
+    file: str
+    number: int
+    document: bytes
+
+    @property
+    def line(self) -> msgspec.Raw:
+        """The document on one line. Line ends are only between its tokens: in texts they are escaped."""
+        return msgspec.Raw(self.document.replace(b"\n", b" "))
 
 
 @dataclass(frozen=True)
@@ -123,3 +153,78 @@ class Hour:
         stored = self._index.tile(self.hour)
         if stored is None or stored[0].commits != self.commits:
             raise FencedError(f"{self._what} was rewritten while it was forwarded; it will be forwarded again")
+
+
+@dataclass(frozen=True)
+class Forwarded:
+    """The result for an hour.
+
+    Attributes:
+        hour: as it was forwarded.
+        outcome: `written`, `replaced` if an earlier content was there, or `there already`.
+    """
+
+    hour: Hour
+    outcome: str
+
+
+def forward_hour(hour: Hour, destination: Destination) -> Forwarded:
+    """Bring a destination to the state that the index has of an hour. A repeat changes nothing.
+
+    Raises:
+        FencedError: the hour was rewritten meanwhile.
+        DestinationUnavailableError: the destination does not answer.
+        DestinationRefusedError: it refuses the rows.
+    """
+    before = destination.read_content(hour)
+    if before == hour.content:
+        return Forwarded(hour, "there already")
+    destination.write(hour)
+    return Forwarded(hour, "written" if before is None else "replaced")
+
+
+def read_rows(shape: Shape, batch: pa.RecordBatch, file: str, partition: int, first: int) -> Iterator[Row]:
+    """Yield the rows of a batch; `first` is the number of its first row in the file.
+
+    Columns become members of an object; lines of JSON stay as they are. Bytes are base64, times ISO 8601, decimals
+    numbers with all digits.
+
+    Raises:
+        ConfigurationError: JSON cannot hold a value, for example a time after the year 9999.
+    """
+    spelled, whole = _json_columns(shape, batch.schema), _is_one_text(shape)
+    try:
+        cells: list[dict[str, Any]] = batch.to_pylist(maps_as_pydicts="strict")
+    except (ValueError, OverflowError, KeyError) as error:
+        raise ConfigurationError(
+            f"{file}: rows {first} to {first + batch.num_rows - 1} have a value that JSON cannot hold: "
+            f"{error}. Land the field as a number or as text, and rewrite the hour"
+        ) from None
+    for number, row in enumerate(cells, first):
+        offset = _find_offset(shape, row)
+        for name in spelled:
+            if row[name] is not None:
+                row[name] = msgspec.Raw(row[name].encode())
+        yield Row(partition, offset, file, number, row["value"].encode() if whole else _json(row))
+
+
+def _is_one_text(shape: Shape) -> bool:
+    """Return whether a row is one text of JSON."""
+    return shape.format.startswith("json") and (shape.envelope is None or shape.envelope.style == "iggy")
+
+
+def _json_columns(shape: Shape, schema: pa.Schema) -> list[str]:
+    """Return the columns that contain JSON as text."""
+    if not shape.format.startswith("json") or _is_one_text(shape):
+        return []
+    return [name for name in ("key", "value") if name in schema.names and shape.converter(name) not in (TEXT, BYTES)]
+
+
+def _find_offset(shape: Shape, row: dict[str, Any]) -> int | None:
+    """Return the offset of an envelope that contains it. A field of the value may have the same name."""
+    if shape.spread is not None or shape.envelope is None or shape.envelope.style == "iggy":
+        return None
+    fields = shape.envelope.fields
+    if "metadata" in fields:
+        return int(row["metadata"]["offset"])
+    return int(row["offset"]) if "offset" in fields else None

@@ -19,29 +19,26 @@ import msgspec
 
 from s3lake import hours
 from s3lake.errors import ConfigurationError, DestinationRefusedError, DestinationUnavailableError
-from s3lake.forwarding import claims
-from s3lake.forwarding.claims import Entry
+from s3lake.forwarding.ledger import Entry, LedgerDestination, entry_fields, entry_id, row_id
 from s3lake.text import masking
 
 if TYPE_CHECKING:
     from pymongo.collection import Collection
 
-    from s3lake.forwarding.documents import Row
-    from s3lake.forwarding.hour import Hour
+    from s3lake.forwarding.hour import Hour, Row
 
     _Documents = Collection[dict[str, Any]]
 
 _ROWS_AT_ONCE = 1000
 _CONNECT_MS = 10_000
 _ANSWER_MS = 120_000
-_LEVELS = 98  # of MongoDB's hundred the document is one, and the record another
 _SERVER = r"([\w.-]+|\[[\da-fA-F:]+\])(:\d{1,5})?"
 _SLOT = ("sink", "topic", "hour")
 _PASSING = {6, 7, 50, 89, 91, 112, 189, 262, 9001, 10107, 11000, 11600, 11602, 13435, 13436}
 """Error codes that are transient: a server starts, stops or steps down, or two writers wrote the same row."""
 
 
-class MongoDB:
+class MongoDB(LedgerDestination):
     """A destination of `forward`: a collection of MongoDB, and its ledger `<collection>_hours`.
 
     Nothing is asked of the server before an hour is forwarded.
@@ -87,29 +84,21 @@ class MongoDB:
         self._login: dict[str, Any] = {"username": username, "password": password} if username else {}
         self._secrets = [password or "", user.partition(":")[2], unquote(user.partition(":")[2])]
 
-    def read_content(self, hour: Hour) -> str | None:
-        """See `Destination.read_content`."""
-        return claims.read_content(self, hour)
-
-    def write(self, hour: Hour) -> None:
-        """See `Destination.write`; until it returns, a search finds some of the rows."""
-        claims.write(self, hour)
-
     def create(self) -> None:
-        """See `Claimable.create`. MongoDB creates collections by itself."""
+        """See `LedgerDestination.create`. MongoDB creates collections by itself."""
         with self._opened(self._collection) as rows:
             rows.create_index([(name, 1) for name in _SLOT])
 
     def read_entry(self, hour: Hour) -> Entry | None:
-        """See `Claimable.read_entry`."""
+        """See `LedgerDestination.read_entry`."""
         with self._ledger() as ledger:
-            return _entry(ledger.find_one({"_id": claims.entry_id(hour)}))
+            return _entry(ledger.find_one({"_id": entry_id(hour)}))
 
-    def write_entry(self, hour: Hour, *, whole: bool, after: Entry | None) -> Entry | None:
-        """See `Claimable.write_entry`."""
+    def write_entry(self, hour: Hour, *, complete: bool, after: Entry | None) -> Entry | None:
+        """See `LedgerDestination.write_entry`."""
         from pymongo.errors import DuplicateKeyError
 
-        document = _document(hour, whole=whole)
+        document = _document(hour, complete=complete)
         with self._ledger() as ledger:
             if after is None:
                 try:
@@ -121,13 +110,13 @@ class MongoDB:
             return _entry(document) if replaced.matched_count else None
 
     def mark_incomplete(self, hour: Hour) -> None:
-        """See `Claimable.mark_incomplete`."""
-        document = _document(hour, whole=False)
+        """See `LedgerDestination.mark_incomplete`."""
+        document = _document(hour, complete=False)
         with self._ledger() as ledger:
             ledger.replace_one({"_id": document["_id"]}, document, upsert=True)
 
     def write_rows(self, hour: Hour) -> None:
-        """See `Claimable.write_rows`."""
+        """See `LedgerDestination.write_rows`."""
         from pymongo import ReplaceOne
         from pymongo.errors import BulkWriteError
 
@@ -143,13 +132,13 @@ class MongoDB:
                     raise self._unwritten(chunk, error.details.get("writeErrors", ())) from None
 
     def delete_other_rows(self, hour: Hour) -> None:
-        """See `Claimable.delete_other_rows`."""
+        """See `LedgerDestination.delete_other_rows`."""
         with self._opened(self._collection) as rows:
             rows.delete_many({**_slot(hour), "content": {"$ne": hour.content}})
 
     def _of(self, hour: Hour, row: Row, slot: dict[str, Any]) -> dict[str, Any]:
         return {
-            "_id": claims.row_id(hour, row),
+            "_id": row_id(hour, row),
             **slot,
             "content": hour.content,
             "partition": row.partition,
@@ -229,13 +218,7 @@ def decode_document(document: bytes) -> Any:
     import bson
 
     value = _decode(document)
-    if document.count(b"{") + document.count(b"[") > _LEVELS and _levels(value) > _LEVELS:
-        raise ValueError("it is nested too deep")
-    try:
-        bson.encode({"record": value})
-    except OverflowError:
-        value = _fitting(value)
-        bson.encode({"record": value})
+    bson.encode({"record": value})  # raises OverflowError for an integer of more than 64 bits
     return value
 
 
@@ -257,33 +240,14 @@ def _decimal(text: str) -> Any:
 _decode = msgspec.json.Decoder(float_hook=_number).decode
 
 
-def _levels(value: Any) -> int:
-    if not isinstance(value, dict | list):
-        return 0
-    inside = value.values() if isinstance(value, dict) else value
-    return 1 + max(map(_levels, inside), default=0)
-
-
-def _fitting(value: Any) -> Any:
-    """Replace integers of more than 64 bits by decimals."""
-    match value:
-        case dict():
-            return {name: _fitting(member) for name, member in value.items()}
-        case list():
-            return [_fitting(item) for item in value]
-        case int() if not -(2**63) <= value < 2**63:
-            return _decimal(str(value))
-    return value
-
-
 def _slot(hour: Hour) -> dict[str, Any]:
     return {"sink": hour.sink, "topic": hour.topic, "hour": hours.parse(hour.hour)}
 
 
-def _document(hour: Hour, *, whole: bool) -> dict[str, Any]:
+def _document(hour: Hour, *, complete: bool) -> dict[str, Any]:
     return {
-        "_id": claims.entry_id(hour),
-        **claims.entry_fields(hour, whole=whole),
+        "_id": entry_id(hour),
+        **entry_fields(hour, complete=complete),
         **_slot(hour),
         "claim": secrets.token_hex(16),
         "forwarded_at": datetime.now(timezone.utc),
@@ -293,4 +257,4 @@ def _document(hour: Hour, *, whole: bool) -> dict[str, Any]:
 def _entry(document: dict[str, Any] | None) -> Entry | None:
     if document is None:
         return None
-    return Entry(document["bucket"], document["content"], document["whole"], document["claim"])
+    return Entry(document["bucket"], document["content"], document["complete"], document["claim"])

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from s3lake.errors import ConfigurationError, DestinationRefusedError, DestinationUnavailableError
+from s3lake.forwarding.ledger import make_bucket_error
 from s3lake.text import masking
 
 if TYPE_CHECKING:
@@ -91,10 +92,7 @@ class Postgres:
         with self._connect() as connection:
             self._create_tables(connection)
             if connection.execute(self._sql(_ENTER), (*keys, *entry)).rowcount == 0:
-                raise DestinationRefusedError(
-                    f"{self.place}: {hour.hour} of {hour.topic} in sink {hour.sink} was forwarded there from another "
-                    f"bucket than {hour.bucket}: give this one a table of its own"
-                )
+                raise make_bucket_error(self.place, hour)
             connection.execute(self._sql(_CLEAR), keys)
             with connection.cursor().copy(self._sql(_COPY)) as copy:
                 for batch in hour.batches():

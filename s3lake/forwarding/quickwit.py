@@ -12,7 +12,6 @@ import hashlib
 import re
 import secrets
 import time
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -24,11 +23,11 @@ from s3lake.errors import (
     FencedError,
     S3LakeError,
 )
-from s3lake.forwarding.api import Api
+from s3lake.forwarding.http import Api, cut_bodies
+from s3lake.forwarding.ledger import make_bucket_error
 
 if TYPE_CHECKING:
-    from s3lake.forwarding.documents import Row
-    from s3lake.forwarding.hour import Hour
+    from s3lake.forwarding.hour import Hour, Row
 
 _INGEST_BYTES = 4 << 20  # a request may have ten
 _SEEN_S = 60.0  # until committed documents are counted
@@ -103,10 +102,7 @@ class Quickwit:
         """See `Destination.write`; until the former content is deleted, a search finds rows of both."""
         for attempt in self._attempts(hour):
             if attempt.bucket != _bucket(hour):
-                raise DestinationRefusedError(
-                    f"{self.place}: {hour.hour} of {hour.topic} in sink {hour.sink} was forwarded there from another "
-                    f"bucket than {hour.bucket}: give this one an index of its own"
-                )
+                raise make_bucket_error(self.place, hour)
             if attempt.content == hour.content:  # it is not whole, else it would not be written again
                 self._drop(attempt.name)
         own = f"{self._slot(hour)}-{_bucket(hour)}-{hour.content}-{secrets.token_hex(4)}"
@@ -124,11 +120,11 @@ class Quickwit:
             raise FencedError(f"{self.place}: another run forwards {hour.topic} {hour.hour} at the same time")
 
     def _fill(self, name: str, hour: Hour) -> None:
-        for body, rows, last in _chunks(hour):
+        for body, rows, last in cut_bodies(hour, lambda row: _encode_row(hour, row), _INGEST_BYTES):
             answer = self._ask("POST", f"api/v1/{name}/ingest?commit={'force' if last else 'auto'}", body)
             if rejected := answer.get("num_rejected_docs"):
                 raise DestinationRefusedError(
-                    f"{self.place}: {rejected} of {rows} rows of {hour.topic} {hour.hour} were not taken"
+                    f"{self.place}: {rejected} of {len(rows)} rows of {hour.topic} {hour.hour} were not taken"
                 )
         deadline = time.monotonic() + _SEEN_S
         while (count := self._count(name)) != hour.rows:
@@ -166,31 +162,13 @@ def _configuration(name: str) -> dict[str, Any]:
     return {"version": "0.7", "index_id": name, "doc_mapping": mapping}
 
 
-def _chunks(hour: Hour) -> Iterator[tuple[bytes, int, bool]]:
-    """Bodies of requests, how many rows each has, and whether it is the last."""
-    held: tuple[bytes, int] | None = None
-    body, rows = bytearray(), 0
-    for batch in hour.batches():
-        for row in batch:
-            body += msgspec.json.encode(_document(hour, row)) + b"\n"
-            rows += 1
-            if len(body) >= _INGEST_BYTES:
-                if held:
-                    yield *held, False
-                held, body, rows = (bytes(body), rows), bytearray(), 0
-    if held:
-        yield *held, not rows
-    if rows:
-        yield bytes(body), rows, True
-
-
-def _document(hour: Hour, row: Row) -> dict[str, Any]:
+def _encode_row(hour: Hour, row: Row) -> bytes:
     names = ("sink", "topic", "bucket", "content")
     document = {name: getattr(hour, name) for name in names}
     document |= {"hour": f"{hour.hour}:00:00Z", "partition": row.partition, "file": row.file, "row": row.number}
     if row.offset is not None:
         document["offset"] = row.offset
-    return {**document, "record": row.line}
+    return msgspec.json.encode({**document, "record": row.line}) + b"\n"
 
 
 def _bucket(hour: Hour) -> str:

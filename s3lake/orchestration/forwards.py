@@ -21,7 +21,7 @@ from s3lake.orchestration.translator import SinkTranslator
 from s3lake.sink import Config, Sink
 
 if TYPE_CHECKING:
-    from s3lake.forwarding.forwarding import Forwarded
+    from s3lake.forwarding.hour import Forwarded
 
 
 def forward_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
@@ -91,8 +91,7 @@ def _define_asset(catalog: Catalog, sink: Sink, topic: str, destination: Destina
     sealed = catalog.sealed(sink, topic)
 
     def hours_forwarded(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-        from s3lake.forwarding.forwarding import forward_hour
-        from s3lake.forwarding.hour import Hour
+        from s3lake.forwarding.hour import Hour, forward_hour
         from s3lake.land.opening import open_stores
 
         store = open_stores(s3_connection(context.resources, catalog, sink))(sink.bucket)

@@ -107,7 +107,7 @@ def in_mongodb(
     """A collection of MongoDB, as FerretDB speaks it."""
     monkeypatch.setattr("s3lake.forwarding.mongodb._ROWS_AT_ONCE", 1)
     calls = [(pymongo.collection.Collection, name) for name in PYMONGO]
-    refused = (r'1, "private\u0000": 2', "1" * 40, f"{'[' * 98}1{']' * 98}"), r"row 1 of clicks/.*record='text'"
+    refused = (r'1, "private\u0000": 2', "1" * 20, "1." + "1" * 40), r"row 1 of clicks/.*record='text'"
     return System("mongodb", {"uri": mongodb}, lambda: list(collections["events"].find()), calls, refused)
 
 
@@ -175,7 +175,7 @@ CLAIMED = [
     "in_search",
     pytest.param("in_elastic", marks=[pytest.mark.jvm, pytest.mark.timeout(900), _REAL]),
 ]
-"""Destinations without transactions, whose writers claim an hour (`forwarding/claims.py`)."""
+"""Destinations without transactions, whose writers claim an hour (`forwarding/ledger.py`)."""
 
 
 @pytest.fixture(params=[pytest.param("in_postgres", marks=pytest.mark.postgres), *CLAIMED, "in_quickwit"])

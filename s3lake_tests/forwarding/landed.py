@@ -9,8 +9,7 @@ import pytest
 
 from s3lake.config import native
 from s3lake.forwarding.destination import Destination
-from s3lake.forwarding.forwarding import forward_hour
-from s3lake.forwarding.hour import Hour
+from s3lake.forwarding.hour import Hour, forward_hour
 from s3lake.land.landing import Landing
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.lake import START, at

@@ -9,8 +9,7 @@ import pytest
 
 from s3lake.errors import ConfigurationError, DestinationRefusedError, DestinationUnavailableError, FencedError
 from s3lake.forwarding.destination import open_destination
-from s3lake.forwarding.forwarding import forward_hour
-from s3lake.forwarding.hour import Hour
+from s3lake.forwarding.hour import Hour, forward_hour
 from s3lake_tests.forwarding.conftest import CLAIMED, System, hour_name
 from s3lake_tests.forwarding.landed import Crash, Crashing, Land, Overtaken, hour_of
 from s3lake_tests.lake import START

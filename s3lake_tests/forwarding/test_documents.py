@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from s3lake.errors import ConfigurationError
-from s3lake.forwarding.documents import read_rows
+from s3lake.forwarding.hour import read_rows
 from s3lake.objects import Shape
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from s3lake.errors import DestinationRefusedError, DestinationUnavailableError
 from s3lake.forwarding.elasticsearch import Elasticsearch
-from s3lake.forwarding.forwarding import forward_hour
+from s3lake.forwarding.hour import forward_hour
 from s3lake_tests.forwarding.conftest import System
 from s3lake_tests.forwarding.landed import Land, hour_of
 from s3lake_tests.forwarding.servers import Elastic

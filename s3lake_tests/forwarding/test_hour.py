@@ -9,8 +9,7 @@ import pytest
 
 from s3lake.errors import ConfigurationError, DataLossError, FencedError
 from s3lake.forwarding.destination import open_destination
-from s3lake.forwarding.documents import Row
-from s3lake.forwarding.forwarding import forward_hour
+from s3lake.forwarding.hour import Row, forward_hour
 from s3lake.land.landing import Landing
 from s3lake_tests.forwarding.landed import VALUES, Land, hour_of
 from s3lake_tests.lake import START, at

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from s3lake.forwarding.destination import open_forwards
-from s3lake.forwarding.forwarding import forward_hour
+from s3lake.forwarding.hour import forward_hour
 from s3lake.table.iceberg import LakeTable
 from s3lake_tests.config.bases import ENVIRONMENT, loads
 from s3lake_tests.config.test_iggy_forwards import sink_file

@@ -17,8 +17,7 @@ import s3lake
 from s3lake.commit.documents import Recorded
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import ConfigurationError, DestinationRefusedError, FencedError, IncompleteError
-from s3lake.forwarding.forwarding import forward_hour
-from s3lake.forwarding.hour import Hour
+from s3lake.forwarding.hour import Hour, forward_hour
 from s3lake.forwarding.postgres import Postgres
 from s3lake_tests.forwarding.conftest import System
 from s3lake_tests.forwarding.landed import Land, hour_of

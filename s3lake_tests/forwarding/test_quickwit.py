@@ -6,7 +6,7 @@ import pytest
 import requests
 
 from s3lake.errors import DestinationUnavailableError, FencedError
-from s3lake.forwarding.forwarding import forward_hour
+from s3lake.forwarding.hour import forward_hour
 from s3lake_tests.forwarding.conftest import System
 from s3lake_tests.forwarding.landed import Land, hour_of
 from s3lake_tests.forwarding.stand_ins import Quick

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
 
 from s3lake.errors import ConfigurationError, DestinationRefusedError, DestinationUnavailableError
 from s3lake.text import masking
+
+if TYPE_CHECKING:
+    from s3lake.forwarding.hour import Hour, Row
 
 _TIMEOUT_S = (10, 120)  # to connect, and between two bytes
 _JSON = "application/json"
@@ -93,3 +98,17 @@ class Api:
         if not response.ok:
             raise DestinationRefusedError(flaw)
         return response.json() if response.content else {}
+
+
+def cut_bodies(hour: Hour, encode_row: Callable[[Row], bytes], limit: int) -> Iterator[tuple[bytes, list[Row], bool]]:
+    """Yield bodies of lines of about `limit` bytes, their rows, and whether a body is the last one."""
+    body = bytearray()
+    rows: list[Row] = []
+    for row in chain.from_iterable(hour.batches()):
+        if len(body) >= limit:
+            yield bytes(body), rows, False
+            body, rows = bytearray(), []
+        body += encode_row(row)
+        rows.append(row)
+    if rows:
+        yield bytes(body), rows, True
