@@ -40,7 +40,7 @@ _NAMES = {
     "forwarding.mongodb": ["MongoDB"],
     "forwarding.postgres": ["Postgres"],
     "forwarding.quickwit": ["Quickwit"],
-    "forwarding.stdout": ["Stdout"],
+    "forwarding.destination": ["Stdout"],
     "readback.committed": ["CommittedFile", "files"],
     "orchestration.assets": ["LandConfig", "sink_assets"],
     "orchestration.build": ["build_definitions"],
