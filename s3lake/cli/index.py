@@ -1,7 +1,6 @@
 """Commands about what was committed: the index, the columns of files, and tables that follow the index."""
 
 import json
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 index = typer.Typer(no_args_is_help=True, help="Inspect the index and repair it (expert).")
 schema = typer.Typer(no_args_is_help=True, help="Inspect the columns of files; print the configuration's JSON Schema.")
 table = typer.Typer(no_args_is_help=True, help="Tables that follow the index.")
-_KILLED_MS = 24 * 3_600_000
-"""No process takes as long to write a file of metadata: an older upload is of a killed one."""
 
 
 @command(index, SOURCE, ROUTES, HOURS, JSON, name="show")
@@ -206,11 +203,7 @@ def sync_table(
         typer.Option("--by-files", help="Read the table's files, not its notes: files that were removed come back."),
     ] = False,
 ) -> None:
-    """Bring tables to the state of the index, by reference.
-
-    Uploads of metadata that killed processes left more than a day ago are ended too. It may be repeated, and run next
-    to Dagster's runs.
-    """
+    """Bring tables to the state of the index, by reference. It may be repeated, and run next to Dagster's runs."""
     landings = [landing for landing in request.landings(tables=True) if landing.table is not None]
     if not landings:
         raise ConfigurationError("no selected sink has a table: give it one with `table:`")
@@ -222,7 +215,7 @@ def sync_table(
         selected = [hour for hour in synced.hours() if hours.is_within(hour, request.first, request.last)]
         if not request.yes:
             for difference in synced.differences(selected, by_files=by_files):
-                add, remove = len(difference.added), len(difference.gone)
+                add, remove = len(difference.added), len(difference.removed)
                 yield Outcome(
                     {**row, "hour": difference.hour, "to_add": add, "to_take_out": remove},
                     f"{synced.name} {difference.hour}: {add} commits to add, {remove} to remove",
@@ -230,7 +223,5 @@ def sync_table(
             return
         for snapshot in synced.follow(selected, by_files=by_files):
             yield Outcome({**row, **asdict(snapshot)}, f"{synced.name}: {snapshot}")
-        if ended := synced.end_uploads(time.time_ns() // 10**6 - _KILLED_MS):
-            yield Outcome({**row, "uploads_ended": ended}, f"{synced.name}: {ended} uploads of metadata ended")
 
     request.change(plan, landings, nothing="every table is as the index has it")

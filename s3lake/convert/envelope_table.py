@@ -174,7 +174,7 @@ def _with_schema(
 ) -> tuple[pa.RecordBatch | None, Refusals]:
     rule = shape.rule
     reason = misfit(columns, rule) or beyond(columns, {}, shape.most)
-    if rule in ("iceberg", "iceberg by hour"):
+    if rule == "iceberg":
         reason = reason or find_unpromotable(Struct(known), Struct(columns))
     if rule == "avro" and name and not all(map(LEGAL_NAME.fullmatch, name.split("."))):
         reason = f"the schema's name {name!r} is none that Avro allows: letters, digits and '_' between dots"

@@ -55,9 +55,9 @@ def misfit(columns: Columns, rule: Rule) -> str | None:
                 return f"field {name!r} is {shown(type)}, which a row of CSV cannot hold: use another format"
     elif rule == "avro" and (path := illegal_name(held(columns))):
         return f"field {path!r} has a name that Avro forbids: letters, digits and '_', no digit first"
-    elif rule in ("iceberg", "iceberg by hour"):
+    elif rule == "iceberg":
         columns = held(columns)
-        if rule == "iceberg by hour" and LANDED_HOUR in columns:
+        if LANDED_HOUR in columns:
             return f"field {LANDED_HOUR!r} is a column that the sink's table has of its own: rename it"
         if twice := [name for name, count in Counter(_full_names(columns)).items() if count > 1]:
             return f"field {twice[0]!r} is two fields to the sink's table, as one name holds a dot: rename it"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from s3lake.encode import Disk, Encoder, Out
     from s3lake.encode.form import FileFormat
 
-Rule = Literal["", "flat", "avro", "iceberg", "iceberg by hour"]
+Rule = Literal["", "flat", "avro", "iceberg"]
 """What a format asks of columns: none that is nested (`flat`), or only names that Avro allows."""
 
 LEVELS: dict[str, tuple[int, int]] = {

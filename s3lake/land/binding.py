@@ -24,7 +24,6 @@ from s3lake.schema import grammar
 from s3lake.schema.types import fields_of, to_document
 from s3lake.schema.unite import shown
 from s3lake.sink.format import Format
-from s3lake.sink.table import HOUR
 from s3lake.transform import sql
 from s3lake.transform.chain import Chain
 
@@ -165,7 +164,7 @@ def conversion(sink: Sink, topic: str, *, keyed: bool = False, valued: bool = Tr
         contract=contract(sink),
         compatibility=sink.schema_policy.compatibility,
         base64_decimals=sink.format.decimals == "base64",
-        table="" if sink.table is None else "iceberg by hour" if HOUR in sink.table.partition else "iceberg",
+        table="" if sink.table is None else "iceberg",
     )
 
 

@@ -214,7 +214,7 @@ def _find_table_lag(target: "Landing", chosen: Sequence[str]) -> dict[str, str]:
         return dict.fromkeys(chosen, str(error))
     remedy = "the next run of the hour or `s3lake table sync` brings it to the index"
     return {
-        each.hour: f"{len(each.added)} commits are not in the table, {len(each.gone)} are replaced: {remedy}"
+        each.hour: f"{len(each.added)} commits are not in the table, {len(each.removed)} are replaced: {remedy}"
         for each in differences
     }
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from s3lake.sink.sink import Sink
 
 HOUR = "hour"
+_PARTITION = ("table", "partition")
 _CATALOGS = ("rest", "glue", "sql", "hive")
 _STEP = r"(?:[A-Za-z0-9_-]|\{topic\}|\{sink\})+"
 _NAME = matches(rf"{_STEP}(\.{_STEP})+", "namespace.table, of A-Z, a-z, 0-9, '_' and '-', {topic} and {sink}")
@@ -25,8 +26,7 @@ class Table(ConfigModel):
         name: `namespace.table`, in which `{sink}` and `{topic}` become their names, with `_` for dots and dashes.
         catalog: properties of pyiceberg's catalog: `type` is one of rest, glue, sql and hive; `uri`, `warehouse`,
             `credential` and others are the catalog's own. Settings for S3 are taken from `s3` if they are not given.
-        partition: the partitions of the table: `hour`, of landing, and fields that `layout.partition_by` names;
-            empty for a table without partitions.
+        partition: the partitions of the table: `hour`, of landing, and fields that `layout.partition_by` names.
         location: of the table's metadata; None leaves it to the catalog.
     """
 
@@ -85,12 +85,16 @@ class Table(ConfigModel):
             for element in map(partitioners.parse_element, sink.layout.partition_by)
             if element.source == "value" and element.path
         ]
+        if HOUR not in self.partition:
+            raise RuleError(
+                f"{HOUR} is missing: without it the rows of a replaced hour are not known; add it", *_PARTITION
+            )
         for position, column in enumerate(self.partition):
             if column != HOUR and column not in fields:
                 allowed = ", ".join([HOUR, *fields])
                 raise RuleError(
                     f"{column!r}: a file has one value only of a field in layout.partition_by; use {allowed}",
-                    *("table", "partition", position),
+                    *(*_PARTITION, position),
                 )
 
     def identifier(self, sink: str, topic: str) -> str:

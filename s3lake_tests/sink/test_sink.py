@@ -465,6 +465,7 @@ def tabled(table: dict[str, Any], **changes: Any) -> dict[str, Any]:
             tabled({"partition": ["hour", "type"]}),
             "'type': a file has one value only of a field in layout.partition_by",
         ),
+        (tabled({"partition": []}), "hour is missing"),
         (tabled({"catalog": {"type": "sql"}}), "needs a uri"),
         (tabled({"catalog": {"uri": "x"}}), "None is not a catalog: use one of rest, glue, sql, hive"),
         (tabled({"location": "/tmp/here"}), "write s3://BUCKET/PREFIX"),

@@ -31,8 +31,7 @@ def with_hour(schema: pa.Schema) -> pa.Schema:
     """The columns of a table that is partitioned by the hour of landing."""
     if LANDED_HOUR in schema.names:
         raise TableConflictError(
-            f"a column of the files is called {LANDED_HOUR!r}, as the hour of landing in a table: rename it by sql, or "
-            "set table.partition without hour"
+            f"a column of the files is called {LANDED_HOUR!r}, as the hour of landing in a table: rename it by sql"
         )
     return pa.schema([pa.field(LANDED_HOUR, pa.timestamp("us", "UTC")), *schema])
 

@@ -67,7 +67,7 @@ class Entries:
 
         self._bucket = bucket
         self._schema, self._spec = metadata.schema(), metadata.spec()
-        self._hour = by_hour(self._spec, self._schema)
+        self._hour = find_hour(self._spec, self._schema)
         self._plan = compute_statistics_plan(self._schema, metadata.properties)
         self._paths = parquet_path_to_id_mapping(self._schema)
 
@@ -82,7 +82,7 @@ class Entries:
         )
         return DataFile.from_args(
             content=DataFileContent.DATA,
-            file_path=address(self._bucket, file.key),
+            file_path=object_uri(self._bucket, file.key),
             file_format=FileFormat.PARQUET,
             partition=Record(*self._partition(hour, file, statistics)),
             file_size_in_bytes=file.bytes,
@@ -107,33 +107,25 @@ class Entries:
                 f"s3://{self._bucket}/{file.key} belongs to no partition of the table: {error}. Let "
                 "layout.partition_by name the field and rewrite the hour, or leave it out of the table's partitions"
             ) from None
-        if self._hour is not None:
-            values[self._hour] = micros(hour)
+        values[self._hour] = hours.start_ms(hour) * 1000
         return values
 
 
-def by_hour(spec: PartitionSpec, schema: Schema) -> int | None:
-    """Which part of a partition is the hour of landing; None where none is.
+def find_hour(spec: PartitionSpec, schema: Schema) -> int:
+    """Return the position of the hour of landing in a table's partitions.
 
     Raises:
-        TableConflictError: it is something made of the hour, which gives no row its hour.
+        TableConflictError: the table is not partitioned by it, which alone gives rows their hour.
     """
     for position, part in enumerate(spec.fields):
-        if schema.find_column_name(part.source_id) == LANDED_HOUR:
-            if str(part.transform) != "identity":
-                raise TableConflictError(
-                    f"the table is partitioned by {part.transform} of {LANDED_HOUR}, which no file holds: only the "
-                    "hour itself gives it to rows. Partition it by the identity of that column"
-                )
+        if schema.find_column_name(part.source_id) == LANDED_HOUR and str(part.transform) == "identity":
             return position
-    return None
+    raise TableConflictError(
+        f"the table is not partitioned by {LANDED_HOUR}, so nothing says of which hour its files are: partition it by "
+        "the identity of that column, or drop it and run `s3lake table sync`, which writes no file of data"
+    )
 
 
-def address(bucket: str, key: str) -> str:
-    """A file as tables name it."""
+def object_uri(bucket: str, key: str) -> str:
+    """Return the name of a file in tables."""
     return f"s3://{bucket}/{key}"
-
-
-def micros(hour: str) -> int:
-    """The beginning of an hour as Iceberg's partitions have it."""
-    return hours.start_ms(hour) * 1000

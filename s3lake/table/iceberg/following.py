@@ -19,10 +19,9 @@ from s3lake.layout import partitioners
 from s3lake.sink.table import HOUR
 from s3lake.table.iceberg import catalog, ledger
 from s3lake.table.iceberg.columns import LANDED_HOUR, grow, of_files, with_hour
-from s3lake.table.iceberg.difference import Difference, differences, every
-from s3lake.table.iceberg.entries import Footers
-from s3lake.table.iceberg.present import Present
-from s3lake.table.iceberg.snapshot import Followed, snapshot
+from s3lake.table.iceberg.entries import Footers, find_hour
+from s3lake.table.iceberg.ledger import Difference, find_differences
+from s3lake.table.iceberg.snapshot import Followed, list_files, name_files, snapshot
 from s3lake.text.masking import mask_secrets
 
 if TYPE_CHECKING:
@@ -58,8 +57,7 @@ class LakeTable:
         catalog_properties: where the table is entered.
         connection: how S3 is reached.
         location: of its metadata; None leaves it to the catalog.
-        columns: of the files, that it is partitioned by.
-        by_hour: whether it is partitioned by the hour of landing.
+        columns: of the files, that it is partitioned by in addition to the hour of landing.
     """
 
     name: str
@@ -70,7 +68,6 @@ class LakeTable:
     connection: S3Connection = field(repr=False)
     location: str | None = None
     columns: tuple[str, ...] = ()
-    by_hour: bool = True
 
     @classmethod
     def of(cls, sink: Sink, settings: sink_table.Table, index: TopicIndex, connection: S3Connection) -> LakeTable:
@@ -83,7 +80,6 @@ class LakeTable:
             connection=connection,
             location=settings.location,
             columns=tuple(_column(sink, text) for text in settings.partition if text != HOUR),
-            by_hour=HOUR in settings.partition,
         )
 
     def follow(self, hours: Iterable[str] | None = None, *, by_files: bool = False) -> list[Followed]:
@@ -117,33 +113,13 @@ class LakeTable:
                 table = self.loaded()
                 yield from self._differences(table, chunk, by_files)
 
-    def end_uploads(self, begun_before_ms: int) -> int:
-        """End the uploads of the table's metadata that began earlier: how many there were.
-
-        Arrow's file system begins one for each file, and one who is killed in it leaves it to nobody. Those below the
-        place of its data may be another program's, and are.
-
-        Raises:
-            TableUnavailableError: the table, its catalog or the store was in the way.
-        """
-        with self._in_words():
-            table = self.loaded()
-            bucket = f"s3://{self.bucket}/"
-            if table is None or not table.location().startswith(bucket):
-                return 0
-            store, metadata = self.index.store, f"{table.location().removeprefix(bucket).rstrip('/')}/metadata/"
-            left = [upload for upload in store.list_uploads(metadata) if upload.begun_ms < begun_before_ms]
-            for upload in left:
-                store.abort_upload(upload.key, upload.upload)
-        return len(left)
-
     def hours(self, hours: Iterable[str] | None = None) -> list[str]:
         """Those that are asked for, else all that index or table have."""
         if hours is not None:
             return sorted(set(hours))
         with self._in_words():
             table, head = self.loaded(), self.index.head()
-        noted = ledger.read(table.properties) if table else {}
+        noted = ledger.read_ledger(table.properties) if table else {}
         return sorted({*noted, *(hourly.expand(head[0].hours) if head else ())})
 
     def _insist(self, hours: list[str], footers: Footers, by_files: bool) -> tuple[Followed | None, list[str]]:
@@ -186,15 +162,18 @@ class LakeTable:
         return snapshot(table, taken, footers, self.index, notes=notes, by_files=by_files), left
 
     def _differences(self, table: Table | None, hours: Sequence[str], by_files: bool) -> list[Difference]:
-        if table is None:
-            return list(differences(self.index, {}, hours))
-        noted = ledger.read(table.properties)
-        if not by_files:
-            _not_taken_back(table)
-            return list(differences(self.index, noted, hours))
-        present = Present(table, self.bucket, hours)
-        present.must_be_ours(self.index, every(self.index, noted, self.hours()))
-        return [one for one in every(self.index, noted, hours) if one.gone or one.added or present.lacks(one)]
+        noted = ledger.read_ledger(table.properties) if table else {}
+        if table is None or not by_files:
+            if table is not None:
+                _not_taken_back(table)
+            return find_differences(self.index, noted, hours)
+        existing = list_files(table, hours)
+
+        def differs(one: Difference) -> bool:
+            names = name_files(self.bucket, one.listed).keys()
+            return bool(one.removed or one.added) or names != existing[one.hour].keys()
+
+        return list(filter(differs, find_differences(self.index, noted, hours, also_equal=True)))
 
     def loaded(self) -> Table | None:
         """The table as it is now.
@@ -214,6 +193,7 @@ class LakeTable:
                 f"table {self.name} {f'follows the index at {owner}' if owner else 'holds rows of somebody else'}: let "
                 f"table.name of sink {self.sink} be another"
             )
+        find_hour(table.spec(), table.schema())
         return table
 
     def _created(self, taken: Sequence[Difference], footers: Footers) -> Table:
@@ -224,13 +204,13 @@ class LakeTable:
         self._catalog.create_namespace_if_not_exists(Catalog.namespace_from(self.name))
         creation = self._catalog.create_table_transaction(
             self.name,
-            with_hour(first) if self.by_hour else first,
+            with_hour(first),
             location=self.location,
             properties={**_PROPERTIES, ledger.INDEX: self._owner},
         )
         grow(creation, others)
         with creation.update_spec() as spec:
-            for column in (*([LANDED_HOUR] if self.by_hour else []), *self.columns):
+            for column in (LANDED_HOUR, *self.columns):
                 spec.add_identity(column)
         return creation.commit_transaction()
 

@@ -1,4 +1,4 @@
-"""One snapshot: hours of a table become what the index says of them, together with the table's notes of it."""
+"""One snapshot: hours of a table become what the index says of them, together with the table's ledger."""
 
 from __future__ import annotations
 
@@ -9,17 +9,21 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from s3lake.commit.documents import Manifest, files_of
+from s3lake import hours as hourly
+from s3lake.commit.documents import File, Manifest, files_of
 from s3lake.commit.index import TopicIndex
 from s3lake.commit.replace import offset_ranges_of
 from s3lake.table.iceberg import ledger
-from s3lake.table.iceberg.columns import grow, of_files
-from s3lake.table.iceberg.difference import Difference
-from s3lake.table.iceberg.entries import Entries, Footers
-from s3lake.table.iceberg.present import Exchange, Present
+from s3lake.table.iceberg.columns import LANDED_HOUR, grow, of_files
+from s3lake.table.iceberg.entries import Entries, Footers, find_hour, object_uri
+from s3lake.table.iceberg.ledger import Difference
 
 if TYPE_CHECKING:
+    from pyiceberg.manifest import DataFile
     from pyiceberg.table import Table, Transaction
+
+Files = Mapping[str, Mapping[str, "DataFile"]]
+"""Hour -> name -> file of a table."""
 
 
 @dataclass(frozen=True)
@@ -61,28 +65,34 @@ def snapshot(
         CommitFailedException: it is not.
         TableConflictError: the table cannot hold these files.
     """
-    present = Present(table, footers.bucket, (one.hour for one in taken))
-    exchanges = {
-        one.hour: present.exchange(index, one) if by_files or one.gone else Exchange(files_of(one.added, "data"))
-        for one in taken
-    }
-    added = list(chain.from_iterable(exchange.added for exchange in exchanges.values()))
-    removed = list(chain.from_iterable(exchange.removed for exchange in exchanges.values()))
-    read = footers.of(added)
+    # A compaction has moved rows that the index lists, or listed, into files of its own: if commits were replaced, all
+    # files of the hour that the index does not list are removed, whichever program wrote them.
+    existing = list_files(table, [one.hour for one in taken if by_files or one.removed])
+    added: dict[str, list[File]] = {}
+    removed: list[DataFile] = []
+    for one in taken:
+        if one.hour not in existing:
+            added[one.hour] = files_of(one.added, "data")
+            continue
+        listed = name_files(footers.bucket, one.listed)
+        added[one.hour] = [file for name, file in listed.items() if name not in existing[one.hour]]
+        removed += [file for name, file in existing[one.hour].items() if name not in listed]
+    files = list(chain.from_iterable(added.values()))
+    read = footers.of(files)
     change = _once(table)
     grow(change, of_files(read.values()))
     entries = Entries(change.table_metadata, footers.bucket)
     update = change.update_snapshot(snapshot_properties=_summary(index, taken, notes))
     with update.overwrite() if removed else update.merge_append() as producer:
-        for hour, exchange in exchanges.items():
-            for file in exchange.added:
+        for hour, new in added.items():
+            for file in new:
                 producer.append_data_file(entries.of(hour, file, read[file.key]))
-        for gone in removed:
-            producer.delete_data_file(gone)
-    hours = {one.hour: ledger.shortened(manifest.id for manifest in one.listed) for one in taken}
+        for old in removed:
+            producer.delete_data_file(old)
+    hours = {one.hour: ledger.shorten(manifest.id for manifest in one.listed) for one in taken}
     change.set_properties(
         {
-            **ledger.changed(ledger.read(table.properties), hours),
+            **ledger.update_properties(ledger.read_ledger(table.properties), hours),
             **notes,
             ledger.SNAPSHOT: str(producer.snapshot_id),
         }
@@ -91,10 +101,31 @@ def snapshot(
     return Followed(
         hours=tuple(hours),
         commits=sum(len(one.added) for one in taken),
-        files=len(added),
-        rows=sum(file.records for file in added),
+        files=len(files),
+        rows=sum(file.records for file in files),
         removed=len(removed),
     )
+
+
+def list_files(table: Table, hours: Sequence[str]) -> Files:
+    """Return the data files that a table lists of some hours.
+
+    Raises:
+        TableConflictError: a file has no hour of landing as its partition.
+    """
+    files: dict[str, dict[str, DataFile]] = {hour: {} for hour in hours}
+    if not hours:
+        return files
+    moments = ", ".join(f"'{hourly.parse(hour).isoformat()}'" for hour in hours)
+    for task in table.scan(row_filter=f"{LANDED_HOUR} in ({moments})").plan_files():
+        position = find_hour(table.specs()[task.file.spec_id], table.schema())
+        files[hourly.key_of_ms(task.file.partition[position] // 1000)][task.file.file_path] = task.file
+    return files
+
+
+def name_files(bucket: str, manifests: Iterable[Manifest]) -> dict[str, File]:
+    """Return the data files of commits by their names in tables."""
+    return {object_uri(bucket, file.key): file for file in files_of(manifests, "data")}
 
 
 def _once(table: Table) -> Transaction:
@@ -110,7 +141,7 @@ def _summary(index: TopicIndex, taken: Sequence[Difference], notes: Mapping[str,
     watermark = index.watermark()
     texts = {
         "s3lake.commits": ",".join(manifest.id for manifest in manifests),
-        "s3lake.replaced": ",".join(chain.from_iterable(one.gone for one in taken)),
+        "s3lake.replaced": ",".join(chain.from_iterable(one.removed for one in taken)),
         "s3lake.hours": ",".join(one.hour for one in taken),
         "s3lake.offsets": json.dumps(_offsets(manifests), separators=(",", ":")),
         "s3lake.sealed-up-to": watermark[0].upto if watermark else "",

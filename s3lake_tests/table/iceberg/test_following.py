@@ -90,18 +90,6 @@ def test_a_commit_without_files_is_noted_where_there_is_a_table(shelf: Shelf) ->
     assert list(shelf.table().differences()) == []
 
 
-def test_uploads_of_metadata_that_killed_processes_left_are_ended_and_no_others(shelf: Shelf) -> None:
-    shelf.commit(FIVE)
-    shelf.table().follow()
-    store = shelf.index.store
-    for place in ("metadata/a.avro", "data/b.parquet"):
-        store.create_upload(f".tables/lake/orders/{place}", {})
-    (begun_ms,) = {upload.begun_ms for upload in store.list_uploads(".tables/")}
-    assert shelf.table().end_uploads(begun_ms) == 0
-    assert shelf.table().end_uploads(begun_ms + 1) == 1
-    assert [upload.key for upload in store.list_uploads(".tables/")] == [".tables/lake/orders/data/b.parquet"]
-
-
 def test_a_commit_that_replaces_others_is_one_snapshot(shelf: Shelf) -> None:
     first, second = shelf.commit(FIVE), shelf.commit(FIVE)
     other = shelf.commit(SIX)
@@ -202,28 +190,19 @@ class TestPartitions:
         assert [task.file.partition[1] for task in tasks] == ["b"]
 
     def test_a_field_that_is_missing_is_null(self, make: Callable[..., Shelf]) -> None:
-        shelf = make(table={"partition": ["type"]}, layout={"partition_by": ["type"]})
+        shelf = make(table={"partition": ["hour", "type"]}, layout={"partition_by": ["type"]})
         nothing = pa.table({"id": [2], "type": pa.array([None], pa.string())})
         shelf.commit(FIVE, pa.table({"id": [1], "type": ["a"]}), nothing, pa.table({"id": [3]}))
         shelf.table().follow()
-        parts = [task.file.partition[0] for task in loaded(shelf).scan().plan_files()]
+        parts = [task.file.partition[1] for task in loaded(shelf).scan().plan_files()]
         assert sorted(map(str, parts)) == ["None", "None", "a"]
 
     @pytest.mark.parametrize("mixed", [["a", "b"], ["a", None]], ids=str)
     def test_a_file_of_two_values_is_refused(self, make: Callable[..., Shelf], mixed: list[Any]) -> None:
-        shelf = make(table={"partition": ["type"]}, layout={"partition_by": ["type"]})
+        shelf = make(table={"partition": ["hour", "type"]}, layout={"partition_by": ["type"]})
         shelf.commit(FIVE, pa.table({"id": [1, 2], "type": mixed}))
         with pytest.raises(TableConflictError, match=r"layout\.partition_by"):
             shelf.table().follow()
-
-    def test_there_need_not_be_any(self, make: Callable[..., Shelf]) -> None:
-        shelf = make(table={"partition": []})
-        first = shelf.commit(FIVE)
-        shelf.table().follow()
-        shelf.commit(FIVE, rows=4, replaces=[first.id])
-        (followed,) = shelf.table().follow()
-        assert (followed.removed, len(rows(shelf))) == (1, 4)
-        assert "landed_hour" not in loaded(shelf).schema().column_names
 
 
 class TestOwners:
@@ -235,15 +214,18 @@ class TestOwners:
         with pytest.raises(TableConflictError, match="be another"):
             other.table().follow()
 
-    def test_an_empty_table_that_somebody_made_is_taken_with_its_properties(self, shelf: Shelf) -> None:
+    def test_an_empty_table_of_another_program_is_used_with_its_properties(self, shelf: Shelf) -> None:
         catalog = shelf.table()._catalog
         catalog.create_namespace("lake")
-        catalog.create_table(
-            "lake.orders", pa.schema([("id", pa.int64()), ("note", pa.string())]), properties={"a": "b"}
-        )
+        schema = pa.schema([("landed_hour", pa.timestamp("us", "UTC")), ("id", pa.int64()), ("note", pa.string())])
+        table = catalog.create_table("lake.orders", schema, properties={"a": "b"})
         shelf.commit(FIVE)
+        with pytest.raises(TableConflictError, match="not partitioned by landed_hour"):
+            shelf.table().follow()
+        with table.update_spec() as spec:
+            spec.add_identity("landed_hour")
         shelf.table().follow()
-        assert rows(shelf)[0].keys() == {"id", "note", "type"}
+        assert rows(shelf)[0].keys() == {"landed_hour", "id", "note", "type"}
         assert loaded(shelf).properties["a"] == "b"
 
 
@@ -294,19 +276,6 @@ class TestOthers:
         shelf.commit(FIVE)
         (followed,) = shelf.table().follow()
         assert (followed.commits, len(rows(shelf))) == (1, 20)
-
-    def test_where_the_hour_is_no_partition_a_compaction_is_refused(self, make: Callable[..., Shelf]) -> None:
-        shelf = make(table={"partition": []})
-        first = shelf.commit(FIVE)
-        shelf.table().follow()
-        compacted(shelf)
-        shelf.commit(FIVE, rows=4, replaces=[first.id])
-        for by_files in (False, True):
-            with pytest.raises(TableConflictError, match="Drop the table and run `s3lake table sync`"):
-                shelf.table().follow(by_files=by_files)
-        shelf.table()._catalog.drop_table("lake.orders")
-        shelf.table().follow()
-        assert len(rows(shelf)) == 4
 
     def test_a_table_that_was_taken_back_is_refused_and_then_mended(self, shelf: Shelf) -> None:
         shelf.commit(FIVE)
