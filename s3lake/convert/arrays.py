@@ -10,7 +10,6 @@ import decimal
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import accumulate, chain
-from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
@@ -20,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.schema.arrow import arrow_type
-from s3lake.schema.types import TICKS, Decimal, Primitive, Type, Unknown, fold
+from s3lake.schema.types import TICKS, Decimal, Primitive, Type, Unknown
 from s3lake.schema.unite import joined, shown
 
 Build = Callable[[Sequence[Any]], pa.Array]
@@ -77,15 +76,6 @@ def _explain_type(type: Type) -> str:
     return "a list" if str(type).startswith("list") else "an object"
 
 
-def of_dictionaries(type: Type) -> Build:
-    """Return a builder of values whose records are dictionaries with all of their fields."""
-
-    def make(fields: dict[str, Build]) -> Build:
-        return make_struct({name: (itemgetter(name), build) for name, build in fields.items()})
-
-    return fold(type, make_leaf, make_list, make, make_map)
-
-
 def build_each(build: Build, values: Sequence[Any]) -> tuple[pa.Array, dict[int, str]]:
     """Return an array of the values that fit, and why each of the others does not: halves them to find those."""
     try:
@@ -99,13 +89,17 @@ def build_each(build: Build, values: Sequence[Any]) -> tuple[pa.Array, dict[int,
     return pa.concat_arrays([first, second]), refused | {half + row: reason for row, reason in more.items()}
 
 
-def make_leaf(leaf: Primitive | Decimal | Unknown) -> Build:
-    """Return a builder of values that hold no others: times are numbers or texts, a UUID is a UUID or its text."""
+def make_leaf(leaf: Primitive | Decimal | Unknown, read: Get | None = None) -> Build:
+    """Return a builder of values that hold no others: times are numbers or texts, a UUID is a UUID or its text.
+
+    Args:
+        read: makes such a value of what is there; None if it is one.
+    """
     build = _choose_leaf(leaf)
 
     def build_leaf(values: Sequence[Any]) -> pa.Array:
         try:
-            return build(values)
+            return build(values if read is None else [None if one is None else read(one) for one in values])
         except Misfit:
             raise
         except _MISFITS:

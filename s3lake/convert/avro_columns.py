@@ -21,12 +21,11 @@ import pyarrow.compute as pc
 
 from s3lake.convert import gate
 from s3lake.convert.arrays import DAY_S
-from s3lake.convert.avro_cursor import PADDING, Cursor, Odd, every_second
+from s3lake.convert.avro_cursor import PADDING, Cursor, Odd
 from s3lake.convert.schemas import Numbers
-from s3lake.encode.buffers import data_of
+from s3lake.encode.buffers import data_of, slice_values
 from s3lake.schema.arrow import arrow_type
 from s3lake.schema.types import TICKS, UNKNOWN, Decimal, Primitive, Type, fields_of, item_of
-from s3lake.schema.unite import held
 
 Decode = Callable[[Cursor], pa.Array]
 """Reads one value of every record that a cursor stands at."""
@@ -38,11 +37,11 @@ _TRIES = 8
 _UUID = "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"
 
 
-def decoded(decode: Decode, raw: pa.BinaryArray, rows: Numbers, skipped: int) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+def decode(decoder: Decode, raw: pa.BinaryArray, rows: Numbers, skipped: int) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
     """The values of some records, and which records these are; the others are left to be read one by one.
 
     Args:
-        decode: of their schema.
+        decoder: of their schema.
         raw: of all records, with what stands before each datum.
         rows: which of them, ascending.
         skipped: how many bytes stand before the datum.
@@ -58,7 +57,7 @@ def decoded(decode: Decode, raw: pa.BinaryArray, rows: Numbers, skipped: int) ->
         left = rows[plain]
         cursor = Cursor(data, left, starts[left] + skipped, starts[left + 1])
         try:
-            found = decode(cursor)
+            found = decoder(cursor)
             cursor.refuse(cursor.at != cursor.end)  # something is left after it
         except Odd as odd:
             cursor.short.append(odd.rows)
@@ -67,20 +66,16 @@ def decoded(decode: Decode, raw: pa.BinaryArray, rows: Numbers, skipped: int) ->
             plain[plain] = ~short
             return found.filter(pa.array(~short)) if short.any() else found, plain
         plain[np.searchsorted(rows, np.concatenate(cursor.short))] = False
-    return decode(cursor.some(slice(0))), np.zeros(len(rows), np.bool_)
+    return decoder(cursor.some(slice(0))), np.zeros(len(rows), np.bool_)
 
 
-def compiled(plain: Any, type: Type) -> Decode | None:
-    """How all values of a schema are read; None where there is a struct without fields, which no table holds.
+def compile_schema(plain: Any, type: Type) -> Decode:
+    """Return what reads the values of a schema.
 
     Args:
         plain: as `schema.avro.Node` has it.
         type: of its column.
     """
-    return _compiled(plain, type) if held({"": type}) == {"": type} else None
-
-
-def _compiled(plain: Any, type: Type) -> Decode:
     if isinstance(plain, list):
         branches = [one for one in plain if one != "null"]
         return _union(plain, type) if len(branches) > 1 else _optional(plain, type)
@@ -156,7 +151,7 @@ def _bytes(cursor: Cursor) -> pa.Array:
 
 def _slices(cursor: Cursor, start: Numbers, size: Numbers) -> pa.BinaryArray:
     """So many bytes of each record."""
-    return every_second(start, start + size, pa.py_buffer(cursor.data))
+    return slice_values(start, start + size, pa.py_buffer(cursor.data))
 
 
 def _text(cursor: Cursor) -> pa.StringArray:
@@ -217,7 +212,9 @@ def _decimal(cursor: Cursor, start: Numbers, size: Numbers, type: Decimal) -> pa
 
 def _record(plain: Any, type: Type) -> Decode:
     types, arrow = fields_of(type), arrow_type(type)
-    reads = [(field["name"], _compiled(field["type"], types.get(field["name"], UNKNOWN))) for field in plain["fields"]]
+    reads = [
+        (field["name"], compile_schema(field["type"], types.get(field["name"], UNKNOWN))) for field in plain["fields"]
+    ]
 
     def decode(cursor: Cursor) -> pa.Array:
         arrays = {name: read(cursor) for name, read in reads}
@@ -229,7 +226,7 @@ def _record(plain: Any, type: Type) -> Decode:
 def _optional(plain: Sequence[Any], type: Type) -> Decode:
     """A union of one type, with or without null."""
     value = next((at for at, one in enumerate(plain) if one != "null"), None)
-    read = _compiled("null" if value is None else plain[value], type)
+    read = compile_schema("null" if value is None else plain[value], type)
 
     def decode(cursor: Cursor) -> pa.Array:
         branch = cursor.varint()
@@ -245,7 +242,7 @@ def _union(plain: Sequence[Any], type: Type) -> Decode:
     branches = {
         at: (one["fields"][0]["name"], one["fields"][0]["type"]) for at, one in enumerate(plain) if one != "null"
     }
-    reads = {at: (name, _compiled(one, types.get(name, UNKNOWN))) for at, (name, one) in branches.items()}
+    reads = {at: (name, compile_schema(one, types.get(name, UNKNOWN))) for at, (name, one) in branches.items()}
 
     def decode(cursor: Cursor) -> pa.Array:
         branch = cursor.varint()
@@ -269,7 +266,7 @@ def _where(cursor: Cursor, chosen: npt.NDArray[np.bool_], read: Decode) -> pa.Ar
 
 
 def _array(plain: Any, type: Type) -> Decode:
-    read, arrow = _compiled(plain["items"], item_of(type)), arrow_type(type)
+    read, arrow = compile_schema(plain["items"], item_of(type)), arrow_type(type)
 
     def decode(cursor: Cursor) -> pa.Array:
         owners, (values,) = _items(cursor, [read])
@@ -279,7 +276,7 @@ def _array(plain: Any, type: Type) -> Decode:
 
 
 def _map(plain: Any, type: Type) -> Decode:
-    read = _compiled(plain["values"], item_of(type))
+    read = compile_schema(plain["values"], item_of(type))
 
     def decode(cursor: Cursor) -> pa.Array:
         owners, (names, values) = _items(cursor, [_text, read])

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from s3lake.convert.schemas import Numbers
 
@@ -115,21 +114,3 @@ class Cursor:
         self.refuse(odd)
         found |= (ninth & np.uint64(0x7F)) << np.uint64(56)
         return np.where(ten, found | tenth << np.uint64(63), found), np.where(ten, 10, 9)
-
-
-def behind(raw: pa.BinaryArray, skipped: int) -> pa.BinaryArray:
-    """Values, none of them null, without their first bytes."""
-    if not len(raw):
-        return raw
-    starts = np.frombuffer(raw.buffers()[1], np.int32, len(raw) + 1, raw.offset * 4)
-    return every_second(starts[:-1] + skipped, starts[1:], raw.buffers()[2])
-
-
-def every_second(start: npt.NDArray[Any], end: npt.NDArray[Any], data: pa.Buffer) -> pa.BinaryArray:
-    """Bytes from each start to its end: Arrow takes every second value of an array that has what lies between too."""
-    count = 2 * len(start)
-    offsets = np.full(count + 1, data.size, np.int32)
-    offsets[0:count:2] = start
-    offsets[1:count:2] = end
-    values = pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), data])
-    return values.take(pa.array(np.arange(0, count, 2)))

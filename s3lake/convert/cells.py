@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from s3lake.convert import gate, json_text
 from s3lake.convert.converters import CONVERTERS, Converter, Wanted
 from s3lake.convert.gate import Refusals
-from s3lake.convert.schemas import Schemas
+from s3lake.convert.schemas import Gathering, Schemas
 from s3lake.schema.connect import Schema
 
 
@@ -34,6 +34,18 @@ class Column:
     schemas: Schemas | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
     is_checked: bool = True
+
+    @classmethod
+    def from_columns(cls, converter: str, raw: pa.BinaryArray, gathering: Gathering, *, texts: bool) -> Column:
+        """Return rows whose columns are known: with their JSON, or with what Kafka has if nobody looks at that."""
+        schemas, has_none = gathering.gathered(), gathering.codes < 0
+        if schemas is None:
+            data = pa.nulls(len(raw), pa.binary())
+        elif texts:
+            data = schemas.to_json()
+        else:
+            data = raw.take(pa.array(np.arange(len(raw)), mask=has_none)) if has_none.any() else raw
+        return cls(converter, data, schemas)
 
     @property
     def of(self) -> Converter:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from s3lake.convert.cells import Column
-    from s3lake.convert.framed import Read as Unframed
     from s3lake.convert.gate import Refusals
     from s3lake.schema.registry import Connection
 
@@ -47,9 +46,6 @@ class Wanted:
 Read = Callable[["pa.BinaryArray", Wanted], "tuple[Column, Refusals]"]
 """Takes the bytes as Kafka has them; refused rows hold anything."""
 
-Unframe = Callable[["pa.BinaryArray", "Connection | None"], "Unframed"]
-"""Makes bytes that are no texts plain JSON, for what looks at them before conversion does."""
-
 
 @dataclass(frozen=True)
 class Converter:
@@ -63,8 +59,8 @@ class Converter:
         inferred: whether columns are found in the data; else each value's own schema gives them.
         asks_registry: whether it cannot read without a Schema Registry.
         versioned: whether each value says which version of a schema it was written with.
-        unframe: of values that are in Kafka neither texts nor taken as they are: with the id of their schema before
-            them, or numbers; None for others.
+        framed: whether values are in Kafka neither texts nor taken as they are: with the id of their schema before
+            them, or numbers. What looks at them before conversion does has to make them JSON.
     """
 
     name: str
@@ -75,12 +71,7 @@ class Converter:
     inferred: bool = True
     asks_registry: bool = False
     versioned: bool = False
-    unframe: Unframe | None = None
-
-    @property
-    def framed(self) -> bool:
-        """Whether what looks at them before conversion does has to make them plain."""
-        return self.unframe is not None
+    framed: bool = False
 
 
 def _call_later(module: str, function: str, *first: Any) -> Callable[..., Any]:
@@ -98,14 +89,14 @@ def _define_framed(name: str, module: str, *, asks_registry: bool) -> Converter:
         inferred=not asks_registry,
         asks_registry=asks_registry,
         versioned=True,
-        unframe=_call_later(module, "unframe"),
+        framed=True,
     )
 
 
 def _define_number(name: str) -> Converter:
     """Return the converter of one of Kafka's numbers, or of its truth values."""
-    read, unframe = (_call_later("plain", function, name) for function in ("read_number", "unframe_number"))
-    return Converter(name, "json", read, wrapped=True, inferred=False, unframe=unframe)
+    read = _call_later("plain", "read_number", name)
+    return Converter(name, "json", read, wrapped=True, inferred=False, framed=True)
 
 
 CONVERTERS: dict[str, Converter] = {
@@ -117,7 +108,7 @@ CONVERTERS: dict[str, Converter] = {
         ),
         Converter("string", "text", _call_later("plain", "read_string")),
         Converter("bytes", "bytes", _call_later("plain", "read_bytes")),
-        _define_framed("avro", "framed", asks_registry=True),
+        _define_framed("avro", "avro", asks_registry=True),
         _define_framed("json_schema", "json_schema", asks_registry=False),
         _define_framed("protobuf", "protobuf", asks_registry=True),
         *map(_define_number, ("short", "integer", "long", "float", "double", "boolean")),

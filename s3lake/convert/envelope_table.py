@@ -18,12 +18,11 @@ from s3lake.convert.limits import Limits, find_unpromotable, misfit
 from s3lake.encode.formats import Rule
 from s3lake.schema import described
 from s3lake.schema.arrow import to_arrow
-from s3lake.schema.avro_names import LEGAL_NAME
 from s3lake.schema.connect import Schema
 from s3lake.schema.described import NAME
 from s3lake.schema.details import nullability, words
 from s3lake.schema.types import Columns, Map, Primitive, Struct, Type, fields_of
-from s3lake.schema.unite import beyond, held
+from s3lake.schema.unite import LEGAL_NAME, beyond, held
 
 ENCODED = b"s3lake.encoded"
 """The member that marks a batch of finished records, with the schema of their file."""
@@ -159,10 +158,10 @@ def _as_described(batch: pa.RecordBatch, schema: Schema, rule: Rule) -> pa.Recor
 
 def _spliced(rows: Rows, schema: bytes) -> pa.RecordBatch:
     """Values that were read without a fault, in the bytes that the producer wrote."""
-    from s3lake.convert import framed  # few sinks have such values, and every worker imports this module
+    from s3lake.convert import wire  # few sinks have such values, and every worker imports this module
 
     fields = pa.schema([pa.field("record", pa.binary())], {ENCODED: schema})
-    return pa.RecordBatch.from_arrays([framed.datums(rows.kafka.column("value"))], schema=fields)
+    return pa.RecordBatch.from_arrays([wire.strip_header(rows.kafka.column("value"))], schema=fields)
 
 
 def _alone(shape: Shape) -> Shape:

@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from s3lake.convert import cells
 from s3lake.convert.converters import Wanted
-from s3lake.convert.framed import Read, numbers_of, unframed
 from s3lake.convert.gate import Refusals
 from s3lake.convert.schemas import Schemas
+from s3lake.convert.wire import HEADER, read_schema_ids
 from s3lake.schema import connect, json_schema
 from s3lake.schema.connect import Schema, SchemaError
 from s3lake.schema.registry import Connection, Registered, UnknownSchema, client
@@ -33,13 +33,14 @@ def read(raw: pa.BinaryArray, wanted: Wanted) -> tuple[cells.Column, Refusals]:
         TransientError: the registry did not answer.
         ConfigurationError: it refused.
     """
-    data, unframeable = unframed(raw)
-    lines, refused = cells.json_lines(data)
-    refused |= unframeable
+    numbers, refused = read_schema_ids(raw)
+    pairs = zip(raw.to_pylist(), numbers.tolist(), strict=True)
+    data = [value[HEADER:] if value is not None and number >= 0 else None for value, number in pairs]
+    lines, unreadable = cells.json_lines(pa.array(data, pa.binary()))
+    refused |= unreadable
     registry = wanted.registry
     if not wanted.tabular or registry is None:
         return cells.Column("json_schema", lines), refused
-    numbers, _ = numbers_of(raw)
     texts = lines.to_pylist()
     schemas: list[Schema | None] = [None] * len(texts)
     left_out: Counter[str] = Counter()
@@ -60,12 +61,6 @@ def read(raw: pa.BinaryArray, wanted: Wanted) -> tuple[cells.Column, Refusals]:
                 texts[row] = None if texts[row] == b"null" else texts[row]
                 left_out.update(set(paths))
     return cells.Column("json_schema", pa.array(texts, pa.binary()), Schemas.of(schemas), left_out), refused
-
-
-def unframe(raw: pa.BinaryArray, _registry: Connection | None) -> Read:
-    """Return the data without what stands before it."""
-    data, refused = unframed(raw)
-    return Read(data, None, refused)
 
 
 def _reader(registry: Connection, number: int) -> tuple[Schema, _Read] | str | None:

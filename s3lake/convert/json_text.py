@@ -1,6 +1,11 @@
-"""JSON text out of Arrow columns: strings quoted, bytes in base64, pieces joined, whole columns at a time."""
+"""JSON texts of Arrow columns: strings quoted, bytes in base64, pieces joined, whole columns at a time."""
+
+from __future__ import annotations
 
 import binascii
+import functools
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -9,12 +14,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.convert import avro_cursor
+from s3lake.encode.buffers import slice_values, uuid_texts
+from s3lake.schema.types import Decimal, Primitive, Type, Unknown, fold
 
 _NO_NUMBERS = {"nan": b'"NaN"', "inf": b'"Infinity"', "-inf": b'"-Infinity"'}
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 _TO_ESCAPE_IN_ROW = r'[\x00-\x1f"\\]'
 
+Encode = Callable[[pa.Array], pa.BinaryArray]
 Piece = Any  # bytes | pa.Array; pyarrow has no types
 """A part of every row's text: the same for all, or one per row."""
 
@@ -69,7 +76,7 @@ def decimals(values: pa.Array) -> pa.BinaryArray:
     text = _encode(values.to_pylist())  # no number's text holds a comma
     commas = np.flatnonzero(np.frombuffer(text, np.uint8) == ord(","))
     starts, ends = np.concatenate(([0], commas)) + 1, np.append(commas, len(text) - 1)
-    return avro_cursor.every_second(starts, ends, pa.py_buffer(text)) if len(values) else pa.array([], pa.binary())
+    return slice_values(starts, ends, pa.py_buffer(text)) if len(values) else pa.array([], pa.binary())
 
 
 def floats(values: pa.Array) -> pa.BinaryArray:
@@ -84,11 +91,6 @@ def floats(values: pa.Array) -> pa.BinaryArray:
         return texts
     names = [_NO_NUMBERS[str(value)] for value in values.filter(strange).to_pylist()]
     return pc.replace_with_mask(texts, strange, pa.array(names, pa.binary()))
-
-
-def shortest(single: float) -> float:
-    """The double that is spelled as a float is, as `floats` has it: 0.1, and not 0.10000000149011612."""
-    return float(str(np.float32(single)))
 
 
 def or_null(texts: pa.BinaryArray, source: pa.Array) -> pa.BinaryArray:
@@ -113,3 +115,78 @@ def _block(values: pa.BinaryArray) -> Any:
     """The bytes of all rows, one after the other."""
     data = joined(values).buffers()[2] if values.offset else values.buffers()[2]
     return b"" if data is None else data
+
+
+# Columns of any type
+
+
+@functools.lru_cache(maxsize=1024)
+def make_encoder(type: Type) -> Encode:
+    """Return what encodes the values of a column as JSON, null as `null`."""
+    return fold(type, _encode_leaf, _encode_list, _encode_struct, _encode_map)
+
+
+def _encode_leaf(leaf: Primitive | Decimal | Unknown) -> Encode:
+    match leaf:
+        case Unknown():
+            return _nulls
+        case Decimal():
+            return decimals
+        case Primitive.BOOL:
+            return _booleans
+        case Primitive.FLOAT | Primitive.DOUBLE:
+            return floats
+        case Primitive.STRING:
+            return _quote
+        case Primitive.UUID:
+            return lambda array: quoted(uuid_texts(array))
+        case Primitive.BINARY:
+            return quoted_base64
+        case Primitive.INT32 | Primitive.DATE | Primitive.TIME:
+            return lambda array: numbers(array.cast(pa.int32()))
+    return lambda array: numbers(array.cast(pa.int64()))
+
+
+def _encode_list(item: Encode) -> Encode:
+    return partial(_items, item)
+
+
+def _encode_struct(fields: dict[str, Encode]) -> Encode:
+    return partial(_members, fields)
+
+
+def _encode_map(value: Encode) -> Encode:
+    return partial(_object, value)
+
+
+def _nulls(array: pa.Array) -> pa.BinaryArray:
+    return pa.repeat(pa.scalar(b"null", pa.binary()), len(array))
+
+
+def _booleans(array: pa.Array) -> pa.BinaryArray:
+    texts = pc.if_else(array, pa.scalar(b"true", pa.binary()), pa.scalar(b"false", pa.binary()))
+    return pc.fill_null(texts, b"null") if array.null_count else texts
+
+
+def _quote(array: pa.Array) -> pa.BinaryArray:
+    return quoted(array.cast(pa.binary()))
+
+
+def _items(encode: Encode, array: pa.ListArray) -> pa.BinaryArray:
+    return _between(array, b"[", encode(array.values), b"]")
+
+
+def _object(encode: Encode, array: pa.MapArray) -> pa.BinaryArray:
+    return _between(array, b"{", joined(_quote(array.keys), b":", encode(array.items)), b"}")
+
+
+def _between(array: pa.Array, opening: bytes, items: pa.BinaryArray, closing: bytes) -> pa.BinaryArray:
+    lists = pa.ListArray.from_arrays(array.offsets, items)
+    return or_null(joined(opening, pc.binary_join(lists, b","), closing), array)
+
+
+def _members(fields: dict[str, Encode], array: pa.StructArray) -> pa.BinaryArray:
+    pieces: list[Piece] = []
+    for at, (name, encode) in enumerate(fields.items()):
+        pieces += [(b"," if pieces else b"{") + msgspec.json.encode(name) + b":", encode(array.field(at))]
+    return or_null(joined(*pieces, b"}"), array)

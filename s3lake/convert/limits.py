@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from s3lake.encode.formats import Rule
-from s3lake.schema.avro_names import illegal_name
 from s3lake.schema.types import UNKNOWN, Columns, Decimal, List, Map, Primitive, Struct, Type, Unknown, fold, item_of
-from s3lake.schema.unite import held, joined, shown
+from s3lake.schema.unite import find_illegal_name, held, joined, shown
 
 LANDED_HOUR = "landed_hour"
 """A column that no file has: a table that is partitioned by the hour of landing gives it to every row."""
@@ -53,7 +52,7 @@ def misfit(columns: Columns, rule: Rule) -> str | None:
         for name, type in columns.items():
             if not isinstance(type, Primitive | Decimal | Unknown):
                 return f"field {name!r} is {shown(type)}, which a row of CSV cannot hold: use another format"
-    elif rule == "avro" and (path := illegal_name(held(columns))):
+    elif rule == "avro" and (path := find_illegal_name(held(columns))):
         return f"field {path!r} has a name that Avro forbids: letters, digits and '_', no digit first"
     elif rule == "iceberg":
         columns = held(columns)

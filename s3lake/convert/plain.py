@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from s3lake.convert import cells, gate, json_text
+from s3lake.convert import cells, gate
 from s3lake.convert.cells import Column
 from s3lake.convert.converters import Wanted
-from s3lake.convert.framed import Read
 from s3lake.convert.gate import Refusals
 from s3lake.convert.schemas import Gathering
 from s3lake.schema.arrow import arrow_type
 from s3lake.schema.connect import Schema
-from s3lake.schema.registry import Connection
 from s3lake.schema.types import Primitive
 
 # So many bytes each, the most significant first.
@@ -49,20 +46,14 @@ def read_bytes(raw: pa.BinaryArray, _wanted: Wanted) -> tuple[Column, Refusals]:
 
 def read_number(name: str, raw: pa.BinaryArray, _wanted: Wanted) -> tuple[Column, Refusals]:
     """Return numbers as JSON, and as a column."""
-    numbers, refused = _numbers(name, raw)
+    numbers, refused = _decode_numbers(name, raw)
     gathering = Gathering.of(len(raw))
     gathering.add(Schema(None, _ENCODED[name][1]), np.arange(len(raw)), numbers)
-    return Column(name, _texts(numbers), gathering.gathered()), refused
+    return Column.from_columns(name, raw, gathering, texts=True), refused
 
 
-def unframe_number(name: str, raw: pa.BinaryArray, _registry: Connection | None) -> Read:
-    """Return numbers as JSON."""
-    numbers, refused = _numbers(name, raw)
-    return Read(_texts(numbers), None, refused)
-
-
-def _numbers(name: str, raw: pa.BinaryArray) -> tuple[pa.Array, Refusals]:
-    """The numbers, null where there is none or it is refused."""
+def _decode_numbers(name: str, raw: pa.BinaryArray) -> tuple[pa.Array, Refusals]:
+    """Return the numbers, null where there is none or it is refused."""
     encoding, type = _ENCODED[name]
     width = np.dtype(encoding).itemsize
     values = raw.to_pylist()
@@ -83,9 +74,3 @@ def _numbers(name: str, raw: pa.BinaryArray) -> tuple[pa.Array, Refusals]:
     decoded = np.frombuffer(block, encoding)
     native = decoded.astype(decoded.dtype.newbyteorder("="))
     return pa.array(native, mask=~present).cast(arrow_type(type)), refused
-
-
-def _texts(numbers: pa.Array) -> pa.BinaryArray:
-    if pa.types.is_floating(numbers.type):
-        return pc.if_else(numbers.is_valid(), json_text.floats(numbers), None)
-    return numbers.cast(pa.string()).cast(pa.binary())

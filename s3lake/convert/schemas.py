@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from s3lake.convert.json_text import make_encoder
 from s3lake.schema.connect import Schema
 
 Numbers = npt.NDArray[np.int64]
@@ -67,6 +68,14 @@ class Schemas:
         array = self.arrays[self.codes[0]]
         return array if np.array_equal(self.at, np.arange(len(array))) else array.take(pa.array(self.at))
 
+    def to_json(self) -> pa.BinaryArray:
+        """Return the JSON of all rows, null for those without a schema; each schema has its columns."""
+        texts = [make_encoder(of.type)(array) for of, array in zip(self.distinct, self.arrays, strict=True)]
+        starts = np.cumsum([0, *map(len, texts)])
+        at = starts[self.codes] + (0 if self.at is None else self.at)
+        joined = pa.concat_arrays(texts)
+        return joined if np.array_equal(at, np.arange(len(joined))) else joined.take(pa.array(at, mask=self.codes < 0))
+
 
 @dataclass
 class Gathering:
@@ -83,7 +92,7 @@ class Gathering:
         return cls(np.full(total, -1), np.zeros(total, np.int64), [], [])
 
     def add(self, schema: Schema, rows: Numbers, array: pa.Array | None) -> None:
-        """Rows of a schema, with their columns where these are wanted; a null is a row that has none."""
+        """Add rows of a schema with their columns, if these are known; a null is a row without a schema."""
         code = _place(schema, self.distinct)
         if code == len(self.arrays):
             self.arrays.append([])

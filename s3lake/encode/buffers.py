@@ -31,6 +31,18 @@ def binary(offsets: Any, data: Any) -> pa.BinaryArray:
     return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
 
 
+def slice_values(start: npt.NDArray[Any], end: npt.NDArray[Any], data: pa.Buffer) -> pa.BinaryArray:
+    """Return the bytes from each start to its end.
+
+    Arrow takes every second value of an array that has what lies between too.
+    """
+    count = 2 * len(start)
+    offsets = np.full(count + 1, data.size, np.int32)
+    offsets[0:count:2] = start
+    offsets[1:count:2] = end
+    return binary(offsets, data).take(pa.array(np.arange(0, count, 2)))
+
+
 def offsets_of(array: pa.Array) -> npt.NDArray[np.int32]:
     """Where each value of a string or binary array begins in its data, and the last one ends."""
     if not len(array):

@@ -17,9 +17,7 @@ from typing import Annotated, Any, Optional
 import msgspec
 from msgspec import structs
 
-from s3lake.schema import mending
 from s3lake.schema.details import NAME_SPACE, REQUIRED, Detail
-from s3lake.schema.mending import Mend
 from s3lake.schema.types import (
     MOST_DIGITS,
     MOST_LEVELS,
@@ -64,6 +62,9 @@ class Schema:
     file: bytes | None = None
     detail: Detail | None = None
 
+
+Mend = Callable[[Any], Any]
+"""Makes a value that was read what it shall be; it may change it in its place."""
 
 Read = Callable[[bytes], bytes]
 """A payload's JSON text as it is written; raises msgspec.ValidationError where it does not fit."""
@@ -239,6 +240,10 @@ def _unless_null(mend: Mend) -> Mend:
     return lambda value: None if _is_null(value) else mend(value)
 
 
+def _keep(value: Any) -> Any:
+    return value
+
+
 def _is_null(value: Any) -> bool:
     return value is None or (isinstance(value, msgspec.Raw) and bytes(value) == b"null")
 
@@ -277,16 +282,26 @@ def _struct(document: dict[str, Any], path: str, level: int, tabular: bool) -> _
 def _array(items: _Node) -> _Node:
     decoded: Any = list[items.decoded]  # type: ignore[name-defined]
     detail = Detail(required=True, inner=(items.detail,))
-    return _Node(List(items.type), decoded, mending.of_items(items.mend), detail)
+    mend = items.mend
+    return _Node(List(items.type), decoded, mend and (lambda values: list(map(mend, values))), detail)
 
 
 def _map(keys: _Node, values: _Node, tabular: bool) -> _Node:
-    key, value = keys.mend or mending.same, values.mend or mending.same
+    key, value = keys.mend or _keep, values.mend or _keep
     decoded: Any
+
+    def mend_members(members: Any) -> Any:
+        return {name: value(one) for name, one in members.items()}
+
     if keys.type is Primitive.STRING:
         decoded = dict[str, values.decoded]  # type: ignore[name-defined]
         detail = Detail(required=True, inner=(values.detail,))
-        return _Node(Map(values.type), decoded, mending.of_values(values.mend), detail)
+        return _Node(
+            Map(values.type),
+            decoded,
+            values.mend and (lambda members: {name: value(one) for name, one in members.items()}),
+            detail,
+        )
 
     def mend_pairs(pairs_of_file: Any) -> Any:
         pairs = [(key(one), value(other)) for one, other in pairs_of_file]

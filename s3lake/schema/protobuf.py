@@ -29,6 +29,9 @@ WRAPPERS = frozenset(
 )
 """Messages of one `value`, which is null where they are absent."""
 
+LEAVES = frozenset({TIMESTAMP, *AS_JSON, *WRAPPERS})
+"""Messages that are a column without fields."""
+
 _MESSAGES, _FIELDS, _NESTED, _ONEOFS = 4, 2, 3, 8
 """Numbers of members in descriptor.proto, of which the path to a comment is made."""
 

@@ -5,6 +5,7 @@ Integers widen to doubles; 32 bits widen to 64; any other difference is a confli
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 
 from s3lake.schema.types import (
@@ -28,6 +29,8 @@ _WIDER = {
     frozenset((Primitive.INT64, Primitive.DOUBLE)): Primitive.DOUBLE,
 }
 _SHOWN = 80
+LEGAL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+"""A name that Avro allows."""
 
 
 class Conflict(ValueError):
@@ -149,6 +152,20 @@ def leaves(columns: Columns) -> int:
         1 if isinstance(type, Primitive) else fold(type, _one_if_known, int, _sum, _one_more)
         for type in columns.values()
     )
+
+
+def find_illegal_name(columns: Columns) -> str | None:
+    """Return the path of the first field whose name Avro forbids. Return None if all are allowed."""
+    return fold(Struct(columns), lambda _: None, lambda item: item, _find_illegal_name, lambda value: value)
+
+
+def _find_illegal_name(fields: dict[str, str | None]) -> str | None:
+    for name, inner in fields.items():
+        if not LEGAL_NAME.fullmatch(name):
+            return name or "''"
+        if inner is not None:
+            return joined(name, inner)
+    return None
 
 
 def _one_if_known(leaf: Type) -> int:

@@ -14,8 +14,8 @@ from s3lake.convert.converters import CONVERTERS
 from s3lake.encode.formats import FORMATS
 from s3lake.layout import partitioners
 from s3lake.schema import grammar
-from s3lake.schema.avro_names import LEGAL_NAME
 from s3lake.schema.types import Decimal, Primitive
+from s3lake.schema.unite import LEGAL_NAME
 from s3lake.sink import marker, template_rules
 from s3lake.sink.converter import Converter
 from s3lake.sink.errors import Errors

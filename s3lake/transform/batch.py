@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.convert.framed import Unframing
+from s3lake.convert.converters import CONVERTERS, Wanted
 from s3lake.convert.schemas import Schemas
 from s3lake.text.masking import strip_values
 from s3lake.transform.chain import Chain, Link, collect_parts
@@ -46,7 +46,13 @@ def transform_batch(transforms: Chain, batch: pa.RecordBatch, topic: str, wallcl
     """Apply a chain to a batch of one topic; `wallclock_ms` is the time of the micro-batch."""
     if not transforms.framed:
         return _apply_links(transforms, batch, {}, topic, wallclock_ms)
-    plain, schemas, refused = Unframing(transforms.framed, transforms.registry)(batch)
+    plain, schemas, refused = batch, dict[str, Schemas](), dict[int, str]()
+    for side, converter in transforms.framed:
+        wanted = Wanted(tabular=False, registry=transforms.registry)
+        column, wrong = CONVERTERS[converter].read(batch.column(side), wanted)
+        refused |= {row: reason if side == "value" else f"{side}: {reason}" for row, reason in wrong.items()}
+        plain = plain.set_column(plain.schema.get_field_index(side), side, column.data)
+        schemas |= {} if column.schemas is None else {side: column.schemas}
     readable = pa.array([row for row in range(batch.num_rows) if row not in refused], pa.int64())
     schemas = {side: of_side.take(readable) for side, of_side in schemas.items()}
     done = _apply_links(transforms, plain.take(readable), schemas, topic, wallclock_ms)

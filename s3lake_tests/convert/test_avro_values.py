@@ -126,7 +126,6 @@ TYPES = [
         7,
     ),
     # What is no logical type by Avro's rules is ignored
-    (logical("bytes", "decimal", precision=2, scale=3), b"\1", "binary", b"\1", "AQ=="),
     (logical("string", "date"), "a", "string", "a", "a"),
 ]
 
@@ -135,7 +134,7 @@ def plainly(schema: Any) -> Any:
     """Without the logical types that fastavro would take other values for, or refuse."""
     taken = ("date", "time-millis", "timestamp-millis", "local-timestamp-millis", "uuid", "decimal")
     kind = schema.get("logicalType") if isinstance(schema, dict) else None
-    if kind is None or (kind in taken and schema.get("scale", 0) <= schema.get("precision", 99) and kind != "date"):
+    if kind is None or (kind in taken and kind != "date"):
         return schema
     if kind == "date" and schema["type"] == "int":
         return schema
@@ -154,7 +153,7 @@ def test_each_type_has_its_column_and_its_json(
     assert converted.seen == known
     assert {one.name: type_of(one.type) for one in converted.parts[0].streams["data"].schema} == known
     (text,) = conversion(registry, "json")(batch(value), {}).parts[0].streams["data"].to_pylist()
-    assert json.loads(text) == {"n": 7, "a": in_json}
+    assert json.loads(text) == {"n": 7} | ({"a": in_json} if column else {})
 
 
 def test_a_wide_union_is_a_struct_with_a_field_for_each_branch(registry: SchemaRegistry) -> None:
@@ -324,11 +323,12 @@ def test_a_value_without_a_known_schema_is_a_record_error(registry: SchemaRegist
 @pytest.mark.parametrize(
     ("schema", "kind", "said"),
     [
-        ("{", "", "the schema is no JSON: '{'"),
+        ("{", "", "it is none of Avro: JSONDecodeError"),
         ("{}", "JSON", "it is a schema of JSON, not of AVRO"),
-        ('"Nobody"', "", "the schema is of type 'Nobody', which neither the schema nor its references define"),
+        ('"Nobody"', "", "it is none of Avro: UnknownType: Nobody"),
         (record(("a", ["null", "com.acme.Order"])), "", "the schema.a is com.acme.Order inside of itself"),
         (record(("a", {"type": "array", "items": "null"})), "", "the schema.a is an array of what holds nothing"),
+        (record(("a", logical("bytes", "decimal", precision=2, scale=3))), "", "decimal scale must be less than"),
         (record(("a", "int"), ("a", "int")), "", "a field is called 'a'; a name that no other has is expected"),
         (record(("a", {"type": "enum", "name": "E", "symbols": 3})), "", "it is none of Avro"),
         (record(("a", {"type": "fixed", "name": "F", "size": "2"})), "", "the schema.a.size is '2': a number of bytes"),
@@ -353,12 +353,12 @@ def test_a_schema_that_cannot_be_read_is_a_record_error(
         (logical("bytes", "decimal", precision=50, scale=40), b"\0", "decimals of scale 40 do not fit 38 digits"),
     ],
 )
-def test_a_value_that_no_column_holds_is_a_record_error_of_tables(
+def test_a_value_that_no_column_holds_is_a_record_error(
     registry: SchemaRegistry, kind: Any, data: bytes, said: str
 ) -> None:
     number = registry.add(record(("a", kind)))
     assert said in refusal(registry, framed(number, data), "parquet")
-    assert conversion(registry, "json")(batch(framed(number, data)), {}).refused == {}
+    assert said in refusal(registry, framed(number, data), "json")
 
 
 def test_a_registry_that_is_down_stops_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from s3lake.convert.json_types import infer_type
 from s3lake.schema.arrow import arrow_type, from_arrow, to_arrow
-from s3lake.schema.avro_names import illegal_name
 from s3lake.schema.types import (
     Columns,
     Decimal,
@@ -23,7 +22,7 @@ from s3lake.schema.types import (
     from_document,
     to_document,
 )
-from s3lake.schema.unite import Conflict, agree, held, unite, unite_columns
+from s3lake.schema.unite import Conflict, agree, find_illegal_name, held, unite, unite_columns
 
 
 def type_of(document: Any) -> Type:
@@ -202,8 +201,8 @@ def test_each_type_is_one_of_arrows(kind: Any, arrow: pa.DataType) -> None:
 
 
 def test_a_name_that_avro_forbids_is_found_however_deep() -> None:
-    assert illegal_name(from_document({"a": "int64", "_b1": {"map": {"list": {"struct": {"c": "bool"}}}}})) is None
-    assert illegal_name(from_document({"a": {"map": {"list": {"struct": {"c-d": "bool"}}}}})) == "a.c-d"
+    assert find_illegal_name(from_document({"a": "int64", "_b1": {"map": {"list": {"struct": {"c": "bool"}}}}})) is None
+    assert find_illegal_name(from_document({"a": {"map": {"list": {"struct": {"c-d": "bool"}}}}})) == "a.c-d"
 
 
 _types = st.recursive(

@@ -1,0 +1,183 @@
+"""Avro values with the id of their schema before them, or all of one schema.
+
+Whatever a record's data does to its reader is that record's error; a registry that does not answer is nobody's, and
+stops the batch.
+"""
+
+from __future__ import annotations
+
+import decimal
+import functools
+import io
+import re
+from dataclasses import dataclass, replace
+from operator import itemgetter, methodcaller
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+
+from s3lake.convert import arrays, avro_columns
+from s3lake.convert.arrays import Build
+from s3lake.convert.cells import Column
+from s3lake.convert.converters import Wanted
+from s3lake.convert.gate import Refusals
+from s3lake.convert.schemas import Gathering, Numbers
+from s3lake.convert.wire import HEADER, group_by_id, read_schema_ids
+from s3lake.schema import avro
+from s3lake.schema.connect import Schema, SchemaError
+from s3lake.schema.registry import Connection, UnknownSchema, client
+from s3lake.schema.types import UNKNOWN, Decimal, List, Map, Primitive, Struct, Type, fields_of, item_of
+
+_STREAM = re.compile(r" from <_io\.BytesIO object at \w+>")
+"""fastavro says where in memory it reads: a record that is tried again has another reason then."""
+_EXACT = decimal.Context(prec=1_000, traps=[decimal.Inexact, decimal.InvalidOperation])
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """How the data of one schema is read.
+
+    Attributes:
+        schema: `file` is the schema of files that hold the data as it is, None where they cannot.
+        decode: reads many records at once.
+        parsed: fastavro's schema, which reads one record.
+        build: makes columns of what fastavro has read.
+    """
+
+    schema: Schema
+    decode: avro_columns.Decode
+    parsed: Any
+    build: Build
+
+
+def read(raw: pa.BinaryArray, wanted: Wanted) -> tuple[Column, Refusals]:
+    """Return Avro as columns, and as JSON if that is wanted, by the schema of each value.
+
+    Raises:
+        TransientError: the registry did not answer.
+        ConfigurationError: it refused.
+    """
+    registry = wanted.schemas
+    if registry.avro:
+        skipped, numbers = 0, np.where(raw.is_valid().to_numpy(zero_copy_only=False), 0, -1)
+        refused: Refusals = {}
+    else:
+        skipped, (numbers, refused) = HEADER, read_schema_ids(raw)
+    gathering = Gathering.of(len(raw))
+    for number, rows in group_by_id(numbers):
+        reader = _find_reader(registry, number)
+        if isinstance(reader, str):
+            refused |= dict.fromkeys(rows.tolist(), reader)
+            continue
+        if skipped == 0 or not wanted.spliced:
+            reader = replace(reader, schema=replace(reader.schema, file=None))
+        array, is_sound = avro_columns.decode(reader.decode, raw, rows, skipped)
+        gathering.add(reader.schema, rows[is_sound], array)
+        if not is_sound.all():
+            refused |= _read_one_by_one(raw, rows[~is_sound], reader, gathering, skipped)
+    return Column.from_columns("avro", raw, gathering, texts=wanted.texts), refused
+
+
+def _read_one_by_one(
+    raw: pa.BinaryArray, rows: Numbers, reader: _Reader, gathering: Gathering, skipped: int
+) -> Refusals:
+    """Read rows of one schema with fastavro. Return those that are refused; the others are added to `gathering`."""
+    from fastavro import schemaless_reader
+
+    refused: Refusals = {}
+    kept: list[int] = []
+    values: list[Any] = []
+    for row, value in zip(rows.tolist(), raw.take(pa.array(rows)).to_pylist(), strict=True):
+        stream = io.BytesIO(value)
+        stream.seek(skipped)
+        try:
+            datum = schemaless_reader(stream, reader.parsed, None)
+            if left := len(value) - stream.tell():
+                raise ValueError(f"{left} bytes are left after it")
+        except Exception as error:  # of whichever kind: fastavro has no error of its own for what it cannot read
+            refused[row] = _explain(value, skipped, error)
+        else:
+            kept.append(row)
+            values.append(datum)
+    array, misfits = arrays.build_each(reader.build, values)
+    refused |= {kept[at]: reason for at, reason in misfits.items()}
+    gathering.add(reader.schema, np.array([row for row in kept if row not in refused], np.int64), array)
+    return refused
+
+
+def _explain(value: bytes, skipped: int, error: Exception) -> str:
+    of = f"schema id {int.from_bytes(value[1:HEADER], 'big')}" if skipped else "the schema"
+    said = str(error) or "it ends too early" if isinstance(error, EOFError) else f"{type(error).__name__}: {error}"
+    return f"the data does not fit {of}: {_STREAM.sub('', said)[:200]}"
+
+
+def _find_reader(registry: Connection, number: int) -> _Reader | str:
+    """Return how data of a schema is read, or the reason why it cannot be."""
+    try:
+        registered = client(registry).schema(number)
+    except UnknownSchema as error:
+        return str(error)
+    references = tuple(registered.references.items())
+    reader = _make_reader(registered.kind, registered.text, references, registry.exact)
+    return f"schema id {number}: {reader}" if isinstance(reader, str) else reader
+
+
+@functools.lru_cache(maxsize=4096)
+def _make_reader(kind: str, text: str, references: tuple[tuple[str, str], ...], exact: bool) -> _Reader | str:
+    from fastavro import parse_schema
+
+    if kind != "AVRO":
+        return f"it is a schema of {kind}, not of AVRO: set the converter that fits"
+    try:
+        name, node = avro.read_schema(text, dict(references), exact=exact)
+        return _Reader(
+            Schema(name, node.type, avro.write_passthrough_schema(node.written), node.detail),
+            avro_columns.compile_schema(node.plain, node.type),
+            parse_schema(node.plain),
+            _make_build(node.plain, node.type),
+        )
+    except SchemaError as error:
+        return str(error)
+    except RecursionError:
+        return "it is nested too deeply"
+    except Exception as error:  # fastavro's several kinds for what is no schema
+        return f"it is none of Avro: {type(error).__name__}: {error}"[:300]
+
+
+def _make_build(plain: Any, type: Type) -> Build:
+    """Return what makes a column of values that fastavro has read.
+
+    Args:
+        plain: as `schema.avro.Node` has it.
+        type: of the column.
+    """
+    branches = [branch for branch in plain if branch != "null"] if isinstance(plain, list) else [plain]
+    match type:
+        case List():
+            return arrays.make_list(_make_build(branches[0]["items"], item_of(type)))
+        case Map():
+            return arrays.make_map(_make_build(branches[0]["values"], item_of(type)))
+        case Struct():
+            # A wide union has a branch for each field, and each branch is a record of that one field.
+            members = [member for branch in branches for member in branch["fields"]]
+            kinds = {member["name"]: member["type"] for member in members}
+            is_union = len(branches) > 1
+            return arrays.make_struct(
+                {
+                    name: (methodcaller("get", name) if is_union else itemgetter(name), _make_build(kinds[name], inner))
+                    for name, inner in fields_of(type).items()
+                }
+            )
+        case Decimal(_, scale):
+            return arrays.make_leaf(type, functools.partial(_to_decimal, scale))
+        case Primitive.UUID if branches[0] != "string":
+            return arrays.make_leaf(type, lambda data: UUID(bytes=data))
+        case Primitive():
+            return arrays.make_leaf(type)
+    return arrays.make_leaf(UNKNOWN)
+
+
+def _to_decimal(scale: int, data: bytes) -> decimal.Decimal:
+    return decimal.Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-scale, _EXACT)

@@ -1,0 +1,56 @@
+"""Confluent's wire format: a zero byte, the id of the schema in four bytes, the data."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from s3lake.convert.gate import Refusals
+from s3lake.convert.schemas import Numbers
+from s3lake.encode.buffers import offsets_of, slice_values
+
+HEADER = 5
+
+
+def read_schema_ids(raw: pa.BinaryArray) -> tuple[Numbers, Refusals]:
+    """Return the id before each value, -1 if there is none, and the rows that should have one."""
+    offsets = offsets_of(raw).astype(np.int64)
+    block = raw.buffers()[2]
+    data = np.frombuffer(block, np.uint8) if block is not None and block.size else np.zeros(1, np.uint8)
+    starts, present = offsets[:-1], raw.is_valid().to_numpy(zero_copy_only=False)
+    first, *rest = (data.take(starts + at, mode="clip").astype(np.int64) for at in range(HEADER))
+    has_id = present & (np.diff(offsets) >= HEADER) & (first == 0)
+    numbers = functools.reduce(lambda high, low: high << 8 | low, rest)
+    wrong = np.flatnonzero(present & ~has_id).tolist()
+    return np.where(has_id, numbers, -1), {row: _explain_header(raw[row].as_py()) for row in wrong}
+
+
+def group_by_id(numbers: Numbers) -> Iterator[tuple[int, Numbers]]:
+    """Yield ids in the order in which they come, with their rows."""
+    if len(numbers) and numbers[0] >= 0 and (numbers == numbers[0]).all():
+        yield int(numbers[0]), np.arange(len(numbers))
+        return
+    ids, first = np.unique(numbers, return_index=True)
+    for number in ids[np.argsort(first)].tolist():
+        if number >= 0:
+            yield number, np.flatnonzero(numbers == number)
+
+
+def strip_header(raw: pa.BinaryArray) -> pa.BinaryArray:
+    """Return the data of values that were read, none of them null."""
+    if not len(raw):
+        return raw
+    starts = offsets_of(raw)
+    return slice_values(starts[:-1] + HEADER, starts[1:], raw.buffers()[2])
+
+
+def _explain_header(value: bytes) -> str:
+    if len(value) < HEADER:
+        return f"{len(value)} bytes are too few: a zero byte and the schema's id in four are expected"
+    return (
+        f"the first byte is 0x{value[0]:02x}, not 0x00, so it was not written with a Schema Registry's serializer: "
+        "look which converter fits"
+    )
