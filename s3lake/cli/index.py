@@ -96,7 +96,7 @@ def rollback_index(
 
     The next run reads its records from Kafka again, and writes them under other names.
     """
-    from s3lake.commit.rollback import roll_back
+    from s3lake.commit.accept import roll_back
 
     require_hours(hour)
     request.require("sink", "topic")
@@ -121,7 +121,7 @@ def accept_topic(request: Request) -> None:
 
     What the former topic had not landed is given up. --topic is needed.
     """
-    from s3lake.commit.recreated import accept
+    from s3lake.commit.accept import accept
 
     request.require("topic")
     landings, refusals = list(request.landings()), list[str]()

@@ -108,6 +108,22 @@ class Read(msgspec.Struct, frozen=True):
     erased: int = 0
     filtered: int = 0
 
+    def __add__(self, other: Read) -> Read:
+        """Return the counts of two offset ranges of one topic-partition together."""
+        return Read(
+            min(self.start, other.start),
+            max(self.end, other.end),
+            self.read + other.read,
+            self.landed + other.landed,
+            self.skipped + other.skipped,
+            self.dead + other.dead,
+            self.late + other.late,
+            min(filter(None, (self.oldest_ms, other.oldest_ms)), default=0),
+            max(self.newest_ms, other.newest_ms),
+            self.erased + other.erased,
+            self.filtered + other.filtered,
+        )
+
 
 class Envelope(msgspec.Struct, frozen=True):
     """Which parts of a record a row holds: see `s3lake.sink.Envelope`."""

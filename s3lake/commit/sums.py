@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import overload
 
 from s3lake.commit.documents import Manifest, Read, count_data_files
 from s3lake.commit.index import TopicIndex
@@ -11,7 +10,7 @@ from s3lake.errors import MissingDocumentError
 from s3lake.plan.tile import Sums, Tile, Wait
 
 
-class Commits(Sequence[Manifest]):
+class Commits:
     """Manifests of an hour's commits, in order, each read when it is first asked for."""
 
     def __init__(self, index: TopicIndex, hour: str, ids: Sequence[str], at_hand: Iterable[Manifest] = ()) -> None:
@@ -25,15 +24,7 @@ class Commits(Sequence[Manifest]):
     def __iter__(self) -> Iterator[Manifest]:
         return map(self._manifest, self._ids)
 
-    @overload
-    def __getitem__(self, at: int) -> Manifest: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[Manifest]: ...
-
-    def __getitem__(self, at: int | slice) -> Manifest | Sequence[Manifest]:
-        if isinstance(at, slice):
-            return [self._manifest(commit) for commit in self._ids[at]]
+    def __getitem__(self, at: int) -> Manifest:
         return self._manifest(self._ids[at])
 
     def _manifest(self, commit: str) -> Manifest:

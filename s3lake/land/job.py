@@ -25,8 +25,7 @@ from s3lake.commit.protocol import Staged
 from s3lake.commit.recovery import abort
 from s3lake.errors import ConfigurationError, RecordError, S3LakeError, TooManyFilesError
 from s3lake.land import binding
-from s3lake.land.sql.search import failing
-from s3lake.land.sql.statement import Shape, bind, failure, read_types, statement, type_name
+from s3lake.land.sql.statement import Shape, bind, failure, find_failing, read_types, statement, type_name
 from s3lake.land.sql.table import Tabulate
 from s3lake.land.task import outcomes
 from s3lake.land.task.outcomes import OUTCOME, Done, Failed, Outcome, Refused, outcome_of
@@ -170,7 +169,7 @@ class Job:
             heads = {one: (start, min(end, start + _SAMPLE)) for one, (start, end) in reads.items()}
             for needed in (_is_computed(work), work.conversion.has_columns):
                 if needed:
-                    columns = record(self._run(work.looking(), heads, columns))
+                    columns = record(self._run(replace(work, look_only=True), heads, columns))
         while True:
             work = work.with_columns(from_document(columns.columns), columns.exact)
             outcomes = self._run(work, reads, columns)
@@ -269,7 +268,7 @@ class Job:
     def _failing(self, work: Work, tabulate: Tabulate, reads: Intervals, known: Sequence[str]) -> Failing:
         """The records that SQL fails on; an intolerant sink has to know only the first."""
         records: Failing = {}
-        for partition, offset, reason in failing(reads, partial(self._fails, tabulate, known)):
+        for partition, offset, reason in find_failing(reads, partial(self._fails, tabulate, known)):
             if not work.tolerant:
                 raise self._refused(Refused(partition, offset, "sql", reason))
             records.setdefault(partition, {})[offset] = reason

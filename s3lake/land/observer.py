@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol
 
 from s3lake.commit.documents import Manifest, count_data_files
+from s3lake.commit.sums import Commits
 from s3lake.errors import S3LakeError
 from s3lake.plan.stamps import find_notices
 from s3lake.plan.tile import Sums, Tile
@@ -28,7 +29,7 @@ class LandedHour:
     """What the index says of an hour after a run; `manifests` are its commits', read when they are asked for."""
 
     tile: Tile
-    manifests: Sequence[Manifest]
+    manifests: Commits
     new: int
 
     @property

@@ -2,7 +2,8 @@
 
 import pytest
 
-from s3lake.commit import opening, recreated
+from s3lake.commit import opening
+from s3lake.commit.accept import accept
 from s3lake.commit.documents import TopicHead
 from s3lake.commit.sealing import Sealing
 from s3lake.errors import ConfigurationError, DataLossError
@@ -66,7 +67,7 @@ def test_a_landed_hour_of_a_deleted_topic_stays_a_success(world: World):
 
 
 def test_accepting_ends_unfinished_hours_where_they_are(again: World):
-    assert recreated.accept(again.index, again.kafka, PACE) == hour(1)
+    assert accept(again.index, again.kafka, PACE) == hour(1)
 
     assert again.view().tiles[hour(0)].partitions == {0: Span(0, 2, 2)}
     assert again.view().tiles[hour(0)].complete
@@ -78,7 +79,7 @@ def test_accepting_records_what_a_closed_hour_had_not_landed(world: World):
     assert world.view().tiles[hour(0)].partitions == {0: Span(0, 2, 4)}
     world.kafka.create_topic(1)
 
-    recreated.accept(world.index, world.kafka, PACE)
+    accept(world.index, world.kafka, PACE)
 
     assert world.view().tiles[hour(0)].partitions == {0: Span(0, 4, 4)}
     assert world.view().tiles[hour(0)].expired == ((0, 2, 4),)
@@ -88,7 +89,7 @@ def test_accepting_settles_what_is_pending_first(world: World):
     world.do("A", materialise(0), until=completes).crash()
     world.kafka.create_topic(1)
 
-    recreated.accept(world.index, world.kafka, PACE)
+    accept(world.index, world.kafka, PACE)
 
     assert world.view().tiles[hour(0)].commits == ("c1",)
     assert world.view().tiles[hour(0)].partitions == {0: Span(0, 5, 5)}
@@ -98,7 +99,7 @@ def test_accepting_finishes_an_announced_tile_so_that_its_creator_adds_no_open_o
     paused = world.do("A", materialise(0), until=lambda request: request.puts_tile is not None)
     world.kafka.create_topic(1)
 
-    recreated.accept(world.index, world.kafka, PACE)
+    accept(world.index, world.kafka, PACE)
     world.run(paused)
 
     assert world.view().tiles[hour(0)].landed
@@ -197,7 +198,7 @@ def test_there_is_nothing_to_accept_while_the_topic_is_the_one_of_the_index(worl
     world.do("A", materialise(0))
 
     with pytest.raises(ConfigurationError, match="topic 'orders' is the one that the index was cut from"):
-        recreated.accept(world.index, world.kafka, PACE)
+        accept(world.index, world.kafka, PACE)
 
 
 def test_there_is_nothing_to_accept_while_the_topic_does_not_exist(world: World):
@@ -205,12 +206,12 @@ def test_there_is_nothing_to_accept_while_the_topic_does_not_exist(world: World)
     world.kafka.delete_topic()
 
     with pytest.raises(ConfigurationError, match="topic 'orders' does not exist in Kafka"):
-        recreated.accept(world.index, world.kafka, PACE)
+        accept(world.index, world.kafka, PACE)
 
 
 def test_there_is_nothing_to_accept_without_an_index(world: World):
     with pytest.raises(ConfigurationError, match="topic 'orders' has no index yet"):
-        recreated.accept(world.index, world.kafka, PACE)
+        accept(world.index, world.kafka, PACE)
 
 
 def test_accepting_twice_is_accepting_once(again: World):
@@ -225,7 +226,7 @@ def test_accepting_twice_is_accepting_once(again: World):
 def test_there_is_nothing_to_accept_before_the_first_hour(world: World):
     world.index.create(world.index.head_key, TopicHead())
     with pytest.raises(ConfigurationError, match="has no index yet"):
-        recreated.accept(world.index, world.kafka, PACE)
+        accept(world.index, world.kafka, PACE)
 
 
 def test_accepting_leaves_landed_hours_and_those_without_a_tile_as_they_are(world: World):
@@ -239,13 +240,13 @@ def test_accepting_leaves_landed_hours_and_those_without_a_tile_as_they_are(worl
     world.kafka.create_topic(1)
     world.kafka.produce(0, 66)
 
-    assert recreated.accept(world.index, world.kafka, PACE) == hour(2)
+    assert accept(world.index, world.kafka, PACE) == hour(2)
     assert world.index.tile(hour(0)) == before
     assert world.index.tile(hour(1)) is None
 
 
 def test_accepted_the_head_announces_no_tile_of_the_former_topic(again: World):
-    recreated.accept(again.index, again.kafka, PACE)
+    accept(again.index, again.kafka, PACE)
 
     assert again.index.head()[0].new is None
 
@@ -256,7 +257,7 @@ def test_leaders_of_the_former_topic_say_nothing_of_the_present_one(world: World
     world.kafka.create_topic(1)
     world.kafka.produce(0, 66, 67)
     world.minute = 70
-    recreated.accept(world.index, world.kafka, PACE)
+    accept(world.index, world.kafka, PACE)
     world.do("B", materialise(1))
 
     assert world.view().tiles[hour(1)].partitions == {0: Span(0, 2)}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from s3lake.commit.rollback import RolledBack, roll_back
+from s3lake.commit.accept import RolledBack, roll_back
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.plan.tile import Span
 from s3lake_tests.commit.kafka import hour

@@ -15,9 +15,9 @@ from s3lake import hours
 from s3lake.commit import clean as clean_module
 from s3lake.commit import opening, protocol, recovery
 from s3lake.commit import replace as replacing
+from s3lake.commit.accept import roll_back
 from s3lake.commit.documents import Manifest, TopicHead
 from s3lake.commit.index import TopicIndex
-from s3lake.commit.rollback import roll_back
 from s3lake.errors import StoreConflictError
 from s3lake.plan import tile as tiles
 from s3lake.plan.tile import Tile

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from s3lake.commit import opening, protocol
-from s3lake.commit.recreated import accept
+from s3lake.commit.accept import accept
 from s3lake.commit.replace import begin_rewrite
 from s3lake.commit.sealing import Sealing
 from s3lake.errors import ConfigurationError, DataLossError

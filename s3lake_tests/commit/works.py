@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from s3lake.commit import clean as clean_module
-from s3lake.commit import opening, protocol, recovery, recreated
+from s3lake.commit import opening, protocol, recovery
 from s3lake.commit import replace as replacing
+from s3lake.commit.accept import accept
 from s3lake.commit.documents import LETTERS, File, Read, TopicHead
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import Pace
@@ -204,7 +205,7 @@ def accepting() -> Work:
 
     def work(me: Actor) -> None:
         try:
-            recreated.accept(me.index, me.offsets, PACE)
+            accept(me.index, me.offsets, PACE)
         except ConfigurationError as error:
             me.world.log.append(f"{me.name:<14} has nothing to accept: {error}")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from s3lake.commit.recreated import accept
+from s3lake.commit.accept import accept
 from s3lake.errors import DataLossError, KafkaUnavailableError
 from s3lake.land.given import Batches
 from s3lake.plan.batch import Intervals

@@ -1,12 +1,10 @@
 """Landing on real parts: a broker, an S3 API, a Spark session; compared with Kafka in the end."""
 
-import functools
 import io
 import itertools
 import json
 import threading
 import time
-import uuid
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from decimal import Decimal
@@ -18,11 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from s3lake import hours
-from s3lake.commit import protocol
-from s3lake.commit.recreated import accept
+from s3lake.commit.accept import accept
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3, find_program
-from s3lake.errors import ConfigurationError, DataLossError, FencedError, RecordError, TransientError
+from s3lake.errors import DataLossError, FencedError, RecordError, TransientError
 from s3lake.land.landing import Landing
 from s3lake.land.observer import LandedHour
 from s3lake.plan.tile import Span
@@ -83,15 +80,6 @@ class TestHours:
         assert commits == sorted(commits)
         assert_all_landed(lake, landing, 1612)
 
-    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
-    def test_share_their_edges(self, lake: Lake) -> None:
-        topic = lake.topic()
-        for hour in (NINE, TEN, ELEVEN):
-            lake.produce(topic, values(10), at(hour, 5))
-        landing = lake.landing(topic, now_ms=AFTER)
-        spans = [one.tile.partitions[0] for one in landing.land([NINE, TEN, ELEVEN])]
-        assert spans == [Span(0, 10, 10), Span(10, 20, 20), Span(20, 30, 30)]
-
     def test_the_one_under_way_is_landed_again_and_again_and_closed_after_its_grace(self, lake: Lake) -> None:
         topic = lake.filled(values(10), at(TEN, 5))
         (landed,) = lake.landing(topic, SMALL, now_ms=at(TEN, 10)).land([TEN])
@@ -133,28 +121,6 @@ class TestHours:
         landed = landing.land([NINE, TEN])
         assert [one.tile.complete for one in landed] == [True, True]
         assert_all_landed(lake, landing, 0)
-
-    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
-    def test_a_topic_that_does_not_exist_has_none_and_the_nearest_is_named(self, lake: Lake) -> None:
-        topic = lake.topic()
-        landing = lake.landing(topic[:-1], now_ms=AFTER)
-        landing.spark = _no_spark
-        with pytest.raises(ConfigurationError, match=f"'{topic[:-1]}' does not exist.*did you mean '{topic}'.*: wait"):
-            landing.land([TEN])
-        assert landing.index.head() is None
-
-    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
-    def test_a_topic_that_is_waited_for_has_empty_ones_until_it_exists(self, lake: Lake) -> None:
-        name = f"t-{uuid.uuid4()}"
-        landing = lake.landing(name, "missing_topic: wait", AFTER)
-        landing.spark = _no_spark
-        (landed,) = landing.land([TEN])
-        assert landed.tile.partitions == {}
-        assert list(landing.index.tiles()) == []
-        lake.produce(lake.topic(name=name), values(10), at(TEN, 5))
-        landing.spark = lake.session
-        landing.land([TEN])
-        assert_all_landed(lake, landing, 10)
 
     def test_from_earliest_the_first_tile_takes_what_is_older(self, lake: Lake) -> None:
         topic = lake.filled(values(5), at("2025-06-01T00"))
@@ -204,23 +170,6 @@ class TestAProducerThatNeverStops:
         landing.land([TEN])
         assert_all_landed(lake, landing, lake.offsets.ranges(topic)[0][1])
 
-    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
-    def test_is_not_followed_either_by_a_run_that_has_to_plan_again(
-        self, lake: Lake, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        topic = lake.filled(values(100), at(TEN, 5))
-        landing = lake.landing(topic, now_ms=at(TEN, 10))
-        commit = protocol.commit
-
-        def fenced(*_: object, **__: object) -> NoReturn:
-            lake.produce(topic, values(10), at(TEN, 5))
-            monkeypatch.setattr(protocol, "commit", commit)
-            raise FencedError("another writer changed it first")
-
-        monkeypatch.setattr(protocol, "commit", fenced)
-        (landed,) = landing.land([TEN])
-        assert intervals(landed) == [(0, 100)]
-
 
 class TestMicroBatches:
     def test_are_contiguous_and_no_longer_than_configured(self, lake: Lake) -> None:
@@ -243,17 +192,6 @@ class TestMicroBatches:
 
 
 class TestTopicPartitions:
-    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
-    def test_idle_ones_cost_nothing(self, lake: Lake) -> None:
-        topic = lake.topic(partitions=5)
-        lake.produce(topic, values(10), at(TEN, 5), 3)
-        landing = lake.landing(topic, now_ms=AFTER)
-        (landed,) = landing.land([TEN])
-        assert set(landed.tile.partitions) == set(range(5))
-        assert set(landed.manifests[0].partitions) == {3}
-        assert len(landed.manifests[0].files) == 1
-        assert_all_landed(lake, landing, 10)
-
     def test_added_later_they_are_landed_from_their_first_record(self, lake: Lake) -> None:
         topic = lake.filled(values(10), at(NINE, 5))
         lake.landing(topic, now_ms=at(TEN, 5)).land([NINE])
@@ -327,21 +265,6 @@ class TestRetention:
         assert report.clean
         assert report.not_checkable == 25
 
-    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
-    def test_what_expired_altogether_leaves_a_commit_without_files(self, lake: Lake) -> None:
-        topic = lake.filled(values(10), at(TEN, 5))
-        lake.produce(topic, values(5, first=10), at(ELEVEN, 5))
-        landing = lake.landing(topic, now_ms=AFTER)
-        for hour in (TEN, ELEVEN):
-            landing._open(hour)
-        lake.expire(topic, before=12)
-        landed = landing.land([TEN, ELEVEN])
-        assert landed[0].tile.expired == ((0, 0, 10),)
-        assert landed[0].manifests[0].files == ()
-        assert landed[1].tile.expired == ((0, 10, 12),)
-        assert rows(landed[1]) == 3
-        assert lake.verify(landing).clean
-
 
 class TestTransactions:
     """Markers carry the broker's clock, so these are about the present hour."""
@@ -365,16 +288,6 @@ class TestTransactions:
         landing, landed = self.landed_now(lake, topic, now)
         assert landed == 15
         assert_all_landed(lake, landing, 15)
-
-    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
-    def test_nothing_but_aborted_records_is_a_commit_without_files(self, lake: Lake, now: str) -> None:
-        topic, stamp = lake.topic(), int(time.time() * 1000)
-        lake.transaction(topic, values(20), stamp).abort_transaction(10)
-        until(10, lambda: lake.offsets.ranges(topic) == {0: (0, 21)})
-        landing, landed = self.landed_now(lake, topic, now)
-        assert landed == 0
-        assert lake.objects() == []
-        assert_all_landed(lake, landing, 0)
 
     def test_an_open_one_holds_back_what_follows_until_it_ends(self, lake: Lake, now: str) -> None:
         topic, stamp = lake.topic(), int(time.time() * 1000)
@@ -407,24 +320,6 @@ class TestRefusedRecords:
         assert lake.objects() == []
         assert lake.uploads() == []
         assert [tile.commits for tile in landing.index.tiles()] == [()]
-
-    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
-    def test_name_the_first_one_of_the_first_topic_partition(self, lake: Lake) -> None:
-        topic = lake.topic(partitions=2)
-        for partition, good in ((0, 100), (1, 2)):
-            lake.produce(topic, [*values(good), b"x", b"y"], at(TEN, 5), partition)
-        with pytest.raises(RecordError, match="partition 0, offset 100,"):
-            lake.landing(topic, now_ms=AFTER).land([TEN])
-
-    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
-    def test_leave_earlier_hours_landed(self, lake: Lake) -> None:
-        topic = lake.filled(values(10), at(NINE, 5))
-        lake.produce(topic, self.BAD, at(TEN, 5))
-        landing = lake.landing(topic, now_ms=AFTER)
-        with pytest.raises(RecordError):
-            landing.land([NINE, TEN])
-        assert [(tile.hour, tile.complete) for tile in landing.index.tiles()] == [(NINE, True), (TEN, False)]
-        assert lake.uploads() == []
 
     def test_with_tolerance_are_dead_letters_of_the_same_commit(self, lake: Lake) -> None:
         topic = lake.filled(self.BAD, at(TEN, 5))
@@ -517,17 +412,6 @@ class TestAtLeastOnce:
         assert landed.new == 2
         assert_all_landed(lake, landing, 200)
 
-    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
-    def test_a_file_that_a_dead_writer_left_is_not_written_over(self, lake: Lake) -> None:
-        topic = lake.filled(values(10), at(TEN, 5))
-        landing = lake.landing(topic, "exactly_once: false", AFTER)
-        plain = f"{landing.sink.root}{topic}/date=2026-01-05/hour=10/0-000000000000.json"
-        landing.store.put(plain, b"of a dead writer\n")
-        (landed,) = landing.land([TEN])
-        assert landed.tile.complete
-        assert [file.key.startswith(plain.removesuffix(".json") + "~") for file in landed.manifests[0].files] == [True]
-        assert lake.body(plain) == b"of a dead writer\n"
-
 
 class TestTwoWriters:
     def land_at_once(self, landings: Sequence[Landing], wanted: Sequence[str]) -> list[object]:
@@ -559,22 +443,6 @@ class TestTwoWriters:
             assert isinstance(said, list | FencedError), said
         landings[0].land([NINE, TEN])
         assert_all_landed(lake, landings[0], 1200)
-
-    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
-    def test_either_side_of_the_turn_of_an_hour_share_no_record(self, lake: Lake) -> None:
-        topic = lake.filled(values(100), at(NINE, 59))
-        lake.produce(topic, values(100, first=100), at(TEN, 1))
-        early, late = lake.landing(topic, now_ms=at(NINE, 59.9)), lake.landing(topic, now_ms=at(TEN, 1))
-        threads = [
-            threading.Thread(target=functools.partial(one.land, [hour])) for one, hour in ((early, NINE), (late, TEN))
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        landing = lake.landing(topic, now_ms=AFTER)
-        landing.land([NINE, TEN])
-        assert_all_landed(lake, landing, 200)
 
 
 @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
@@ -645,17 +513,6 @@ class TestFormats:
         assert first["value"] == ('{"id": 1}' if format == "json" else Row(id=1))
         assert first["metadata"].asDict() == {"timestamp": at(START, 5), "topic": topic, "partition": 0, "offset": 0}
 
-    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
-    def test_bytes_are_an_object_each(self, lake: Lake) -> None:
-        topic = lake.filled([b"\x00\xff", b""], at(START, 5))
-        landing = lake.landing(topic, "format: {type: bytes}, converter: {value: bytes}", AFTER)
-        landing.land([START])
-        assert {key.rpartition("/")[2]: lake.body(key) for key in lake.objects()} == {
-            "0-000000000000.bytes": b"\x00\xff",
-            "0-000000000001.bytes": b"",
-        }
-        assert_all_landed(lake, landing, 2)
-
     def test_sidecars_stand_beside_their_data(self, lake: Lake) -> None:
         topic = lake.filled([b"1", None, b"3"], at(START, 5))
         layout = (
@@ -704,21 +561,6 @@ class TestFormats:
         ]
         assert_all_landed(lake, landing, 5)
 
-    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
-    def test_without_an_offset_the_last_record_of_a_key_stays(self, lake: Lake) -> None:
-        topic = lake.topic()
-        settings = "layout: {template: 'latest/{key}'}, exactly_once: false"
-        lake.produce(topic, values(3), at(START, 5))
-        landing = lake.landing(topic, settings, AFTER)
-        landing.land([START])
-        lake.produce(topic, values(2, first=7), at(NINE, 5))
-        landing.land([NINE])
-        assert {key: json.loads(lake.body(key))["id"] for key in lake.objects()} == {
-            "latest/k0.json": 7,
-            "latest/k1.json": 8,
-            "latest/k2.json": 2,
-        }
-
 
 class TestSql:
     def landed(self, lake: Lake) -> list[object]:
@@ -756,11 +598,3 @@ class TestSql:
         letter = json.loads(lake.body(letters))
         assert (letter["offset"], letter["stage"], letter["value"]) == (7, "sql", '{"id": 7, "type": "t1"}')
         assert "DIVIDE_BY_ZERO" in letter["message"]
-
-    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
-    def test_names_the_record_that_it_fails_on(self, lake: Lake) -> None:
-        topic = lake.filled(values(40), at(START, 5))
-        landing = lake.landing(topic, "sql: {select: '10 / (id - 7) AS x'}", AFTER)
-        with pytest.raises(RecordError, match=r"partition 0, offset 7, stage sql: \[DIVIDE_BY_ZERO\]"):
-            landing.land([START])
-        assert lake.uploads() == []

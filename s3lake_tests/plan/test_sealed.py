@@ -4,8 +4,6 @@ from typing import Any
 
 import pytest
 
-from s3lake.commit.documents import Read
-from s3lake.commit.sums import waited
 from s3lake.plan import sealed
 from s3lake.plan.sealed import quantile_s
 from s3lake.plan.tile import Span, Sums, Tile, Wait
@@ -99,16 +97,3 @@ def test_a_commit_all_of_whose_records_waited_longer_has_none_that_waited_so_lon
 def test_without_records_there_is_none() -> None:
     assert quantile_s([], 0.5) is None
     assert quantile_s([Wait(0, 5, 5)], 0.5) is None
-
-
-def test_a_commits_records_waited_since_their_timestamps() -> None:
-    reads = [Read(0, 9, read=5, oldest_ms=1_000, newest_ms=4_000), Read(0, 9, read=3, oldest_ms=3_000, newest_ms=6_000)]
-    assert waited(reads, 10_000) == (Wait(8, 4_000, 9_000),)
-
-
-def test_a_timestamp_in_the_future_has_not_waited() -> None:
-    assert waited([Read(0, 1, read=1, oldest_ms=20_000, newest_ms=20_000)], 10_000) == (Wait(1, 0, 0),)
-
-
-def test_records_without_a_timestamp_are_not_counted() -> None:
-    assert waited([Read(0, 1, read=1)], 10_000) == ()

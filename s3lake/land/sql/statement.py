@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice, product
 from typing import Any
@@ -12,6 +12,7 @@ import msgspec
 
 from s3lake.land.sql.shapes import NULL, SCALARS, quote
 from s3lake.land.sql.table import RAW, Tabulate
+from s3lake.plan.batch import Intervals
 
 _KINDS = "Arithmetic|DateTime|NumberFormat|Runtime|ArrayIndexOutOfBounds|IllegalArgument|UnsupportedOperation"
 # As the JVM prints it from inside a task, and as PySpark gives it from the driver.
@@ -200,3 +201,32 @@ def failure(error: Exception) -> str | None:
     lost = _LOST.search(str(error))
     inside = lost is not None and lost.start() > 0
     return lost[1] if lost and (inside or _CAPTURED.fullmatch(type(error).__name__)) else None
+
+
+def find_failing(reads: Intervals, reason_of: Callable[[Intervals], str | None]) -> Iterator[tuple[int, int, str]]:
+    """Yield topic-partition, offset and reason of each record that fails, in order: found by halves.
+
+    Args:
+        reads: where to look.
+        reason_of: returns why some record of these ranges fails, or None if none does.
+    """
+    reason = reason_of(reads)
+    if reason is None:
+        return
+    if sum(end - start for start, end in reads.values()) > 1:
+        for half in _halve(reads):
+            yield from find_failing(half, reason_of)
+    else:
+        ((partition, (offset, _)),) = reads.items()
+        yield partition, offset, reason
+
+
+def _halve(reads: Intervals) -> tuple[Intervals, Intervals]:
+    """Return two parts of about as many topic-partitions, or of as many offsets if there is one."""
+    partitions = sorted(reads)
+    if len(partitions) > 1:
+        middle = len(partitions) // 2
+        return {one: reads[one] for one in partitions[:middle]}, {one: reads[one] for one in partitions[middle:]}
+    ((partition, (start, end)),) = reads.items()
+    middle = (start + end) // 2
+    return {partition: (start, middle)}, {partition: (middle, end)}

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from itertools import chain
 from operator import attrgetter
 from typing import Any
 
 import msgspec
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from s3lake import errors
 from s3lake.commit.documents import Changed, File, Read, Reason, Recorded
@@ -94,47 +91,6 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
     def exception(self) -> S3LakeError:
         """The error as it was raised in the task."""
         return errors.named(self.error, self.message)
-
-
-@dataclass
-class Counts:
-    """Records of one topic-partition while a task reads them, as `Read` has them."""
-
-    first: int
-    last: int
-    read: int = 0
-    landed: int = 0
-    skipped: int = 0
-    dead: int = 0
-    late: int = 0
-    filtered: int = 0
-    oldest_ms: int = 0
-    newest_ms: int = 0
-
-    def stamped(self, timestamps: pa.Int64Array) -> None:
-        """Take in the timestamps of some; what is not above 0 is none."""
-        ends = pc.min_max(timestamps).as_py()
-        if ends["min"] is not None and ends["min"] <= 0:
-            ends = pc.min_max(timestamps.filter(pc.greater(timestamps, 0))).as_py()
-        if ends["min"] is not None:
-            self.oldest_ms = min(ends["min"], self.oldest_ms or ends["min"])
-            self.newest_ms = max(ends["max"], self.newest_ms)
-
-    @property
-    def sum(self) -> Read:
-        """What the task says of them."""
-        return Read(
-            self.first,
-            self.last + 1,
-            self.read,
-            self.landed,
-            self.skipped,
-            self.dead,
-            self.late,
-            self.oldest_ms,
-            self.newest_ms,
-            filtered=self.filtered,
-        )
 
 
 Outcome = Refused | Grown | Done | Failed
@@ -223,21 +179,5 @@ def merged(reads: Iterable[Mapping[int, Read]]) -> dict[int, Read]:
     for counts in reads:
         for partition, read in counts.items():
             have = total.get(partition)
-            total[partition] = read if have is None else _sum(have, read)
+            total[partition] = read if have is None else have + read
     return total
-
-
-def _sum(left: Read, right: Read) -> Read:
-    return Read(
-        min(left.start, right.start),
-        max(left.end, right.end),
-        left.read + right.read,
-        left.landed + right.landed,
-        left.skipped + right.skipped,
-        left.dead + right.dead,
-        left.late + right.late,
-        min(filter(None, (left.oldest_ms, right.oldest_ms)), default=0),
-        max(left.newest_ms, right.newest_ms),
-        left.erased + right.erased,
-        left.filtered + right.filtered,
-    )

@@ -1,8 +1,7 @@
-"""The way of the data inside one Spark task: convert, lay out, encode, stage. The only file that knows the order.
+"""One Spark task: convert, lay out, encode, stage. The only file that knows the order.
 
-`run` is what `mapInArrow` calls; everything it needs travels in a `Work` of plain values, so a Python worker imports
-neither Dagster nor pydantic. What a task has to say comes back as rows, one encoded outcome each: exceptions would lose
-their type under Spark Connect.
+Everything that it needs travels in a `Work` of plain values, so a Python worker imports neither Dagster nor pydantic.
+The results come back as rows, one encoded outcome each: exceptions would lose their type under Spark Connect.
 """
 
 from __future__ import annotations
@@ -16,13 +15,14 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from s3lake.commit.documents import Read
 from s3lake.convert.gate import Refusals
 from s3lake.convert.limits import HAS_LARGE, IN_TABLE
 from s3lake.convert.parts import Part
 from s3lake.convert.values import Conversion
 from s3lake.errors import S3LakeError
 from s3lake.land.task.letters import Letters, Witness, log
-from s3lake.land.task.outcomes import Counts, Done, Failed, Grown, Outcome, Refused, with_seen
+from s3lake.land.task.outcomes import Done, Failed, Grown, Outcome, Refused, with_seen
 from s3lake.land.task.prepared import Prepared, milliseconds, project_batch, read_computed
 from s3lake.land.task.staging import FileRule, Kind, Rows, Staging, Streams
 from s3lake.layout.key import KeyLayout, RecordColumns
@@ -91,10 +91,6 @@ class Work:
             return replace(self, conversion=conversion)
         held = replace(contract, columns=conversion.of_values(columns))
         return replace(self, conversion=replace(conversion, contract=held))
-
-    def looking(self) -> Work:
-        """The same work, only to see the columns."""
-        return replace(self, look_only=True)
 
     def with_columns(self, columns: Columns, exact: Collection[str] = ()) -> Work:
         """The same work for files with these columns, of which `exact` are paths of those that stay integers."""
@@ -237,7 +233,7 @@ class _Task:
         self._columns = work.columns
         self._grown = work.look_only
         self._shapes: set[str] = set()
-        self._counts: dict[int, Counts] = {}
+        self._reads: dict[int, Read] = {}
         self._seen: Columns = {}
         self._plain: set[str] = set()
         self._large: set[str] = set()
@@ -262,17 +258,16 @@ class _Task:
             return self.refused
         if self._grown:
             self.staging.abort()
-            first = min(((partition, counts.first) for partition, counts in self._counts.items()), default=None)
+            first = min(((partition, read.start) for partition, read in self._reads.items()), default=None)
             shapes, large = tuple(sorted(self._shapes)), tuple(sorted(self._large))
             return Grown(*first, to_document(self._columns), shapes, large) if first else None
         for where in list(self._waiting):
             self._sort(where)
         self._letters.finish()  # before staging does, which makes files visible where the sink is not exactly once
         files = self.staging.finish()
-        reads = {partition: counts.sum for partition, counts in self._counts.items()}
         return Done(
             files,
-            reads,
+            self._reads,
             dict(getattr(self.store, "requests", {})),
             to_document(self._seen),
             self._letters.tally.reasons,
@@ -286,7 +281,6 @@ class _Task:
         )
 
     def _take(self, partition: int, batch: pa.RecordBatch) -> None:
-        counts = self._counts.setdefault(partition, Counts(batch.column("offset")[0].as_py(), 0))
         ready = self.work.prepared(batch)
         for stage, refused in ready.refused.items():
             if refused and not self._refuse(partition, ready.original, stage, refused):
@@ -312,23 +306,32 @@ class _Task:
         self._broken += converted.broken
         self._dropped.update(converted.dropped)
         self._filled.update(converted.filled)
-        counts.last = batch.column("offset")[-1].as_py()
-        counts.read += batch.num_rows
-        counts.skipped += converted.skipped
-        counts.filtered += ready.filtered
-        counts.dead += sum(map(len, ready.refused.values())) + len(converted.refused)
-        timestamps = milliseconds(batch)
-        counts.late += pc.sum(pc.less(timestamps, self.work.hour_start_ms)).as_py() or 0
-        counts.stamped(timestamps)
+        landed, dead = 0, sum(map(len, ready.refused.values())) + len(converted.refused)
         placed = not self.work.keys.has_tombstones and self.work.keys.fixed_group(partition) is not None
         for part in () if self._grown else converted.parts:
             self._words.update(part.words)
             rows = _Laid.of(ready.batch, original, part, placed=placed)
             if self.work.keys.has_tombstones and rows.records.column("value").null_count:
                 nulls = rows.records.column("value").is_null()
-                counts.landed += self._lay_out(partition, rows.where(nulls).without_data(), tombstones=True)
+                landed += self._lay_out(partition, rows.where(nulls).without_data(), tombstones=True)
+                dead += nulls.true_count
                 rows = rows.where(pc.invert(nulls))
-            counts.landed += self._lay_out(partition, rows, tombstones=False)
+            landed += self._lay_out(partition, rows, tombstones=False)
+            dead += rows.records.num_rows
+        dead -= landed  # those that the layout has no place for
+        offsets, timestamps = batch.column("offset"), milliseconds(batch)
+        read = Read(
+            offsets[0].as_py(),
+            offsets[-1].as_py() + 1,
+            batch.num_rows,
+            landed,
+            converted.skipped,
+            dead,
+            pc.sum(pc.less(timestamps, self.work.hour_start_ms)).as_py() or 0,
+            *_find_time_range(timestamps),
+            filtered=ready.filtered,
+        )
+        self._reads[partition] = self._reads[partition] + read if partition in self._reads else read
 
     def _read_again(self) -> None:
         """Drop what is staged: all of it will be read again, with the columns and shapes that are seen now."""
@@ -354,7 +357,6 @@ class _Task:
         if lost:
             if not self._refuse(partition, laid.original, "layout", lost):
                 return 0
-            self._counts[partition].dead += len(lost)
             rows = rows.take(pa.array([row for row in range(len(rows)) if row not in lost], pa.int64()))
         if not len(rows):
             return 0
@@ -384,6 +386,14 @@ class _Task:
             return False
         self._letters.add(self.work.keys.topic, partition, rows, stage, refusals)
         return True
+
+
+def _find_time_range(timestamps: pa.Int64Array) -> tuple[int, int]:
+    """Return the earliest and the latest timestamp. One that is not above 0 says nothing; without any it is (0, 0)."""
+    ends = pc.min_max(timestamps).as_py()
+    if ends["min"] is not None and ends["min"] <= 0:
+        ends = pc.min_max(timestamps.filter(pc.greater(timestamps, 0))).as_py()
+    return ends["min"] or 0, ends["max"] or 0
 
 
 def _taken(records: pa.RecordBatch, rows: pa.Int64Array | None) -> pa.RecordBatch:

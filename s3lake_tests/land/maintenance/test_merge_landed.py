@@ -4,11 +4,8 @@ from typing import Any
 
 import pytest
 
-from s3lake.errors import StoreUnavailableError
 from s3lake.land.landing import Landing
-from s3lake.land.maintenance import joining
 from s3lake.land.observer import LandedHour, Run
-from s3lake.readback.spark import read_frame
 from s3lake_tests.conftest import slow_after
 from s3lake_tests.lake import START, Lake, at, values
 from s3lake_tests.land.test_landing import AFTER, assert_all_landed
@@ -82,41 +79,4 @@ def test_each_output_partition_of_each_topic_partition_ends_in_one_file(lake: La
     landed_often(lake, topic, settings)
     landing, told = closed(lake, topic, settings)
     assert told.outcomes == [f"{START}: 4 commits of 24 files became one of 6"]
-    assert_all_landed(lake, landing, 400)
-
-
-@pytest.mark.slow("a case more, which merge/test_merge.py tries in memory")
-def test_a_merged_hour_is_loaded_as_before(lake: Lake) -> None:
-    topic, settings = lake.topic(partitions=2), "format: {type: parquet}"
-    landed_often(lake, topic, settings)
-    landing, _ = closed(lake, topic, settings)
-    frame = read_frame(landing.spark, landing.sink, topic, landing.stores, [START])
-    assert sorted(row["id"] for row in frame.collect()) == list(range(400))
-
-
-@pytest.mark.slow("a case more, which merge/test_merge.py tries in memory")
-def test_where_it_is_switched_off_every_commit_stays(lake: Lake) -> None:
-    topic, settings = lake.topic(partitions=2), "flush: {merge: false}"
-    landed_often(lake, topic, settings, times=3)
-    landing, told = closed(lake, topic, settings)
-    assert (len(told.hours[0].tile.commits), told.outcomes) == (3, [])
-    assert_all_landed(lake, landing, 300)
-
-
-@pytest.mark.slow("a case more, which merge/test_merge.py tries in memory")
-def test_a_store_in_the_way_blocks_nothing_and_a_later_run_merges(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    topic = lake.topic(partitions=2)
-    landed_often(lake, topic, "")
-
-    def away(*_: Any) -> None:
-        raise StoreUnavailableError("GetObject failed 5 times")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(joining, "opened", away)
-        landing, told = closed(lake, topic, "")
-    assert told.outcomes == [f"{START}: its small files stay: GetObject failed 5 times"]
-    assert (told.hours[0].tile.complete, len(told.hours[0].tile.commits)) == (True, 4)
-    assert_all_landed(lake, landing, 400)
-    landing, told = closed(lake, topic, "")
-    assert told.outcomes == [f"{START}: 4 commits of 8 files became one of 2"]
     assert_all_landed(lake, landing, 400)

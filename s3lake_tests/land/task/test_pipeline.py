@@ -1,6 +1,5 @@
 """The way of the data inside one task, without Spark: batches as it gives them, outcomes as the driver gets them."""
 
-import gzip
 import io
 import json
 import pickle
@@ -23,7 +22,7 @@ from s3lake.commit.documents import Read, Recorded
 from s3lake.errors import StoreDeniedError
 from s3lake.land import binding
 from s3lake.land.job import Job
-from s3lake.land.task.outcomes import Done, Failed, Grown, Outcome, Refused, merged, outcome_of, recorded, united
+from s3lake.land.task.outcomes import Done, Failed, Grown, Outcome, Refused, outcome_of, recorded, united
 from s3lake.land.task.pipeline import Work, run
 from s3lake.schema.types import Primitive, from_document, to_document
 from s3lake.sink import Sink
@@ -151,12 +150,6 @@ def test_records_land_in_files_of_their_topic_partition(bucket: Bucket) -> None:
     assert counted(done) == {0: Read(0, 3, read=3, landed=3)}
 
 
-def test_nothing_is_visible_before_the_driver_completes_it(bucket: Bucket) -> None:
-    outcome(work(bucket), objects(1))
-    assert bucket.store.objects == {}
-    assert len(bucket.store.uploads) == 1
-
-
 def test_a_task_that_reads_nothing_says_that_it_read_nothing(bucket: Bucket) -> None:
     assert outcomes(work(bucket)) == [Done([], {}, {})]
     assert bucket.store.uploads == {}
@@ -176,16 +169,6 @@ def test_two_topic_partitions_in_one_batch_are_told_apart(bucket: Bucket) -> Non
 def test_gaps_between_offsets_are_no_records(bucket: Bucket) -> None:
     done = outcome(work(bucket), [Record(b"1", offset=5), Record(b"2", offset=90)])
     assert counted(done) == {0: Read(5, 91, read=2, landed=2)}
-
-
-def test_a_file_is_closed_at_its_count_across_batches(bucket: Bucket) -> None:
-    done = outcome(work(bucket, flush={"count": 2}), objects(1, 2, 3), objects(4, 5))
-    assert list(bucket.visible(done).values()) == [b'{"n": 1}\n{"n": 2}\n', b'{"n": 3}\n{"n": 4}\n', b'{"n": 5}\n']
-
-
-def test_a_file_is_closed_at_its_size(bucket: Bucket) -> None:
-    done = outcome(work(bucket, flush={"size": 18}), objects(1, 2, 3), objects(4, 5))
-    assert [file.bytes for file in done.files] == [18, 18, 9]
 
 
 def test_an_error_of_the_store_keeps_its_type(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -414,24 +397,6 @@ def test_a_tombstone_that_is_written_has_missing_fields(bucket: Bucket) -> None:
     assert bucket.visible(done) == {"t/type=[missing]/t(0_000000000000).json": b"null\n"}
 
 
-@pytest.mark.parametrize("format", [{"type": "json"}, {"type": "json", "codec": "gzip"}, {"type": "parquet"}])
-def test_many_output_partitions_have_one_file_each(bucket: Bucket, format: dict[str, str]) -> None:
-    of = by(bucket, "k", format=format, columns={"k": "int64", "pad": "string"})
-    of = Work(**{**vars(of), "files": type(of.files)(**{**vars(of.files), "budget": 100_000})})
-    records = [Record(b'{"k":%d,"pad":"%s"}' % (number % 25, b"x" * 500)) for number in range(1000)]
-    done = outcome(of, *(records[first : first + 125] for first in range(0, 1000, 125)))
-    assert len(done.files) == 25
-    assert {file.records for file in done.files} == {40}
-    for key, body in bucket.visible(done).items():
-        expected = int(key.split("k=")[1].split("/")[0])
-        if format["type"] == "parquet":
-            found = pq.read_table(io.BytesIO(body))["k"].to_pylist()
-        else:
-            plain = gzip.decompress(body) if "codec" in format else body
-            found = [json.loads(line)["k"] for line in plain.splitlines()]
-        assert found == [expected] * 40
-
-
 # Columns
 
 PARQUET = {"format": {"type": "parquet"}}
@@ -464,7 +429,7 @@ def test_with_the_columns_that_it_told_the_task_is_done(bucket: Bucket) -> None:
 
 
 def test_looking_stages_nothing_and_refuses_nothing(bucket: Bucket) -> None:
-    of = work(bucket, {"n": "int64"}, **PARQUET).looking()
+    of = replace(work(bucket, {"n": "int64"}, **PARQUET), look_only=True)
     assert outcome(of, [Record(b"{"), Record(b"{}")], objects(1)) == Grown(0, 0, {"n": "int64"})
     assert bucket.store.uploads == {}
     assert outcomes(of) == []
@@ -516,11 +481,6 @@ def test_where_tasks_disagree_the_earlier_record_decides() -> None:
 
 
 # Several tasks, several tries
-
-
-def test_counts_of_the_tasks_of_one_topic_partition_add_up() -> None:
-    one, other = {0: Read(0, 5, 5, 3, 1, 1, 2)}, {0: Read(5, 9, 4, 4), 1: Read(0, 1, 1, 1)}
-    assert merged([one, other]) == {0: Read(0, 9, 9, 7, 1, 1, 2), 1: Read(0, 1, 1, 1)}
 
 
 @pytest.mark.parametrize("exactly_once", [True, False])

@@ -134,18 +134,6 @@ def test_without_rows_there_are_no_files() -> None:
 # Size
 
 
-@pytest.mark.parametrize(
-    ("lengths", "records"),
-    [([96, 1, 1, 1, 1], [3, 2]), ([49] * 4 + [1] * 50, [2, 2, 50])],
-    ids=["nearly full", "the largest first"],
-)
-def test_a_plain_file_takes_no_record_more_than_fills_it(lengths: list[int], records: list[int]) -> None:
-    files = staging(MemoryStore(), flush={"size": 100})
-    add(files, 0, lines(b"x" * lengths[0]))
-    add(files, 1, lines(*(b"x" * length for length in lengths[1:])))
-    assert [file.records for file in files.finish()] == records
-
-
 def test_a_plain_file_is_closed_by_the_record_that_fills_it() -> None:
     store = MemoryStore()
     files = staging(store, flush={"size": 10})
@@ -232,24 +220,10 @@ def test_a_file_is_closed_before_its_records_lie_too_far_apart() -> None:
     assert [(file.first_offset, file.records) for file in files.finish()] == [(0, 2), (2, 2), (4, 1)]
 
 
-def test_the_span_counts_from_the_earliest_record_in_any_order() -> None:
-    files = staging(MemoryStore(), flush={"span": "10s"})
-    add(files, 0, lines(*[b"v"] * 4), [8_000, 12_000, 3_000, 2_000])
-    assert [(file.first_offset, file.records) for file in files.finish()] == [(0, 3), (3, 1)]
-
-
 def test_a_file_is_closed_at_its_count_however_near_in_time_the_next_records_are() -> None:
     files = staging(MemoryStore(), flush={"span": "10s", "count": 2})
     add(files, 0, lines(*[b"v"] * 5), [0] * 5)
     assert [(file.first_offset, file.records) for file in files.finish()] == [(0, 2), (2, 2), (4, 1)]
-
-
-def test_the_span_goes_on_in_the_next_batch() -> None:
-    files = staging(MemoryStore(), flush={"span": "10s"})
-    add(files, 0, lines(b"v"), [0])
-    add(files, 1, lines(b"v"), [9_000])
-    add(files, 2, lines(b"v"), [10_000])
-    assert [(file.first_offset, file.records) for file in files.finish()] == [(0, 2), (2, 1)]
 
 
 @given(st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=9), min_size=1, max_size=5), st.integers(1, 30))
@@ -452,18 +426,6 @@ def test_more_keys_than_memory_are_written_as_they_come() -> None:
 
 
 # Output partitions
-
-
-def test_each_output_partition_has_one_open_file() -> None:
-    store = MemoryStore()
-    files = staging(store, layout={"partition_by": ["a"]})
-    for first in (0, 4, 8):
-        files.add_sorted(0, groups(files, "x", "y", "x", "z"), rows(offsets(first, 4), lines(b"x1", b"y", b"x2", b"z")))
-    assert bodies(store, files.finish()) == {
-        "t/a=x/t(0_000000000000).json": b"x1\nx2\nx1\nx2\nx1\nx2\n",
-        "t/a=y/t(0_000000000001).json": b"y\ny\ny\n",
-        "t/a=z/t(0_000000000003).json": b"z\nz\nz\n",
-    }
 
 
 def test_a_busy_output_partition_does_not_cut_another_ones_file() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from s3lake.commit.recreated import accept
+from s3lake.commit.accept import accept
 from s3lake.config import native
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import DataLossError

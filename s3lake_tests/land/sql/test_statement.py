@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.land.sql.search import failing
+from s3lake.land.sql.statement import find_failing
 from s3lake.plan.batch import Intervals
 
 Place = tuple[int, int]
@@ -31,27 +31,27 @@ def test_each_record_that_fails_is_found_once_in_order_and_with_its_own_reason(
 ) -> None:
     reads = {partition: (start, start + length) for partition, (start, length) in lengths.items()}
     inside = sorted((one, at) for one, at in bad if one in reads and reads[one][0] <= at < reads[one][1])
-    assert list(failing(reads, Statement(*bad))) == [(one, at, f"fails on {one}@{at}") for one, at in inside]
+    assert list(find_failing(reads, Statement(*bad))) == [(one, at, f"fails on {one}@{at}") for one, at in inside]
 
 
 def test_records_at_both_ends_of_several_topic_partitions_are_found() -> None:
     bad = [(0, 0), (0, 7), (1, 3), (2, 0)]
-    assert [place[:2] for place in failing(dict.fromkeys(range(3), (0, 8)), Statement(*bad))] == bad
+    assert [place[:2] for place in find_failing(dict.fromkeys(range(3), (0, 8)), Statement(*bad))] == bad
 
 
 def test_one_record_of_a_thousand_is_found_in_twenty_tries() -> None:
     statement = Statement((3, 900))
-    assert len(list(failing({3: (0, 1024)}, statement))) == 1
+    assert len(list(find_failing({3: (0, 1024)}, statement))) == 1
     assert statement.tries <= 21
 
 
 def test_whole_topic_partitions_are_left_out_first() -> None:
     statement = Statement((7, 5))
-    assert len(list(failing(dict.fromkeys(range(8), (0, 8)), statement))) == 1
+    assert len(list(find_failing(dict.fromkeys(range(8), (0, 8)), statement))) == 1
     assert statement.tries <= 13
 
 
 def test_who_needs_only_the_first_looks_no_further() -> None:
     statement = Statement((0, 0), (0, 1), (0, 2), (0, 3))
-    assert next(failing({0: (0, 4)}, statement)) == (0, 0, "fails on 0@0")
+    assert next(find_failing({0: (0, 4)}, statement)) == (0, 0, "fails on 0@0")
     assert statement.tries == 3
