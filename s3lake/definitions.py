@@ -1,13 +1,16 @@
 """The code location that workspace.yaml loads: the configuration of `S3LAKE_CONFIG`, else `s3lake.yaml` here."""
 
+import atexit
 import functools
 import gc
 import os
+import sys
 from pathlib import Path
 
 # A code location is hundreds of thousands of objects that stay. Python goes through all of them again and again while
-# they are made: a third of what loading takes, in the process of each run too.
+# they are made: a third of what loading takes, in the process of each run too. At its end it does so once more.
 gc.set_threshold(50_000, *gc.get_threshold()[1:])
+atexit.register(lambda: None if "duckdb" in sys.modules else gc.freeze())  # DuckDB would list what it still has
 
 import dagster as dg  # noqa: E402
 
