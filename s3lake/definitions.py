@@ -22,13 +22,13 @@ from s3lake.orchestration.build import build_definitions  # noqa: E402
 def defs() -> dg.Definitions:
     """Definitions of the configuration."""
     location = os.environ.get(configuration.LOCATION) or "s3lake.yaml"
-    path = Path(location)
-    changed_ns = path.stat().st_mtime_ns if path.exists() else 0
+    path = Path(location)  # of a file, or of a directory of files
+    changed_ns = tuple(file.stat().st_mtime_ns for file in (path, *sorted(path.rglob("*"))) if file.exists())
     return _build(location, changed_ns, os.environ.get("S3LAKE_SENSORS") == "running")
 
 
 @functools.lru_cache(maxsize=1)
-def _build(location: str, changed_ns: int, sensors_running: bool) -> dg.Definitions:
+def _build(location: str, changed_ns: tuple[int, ...], sensors_running: bool) -> dg.Definitions:
     """Build the definitions once a process: Dagster asks twice for them, to find a run's job and its selected part."""
     del changed_ns  # a file that was changed is another one
     built = build_definitions(configuration.load(location), sensors_running=sensors_running)
