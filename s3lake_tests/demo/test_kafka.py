@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -131,16 +131,6 @@ def test_the_broker_ends_when_its_starter_is_killed() -> None:
         starter.send_signal(signal.SIGKILL)
     assert within(10, lambda: not listens(port))
     assert within(10, lambda: not Path(directory).exists())
-
-
-@pytest.mark.slow("starts a broker of its own")
-def test_stopping_twice_is_fine() -> None:
-    kafka = EmbeddedKafka.start()
-    kafka.stop()
-    kafka.stop()
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
-    with pytest.raises(KafkaException):
-        admin.list_topics(timeout=0.5)
 
 
 @pytest.mark.slow("waits for compaction")

@@ -7,11 +7,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from s3lake.errors import KafkaUnavailableError
 from s3lake.orchestration.build import build_definitions
-from s3lake.source import opening
-from s3lake.source.kafka.offsets import KafkaSource
-from s3lake.source.offsets import Snapshot
 from s3lake_tests.lake import Lake, at, values
 
 NINE, TEN, ELEVEN = "2026-01-05T09", "2026-01-05T10", "2026-01-05T11"
@@ -184,44 +180,7 @@ class TestRangeOfHours:
         ]
 
 
-class FlakyKafka:
-    """Does not answer the first `outages` questions of a plan."""
-
-    def __init__(self, source: KafkaSource, outages: int) -> None:
-        self.outages, self.real, self.reader = outages, source.offsets, source.reader
-
-    @property
-    def offsets(self) -> "FlakyKafka":
-        return self
-
-    def snapshot(self, topic: str, hour: str, *, known: bool = False) -> Snapshot:
-        if self.outages:
-            self.outages -= 1
-            raise KafkaUnavailableError("Kafka did not answer in time")
-        return self.real.snapshot(topic, hour, known=known)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.real, name)
-
-
 class TestErrors:
-    SETTINGS = "errors: {max_retries: 2, retry_interval: 0}"
-
-    def flaky(self, lake: Lake, monkeypatch: pytest.MonkeyPatch, outages: int) -> None:
-        source: Any = FlakyKafka(opening.opened(lake.config("name: a, topics: [a]")), outages)  # type: ignore[arg-type]
-        monkeypatch.setattr(opening, "opened", lambda *_: source)
-
-    def test_that_may_pass_are_tried_again(
-        self, lake: Lake, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        topic = lake.filled(values(10), at(TEN, 5))
-        self.flaky(lake, monkeypatch, outages=2)
-        runs = Runs(instance, lake, topic, self.SETTINGS)
-        result = runs.land(TEN)
-        assert result.success
-        assert retried(result) == 2
-        assert runs.metadata(result)[TEN]["dagster/row_count"] == 10
-
     def test_that_cannot_pass_fail_it_at_once(self, lake: Lake, instance: dg.DagsterInstance) -> None:
         topic = lake.filled([*values(3), b"{ broken"], at(TEN, 5))
         runs = Runs(instance, lake, topic)

@@ -325,11 +325,6 @@ class TestFleets:
         config = request.run_config["ops"]["land_together_events_op"]["config"]
         assert config == {"hours": {"2026-01-07T14..2026-01-07T15": ["t0", "t1"]}}
 
-    @pytest.mark.parametrize("setting", ["2", "always"])
-    def test_are_refused_by_other_settings(self, setting: str) -> None:
-        with pytest.raises(ConfigurationError, match="together"):
-            config(self.sink(2, f", together: {setting}"))
-
 
 class TestTopicsByExpression:
     SINK = "{name: events, topics_regex: 'shop[.].*', bucket: lake, start: 2026-01-05T00}"

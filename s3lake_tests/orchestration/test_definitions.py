@@ -144,20 +144,6 @@ def test_a_wrong_configuration_is_told_in_our_words_alone(
     assert "During handling" not in shown
 
 
-@pytest.mark.slow("starts Dagster as a process")
-@pytest.mark.long
-def test_dagster_itself_shows_a_wrong_configuration_in_our_words_and_nothing_behind_them(nobody: Path) -> None:
-    nobody.write_text(NOBODY.replace("bucket: lake", "buckte: lake", 1))
-    command = [Path(sys.executable).parent / "dagster", "definitions", "validate", "-m", "s3lake.definitions"]
-    run = subprocess.run(command, cwd=nobody.parent, capture_output=True, text=True, check=False, timeout=250)
-    shown = run.stdout + run.stderr
-    assert run.returncode != 0
-    assert "s3lake.errors.ConfigurationError: " in shown
-    assert "unknown name; did you mean bucket?" in shown
-    assert "The above exception" not in shown
-    assert "pydantic" not in shown
-
-
 @pytest.mark.parametrize(("variable", "status"), [("running", "RUNNING"), ("", "STOPPED")])
 @pytest.mark.usefixtures("nobody", "impatient")
 def test_sensors_are_on_where_the_environment_says_so(

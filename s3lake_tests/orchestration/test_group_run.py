@@ -1,12 +1,7 @@
 """Runs of many topics on real parts: one job, events on each topic's asset, and failures that stay with their topic."""
 
-import json
-import os
-import subprocess
-import sys
-import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +9,6 @@ import dagster as dg
 import pytest
 from dagster._core.storage.partition_status_cache import get_and_update_asset_status_cache_value
 
-from s3lake import hours
 from s3lake.orchestration import checks, names
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.runs import group_config
@@ -22,7 +16,6 @@ from s3lake.orchestration.translator import hourly, sealed_key, sink_key
 from s3lake_tests.lake import START, Lake, at, values
 from s3lake_tests.orchestration.catalogs import catalog
 from s3lake_tests.orchestration.unstaged_runs import materialisations
-from s3lake_tests.processes import MARK, kill_all
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -174,78 +167,3 @@ def test_a_topic_that_matches_since_the_location_was_loaded_is_landed_too(
     assert any(line.startswith(f"{new}: matches topics_regex since the code location was loaded") for line in logs)
     again = build_definitions(fleet.config).resolve_asset_graph()
     assert fleet.key(new) in again.get_all_asset_keys()
-
-
-RUN = """
-import json, sys
-import dagster as dg
-from s3lake.definitions import defs
-
-with dg.DagsterInstance.get() as instance:
-    job = defs().resolve_job_def("land_together_events")
-    job.execute_in_process(run_config=json.loads(sys.argv[1]), tags=json.loads(sys.argv[2]), instance=instance)
-"""
-
-
-@pytest.mark.slow("a case more of a run with many topics")
-def test_a_run_killed_in_the_middle_is_ended_and_the_next_one_lands_the_rest(lake: Lake, tmp_path: Path) -> None:
-    (tmp_path / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
-    with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
-        fleet = Fleet(lake, instance, 20, "hours_per_run: 2")
-        for hour in hours.span(START, "2026-01-05T13"):
-            fleet.produce(hour, 200)
-        (tmp_path / "s3lake.yaml").write_text(lake.config_text(fleet.text))
-        sensor = fleet.definitions.get_repository_def().get_sensor_def("sink_events")
-
-        def tick() -> Sequence[dg.RunRequest]:
-            with dg.build_sensor_context(instance=instance, definitions=fleet.definitions) as context:
-                return sensor.evaluate_tick(context).run_requests or ()
-
-        (request,) = tick()
-        mark = str(uuid.uuid4())
-        process = _start(tmp_path, mark, request.run_config, request.tags)
-        try:
-            while not _commits(fleet):
-                assert process.poll() is None, (tmp_path / "runs.log").read_text()[-4000:]
-                time.sleep(0.02)
-        finally:
-            kill_all(mark)
-            process.wait()
-        committed = _commits(fleet)
-        assert committed < 2 * len(fleet.topics)
-        (dead,) = instance.get_runs()
-        assert dead.status == dg.DagsterRunStatus.STARTED
-        deadline = time.monotonic() + 120
-        while not (requests := tick()):
-            assert time.monotonic() < deadline
-            time.sleep(5)
-        ended = instance.get_run_by_id(dead.run_id)
-        assert ended is not None
-        assert ended.status == dg.DagsterRunStatus.FAILURE
-        (request,) = requests
-        wanted = request.run_config["ops"]["land_together_events_op"]["config"]["hours"]
-        assert {topic for topics in wanted.values() for topic in topics} == set(fleet.topics)
-        for span in (f"{START}..2026-01-05T10", "2026-01-05T11..2026-01-05T13"):
-            assert fleet.land(span).success
-        for topic in fleet.topics[:3]:
-            fleet.assert_landed(topic, 1_200)
-        for topic in fleet.topics:
-            tiles = list(fleet.landing(topic).index.tiles())
-            assert [(tile.complete, tile.sums.landed) for tile in tiles] == [(True, 200)] * 6  # type: ignore[union-attr]
-
-
-def _commits(fleet: Fleet) -> int:
-    return sum(
-        len(found[0].commits)
-        for topic in fleet.topics
-        for hour in (START, NINE)
-        if (found := fleet.landing(topic).index.tile(hour)) is not None
-    )
-
-
-def _start(home: Path, mark: str, config: Mapping[str, Any], tags: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, MARK: mark, "DAGSTER_HOME": str(home), "TMPDIR": str(home)}
-    environment |= {"S3LAKE_CONFIG": str(home / "s3lake.yaml"), "SPARK_LOCAL_DIRS": str(home)}
-    with (home / "runs.log").open("ab") as log:
-        command = [sys.executable, "-c", RUN, json.dumps(config), json.dumps(dict(tags))]
-        return subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)

@@ -96,11 +96,6 @@ class TestHours:
         assert len(read(lake, topic, self.SETTINGS, [NINE, ELEVEN]).collect()) == 60
 
     @pytest.mark.slow("a case more of reading through Spark")
-    def test_after_a_rewrite_it_is_the_new_files(self, lake: Lake, topic: str) -> None:
-        lake.landing(topic, self.SETTINGS, AFTER).rewrite(TEN)
-        assert ids(read(lake, topic, self.SETTINGS, [NINE, ELEVEN])) == list(range(60))
-
-    @pytest.mark.slow("a case more of reading through Spark")
     def test_a_day_gets_its_hours(self, lake: Lake, topic: str) -> None:
         seen: list[int] = []
 
