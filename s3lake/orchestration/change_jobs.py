@@ -93,7 +93,7 @@ class Run:
         instance = self.context.instance
         for event in hour_events(self.catalog, landing, landing.report(hour, new)):
             self.context.log_event(event)
-        for result in check_hours(instance, self.catalog, landing, [hour]).events(instance):
+        for result in check_hours(instance, self.catalog, landing, [hour]):
             self.context.log_event(result)  # type: ignore[arg-type]  # it takes evaluations too
 
     def hours(self, target: Any) -> list[str]:

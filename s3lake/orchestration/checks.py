@@ -6,9 +6,9 @@ checks alone without a partition checks every hour.
 
 import functools
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import dagster as dg
 from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationTargetMaterializationData
@@ -58,58 +58,45 @@ def check_hours(
     target: "Landing",
     wanted: Sequence[str],
     checks: Sequence[str] | None = None,
-) -> "CheckResults":
-    """Check hours of a topic of a sink (all if none are `wanted`), and find those that are sealed and not announced.
+) -> list[dg.AssetCheckEvaluation | dg.AssetMaterialization]:
+    """Check hours of a topic of a sink, which are materialised; all if none are `wanted`.
 
-    `checks` are the names of the checks to make; None for all. Reads in `instance` which hours were announced.
+    Returns:
+        Evaluations of `checks` (all if None), then the events of hours that are sealed and were not announced as they
+        are now. Dagster's own AssetCheckResult has no partition in a run of several.
     """
     head = target.index.head()
     sealing = Sealing(target.index, head[0] if head else TopicHead())
     chosen = wanted or hours.expand(sealing.head.hours)
     checks = names_of(target.sink) if checks is None else checks
     table_lag = _find_table_lag(target, chosen) if "table" in checks else {}
-    states = [HourState(target, hour, sealing, table_lag.get(hour)) for hour in chosen]
-    key = catalog.key(target.sink, target.topic)
-    verdicts = [(state.hour, name, _CHECKS[name][0](state)) for state in states for name in checks]
-    events = seal_events(instance, catalog, target, sealing, chosen, target.clock())
-    return CheckResults(key, verdicts, [*events, *report_late_hours(instance, target.sink, events)])
-
-
-@dataclass(frozen=True)
-class CheckResults:
-    """The verdicts on hours of an asset, each with its hour and check, and the events of hours that are sealed now."""
-
-    key: dg.AssetKey
-    verdicts: "Sequence[tuple[str, str, CheckVerdict]]"
-    sealed: "Sequence[dg.AssetMaterialization | dg.AssetCheckEvaluation]"
-
-    def events(self, instance: dg.DagsterInstance) -> "Iterator[dg.AssetMaterialization | dg.AssetCheckEvaluation]":
-        """Yield the verdicts as evaluations, then the events of sealed hours. The hours are materialised before.
-
-        Dagster's own AssetCheckResult has no partition in a run of several.
-        """
-        find_target = functools.cache(functools.partial(_find_target, instance, self.key))
-        for hour, name, verdict in self.verdicts:
-            yield dg.AssetCheckEvaluation(
-                asset_key=self.key,
+    key, evaluations = catalog.key(target.sink, target.topic), []
+    for hour in chosen:
+        state = HourState(target, hour, sealing, table_lag.get(hour))
+        materialisation = _find_materialisation(instance, key, hour)
+        for name in checks:
+            verdict = _CHECKS[name][0](state)
+            evaluation = dg.AssetCheckEvaluation(
+                asset_key=key,
                 check_name=name,
                 passed=verdict.passed,
                 severity=verdict.severity,
                 metadata=verdict.metadata,
-                target_materialization_data=find_target(hour),
+                target_materialization_data=materialisation,
                 partition=hour,
                 blocking=False,
             )
-        yield from self.sealed
+            evaluations.append(evaluation)
+    sealed_events = seal_events(instance, catalog, target, sealing, chosen, target.clock())
+    return [*evaluations, *sealed_events, *report_late_hours(instance, target.sink, sealed_events)]
 
 
-@dataclass(frozen=True)
-class CheckVerdict:
+class CheckVerdict(NamedTuple):
     """The result of a check of an hour."""
 
     passed: bool
     severity: dg.AssetCheckSeverity
-    metadata: dict[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -224,10 +211,10 @@ def _check_table(state: HourState) -> CheckVerdict:
     return CheckVerdict(state.behind is None, dg.AssetCheckSeverity.WARN, metadata)
 
 
-def _find_target(
+def _find_materialisation(
     instance: dg.DagsterInstance, key: dg.AssetKey, hour: str
 ) -> AssetCheckEvaluationTargetMaterializationData | None:
-    """Return the materialisation that was checked: without it Dagster takes the verdict for one of an earlier one."""
+    """Return the materialisation that is checked: without it Dagster takes the verdict for one of an earlier one."""
     newest = dg.AssetRecordsFilter(asset_key=key, asset_partitions=[hour])
     for record in instance.fetch_materializations(newest, limit=1).records:
         return AssetCheckEvaluationTargetMaterializationData(

@@ -101,7 +101,7 @@ class LandingRun:
         self.attempt = context.retry_number
         self.materialised: dict[str, set[str]] = defaultdict(set)
         self._reached: dict[str, Mapping[int, int]] = {}
-        self._storing, self._in_group = threading.RLock(), False  # threads land the topics of a group
+        self._storing, self._in_group = threading.Lock(), False  # threads land the topics of a group
         open_session = functools.partial(spark_session, resources, catalog)
         spark = log_start(open_session, context.log, sql=sink.sql is not None)
         self._open = functools.partial(open_topic, resources, catalog, sink, spark=spark)
@@ -187,10 +187,8 @@ class LandingRun:
             self._check(target, complete)
 
     def _check(self, target: "Landing", wanted: Sequence[str], checks: Sequence[str] | None = None) -> None:
-        results = check_hours(self.context.instance, self.catalog, target, wanted, checks)
-        with self._storing:
-            for event in results.events(self.context.instance):
-                self.log_event(event)
+        for event in check_hours(self.context.instance, self.catalog, target, wanted, checks):
+            self.log_event(event)
 
     def _land_group(self, hours_by_topic: Mapping[str, Sequence[str]]) -> dict[str, BaseException]:
         from s3lake.land.fleet import Fleet
