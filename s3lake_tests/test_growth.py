@@ -20,7 +20,7 @@ from s3lake.errors import TooManyFilesError
 from s3lake.land.landing import Landing
 from s3lake.orchestration import due, sealed, sensor_memory
 from s3lake.orchestration.catalog import Route
-from s3lake.orchestration.hour_metadata import Lag, hour_metadata
+from s3lake.orchestration.hour_metadata import hour_metadata
 from s3lake.orchestration.runs import SinkRuns
 from s3lake.orchestration.sensor_memory import Memory, RouteMemory
 from s3lake.orchestration.tick import RouteState, Tick
@@ -28,7 +28,7 @@ from s3lake.plan.sealed import content
 from s3lake.plan.tile import Span, Sums, Tile
 from s3lake.sink import Sink
 from s3lake.source.kafka.reader import KafkaReader
-from s3lake.source.offsets import LogRange, Snapshot
+from s3lake.source.offsets import LogRange, Snapshot, Waiting
 from s3lake.store import COMMIT
 from s3lake_tests.counted import CountedStore
 from s3lake_tests.fastest import fastest
@@ -268,7 +268,7 @@ def test_each_of_100_commits_in_one_hour_costs_at_most_12_requests_what_is_said_
         log.end += 7
         store.requests.clear()
         (landed,) = landing.land([FIRST])
-        said = hour_metadata(landed, landing.index, lag=Lag())
+        said = hour_metadata(landed, landing.index, lag=Waiting(0, 0.0))
         assert (said["dagster/row_count"], said["files"]) == (7 * (number + 1), number + 1)
         assert said["commits"] == f"{number + 1}, 1 of them new"
         dearest = max(dearest, store.requests.total())

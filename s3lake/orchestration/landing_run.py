@@ -20,7 +20,7 @@ from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.checks import check_hours
 from s3lake.orchestration.connections import open_topic, spark_session
 from s3lake.orchestration.heartbeat import keep_beating
-from s3lake.orchestration.hour_metadata import Lag, hour_events
+from s3lake.orchestration.hour_metadata import hour_events
 from s3lake.plan.stamps import find_notices
 from s3lake.sink import Errors, Sink
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from s3lake.commit.documents import Manifest
     from s3lake.land.landing import Landing
     from s3lake.land.observer import LandedHour, Run
+    from s3lake.source.offsets import Waiting
 
 _CANCELED_S = 10.0
 A = TypeVar("A")
@@ -301,13 +302,12 @@ def _counted(count: int, noun: str, plural: str = "s") -> str:
     return f"{count:,} {noun}{'' if count == 1 else plural}"
 
 
-def _measure_lag(target: "Landing", landed: "LandedHour") -> Lag | None:
+def _measure_lag(target: "Landing", landed: "LandedHour") -> "Waiting | None":
     """Return what of an open hour is not landed yet; None if the hour is closed."""
     if landed.tile.closed or not landed.tile.partitions:
         return None
     reached = {partition: span.committed for partition, span in landed.tile.partitions.items()}
-    waiting = target.offsets.waiting(target.topic, reached, begin_ms=0, now_ms=target.clock())
-    return Lag(waiting.seconds, waiting.ends)
+    return target.offsets.waiting(target.topic, reached, begin_ms=0, now_ms=target.clock())
 
 
 def _find_materialised(context: dg.AssetExecutionContext | dg.OpExecutionContext, key: dg.AssetKey) -> set[str]:

@@ -16,6 +16,7 @@ from s3lake.commit.sealing import Sealing
 from s3lake.commit.sums import Commits
 from s3lake.orchestration import names
 from s3lake.orchestration.catalog import Catalog
+from s3lake.orchestration.due import TopicView
 from s3lake.orchestration.hour_metadata import counts, offset_tables
 from s3lake.plan.sealed import content
 from s3lake.plan.tile import Tile
@@ -71,42 +72,26 @@ def announced_contents(instance: dg.DagsterInstance, key: dg.AssetKey, wanted: S
 
 
 def unannounced_hours(
-    instance: dg.DagsterInstance,
-    catalog: Catalog,
-    target: "Landing",
-    sealing: Sealing,
-    tiles: Iterable[Tile],
-    announced: Sequence[hours.Range],
-    complete: Sequence[hours.Range],
-    now_ms: int,
-    is_running: Callable[[], bool],
-) -> tuple[list[dg.AssetMaterialization], list[hours.Range]]:
-    """Return the events of hours that no run announces, and the hours that are announced as is known now.
+    instance: dg.DagsterInstance, catalog: Catalog, view: TopicView, is_running: Callable[[], bool]
+) -> list[dg.AssetMaterialization]:
+    """Return the events of complete hours that no run announces; `is_running` says whether one lands the topic.
 
-    Args:
-        instance: its event log says what was announced.
-        catalog: of the sink.
-        target: the sink and the topic.
-        sealing: of its index.
-        tiles: those that this tick has read: an hour that was rewritten of late is looked at again.
-        announced: hours that were announced as an earlier tick saw; advice, as all of a cursor.
-        complete: hours that the index is known to call complete.
-        now_ms: the clock.
-        is_running: whether a run lands the topic: it announces what it has checked.
+    Remembers which hours are announced. An hour that was rewritten of late is looked at again.
     """
-    since_ms = now_ms - max(_AGAIN_MS, 60_000 * hours.count(complete))  # a round of second looks, and more
-    waiting = hours.latest(hours.without(complete, announced), HOURS_PER_TICK)
-    again = [tile.hour for tile in tiles if tile.complete and _written_since(tile, since_ms)]
+    target, memory = view.landing, view.memory
+    assert view.head is not None
+    sealing = Sealing.of(target.index, view.head, view.tiles)
+    since_ms = view.now_ms - max(_AGAIN_MS, 60_000 * hours.count(memory.complete))  # a round of second looks, and more
+    waiting = hours.latest(hours.without(memory.complete, memory.announced), HOURS_PER_TICK)
+    again = [tile.hour for tile in view.tiles if tile.complete and _written_since(tile, since_ms)]
     chosen = sorted({*waiting, *again})
     if not chosen:
-        return [], list(announced)
+        return []
     contents = announced_contents(instance, catalog.sealed(target.sink, target.topic).key, chosen)
     # A tile may have been deleted with the objects of its time: its hour is not announced.
     left = [hour for hour in chosen if (tile := sealing.tile(hour)) and contents.get(hour) != content(tile.commits)]
-    announced = hours.without(hours.united([*announced, *hours.ranges(chosen)]), hours.ranges(left))
-    if not left or is_running():
-        return [], announced
-    return seal_events(instance, catalog, target, sealing, left, now_ms), announced
+    memory.announced = hours.without(hours.united([*memory.announced, *hours.ranges(chosen)]), hours.ranges(left))
+    return [] if not left or is_running() else seal_events(instance, catalog, target, sealing, left, view.now_ms)
 
 
 def _written_since(tile: Tile, since_ms: int) -> bool:

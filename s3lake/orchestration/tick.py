@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 import dagster as dg
 
 from s3lake import hours
-from s3lake.commit.sealing import Sealing
 from s3lake.errors import S3LakeError
 from s3lake.land.checks import refuse_absent
-from s3lake.orchestration import sealed
 from s3lake.orchestration.catalog import Catalog, Route
 from s3lake.orchestration.due import TopicView, closing_soon_ms, hours_due, max_wait_ms, mean_size, read_tiles
 from s3lake.orchestration.runs import SinkRuns
+from s3lake.orchestration.sealed import unannounced_hours
 from s3lake.orchestration.sensor_memory import UNLIMITED, Memory, RouteMemory
 from s3lake.plan import due
 from s3lake.plan.tile import Wait
@@ -240,18 +239,8 @@ class Tick:
 
     def _seal(self, view: TopicView, *, always: bool) -> Sequence[dg.AssetMaterialization]:
         """Announce hours that are complete and not announced, `always` or if one is new; Dagster is asked for each."""
-        landing, memory = view.landing, view.memory
+        memory, landing = view.memory, view.landing
         if view.head is None or not (always or hours.without(memory.complete, memory.announced)):
             return ()
-        events, memory.announced = sealed.unannounced_hours(
-            self.instance,
-            self.catalog,
-            landing,
-            Sealing.of(landing.index, view.head, view.tiles),
-            view.tiles,
-            memory.announced,
-            memory.complete,
-            self.now_ms,
-            is_running=lambda: self.runs[landing.sink.name].run_of(landing.topic) is not None,
-        )
-        return events
+        runs = self.runs[landing.sink.name]
+        return unannounced_hours(self.instance, self.catalog, view, lambda: runs.run_of(landing.topic) is not None)

@@ -9,10 +9,11 @@ import pytest
 from dagster._core.test_utils import create_run_for_test
 
 from s3lake import hours
-from s3lake.commit.sealing import Sealing
 from s3lake.orchestration import names, sealed
 from s3lake.orchestration.build import build_definitions
+from s3lake.orchestration.due import TopicView
 from s3lake.orchestration.runs import SinkRuns, group_config, group_job_name, group_tags
+from s3lake.orchestration.sensor_memory import RouteMemory
 from s3lake.orchestration.translator import sealed_key, sink_key
 from s3lake.plan import sealed as plan_sealed
 from s3lake.plan.tile import Sums, Tile
@@ -46,20 +47,16 @@ def tick(runs: OneTopic, known: list[hours.Range] | None = None) -> list[hours.R
     head, tiles = lander.index.head(), list(lander.index.tiles())
     assert head is not None
     complete = hours.ranges(tile.hour for tile in tiles if tile.complete)
-    found, after = sealed.unannounced_hours(
+    memory = RouteMemory(announced=known or [], complete=complete)
+    found = sealed.unannounced_hours(
         runs.instance,
         ours,
-        lander,
-        Sealing.of(lander.index, head[0], tiles),
-        tiles,
-        known or [],
-        complete,
-        lander.clock(),
+        TopicView(lander, head[0], tiles, {}, memory, lander.clock()),
         is_running=lambda: SinkRuns(runs.instance, ours, runs.sink, hours.now_ms(), TOPIC).run_of(TOPIC) is not None,
     )
     for event in found:
         runs.instance.report_runless_asset_event(event)
-    return after
+    return memory.announced
 
 
 def forget(runs: OneTopic) -> None:
