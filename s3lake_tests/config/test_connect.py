@@ -161,33 +161,6 @@ def test_servers_have_several_names(key: str) -> None:
     assert given({"bootstrap.servers": None, key: "other:9092"}).config.kafka.bootstrap_servers == "other:9092"
 
 
-# Single settings by variable
-
-
-def test_a_variable_changes_a_setting_of_a_connectors_sink() -> None:
-    variables = {"S3LAKE_SINKS_DEMO_FLUSH_COUNT": "7", "S3LAKE_SINKS_DEMO_TOPICS_1": "more"}
-    loaded = given({"s3lake.flush.count": "5"}, **variables)
-    assert (loaded.config.sinks[0].flush.count, loaded.config.sinks[0].topics) == (7, ("demo", "more"))
-    assert str(loaded.origins["sinks", 0, "flush", "count"]) == "environment variable S3LAKE_SINKS_DEMO_FLUSH_COUNT"
-
-
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        (
-            "S3LAKE_SINKS_DEMO_FLUSH_COUNT",
-            "environment variable S3LAKE_SINKS_DEMO_FLUSH_COUNT: 'many' is not allowed; ",
-        ),
-        ("S3LAKE_SINKS_DEMO_FLUSH_CUONT", "S3LAKE_SINKS_DEMO_FLUSH_CUONT: unknown setting of sink demo; did you mean "),
-        ("S3LAKE_SINKS_DMEO_FLUSH_COUNT", "S3LAKE_SINKS_DMEO_FLUSH_COUNT: no sink of the configuration has this name"),
-    ],
-)
-def test_what_is_wrong_with_a_variable_is_told_of_it(name: str, told: str) -> None:
-    with pytest.raises(ConfigurationError) as refused:
-        given({}, **{name: "many"})
-    assert str(refused.value).startswith(told)
-
-
 # Converters
 
 

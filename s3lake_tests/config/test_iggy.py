@@ -228,66 +228,6 @@ def test_a_runtime_without_a_sink_is_refused(runtime: Path) -> None:
 # Iggy's own variables
 
 
-def with_variables(**variables: str) -> LoadedConfig:
-    environment = {f"IGGY_CONNECTORS_{name}": value for name, value in variables.items()}
-    return loads(bases.IGGY, "sink.toml", None, environment)
-
-
-def test_a_variable_changes_a_setting_of_a_connector() -> None:
-    loaded = with_variables(
-        SINK_LAKE_PLUGIN_CONFIG_BUCKET="pond",
-        SINK_LAKE_STREAMS_0_TOPICS="[api, web]",
-        SINK_LAKE_PLUGIN_CONFIG_PREFIX="7",
-    )
-    assert [(one.bucket, one.prefix, one.topics) for one in loaded.config.sinks] == [
-        ("pond", "7", ("logs.api",)),
-        ("pond", "7", ("logs.web",)),
-    ]
-
-
-def test_the_place_of_such_a_value_is_its_variable() -> None:
-    origins = with_variables(SINK_LAKE_PLUGIN_CONFIG_BUCKET="pond").origins
-    place = origins["sinks", 0, "bucket"]
-    assert (str(place), place.key) == (
-        "environment variable IGGY_CONNECTORS_SINK_LAKE_PLUGIN_CONFIG_BUCKET",
-        "plugin_config.bucket",
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "told"),
-    [
-        ("SINK_LAKE_PLUGIN_CONFIG_BUCKET", "x", "plugin_config.bucket: 'x' is not allowed: "),
-        ("SINK_LAKE_ENABLED", "false", "enabled: is false, so nothing is landed; write enabled = true"),
-        ("SINK_LAKE_STREAMS_0_SCHEMA", "yaml", "streams[0].schema: 'yaml' is not allowed; "),
-        ("SINK_LAKE_ENABLE", "x", "unknown setting; did you mean IGGY_CONNECTORS_SINK_LAKE_ENABLED? "),
-        ("SINK_LAK_ENABLED", "true", "unknown setting; did you mean IGGY_CONNECTORS_SINK_LAKE_ENABLED? "),
-    ],
-)
-def test_what_is_wrong_with_such_a_value_is_told_of_its_variable(name: str, value: str, told: str) -> None:
-    with pytest.raises(ConfigurationError) as refused:
-        with_variables(**{name: value})
-    assert str(refused.value).startswith(f"environment variable IGGY_CONNECTORS_{name}: {told}")
-
-
-def test_a_secret_in_a_variable_is_never_told() -> None:
-    with pytest.raises(ConfigurationError) as refused:
-        with_variables(
-            SINK_LAKE_PLUGIN_CONFIG_SECRET_ACCESS_KEY="hush-hush", SINK_LAKE_PLUGIN_CONFIG_BUCKET="hush-hush!"
-        )
-    assert "hush-hush" not in str(refused.value)
-
-
-def test_variables_of_the_runtime_have_no_meaning_for_one_connector() -> None:
-    loaded = with_variables(IGGY_USERNAME="me", STATE_PATH="s", CONFIG_PATH="x", ENV_PATH="y")
-    assert [str(one) for one in bases.remarks(loaded) if "environment" in one.place.file] == [
-        "environment variable IGGY_CONNECTORS_IGGY_USERNAME: iggy.username: has no effect: [s3lake] says where the "
-        "records are",
-        "environment variable IGGY_CONNECTORS_STATE_PATH: state.path: has no effect: the file is that of one "
-        "connector, not the runtime's",
-    ]
-
-
 def test_variables_of_a_runtime_and_its_connectors(runtime: Path) -> None:
     (runtime.parent / "connectors").rename(runtime.parent / "elsewhere")
     environment = {

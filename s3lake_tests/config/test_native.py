@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.config.draft import LoadedConfig
 from s3lake.config.native import dump_effective, loads
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Config, Credentials
@@ -370,70 +369,6 @@ def test_loading_imports_nothing_heavy() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=dict(os.environ)
     )
     assert done.stdout.split() == []
-
-
-# Single settings by variable
-
-
-def changed(text: str, **variables: str) -> LoadedConfig:
-    return bases.native(text, {f"S3LAKE_SINKS_{name}": value for name, value in variables.items()})
-
-
-def test_a_variable_changes_a_setting_of_the_file() -> None:
-    text = GOOD + "    flush: {count: 5, size: 1MB}\n"
-    found = changed(text, EVENTS_FLUSH_COUNT="7", EVENTS_TOPICS="[a, b]")
-    (sink,) = found.config.sinks
-    assert (sink.flush.count, sink.flush.size, sink.topics) == (7, 1_000_000, ("a", "b"))
-
-
-def test_a_variable_sets_what_the_file_does_not_say() -> None:
-    (sink,) = changed(GOOD, EVENTS_FORMAT_TYPE="parquet", EVENTS_LAYOUT_PARTITION_BY="day").config.sinks
-    assert (sink.format.type, sink.layout.partition_by) == ("parquet", ("day",))
-
-
-def test_text_stays_the_text_of_the_variable() -> None:
-    (sink,) = changed(GOOD, EVENTS_LAYOUT_PADDING_CHAR="0", EVENTS_PREFIX="007").config.sinks
-    assert (sink.layout.padding.char, sink.prefix) == ("0", "007")
-
-
-def test_the_place_of_such_a_value_is_its_variable() -> None:
-    origins = changed(GOOD + "    flush: {count: 5}\n", EVENTS_FLUSH_COUNT="7").origins
-    assert str(origins["sinks", 0, "flush", "count"]) == "environment variable S3LAKE_SINKS_EVENTS_FLUSH_COUNT"
-    assert str(origins["sinks", 0, "bucket"]) == "s3lake.yaml:5:5"
-
-
-@pytest.mark.parametrize(
-    ("variable", "value", "told"),
-    [
-        ("FLUSH_COUNT", "many", "sinks[0].flush.count: 'many' is not allowed; write a whole number"),
-        ("FORMAT_TYPE", "parqet", "sinks[0].format.type: 'parqet' is not allowed; did you mean parquet? use one of: "),
-        ("TOPICS", "[a, b c]", "sinks[0].topics[1]: 'b c' is not allowed: a topic has letters"),
-        ("BUCKET", "x", "sinks[0].bucket: 'x' is not allowed: "),
-        ("LAYOUT_PADDING_CHAR", "ab", "sinks[0].layout.padding.char: 'ab' is not allowed: one printable"),
-    ],
-)
-def test_what_is_wrong_with_such_a_value_is_told_of_its_variable(variable: str, value: str, told: str) -> None:
-    with pytest.raises(ConfigurationError) as refused:
-        changed(GOOD, **{f"EVENTS_{variable}": value})
-    assert str(refused.value).startswith(f"environment variable S3LAKE_SINKS_EVENTS_{variable}: {told}")
-
-
-def test_errors_of_the_file_and_of_variables_come_together() -> None:
-    with pytest.raises(ConfigurationError) as refused:
-        changed(GOOD.replace("bucket: lake", "bucket: x"), EVENTS_FLUSH_COUNT="many")
-    assert [line.partition(": ")[0] for line in str(refused.value).split("\n")] == [
-        "environment variable S3LAKE_SINKS_EVENTS_FLUSH_COUNT",
-        "s3lake.yaml:5:13",
-    ]
-
-
-def test_a_variable_of_no_sink_is_refused_but_the_file_comes_first() -> None:
-    with pytest.raises(ConfigurationError, match="S3LAKE_SINKS_EVNETS_PREFIX: no sink of the configuration has"):
-        changed(GOOD, EVNETS_PREFIX="raw")
-    with pytest.raises(ConfigurationError, match=r"s3lake.yaml:3:11: .*environment variable NOWHERE is not set"):
-        changed(GOOD.replace("name: events", "name: ${NOWHERE}"), EVENTS_PREFIX="raw")
-    with pytest.raises(ConfigurationError, match=r"s3lake.yaml:1:1: sinks: is missing"):
-        changed(KAFKA, EVENTS_PREFIX="raw")
 
 
 def test_variables_come_from_the_environment_that_is_given(monkeypatch: pytest.MonkeyPatch) -> None:

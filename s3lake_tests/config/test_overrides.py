@@ -1,0 +1,284 @@
+"""Single settings from variables: `S3LAKE_SINKS_<NAME>_<PATH>` in each dialect, and Iggy's own over its files."""
+
+from typing import Any
+
+import pytest
+
+from s3lake.config.connectors import iggy_runtime
+from s3lake.config.draft import LoadedConfig
+from s3lake.config.overrides import Override, apply_variables, parse_value
+from s3lake.config.report import Report
+from s3lake.config.syntax.toml import File
+from s3lake.errors import ConfigurationError
+from s3lake_tests.config import bases
+from s3lake_tests.config.bases import loads
+
+GOOD = bases.KAFKA + bases.SINK
+DOCUMENT = {
+    "kafka": {},
+    "sinks": [{"name": "my-events", "topics": ["a"], "flush": {"count": 5}, "columns": {"unitPrice": "int64"}}],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "place", "value"),
+    [
+        ("FLUSH_COUNT", "1000", "flush.count", 1000),
+        ("FLUSH_SIZE", "10MB", "flush.size", "10MB"),
+        ("FLUSH_INTERVAL", "1.5", "flush.interval", 1.5),
+        ("PREFIX", "123", "prefix", "123"),
+        ("PREFIX", "true", "prefix", "true"),
+        ("FROM", "earliest", "from", "earliest"),
+        ("EXACTLY_ONCE", "false", "exactly_once", False),
+        ("TOPICS", "[b, c]", "topics", ["b", "c"]),
+        ("TOPICS", "b", "topics", ["b"]),
+        ("TOPICS", "[]", "topics", []),
+        ("TOPICS_0", "b", "topics.0", "b"),
+        ("TOPICS_1", "7", "topics.1", "7"),
+        ("TOPICS_REGEX", "a.*", "topics_regex", "a.*"),
+        ("LAYOUT_PARTITION_BY", "[type,_date.yyyy]", "layout.partition_by", ["type", "_date.yyyy"]),
+        ("LAYOUT_PADDING_CHAR", "0", "layout.padding.char", "0"),
+        ("COLUMNS_PRICE", "decimal(10,2)", "columns.price", "decimal(10,2)"),
+        ("COLUMNS_UNITPRICE", "double", "columns.unitPrice", "double"),
+    ],
+)
+def test_a_variable_sets_the_setting_that_it_names(name: str, text: str, place: str, value: Any) -> None:
+    changed, overrides = apply_variables(DOCUMENT, {f"S3LAKE_SINKS_MY_EVENTS_{name}": text})
+    found: Any = changed["sinks"][0]
+    for step in place.split("."):
+        found = found[int(step)] if isinstance(found, list) else found[step]
+    assert (found, type(found)) == (value, type(value))
+    path = ("sinks", 0, *(int(step) if step.isdigit() else step for step in place.split(".")))
+    assert overrides == [Override(f"S3LAKE_SINKS_MY_EVENTS_{name}", path, value)]
+    assert DOCUMENT["sinks"] == [  # is not changed itself
+        {"name": "my-events", "topics": ["a"], "flush": {"count": 5}, "columns": {"unitPrice": "int64"}}
+    ]
+
+
+@pytest.mark.parametrize("environment", [{}, {"S3LAKE_SINKS_MY_EVENTS_FLUSH_COUNT": ""}, {"S3LAKE_CONFIG": "x"}])
+def test_empty_and_other_variables_change_nothing(environment: dict[str, str]) -> None:
+    assert apply_variables(DOCUMENT, environment) == (DOCUMENT, [])
+
+
+def test_the_longest_name_of_a_sink_counts_and_two_meanings_are_refused() -> None:
+    sinks = {"sinks": [{"name": "events"}, {"name": "events_v2"}]}
+    found, _ = apply_variables(sinks, {"S3LAKE_SINKS_EVENTS_V2_PREFIX": "raw", "S3LAKE_SINKS_EVENTS_FLUSH_COUNT": "1"})
+    assert found["sinks"] == [{"name": "events", "flush": {"count": 1}}, {"name": "events_v2", "prefix": "raw"}]
+    with pytest.raises(
+        ConfigurationError, match=r"can mean index\.prefix of sink a and prefix of sink a-index: say it"
+    ):
+        apply_variables({"sinks": [{"name": "a"}, {"name": "a-index"}]}, {"S3LAKE_SINKS_A_INDEX_PREFIX": "x"})
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "MY_EVENT_PREFIX",
+            "no sink of the configuration has this name; did you mean S3LAKE_SINKS_MY_EVENTS_…? sinks here: MY_EVENTS",
+        ),
+        (
+            "MY_EVENTS_FLUSH_COUNTS",
+            "unknown setting of sink my-events; did you mean S3LAKE_SINKS_MY_EVENTS_FLUSH_COUNT? settings begin with: ",
+        ),
+        ("MY_EVENTS_ERRORS", "errors is a group of settings; set one of S3LAKE_SINKS_MY_EVENTS_ERRORS_TOLERANCE"),
+        ("MY_EVENTS_TOPICS_5", "unknown setting"),
+        ("MY_EVENTS_TOPICS_0_NAME", "unknown setting"),
+    ],
+)
+def test_a_variable_that_names_nothing_is_refused_with_the_nearest(name: str, message: str) -> None:
+    with pytest.raises(ConfigurationError) as refusal:
+        apply_variables(DOCUMENT, {f"S3LAKE_SINKS_{name}": "x"})
+    assert str(refusal.value).startswith(f"S3LAKE_SINKS_{name}: {message}")
+
+
+def test_a_file_that_has_a_value_for_a_group_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="'format' is not a group of settings in the file: correct it there"):
+        apply_variables({"sinks": [{"name": "a", "format": "parquet"}]}, {"S3LAKE_SINKS_A_FORMAT_TYPE": "avro"})
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("[a,b]", ["a", "b"]),
+        ("[1, true]", [1, True]),
+        ("true", True),
+        ("True", "True"),
+        ("-42", -42),
+        ("18446744073709551615", 2**64 - 1),
+        ("1e3", 1000.0),
+        ("1.5s", "1.5s"),
+        ("nan", "nan"),
+    ],
+)
+def test_values_are_typed_as_iggy_does(text: str, value: Any) -> None:
+    assert (parse_value(text), type(parse_value(text))) == (value, type(value))
+
+
+# In a file that is loaded
+
+
+def changed(text: str, **variables: str) -> LoadedConfig:
+    return bases.native(text, {f"S3LAKE_SINKS_{name}": value for name, value in variables.items()})
+
+
+def test_the_place_of_a_value_is_its_variable_in_each_dialect() -> None:
+    native = changed(GOOD + "    flush: {count: 5}\n", EVENTS_FLUSH_COUNT="7")
+    assert native.config.sinks[0].flush.count == 7
+    assert str(native.origins["sinks", 0, "flush", "count"]) == "environment variable S3LAKE_SINKS_EVENTS_FLUSH_COUNT"
+    assert str(native.origins["sinks", 0, "bucket"]) == "s3lake.yaml:5:5"
+    variables = {"S3LAKE_SINKS_DEMO_FLUSH_COUNT": "7", "S3LAKE_SINKS_DEMO_TOPICS_1": "more"}
+    connector = bases.load(bases.CONFLUENT, {"s3lake.flush.count": "5"}, **variables)
+    assert (connector.config.sinks[0].flush.count, connector.config.sinks[0].topics) == (7, ("demo", "more"))
+    assert str(connector.origins["sinks", 0, "flush", "count"]).endswith("S3LAKE_SINKS_DEMO_FLUSH_COUNT")
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [
+        ("FLUSH_COUNT", "many", "sinks[0].flush.count: 'many' is not allowed; write a whole number"),
+        ("FORMAT_TYPE", "parqet", "sinks[0].format.type: 'parqet' is not allowed; did you mean parquet? use one of: "),
+        ("TOPICS", "[a, b c]", "sinks[0].topics[1]: 'b c' is not allowed: a topic has letters"),
+        ("LAYOUT_PADDING_CHAR", "ab", "sinks[0].layout.padding.char: 'ab' is not allowed: one printable"),
+    ],
+)
+def test_an_invalid_value_is_reported_at_its_variable(variable: str, value: str, message: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        changed(GOOD, **{f"EVENTS_{variable}": value})
+    assert str(refused.value).startswith(f"environment variable S3LAKE_SINKS_EVENTS_{variable}: {message}")
+
+
+def test_errors_of_the_file_and_of_variables_come_together_and_those_of_the_file_may_be_the_cause() -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        changed(GOOD.replace("bucket: lake", "bucket: x"), EVENTS_FLUSH_COUNT="many")
+    assert [line.partition(": ")[0] for line in str(refused.value).split("\n")] == [
+        "environment variable S3LAKE_SINKS_EVENTS_FLUSH_COUNT",
+        "s3lake.yaml:5:13",
+    ]
+    with pytest.raises(ConfigurationError, match="S3LAKE_SINKS_EVNETS_PREFIX: no sink of the configuration has"):
+        changed(GOOD, EVNETS_PREFIX="raw")
+    with pytest.raises(ConfigurationError, match=r"s3lake.yaml:3:11: .*environment variable NOWHERE is not set"):
+        changed(GOOD.replace("name: events", "name: ${NOWHERE}"), EVENTS_PREFIX="raw")
+    with pytest.raises(ConfigurationError, match=r"s3lake.yaml:1:1: sinks: is missing"):
+        changed(bases.KAFKA, EVENTS_PREFIX="raw")
+
+
+# Iggy's own variables over its files (reference section 4.4)
+
+SINK = {
+    "type": "sink",
+    "key": "s3-lake",
+    "streams": [{"stream": "app", "topics": ["a"]}],
+    "plugin_config": {"retry": {"max_delay": "1s"}, "token": "t"},
+}
+
+
+def of_connector(name: str, text: str, file: dict[str, Any] = SINK) -> dict[str, Any]:
+    report = Report("s3-lake.toml")
+    variables = {f"IGGY_CONNECTORS_{name}": text}
+    (found,) = iggy_runtime.apply_to_connectors([File("s3-lake.toml", file)], variables, report)
+    report.check()
+    return found.data
+
+
+def of_runtime(name: str, text: str, file: dict[str, Any]) -> dict[str, Any]:
+    report = Report("config.toml")
+    found = iggy_runtime.apply_to_runtime(File("config.toml", file), {f"IGGY_CONNECTORS_{name}": text}, report)
+    report.check()
+    return found.data
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "changes"),
+    [
+        ("ENABLED", "false", {"enabled": False}),
+        ("ENABLED", "", {}),
+        ("STREAMS_0_TOPICS", "[x,y]", {"streams": [{"stream": "app", "topics": ["x", "y"]}]}),
+        ("STREAMS_1_STREAM", "more", {"streams": [{"stream": "app", "topics": ["a"]}, {"stream": "more"}]}),
+        ("PLUGIN_CONFIG_BUCKET", "lake", {"plugin_config": {**SINK["plugin_config"], "bucket": "lake"}}),  # type: ignore[dict-item]
+        ("PLUGIN_CONFIG_MAX_SIZE", "8", {"plugin_config": {**SINK["plugin_config"], "max_size": 8}}),  # type: ignore[dict-item]
+        ("PLUGIN_CONFIG_RETRY_MAX_DELAY", "2s", {"plugin_config": {"retry": {"max_delay": "2s"}, "token": "t"}}),
+        ("PLUGIN_CONFIG_TOKEN", "1234", {"plugin_config": {"retry": {"max_delay": "1s"}, "token": "1234"}}),
+        ("PLUGIN_CONFIG_FORMAT", "json", {"plugin_config_format": "json"}),
+    ],
+)
+def test_a_variable_of_iggys_sets_a_value_of_a_connectors_file(name: str, text: str, changes: dict[str, Any]) -> None:
+    assert of_connector(f"SINK_S3_LAKE_{name}", text) == {**SINK, **changes}
+
+
+def test_a_variable_of_iggys_adds_what_a_file_does_not_have_and_one_of_sources_changes_no_sink() -> None:
+    assert of_connector("SINK_S3_LAKE_STREAMS_0_STREAM", "app", {"type": "sink"})["streams"] == [{"stream": "app"}]
+    assert of_connector("SINK_S3_LAKE_PLUGIN_CONFIG_BUCKET", "b", {"type": "sink"})["plugin_config"] == {"bucket": "b"}
+    assert of_connector("SOURCE_RANDOM_ENABLED", "true") == SINK
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "file", "expected"),
+    [
+        ("IGGY_USERNAME", "me", {}, {"iggy": {"username": "me"}}),
+        ("HTTP_API_KEY", "k", {"http": {"enabled": True}}, {"http": {"enabled": True, "api_key": "k"}}),
+        ("IGGY_TLS_ENABLED", "true", {}, {"iggy": {"tls": {"enabled": True}}}),
+        ("CONNECTORS_RETRY_MAX_ATTEMPTS", "5", {}, {"connectors": {"retry": {"max_attempts": 5}}}),
+        ("CONFIG_PATH", "x", {}, {}),
+        ("ENV_PATH", "x", {}, {}),
+    ],
+)
+def test_a_variable_of_iggys_sets_a_value_of_the_runtimes_file(
+    name: str, text: str, file: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    assert of_runtime(name, text, file) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("SINK_LAKE_ENABLED", "unknown setting; did you mean IGGY_CONNECTORS_SINK_S3_LAKE_ENABLED? names begin with: "),
+        ("SINK_S3_LAKE_TRANSFORMS_ADD_FIELDS_ENABLED", "transforms cannot be set by variables, in Iggy neither; write"),
+        ("SINK_S3_LAKE_STREAMS_3_STREAM", "unknown setting; did you mean IGGY_CONNECTORS_SINK_S3_LAKE_STREAMS? "),
+        ("IGY_USERNAME", "unknown setting; did you mean IGGY_CONNECTORS_IGGY_USERNAME? names begin with: "),
+    ],
+)
+def test_a_variable_of_iggys_that_names_nothing_is_refused(name: str, message: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        (of_connector if name.startswith("SINK") else lambda name, text: of_runtime(name, text, {"iggy": {}}))(
+            name, "x"
+        )
+    assert str(refused.value).startswith(f"environment variable IGGY_CONNECTORS_{name}: {message}")
+
+
+def with_iggys(**variables: str) -> LoadedConfig:
+    environment = {f"IGGY_CONNECTORS_{name}": value for name, value in variables.items()}
+    return loads(bases.IGGY, "sink.toml", None, environment)
+
+
+def test_a_value_of_iggys_variable_is_loaded_with_its_place() -> None:
+    loaded = with_iggys(SINK_LAKE_PLUGIN_CONFIG_BUCKET="pond", SINK_LAKE_STREAMS_0_TOPICS="[api, web]")
+    assert [(sink.bucket, sink.topics) for sink in loaded.config.sinks] == [
+        ("pond", ("logs.api",)),
+        ("pond", ("logs.web",)),
+    ]
+    place = loaded.origins["sinks", 0, "bucket"]
+    assert (str(place), place.key) == (
+        "environment variable IGGY_CONNECTORS_SINK_LAKE_PLUGIN_CONFIG_BUCKET",
+        "plugin_config.bucket",
+    )
+
+
+def test_an_invalid_value_of_iggys_variable_is_reported_there_without_secrets() -> None:
+    variables = {"ACCESS_KEY_ID": "AK", "SECRET_ACCESS_KEY": "hush-hush", "BUCKET": "hush-hush!"}
+    with pytest.raises(ConfigurationError) as refused:
+        with_iggys(**{f"SINK_LAKE_PLUGIN_CONFIG_{name}": text for name, text in variables.items()})
+    assert "hush-hush" not in str(refused.value)
+    assert "environment variable IGGY_CONNECTORS_SINK_LAKE_PLUGIN_CONFIG_BUCKET: plugin_config.bucket: " in str(
+        refused.value
+    )
+
+
+def test_variables_of_the_runtime_have_no_meaning_for_one_connector() -> None:
+    loaded = with_iggys(IGGY_USERNAME="me", STATE_PATH="s", CONFIG_PATH="x", ENV_PATH="y")
+    assert [str(one) for one in bases.remarks(loaded) if "environment" in one.place.file] == [
+        "environment variable IGGY_CONNECTORS_IGGY_USERNAME: iggy.username: has no effect: [s3lake] says where the "
+        "records are",
+        "environment variable IGGY_CONNECTORS_STATE_PATH: state.path: has no effect: the file is that of one "
+        "connector, not the runtime's",
+    ]
