@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from s3lake.config.draft import LoadedConfig
+from s3lake.config import load as configuration
+from s3lake.config.draft import Connector, LoadedConfig
 from s3lake.config.report import Place
 from s3lake.config.secrets import SecretsManager, UnresolvedReferenceError
 from s3lake.errors import ConfigurationError
@@ -56,32 +57,6 @@ def test_properties_of_the_consumer_are_the_clients() -> None:
 def test_a_connector_overrides_the_consumer_of_its_worker() -> None:
     loaded = given({"consumer.override.fetch.max.bytes": "2", "consumer.fetch.max.bytes": "1"})
     assert loaded.config.kafka.properties == {"fetch.max.bytes": "2"}
-
-
-def test_a_mistyped_property_of_a_client_is_a_notice_with_the_nearest_name() -> None:
-    notices = [notice.message for notice in given({"security.protocl": "SSL"}).notices]
-    assert "unknown key: nothing reads it here; did you mean security.protocol?" in notices
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        "consumer.override.group.id",
-        "consumer.override.max.poll.records",
-        "consumer.override.enable.auto.commit",
-        "consumer.override.session.timeout.ms",
-        "consumer.partition.assignment.strategy",
-        "producer.override.linger.ms",
-        "admin.override.client.id",
-        "offset.flush.interval.ms",
-        "errors.retry.timeout",
-        "errors.deadletterqueue.topic.replication.factor",
-        "config.action.reload",
-        "group.id",
-    ],
-)
-def test_keys_of_the_framework_are_accepted_with_a_reason(key: str) -> None:
-    assert key in noticed(given({key: "5"}))
 
 
 def errors(**keys: str) -> Any:
@@ -149,11 +124,6 @@ def test_the_environment_says_what_the_file_does_not() -> None:
     with pytest.raises(ConfigurationError) as refused:
         given({"s3lake.start": None}, S3LAKE_START="today")
     assert str(refused.value).startswith("environment variable S3LAKE_START: 'today' is no hour")
-
-
-def test_the_file_wins_over_the_environment() -> None:
-    loaded = confluent(S3LAKE_START="2020-01-01T00", S3LAKE_BOOTSTRAP_SERVERS="other:1")
-    assert (loaded.config.kafka.bootstrap_servers, loaded.config.sinks[0].start) == ("kafka:9092", "2026-11-20T00")
 
 
 @pytest.mark.parametrize("key", ["s3lake.kafka.bootstrap.servers", "consumer.override.bootstrap.servers"])
@@ -505,3 +475,54 @@ def test_a_file_is_loaded_by_its_path(tmp_path: Path) -> None:
     path.write_text(bases.properties(bases.LENSES, {"connect.s3.kcql": "${file:kcql.properties:query}"}))
     (tmp_path / "kcql.properties").write_text("query=INSERT INTO lake SELECT * FROM demo")
     assert load_file(path, {}).config.sinks[0].bucket == "lake"
+
+
+# What `s3lake adopt` has to know of a connector
+
+
+@pytest.mark.parametrize("base", [bases.CONFLUENT, bases.AIVEN])
+def test_the_connector_is_known_by_its_own_name(base: dict[str, str]) -> None:
+    assert bases.load(base, {"name": "to s3"}).connectors == {"to-s3": Connector("to s3")}
+
+
+@pytest.mark.parametrize(
+    ("settings", "indexes"),
+    [
+        ({}, ".indexes"),
+        ({"connect.s3.indexes.name": "logs/indexes"}, "logs/indexes"),
+        ({"connect.s3.indexes.name": "logs/indexes", "connect.s3.exactly.once.enable": "false"}, None),
+        ({"s3lake.index.prefix": "ours"}, ".indexes"),
+    ],
+)
+def test_lenses_keeps_an_index_for_exactly_once(settings: dict[str, str | None], indexes: str | None) -> None:
+    assert bases.load(bases.LENSES, settings).connectors == {"demo": Connector("demo", True, indexes)}
+
+
+def test_every_statement_is_of_the_same_connector() -> None:
+    kcql = "INSERT INTO lake:a SELECT * FROM a; INSERT INTO lake:b SELECT * FROM b"
+    found = bases.load(bases.LENSES, {"topics": "a,b", "connect.s3.kcql": kcql}).connectors
+    assert found == dict.fromkeys(("demo-a", "demo-b"), Connector("demo", True, ".indexes"))
+
+
+@pytest.mark.parametrize("base", [bases.LENSES, bases.CONFLUENT, bases.AIVEN])
+def test_its_consumer_group_may_have_another_name(base: dict[str, str]) -> None:
+    (connector,) = bases.load(base, {"consumer.override.group.id": "mine"}).connectors.values()
+    assert connector.group == "mine"
+
+
+def test_other_dialects_have_no_connector() -> None:
+    assert bases.iggy().connectors == {}
+
+
+def test_several_files_keep_their_connectors(tmp_path: Path) -> None:
+    shared = {
+        "s3lake.s3.retries.max_attempts": "3",
+        "s3lake.s3.retries.backoff_ms": "1",
+        "s3lake.s3.path_style": "true",
+    }
+    confluent = {"name": "other", "s3.region": "us-east-1"}
+    lenses = {"name": "one", "connect.s3.kcql": "INSERT INTO pond SELECT * FROM demo"}
+    (tmp_path / "a.properties").write_text(bases.properties(bases.LENSES, {**lenses, **shared}))
+    (tmp_path / "b.properties").write_text(bases.properties(bases.CONFLUENT, {**confluent, **shared}))
+    found = configuration.load_configuration(str(tmp_path), environment={}).connectors
+    assert found == {"one": Connector("one", True, ".indexes"), "other": Connector("other")}

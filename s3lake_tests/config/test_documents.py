@@ -4,11 +4,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from s3lake.config.connectors.kcql import parse
 from s3lake.config.draft import LoadedConfig
 from s3lake_tests.config import bases, documents
 from s3lake_tests.config.bases import keys_of
-from s3lake_tests.config.documents import NOON, load
+from s3lake_tests.config.documents import load
 from s3lake_tests.config.examples import CONFIGURATIONS
 from s3lake_tests.layout.files import Record
 
@@ -20,39 +19,6 @@ def test_lenses_example() -> None:
     (sink,) = loaded.config.sinks
     assert (sink.bucket, sink.prefix, sink.topics) == ("lensesio", "demo", ("demo",))
     assert (sink.flush.size, sink.flush.interval, sink.flush.count) == (1_000_000, 30, 5_000)
-
-
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        ("INSERT INTO testbucket:pathToWriteTo SELECT * FROM topicA;", ("testbucket", "pathToWriteTo", ())),
-        ("INSERT INTO testbucket SELECT * FROM topicA;", ("testbucket", "", ())),
-        (
-            "INSERT INTO testbucket:path/To/Write/To SELECT * FROM topicA PARTITIONBY fieldA;",
-            ("testbucket", "path/To/Write/To", (("fieldA",),)),
-        ),
-        (
-            "INSERT INTO `bucket-name`:`prefix` SELECT * FROM `kafka-topic` PARTITIONBY `a.b`",
-            ("bucket-name", "prefix", (("a.b",),)),
-        ),
-        ("INSERT INTO $target SELECT * FROM  `*`", ("$target", "", ())),
-        (
-            "INSERT INTO $bucket:$prefix\nSELECT * FROM $topic\nPARTITIONBY fieldA, _key.fieldB, _headers.fieldC\n"
-            "STOREAS `AVRO`\nPROPERTIES (\n    'partition.include.keys'=true,\n)",
-            ("$bucket", "$prefix", (("fieldA",), ("_key", "fieldB"), ("_headers", "fieldC"))),
-        ),
-        (
-            "INSERT INTO b:p SELECT * FROM t PARTITIONBY (a, b) STOREAS JSON PROPERTIES(\n'flush.size'=1,\n"
-            "'flush.count'=2,\n)",
-            ("b", "p", (("a",), ("b",))),
-        ),
-        ("INSERT INTO lensesioaws:car_speed SELECT * FROM car_speed_events STOREAS `PARQUET` ", None),
-    ],
-)
-def test_lenses_statements(query: str, expected: tuple[str, str, tuple[tuple[str, ...], ...]] | None) -> None:
-    (statement,) = parse(query)
-    if expected is not None:
-        assert (statement.bucket, statement.prefix, statement.partition_by) == expected
 
 
 def test_lenses_all_topics_of_an_expression() -> None:
@@ -131,13 +97,6 @@ def test_confluent_basic() -> None:
         "snappy",
     )
     assert loaded.config.spark.master == "local[3]"
-
-
-def test_confluent_time_based_key() -> None:
-    loaded = confluent({**documents.TIME, "timestamp.extractor": "Record"})
-    assert keys_of(loaded, Record(timestamp=NOON)) == [
-        "topics/events/year=2024/month=01/day=15/hour=10/events+0+0000000000.parquet"
-    ]
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ REFUSED = {
     "no-flush-size.json": (1, "flush.size is missing"),
     "field-of-bytes.json": (2, "needs a field of the value, which converter.value bytes does not give"),
     "provider-own-class.json": (2, "is a class of Java's and cannot run here"),
-    "own-transform.json": (1, "is no transform that s3lake has"),
+    "own-transform.json": (1, "is not a transform of s3lake"),
     "glue.json": (1, "AWSKafka"),
 }
 

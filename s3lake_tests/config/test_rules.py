@@ -60,13 +60,6 @@ def test_a_key_that_only_s3lake_reads_and_a_value_that_cannot_be_right_are_error
         bases.load(bases.CONFLUENT, changes)
 
 
-def test_an_unknown_name_of_native_yaml_and_of_a_variable_is_an_error() -> None:
-    with pytest.raises(ConfigurationError, match="unknown name; did you mean bucket"):
-        bases.native(bases.KAFKA + bases.SINK.replace("bucket", "buckett"))
-    with pytest.raises(ConfigurationError, match="unknown setting of sink"):
-        bases.native(bases.KAFKA + bases.SINK, {"S3LAKE_SINKS_EVENTS_FLISH": "1"})
-
-
 def test_a_key_of_a_remark_says_nothing_and_its_references_are_not_looked_up() -> None:
     text = bases.JSON.replace(
         '"flush.size"', '"_comment": "${file:/nowhere:x}", "#path.format": "x", "_o": {}, "flush.size"'

@@ -9,32 +9,6 @@ from s3lake.errors import ConfigurationError
 from s3lake_tests.config import bases
 from s3lake_tests.config.bases import loads
 
-UNREAD = [
-    "schema.generator.class=io.confluent.connect.storage.hive.schema.DefaultSchemaGenerator",
-    "key.converter.schemas.enable=false",
-    "value.converter.schema.registry.url=http://registry:8081",
-    "confluent.topic.bootstrap.servers=kafka:9092",
-    "confluent.topic.replication.factor=1",
-    "confluent.license=abc",
-    "reporter.bootstrap.servers=kafka:9092",
-    "tasks.max.enforce=false",
-    "connector.plugin.version=10.5",
-    "key.converter.plugin.version=3.9",
-    "schema.enable=false",
-    "internal.value.converter=org.apache.kafka.connect.json.JsonConverter",
-    "hive.integration=true",
-    "auto.create=true",
-    "kafka.api.key=ABC",
-    "producer.override.linger.ms=5",
-    "path.format='year'=YYYY",
-    "partition.field.name=id",
-    "timestamp.field=at",
-    "errors.deadletterqueue.context.headers.enable=true",
-    "s3.object.tagging.key.value.pairs=team:data",
-    "description=orders to the lake",
-    "fronts=x",
-]
-
 
 def given(*lines: str, base: dict[str, str] = bases.CONFLUENT, **environment: str) -> LoadedConfig:
     return loads("\n".join([bases.properties(base, {}), *lines]), "f", None, environment)
@@ -42,11 +16,6 @@ def given(*lines: str, base: dict[str, str] = bases.CONFLUENT, **environment: st
 
 def told(loaded: LoadedConfig) -> list[str]:
     return [str(one) for one in bases.remarks(loaded)]
-
-
-@pytest.mark.parametrize("line", UNREAD)
-def test_a_key_that_connect_reads_over_is_told(line: str) -> None:
-    assert any(f"f:12:1: {line.partition('=')[0]}: " in one for one in told(given(line)))
 
 
 def test_of_a_key_that_is_given_twice_the_last_counts_and_that_is_told() -> None:
