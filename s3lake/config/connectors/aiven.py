@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from s3lake.config.connectors import connect, converters, credentials
 from s3lake.config.connectors.connect import escape_braces
@@ -48,10 +47,22 @@ _FRAMINGS = {
     "json": {"opening": "", "between": "\n", "closing": ""},
     "json_array": {"opening": "[\n", "between": ",\n", "closing": "\n]"},
 }
-_VARIABLE = re.compile(r"\{\{\s*(\w+)\s*(?::\s*(\w+)\s*=\s*(\w+)\s*)?\}\}")
-_UNITS = ("yyyy", "MM", "dd", "HH")
-_NAME_VARIABLES = ("topic", "partition", "start_offset", "timestamp", "key")
-_PREFIX_VARIABLES = ("topic", "partition", "start_offset", "timestamp", "utc_date", "local_date")
+_VARIABLE = re.compile(r"\{\{\s*(\w*)[^{}]*\}\}")
+_OF_BOTH = {
+    "{{topic}}": "{topic}",
+    **{f"{{{{partition{padding}}}}}": "{partition}" for padding in ("", ":padding=false")},
+    "{{partition:padding=true}}": "{partition:010}",
+    **{f"{{{{start_offset{padding}}}}}": "{offset}" for padding in ("", ":padding=false")},
+    "{{start_offset:padding=true}}": "{offset:020}",
+    **{f"{{{{timestamp:unit={unit}}}}}": f"{{time:{unit}}}" for unit in ("yyyy", "MM", "dd", "HH")},
+}
+_OF_NAMES = {**_OF_BOTH, "{{key}}": "{key}"}
+_OF_PREFIXES = {
+    **_OF_BOTH,
+    "{{timestamp:unit=YYYY}}": "{time:yyyy}",
+    **dict.fromkeys(("{{utc_date}}", "{{local_date}}"), "{time:yyyy-MM-dd}"),
+}
+"""Variables of a template, and what they are in a native one."""
 _GROUPS = (
     {"topic", "partition", "start_offset"},
     {"topic", "partition", "start_offset", "key"},
@@ -132,123 +143,83 @@ def _put_envelope(keys: Keys, sink: Draft) -> None:
     sink.put("envelope.bare", around.map(operator.not_))
 
 
-@dataclass(frozen=True)
-class _Clock:
-    """The time that a template's variables print, and the settings that choose it."""
-
-    source: Value[str]
-    timezone: Value[str]
-
-    @classmethod
-    def read(cls, keys: Keys, prefix: str) -> _Clock:
-        """Read the settings of a clock."""
-        source = keys.choice(f"{prefix}source", {"wallclock": "wallclock", "event": "record"}, "wallclock")
-        return cls(source, keys.text(f"{prefix}timezone", "UTC"))
-
-
 def _put_layout(keys: Keys, sink: Draft, form: str, codec: str | None) -> None:
-    of_prefix, of_name = _Clock.read(keys, "timestamp."), _Clock.read(keys, "file.name.timestamp.")
     prefix, name = keys.text("aws.s3.prefix"), keys.text("file.name.template")
+    used, clock = (prefix, "timestamp.") if prefix.value else (name, "file.name.timestamp.")
+    is_timed = re.search(r"\{\{.*(timestamp|_date)", used.value) is not None
+    for start in ("timestamp.", "file.name.timestamp."):
+        source = keys.choice(f"{start}source", {"wallclock": "wallclock", "event": "record"}, "wallclock")
+        timezone = keys.text(f"{start}timezone", "UTC")
+        if start != clock or not is_timed:
+            keys.note("has no effect: no variable of the name prints that time", source, timezone)
+        if start == clock:
+            sink.put("layout.time.source", source)
+            sink.put("layout.time.timezone", timezone.map(lambda zone: "UTC" if zone in ("", "Z") else zone))
+    template = "{topic}-{partition}-{offset}"
     extension = (".avro" if form == "avro" else "") + _EXTENSIONS[codec or "none"]
-    clock, unused, template = of_name, of_prefix, "{topic}-{partition}-{offset}"
-    if prefix.value:
+    if prefix.setting and prefix.value:
         if name.setting:
             keys.wrong(name.setting, "has no effect next to aws.s3.prefix, which names the files; take one of them out")
-        directory, clock = _prefixed(keys, sink, prefix, of_prefix)
-        template, unused = f"{directory}{{topic}}-{{partition}}-{{offset:020}}", of_name
-    elif name.setting is not None and name.value:
-        variables = {match[1] for match in _VARIABLE.finditer(name.value)}
-        template = _template(keys, name.setting, name.value, _NAME_VARIABLES)
-        if variables <= set(_NAME_VARIABLES) and "{{" not in _VARIABLE.sub("", name.value):
-            _check_variables(keys, sink, name.setting, variables)
+        directory = _read_prefix(keys, sink, prefix.setting)
+        template = f"{directory}{{topic}}-{{partition}}-{{offset:020}}"
+    elif name.setting and name.value:
+        template = _translate(keys, name.setting, name.value, _OF_NAMES)
+        if template:
+            _check_variables(keys, sink, name.setting)
         extension = ""
         if codec not in (None, "none"):
             message = f"is rendered as it is: files are compressed ({codec}), and their names do not say so"
             keys.note(message, name)
-    used = prefix if prefix.value else name
     sink.put("layout.template", template, used.setting if used.value else None)
-    is_timed = re.search(r"\{\{.*(timestamp|_date)", used.value) is not None
-    idle = (unused,) if is_timed else (of_prefix, of_name)
-    for option in (option for clock_part in idle for option in (clock_part.source, clock_part.timezone)):
-        keys.note("has no effect: no variable of the name prints that time", option)
-    sink.put("layout.time.source", clock.source)
-    sink.put("layout.time.timezone", clock.timezone.map(lambda zone: "UTC" if zone in ("", "Z") else zone))
     sink.put("layout.extension", extension)
     sink.put("layout.missing", "null")
 
 
-def _prefixed(keys: Keys, sink: Draft, prefix: Value[str], clock: _Clock) -> tuple[str, _Clock]:
+def _read_prefix(keys: Keys, sink: Draft, setting: Setting) -> str:
     """Return the template before the file name; plain text up to a slash becomes the sink's prefix."""
-    assert prefix.setting is not None
-    setting = prefix.setting
     keys.report.notice(setting, "is an old way to name files: write file.name.template")
-    names = {match[1] for match in _VARIABLE.finditer(prefix.value)}
+    names = {match[1] for match in _VARIABLE.finditer(setting.value)}
     dates = names & {"utc_date", "local_date"}
-    if len(dates) == 2 or (dates and "timestamp" in names and clock.source.value != "wallclock"):
+    if len(dates) == 2 or (dates and "timestamp" in names and sink.get("layout.time.source") != "wallclock"):
         keys.wrong(
             setting, f"{setting.masked_value}: the dates are of two times; use {{{{timestamp:unit=…}}}} for all of them"
         )
+    if dates:
+        sink.put("layout.time.source", "wallclock", setting)
     if "utc_date" in names:
-        clock = _Clock(Value("wallclock", setting), Value("UTC", setting))
-    elif "local_date" in names:
-        clock = _Clock(Value("wallclock", setting), clock.timezone)
-        if clock.timezone.setting is None:
-            keys.report.notice(setting, "local_date is in UTC, unless timestamp.timezone says another zone")
-    literal = prefix.value.partition("{{")[0]
-    head, slash, _ = literal.rpartition("/")
-    if slash and not head.startswith("/") and head:
+        sink.put("layout.time.timezone", "UTC", setting)
+    elif dates and not keys.has("timestamp.timezone"):
+        keys.report.notice(setting, "local_date is in UTC, unless timestamp.timezone says another zone")
+    head, slash, _ = setting.value.partition("{{")[0].rpartition("/")
+    if head and not head.startswith("/"):
         sink.put("prefix", head, setting)
     else:
         head = slash = ""
-    return _template(keys, setting, prefix.value[len(head + slash) :], _PREFIX_VARIABLES), clock
+    return _translate(keys, setting, setting.value[len(head + slash) :], _OF_PREFIXES)
 
 
-def _template(keys: Keys, setting: Setting, template: str, variables: Sequence[str]) -> str:
-    pieces, position = [], 0
-    for match in _VARIABLE.finditer(template):
-        pieces.append(_literal(keys, setting, template[position : match.start()]))
-        pieces.append(_variable(keys, setting, match, variables))
-        position = match.end()
-    return "".join([*pieces, _literal(keys, setting, template[position:])])
+def _translate(keys: Keys, setting: Setting, template: str, variables: Mapping[str, str]) -> str:
+    """Return a template as a native one; empty if something is wrong with it."""
+    pieces, position, is_valid = [], 0, True
+    for match in (*_VARIABLE.finditer(template), None):
+        plain = template[position : match.start()] if match else template[position:]
+        if "{{" in plain or "}}" in plain:
+            keys.wrong(setting, f"{plain!r} holds no variable; write one of: {', '.join(variables)}")
+            is_valid = False
+        pieces.append(escape_braces(plain))
+        if match is not None:
+            variable, position = re.sub(r"\s", "", match[0]), match.end()
+            if variable not in variables:
+                near = did_you_mean(variable, variables)
+                keys.wrong(setting, f"{match[0]} is unknown; {near}use one of: {', '.join(variables)}")
+                is_valid = False
+            pieces.append(variables.get(variable, ""))
+    return "".join(pieces) if is_valid else ""
 
 
-def _literal(keys: Keys, setting: Setting, plain: str) -> str:
-    if "{{" in plain or "}}" in plain:
-        keys.wrong(setting, f"{plain!r} holds no variable; write one as {{{{topic}}}} or {{{{timestamp:unit=yyyy}}}}")
-    return escape_braces(plain)
-
-
-def _variable(keys: Keys, setting: Setting, match: re.Match[str], variables: Sequence[str]) -> str:
-    name, parameter, value = match.groups()
-    if name not in variables:
-        keys.wrong(setting, f"{match[0]} is unknown; {did_you_mean(name, variables)}use {', '.join(variables)}")
-        return ""
-    allowed = {"partition": "padding", "start_offset": "padding", "timestamp": "unit"}.get(name)
-    if parameter is not None and parameter != allowed:
-        message = f"takes only {allowed}" if allowed else "takes no parameter"
-        keys.wrong(setting, f"{match[0]}: {name} {message}; take {parameter} out")
-        return ""
-    if name == "timestamp":
-        unit = "yyyy" if value == "YYYY" and "utc_date" in variables else value
-        if unit not in _UNITS:
-            keys.wrong(
-                setting, f"{match[0]}: a unit is needed; write {{{{timestamp:unit=U}}}} with one of {', '.join(_UNITS)}"
-            )
-            return ""
-        return f"{{time:{unit}}}"
-    if parameter == "padding" and value not in ("true", "false"):
-        keys.wrong(setting, f"{match[0]}: padding is true or false")
-    padded = value == "true"
-    return {
-        "partition": "{partition:010}" if padded else "{partition}",
-        "start_offset": "{offset:020}" if padded else "{offset}",
-        "topic": "{topic}",
-        "key": "{key}",
-    }.get(name, "{time:yyyy-MM-dd}")
-
-
-def _check_variables(keys: Keys, sink: Draft, setting: Setting, variables: set[str]) -> None:
+def _check_variables(keys: Keys, sink: Draft, setting: Setting) -> None:
     """Check the variables of a name: which records share a file follows from them, and some sets are invalid."""
+    variables = {match[1] for match in _VARIABLE.finditer(setting.value)}
     named = variables - {"timestamp"}
     if named not in _GROUPS:
         sets = "; ".join(", ".join(sorted(group)) for group in _GROUPS)
