@@ -2,8 +2,6 @@
 
 from typing import Annotated, Literal
 
-from pydantic import field_validator
-
 from s3lake.sink.model import ConfigModel, Duration, Size, at_least
 from s3lake.text.quantities import format_size
 
@@ -25,18 +23,10 @@ class Flush(ConfigModel):
     """
 
     count: Annotated[int, at_least(1)] | None = None
-    size: Annotated[Size, at_least(1)] = 2**27
+    size: Annotated[Size, at_least(1, _LARGEST_FILE, format_size)] = 2**27
     interval: Annotated[Duration, at_least(0)] = 300.0
     span: Annotated[Duration, at_least(0.001)] | None = None
     merge: bool = True
-
-    @field_validator("size")
-    @classmethod
-    def _check_size(cls, value: int) -> int:
-        if value > _LARGEST_FILE:
-            allowed = format_size(_LARGEST_FILE)
-            raise ValueError(f"{format_size(value)} is out of range: a file can be at most {allowed}")
-        return value
 
 
 class Sealed(ConfigModel):

@@ -6,7 +6,7 @@ from pydantic import Field, field_validator, model_validator
 
 from s3lake.layout import partitioners, template
 from s3lake.layout.pieces import Piece
-from s3lake.sink.model import ConfigModel, Duration, RuleError, accepted_by, at_least
+from s3lake.sink.model import ConfigModel, Duration, RuleError, accepted_by, at_least, matches
 from s3lake.text.dates import zones
 
 BY_HOUR = "{topic}/date={hour:yyyy-MM-dd}/hour={hour:HH}/{partition}-{offset:012}"
@@ -27,21 +27,14 @@ class Padding(ConfigModel):
 
     type: Literal["left", "right", "none"] = "left"
     char: str = "0"
-    partition: int = 0
-    offset: int = 12
+    partition: Annotated[int, at_least(0, _PADDED)] = 0
+    offset: Annotated[int, at_least(0, _PADDED)] = 12
 
     @field_validator("char")
     @classmethod
     def _check_char(cls, value: str) -> str:
         if len(value) != 1 or not value.isascii() or not value.isprintable() or value in "/\\~":
             raise ValueError(f"{value!r} is not allowed: one printable ASCII character, neither '/', '\\' nor '~'")
-        return value
-
-    @field_validator("partition", "offset")
-    @classmethod
-    def _check_length(cls, value: int) -> int:
-        if not 0 <= value <= _PADDED:
-            raise ValueError(f"{value} is out of range: 0 to {_PADDED}")
         return value
 
     @model_validator(mode="after")
@@ -77,8 +70,8 @@ class Time(ConfigModel):
 
     source: Literal["record", "wallclock", "field"] = "record"
     field: str = "timestamp"
-    timezone: str = "UTC"
-    locale: str = "en"
+    timezone: Annotated[str, accepted_by(zones.parse_zone)] = "UTC"
+    locale: Annotated[str, matches(r".*\S.*", "write a language, for example en")] = "en"
     duration: Annotated[Duration, at_least(0.001)] | None = None
 
     @field_validator("field")
@@ -88,19 +81,6 @@ class Time(ConfigModel):
             partitioners.parse_field_path(value)
         except ValueError as error:
             raise ValueError(f"{value!r} is not a field: {error}") from None
-        return value
-
-    @field_validator("locale")
-    @classmethod
-    def _check_locale(cls, value: str) -> str:
-        if not value.strip():
-            raise ValueError(f"{value!r} is not a locale: write a language, for example en")
-        return value
-
-    @field_validator("timezone")
-    @classmethod
-    def _check_timezone(cls, value: str) -> str:
-        zones.parse_zone(value)
         return value
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from math import inf
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
@@ -48,12 +49,13 @@ def _takes_number(annotation: Any) -> bool:
     return annotation in (int, float) or any(map(_takes_number, get_args(annotation)))
 
 
-def at_least(low: float) -> AfterValidator:
-    """Return a validator that refuses a number below `low`, and infinity."""
+def at_least(low: float, high: float = inf, form: Callable[[Any], str] = str) -> AfterValidator:
+    """Return a validator that refuses a number below `low`, one above `high`, and infinity; `form` prints numbers."""
+    allowed = f"at least {form(low)}" if high == inf else f"{form(low)} to {form(high)}"
 
     def check(value: Any) -> Any:
-        if not low <= value < float("inf"):
-            raise ValueError(f"{value} is out of range: at least {low}")
+        if not low <= value <= high or value == inf:
+            raise ValueError(f"{form(value)} is out of range: {allowed}")
         return value
 
     return AfterValidator(check)

@@ -57,16 +57,9 @@ class Role(ConfigModel):
     )
     external_id: SecretStr | None = None
     session_name: Annotated[str, matches(r"[\w+=,.@-]{2,64}", "2 to 64 of A-Z, a-z, 0-9 and '+=,.@-_'")] = "s3lake"
-    duration: Duration = 3600.0
+    duration: Annotated[Duration, at_least(900, 43_200, format_duration)] = 3600.0
     endpoint_url: str | None = None
     token_file: str | None = None
-
-    @field_validator("duration")
-    @classmethod
-    def _check_duration(cls, value: float) -> float:
-        if not 900 <= value <= 43_200:
-            raise ValueError(f"{format_duration(value)} is out of range: 15m to 12h")
-        return value
 
     @model_validator(mode="after")
     def _check_proof(self) -> "Role":

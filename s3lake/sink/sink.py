@@ -140,7 +140,7 @@ class Sink(ConfigModel):
     publish_offsets: bool = True
     together: bool | None = None
     max_columns: Count = 2000
-    memory_budget: Size = 512_000_000
+    memory_budget: Annotated[Size, at_least(64_000_000, form=format_size)] = 512_000_000
     sealed: Sealed = Field(default_factory=Sealed)
     retention: Annotated[Duration, at_least(3600)] | None = None
     table: Table | None = None
@@ -172,13 +172,6 @@ class Sink(ConfigModel):
                 expressions.compile_pattern(value)
             except re.error as error:
                 raise ValueError(f"{value[:100]!r} is not a regular expression: {error}") from None
-        return value
-
-    @field_validator("memory_budget")
-    @classmethod
-    def _check_memory_budget(cls, value: int) -> int:
-        if value < 64_000_000:
-            raise ValueError(f"{format_size(value)} is out of range: a worker needs at least 64MB")
         return value
 
     def _check_table_columns(self, after: Converter) -> None:

@@ -1,11 +1,12 @@
 """The source of topics that are not in Kafka."""
 
-import re
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from s3lake.sink.model import ConfigModel, Options, RuleError
+from s3lake.sink.model import ConfigModel, Options, RuleError, matches
+
+_ADDRESS = matches(r"([^\s:/,@]+|\[[0-9A-Fa-f:.]+\]):\d+", "write HOST:PORT, without a user")
 
 
 class Source(ConfigModel):
@@ -25,7 +26,7 @@ class Source(ConfigModel):
     """
 
     type: str = Field(examples=["iggy"])
-    address: str | None = Field(default=None, examples=["localhost:8090"])
+    address: Annotated[str, _ADDRESS] | None = Field(default=None, examples=["localhost:8090"])
     transport: Literal["tcp", "quic", "http", "websocket"] = "tcp"
     username: str | None = None
     password: SecretStr | None = Field(default=None, examples=["${IGGY_PASSWORD}"])
@@ -40,13 +41,6 @@ class Source(ConfigModel):
     def _check_type(cls, value: str) -> str:
         if value == "kafka":
             raise ValueError("Kafka has a place of its own: write kafka: {bootstrap_servers: ...} instead of source")
-        return value
-
-    @field_validator("address")
-    @classmethod
-    def _check_address(cls, value: str | None) -> str | None:
-        if value is not None and not re.fullmatch(r"([^\s:/,@]+|\[[0-9A-Fa-f:.]+\]):\d+", value):
-            raise ValueError(f"{value!r} is not an address: write HOST:PORT, without a user")
         return value
 
     @model_validator(mode="after")

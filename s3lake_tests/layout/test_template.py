@@ -228,7 +228,7 @@ def test_the_timezone_is_known(text: str, why: str) -> None:
 
 
 def test_the_locale_is_not_blank() -> None:
-    assert "is not a locale: write a language" in refusal(GOOD, layout={"time": {"locale": " "}})
+    assert "is not allowed: write a language" in refusal(GOOD, layout={"time": {"locale": " "}})
 
 
 @pytest.mark.parametrize("field", ["", "a..b", ".a", "`a"])
