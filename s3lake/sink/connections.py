@@ -1,6 +1,5 @@
 """How Kafka and Spark are reached."""
 
-import re
 from typing import Annotated
 
 from pydantic import Field, PlainSerializer, field_validator
@@ -9,6 +8,8 @@ from s3lake.sink.model import ConfigModel, Properties, RuleError, matches
 from s3lake.text.masking import mask_value
 
 _MASKED = PlainSerializer(lambda value: mask_value("master", value))  # of Spark Connect it may contain a token
+_SERVER = r"\s*(\w+://)?([^\s:/,]+|\[[0-9A-Fa-f:.]+\]):\d+\s*"
+_SERVERS = matches(f"{_SERVER}(,{_SERVER})*", "write HOST:PORT, several with commas")
 _OURS = ("bootstrap.servers", "group.id", "isolation.level", "enable.auto.commit")
 
 
@@ -20,16 +21,8 @@ class Kafka(ConfigModel):
         properties: of librdkafka, by its names: security, timeouts, sizes.
     """
 
-    bootstrap_servers: str = Field(examples=["localhost:9092"])
+    bootstrap_servers: Annotated[str, _SERVERS] = Field(examples=["localhost:9092"])
     properties: Properties = Field(default_factory=dict, repr=False)
-
-    @field_validator("bootstrap_servers")
-    @classmethod
-    def _check_servers(cls, value: str) -> str:
-        for server in value.split(","):
-            if not re.fullmatch(r"\s*(\w+://)?([^\s:/,]+|\[[0-9A-Fa-f:.]+\]):\d+\s*", server):
-                raise ValueError(f"{value!r} is not a list of servers: write HOST:PORT, several with commas")
-        return value
 
     @field_validator("properties")
     @classmethod

@@ -13,6 +13,7 @@ BY_HOUR = "{topic}/date={hour:yyyy-MM-dd}/hour={hour:HH}/{partition}-{offset:012
 """The default of a native sink: a directory is a partition of Dagster's, and complete when the partition is."""
 _LENSES = ("partition_by", "include_keys", "padding", "suffix", "connector_names")
 _SUFFIX_BYTES, _PADDED = 64, 64
+_CHARACTER = matches(r"(?![/\\~])[ -~]", r"one printable ASCII character, neither '/', '\' nor '~'")
 
 
 class Padding(ConfigModel):
@@ -26,16 +27,9 @@ class Padding(ConfigModel):
     """
 
     type: Literal["left", "right", "none"] = "left"
-    char: str = "0"
+    char: Annotated[str, _CHARACTER] = "0"
     partition: Annotated[int, at_least(0, _PADDED)] = 0
     offset: Annotated[int, at_least(0, _PADDED)] = 12
-
-    @field_validator("char")
-    @classmethod
-    def _check_char(cls, value: str) -> str:
-        if len(value) != 1 or not value.isascii() or not value.isprintable() or value in "/\\~":
-            raise ValueError(f"{value!r} is not allowed: one printable ASCII character, neither '/', '\\' nor '~'")
-        return value
 
     @model_validator(mode="after")
     def _check_offsets(self) -> "Padding":
