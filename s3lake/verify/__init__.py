@@ -74,9 +74,9 @@ def verify_against(sink: Sink, index: TopicIndex, log: Log, grid: Grid, advance:
 
     Args:
         sink: the sink, as configured now.
-        index: the index of this sink and topic.
-        log: the topic's log; the call reads from it and does not close it.
-        grid: which hours are looked at, and the clock.
+        index: of this sink and topic.
+        log: of the topic; it is not closed.
+        grid: the hours, and the clock.
         advance: called with how many more of the committed offsets are compared.
 
     Raises:
@@ -112,7 +112,10 @@ def _hours(
             continue
         tile = stored[0]
         if before is not None and head.leads_on(before, tile):
-            yield _check_edges(index.topic, before, tile)
+            edges = check_edges(before, tile)
+            yield build_report(
+                differences=[Difference(kind, index.topic, hour, number, text) for kind, number, text in edges]
+            )
         kafka = context.log.snapshot(index.topic, hour) if _is_present(head, hour) and not replaced else None
         if kafka is not None and kafka.topic_id != head.topic_id:
             yield _single(index.topic, hour, "kafka", _other_topic(head, kafka))
@@ -146,10 +149,8 @@ def _find_notices(head: TopicHead, tile: Tile, kafka: Snapshot, now_ms: int) -> 
     before_start: dict[int, int] = {}
     if head.since is None and tile.hour == head.hours[0][0]:
         lows = {partition: log.low for partition, log in kafka.partitions.items()}
-        counts = {
-            partition: span.start - lows.get(partition, span.start) for partition, span in tile.partitions.items()
-        }
-        before_start = {partition: count for partition, count in counts.items() if count > 0}
+        starts = {partition: span.start for partition, span in tile.partitions.items() if partition in lows}
+        before_start = {number: start - lows[number] for number, start in starts.items() if start > lows[number]}
     stamped_ahead = {**tile.stamped_ahead, **find_stamps_ahead(kafka, now_ms)}
     return [*describe_before_start(tile.hour, before_start), *describe_stamps_ahead(stamped_ahead)]
 
@@ -166,13 +167,3 @@ def _other_topic(head: TopicHead, kafka: Snapshot) -> str:
 
 def _single(topic: str, hour: str, kind: Kind, text: str) -> Report:
     return build_report(differences=[Difference(kind, topic, hour, None, text)])
-
-
-def _check_edges(topic: str, before: Tile, tile: Tile) -> Report:
-    differences: list[Difference] = []
-
-    def report(kind: Kind, partition: int | None, text: str) -> None:
-        differences.append(Difference(kind, topic, tile.hour, partition, text))
-
-    check_edges(before, tile, report)
-    return build_report(differences=differences)

@@ -21,14 +21,7 @@ _NO_LOG = LogRange(0, 0, 0, 0)
 def compare_hour(
     context: VerifyContext, tile: Tile, kafka: Snapshot | None, advance: Advance
 ) -> tuple[list[PartitionReport], list[Difference]]:
-    """Compare a tile with Kafka, up to what is committed.
-
-    Args:
-        context: what is compared with what.
-        tile: the tile as just read.
-        kafka: the topic's log as it is now; None if the topic was deleted since.
-        advance: called with how many more offsets are done.
-    """
+    """Compare a tile with Kafka, up to what is committed; `kafka` is None if the topic was deleted since."""
     index = context.index
     differences: list[Difference] = []
 
@@ -78,14 +71,9 @@ def _find_span(parts: Iterable[Comparison]) -> tuple[int, int] | None:
 
 
 def _compare_partition(hour: str, partition: int, parts: Sequence[Comparison]) -> PartitionReport:
-    compared = [part.compare() for part in parts]
-    not_checked = chain.from_iterable(part.not_checked for part in parts)
-    return PartitionReport(
-        hour=hour,
-        partition=partition,
-        not_checkable=_join(not_checked),
-        **add_counts(compared),
-    )
+    counts = add_counts([part.compare() for part in parts])
+    not_checked = _join(chain.from_iterable(part.not_checked for part in parts))
+    return PartitionReport(hour=hour, partition=partition, not_checkable=not_checked, **counts)
 
 
 def _join(parts: Iterable[NotChecked]) -> tuple[NotChecked, ...]:

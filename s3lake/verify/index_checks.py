@@ -57,7 +57,11 @@ def find_commit_ranges(tile: Tile, manifests: Sequence[Manifest], report: Report
             report("index", partition, "commits have this topic-partition, the tile does not")
             span = NOTHING
         elif not span.start <= span.committed <= (span.committed if span.end is None else span.end):
-            report("index", partition, f"the tile's offsets are out of order: {_describe(span)}")
+            report(
+                "index",
+                partition,
+                f"the tile's offsets are out of order: start {span.start}, committed {span.committed}, end {span.end}",
+            )
         yield from _cut_claims(partition, span, _find_claims(partition, manifests, tile, expired), report)
 
 
@@ -69,14 +73,10 @@ def check_manifest(manifest: Manifest, tile: Tile, topic: str, report: ReportDif
     for key in sorted({key for key in keys if keys.count(key) > 1} if len(set(keys)) < len(keys) else ()):
         report("index", None, f"commit {manifest.id} has {key} twice")
     for file in manifest.files:
-        read = manifest.partitions.get(file.partition)
+        read, span = manifest.partitions.get(file.partition), f"{file.first_offset} to {file.last_offset}"
         if read is None or not read.start <= file.first_offset <= file.last_offset < read.end:
             covered = f"[{read.start}, {read.end})" if read else "nothing"
-            report(
-                "interval",
-                file.partition,
-                f"{file.key} holds offsets {file.first_offset} to {file.last_offset}, its commit covers {covered}",
-            )
+            report("interval", file.partition, f"{file.key} holds offsets {span}, its commit covers {covered}")
         if not 0 < file.records <= file.last_offset - file.first_offset + 1:
             report("count", file.partition, f"{file.key} cannot hold {file.records} records of its offsets")
     for partition, read in sorted(manifest.partitions.items()):
@@ -85,34 +85,26 @@ def check_manifest(manifest: Manifest, tile: Tile, topic: str, report: ReportDif
         landed = read.landed if replaces else sum(group.first.records for group in group_files(files))
         for what, counted, recorded in (("landed", landed, read.landed), ("dead", letters, read.dead)):
             if counted != recorded:
-                report(
-                    "count", partition, f"commit {manifest.id} says {what} {recorded}, its files have {counted} records"
-                )
+                said = f"commit {manifest.id} says {what} {recorded}"
+                report("count", partition, f"{said}, its files have {counted} records")
         if read.read != read.landed + read.skipped + read.filtered + read.dead + read.erased:
-            report(
-                "count",
-                partition,
-                f"commit {manifest.id} says read {read.read}, but landed {read.landed}, skipped {read.skipped}, "
-                f"filtered {read.filtered}, dead {read.dead} and erased {read.erased}",
-            )
+            sums = f"landed {read.landed}, skipped {read.skipped}, filtered {read.filtered}, dead {read.dead}"
+            said = f"commit {manifest.id} says read {read.read}, but {sums} and erased {read.erased}"
+            report("count", partition, said)
 
 
-def check_edges(earlier: Tile, later: Tile, report: ReportDifference) -> None:
-    """Check that a tile begins where the one before it ends."""
-    adjacent = hours.shift(earlier.hour, 1) == later.hour
+def check_edges(earlier: Tile, later: Tile) -> Iterator[tuple[Kind, int, str]]:
+    """Yield each topic-partition of which a tile does not begin where the one before it ends."""
+    tile, is_adjacent = f"the tile of {earlier.hour}", hours.shift(earlier.hour, 1) == later.hour
     for partition in sorted({*earlier.partitions, *later.partitions}):
         end = earlier.partitions.get(partition, NOTHING).end
         start = later.partitions.get(partition, NOTHING).start
         if end is None:
-            report("index", partition, f"the tile of {earlier.hour} is open, and this one follows it")
+            yield "index", partition, f"{tile} is open, and this one follows it"
         elif end > start:
-            report("interval", partition, f"offsets {start} to {end - 1} are also in the tile of {earlier.hour}")
-        elif adjacent and end < start:
-            report(
-                "interval",
-                partition,
-                f"offsets {end} to {start - 1} are neither here nor in the tile of {earlier.hour}",
-            )
+            yield "interval", partition, f"offsets {start} to {end - 1} are also in {tile}"
+        elif is_adjacent and end < start:
+            yield "interval", partition, f"offsets {end} to {start - 1} are neither here nor in {tile}"
 
 
 def _find_claims(
@@ -168,10 +160,5 @@ def _cut_claims(
         report("interval", partition, f"no commit covers offsets {at} to {span.committed - 1}")
         yield CommitRange(partition, at, span.committed)
     elif at > span.committed:
-        report(
-            "interval", partition, f"commits cover offsets up to {at - 1}, the tile is committed up to {span.committed}"
-        )
-
-
-def _describe(span: Span) -> str:
-    return f"start {span.start}, committed {span.committed}, end {span.end}"
+        ends = f"up to {at - 1}, the tile is committed up to {span.committed}"
+        report("interval", partition, f"commits cover offsets {ends}")
