@@ -161,7 +161,6 @@ class Written(msgspec.Struct, frozen=True):
             the format has a framing of its own.
         transformed: of `key`, `value` and `headers` those that transforms or SQL may have changed.
         transforms: digest of the transforms and the SQL, as configured; empty if there are none.
-        decimals: `base64` if decimals of schemas are that in JSON, else `number`.
     """
 
     key: str = "string"
@@ -172,7 +171,6 @@ class Written(msgspec.Struct, frozen=True):
     sidecars: Sidecars = Sidecars()
     transformed: tuple[str, ...] = ()
     transforms: str = ""
-    decimals: str = "number"
 
     @property
     def form(self) -> Written:

@@ -16,11 +16,10 @@ from s3lake.convert.envelope import Envelope
 from s3lake.convert.gate import Refusals
 from s3lake.convert.limits import Limits, find_unpromotable, misfit
 from s3lake.encode.formats import Rule
-from s3lake.schema import described
+from s3lake.schema import details
 from s3lake.schema.arrow import to_arrow
 from s3lake.schema.connect import Schema
-from s3lake.schema.described import NAME
-from s3lake.schema.details import nullability, words
+from s3lake.schema.details import NAME, nullability, words
 from s3lake.schema.types import Columns, Map, Primitive, Struct, Type, fields_of
 from s3lake.schema.unite import LEGAL_NAME, beyond, held
 
@@ -152,7 +151,7 @@ def _as_described(batch: pa.RecordBatch, schema: Schema, rule: Rule) -> pa.Recor
     """The batch with what its schema says beside the types, of which CSV holds nothing."""
     if schema.detail is not None and rule != "flat":
         detail = schema.detail if rule == "avro" else nullability(schema.detail)
-        return described.applied(batch, detail, schema.name)
+        return details.applied(batch, detail, schema.name)
     return batch.replace_schema_metadata({NAME: schema.name.encode()}) if schema.name else batch
 
 
@@ -239,7 +238,7 @@ def _column(shape: Shape, part: str, array: pa.Array, schema: Schema | None) -> 
     if shape.envelope is not None and shape.envelope.style == "record":
         detail = structs.replace(detail, required=False, name=None, default=None, connect=None)
     detail = detail if shape.rule == "avro" else nullability(detail)
-    return described.column(part, array, schema.type, detail)
+    return details.column(part, array, schema.type, detail)
 
 
 def _parsed(

@@ -12,7 +12,7 @@ from s3lake.convert import envelope_table, headers, json_text
 from s3lake.convert.cells import Column, Rows
 from s3lake.convert.gate import Refusals
 from s3lake.encode.formats import FORMATS
-from s3lake.schema import described
+from s3lake.schema import details
 from s3lake.schema.details import NAME_SPACE, REQUIRED, Detail
 from s3lake.schema.types import List, Primitive, Struct
 
@@ -68,10 +68,10 @@ def header_lists(format: str, rows: Rows) -> Payload:
     if lists.values.field("value").null_count:
         header = structs.replace(_HEADER, inner=(REQUIRED, Detail()))
     detail = Detail(required=True, inner=(header,))
-    field, column = described.column("headers", lists, _HEADERS, detail)
+    field, column = details.column("headers", lists, _HEADERS, detail)
     return _alone(format, pa.record_batch([column], schema=pa.schema([field])))
 
 
 def _alone(format: str, table: pa.RecordBatch) -> pa.RecordBatch:
     """Avro needs no record round the one column that there is, and Confluent's connector writes none."""
-    return table.replace_schema_metadata({described.ALONE: b""}) if format == "avro" else table
+    return table.replace_schema_metadata({details.ALONE: b""}) if format == "avro" else table

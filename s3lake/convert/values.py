@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.convert import cells, decimals, envelope_table, gate, headers, json_table, lines, sidecars
+from s3lake.convert import cells, envelope_table, gate, headers, json_table, lines, sidecars
 from s3lake.convert.cells import Rows
 from s3lake.convert.contract import Contract
 from s3lake.convert.converters import CONVERTERS, Wanted
@@ -70,7 +70,6 @@ class Conversion:
         valued: whether it reads values.
         max_columns: a record whose new fields would make more is refused.
         contract: what values have to be; None where nothing is asked of them.
-        base64_decimals: whether decimals of schemas are base64 in JSON; else they are numbers.
         integral: path of a column that stays one of integers -> why.
         table: what the sink's table asks of columns; empty without a table.
         integers_of_table: paths of its columns of integers when the micro-batch began.
@@ -93,7 +92,6 @@ class Conversion:
     max_columns: int = sys.maxsize
     contract: Contract | None = None
     compatibility: str = "none"
-    base64_decimals: bool = False
     integral: Mapping[str, str] = field(default_factory=dict)
     table: Rule = ""
     integers_of_table: tuple[str, ...] = ()
@@ -207,7 +205,6 @@ class Conversion:
         unchecked = not texts and self.contract is None and shape is not None and shape.spread == "value"
         wanted = Wanted(tabular, texts, spliced, unchecked, self.registry)
         value, refused = cells.read(self.value, batch.column("value"), wanted)
-        value = decimals.in_base64(value, refused) if self.base64_decimals else value
         left_out: set[int] = set()
         if value.data.null_count and self.nulls != "write":
             left_out = set(pc.indices_nonzero(value.data.is_null()).to_pylist()) - refused.keys()
@@ -219,7 +216,6 @@ class Conversion:
             texts = bool(self.keyed or self.keys) or not tabular
             asked = replace(wanted, tabular=tabular or typed_keys, texts=texts, spliced=False, unchecked=False)
             key, wrong = cells.read(self.key, batch.column("key"), asked)
-            key = decimals.in_base64(key, wrong) if self.base64_decimals else key
             others.append({row: f"key: {reason}" for row, reason in wrong.items()})
             if self.keys:
                 others.append(sidecars.key_refusals(self.keys, key))

@@ -6,8 +6,7 @@ To add a format: write its encoder, and say what the format is in `formats.py`.
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from s3lake.encode.form import FileFormat
-from s3lake.encode.formats import FORMATS
+from s3lake.encode.formats import FORMATS, FileFormat
 
 Out = Callable[[bytes], None]
 

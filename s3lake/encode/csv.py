@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.encode.buffers import ENCODED, binary, data_of, finished, masked, offsets_of, uuid_texts
-from s3lake.encode.form import FileFormat
+from s3lake.encode.formats import FileFormat
 
 
 def prepared(batch: pa.RecordBatch) -> pa.RecordBatch:

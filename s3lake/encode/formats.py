@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from s3lake.encode import Disk, Encoder, Out
-    from s3lake.encode.form import FileFormat
 
 Rule = Literal["", "flat", "avro", "iceberg"]
 """What a format asks of columns: none that is nested (`flat`), or only names that Avro allows."""
@@ -25,9 +24,32 @@ LEVELS: dict[str, tuple[int, int]] = {
 }
 """Lowest and highest level of the codecs that have levels."""
 
+_NO_FRAMING = ("", "", "")
 _OF_TEXTS = ("none", "gzip", "zstd", "snappy_framed")
 _LINES = ("", "\n", "\n")
 _ENDINGS = {"gzip": ".gz", "zstd": ".zst", "snappy_framed": ".snappy"}
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """The format of one kind of file.
+
+    Attributes:
+        header: whether a CSV file begins with the names of its columns.
+        framing: what stands before the first record of a text file, between two, and after the last.
+    """
+
+    type: str
+    codec: str
+    level: int | None = None
+    header: bool = True
+    framing: tuple[str, str, str] | None = None
+
+    @property
+    def frame(self) -> tuple[bytes, bytes, bytes]:
+        """The framing of a text file as bytes; nothing where each object is one record."""
+        opening, between, closing = self.framing or _NO_FRAMING
+        return opening.encode(), between.encode(), closing.encode()
 
 
 def _texts(form: FileFormat, out: Out, _disk: Disk, _chunk: int) -> Encoder:

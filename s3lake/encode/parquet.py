@@ -15,7 +15,7 @@ from s3lake.encode.codecs import DEFAULT_LEVELS
 
 if TYPE_CHECKING:
     from s3lake.encode import Disk, Encoder
-    from s3lake.encode.behind import Behind
+    from s3lake.encode.joined import Behind
 
 # Arrow's gzip is zlib's. Dictionaries leave so little to zstd that its level 3 costs half as much again for nothing.
 _DEFAULT_LEVELS = {**DEFAULT_LEVELS, "gzip": 6, "zstd": 1}

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from s3lake.encode import csv
 from s3lake.encode.buffers import data_of
 from s3lake.encode.codecs import Compressor, compressor, decompress, memory
-from s3lake.encode.form import FileFormat
+from s3lake.encode.formats import FileFormat
 
 _CHUNK = 1_000_000
 

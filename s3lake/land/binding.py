@@ -14,7 +14,7 @@ import msgspec
 from s3lake.commit import documents
 from s3lake.convert.converters import CONVERTERS
 from s3lake.convert.envelope import Envelope
-from s3lake.encode.form import FileFormat
+from s3lake.encode.formats import FileFormat
 from s3lake.errors import ConfigurationError
 from s3lake.layout.composition import KeyTemplate
 from s3lake.layout.elements import Reading
@@ -100,7 +100,6 @@ def written_by(sink: Sink) -> documents.Written:
         ),
         transformed=sink.transformed,
         transforms=sink.transforms_digest,
-        decimals=sink.format.decimals,
     )
 
 
@@ -163,7 +162,6 @@ def conversion(sink: Sink, topic: str, *, keyed: bool = False, valued: bool = Tr
         max_columns=sink.max_columns,
         contract=contract(sink),
         compatibility=sink.schema_policy.compatibility,
-        base64_decimals=sink.format.decimals == "base64",
         table="" if sink.table is None else "iceberg",
     )
 

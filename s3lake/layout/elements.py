@@ -16,11 +16,11 @@ from typing import Any
 import msgspec
 
 from s3lake.convert.converters import CONVERTERS
-from s3lake.convert.java_numbers import java_double
 from s3lake.layout.pieces import Date, Element, Field, Header, Key, NoObjectKeyError, Routed, Schema, Time
 from s3lake.text.dates import iso, joda, zones
 from s3lake.text.dates.java import compile_key_date
 from s3lake.text.masking import quote
+from s3lake.text.quantities import java_double
 
 _CONNECT = {"schema", "payload"}
 _DIGITS = re.compile(r"-?[0-9]{1,19}")

@@ -35,7 +35,6 @@ class Shape:
         columns: that the manifest says the files have; None if it does not.
         spelled: True if JSON without a schema is in columns as its text, as keys are in files of their own.
         alone: the one column that a datum of an Avro file is; "" if it is a record of columns.
-        base64_decimals: True if decimals of schemas are base64 in JSON; else they are numbers.
         uncompared: paths of fields that some records lack or have by default, though Kafka says otherwise.
     """
 
@@ -50,7 +49,6 @@ class Shape:
     columns: Struct | None = None
     spelled: bool = False
     alone: str = ""
-    base64_decimals: bool = False
     uncompared: frozenset[str] = frozenset()
 
     @classmethod
@@ -74,7 +72,6 @@ class Shape:
             header=written.header,
             envelope=written.envelope,
             sidecars=written.sidecars,
-            base64_decimals=written.decimals == "base64",
             **more,
         )
 

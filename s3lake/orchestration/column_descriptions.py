@@ -1,13 +1,14 @@
 """Descriptions of columns, from the schemas of a topic's keys and values."""
 
 import functools
+import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from s3lake.commit.index import TopicIndex
 from s3lake.convert.converters import CONVERTERS
 from s3lake.errors import S3LakeError
-from s3lake.schema.prose import of_fields
 from s3lake.sink import Sink
 from s3lake.sink.converter import Registry
 
@@ -61,7 +62,47 @@ def _describe_fields(registry: Registry, subject: str) -> Mapping[str, str]:
         return protobuf.prose_of_set(connection.descriptors, connection.message)
     try:
         schema = client(connection).newest(subject)
-        return of_fields(schema.kind, schema.text, schema.references)
+        return read_descriptions(schema.kind, schema.text, schema.references)
     except (S3LakeError, UnknownSchema, SchemaError) as error:
         _log.info("columns have no descriptions: %s", error)
         return {}
+
+
+def read_descriptions(language: str, text: str, references: Mapping[str, str]) -> dict[str, str]:
+    """Return what a schema says of the fields of its outermost record in words; fields without any are left out.
+
+    That is `doc` in Avro, `description` or `title` in JSON Schema, and comments in Protobuf.
+
+    Args:
+        language: AVRO, JSON or PROTOBUF.
+        text: of the schema.
+        references: name -> text of what it refers to.
+
+    >>> read_descriptions("AVRO", '{"type": "record", "fields": [{"name": "id", "type": "long", "doc": "a key"}]}', {})
+    {'id': 'a key'}
+    """
+    if language == "PROTOBUF":
+        from s3lake.schema import protobuf  # Google's library, which other schemas do not need
+
+        return protobuf.prose(text, references)
+    try:
+        schema = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    fields = _read_avro(schema) if language == "AVRO" else _read_json_schema(schema)
+    return {name: words.strip() for name, words in fields if isinstance(words, str) and words.strip()}
+
+
+def _read_avro(schema: Any) -> Iterator[tuple[str, Any]]:
+    branches = schema if isinstance(schema, list) else [schema]
+    records = [one for one in branches if isinstance(one, Mapping) and one.get("type") == "record"]
+    if len(records) == 1:
+        for field in records[0].get("fields", ()):
+            yield field["name"], field.get("doc")
+
+
+def _read_json_schema(schema: Any) -> Iterator[tuple[str, Any]]:
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    for name, property in properties.items() if isinstance(properties, Mapping) else ():
+        if isinstance(property, Mapping):
+            yield name, property.get("description", property.get("title"))

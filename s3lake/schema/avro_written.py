@@ -12,8 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from s3lake.schema.arrow import type_of
-from s3lake.schema.described import ALONE, CONNECT, DEFAULT, NAME
-from s3lake.schema.details import NAME_SPACE
+from s3lake.schema.details import ALONE, CONNECT, DEFAULT, NAME, NAME_SPACE
 from s3lake.schema.types import Decimal, Primitive, Type
 
 _UNNAMED = f"{NAME_SPACE}.ConnectDefault"

@@ -40,8 +40,6 @@ class Format(ConfigModel):
         codec: of the whole file, of a table's pages; None for the format's own default.
         level: of the codec, if it has levels.
         header: whether a CSV file begins with the names of its columns.
-        decimals: of JSON, if a schema comes with values: `number`, or `base64` of the unscaled number, as Kafka
-            Connect's `json.decimal.format` has them.
         framing: of a text format, if it is not the format's own. With it, `bytes` holds many records an object.
     """
 
@@ -49,7 +47,6 @@ class Format(ConfigModel):
     codec: Codec = "none"
     level: int | None = None
     header: bool = True
-    decimals: Literal["number", "base64"] = "number"
     framing: Framing | None = None
 
     @model_validator(mode="before")
@@ -75,8 +72,6 @@ class Format(ConfigModel):
             low, high = LEVELS[self.codec]
             if not low <= self.level <= high:
                 raise RuleError(f"{self.level} is out of range: codec {self.codec} takes {low} to {high}", "level")
-        if self.decimals != "number" and self.type not in ("json", "json_array"):
-            raise RuleError(f"format {self.type} has decimals of its own: take it out", "decimals")
         if self.framing is not None and spec.packed:
             raise RuleError(f"format {self.type} is not a text format: it takes no framing", "framing")
         if self.type == "csv" and self.framing is not None and "\n" not in self.framing.between:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from s3lake.convert.java_numbers import java_double
+from s3lake.text.quantities import java_double
 from s3lake.transform.options import OptionError, OptionReader
 from s3lake.transform.record import Side, Step, change_object, change_side
 from s3lake.transform.times import TYPED, format_time

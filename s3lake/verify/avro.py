@@ -13,7 +13,7 @@ from uuid import UUID
 import fastavro
 from fastavro.read import LOGICAL_READERS
 
-from s3lake.verify.values import EXACT, Decode, Float32, Map, SchemaDecimal, Uuid
+from s3lake.verify.values import EXACT, Decode, Float32, Map, Uuid
 
 _PRIMITIVES = {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
 _OPEN = "open"
@@ -22,7 +22,7 @@ _MARKS = {"float": "s3lake.float", "map": "s3lake.map"}
 
 def _read_decimal(data: bytes, schema: Any, _reader: Any = None) -> Decimal:
     unscaled = Decimal(int.from_bytes(data, "big", signed=True))
-    return SchemaDecimal(unscaled.scaleb(-schema.get("scale", 0), EXACT))
+    return unscaled.scaleb(-schema.get("scale", 0), EXACT)
 
 
 LOGICAL_READERS["float-s3lake.float"] = lambda value, *_: Float32(value)

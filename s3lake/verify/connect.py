@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from s3lake.verify.values import EXACT, Float32, Map, Mismatch, Pairs, SchemaDecimal, keep, parse_json
+from s3lake.verify.values import EXACT, Float32, Map, Mismatch, Pairs, keep, parse_json
 
 _Cast = Callable[[Any], Any]
 _LOGICAL = "org.apache.kafka.connect.data."
@@ -91,10 +91,10 @@ def to_decimal(value: Any, scale: int) -> Decimal:
     """Return a decimal from base64 of its unscaled number, or from a number."""
     if isinstance(value, str):
         unscaled = int.from_bytes(base64.b64decode(value, validate=True), "big", signed=True)
-        return SchemaDecimal(Decimal(unscaled).scaleb(-scale, EXACT))
+        return Decimal(unscaled).scaleb(-scale, EXACT)
     exact = Decimal(value)
     scaled = exact.quantize(Decimal(1).scaleb(-scale, EXACT), context=EXACT)
-    return SchemaDecimal(scaled if scaled == exact else exact)
+    return scaled if scaled == exact else exact
 
 
 def to_double(value: Any) -> float:

@@ -217,7 +217,7 @@ class Rows:
             return build_decoder(converter, None)
         if converter in TYPED or converter == "json_schema":
             decode = build_decoder(converter, None if converter == "json_schema" else registry, has_floats=False)
-            return lambda data: json_form(decode(data), base64_decimals=shape.base64_decimals)
+            return lambda data: json_form(decode(data))
         in_line = name == "value" and shape.envelope is not None and shape.envelope.value_encoding == "none"
         return lambda data: (_to_one_line(data) if in_line else data) or None
 

@@ -1,7 +1,7 @@
 """Keys and values as plain Python, and the two forms in which both sides of a comparison are digested.
 
 A decoded value is None, bool, int, float, Decimal, str, bytes, list or dict. Dates and times are integers in the unit
-of their schema. Five classes keep what Python does not tell apart. Numbers are equal by value, exactly.
+of their schema. Four classes keep what Python does not tell apart. Numbers are equal by value, exactly.
 """
 
 from __future__ import annotations
@@ -39,12 +39,6 @@ _compact = msgspec.json.Encoder(decimal_format="number").encode
 
 class Float32(float):
     """A number of 32 bits: JSON has fewer digits of it."""
-
-
-class SchemaDecimal(Decimal):
-    """A decimal by its schema: JSON may have it as base64, unlike any other number."""
-
-    __slots__ = ()
 
 
 class Uuid(str):
@@ -126,7 +120,7 @@ def column_form(value: Any) -> Any:
         return [column_form(item) for item in value]
     if of is float or of is Float32:
         return float_form(value)
-    if of is Decimal or of is SchemaDecimal:
+    if of is Decimal:
         return _number(_digits(value))
     if of is Map:
         return [[name, column_form(value[name])] for name in sorted(value)]
@@ -144,7 +138,7 @@ def float_form(value: float) -> Any:
     return float(value) if value == value else _number("NaN")
 
 
-def json_form(value: Any, *, base64_decimals: bool = False) -> Any:
+def json_form(value: Any) -> Any:
     """Return a decoded value, or parsed JSON, as Connect's JSON converter writes it, without null fields."""
 
     def form(value: Any) -> Any:
@@ -161,9 +155,7 @@ def json_form(value: Any, *, base64_decimals: bool = False) -> Any:
             return [[form(key), form(inner)] for key, inner in value]
         if of is bytes:
             return base64.b64encode(value).decode()
-        if of is SchemaDecimal and base64_decimals:
-            return base64.b64encode(_unscaled(value)).decode()
-        if of is Decimal or of is SchemaDecimal:
+        if of is Decimal:
             return _to_number(value)
         if of is Uuid:
             return str(value)
@@ -187,11 +179,6 @@ def _to_number(value: Decimal) -> Any:
 
 def _digits(value: Decimal) -> str:
     return str(EXACT.normalize(value) + 0) if value else "0"
-
-
-def _unscaled(value: Decimal) -> bytes:
-    unscaled = int(value.scaleb(-value.as_tuple().exponent, EXACT))  # type: ignore[operator]
-    return unscaled.to_bytes((unscaled + (unscaled < 0)).bit_length() // 8 + 1, "big", signed=True)
 
 
 def _shortest(value: float) -> str:

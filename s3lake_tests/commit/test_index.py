@@ -36,7 +36,6 @@ WRITTEN = Written(
     sidecars=Sidecars(keys="bytes", codecs=(("bytes", "gzip"),)),
     transformed=("value",),
     transforms="9f",
-    decimals="base64",
 )
 """What manifests say of their files, as they stand in buckets."""
 

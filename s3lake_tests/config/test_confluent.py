@@ -201,9 +201,7 @@ LINES, RAW = f"{FORMAT}json.JsonFormat", f"{FORMAT}bytearray.ByteArrayFormat"
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"json.decimal.format": "BASE64"}, {"format.decimals": "base64"}),
-        ({"json.decimal.format": "NUMERIC"}, {"format.decimals": "number"}),
-        ({}, {"format.decimals": "number", "nulls": "fail", "s3.region": "us-west-2"}),
+        ({"json.decimal.format": "NUMERIC"}, {"nulls": "fail", "s3.region": "us-west-2"}),
         (
             {"store.url": "http://minio:9000", "s3.path.style.access.enabled": "false", "s3.part.retries": "0"},
             {

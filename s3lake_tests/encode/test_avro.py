@@ -15,7 +15,7 @@ from s3lake.encode import FileFormat, prepared
 from s3lake.encode.avro import AvroEncoder
 from s3lake.encode.avro_datum import datums
 from s3lake.schema.avro_written import schema_of
-from s3lake.schema.described import NAME
+from s3lake.schema.details import NAME
 from s3lake.store.upload import Spill
 from s3lake_tests.encode.tables import EVERYTHING, batches, everything, plain_rows
 from s3lake_tests.encode.written import VERBS, written

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from s3lake.encode.behind import Behind
+from s3lake.encode.joined import Behind
 
 
 def test_work_is_done_in_order() -> None:

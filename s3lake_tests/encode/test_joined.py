@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from s3lake.encode import FileFormat
-from s3lake.encode.behind import Behind
-from s3lake.encode.joined import joiner, likeness
+from s3lake.encode.joined import Behind, joiner, likeness
 from s3lake.store.upload import Spill
 from s3lake_tests.conftest import EXAMPLES
 from s3lake_tests.encode.tables import EVERYTHING, batches, everything, plain_rows

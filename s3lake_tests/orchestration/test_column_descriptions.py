@@ -10,10 +10,9 @@ from grpc_tools import protoc
 
 from s3lake.commit.index import TopicIndex
 from s3lake.orchestration import column_descriptions
-from s3lake.orchestration.column_descriptions import describe_columns
+from s3lake.orchestration.column_descriptions import describe_columns, read_descriptions
 from s3lake.orchestration.hour_metadata import hour_metadata
 from s3lake.schema import registry as module
-from s3lake.schema.prose import of_fields
 from s3lake.sink import Sink
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.commit.kafka import TOPIC
@@ -125,7 +124,7 @@ def test_a_sink_whose_values_have_no_registered_schema_asks_nobody(registry: Sch
     [("PROTOBUF", 'syntax = "proto3";'), ("AVRO", '"string"'), ("AVRO", '["null"]'), ("JSON", "true")],
 )
 def test_a_schema_without_fields_says_nothing(language: str, text: str) -> None:
-    assert of_fields(language, text, {}) == {}
+    assert read_descriptions(language, text, {}) == {}
 
 
 def test_comments_of_protobuf_are_the_words_of_its_columns(registry: SchemaRegistry) -> None:
@@ -163,4 +162,4 @@ def test_in_an_envelope_a_column_has_the_words_of_its_fields(registry: SchemaReg
 
 
 def test_a_record_beside_null_is_the_record() -> None:
-    assert of_fields("AVRO", f'["null", {json.dumps(ORDER)}]', {}) == {"id": "The order's key."}
+    assert read_descriptions("AVRO", f'["null", {json.dumps(ORDER)}]', {}) == {"id": "The order's key."}

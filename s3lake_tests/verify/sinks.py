@@ -78,8 +78,6 @@ def sinks(draw: st.DrawFn, formats: tuple[str, ...] = tuple(FORMATS)) -> dict[st
         tried(format={**sink["format"], "framing": draw(st.sampled_from(_FRAMINGS))})
     if form.name == "csv" and draw(st.booleans()):
         tried(format={**sink["format"], "header": False})
-    if draw(_MOSTLY_NOT):
-        tried(format={**sink["format"], "decimals": "base64"})
     if form.styles and draw(st.booleans()):
         style = draw(st.sampled_from(form.styles))
         fields = draw(st.lists(st.sampled_from(_PARTS[style]), min_size=1, unique=True))

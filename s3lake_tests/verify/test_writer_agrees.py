@@ -194,12 +194,3 @@ def test_floats_of_connect_stay_the_numbers_that_they_are_in_json(number: str) -
     schema = {"type": "struct", "fields": [{"type": "float", "field": "a"}]}
     value = f'{{"schema":{json.dumps(schema)},"payload":{{"a":{number}}}}}'
     agree(World(format={"type": "text"}, converter={"value": "connect_json"}), [(None, value.encode(), [])], 0)
-
-
-def test_only_decimals_of_a_schema_are_base64_in_json() -> None:
-    fields = [{"type": "double", "field": "d"}, {**DECIMAL, "field": "p"}]
-    document = {"schema": {"type": "struct", "fields": fields}, "payload": {"d": 0.5, "p": "BNI="}}
-    world = World(format={"type": "json", "decimals": "base64"}, converter={"value": "connect_json"})
-    number = {**document, "payload": {"d": 0.5, "p": 5}}
-    values = [json.dumps(document).encode(), json.dumps(number).encode(), b'{"a":0.0}']
-    agree(world, [(None, value, []) for value in values], 0)

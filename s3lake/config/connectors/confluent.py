@@ -149,9 +149,9 @@ def _put_format(keys: Keys, sink: Draft) -> None:
     level = keys.integer("s3.compression.level", -1, -1, 9)
     if level.value != -1:
         sink.put("format.level", level)
-    decimals = keys.choice("json.decimal.format", {"BASE64": "base64", "NUMERIC": "number"}, "NUMERIC")
-    if form.value == "json":
-        sink.put("format.decimals", decimals)
+    decimals = keys.choice("json.decimal.format", same("BASE64", "NUMERIC"), "NUMERIC")
+    if form.value == "json" and decimals.value == "BASE64":
+        keys.wrong(decimals.setting, "'BASE64' is not supported: decimals of JSON are numbers; write NUMERIC")
     codec = codecs["parquet"]
     if form.value == "parquet" and codec.value in _PARQUET_EXTENSIONS:
         extension = _PARQUET_EXTENSIONS[codec.value]

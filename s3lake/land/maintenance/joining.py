@@ -14,8 +14,7 @@ import msgspec
 
 from s3lake.commit.documents import LETTERS, File
 from s3lake.encode import FileFormat
-from s3lake.encode.behind import Behind
-from s3lake.encode.joined import Joiner, Likeness, joiner, likeness
+from s3lake.encode.joined import Behind, Joiner, Likeness, joiner, likeness
 from s3lake.errors import S3LakeError
 from s3lake.land.maintenance.file_sets import FileSet
 from s3lake.land.task.staging import FileRule, key_of

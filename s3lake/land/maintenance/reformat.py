@@ -115,8 +115,6 @@ def find_blocker(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str:
 
 def _find_blocker_of(manifest: Manifest, landed: Sink, topic: str) -> str:
     shape, keys = Shape.of(manifest), binding.key_rule(landed, topic)
-    if shape.base64_decimals != (landed.format.decimals == "base64"):
-        return "its decimals are spelled otherwise, and only the schemas of Kafka's records say what is a decimal"
     if shape.sidecars.keys or shape.sidecars.headers or landed.sidecars.types:
         return "keys and headers beside the data belong to it row by row"
     if keeps_rows(shape, landed):

@@ -191,7 +191,6 @@ def test_the_hour_stays_when_two_new_files_would_have_one_key() -> None:
         ({"format": {"type": "json"}}, {"envelope": RECORD}, "it does not hold the headers and key and offset"),
         ({"envelope": IGGY}, {"envelope": IGGY, "format": {"type": "json", "codec": "gzip"}}, "the value as it was"),
         ({"sidecars": {"keys": "json"}}, {"format": {"type": "json", "codec": "gzip"}}, "row by row"),
-        ({}, {"format": {"type": "json", "decimals": "base64"}}, "its decimals are spelled otherwise"),
         ({}, {"columns": {"n": "decimal(3,2)"}, "format": {"type": "parquet"}}, ""),
     ],
     ids=str,
