@@ -199,7 +199,7 @@ class Lake:
     def landing(self, topic: str, settings: str = "", now_ms: int | None = None, name: str = "events") -> Landing:
         """What lands `topic` into a sink called events, by a clock that stands still unless `now_ms` is None."""
         sink = self.sink(topic, settings, name)
-        prefix = f"{sink.index.prefix}/{sink.name}"
+        prefix = sink.index_root
         index = TopicIndex(self.store, prefix, topic)
         found = Landing(
             sink=sink,

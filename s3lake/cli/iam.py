@@ -105,7 +105,7 @@ def _object_actions(objects: Objects) -> list[str]:
 
 def _key_prefixes(sink: Sink, *, read_only: bool) -> Iterable[str]:
     """Yield the prefixes of keys that the sink reads and writes: index, probes, dead letters, data."""
-    yield f"{sink.index.prefix}/{sink.name}/"
+    yield f"{sink.index_root}/"
     if not read_only:
         yield f"{sink.root}.probe/"
     yield from key_prefixes(sink) or (sink.root,)

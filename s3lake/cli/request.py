@@ -170,7 +170,7 @@ class Request:
             yield open_landing(sink, topic)
         for sink in sinks if tables else ():
             store = open_stores(s3_connection(config, sink), fail_fast=fail_fast)(sink.bucket)
-            for name in store.list_steps(f"{sink.index.prefix}/{sink.name}/"):
+            for name in store.list_steps(f"{sink.index_root}/"):
                 if name not in topics[sink.name] and self.topic in (None, name):
                     landing = open_landing(sink, name)
                     head = landing.index.head()

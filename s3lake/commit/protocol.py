@@ -346,8 +346,9 @@ def _refuse_foreign(index: TopicIndex, tile: Tile) -> None:
         if head is not None:
             raise ForeignObjectError(
                 f"s3://{index.store.bucket}/{key} was not written by this sink (its {COMMIT} metadata is "
-                f"{head.metadata.get(COMMIT)!r}); nothing of {index.topic} {tile.hour} was landed over it: move the "
-                "object away, or give the sink another prefix"
+                f"{head.metadata.get(COMMIT)!r}); nothing of {index.topic} {tile.hour} was landed over it: if the sink "
+                "had another name, set index.name to that name; else move the object away, or give the sink another "
+                "prefix"
             )
 
 

@@ -93,8 +93,7 @@ class Landing:
         # Files are closed at flush.count at the latest: what would make too many is not even tried.
         count = self.sink.flush.count or self.sink.batch_records
         self.limit = min(self.sink.batch_records, MOST_FILES // streams * count)
-        prefix = f"{self.sink.index.prefix}/{self.sink.name}"
-        self.index = TopicIndex(self.store, prefix, self.topic, self.sink.root, self.follower)
+        self.index = TopicIndex(self.store, self.sink.index_root, self.topic, self.sink.root, self.follower)
 
     @property
     def target(self) -> TopicSink:
@@ -164,7 +163,7 @@ class Landing:
 
     def _open(self, hour: str) -> TopicHead | None:
         if self.sink.exactly_once:
-            trust(self.store, f"{self.sink.index.prefix}/{self.sink.name}", self.sink.root)
+            trust(self.store, self.sink.index_root, self.sink.root)
         else:
             created(self.store, self.sink.root)
         first = self.sink.start if self.sink.from_ == "earliest" else None

@@ -75,7 +75,7 @@ def land_value(target: TopicSink, hour: str, value: object) -> Manifest:
     reader = None if frame is not None else record_batches(value)
     plain = _plain_schema(reader.schema if reader is not None else _arrow_schema(frame), name)
     columns = _check_columns(target, name, plain, form)
-    trust(target.store, f"{sink.index.prefix}/{sink.name}", sink.root)
+    trust(target.store, sink.index_root, sink.root)
     create_hour(index, hour)
 
     def write(attempt: Attempt, files: list[File]) -> Staged:

@@ -105,7 +105,7 @@ def committed_files(bucket: str, committed: Iterable[Manifest], recorded: Column
 
 def index_of(sink: Sink, topic: str, store: Store) -> TopicIndex:
     """Return the index of a sink's topic."""
-    return TopicIndex(store, f"{sink.index.prefix}/{sink.name}", topic)
+    return TopicIndex(store, sink.index_root, topic)
 
 
 def manifests(index: TopicIndex, tiles: Mapping[str, Tile | None]) -> list[Manifest]:

@@ -78,6 +78,12 @@ class Config(ConfigModel):
             if one.name.replace("-", "_") == other.name.replace("-", "_"):
                 message = f"sinks {one.name!r} and {other.name!r} get one name in Dagster: rename one"
                 raise RuleError(message, "sinks", position, "name")
+            if self._one_bucket(one, other) and one.index_root == other.index_root:
+                raise RuleError(
+                    f"sinks {one.name!r} and {other.name!r} would share the index {one.index_root}: give one of them "
+                    "another index.name",
+                    *("sinks", position, "index", "name"),
+                )
             if self._one_bucket(one, other) and can_share_key(one, other):
                 raise RuleError(
                     f"sinks {one.name!r} and {other.name!r} can write the same object keys in bucket {one.bucket!r}: "

@@ -49,13 +49,15 @@ Count = Annotated[int, at_least(1)]
 
 
 class Index(ConfigModel):
-    """The place of the index: `<prefix>/<sink name>/` in the sink's bucket.
+    """The place of the index: `<prefix>/<name>/` in the sink's bucket.
 
     Attributes:
         prefix: of its keys.
+        name: of the index; None for the sink's name. A sink that was renamed keeps its index by its former name.
     """
 
     prefix: Prefix = ".indexes"
+    name: Annotated[str, _NAME] | None = None
 
     @field_validator("prefix", mode="before")
     @classmethod
@@ -344,6 +346,11 @@ class Sink(ConfigModel):
         """Remember where the sinks of the same configuration have their indexes. Sets `other_indexes`."""
         prefixes = {sink.index.prefix for sink in sinks if sink.bucket == self.bucket}
         self._other_indexes = tuple(sorted(prefixes - {self.index.prefix}))
+
+    @property
+    def index_root(self) -> str:
+        """The beginning of the index's keys, without a slash at its end."""
+        return f"{self.index.prefix}/{self.index.name or self.name}"
 
     @property
     def root(self) -> str:

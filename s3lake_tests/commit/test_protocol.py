@@ -670,7 +670,8 @@ def test_a_key_taken_by_somebody_else_rolls_the_commit_back_with_a_clear_message
     assert isinstance(a.error, ForeignObjectError)
     assert str(a.error) == (
         "s3://memory/data/orders/0+0 was not written by this sink (its s3lake-commit metadata is None); nothing of "
-        "orders 2026-11-20T00 was landed over it: move the object away, or give the sink another prefix"
+        "orders 2026-11-20T00 was landed over it: if the sink had another name, set index.name to that name; else move "
+        "the object away, or give the sink another prefix"
     )
     assert tile(world, 0).foreign == ("data/orders/0+0",)
     assert tile(world, 0).commits == ()

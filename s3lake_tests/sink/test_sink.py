@@ -314,6 +314,15 @@ def test_a_sink_that_cannot_be_right_is_refused_with_the_reason(message: str, ch
 # Several sinks
 
 
+def test_a_renamed_sink_keeps_its_index_by_its_former_name() -> None:
+    assert (sink().index_root, sink(index={"name": "former"}).index_root) == (".indexes/events", ".indexes/former")
+
+
+def test_two_sinks_with_one_index_are_refused() -> None:
+    with pytest.raises(ValidationError, match=r"would share the index \.indexes/events: give one of them another"):
+        config(sink(), sink(name="renamed", prefix="other", index={"name": "events"}))
+
+
 def test_two_sinks_of_one_name_are_refused() -> None:
     with pytest.raises(ValidationError, match="two sinks are called 'events'"):
         config(sink(), sink(bucket="other"))
