@@ -236,7 +236,7 @@ def _column(shape: Shape, part: str, array: pa.Array, schema: Schema | None) -> 
         return pa.field(part, array.type, nullable=not never_null), array
     detail = schema.detail
     if shape.envelope is not None and shape.envelope.style == "record":
-        detail = structs.replace(detail, required=False, name=None, default=None, connect=None)
+        detail = structs.replace(detail, required=False, name=None, default=None)
     detail = detail if shape.rule == "avro" else nullability(detail)
     return details.column(part, array, schema.type, detail)
 

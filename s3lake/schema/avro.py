@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec import structs
@@ -140,7 +140,7 @@ class _Reader:
                 return self.read(self.named[schema], path, level)
         if schema["type"] not in _OWN if isinstance(schema["type"], str) else True:
             return self.read(schema["type"], path, level)
-        return _add_properties(self._read_described(schema, path, level), schema)
+        return self._read_described(schema, path, level)
 
     def _read_described(self, schema: dict[str, Any], path: str, level: int) -> Node:
         """Read a part of a schema that is an object."""
@@ -268,16 +268,6 @@ def _make_decimal(schema: dict[str, Any], plain: Any, written: dict[str, Any], p
     # A decimal of more digits than 128 bits hold may still have values that fit.
     fits = written | {"precision": precision, "scale": scale} if precision <= MOST_DIGITS else None
     return Node(Decimal(min(precision, MOST_DIGITS), scale), plain, fits)
-
-
-def _add_properties(node: Node, schema: dict[str, Any]) -> Node:
-    """Add what Connect left in a schema when it was written there."""
-    properties = {name: value for name, value in schema.items() if name.startswith("connect.")}
-    if not properties:
-        return node
-    written = {"type": node.written} if isinstance(node.written, str) else node.written
-    detail = structs.replace(node.detail, connect=json.dumps(properties))
-    return replace(node, written=written and {**written, **properties}, detail=detail)
 
 
 def _add_default(node: Node, default: Mapping[str, Any]) -> Detail:

@@ -6,13 +6,12 @@ A field can be null unless it says otherwise; null is the default unless the fie
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 
 from s3lake.schema.arrow import type_of
-from s3lake.schema.details import ALONE, CONNECT, DEFAULT, NAME, NAME_SPACE
+from s3lake.schema.details import ALONE, DEFAULT, NAME, NAME_SPACE
 from s3lake.schema.types import Decimal, Primitive, Type
 
 _UNNAMED = f"{NAME_SPACE}.ConnectDefault"
@@ -33,7 +32,6 @@ _PRIMITIVES: dict[Primitive, Any] = {
     # As text: readers before Avro 1.12 know no other, and those that know none of them still see the UUID.
     Primitive.UUID: {"type": "string", "logicalType": "uuid"},
 }
-_NAMES = frozenset(name for name in _PRIMITIVES.values() if isinstance(name, str))
 _Records = dict[str, pa.DataType | None]
 """The records of a schema by their full names; None for the outermost, which no other can be."""
 
@@ -47,8 +45,7 @@ def schema_of(columns: pa.Schema) -> Any:
     space, _, name = full.rpartition(".")
     records: _Records = {full: None}
     fields = [_member(field, name, space, records) for field in columns]
-    record = {"type": "record", "name": name, **({"namespace": space} if space else {}), "fields": fields}
-    return _with_properties(record, columns.metadata)
+    return {"type": "record", "name": name, **({"namespace": space} if space else {}), "fields": fields}
 
 
 def is_value_first(field: pa.Field) -> bool:
@@ -65,18 +62,10 @@ def _member(field: pa.Field, path: str, space: str, records: _Records) -> dict[s
 
 
 def _field(field: pa.Field, path: str, space: str, records: _Records) -> Any:
-    written = _with_properties(_type(field, path, space, records), field.metadata)
+    written = _type(field, path, space, records)
     if not field.nullable or written == "null":
         return written
     return [written, "null"] if is_value_first(field) else ["null", written]
-
-
-def _with_properties(written: Any, metadata: Mapping[bytes, bytes] | None) -> Any:
-    """A type with what Connect's schema says of it; a name has no properties, its type has them where it is defined."""
-    text = (metadata or {}).get(CONNECT)
-    if text is None or (isinstance(written, str) and written not in _NAMES):
-        return written
-    return {**({"type": written} if isinstance(written, str) else written), **json.loads(text)}
 
 
 def _type(field: pa.Field, path: str, space: str, records: _Records) -> Any:

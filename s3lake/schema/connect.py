@@ -32,8 +32,6 @@ from s3lake.schema.types import (
 )
 
 _LOGICAL = "org.apache.kafka.connect.data."
-_AVRO_DEFAULT = f"{NAME_SPACE}.field.default"
-"""The parameter of a schema whose default stands at its field in Avro."""
 
 
 class Envelope(msgspec.Struct, forbid_unknown_fields=True):
@@ -171,7 +169,8 @@ def _optional(node: _Node, document: dict[str, Any], path: str) -> _Node:
     detail = structs.replace(node.detail, required=document.get("optional") is not True)
     if document.get("default") is not None:
         detail = structs.replace(detail, default=_default(document["default"], node.type, path))
-    detail = structs.replace(detail, connect=_properties(document, detail.default))
+    if isinstance(document.get("doc"), str):
+        detail = structs.replace(detail, doc=document["doc"])
     if document.get("default") is not None:
         try:
             default = functools.partial(
@@ -189,21 +188,6 @@ def _optional(node: _Node, document: dict[str, Any], path: str) -> _Node:
     if document.get("optional") is True:
         return _Node(node.type, _nullable(node.decoded), _unless_null(mend) if mend else None, detail)
     return replace(node, detail=detail)
-
-
-def _properties(document: dict[str, Any], default: str | None) -> str | None:
-    """What Confluent's AvroData says of a schema where Avro itself has no word for it."""
-    parameters = document.get("parameters") or {}
-    facts = {
-        "doc": document.get("doc"),
-        "version": document.get("version"),
-        "parameters": {name: value for name, value in parameters.items() if name != _AVRO_DEFAULT},
-        "default": None if default is None or _AVRO_DEFAULT in parameters else json.loads(default),
-        "name": document.get("name"),
-        "type": document["type"] if document["type"] in ("int8", "int16") else None,
-    }
-    properties = {f"connect.{name}": value for name, value in facts.items() if value not in (None, {})}
-    return json.dumps(properties) if properties else None
 
 
 def _default(value: Any, type: Type, path: str) -> str | None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
 from collections.abc import Mapping
 
 import msgspec
@@ -27,9 +26,6 @@ NAME = b"s3lake.name"
 DEFAULT = b"s3lake.default"
 """Metadata of a field: its default, as Avro's JSON spells it."""
 
-CONNECT = b"s3lake.connect"
-"""Metadata of a schema or of a field: what Connect's schema says of its type, as properties of Avro's."""
-
 ALONE = b"s3lake.alone"
 """Metadata of a schema of one column: Avro files hold its values, without a record round each."""
 
@@ -45,14 +41,14 @@ class Detail(msgspec.Struct, frozen=True):
         default: as Avro's JSON spells it; None for none, and for null.
         name: of a record, with its namespace; None where it has none.
         inner: of a list's items, a map's values, a struct's fields in order.
-        connect: what else Connect's schema says, as JSON of the `connect.*` properties of Avro's.
+        doc: what it is in words, where Connect's schema says it.
     """
 
     required: bool = False
     default: str | None = None
     name: str | None = None
     inner: tuple[Detail, ...] = ()
-    connect: str | None = None
+    doc: str | None = None
 
 
 REQUIRED = Detail(required=True)
@@ -68,8 +64,7 @@ def nullability(detail: Detail) -> Detail:
 def words(type: Type, detail: Detail | None) -> Mapping[str, str]:
     """What a struct's fields are in words, where Connect's schema says it."""
     inner = zip(fields_of(type), detail.inner if detail else (), strict=False)
-    texts = {name: json.loads(each.connect).get("connect.doc") for name, each in inner if each.connect}
-    return {name: text.strip() for name, text in texts.items() if isinstance(text, str) and text.strip()}
+    return {name: each.doc.strip() for name, each in inner if each.doc and each.doc.strip()}
 
 
 def applied(batch: pa.RecordBatch, detail: Detail, name: str | None) -> pa.RecordBatch:
@@ -77,7 +72,7 @@ def applied(batch: pa.RecordBatch, detail: Detail, name: str | None) -> pa.Recor
     fields = zip(batch.schema, batch.columns, detail.inner, strict=True)
     columns = [column(field.name, array, type_of(field.type), inner) for field, array, inner in fields]
     marks = {DETAIL: _mark(detail)} if detail != nullability(detail) else {}
-    metadata = marks | (_metadata(Detail(name=name or None, connect=detail.connect)) or {})
+    metadata = marks | (_metadata(Detail(name=name or None)) or {})
     schema = pa.schema([field for field, _ in columns], metadata or None)
     return pa.RecordBatch.from_arrays([array for _, array in columns], schema=schema)
 
@@ -108,7 +103,7 @@ def _field(name: str, type: Type, detail: Detail) -> pa.Field:
 
 
 def _metadata(detail: Detail) -> dict[bytes, bytes] | None:
-    facts = {NAME: detail.name, DEFAULT: detail.default, CONNECT: detail.connect}
+    facts = {NAME: detail.name, DEFAULT: detail.default}
     return {key: text.encode() for key, text in facts.items() if text is not None} or None
 
 

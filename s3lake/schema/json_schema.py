@@ -21,9 +21,6 @@ from s3lake.schema.types import MOST_LEVELS
 Adapt = Callable[[Any, str, list[str]], Any]
 """Takes a decoded value, its path, and the paths of what is left out, which it adds to; gives Connect's payload."""
 
-UNION = "connect_union_field_"
-"""Members of a union of several types, with their numbers, as Confluent's generalised sum types are called."""
-
 _LOGICAL = "org.apache.kafka.connect.data."
 _FULL_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 _NUMBERS = {"float32": "float", "float64": "double", "float": "float", "double": "double"}
@@ -40,12 +37,10 @@ class Part:
     Attributes:
         document: Connect's schema.
         adapt: makes its payload of a value; None where it is the value.
-        fits: whether a decoded value is one of it, as far as choosing among several needs it.
         plain: whether the payload is the value itself, unless something is left out of it.
     """
 
     document: dict[str, Any]
-    fits: Callable[[Any], bool]
     adapt: Adapt | None = None
     plain: bool = True
 
@@ -174,7 +169,7 @@ class _Teller:
     def _union(
         self, schema: dict[str, Any], branches: list[Any], base: str, path: str, inside: tuple[int, ...]
     ) -> tuple[Part, bool]:
-        """What is one of several; of one and null it is that one, which may be null."""
+        """What is one of several is a text of its JSON; of one and null it is that one, which may be null."""
         present = [branch for branch in branches if branch != {"type": "null"}]
         told_branches = [self.part(branch, base, path, inside) for branch in present]
         optional = len(present) < len(branches) or any(nullable for _, nullable in told_branches)
@@ -184,36 +179,16 @@ class _Teller:
             return _ANYTHING, True
         if len(parts) == 1:
             return _noted(parts[0], notes), optional
-        if any(part is _ANYTHING for part in parts):
-            return _ANYTHING, optional
-        members = {f"{UNION}{number}": part for number, part in enumerate(parts)}
-        fields = [{**part.document, "field": name, "optional": True} for name, part in members.items()]
-
-        def adapt(value: Any, at: str, left_out: list[str]) -> Any:
-            for name, part in members.items():
-                if part.fits(value):
-                    return {name: part.adapt(value, at, left_out) if part.adapt else value}
-            return value
-
-        def fits(value: Any) -> bool:
-            return any(part.fits(value) for part in parts)
-
-        return Part({"type": "struct", "fields": fields}, fits, adapt, plain=False), optional
+        return _ANYTHING, optional
 
     def _single(self, schema: dict[str, Any], base: str, path: str, inside: tuple[int, ...]) -> Part:
-        values = schema.get("enum", [schema["const"]] if "const" in schema else None)
         match type_name := _type_of(schema):
             case "object":
                 return self._object(schema, base, path, inside)
             case "array":
                 return self._array(schema, base, path, inside)
             case "boolean" | "integer" | "number" | "string":
-                test = _TESTS[type_name]
-
-                def fits(value: Any) -> bool:
-                    return test(value) and (values is None or value in values)
-
-                return Part(_described(schema, _primitive(schema, type_name)), fits)
+                return Part(_described(schema, _primitive(schema, type_name)))
         return _ANYTHING
 
     def _array(self, schema: dict[str, Any], base: str, path: str, inside: tuple[int, ...]) -> Part:
@@ -229,7 +204,7 @@ class _Teller:
             return [None if one is None else inner(one, f"{at}[]", left_out) for one in value]
 
         document = {"type": "array", "items": {**item.document, "optional": nullable}}
-        return Part(_described(schema, document), _TESTS["array"], adapt if inner else None, item.plain)
+        return Part(_described(schema, document), adapt if inner else None, item.plain)
 
     def _object(self, schema: dict[str, Any], base: str, path: str, inside: tuple[int, ...]) -> Part:
         properties, more = schema.get("properties"), schema.get("additionalProperties")
@@ -260,19 +235,11 @@ class _Teller:
                     left_out.append(here)
             return adapted
 
-        def fits(value: Any) -> bool:
-            return (
-                isinstance(value, dict)
-                and all(value.get(name) is not None for name in required or [] if name in parts)
-                and not (closed and value.keys() - parts.keys())
-                and all(parts[name].fits(inner) for name, inner in value.items() if name in parts and inner is not None)
-            )
-
         document: dict[str, Any] = {"type": "struct", "fields": fields}
         if isinstance(schema.get("title"), str) and _FULL_NAME.fullmatch(schema["title"]):
             document["name"] = schema["title"]
         plain = all(part.plain for part in parts.values())
-        return Part(_described(schema, document), fits, adapt, plain)
+        return Part(_described(schema, document), adapt, plain)
 
     def _map(self, schema: dict[str, Any], more: Any, base: str, path: str, inside: tuple[int, ...]) -> Part:
         value, nullable = self.part(more, base, f"{path}{{}}", inside)
@@ -284,7 +251,7 @@ class _Teller:
             return {name: None if one is None else inner(one, f"{at}[]", left_out) for name, one in found.items()}
 
         document = {"type": "map", "keys": {"type": "string"}, "values": {**value.document, "optional": nullable}}
-        return Part(_described(schema, document), _TESTS["object"], adapt if inner else None, value.plain)
+        return Part(_described(schema, document), adapt if inner else None, value.plain)
 
 
 def _id(schema: dict[str, Any]) -> str:
@@ -386,8 +353,6 @@ _TESTS: dict[str, Callable[[Any], bool]] = {
     "integer": _is_integer,
     "number": lambda value: not isinstance(value, bool | str | list | dict) and value is not None,
     "string": lambda value: isinstance(value, str),
-    "array": lambda value: isinstance(value, list),
-    "object": lambda value: isinstance(value, dict),
 }
 
 
@@ -395,5 +360,5 @@ def _as_text(value: Any, _path: str, _left_out: list[str]) -> str:
     return _encode(value).decode()
 
 
-_ANYTHING = Part({"type": "string"}, lambda _value: True, _as_text, plain=False)
+_ANYTHING = Part({"type": "string"}, _as_text, plain=False)
 """What may be anything: a text of its JSON."""

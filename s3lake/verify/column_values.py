@@ -15,8 +15,6 @@ from s3lake.verify.connect import to_bytes, to_decimal, to_double, to_float
 from s3lake.verify.values import Mismatch, Uuid, column_form, compact_json, float_form, keep, parse_json
 
 Cast = Callable[[Any], Any]
-_UNION = "connect_union_field_"
-"""Begins the fields of a struct that stands for a union of a JSON Schema."""
 
 
 def cast_json(type: Type, *, by_schema: bool = False) -> Cast | None:
@@ -37,10 +35,8 @@ def cast_cell(type: Type) -> Cast:
 
 
 def strip_schema(value: Any) -> Any:
-    """Return a cell of a column with a JSON Schema without the fields of a union's branches, and texts unquoted."""
+    """Return a cell of a column with a JSON Schema with texts unquoted."""
     if isinstance(value, dict):
-        if value and all(name.startswith(_UNION) for name in value):
-            return next((strip_schema(branch) for branch in value.values() if branch is not None), None)
         return {name: strip_schema(inner) for name, inner in value.items()}
     if isinstance(value, list):
         return [strip_schema(item) for item in value]
@@ -85,25 +81,7 @@ def _cast_list(item: Cast | None) -> Cast:
     return cast
 
 
-def _cast_union(branches: list[Cast | None]) -> Cast:
-    """Return what makes a value one of the first branch that takes it."""
-
-    def cast(value: Any) -> Any:
-        for branch in branches:
-            if branch in (None, _any_text) and isinstance(value, dict | list):
-                continue
-            try:
-                return value if branch is None else branch(value)
-            except (ValueError, TypeError):
-                continue
-        raise Mismatch("no branch of the union takes it")
-
-    return cast
-
-
 def _cast_struct(fields: dict[str, Cast | None]) -> Cast:
-    if fields and all(name.startswith(_UNION) for name in fields):
-        return _cast_union(list(fields.values()))
     deeper = [(name, cast) for name, cast in fields.items() if cast is not None]
 
     def cast(value: Any) -> Any:

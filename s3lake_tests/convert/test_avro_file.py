@@ -53,16 +53,6 @@ def test_the_file_has_the_producers_schema_and_bytes(registry: SchemaRegistry) -
     assert rows(part.streams["data"]) == "[{'a': 1, 'b': 2, 'c': 'L'}, {'a': None, 'b': 2, 'c': 'S'}]"
 
 
-@pytest.mark.parametrize("alone", [True, False])
-def test_what_connect_said_in_a_schema_stays_in_it(registry: SchemaRegistry, alone: bool) -> None:
-    said = {"type": "int", "connect.type": "int16", "connect.doc": "how many"}
-    schema = {**field(said), "connect.name": "com.acme.Order", "connect.version": 3}
-    if not alone:  # written anew, for the sake of a field that has no column
-        schema["fields"].append({"name": "b", "type": "null"})
-    (part,) = landed(registry, "avro", framed(registry.add(schema), b"\2")).parts
-    assert schema_in(part.streams["data"]) == {**schema, "fields": schema["fields"][:1]}
-
-
 def test_columns_are_reported_as_they_are_of_any_format(registry: SchemaRegistry) -> None:
     value = framed(registry.add(field(SIZE)), b"\2")
     columns = {"a": Primitive.STRING}

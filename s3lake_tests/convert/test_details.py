@@ -47,13 +47,12 @@ AVRO_DATA = {
     "type": "record",
     "name": "Order",
     "namespace": "com.shop",
-    "connect.name": "com.shop.Order",
     "fields": [
         {"name": "id", "type": "long"},
-        {"name": "count", "type": {"type": "int", "connect.default": 7}, "default": 7},
+        {"name": "count", "type": "int", "default": 7},
         {"name": "note", "type": ["null", "string"], "default": None},
-        {"name": "colour", "type": [{"type": "string", "connect.default": "red"}, "null"], "default": "red"},
-        {"name": "raw", "type": {"type": "bytes", "connect.default": "\u00ff"}, "default": "\u00ff"},
+        {"name": "colour", "type": ["string", "null"], "default": "red"},
+        {"name": "raw", "type": "bytes", "default": "\u00ff"},
         {"name": "tags", "type": {"type": "array", "items": "string"}},
         {"name": "sizes", "type": {"type": "map", "values": ["null", "int"]}},
         {
@@ -64,7 +63,6 @@ AVRO_DATA = {
                     "type": "record",
                     "name": "Buyer",
                     "namespace": "com.acme",
-                    "connect.name": "com.acme.Buyer",
                     "fields": [{"name": "name", "type": "string"}],
                 },
             ],
@@ -81,30 +79,23 @@ AVRO_DATA = {
         },
         {
             "name": "at",
-            "type": ["null", {"type": "long", "connect.name": "io.debezium.time.Timestamp", "connect.version": 1}],
+            "type": ["null", "long"],
             "default": None,
         },
         {
             "name": "small",
-            "type": {
-                "type": "int",
-                "connect.doc": "how small",
-                "connect.parameters": {"a": "b"},
-                "connect.type": "int8",
-            },
+            "type": "int",
         },
         {
             "name": "day",
             "type": {
                 "type": "int",
                 "logicalType": "date",
-                "connect.name": "org.apache.kafka.connect.data.Date",
-                "connect.version": 1,
             },
         },
     ],
 }
-"""As Confluent's AvroData makes it of that schema."""
+"""As Confluent's AvroData makes it of that schema, without what only Connect reads (`connect.*`)."""
 ROW: dict[str, Any] = {
     "id": 1,
     "count": 2,

@@ -149,7 +149,6 @@ AIVENS = {
                 "type": "record",
                 "name": "Order",
                 "namespace": "com.acme",
-                "connect.name": "com.acme.Order",
                 "fields": [{"name": "id", "type": "long"}],
             },
         },

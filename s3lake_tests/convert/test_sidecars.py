@@ -61,7 +61,7 @@ def test_keys(format: str, key: str, given: bytes | None, written: object) -> No
     [
         ({"type": "string"}, "k", "string", False),
         ({"type": "int64", "optional": True}, 7, ["null", "long"], True),
-        ({"type": "int32", "default": 5}, 7, {"type": "int", "connect.default": 5}, False),
+        ({"type": "int32", "default": 5}, 7, "int", False),
         (
             {"type": "struct", "name": "com.x.Id", "fields": [{"field": "id", "type": "int64"}]},
             {"id": 5},
@@ -69,7 +69,6 @@ def test_keys(format: str, key: str, given: bytes | None, written: object) -> No
                 "type": "record",
                 "name": "Id",
                 "namespace": "com.x",
-                "connect.name": "com.x.Id",
                 "fields": [{"name": "id", "type": "long"}],
             },
             False,
