@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from difflib import get_close_matches
+from itertools import groupby
 
 from s3lake import hours
 from s3lake.layout import partitioners
@@ -176,17 +177,11 @@ def _time(pattern: str, time: Clock) -> Time:
 
 def _merge_adjacent_text(pieces: Iterator[Piece]) -> Iterator[Piece]:
     """Yield the pieces with adjacent texts merged."""
-    run = ""
-    for piece in pieces:
-        if isinstance(piece, Text):
-            run += piece.text
-            continue
-        if run:
-            yield Text(run)
-            run = ""
-        yield piece
-    if run:
-        yield Text(run)
+    for is_text, run in groupby(pieces, lambda piece: isinstance(piece, Text)):
+        if is_text:
+            yield Text("".join(piece.text for piece in run if isinstance(piece, Text)))
+        else:
+            yield from run
 
 
 def _check_extension(text: str, pieces: list[Piece]) -> None:

@@ -4,7 +4,7 @@ Every rule of validity that needs no broker and no bucket is here.
 """
 
 from s3lake.sink.config import Config, can_share_key
-from s3lake.sink.connections import Kafka, Spark
+from s3lake.sink.connections import Kafka, Source, Spark
 from s3lake.sink.converter import Converter, Registry
 from s3lake.sink.errors import Errors
 from s3lake.sink.flush import Flush
@@ -14,7 +14,6 @@ from s3lake.sink.model import ConfigModel, RuleError
 from s3lake.sink.s3 import S3, Credentials, Retries
 from s3lake.sink.schema_policy import Gate, SchemaPolicy
 from s3lake.sink.sink import Index, Sink
-from s3lake.sink.source import Source
 from s3lake.sink.table import Table
 from s3lake.sink.transforms import Sql, Transform
 

@@ -6,12 +6,11 @@ from typing import Annotated
 from pydantic import Field, field_validator, model_validator
 
 from s3lake.sink import key_space
-from s3lake.sink.connections import Kafka, Spark
+from s3lake.sink.connections import Kafka, Source, Spark
 from s3lake.sink.forwards import check_forwards
 from s3lake.sink.model import ConfigModel, Duration, RuleError, at_least
 from s3lake.sink.s3 import S3
 from s3lake.sink.sink import Sink
-from s3lake.sink.source import Source
 
 
 class Config(ConfigModel):

@@ -36,9 +36,8 @@ from s3lake.verify.digests import (
 )
 from s3lake.verify.expected import ExpectedRecords
 from s3lake.verify.files import CommitFiles, FileGroup, count_rows, group_files, stream_shapes
-from s3lake.verify.index_checks import CommitRange, ReportDifference, replaces_files
+from s3lake.verify.index_checks import CommitRange, ReportDifference, check_object, replaces_files
 from s3lake.verify.log import Log, Records
-from s3lake.verify.object_checks import check_object
 from s3lake.verify.report import Counts, Kind, NotChecked
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from s3lake.objects.letters import Letter, parse
 from s3lake.objects.shape import LINES, Shape
 from s3lake.store import Store
 from s3lake.verify.digests import describe_offsets
+from s3lake.verify.files import read_body
 from s3lake.verify.index_checks import CommitRange, ReportDifference
 from s3lake.verify.log import UNREADABLE, Headers, Records
-from s3lake.verify.object_checks import read_body
 from s3lake.verify.report import Kind
 from s3lake.verify.values import DIGEST_BYTES, digest_row
 

@@ -11,12 +11,12 @@ from operator import attrgetter
 from typing import Any
 
 from s3lake.commit.documents import File
+from s3lake.errors import UnreadableError
 from s3lake.objects import content, tables
 from s3lake.objects.shape import Frame, Shape
 from s3lake.schema.registry import Connection
 from s3lake.store import Store
 from s3lake.verify.log import Records
-from s3lake.verify.object_checks import read_body
 from s3lake.verify.rows import Rows
 from s3lake.verify.values import DIGEST_BYTES, digest_row
 
@@ -57,6 +57,18 @@ def group_files(files: Sequence[File]) -> list[FileGroup]:
             groups.append(group)
             candidates.append(group)
     return groups
+
+
+def read_body(store: Store, key: str) -> bytes:
+    """Return the bytes of an object.
+
+    Raises:
+        UnreadableError: it is gone.
+    """
+    document = store.get(key)
+    if document is None:
+        raise UnreadableError(f"{key} is gone")
+    return document.body
 
 
 def stream_shapes(shape: Shape) -> dict[str, Shape]:

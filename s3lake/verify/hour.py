@@ -9,7 +9,6 @@ from s3lake.plan.tile import Tile
 from s3lake.source.offsets import LogRange, Snapshot
 from s3lake.verify import index_checks
 from s3lake.verify.comparison import Comparison, VerifyContext
-from s3lake.verify.object_checks import find_unlisted
 from s3lake.verify.report import Difference, Kind, NotChecked, PartitionReport, add_counts
 
 Advance = Callable[[int], None]
@@ -37,7 +36,7 @@ def compare_hour(
             index_checks.check_manifest(manifest, tile, index.topic, report, replaces=replaces)
             manifests.append(manifest)
     if len(manifests) == len(tile.commits):
-        for text in find_unlisted(index.store, tile.hour, manifests, is_alone=tile.hour != context.since):
+        for text in index_checks.find_unlisted(index.store, tile.hour, manifests, is_alone=tile.hour != context.since):
             report("unlisted", None, text)
     parts: dict[int, list[Comparison]] = {partition: [] for partition in sorted(tile.partitions)}
     for commit_range in index_checks.find_commit_ranges(tile, manifests, report):

@@ -325,12 +325,6 @@ def test_flat_columns() -> None:
     assert finds_any_change(world)
 
 
-def test_a_bare_value_has_its_own_columns() -> None:
-    world = world_of([(None, b'{"n":1}', [])], envelope=flat("value", bare=True), format={"type": "avro"})
-    world.landed_as(avro([{"n": 1}], [optional("n", "long")]))
-    assert finds_any_change(world)
-
-
 # Sidecars
 
 
@@ -379,15 +373,6 @@ def test_sidecars_in_columns() -> None:
     world.landed_as(VALUE_LINES, keys=keys, headers=parquet(headers, pa.schema([("headers", pa.list_(pair))])))
     assert world.verify().clean, world.verify().differences
     world.log.more[0, 3] = (b"other", SIDECAR_RECORDS[3][2])
-    assert world.verify().missing == 1
-
-
-def test_keys_of_json_in_columns_are_their_texts() -> None:
-    records: list[Record] = [(b'{"k": 1.0}', b"1", []), (None, b"2", []), (b"null", b"3", [])]
-    world = world_of(records, sidecars={"keys": "avro"}, converter={"key": "json"})
-    world.landed_as(b"1\n2\n3\n", keys=avro_alone(['{"k": 1.0}', None, "null"], ["null", "string"]))
-    assert world.verify().clean, world.verify().differences
-    world.log.more[0, 0] = (b'{"k":1}', ())
     assert world.verify().missing == 1
 
 
@@ -509,13 +494,6 @@ def test_connect_s_payloads_in_columns_have_files_of_their_own_schema() -> None:
         world.file("c1", avro([{"plain": 1}, {}], [optional("plain", "long")]), 1, 2, records=2),
     ]
     world.change("c1", files=tuple(files))
-    assert finds_any_change(world)
-
-
-def test_connect_s_primitive_is_one_column() -> None:
-    value = b'{"schema":{"type":"string"},"payload":"x"}'
-    world = world_of([(None, value, [])], converter={"value": "connect_json"}, format={"type": "avro"})
-    world.landed_as(avro([{"value": "x"}], [optional("value", "string")]))
     assert finds_any_change(world)
 
 

@@ -47,14 +47,6 @@ def test_offsets_of_two_commits_are_found_and_their_rows_are_duplicated(world: W
     assert (report.missing, report.duplicated) == (0, 2)
 
 
-def test_a_commit_that_was_landed_twice_is_duplicated_as_a_whole(world: World) -> None:
-    world.landed(VALUES)
-    world.commit("c2", [world.lines("c2", VALUES, 0)])
-    report = world.verify()
-    assert (report.missing, report.duplicated) == (0, 8)
-    assert "interval" in kinds(report)
-
-
 def test_a_commit_beyond_what_the_tile_says_is_committed_is_found(world: World) -> None:
     world.landed(VALUES)
     world.span(0, 6, 8)
@@ -148,11 +140,6 @@ def test_a_key_twice_in_a_commit_is_found(world: World) -> None:
 
 def two_hours(world: World, later: str = NEXT) -> tuple[File, File]:
     return world.landed(VALUES[:4]), world.landed(VALUES[4:], commit="c2", hour=later)
-
-
-def test_tiles_that_share_their_edge_are_clean(world: World) -> None:
-    two_hours(world)
-    assert world.verify().clean
 
 
 def test_a_gap_between_adjacent_tiles_is_found(world: World) -> None:

@@ -86,13 +86,3 @@ def test_a_time_is_printed_as_java_prints_it(
     mine = ours(engine, pattern, zone, epoch_ms)
     if mine is not None:
         assert mine == theirs(java, engine, pattern, zone, epoch_ms)
-
-
-@pytest.mark.parametrize("engine", LETTERS)
-@pytest.mark.parametrize(
-    "pattern", ["yyyy-MM-dd'T'HH:mm:ss.SSSZ", "'year'=yyyy/'month'=MM/'day'=dd/'hour'=HH", "EEE, d MMM yy hh:mm a"]
-)
-def test_the_patterns_that_people_write_are_printed(java: Any, engine: str, pattern: str) -> None:
-    mine = ours(engine, pattern, "America/New_York", 1_711_846_800_000)
-    assert mine is not None
-    assert mine == theirs(java, engine, pattern, "America/New_York", 1_711_846_800_000)
