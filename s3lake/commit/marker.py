@@ -62,7 +62,8 @@ def renew_existing(index: TopicIndex, sink: Sink, tile: Tile) -> None:
         StoreConflictError: others write it just now.
     """
     key = marker_key(sink, index.topic, tile.hour)
-    if key is not None and index.store.head(key) is not None:
+    head = None if key is None else index.store.head(key)
+    if key is not None and head is not None and head.metadata.get(CONTENT) != content(tile.commits):
         manifests = Commits(index, tile.hour, tile.commits)
         renew(index.store, key, tile, body_of(sink.sealed.marker, index.topic, tile, manifests))
 

@@ -66,8 +66,12 @@ def change_hours(
     """Yield what `plan` finds to do in each hour, or, with `yes`, what `change` has done."""
     for hour in hours:
         stored = target.index.tile(hour) if yes else None
-        if stored is not None and stored[0].landed and stored[0].garbage:
-            settle_hour(target, hour)  # an earlier change ended before it had deleted what it replaced
+        if stored is not None and stored[0].landed:
+            # An earlier change may have ended before it had deleted what it replaced, or renewed the marker.
+            if stored[0].garbage:
+                settle_hour(target, hour)
+            else:
+                renew_existing(target.index, target.sink, stored[0])
         found = plan(target, hour)
         if found is not None:
             yield change(target, hour) if yes and found.is_possible else found

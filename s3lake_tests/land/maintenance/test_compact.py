@@ -2,16 +2,10 @@
 
 from typing import Any
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from s3lake.land.maintenance.compact import compact, compact_hours, plan_compact
-from s3lake_tests.land.maintenance.held import holding, killed_everywhere
+from s3lake.land.maintenance.compact import compact, plan_compact
+from s3lake_tests.land.maintenance.held import holding
 from s3lake_tests.land.maintenance.parts import Parts
 from s3lake_tests.land.maintenance.test_merge import values
-from s3lake_tests.verify.sinks import sinks
-from s3lake_tests.verify.test_writer_agrees import records
 from s3lake_tests.verify.world import HOUR, texts
 
 
@@ -22,26 +16,6 @@ def many(**sink: Any) -> Parts:
     world.land(*values(*range(6, 10)))
     world.write_index()
     return world
-
-
-@pytest.mark.long
-@given(
-    sink=sinks(),
-    parts=st.lists(st.lists(records, min_size=1, max_size=4), min_size=1, max_size=4),
-)
-def test_verify_finds_nothing_whatever_was_landed(sink: dict[str, Any], parts: list[list[Any]]) -> None:
-    world = Parts(**{"flush": {"count": 1}, **sink})
-    for part in parts:
-        world.land_records(part)
-    world.write_index()
-    landed = world.verified()
-    assert landed.clean, landed.differences
-    plan_compact(holding(world), HOUR)
-    compact(holding(world), HOUR)
-    report = world.verified()
-    assert report.clean, report.differences
-    assert (report.landed, report.dead_letters, report.skipped) == (landed.landed, landed.dead_letters, landed.skipped)
-    assert world.store.uploads == {}
 
 
 def test_records_that_nothing_separates_are_compared_as_what_they_are_together() -> None:
@@ -95,17 +69,6 @@ def test_objects_of_one_record_each_stay() -> None:
     assert "has one record an object" in str(compact(holding(world), HOUR))
     assert list(world.bodies().values()) == [b"1", b"2"]
     assert world.verified().clean
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("format", ["json", "parquet"])
-def test_wherever_a_process_dies_the_next_one_ends_with_the_same_records_and_few_files(format: str) -> None:
-    world = many(format={"type": format})
-    for place in killed_everywhere(world, lambda one: list(compact_hours(one, [HOUR], yes=True))):
-        report = world.verified()
-        assert report.clean, (place, report.differences)
-        assert (report.landed, report.dead_letters) == (10, 1), place
-        assert len(world.bodies()) == 2, place
 
 
 def test_verify_knows_what_replaced_files_held_when_kafka_does_not() -> None:

@@ -18,7 +18,7 @@ from s3lake.commit.replace import begin_rewrite
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.land.maintenance.condition import Condition
 from s3lake.land.maintenance.erase import EraseConditions, erase, erase_hours
-from s3lake_tests.land.maintenance.held import holding, killed_everywhere
+from s3lake_tests.land.maintenance.held import holding
 from s3lake_tests.land.maintenance.parts import Parts
 from s3lake_tests.verify.sinks import sinks
 from s3lake_tests.verify.world import HOUR
@@ -141,24 +141,6 @@ def test_columns_of_keys_beside_the_data_can_be_asked() -> None:
     done = erase(holding(world), HOUR, person(f"key = '{ALICE}'"))
     assert [one.stream for one in done.objects] == ["data", "keys", "headers"]
     assert (left(world), world.verified().differences) == ([], ())
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("format", ["json", "parquet"])
-@pytest.mark.slow("a process dies at each request of it")
-def test_wherever_a_process_dies_the_next_one_ends_with_nothing_left_and_all_others(format: str) -> None:
-    world = Parts(format={"type": format}, flush={"count": 2}, layout={"partition_by": ["user"]})
-    world.land(*(value(user, number) for number, user in enumerate([BOB, ALICE, BOB])), b"no JSON")
-    world.land(value(ALICE, 3), value(BOB, 4))
-    world.write_index()
-    who = person()
-    for place in killed_everywhere(world, lambda one: erase(one, HOUR, who)):
-        # Uploads that no manifest names are `clean`'s, once they are a day old.
-        world.store.uploads = {}
-        report = world.verified()
-        assert report.clean, (place, report.differences)
-        assert (report.landed, report.dead_letters, sum(one.erased for one in report.checked)) == (3, 1, 2), place
-        assert left(world) == [], place
 
 
 def test_dead_letters_without_the_column_stay_and_the_report_names_the_remedy() -> None:

@@ -10,19 +10,14 @@ import fastavro
 import msgspec
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from s3lake.commit.documents import Manifest
 from s3lake.commit.protocol import Committed
-from s3lake.commit.sums import Commits
 from s3lake.errors import DataLossError
 from s3lake.land.maintenance.compact import CompactOptions, merge
 from s3lake.land.maintenance.joining import CannotJoin
 from s3lake.land.target import TopicSink
 from s3lake_tests.land.maintenance.parts import Parts
-from s3lake_tests.verify.sinks import sinks
-from s3lake_tests.verify.test_writer_agrees import records
 from s3lake_tests.verify.world import HOUR
 
 
@@ -51,34 +46,6 @@ def left_alone(world: Parts) -> str:
 
 def values(*numbers: int) -> list[bytes]:
     return [b'{"id":%d}' % number for number in numbers]
-
-
-@pytest.mark.long
-@given(
-    sink=sinks(),
-    parts=st.lists(st.lists(records, min_size=1, max_size=4), min_size=2, max_size=5),
-    renamed=st.booleans(),
-)
-def test_verify_finds_nothing_after_merging_whatever_was_landed(
-    sink: dict[str, Any], parts: list[list[Any]], renamed: bool
-) -> None:
-    world = Parts(**sink)
-    for number, part in enumerate(parts):
-        world.land_records(part, renamed=renamed and number == 1)
-    world.write_index()
-    landed = world.verified()
-    assert landed.clean, landed.differences
-    try:
-        done = list(merging(world))
-    except CannotJoin:
-        done = []
-    found = world.verified()
-    assert found.clean, found.differences
-    assert (found.landed, found.dead_letters, found.skipped) == (landed.landed, landed.dead_letters, landed.skipped)
-    listed = [manifest for tile in world.index.tiles() for manifest in Commits(world.index, HOUR, tile.commits)]
-    assert world.bodies().keys() == {file.key for manifest in listed for file in manifest.files}
-    assert len(listed) == len(parts) + len(done) - sum(len(one.manifest.replaces) for one in done)
-    assert world.store.uploads == {}
 
 
 @pytest.mark.parametrize(

@@ -10,26 +10,14 @@ import fastavro
 import msgspec
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from s3lake.land.maintenance.reformat import plan_reformat, reformat, reformat_hours
+from s3lake.land.maintenance.reformat import plan_reformat, reformat
 from s3lake.sink import Sink
-from s3lake_tests.land.maintenance.held import holding, killed_everywhere
+from s3lake_tests.land.maintenance.held import holding
 from s3lake_tests.land.maintenance.parts import Parts
-from s3lake_tests.verify.sinks import sinks
-from s3lake_tests.verify.test_writer_agrees import records
 from s3lake_tests.verify.world import HOUR, texts
 
 ROWS = [b'{"user":"%d","n":%d}' % (number % 3, number) for number in range(7)]
-CHANGES: list[dict[str, Any]] = [
-    {"format": {"type": "parquet"}},
-    {"format": {"type": "avro"}},
-    {"format": {"type": "json", "codec": "gzip"}},
-    {"layout": {"partition_by": ["a"]}},
-    {"envelope": None},
-    {"nulls": "skip"},
-]
 RECORD = {"style": "record"}
 IGGY = {"style": "iggy", "stream": "s", "fields": ["metadata", "headers", "value"]}
 WHO = UUID("0a1b2c3d-4e5f-4071-8293-a4b5c6d7e8f9")
@@ -234,17 +222,6 @@ def test_records_that_the_present_configuration_refuses_keep_the_hour_as_it_is()
     assert (world.bodies(), world.store.uploads) == (before, {})
 
 
-@pytest.mark.long
-@pytest.mark.slow("a process dies at each request of it")
-def test_wherever_a_process_dies_the_next_one_ends_in_the_new_form() -> None:
-    world = changed(landed(), format={"type": "parquet"})
-    for place in killed_everywhere(world, lambda one: list(reformat_hours(one, [HOUR], yes=True))):
-        report = world.verified()
-        assert (report.clean, report.landed, report.dead_letters) == (True, 7, 1), (place, report.differences)
-        tables = [pq.read_table(io.BytesIO(body)) for key, body in world.bodies().items() if key.endswith("parquet")]
-        assert (sum(map(len, tables)), len(world.bodies())) == (7, len(tables) + 1), place
-
-
 def digests(world: Parts) -> dict[str, bool]:
     """Of each file of data whether it notes what it was made of."""
     (manifest,) = holding(world).manifests(HOUR) or []
@@ -306,24 +283,3 @@ def test_where_records_are_spelled_otherwise_no_digest_is_noted(was: dict[str, A
     reformat(holding(world), HOUR)
     assert not any(digests(world).values())
     assert world.verified().clean
-
-
-@pytest.mark.long
-@given(
-    sink=sinks(),
-    to=st.sampled_from(CHANGES) | sinks(),
-    part=st.lists(records, min_size=1, max_size=6),
-)
-def test_verify_finds_nothing_whatever_was_landed(sink: dict[str, Any], to: dict[str, Any], part: list[Any]) -> None:
-    world = Parts(**{"flush": {"count": 2}, **sink})
-    world.land_records(part)
-    world.write_index()
-    before = world.verified()
-    try:
-        now = changed(world, **{**sink, **to, "flush": {"count": 1}})
-    except ValueError:  # no sink can be configured so
-        return
-    reformat(holding(now), HOUR)
-    report = now.verified()
-    assert report.clean, report.differences
-    assert (report.landed, report.dead_letters) == (before.landed, before.dead_letters)

@@ -1,7 +1,6 @@
 """Replaying dead letters: what is accepted now is data of its hour, exactly once; the rest stays, with its reason."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,13 +8,10 @@ import pytest
 from s3lake.commit import protocol
 from s3lake.commit.documents import Recorded
 from s3lake.commit.letters import reason_of
-from s3lake.errors import ConfigurationError, DataLossError, FencedError, StoreUnavailableError
-from s3lake.land.maintenance.compact import compact
+from s3lake.errors import ConfigurationError, DataLossError, FencedError
 from s3lake.land.maintenance.dead_letters import ReasonFilter, letters_of, reasons_of
 from s3lake.land.maintenance.reformat import reformat
 from s3lake.land.maintenance.replay import replay
-from s3lake.store import Store
-from s3lake_tests.land.maintenance.held import Overtaken, holding
 from s3lake_tests.land.maintenance.refused import GOOD, MENDED, ODD, TEMPLATE, Lake
 from s3lake_tests.verify.world import HOUR
 
@@ -101,54 +97,6 @@ def test_the_objects_are_those_that_the_commits_list(lake: Lake) -> None:
     lake.replay()
     assert lake.bodies().keys() == {file.key for one in lake.commits for file in one.files}
     assert lake.store.uploads == {}
-
-
-class Stopping:
-    """A store that answers so many requests, and then none."""
-
-    def __init__(self, store: Store, requests: int) -> None:
-        self._store, self._left = store, requests
-
-    def __getattr__(self, name: str) -> Any:
-        known = getattr(self._store, name)
-        if not callable(known):
-            return known
-
-        def ask(*arguments: Any, **more: Any) -> Any:
-            self._left -= 1
-            if self._left < 0:
-                raise StoreUnavailableError("stopped")
-            return known(*arguments, **more)
-
-        return ask
-
-
-def stops() -> Iterator[Lake]:
-    """The lake of each request at which a replay can be stopped."""
-    for requests in range(1_000):
-        lake = Lake().landed(4, 4)
-        lake.mended(**MENDED)
-        try:
-            store: Any = Stopping(lake.store, requests)
-            list(replay(lake.landing(store).target, HOUR, ReasonFilter(), lake.landing().spark))
-        except StoreUnavailableError:
-            yield lake
-            continue
-        return
-
-
-@pytest.mark.long
-@pytest.mark.slow("a process dies at each request of it")
-def test_it_can_be_stopped_anywhere_and_repeated() -> None:
-    count = 0
-    for lake in stops():
-        count += 1
-        lake.replay()
-        report = lake.verified()
-        assert report.clean, report.differences
-        assert (report.landed, report.dead_letters, report.compared) == (6, 2, 8)
-        assert lake.bodies().keys() == {file.key for one in lake.commits for file in one.files}
-    assert count > 40
 
 
 def test_a_commit_that_another_writer_replaces_meanwhile_is_looked_at_again(
@@ -294,15 +242,6 @@ def test_a_commit_that_does_not_say_its_reasons_is_read(lake: Lake) -> None:
     for key in [key for key in lake.bodies() if "_dead_letters" in key]:
         lake.store.delete(key)
     assert [(one.stage, one.count) for one in reasons_of(lake.store, last)] == [("convert", 1)]
-
-
-def test_dead_letters_that_are_merged_before_they_are_read_are_replayed_from_where_they_are_then(lake: Lake) -> None:
-    other = holding(lake)
-    lake.mended(**MENDED)
-    store: Any = Overtaken(lake.store, lambda: compact(other, HOUR))
-    (replayed,) = replay(lake.landing(store).target, HOUR, ReasonFilter(), lake.landing().spark)
-    assert (replayed.chosen, replayed.landed) == (5, 3)
-    assert lake.verified().clean
 
 
 def test_it_gives_up_where_others_are_always_faster(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,9 +114,9 @@ def test_every_record_is_accounted_for_before_and_after_a_replay(
     registry.withheld.clear()
 
     loose = landing(case.loose)
-    (would,) = replay(loose, START, ReasonFilter(), dry_run=True)
+    (would,) = replay(loose.target, START, ReasonFilter(), loose.spark, dry_run=True)
     assert (would.chosen, would.landed, would.commit) == (poison, mended, None)
-    (done,) = replay(loose, START, ReasonFilter())
+    (done,) = replay(loose.target, START, ReasonFilter(), loose.spark)
     assert (done.chosen, done.landed) == (poison, mended)
     assert counted(loose) == (COUNT - poison + mended, poison - mended, 0)
     assert lake.uploads() == []
@@ -124,7 +124,7 @@ def test_every_record_is_accounted_for_before_and_after_a_replay(
     anything = landing(f'layout: {{template: "{BY_OFFSET}"}}, nulls: write, converter: {{value: bytes}}')
     if of is json_lines:  # the texts of the others are not kept, so they are landed once more
         reformat(anything.target, START)
-        (rest,) = replay(anything, START, ReasonFilter())
+        (rest,) = replay(anything.target, START, ReasonFilter(), anything.spark)
         assert rest.landed == poison - mended
     else:
         anything.rewrite(START)

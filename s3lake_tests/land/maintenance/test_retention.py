@@ -6,13 +6,11 @@ from unittest import mock
 import pytest
 
 from s3lake import hours
-from s3lake.commit.sealing import Sealing
 from s3lake.errors import ConfigurationError, StoreUnavailableError
 from s3lake.land.maintenance import retention
-from s3lake.land.maintenance.compact import compact
 from s3lake.land.maintenance.retention import expire, expire_hours, kept_s
 from s3lake.land.target import TopicSink
-from s3lake_tests.land.maintenance.held import holding, killed_everywhere
+from s3lake_tests.land.maintenance.held import holding
 from s3lake_tests.land.maintenance.parts import Parts
 from s3lake_tests.land.maintenance.test_merge import values
 from s3lake_tests.verify.world import HOUR
@@ -37,22 +35,6 @@ def test_an_hour_is_too_old_when_it_is_over_for_longer_than_it_is_kept() -> None
         (expiry,) = expire_hours(holding(world), yes=False, older_than_s=DAY_S)
     assert (expiry.records, expiry.files) == (5, 4)
     assert list(world.bodies()) != []
-
-
-def test_wherever_a_process_dies_the_next_one_ends_without_objects_and_with_every_record_accounted_for() -> None:
-    world = landed()
-    compact(holding(world), HOUR)
-    for place in killed_everywhere(world, lambda one: list(expire_hours(one, yes=True, older_than_s=DAY_S))):
-        assert (world.bodies(), world.store.uploads) == ({}, {}), place
-        report = world.verified()
-        assert report.clean, (place, report.differences)
-        assert [(one.erased, one.landed, one.missing) for one in report.checked] == [(5, 0, 0)], place
-        head = world.index.head()
-        assert head is not None
-        assert Sealing.of(world.index, head[0]).flaw(HOUR) is None, place
-        (manifest,) = holding(world).manifests(HOUR) or []
-        others = [world.index.manifest(HOUR, commit) for commit in world.index.manifest_ids(HOUR)]
-        assert (manifest.reason, [one.id for one in others if one and one.files]) == ("retention", []), place
 
 
 def test_it_is_done_once() -> None:
