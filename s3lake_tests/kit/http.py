@@ -82,6 +82,11 @@ def serve(answer: Callable[[Request], Response]) -> Iterator[str]:
 
         do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _respond
 
+        def handle_expect_100(self) -> bool:
+            continues = super().handle_expect_100()
+            self.wfile.flush()  # the client waits for it before it sends a body
+            return continues
+
         def handle(self) -> None:
             with suppress(OSError):  # the client has left
                 super().handle()

@@ -127,32 +127,6 @@ def test_the_store_has_done_it(moto: EmbeddedS3, prefix: str) -> None:
 # Tags that say which records an object holds
 
 
-@pytest.mark.parametrize("wanted", [None, "tried", "required"])
-def test_an_object_is_tagged_with_the_records_it_holds_beside_its_own_tags_where_that_is_asked_for(
-    moto: EmbeddedS3, prefix: str, wanted: str | None
-) -> None:
-    store = store_with(moto, objects={"tags": {"team": "data"}, "offset_tags": wanted})
-    upload = store.create_upload(f"{prefix}data", {})
-    store.complete_upload(f"{prefix}data", upload, [store.upload_part(f"{prefix}data", upload, 1, b"x")])
-    store.tag_offsets(f"{prefix}data", 7, 12, 5)
-    answer = client(connection_to(moto)).get_object_tagging(Bucket=BUCKET, Key=f"{prefix}data")
-    tags = {tag["Key"]: tag["Value"] for tag in answer["TagSet"]}
-    held = {"startOffset": "7", "endOffset": "12", "recordCount": "5"} if wanted else {}
-    assert tags == {"team": "data", **held}
-    assert store.requests["PutObjectTagging"] == bool(wanted)
-
-
-def test_a_store_that_takes_no_such_tags_is_told_of_once_or_refused(
-    moto: EmbeddedS3, prefix: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    for _ in range(2):
-        store_with(moto, objects={"offset_tags": "tried"}).tag_offsets(f"{prefix}nothing", 7, 12, 5)
-    [told] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert "PutObjectTagging" in told
-    with pytest.raises(StoreDeniedError, match="PutObjectTagging"):
-        store_with(moto, objects={"offset_tags": "required"}).tag_offsets(f"{prefix}nothing", 7, 12, 5)
-
-
 # Keys of one's own
 
 

@@ -1,6 +1,8 @@
 """What each request of a store says, and what it makes of the answer."""
 
 import base64
+import logging
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 from xml.etree import ElementTree
@@ -11,10 +13,11 @@ from botocore import exceptions
 from s3lake.errors import StoreDeniedError
 from s3lake.store import Begun, Document, Head
 from s3lake.store.answers import NoAnswer, NotReached, Silent, meaning_of
+from s3lake.store.client import client
 from s3lake.store.connection import S3Connection
 from s3lake.store.parameters import ignored
 from s3lake_tests.kit.http import Response
-from s3lake_tests.store.scripted import Scripted, answering, ok
+from s3lake_tests.store.scripted import Scripted, answering, ok, status
 
 MINE = {"X-Amz-Meta-S3lake-Commit": "c1"}
 
@@ -103,10 +106,92 @@ def test_an_upload_is_completed_of_its_parts_in_their_order(
     assert server.headers[0].get("if-none-match") == condition
 
 
+@pytest.mark.parametrize(("wanted", "times"), [(None, 0), ("tried", 1), ("required", 1)])
+def test_an_object_is_tagged_with_its_records_beside_its_own_tags_where_that_is_asked_for(
+    server: Scripted, wanted: str | None, times: int
+) -> None:
+    server.store(offset_tags=wanted, tags=(("team", "data"),)).tag_offsets("raw/k", 7, 12, 5)
+    assert server.asked == ["PUT /lake/raw/k?tagging"] * times
+    tags = [("team", "data"), ("startOffset", "7"), ("endOffset", "12"), ("recordCount", "5")]
+    assert [texts(content, "Key", "Value") for content in server.bodies] == [tags] * times
+
+
+def test_a_bucket_that_takes_no_tags_is_told_of_once_where_they_are_only_tried(
+    server: Scripted, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("s3lake.store.s3._untagged", set())
+    server.script = [status(403, "AccessDenied")]
+    store, other = server.store(offset_tags="tried"), server.store(offset_tags="tried")
+    other.bucket = "other"
+    for tagged in (store, store, other, other):
+        tagged.tag_offsets("k", 7, 12, 5)
+    told = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert ["s3://lake/k" in text for text in told] == [True, False]
+    with pytest.raises(StoreDeniedError, match="PutObjectTagging s3://lake/k at "):
+        server.store(offset_tags="required").tag_offsets("k", 7, 12, 5)
+
+
 # What every request of a connection carries beside its own, and what tells that a store has heeded it
 
 
 KEY = base64.b64encode(b"0123456789abcdef0123456789abcdef").decode()
+SSE = "x-amz-server-side-encryption"
+CREATE = {"put_object", "create_multipart_upload"}
+READ = {"get_object", "head_object"}
+ASKED: dict[str, dict[str, Any]] = {
+    "put_object": {},
+    "create_multipart_upload": {},
+    "upload_part": {"UploadId": "u", "PartNumber": 1},
+    "complete_multipart_upload": {"UploadId": "u"},
+    "abort_multipart_upload": {"UploadId": "u"},
+    "get_object": {},
+    "head_object": {},
+    "delete_object": {},
+    "copy_object": {"CopySource": "lake/b"},
+}
+
+
+def headers(server: Scripted, **settings: Any) -> dict[str, dict[str, str]]:
+    """What each operation is asked with."""
+    server.script = [ok(b"<Answer><ETag>e</ETag></Answer>")]
+    made = client(replace(server.store().connection, **settings))
+    for operation, parameters in ASKED.items():
+        getattr(made, operation)(Bucket="lake", Key="a", **parameters)
+    return dict(zip(ASKED, server.headers, strict=True))
+
+
+def test_each_request_carries_what_its_operation_knows_and_nothing_else(server: Scripted) -> None:
+    carried = headers(
+        server,
+        created_with=(("ServerSideEncryption", "AES256"), ("StorageClass", "STANDARD_IA")),
+        customer_key=KEY,
+        checksum="SHA256",
+    )
+    values = {
+        SSE: "AES256",
+        "x-amz-storage-class": "STANDARD_IA",
+        f"{SSE}-customer-key": KEY,
+        f"{SSE}-customer-algorithm": "AES256",
+        "x-amz-copy-source-server-side-encryption-customer-key": KEY,
+        "x-amz-copy-source-server-side-encryption-customer-algorithm": "AES256",
+        "x-amz-checksum-mode": "ENABLED",
+    }
+    assert {name: {operation for operation in carried if name in carried[operation]} for name in values} == {
+        SSE: CREATE,
+        "x-amz-storage-class": CREATE,
+        f"{SSE}-customer-key": {*CREATE, *READ, "upload_part", "complete_multipart_upload", "copy_object"},
+        f"{SSE}-customer-algorithm": {*CREATE, *READ, "upload_part", "complete_multipart_upload", "copy_object"},
+        "x-amz-copy-source-server-side-encryption-customer-key": {"copy_object"},
+        "x-amz-copy-source-server-side-encryption-customer-algorithm": {"copy_object"},
+        "x-amz-checksum-mode": READ,
+    }
+    for sent in carried.values():
+        assert values | sent == sent | values
+    for operation in ("put_object", "upload_part"):
+        assert "x-amz-checksum-sha256" in carried[operation]
+    assert carried["create_multipart_upload"]["x-amz-checksum-algorithm"] == "SHA256"
+
+
 ENCRYPTED = {"created_with": (("ServerSideEncryption", "AES256"),)}
 COOL = {"created_with": (("StorageClass", "STANDARD_IA"),)}
 USUAL = {"created_with": (("StorageClass", "STANDARD"),)}
