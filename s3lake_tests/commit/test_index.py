@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from s3lake.commit.documents import Envelope, File, Manifest, Read, Recorded, Sidecars, TopicHead, Written
+from s3lake.commit.documents import Envelope, File, Manifest, Read, Recorded, Sidecars, TopicHead, Written, files_of
 from s3lake.commit.index import TopicIndex
 from s3lake.errors import DataLossError, MissingDocumentError, ReplacedError, StoreConflictError, StoreUnavailableError
 from s3lake.plan.tile import Span, Tile
@@ -374,3 +374,21 @@ def test_a_manifest_counts_as_written_only_once_the_store_shows_it(
 
     with pytest.raises(StoreConflictError, match="shows another document there or none; nothing of commit c1"):
         index.record(Manifest("c1", "orders", HOUR, {}))
+
+
+# Files of many commits
+
+
+DATA, MORE = (File(key, "u", (), 0, 0, 0, 1, 1) for key in ("a", "b"))
+LETTERS = File("c", "u", (), 0, 0, 0, 1, 1, kind="dead_letters")
+COMMITS = [
+    Manifest("1", "orders", "2026-11-20T05", {}, (DATA, LETTERS)),
+    Manifest("2", "orders", "2026-11-20T05", {}, (MORE,)),
+]
+
+
+def test_files_come_in_the_order_of_their_commits_all_or_those_of_some_kinds():
+    assert files_of(COMMITS) == [DATA, LETTERS, MORE]
+    assert files_of(COMMITS, "data") == [DATA, MORE]
+    assert files_of(COMMITS, "dead_letters", "data") == [DATA, LETTERS, MORE]
+    assert files_of(COMMITS, "sidecar") == []

@@ -3,10 +3,8 @@
 import pytest
 
 from s3lake.commit.replace import MERGE, begin_replacement
-from s3lake.errors import FencedError
 from s3lake_tests.commit.kafka import hour
-from s3lake_tests.commit.test_traces import completes, enters_pending
-from s3lake_tests.commit.works import PACE, accepting, materialise, merging, reading, recovering, rewriting
+from s3lake_tests.commit.works import PACE, accepting, materialise, merging, reading, recovering
 from s3lake_tests.commit.world import World
 
 
@@ -31,14 +29,6 @@ def test_one_commit_takes_the_place_of_all(landed: World):
     assert after.manifests[commit].replaces == before.tiles[hour(0)].commits
     assert after.tiles[hour(0)].complete
     assert after.tiles[hour(0)].partitions == before.tiles[hour(0)].partitions
-
-
-def test_an_hour_that_is_one_commit_is_left_alone(landed: World):
-    landed.do("merge", merging(0))
-    before = landed.view()
-    landed.do("merge", merging(0))
-
-    assert landed.view() == before
 
 
 def test_some_of_the_commits_can_be_merged(landed: World):
@@ -85,36 +75,6 @@ def test_an_hour_of_a_topic_that_was_created_again_is_merged(landed: World):
     assert landed.outcomes["merged"] == 1
 
 
-def test_readers_of_the_index_switch_at_once(landed: World):
-    merge = landed.do("merge", merging(0), until=lambda request: request.method == "delete")
-    landed.do("reader", reading(0))
-    landed.run(merge)
-    landed.do("reader", reading(0))
-
-
-@pytest.mark.parametrize("other", [merging(0), rewriting(0)], ids=["a merge", "a rewrite"])
-def test_of_a_merge_and_another_at_once_one_is_fenced(landed: World, other):
-    a, b = landed.start("A", merging(0)), landed.start("B", other)
-    landed.run(a, until=enters_pending)
-    landed.run(b)
-    landed.run(a)
-
-    assert landed.outcomes[FencedError.__name__] == 1
-    assert len(landed.view().tiles[hour(0)].commits) == 1
-    assert landed.bucket.uploads == {}
-
-
-def test_a_merge_whose_objects_are_replaced_while_it_reads_leaves_nothing(landed: World):
-    merge = landed.start("merge", merging(0))
-    landed.run(merge, until=lambda request: request.method == "get" and request.key.startswith("data/"))
-    landed.do("rewrite", rewriting(0))
-    landed.run(merge)
-
-    assert landed.outcomes["merged"] == 0
-    assert landed.bucket.uploads == {}
-    assert landed.view().tiles[hour(0)].complete
-
-
 @pytest.mark.parametrize("fault", ["crash before", "crash after", "timeout, done", "timeout, not done", "answer lost"])
 def test_whatever_happens_to_any_request_the_hour_is_as_it_was_or_replaced_as_a_whole(fault: str):
     """Invariants are checked after each request, readers see all records, and whoever comes next finishes."""
@@ -143,14 +103,3 @@ def test_whatever_happens_to_any_request_the_hour_is_as_it_was_or_replaced_as_a_
             assert len(before.commits) > len(tile.commits) == 1
         number += 1
     assert number > 20
-
-
-def test_a_merge_that_is_rolled_back_leaves_the_files_as_they_were(landed: World):
-    before = landed.view()
-    merge = landed.do("merge", merging(0), until=completes)
-    landed.step(merge, "crash before")
-    landed.lose_upload(min(landed.bucket.uploads))
-    landed.do("B", recovering(0))
-
-    assert landed.view().data == before.data
-    assert landed.view().tiles[hour(0)].commits == before.tiles[hour(0)].commits

@@ -4,23 +4,20 @@ import dataclasses
 
 import pytest
 
-from s3lake.commit import opening, protocol, recovery
+from s3lake.commit import opening, protocol
 from s3lake.commit.documents import File
 from s3lake.commit.index import TopicIndex
 from s3lake.commit.protocol import Staged
 from s3lake.errors import (
-    ConfigurationError,
     FencedError,
     ForeignObjectError,
     KafkaUnavailableError,
     MissingDocumentError,
     StoreConflictError,
     StoreDeniedError,
-    StoreUnavailableError,
 )
 from s3lake.plan.tile import Span, Tile
 from s3lake.source.offsets import Snapshot
-from s3lake.store import COMMIT
 from s3lake_tests.commit.actors import Actor, Work
 from s3lake_tests.commit.bucket import PREFIX, Circumstances
 from s3lake_tests.commit.kafka import TOPIC, FakeKafka, hour, ms
@@ -49,19 +46,6 @@ def test_a_topic_that_does_not_exist_yet_gets_no_tile(world: World):
     assert world.view().tiles == {}
 
 
-def test_a_topic_gets_its_first_tile_once_it_exists(world: World):
-    world.kafka.delete_topic()
-    opening.open_hour(world.index, world.kafka, hour(0))
-    world.kafka.create_topic(1)
-    world.kafka.produce(0, 1)
-
-    head = opening.open_hour(world.index, world.kafka, hour(0))
-
-    assert head.hours == ((hour(0), hour(0)),)
-    assert head.topic_id == world.kafka.topic_id
-    assert tile(world, 0).partitions == {0: Span(0, 0)}
-
-
 def test_the_first_tile_begins_at_the_hours_first_record(world: World):
     opening.open_hour(world.index, world.kafka, hour(1))
 
@@ -80,17 +64,6 @@ def test_opening_an_hour_closes_the_one_before_whatever_the_clock_says(world: Wo
 
     assert tile(world, 0).partitions == {0: Span(0, 0, 4)}
     assert tile(world, 1).partitions == {0: Span(4, 4)}
-
-
-def test_opening_an_hour_again_changes_nothing(world: World):
-    opening.open_hour(world.index, world.kafka, hour(0))
-    opening.open_hour(world.index, world.kafka, hour(1))
-    before = dict(world.bucket.objects)
-
-    for number in (0, 1):
-        opening.open_hour(world.index, world.kafka, hour(number))
-
-    assert world.bucket.objects == before
 
 
 def test_an_hour_that_has_a_tile_is_opened_without_asking_kafka_or_writing(world: World):
@@ -348,25 +321,6 @@ def test_the_fenced_writers_message_names_the_winner(world: World):
         protocol.commit(world.index, attempt, Staged((), {}), PACE)
 
 
-def test_two_files_of_one_name_are_refused_before_anything_is_written(world: World):
-    opening.open_hour(world.index, world.kafka, hour(0))
-    attempt = begin(world, 0)
-    file = File("data/same", "u", (), 0, 0, 1, 2, 9)
-    before = dict(world.bucket.objects)
-
-    with pytest.raises(ConfigurationError, match="two files of one commit have the key data/same: the layout lacks"):
-        protocol.commit(world.index, attempt, Staged((file, file), {}), PACE)
-    assert world.bucket.objects == before
-
-
-def test_a_manifest_says_which_offsets_each_partition_covers_even_if_nothing_was_read(world: World):
-    opening.open_hour(world.index, world.kafka, hour(0))
-
-    manifest, _ = protocol.commit(world.index, begin(world, 0), Staged((), {}), PACE)
-
-    assert (manifest.partitions[0].start, manifest.partitions[0].end, manifest.partitions[0].read) == (0, 5, 0)
-
-
 def test_the_first_instant_after_an_hour_closes_it_where_nothing_is_said_of_a_grace(world: World):
     opening.open_hour(world.index, world.kafka, hour(0))
     world.minute = 60
@@ -391,12 +345,6 @@ def test_an_hour_whose_tile_was_only_announced_is_begun(world: World):
     assert begin(world, 0).batch.intervals == {0: (0, 5)}
 
 
-def test_a_commit_of_new_records_gives_no_reason(world: World):
-    opening.open_hour(world.index, world.kafka, hour(0))
-
-    assert begin(world, 0).reason == ""
-
-
 # ---------------------------------------------------------------------------------------------------- lost and repeated
 
 
@@ -415,53 +363,6 @@ def test_a_writer_recognises_its_own_request_whose_answer_was_lost(fault, step, 
     assert tile(world, 0).partitions == {0: Span(0, 5)}
 
 
-def test_step_4_that_times_out_undone_leaves_the_writers_uploads_alone(world: World):
-    a = world.do("A", materialise(0), until=enters_pending)
-    world.step(a, "timeout, not done")
-    world.run(a)
-
-    assert isinstance(a.error, StoreUnavailableError)
-    assert len(world.bucket.uploads) == 3
-    assert tile(world, 0).pending is None
-
-
-def test_step_4_that_times_out_and_arrives_later_is_settled_forward_by_anyone(world: World):
-    a = world.do("A", materialise(0), until=enters_pending)
-    world.step(a, "timeout, in flight")
-    world.run(a)
-    world.land_request()
-    assert tile(world, 0).pending == "c1"
-
-    world.do("B", recovering(0))
-
-    assert tile(world, 0).commits == ("c1",)
-    assert not tile(world, 0).burnt
-
-
-def test_step_4_that_arrives_after_somebody_else_wrote_changes_nothing(world: World):
-    a = world.do("A", materialise(0), until=enters_pending)
-    world.step(a, "timeout, in flight")
-    world.run(a)
-    world.do("B", materialise(0))
-    before = tile(world, 0)
-
-    world.land_request()
-
-    assert tile(world, 0) == before
-
-
-def test_a_store_that_goes_on_refusing_the_manifest_ends_the_run_with_nothing_left(world: World):
-    world.bucket.circumstances = dataclasses.replace(world.bucket.circumstances, conflicts=True)
-    a = world.start("A", materialise(0))
-    while world.run(a, until=puts_manifest):
-        world.step(a, twist="untrue")
-
-    assert isinstance(a.error, StoreConflictError)
-    assert "c1.json was refused 5 times in 7.6 s although its condition held" in str(a.error)
-    assert world.bucket.uploads == {}
-    assert tile(world, 0) == Tile(hour(0), {0: Span(0, 0)}, epochs={0: 0})
-
-
 def test_nobody_goes_on_before_the_manifest_was_read_back(world: World):
     a = world.do("A", materialise(0), until=puts_manifest)
     world.step(a)
@@ -474,17 +375,6 @@ def test_nobody_goes_on_before_the_manifest_was_read_back(world: World):
     assert isinstance(a.error, StoreConflictError)
     assert tile(world, 0).commits == ()
     assert world.bucket.uploads == {}
-
-
-def test_committing_the_same_attempt_twice_is_one_commit(world: World):
-    opening.open_hour(world.index, world.kafka, hour(0))
-    attempt = begin(world, 0)
-
-    first, _ = protocol.commit(world.index, attempt, Staged((), {}), PACE)
-    again, _ = protocol.commit(world.index, attempt, Staged((), {}), PACE)
-
-    assert again.id == first.id
-    assert tile(world, 0).commits == (first.id,)
 
 
 # --------------------------------------------------------------------------------------------------------- rolling back
@@ -557,23 +447,6 @@ def test_names_are_the_layouts_own_again_beyond_what_was_rolled_back(world: Worl
     assert list(world.view().data) == ["data/orders/0+0~c2", "data/orders/0+5", "data/orders/0+7"]
 
 
-def test_after_a_roll_back_files_have_the_commits_id_in_their_names(world: World):
-    interrupted(world)
-    world.lose_upload(min(world.bucket.uploads))
-
-    world.do("B", materialise(0), chunk=9)
-
-    assert list(world.view().data) == ["data/orders/0+0~c2"]
-
-
-def test_the_manifest_of_a_rolled_back_commit_is_kept_for_clean(world: World):
-    interrupted(world)
-    world.lose_upload(min(world.bucket.uploads))
-    world.do("B", recovering(0))
-
-    assert list(world.view().manifests) == ["c1"]
-
-
 def test_a_writer_whose_own_upload_vanished_says_that_nothing_is_visible(world: World):
     opening.open_hour(world.index, world.kafka, hour(0))
     attempt = begin(world, 0)
@@ -617,15 +490,6 @@ def test_garbage_that_may_not_be_deleted_stops_no_landing_and_is_told_of_when_al
     assert world.do("D", materialise(0)).error is None
     assert tile(world, 0).complete
     assert list(world.view().data) == ["data/orders/0+0~c2"]
-
-
-def test_rolling_forward_needs_neither_kafka_nor_the_writer(world: World):
-    interrupted(world)
-    world.kafka.delete_topic()
-
-    world.do("B", recovering(0))
-
-    assert tile(world, 0).commits == ("c1",)
 
 
 def test_an_upload_that_the_store_refuses_to_complete_for_good_rolls_back_and_the_hour_goes_on(world: World):
@@ -708,13 +572,6 @@ def test_once_the_sink_has_another_prefix_the_next_write_goes_on(world: World):
     assert "data/orders/0+0" in world.view().data
 
 
-def test_below_the_same_prefix_the_object_stays_in_the_way(world: World):
-    meeting_foreign(world)
-
-    with pytest.raises(ForeignObjectError, match="move the object away, or give the sink another prefix"):
-        protocol.ready(TopicIndex(world.bucket, PREFIX, TOPIC, "data/"), hour(0), PACE)
-
-
 def test_once_the_object_is_gone_the_next_write_goes_on(world: World):
     meeting_foreign(world)
     world.remove_foreign()
@@ -724,24 +581,3 @@ def test_once_the_object_is_gone_the_next_write_goes_on(world: World):
     assert b.error is None
     assert tile(world, 0).foreign == ()
     assert tile(world, 0).partitions == {0: Span(0, 5)}
-
-
-# --------------------------------------------------------------------------------------------------------------- pieces
-
-
-def test_an_object_belongs_to_the_commit_in_its_metadata(world: World):
-    world.bucket.create_upload("k", {COMMIT: "c1"})
-    part = world.bucket.upload_part("k", "upload-1", 1, b"x")
-    world.bucket.complete_upload("k", "upload-1", [part])
-
-    assert recovery.belongs(world.bucket.head("k"), "c1")
-    assert not recovery.belongs(world.bucket.head("k"), "c2")
-
-
-def test_recovery_works_at_its_default_pace_too(world: World):
-    world.do("A", materialise(0), chunk=1, until=completes).crash()
-
-    settled = recovery.tidy(world.index, hour(0))
-
-    assert settled[0].commits == ("c1",)
-    assert len(world.view().data) == 5

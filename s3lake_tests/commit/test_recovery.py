@@ -10,6 +10,7 @@ import pytest
 from s3lake.commit import recovery
 from s3lake.commit.documents import File, Manifest, Read
 from s3lake.commit.index import TopicIndex
+from s3lake.commit.recovery import back, fence
 from s3lake.plan.tile import Span, Tile
 from s3lake.store import COMMIT
 from s3lake.store.memory import MemoryStore
@@ -134,3 +135,39 @@ def test_no_more_requests_are_under_way_at_once_than_the_pace_says():
     threads = recovery.each(lambda _: sleep(0.01) or threading.get_ident(), range(8), recovery.Pace(parallel=2))
 
     assert len(set(threads)) == 2
+
+
+# Fencing
+
+
+@pytest.fixture
+def begun() -> TopicIndex:
+    index = TopicIndex(MemoryStore(), ".indexes/events", "orders")
+    tile = Tile(FIVE, {0: Span(0, 5)}, commits=("landed",), pending="begun", garbage=("g1", "g2"))
+    index.create(index.tile_key(FIVE), tile)
+    return index
+
+
+def test_a_commit_that_is_fenced_comes_last_of_the_garbage_once_and_the_tile_changes_each_time(begun: TopicIndex):
+    assert fence(begun, FIVE, "gone")
+    assert fence(begun, FIVE, "g1")
+
+    tile, _ = begun.existing_tile(FIVE)
+    assert tile.garbage == ("g2", "gone", "g1")
+    assert tile.rev == 2
+
+
+@pytest.mark.parametrize("commit", ["landed", "begun"])
+def test_a_commit_that_the_tile_has_as_its_own_is_not_fenced(begun: TopicIndex, commit: str):
+    assert fence(begun, FIVE, commit) is False
+    assert begun.existing_tile(FIVE)[0].rev == 0
+
+
+def test_an_hour_without_a_tile_has_nothing_to_fence(begun: TopicIndex):
+    assert fence(begun, "2026-11-20T06", "gone") is False
+
+
+def test_names_that_were_burnt_stay_so_when_another_commit_is_rolled_back():
+    tile = Tile(FIVE, {0: Span(5, 5), 1: Span(0, 0)}, pending="second", burnt={0: 5, 1: 9})
+    given_up = back(tile, Manifest("second", "orders", FIVE, {0: Read(5, 8)}), ())
+    assert (given_up.pending, given_up.garbage, given_up.burnt) == (None, ("second",), {0: 8, 1: 9})

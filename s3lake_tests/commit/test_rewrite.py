@@ -4,11 +4,9 @@ import pytest
 
 from s3lake.commit import protocol
 from s3lake.commit.replace import begin_rewrite
-from s3lake.errors import DataLossError, FencedError, IncompleteError
-from s3lake.source.offsets import Snapshot
+from s3lake.errors import DataLossError, IncompleteError
 from s3lake_tests.commit.kafka import hour
-from s3lake_tests.commit.test_traces import completes, enters_pending
-from s3lake_tests.commit.works import PACE, accepting, materialise, reading, recovering, rewriting, stage
+from s3lake_tests.commit.works import PACE, accepting, materialise, rewriting, stage
 from s3lake_tests.commit.world import World
 
 
@@ -35,68 +33,6 @@ def test_a_rewrite_takes_the_place_of_all_commits_under_new_names(landed: World)
     assert tile.commits == ("c2",)
     assert list(landed.view().data) == ["data/orders/0+0~c2"]
     assert landed.view().manifests["c2"].replaces == ("c1",)
-
-
-def test_what_was_replaced_is_swept_at_once(landed: World):
-    landed.do("rewrite", rewriting(0))
-
-    assert landed.view().tiles[hour(0)].garbage == ()
-    assert landed.bucket.uploads == {}
-
-
-def test_an_hour_can_be_rewritten_again_and_again(landed: World):
-    for commit in ("c2", "c3", "c4"):
-        landed.do("rewrite", rewriting(0), chunk=9)
-        assert list(landed.view().data) == [f"data/orders/0+0~{commit}"]
-
-
-def test_until_the_switch_readers_of_the_index_see_the_old_files(landed: World):
-    again = landed.do("rewrite", rewriting(0), chunk=1, until=completes)
-    landed.step(again)
-
-    assert landed.view().tiles[hour(0)].commits == ("c1",)
-    landed.do("reader", reading(0))
-
-
-def test_a_reader_between_switch_and_sweep_sees_the_new_files(landed: World):
-    landed.do("rewrite", rewriting(0), until=lambda request: request.method == "delete")
-
-    assert landed.view().tiles[hour(0)].commits == ("c2",)
-    assert landed.view().tiles[hour(0)].garbage == ("c1",)
-    landed.do("reader", reading(0))
-
-
-def test_a_rewrite_that_stops_half_way_is_finished_by_whoever_comes_next(landed: World):
-    again = landed.do("rewrite", rewriting(0), chunk=1, until=completes)
-    landed.step(again, "crash after")
-
-    landed.do("B", recovering(0))
-
-    assert landed.view().tiles[hour(0)].commits == ("c2",)
-    assert len(landed.view().data) == 4
-
-
-def test_a_rewrite_that_is_rolled_back_leaves_the_old_files_as_they_were(landed: World):
-    before = landed.view().data
-    again = landed.do("rewrite", rewriting(0), chunk=1, until=completes)
-    landed.step(again, "crash after")
-    landed.lose_upload(min(landed.bucket.uploads))
-
-    landed.do("B", recovering(0))
-
-    assert landed.view().tiles[hour(0)].commits == ("c1",)
-    assert landed.view().data == before
-
-
-def test_of_two_rewrites_at_once_one_is_fenced(landed: World):
-    a, b = landed.start("A", rewriting(0)), landed.start("B", rewriting(0))
-    landed.run(a, until=enters_pending)
-    landed.run(b)
-    landed.run(a)
-
-    assert landed.outcomes["rewritten"] == 1
-    assert landed.outcomes[FencedError.__name__] == 1
-    assert landed.view().tiles[hour(0)].commits == ("c3",)
 
 
 def test_an_hour_that_is_not_landed_is_not_rewritten(world: World):
@@ -174,21 +110,6 @@ def test_an_empty_hour_can_be_rewritten(world: World):
 
     assert world.view().data == {}
     assert world.view().tiles[hour(3)].complete
-
-
-def test_kafka_is_told_that_the_topic_was_there_before(landed: World, monkeypatch: pytest.MonkeyPatch):
-    told: list[bool] = []
-    snapshot = landed.kafka.snapshot
-
-    def asked(topic: str, hour: str, *, known: bool = False) -> Snapshot:
-        told.append(known)
-        return snapshot(topic, hour)
-
-    monkeypatch.setattr(landed.kafka, "snapshot", asked)
-    head, _ = landed.index.head()
-    begin_rewrite(landed.index, landed.kafka, head, hour(0), PACE)
-
-    assert told == [True]
 
 
 def test_the_first_hour_of_a_topic_created_again_is_rewritten_for_the_reason_that_is_said(landed: World):
