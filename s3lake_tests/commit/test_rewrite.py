@@ -5,6 +5,7 @@ import pytest
 from s3lake.commit import protocol
 from s3lake.commit.replace import begin_rewrite
 from s3lake.errors import DataLossError, IncompleteError
+from s3lake.source.offsets import Snapshot
 from s3lake_tests.commit.kafka import hour
 from s3lake_tests.commit.works import PACE, accepting, materialise, rewriting, stage
 from s3lake_tests.commit.world import World
@@ -124,3 +125,18 @@ def test_the_first_hour_of_a_topic_created_again_is_rewritten_for_the_reason_tha
     attempt = begin_rewrite(landed.index, landed.kafka, head, hour(1), PACE, reason="mend")
     assert attempt.reason == "mend"
     assert attempt.batch.reads == {0: (0, 2)}
+
+
+def test_kafka_is_told_that_the_topic_was_there_before(landed: World, monkeypatch: pytest.MonkeyPatch):
+    told: list[bool] = []
+    snapshot = landed.kafka.snapshot
+
+    def asked(topic: str, hour: str, *, known: bool = False) -> Snapshot:
+        told.append(known)
+        return snapshot(topic, hour)
+
+    monkeypatch.setattr(landed.kafka, "snapshot", asked)
+    head, _ = landed.index.head()
+    begin_rewrite(landed.index, landed.kafka, head, hour(0), PACE)
+
+    assert told == [True]

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from s3lake.convert import json_text
 from s3lake.convert.values import Conversion
 from s3lake_tests.conftest import EXAMPLES
-from s3lake_tests.connect import DECIMAL, LEAVES, json_converter, running, told
 from s3lake_tests.convert.records import batch
+from s3lake_tests.kit.oracles import DECIMAL, LEAVES, json_converter, run_connect, told
 
 pytestmark = [pytest.mark.slow("an oracle: what Kafka Connect itself does, in a JVM"), pytest.mark.usefixtures("jvm")]
 
@@ -50,7 +50,7 @@ def schemas(draw: st.DrawFn, deep: int = 0) -> tuple[dict[str, Any], Any]:
 
 @pytest.fixture(scope="module")
 def java() -> Iterator[Any]:
-    with running() as java:
+    with run_connect() as java:
         yield java
 
 

@@ -1,6 +1,10 @@
 """What the documents link to: every file and every heading that a relative link names is there."""
 
+import ast
+import os
 import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,3 +68,56 @@ def test_a_link_to_no_file_and_to_no_heading_is_seen(tmp_path: Path) -> None:
     targets = ["there.md#two-of-three", "there.md#one-1", "there.md#four", "gone.md", "https://elsewhere.example/gone"]
     document.write_text("".join(f"[x]({target}) `[y](code.md)`\n" for target in targets))
     assert broken(document) == ["there.md#four", "gone.md"]
+
+
+# What is promised is shown by tests that exist
+
+
+GUARANTEES = (ROOT / "docs" / "guarantees.md").read_text("utf-8")
+NAMED = sorted(set(re.findall(r"`((?:s3lake_tests|trials)/[^`]+)`", GUARANTEES)))
+
+
+def functions(path: str) -> set[str]:
+    """The names of a file's tests."""
+    nodes = ast.walk(ast.parse((ROOT / path).read_text("utf-8")))
+    return {node.name for node in nodes if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")}
+
+
+@pytest.mark.parametrize("named", NAMED)
+def test_each_test_that_is_named_exists(named: str) -> None:
+    path, _, name = named.partition("::")
+    assert (ROOT / path).is_file()
+    if "test_" in path.rpartition("/")[2]:
+        assert functions(path)
+    assert not name or name in functions(path)
+
+
+@pytest.mark.parametrize("line", [line for line in GUARANTEES.splitlines() if line.startswith("**")])
+def test_each_promise_names_a_test(line: str) -> None:
+    following = GUARANTEES[GUARANTEES.index(line) + len(line) :].partition("\n**")[0].partition("\n## ")[0]
+    assert "/test_" in line + following
+
+
+# The site of docs/ is built without network, and fetches nothing from elsewhere when it is read
+
+
+LOADS = re.compile(r'<(?:img|script|iframe|source)\b[^>]*\ssrc="([^"]+)"|<link\b[^>]*\srel="stylesheet"[^>]*>')
+
+
+@pytest.mark.slow("builds the site, which `make docs` and test_links.py check too")
+@pytest.mark.long
+def test_no_page_loads_anything_from_elsewhere(tmp_path: Path) -> None:
+    away = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:1")
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(tmp_path)],
+        cwd=ROOT,
+        env={**os.environ, **away, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    loads = [load[0] for path in tmp_path.rglob("*.html") for load in LOADS.finditer(path.read_text("utf-8"))]
+    assert loads
+    assert [load for load in loads if re.search(r'(src|href)="(https?:)?//', load)] == []

@@ -33,3 +33,28 @@ def test_a_default_is_shown_as_people_write_it() -> None:
     page = REFERENCE["settings"]()
     assert '| `size` | whole number or text | `"128MiB"` |' in page
     assert '| `interval` | number or text | `"5m"` |' in page
+
+
+# Every key of every connector's own definition is honoured, told or refused; nearly all are honoured or harmless
+
+
+KEYS: dict[str, Any] = runpy.run_path(str(ROOT / "docs/keys.py"))
+DEFINITIONS = KEYS["DEFINITIONS"]
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda one: one.title)
+def test_at_most_one_in_20_keys_of_a_connector_is_refused(definition: Any) -> None:
+    harmless, every = KEYS["counted"](definition)
+    assert every - harmless <= max(1, every // 20)
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda one: one.title)
+def test_every_key_is_known_and_none_is_dropped_without_a_word(definition: Any) -> None:
+    outcomes = KEYS["outcomes"](definition)
+    assert [one.key.name for one in outcomes if one.becomes == "silent" or "unknown key" in one.says] == []
+
+
+def test_no_property_of_kcql_is_dropped_without_a_word() -> None:
+    outcomes = [one for definition in DEFINITIONS for one in KEYS["outcomes_of_properties"](definition)]
+    assert outcomes != []
+    assert [one.key.name for one in outcomes if one.becomes == "silent"] == []

@@ -11,7 +11,8 @@ from s3lake.errors import ConfigurationError, DestinationRefusedError, Destinati
 from s3lake.forwarding.destination import open_destination
 from s3lake.forwarding.hour import Hour, forward_hour
 from s3lake_tests.forwarding.conftest import CLAIMED, System, hour_name
-from s3lake_tests.forwarding.landed import Crash, Crashing, Land, Overtaken, hour_of
+from s3lake_tests.forwarding.landed import Land, Overtaken, hour_of
+from s3lake_tests.kit.crashes import Crash, Crashing
 from s3lake_tests.lake import START
 
 

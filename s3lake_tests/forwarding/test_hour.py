@@ -2,15 +2,19 @@
 
 import json
 from collections.abc import Iterator
+from datetime import date, datetime, timezone
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from s3lake.errors import ConfigurationError, DataLossError, FencedError
 from s3lake.forwarding.destination import open_destination
-from s3lake.forwarding.hour import Row, forward_hour
+from s3lake.forwarding.hour import Row, forward_hour, read_rows
 from s3lake.land.landing import Landing
+from s3lake.objects import Shape
 from s3lake_tests.forwarding.landed import VALUES, Land, hour_of
 from s3lake_tests.lake import START, at
 from s3lake_tests.plugins import installed
@@ -132,3 +136,40 @@ class TestADestinationOfAnotherPackage:
     def test_that_does_not_know_an_option_is_refused(self) -> None:
         with pytest.raises(ConfigurationError, match=r"options of files: .*'folder'"):
             open_destination("files", {"folder": "x"})
+
+
+# How values of columns are spelled in documents
+
+
+def document(value: Any, type: pa.DataType) -> str:
+    batch = pa.record_batch([pa.array([value], type)], names=["it"])
+    [row] = read_rows(Shape("parquet"), batch, "file", 0, 0)
+    return row.document.decode()
+
+
+@pytest.mark.parametrize(
+    ("value", "type", "spelled"),
+    [
+        (2**63 - 1, pa.int64(), "9223372036854775807"),
+        (float("nan"), pa.float64(), "null"),
+        (Decimal("12345678901234567890.10"), pa.decimal128(38, 2), "12345678901234567890.10"),
+        (b"\x00\xff", pa.binary(), '"AP8="'),
+        (date(2026, 11, 20), pa.date32(), '"2026-11-20"'),
+        (
+            datetime(2026, 11, 20, 5, 0, 0, 1500, timezone.utc),
+            pa.timestamp("us", "UTC"),
+            '"2026-11-20T05:00:00.001500Z"',
+        ),
+        ([("a", 1), ("b", None)], pa.map_(pa.string(), pa.int32()), '{"a":1,"b":null}'),
+        ([{"x": ["y"]}], pa.list_(pa.struct([("x", pa.list_(pa.string()))])), '[{"x":["y"]}]'),
+        (None, pa.string(), "null"),
+    ],
+)
+def test_a_value_keeps_all_of_its_digits_and_bytes(value: Any, type: pa.DataType, spelled: str) -> None:
+    assert document(value, type) == f'{{"it":{spelled}}}'
+
+
+def test_a_moment_after_the_year_9999_is_refused_with_its_rows() -> None:
+    moment = pa.array([10**18]).cast(pa.timestamp("us", "UTC"))
+    with pytest.raises(ConfigurationError, match="file: rows 40 to 40 have a value that JSON cannot hold"):
+        list(read_rows(Shape("parquet"), pa.record_batch([moment], names=["at"]), "file", 0, 40))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from s3lake_tests.conftest import EXAMPLES
-from s3lake_tests.connect import LOGICAL, json_converter, running, told, worth
+from s3lake_tests.kit.oracles import LOGICAL, json_converter, run_connect, told, worth
 from s3lake_tests.transform.kit import CLOCK, TOPIC, Message, chain, raw, run, smt, when
 
 pytestmark = [pytest.mark.slow("an oracle: what Kafka Connect itself does, in a JVM"), pytest.mark.usefixtures("jvm")]
@@ -216,7 +216,7 @@ def _json_or_text(text: bytes) -> Any:
 @pytest.fixture(scope="module")
 def connect() -> Iterator[Connect]:
     """Connect's own classes."""
-    with running() as java:
+    with run_connect() as java:
         yield Connect(java)
 
 

@@ -7,8 +7,8 @@ import pytest
 from s3lake.land import binding
 from s3lake.schema.types import List, Map, Primitive, Struct
 from s3lake.transform.values import Date, Timestamp, make_marker
-from s3lake_tests.connect import LOGICAL
 from s3lake_tests.convert.records import batch
+from s3lake_tests.kit.oracles import LOGICAL
 from s3lake_tests.schema.registry.server import framed, serving
 from s3lake_tests.transform.kit import CLOCK, Message, after, headers_after, refusal, smt
 from s3lake_tests.transform.test_framed import sink

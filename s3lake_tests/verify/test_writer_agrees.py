@@ -19,7 +19,7 @@ from s3lake.land.task.outcomes import with_seen
 from s3lake.schema.types import Columns, to_document
 from s3lake.store import Store
 from s3lake_tests.conftest import EXAMPLES
-from s3lake_tests.connect import DECIMAL, LEAVES
+from s3lake_tests.kit.oracles import DECIMAL, LEAVES
 from s3lake_tests.land.task.settled import settled
 from s3lake_tests.verify.sinks import sinks
 from s3lake_tests.verify.world import HOUR, IN_TIME, TOPIC, World

@@ -16,7 +16,7 @@ import pytest
 import requests
 
 from s3lake.demo.process import GuardedProcess, free_ports, spawn
-from s3lake_tests import maven
+from s3lake_tests.kit import oracles
 
 VERSION = "3.3.3"
 _JAVA = 21
@@ -90,8 +90,8 @@ def find_java() -> Path:
 
 def _installed() -> Path:
     """Its directory in the cache."""
-    archive = maven.artifact("io.apicurio", "apicurio-registry-app", VERSION, "all", suffix="tar.gz", alone=True)
-    return maven.kept(f"apicurio-registry-{VERSION}", archive, change=_unpacked)
+    archive = oracles.artifact("io.apicurio", "apicurio-registry-app", VERSION, "all", suffix="tar.gz", alone=True)
+    return oracles.kept(f"apicurio-registry-{VERSION}", archive, change=_unpacked)
 
 
 def _unpacked(files: Path) -> Path:

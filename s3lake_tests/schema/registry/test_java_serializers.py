@@ -8,8 +8,8 @@ import pytest
 
 from s3lake.convert.values import Conversion, Converted
 from s3lake.schema.registry import Connection
-from s3lake_tests import jvm, maven
 from s3lake_tests.convert.records import batch
+from s3lake_tests.kit import oracles
 from s3lake_tests.schema.registry.apicurio import Apicurio
 
 pytestmark = [pytest.mark.slow("an oracle: Java's own serializers"), pytest.mark.usefixtures("jvm")]
@@ -21,9 +21,9 @@ FORMATS = ("avro", "jsonschema", "protobuf")
 
 @pytest.fixture(scope="module")
 def java() -> Iterator[Any]:
-    serdes = [maven.artifact("io.apicurio", f"apicurio-registry-serdes-{name}-serde", VERSION) for name in FORMATS]
-    kafka = maven.artifact("org.apache.kafka", "kafka-clients", "4.1.1")
-    with jvm.running(maven.kept(f"apicurio-serdes-{VERSION}", *serdes, kafka).glob("*.jar")) as classes:
+    serdes = [oracles.artifact("io.apicurio", f"apicurio-registry-serdes-{name}-serde", VERSION) for name in FORMATS]
+    kafka = oracles.artifact("org.apache.kafka", "kafka-clients", "4.1.1")
+    with oracles.run_jvm(oracles.kept(f"apicurio-serdes-{VERSION}", *serdes, kafka).glob("*.jar")) as classes:
         yield classes
 
 

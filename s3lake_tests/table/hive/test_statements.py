@@ -21,7 +21,7 @@ from s3lake.schema.arrow import to_arrow
 from s3lake.schema.types import Decimal, List, Map, Primitive, Struct, Type
 from s3lake.spark import jars
 from s3lake.table.hive import ENGINES, HiveTable, glue, of_keys, statements
-from s3lake_tests import jvm
+from s3lake_tests.kit import oracles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -287,7 +287,7 @@ def test_hives_reader_reads_what_csv_says(tmp_path: Path) -> None:
     reader = document["TableInput"]["StorageDescriptor"]["SerdeInfo"]
     (file,) = tmp_path.rglob("*.csv")
     opened = ["--add-opens=java.base/java.net=ALL-UNNAMED"]
-    with jvm.running(jars.pyspark_jars_dir().glob("*.jar"), opened) as java:
+    with oracles.run_jvm(jars.pyspark_jars_dir().glob("*.jar"), opened) as java:
         said = java.java.util.Properties()
         columns = {"columns": ",".join(made.columns), "columns.types": ",".join(["string"] * len(made.columns))}
         for name, text in {**columns, **reader["Parameters"]}.items():

@@ -9,8 +9,8 @@ from typing import Any
 
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.spark.jars import pyspark_jars_dir, resolve
-from s3lake_tests import jvm, maven
 from s3lake_tests.forwarding.servers import serve_postgres
+from s3lake_tests.kit import oracles
 
 ICEBERG = "1.11.0"
 SPARK_JARS = (
@@ -19,9 +19,9 @@ SPARK_JARS = (
     "org.xerial:sqlite-jdbc:3.49.1.0",
 )
 _REST = (
-    maven.artifact("org.apache.iceberg", "iceberg-core", ICEBERG, "", "tests"),
-    maven.artifact("org.apache.iceberg", "iceberg-aws", ICEBERG),
-    maven.artifact("org.eclipse.jetty.ee10", "jetty-ee10-servlet", "12.1.1"),
+    oracles.artifact("org.apache.iceberg", "iceberg-core", ICEBERG, "", "tests"),
+    oracles.artifact("org.apache.iceberg", "iceberg-aws", ICEBERG),
+    oracles.artifact("org.eclipse.jetty.ee10", "jetty-ee10-servlet", "12.1.1"),
 )
 
 Properties = dict[str, str]
@@ -33,11 +33,11 @@ def rest(s3: EmbeddedS3) -> Iterator[Properties]:
     warehouse = f"rest-{uuid.uuid4()}"
     s3.create_bucket(warehouse)
     classes = [
-        *maven.kept(f"iceberg-rest-{ICEBERG}", *_REST).glob("*.jar"),
+        *oracles.kept(f"iceberg-rest-{ICEBERG}", *_REST).glob("*.jar"),
         *pyspark_jars_dir().glob("hadoop-client-*"),
     ]
     classes += [jar for jar in resolve("iceberg", SPARK_JARS) if "spark-runtime" not in jar.name]
-    with jvm.running(classes) as java:
+    with oracles.run_jvm(classes) as java:
         kept = {
             "catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
             "uri": f"jdbc:sqlite:file:{warehouse}?mode=memory&cache=shared",
@@ -73,7 +73,7 @@ def hive(home: Path) -> Iterator[Properties]:
         "derby.stream.error.field": "java.lang.System.err",
     }
     options = [f"-D{name}={value}" for name, value in settings.items()]
-    with jvm.running([pyspark_jars_dir() / "*"], options) as java:
+    with oracles.run_jvm([pyspark_jars_dir() / "*"], options) as java:
         hadoop, thrift = java.org.apache.hadoop, java.org.apache.thrift
         conf = hadoop.hive.conf.HiveConf()
         metastore = hadoop.hive.metastore

@@ -4,12 +4,14 @@ import io
 import json
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from s3lake import hours
 from s3lake.commit.documents import File, Manifest, Read, TopicHead
@@ -20,6 +22,7 @@ from s3lake.sink import Sink
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
 from s3lake.table.iceberg import LakeTable
+from s3lake_tests.kit.crashes import Crash, Crashing
 
 FIVE, SIX, SEVEN = "2026-11-20T05", "2026-11-20T06", "2026-11-20T07"
 
@@ -154,3 +157,19 @@ def compacted(shelf: Shelf) -> None:
     """What another program does that makes few files of many: the same rows, in files of its own."""
     table = loaded(shelf)
     table.overwrite(table.scan().to_arrow())
+
+
+def crash_following(table: LakeTable, number: int, *, after: bool) -> bool:
+    """Follow, and crash before or after call `number` of those that write to S3 or ask the catalog.
+
+    Returns False if there are not as many.
+    """
+    from pyiceberg.io.pyarrow import PyArrowFile  # a quarter of a second, in all that collect
+
+    crashing, catalog = Crashing(number, after=after), type(table._catalog)
+    with pytest.MonkeyPatch.context() as patch, suppress(Crash):
+        for owner, name in ((PyArrowFile, "create"), (catalog, "commit_table"), (catalog, "load_table")):
+            crashing.count(patch, owner, name)
+        table.follow()
+        return False
+    return True

@@ -13,8 +13,7 @@ from s3lake.table.iceberg import catalog
 from s3lake_tests.forwarding.servers import find_postgres
 from s3lake_tests.table.iceberg import catalogs
 from s3lake_tests.table.iceberg.catalogs import Properties
-from s3lake_tests.table.iceberg.cuts import cut
-from s3lake_tests.table.iceberg.shelf import FIVE, SEVEN, SIX, Shelf, compacted, loaded, rows
+from s3lake_tests.table.iceberg.shelf import FIVE, SEVEN, SIX, Shelf, compacted, crash_following, loaded, rows
 
 pytestmark = pytest.mark.slow("another catalog than SQLite's, each a server")
 
@@ -103,7 +102,7 @@ def test_killed_at_any_request_of_a_rest_catalog_the_next_one_mends_it(
         shelf.table().follow()
         shelf.commit(FIVE, rows=4, replaces=[first.id])
         shelf.commit(SIX, pa.table({"id": [1], "late": [1.5]}))
-        killed = cut(shelf.table(), number, lost=number % 2 == 1)
+        killed = crash_following(shelf.table(), number, after=number % 2 == 1)
         shelf.table().follow()
         assert len(rows(shelf)) == shelf.listed() == 5
         assert shelf.table().follow() == []

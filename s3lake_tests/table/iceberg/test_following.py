@@ -4,17 +4,21 @@ import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import dagster as dg
 import pyarrow as pa
 import pytest
 from pyiceberg.table.update.snapshot import _OverwriteFiles
 
 from s3lake.commit.documents import Watermark
 from s3lake.errors import TableConflictError, TableUnavailableError
+from s3lake.orchestration.checks import check_hours, names_of
+from s3lake.table.iceberg import ledger
 from s3lake.table.iceberg.entries import Footers
-from s3lake_tests.table.iceberg.cuts import cut
-from s3lake_tests.table.iceberg.shelf import FIVE, SEVEN, SIX, Shelf, compacted, loaded, rows
+from s3lake_tests.orchestration.catalogs import catalog
+from s3lake_tests.table.iceberg.shelf import FIVE, SEVEN, SIX, Shelf, compacted, crash_following, loaded, rows
 
 
 def test_the_files_of_a_commit_are_listed_and_none_is_written(shelf: Shelf) -> None:
@@ -333,7 +337,7 @@ def test_killed_at_any_request_the_next_one_mends_it(make: Callable[..., Shelf],
             shelf.table().follow()
             shelf.commit(FIVE, rows=4, replaces=[first.id])
             shelf.commit(SIX, pa.table({"id": [1], "late": [1.5]}))
-            killed = cut(shelf.table(), number, lost)
+            killed = crash_following(shelf.table(), number, after=lost)
             assert shelf.listed() == 15
             shelf.table().follow()
             assert len(rows(shelf)) == 15
@@ -341,3 +345,64 @@ def test_killed_at_any_request_the_next_one_mends_it(make: Callable[..., Shelf],
             if not killed:
                 break
         assert number > 4
+
+
+# The asset check of a table: it reports, and nothing fails because of it
+
+
+def verdicts(shelf: Shelf) -> dict[str, dg.AssetCheckEvaluation]:
+    lander: Any = SimpleNamespace(
+        index=shelf.index, sink=shelf.sink, topic="orders", table=shelf.table(), clock=lambda: 0
+    )
+    with dg.DagsterInstance.ephemeral() as instance:
+        looked = check_hours(instance, catalog(shelf.sink), lander, [FIVE, SIX], ["table"])
+        return {str(one.partition): one for one in looked if isinstance(one, dg.AssetCheckEvaluation)}
+
+
+def test_it_passes_where_the_table_is_as_the_index_has_it(shelf: Shelf) -> None:
+    shelf.commit(FIVE)
+    shelf.commit(SIX)
+    shelf.table().follow([FIVE])
+    found = verdicts(shelf)
+    assert (found[FIVE].passed, found[SIX].passed) == (True, False)
+    assert str(found[SIX].metadata["behind"].value).startswith("1 commits are not in the table, 0 are replaced")
+
+
+def test_a_catalog_that_is_gone_is_what_it_says(shelf: Shelf) -> None:
+    shelf.commit(FIVE)
+    assert shelf.sink.table is not None
+    shelf.sink.table.catalog["uri"] = "sqlite:////nowhere/at/all.db"
+    assert "unable to open database file" in str(verdicts(shelf)[FIVE].metadata["behind"].value)
+
+
+def test_a_sink_without_a_table_has_no_such_check(shelf: Shelf) -> None:
+    assert "table" in names_of(shelf.sink)
+    assert "table" not in names_of(shelf.sink.model_copy(update={"table": None}))
+
+
+# The properties of a table that say which commits it holds
+
+
+IDS = ("a" * 32, "b" * 32)
+
+
+def test_hours_are_kept_by_month_with_short_ids() -> None:
+    hours = {"2026-11-30T23": ledger.shorten(IDS), "2026-12-01T00": ledger.shorten(IDS[:1])}
+    assert ledger.update_properties({}, hours) == {
+        "s3lake.landed.2026-11": "30T23=aaaaaaaaaaaa,bbbbbbbbbbbb",
+        "s3lake.landed.2026-12": "01T00=aaaaaaaaaaaa",
+    }
+
+
+def test_what_is_written_is_read() -> None:
+    hours = {"2026-11-30T23": ledger.shorten(IDS), "2026-12-01T00": ("c" * 12,)}
+    assert ledger.read_ledger({**ledger.update_properties({}, hours), "owner": "me"}) == hours
+
+
+def test_an_hour_without_a_commit_leaves() -> None:
+    assert ledger.update_properties({"2026-11-30T23": ("a",)}, {"2026-11-30T23": ()}) == {"s3lake.landed.2026-11": ""}
+
+
+def test_only_months_that_change_are_written_and_whole() -> None:
+    before = {"2026-10-01T00": ("a",), "2026-11-30T22": ("b",), "2026-11-30T23": ("c",)}
+    assert ledger.update_properties(before, {"2026-11-30T23": ("d",)}) == {"s3lake.landed.2026-11": "30T22=b 30T23=d"}

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from s3lake.spark import jars
 from s3lake.text.dates import joda
 from s3lake.text.dates.java import DatePattern
-from s3lake_tests import jvm
 from s3lake_tests.conftest import EXAMPLES
+from s3lake_tests.kit import oracles
 
 pytestmark = [pytest.mark.slow("an oracle: what Java itself prints, in a JVM"), pytest.mark.usefixtures("jvm")]
 
@@ -42,7 +42,7 @@ def patterns(draw: st.DrawFn, letters: str) -> str:
 
 @pytest.fixture(scope="module")
 def java() -> Iterator[Any]:
-    with jvm.running(jars.resolve("joda", ["joda-time:joda-time:2.12.7"])) as java:
+    with oracles.run_jvm(jars.resolve("joda", ["joda-time:joda-time:2.12.7"])) as java:
         yield java
 
 
