@@ -15,17 +15,18 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from s3lake.config.report import Reference, Report, Setting
-from s3lake.config.secrets import SecretsManager, UnresolvedReferenceError, Vault
 from s3lake.config.syntax import properties
 from s3lake.text.masking import find_logins, is_secret
 
 PROVIDERS = "config.providers"
 """The beginning of a worker's keys that declare providers of values."""
+_PATIENCE_S = 30
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}")
 _NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 _FORMS = "${env:NAME}, ${file:path:key}, ${directory:path:name}, ${secrets:name:key} or ${vault:path:key}"
@@ -43,14 +44,12 @@ _SOURCES = {
 _SOURCE_OF = {name.lower(): source for source, names in _SOURCES.items() for name in names}
 
 
-class Substituted(NamedTuple):
-    """A text whose references are replaced.
+class UnresolvedReferenceError(ValueError):
+    """A reference leads nowhere; the message says why, and never quotes a value."""
 
-    Attributes:
-        value: the result.
-        reference: where it came from; None if nothing was replaced.
-        positions: line and column of each character.
-    """
+
+class Substituted(NamedTuple):
+    """A text whose references are replaced; `reference` is None if there were none."""
 
     value: str
     reference: Reference | None
@@ -64,13 +63,9 @@ def substitute(
     *,
     secret: bool = False,
 ) -> Substituted:
-    """Replace the references of a text.
+    """Replace the references of a text, of which `positions` are line and column of each character.
 
-    Args:
-        text: what a file has.
-        look_up: from what is between the braces to its value, how native YAML writes it, and whether it is secret.
-        positions: line and column of each character of the text.
-        secret: the setting is one.
+    `look_up` returns the value of what is between the braces, how native YAML writes it, and whether it is secret.
     """
     value, written, end = "", "", 0
     places: list[tuple[int, int]] = []
@@ -107,12 +102,9 @@ def look_up_variable(reference: str, environment: Mapping[str, str]) -> tuple[st
 
 @dataclass(frozen=True)
 class Provider:
-    """A provider of values.
+    """A provider of values, with its class and its options as a worker's settings have them.
 
-    Attributes:
-        reads: env, file, directory, secrets or vault; empty if s3lake cannot do what its class does.
-        type: the class, as written; empty for the usual one of that name.
-        options: `config.providers.NAME.param.*`.
+    `reads` is env, file, directory, secrets or vault, or empty if s3lake cannot do what its class does.
     """
 
     reads: str
@@ -135,10 +127,9 @@ def declared_providers(settings: Iterable[Setting]) -> dict[str, Provider]:
 
 @dataclass(frozen=True)
 class Variables:
-    """The environment, files and servers in which references are looked up.
+    """The environment, files below `base` and servers in which references are looked up.
 
     Attributes:
-        base: where relative paths of `${file:…}` begin.
         providers: those that a worker calls by names of its own.
         region: of AWS Secrets Manager, if the file names one.
         ask_servers: whether secrets of servers are read; otherwise they stay references in settings of secrets.
@@ -189,7 +180,12 @@ class Variables:
         path, _, key = rest.rpartition(":")
         match provider.reads:
             case "env":
-                return self._of_environment(rest.removeprefix(":"))
+                variable = look_up_variable(rest.removeprefix(":"), self.environment)
+                if variable is None:
+                    raise UnresolvedReferenceError(f"names nothing; write {_FORMS}")
+                if variable[1] is None:
+                    raise UnresolvedReferenceError(f"environment variable {variable[0]} is not set; set it")
+                return variable[1], is_secret(variable[0])
             case "file":
                 return self._of_file(path, key), True
             case "directory":
@@ -232,15 +228,6 @@ class Variables:
             report.unset_variables[setting.key] = name
             report.notice(setting, f"${{{reference}}} is text: environment variable {name} is not set")
         return f"${{{reference}}}", False
-
-    def _of_environment(self, reference: str) -> tuple[str, bool]:
-        variable = look_up_variable(reference, self.environment)
-        if variable is None:
-            raise UnresolvedReferenceError(f"names nothing; write {_FORMS}")
-        name, value = variable
-        if value is None:
-            raise UnresolvedReferenceError(f"environment variable {name} is not set; set it")
-        return value, is_secret(name)
 
     def _of_file(self, path: str, key: str) -> str:
         if not path or not key:
@@ -293,3 +280,113 @@ def _native(reference: str) -> str:
     if not colon or rest.startswith("-"):
         return f"${{{reference}}}"
     return f"${{{rest.removeprefix(':')}}}" if _SOURCE_OF.get(provider.lower()) == "env" else ""
+
+
+# Secrets that servers keep: AWS Secrets Manager, and Vault or OpenBao, by a token
+
+
+def _option(options: Mapping[str, str], *names: str) -> str | None:
+    return next((options[name] for name in names if options.get(name)), None)
+
+
+class SecretsManager:
+    """AWS Secrets Manager, asked once for each secret, and only if a configuration names one."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        """Keep the options of the Java classes that read it; without them boto3's own settings count."""
+        self.region = _option(options, "aws.region", "region")
+        self._options = options
+        self._texts: dict[str, str] = {}
+
+    def read(self, name: str) -> str:
+        """Return the text of a secret. Raises UnresolvedReferenceError."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        if name not in self._texts:
+            try:
+                self._texts[name] = self._client.get_secret_value(SecretId=name)["SecretString"]
+            except ClientError as error:
+                code = error.response.get("Error", {}).get("Code", "an error")
+                raise UnresolvedReferenceError(f"AWS Secrets Manager answers {code} for secret {name}") from None
+            except BotoCoreError as error:
+                raise UnresolvedReferenceError(f"AWS Secrets Manager cannot be asked for {name}: {error}") from None
+            except KeyError:
+                raise UnresolvedReferenceError(f"secret {name} is binary; a secret that is text is needed") from None
+        return self._texts[name]
+
+    @cached_property
+    def _client(self) -> Any:
+        import boto3
+
+        return boto3.client(
+            "secretsmanager",
+            region_name=self.region,
+            endpoint_url=_option(self._options, "aws.endpoint.override", "aws.endpoint", "endpoint"),
+            aws_access_key_id=_option(self._options, "aws.access.key", "aws.access.key.id", "access.key"),
+            aws_secret_access_key=_option(self._options, "aws.secret.key", "aws.secret.access.key", "secret.key"),
+        )
+
+
+class Vault:
+    """A key-value store of Vault, of version 1 or 2, asked once for each secret."""
+
+    def __init__(self, options: Mapping[str, str], environment: Mapping[str, str]) -> None:
+        """Keep the options of the Java classes that read Vault; without them its own variables count."""
+        self._address = _option(options, "vault.addr", "vault.address", "addr", "address") or environment.get(
+            "VAULT_ADDR"
+        )
+        self._namespace = _option(options, "vault.namespace", "namespace") or environment.get("VAULT_NAMESPACE")
+        self._token = _option(options, "vault.token", "token") or environment.get("VAULT_TOKEN")
+        self._authority = environment.get("VAULT_CACERT") or True
+        self._secrets: dict[str, Mapping[str, Any]] = {}
+
+    def read(self, path: str, key: str) -> str:
+        """Return the field `key` of the secret at `path`, which begins with the mount. Raises UnresolvedReferenceError."""
+        if not path or not key:
+            raise UnresolvedReferenceError("names no path or no field; write ${vault:MOUNT/PATH:FIELD}")
+        if path not in self._secrets:
+            self._secrets[path] = self._fields(path)
+        fields = self._secrets[path]
+        if key not in fields:
+            names = ", ".join(sorted(fields)) or "none"
+            raise UnresolvedReferenceError(f"Vault's {path} has no field {key!r}; it has {names}")
+        return str(fields[key])
+
+    def _fields(self, path: str) -> Mapping[str, Any]:
+        for name, value in (("VAULT_ADDR", self._address), ("VAULT_TOKEN", self._token)):
+            if not value:
+                raise UnresolvedReferenceError(
+                    f"{name} is not set; set it to Vault's address, and a token that may read"
+                )
+        status, mount = self._get(f"sys/internal/ui/mounts/{path}")
+        name, version = path.partition("/")[0], "2"  # of a token that may not ask for mounts
+        if status == 200:
+            name, version = mount["path"].rstrip("/"), str((mount.get("options") or {}).get("version", "1"))
+        rest = path[len(name) + 1 :]
+        status, data = self._get(f"{name}/data/{rest}" if version == "2" and not rest.startswith("data/") else path)
+        if status == 403:
+            raise UnresolvedReferenceError(f"Vault refuses to read {path}; let this token read it")
+        if status == 404:
+            raise UnresolvedReferenceError(
+                f"Vault has no secret at {path}; correct the path, which begins with the mount"
+            )
+        if status != 200:
+            raise UnresolvedReferenceError(f"Vault answers {status} for {path}")
+        return (data["data"] if version == "2" else data) or {}
+
+    def _get(self, path: str) -> tuple[int, Any]:
+        import requests
+
+        headers = {"X-Vault-Token": self._token, "X-Vault-Request": "true", "X-Vault-Namespace": self._namespace}
+        try:
+            answer = requests.get(
+                f"{str(self._address).rstrip('/')}/v1/{path}",
+                headers={name: value for name, value in headers.items() if value},
+                timeout=_PATIENCE_S,
+                verify=self._authority,
+            )
+            return answer.status_code, answer.json().get("data") if answer.status_code == 200 else None
+        except (requests.RequestException, OSError, ValueError) as error:  # which may quote the address
+            raise UnresolvedReferenceError(
+                f"Vault cannot be asked: {type(error).__name__}; correct VAULT_ADDR"
+            ) from None

@@ -11,7 +11,7 @@ from s3lake.config import dialects
 from s3lake.config import load as configuration
 from s3lake.config.draft import SHARED, LoadedConfig
 from s3lake.config.report import Notice
-from s3lake.config.secrets import SecretsManager
+from s3lake.config.variables import SecretsManager
 from s3lake.land import binding
 from s3lake_tests.layout.files import Record, files
 

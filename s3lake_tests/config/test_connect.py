@@ -8,7 +8,7 @@ import pytest
 from s3lake.config import load as configuration
 from s3lake.config.draft import Connector, LoadedConfig
 from s3lake.config.report import Place
-from s3lake.config.secrets import SecretsManager, UnresolvedReferenceError
+from s3lake.config.variables import SecretsManager, UnresolvedReferenceError
 from s3lake.errors import ConfigurationError
 from s3lake.sink.errors import DeadLetterTopic
 from s3lake_tests.config import bases
@@ -410,7 +410,7 @@ def test_secrets_come_from_aws_secrets_manager(monkeypatch: pytest.MonkeyPatch) 
         ("AWS_DEFAULT_REGION", "us-east-1"),
     ):
         monkeypatch.setenv(name, value)
-    secrets = SecretsManager()
+    secrets = SecretsManager({})
     with Stubber(secrets._client) as stub:
         stub.add_response("get_secret_value", {"SecretString": "hush-hush"}, {"SecretId": "aws/lake"})
         assert [secrets.read("aws/lake"), secrets.read("aws/lake")] == ["hush-hush"] * 2

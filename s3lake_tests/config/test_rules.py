@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from s3lake.config import load as configuration
-from s3lake.config.secrets import SecretsManager
+from s3lake.config.variables import SecretsManager
 from s3lake.errors import ConfigurationError
 from s3lake_tests.config import bases
 from s3lake_tests.config.bases import loads
@@ -230,8 +230,8 @@ def test_what_lands_nothing_asks_no_server_for_a_secret(tmp_path: Path, monkeypa
     def asked(*_: object) -> str:
         raise AssertionError("a server is asked")
 
-    monkeypatch.setattr("s3lake.config.secrets.SecretsManager.read", asked)
-    monkeypatch.setattr("s3lake.config.secrets.Vault.read", asked)
+    monkeypatch.setattr("s3lake.config.variables.SecretsManager.read", asked)
+    monkeypatch.setattr("s3lake.config.variables.Vault.read", asked)
     path = tmp_path / "s3.properties"
     path.write_text(bases.properties(bases.CONFLUENT, SECRETS))
     loaded = configuration.load_configuration(str(path), environment={}, to_land=False)

@@ -73,7 +73,7 @@ def test_a_file_of_a_directory_is_a_value_by_either_name(tmp_path: Path) -> None
 
 def test_strimzis_secrets_are_told_from_those_of_aws() -> None:
     def nowhere(_: str) -> str:
-        from s3lake.config.secrets import UnresolvedReferenceError
+        from s3lake.config.variables import UnresolvedReferenceError
 
         raise UnresolvedReferenceError("AWS answers AccessDenied")
 

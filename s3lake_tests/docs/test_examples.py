@@ -34,7 +34,7 @@ def environment(
     monkeypatch.setenv("AWS_ACCESS_KEY", key)  # named by Lenses' example
     monkeypatch.setenv("AWS_SECRET_KEY", secret)
     stored = {"aws/access-key": key, "aws/secret-key": secret}  # named by Confluent's
-    monkeypatch.setattr("s3lake.config.secrets.SecretsManager.read", lambda _, name: stored[name])
+    monkeypatch.setattr("s3lake.config.variables.SecretsManager.read", lambda _, name: stored[name])
     store = {"ENDPOINT_URL_S3": s3_server.endpoint_url, "ACCESS_KEY_ID": key, "SECRET_ACCESS_KEY": secret}
     for name, value in store.items():
         monkeypatch.setenv(f"AWS_{name}", value)

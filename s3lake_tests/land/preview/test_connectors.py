@@ -29,7 +29,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     monkeypatch.setenv("AWS_ACCESS_KEY", "AKIA")
     monkeypatch.setenv("AWS_SECRET_KEY", "hush-hush")
     stored = {"aws/access-key": "AKIA", "aws/secret-key": "hush-hush"}
-    monkeypatch.setattr("s3lake.config.secrets.SecretsManager.read", lambda _, name: stored[name])
+    monkeypatch.setattr("s3lake.config.variables.SecretsManager.read", lambda _, name: stored[name])
 
     def run(*arguments: str | Path) -> tuple[str, str]:
         monkeypatch.setattr(sys, "argv", ["s3lake", *map(str, arguments)])
