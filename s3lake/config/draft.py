@@ -36,9 +36,8 @@ class Connector:
 
     Attributes:
         name: as in Kafka Connect; the sink's may differ.
-        lenses: it is the Lenses connector.
         indexes: where the Lenses connector kept its index; None if it kept none, as the others.
-        group: the consumer group of `consumer.override.group.id`; empty for Kafka Connect's own.
+        group: of `consumer.override.group.id`; empty for Kafka Connect's own.
     """
 
     name: str
@@ -49,10 +48,9 @@ class Connector:
 
 @dataclass(frozen=True)
 class LoadedConfig:
-    """A configuration, whichever dialect it was written in.
+    """A configuration, in whichever dialect it was written.
 
     Attributes:
-        notices: what has to be said of settings that were accepted.
         settings: native path -> the setting that its value was read from; defaults have none.
         connectors: sink name -> connector, if the dialect is one of Kafka Connect's.
         without_effect: known settings that have no effect here, each with the reason.
@@ -138,11 +136,7 @@ def _copied(value: Any) -> Any:
 class ConfigDraft:
     """The content of a text, before variables change it and the model validates it.
 
-    Attributes:
-        draft: values at native paths.
-        report: what is wrong so far.
-        connector: the connector whose configuration it is.
-        native: the text has native names, which messages then use, and the place of every value.
+    A `native` one has native names, which messages then use, and the place of every value.
     """
 
     draft: Draft

@@ -31,14 +31,9 @@ T = TypeVar("T")
 
 
 class Key(NamedTuple):
-    """A key of a connector that is one native setting.
+    """A key of a connector that is one native setting: `to` is its path, `read` makes its value of the text.
 
-    Attributes:
-        name: as its file has it.
-        to: the native path.
-        read: makes its value of the text.
-        default: the value without the key; None leaves the setting to the model.
-        example: of a key that is required.
+    Without the key the value is `default`, or the model's if that is None. A key with an `example` is required.
     """
 
     name: str

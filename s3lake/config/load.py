@@ -44,12 +44,12 @@ def load_configuration(
     """Return the configuration at `location`, with the place of every setting, and notices.
 
     Args:
-        location: a file, a directory whose files are one configuration together, or an http(s) address; without it
+        location: a file, a directory whose files are one configuration together, or an http(s) address; by default
             what `S3LAKE_CONFIG` names, or else `IGGY_CONNECTORS_CONFIG_PATH`.
         dialect: of every file there; None to find it in the content.
         environment: of the process; a `.env` file that it names is read too.
-        to_land: require what a connector's file does not contain: where Kafka is, and the first hour. Otherwise
-            placeholders are used, with a notice.
+        to_land: require what a connector's file may lack: Kafka's address and the first hour. Otherwise placeholders
+            are used, with a notice.
 
     Raises:
         ConfigurationError: it is missing, cannot be read, or is not valid.

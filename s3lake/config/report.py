@@ -59,9 +59,7 @@ def variable(name: str) -> Place:
 class Notice:
     """A setting that is accepted and means less here, or something else, than where it comes from.
 
-    Attributes:
-        override: the sink, and the native path below it, that says the same otherwise: the notice is left out if a
-            file or a variable sets it.
+    It is left out if a file or a variable sets `override`: the native path of a sink, with the sink's name.
     """
 
     place: Place
@@ -77,10 +75,8 @@ class Reference:
     """The origin of a value that is not written in the file itself.
 
     Attributes:
-        written: the text with its references as native YAML spells them; empty where it has no such spelling.
-        value: what came of it.
+        written: the text with its references as native YAML spells them; empty if it has no such spelling.
         alone: whether the text is one reference and nothing else.
-        secret: whether what it names is secret.
     """
 
     written: str
@@ -91,16 +87,12 @@ class Reference:
 
 @dataclass(frozen=True)
 class Setting:
-    """One key and its value.
+    """One key, with its place, and its value as text without blanks around it.
 
     Attributes:
         key: as written; in TOML the path to it.
-        value: as text, without blanks around it.
-        place: of the key.
-        positions: line and column of each character of the value, where an error may be inside it.
+        positions: line and column of each character of the value, if an error may be inside it.
         shape: what is there instead of a text: a mapping, a list or null.
-        secret: whether the value must never be printed.
-        reference: where the value came from; None if it is in the file.
     """
 
     key: str
@@ -151,7 +143,6 @@ class Report:
         secrets: values that are masked wherever a message quotes them.
         unresolved_keys: keys whose values cannot be read: nothing more is reported of them.
         unset_variables: keys that hold `${NAME}` as text, because there is no such variable, and the variables.
-        without_effect: known settings that have no effect here, each with the reason.
     """
 
     file: str
@@ -186,11 +177,7 @@ class Report:
         return bool(self._problems)
 
     def check(self) -> None:
-        """Raise everything that is wrong.
-
-        Raises:
-            ConfigurationError: one line per problem, in the file's order.
-        """
+        """Raise ConfigurationError if there are problems: one line each, in the file's order."""
         lines: dict[tuple[str, int, int, str], str] = {}
         for problem in sorted(self._problems):
             place = problem.place

@@ -341,7 +341,7 @@ class Vault:
         self._secrets: dict[str, Mapping[str, Any]] = {}
 
     def read(self, path: str, key: str) -> str:
-        """Return the field `key` of the secret at `path`, which begins with the mount. Raises UnresolvedReferenceError."""
+        """Return a field of the secret at `path`, which begins with the mount. Raises UnresolvedReferenceError."""
         if not path or not key:
             raise UnresolvedReferenceError("names no path or no field; write ${vault:MOUNT/PATH:FIELD}")
         if path not in self._secrets:
@@ -355,9 +355,7 @@ class Vault:
     def _fields(self, path: str) -> Mapping[str, Any]:
         for name, value in (("VAULT_ADDR", self._address), ("VAULT_TOKEN", self._token)):
             if not value:
-                raise UnresolvedReferenceError(
-                    f"{name} is not set; set it to Vault's address, and a token that may read"
-                )
+                raise UnresolvedReferenceError(f"{name} is not set; set VAULT_ADDR, and VAULT_TOKEN to one that reads")
         status, mount = self._get(f"sys/internal/ui/mounts/{path}")
         name, version = path.partition("/")[0], "2"  # of a token that may not ask for mounts
         if status == 200:

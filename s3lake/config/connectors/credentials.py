@@ -128,23 +128,18 @@ def put_role(keys: Keys, sink: Draft, prefix: str) -> None:
 
 def put_proxy(keys: Keys, sink: Draft, prefix: str) -> None:
     """Put `PREFIXurl`, `user` and `password`: the proxy of requests to S3."""
-    url = keys.text(f"{prefix}url")
+    url, login = keys.text(f"{prefix}url"), [keys.text(f"{prefix}user"), keys.text(f"{prefix}password")]
     if url.value:
         keys.put(sink, [Key(f"{prefix}{name}", f"s3.proxy.{name}") for name in ("url", "user", "password")])
         keys.note("requests to S3 go through it; where it is S3's own address, write it as the endpoint instead", url)
-        return
-    for option in (keys.text(f"{prefix}user"), keys.text(f"{prefix}password")):
-        if option.value:
-            keys.note(f"has no effect without {prefix}url", option)
+    else:
+        keys.note(f"has no effect without {prefix}url", *login)
 
 
 def put_encryption(keys: Keys, sink: Draft, algorithm: str, kms_key: str = "", own_key: str = "") -> None:
     """Put how objects are encrypted: by S3's own keys, by those of its key service, or by the owner's.
 
-    Args:
-        algorithm: the key that says how.
-        kms_key: the key that names the key service's, if the connector has one.
-        own_key: the key that holds one of the owner's, if the connector has one.
+    Of these `algorithm` is the key that chooses, `kms_key` and `own_key` name or hold one if the connector has them.
     """
     methods = {"": None, "AES256": "AES256", "aws:kms": "aws:kms", "aws:kms:dsse": "aws:kms:dsse"}
     method = keys.choice(algorithm, methods, "")
