@@ -343,10 +343,22 @@ def test_protobuf_may_be_described_by_a_native_setting() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ('target_format = "json"', 'target_format = "text"', "write target_format = 'json'"),
+        (
+            'target_format = "json"',
+            'target_format = "text"',
+            "target_format: 'text' is not read here: write [transforms.proto_convert]",
+        ),
         ('message_type = "shop.Order"', "", "message_type is missing"),
-        ('descriptor_set = "orders.desc"', 'schema_path = "orders.proto"', "take it out, and use descriptor_set"),
-        ("enabled = true\nsource", "enabled = true\nfield_mappings = {a = 'b'}\nsource", "use sql.select of"),
+        (
+            'descriptor_set = "orders.desc"',
+            'schema_path = "orders.proto"',
+            "descriptor_set is missing: write [transforms.proto_convert]",
+        ),
+        (
+            "enabled = true\nsource",
+            "enabled = true\nfield_mappings = {a = 'b'}\nsource",
+            "is not read here: write [transforms.proto_convert]",
+        ),
     ],
 )
 def test_what_a_conversion_asks_for_beyond_that_is_refused(old: str, new: str, told: str) -> None:
