@@ -77,6 +77,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [text] = re.findall(r'```yaml title="sinks.yaml"\n(.*?)```', PROJECT, re.DOTALL)
     (tmp_path / "sinks.yaml").write_text(text)
     (tmp_path / "archive.yaml").write_text(text)
+    monkeypatch.setenv("S3LAKE_START", "2026-11-20T00")
     monkeypatch.chdir(tmp_path)
 
 
