@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from s3lake.orchestration.assets import sink_assets as sink_assets
     from s3lake.orchestration.build import build_definitions as build_definitions
     from s3lake.orchestration.component import SinkComponent as SinkComponent
+    from s3lake.orchestration.downstream import forward as forward
     from s3lake.orchestration.downstream import on_sealed_hours as on_sealed_hours
-    from s3lake.orchestration.forwards import forward as forward
     from s3lake.orchestration.io_manager import KafkaHours as KafkaHours
     from s3lake.orchestration.io_manager import SinkIOManager as SinkIOManager
     from s3lake.orchestration.resources import resources as resources
@@ -45,8 +45,7 @@ _NAMES = {
     "orchestration.assets": ["LandConfig", "sink_assets"],
     "orchestration.build": ["build_definitions"],
     "orchestration.component": ["SinkComponent"],
-    "orchestration.downstream": ["on_sealed_hours"],
-    "orchestration.forwards": ["forward"],
+    "orchestration.downstream": ["forward", "on_sealed_hours"],
     "orchestration.io_manager": ["KafkaHours", "SinkIOManager"],
     "orchestration.resources": ["resources"],
     "orchestration.s3_resource": ["S3Resource"],

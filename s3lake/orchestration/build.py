@@ -12,8 +12,7 @@ from s3lake.errors import ConfigurationError
 from s3lake.orchestration.assets import AssetBody, SinkAssets, define_assets, land
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.change_jobs import change_jobs
-from s3lake.orchestration.downstream import automation_sensor, counts_by_type
-from s3lake.orchestration.forwards import forward_assets
+from s3lake.orchestration.downstream import automation_sensor, counts_by_type, forward_assets
 from s3lake.orchestration.jobs import group_job, hourly_schedule, land_job, nightly_schedule, prune_job
 from s3lake.orchestration.resources import define_resources
 from s3lake.orchestration.sealed_in_time import in_time_checks, in_time_sensor
