@@ -21,7 +21,7 @@ from s3lake.orchestration.translator import SinkTranslator
 from s3lake.sink import Config, Sink
 
 if TYPE_CHECKING:
-    from s3lake.forwarding.forwarding import Forwarded
+    from s3lake.forwarding.hour import Forwarded
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", dg.BetaWarning)  # selections of assets that Dagster does not materialise

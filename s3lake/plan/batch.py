@@ -1,12 +1,17 @@
 """Micro-batches: which offsets one Spark job reads, decided before it starts and never asked again."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from s3lake.errors import DataLossError
 from s3lake.plan.tile import Tile, epochs, log_of
 from s3lake.source.offsets import LogRange, Snapshot
-from s3lake.source.records import Range
+
+if TYPE_CHECKING:
+    from s3lake.source.records import Range
 
 Intervals = Mapping[int, tuple[int, int]]
 TASK_RECORDS = 50_000
@@ -140,6 +145,8 @@ def split_into_tasks(reads: Intervals, tasks: int, least: int | None) -> list[tu
         tasks: the most there shall be; fewer where there is less to share.
         least: offsets a task, below which a topic-partition is not split; None where it never may be.
     """
+    from s3lake.source.records import Range  # pyarrow: a code location that plans nothing does not load it
+
     total = sum(end - start for start, end in reads.values())
     step = total
     if least is not None and len(reads) < tasks and total >= tasks * least:
