@@ -63,8 +63,6 @@ class File(msgspec.Struct, frozen=True):
         bytes: size as stored.
         group: its key with gaps where it says numbers, the same in all files of one output partition; None for dead
             letters.
-        digest: of the records that it was made of, as `objects.digest` reads them in the files of a commit that this
-            one replaced; empty where nobody read them.
         columns: names, in order, of a CSV file without a header line; None of others.
     """
 
@@ -78,7 +76,6 @@ class File(msgspec.Struct, frozen=True):
     bytes: int
     kind: str = "data"
     group: str | None = None
-    digest: str = ""
     columns: tuple[str, ...] | None = None
 
 

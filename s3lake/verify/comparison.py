@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 from s3lake.commit.documents import File
 from s3lake.commit.index import TopicIndex
 from s3lake.errors import UnreadableError
-from s3lake.objects.digest import Digest
 from s3lake.objects.shape import Shape
 from s3lake.source.offsets import LogRange
 from s3lake.verify.dead_letters import DeadLetters
@@ -35,7 +34,7 @@ from s3lake.verify.digests import (
     match_rows,
 )
 from s3lake.verify.expected import ExpectedRecords
-from s3lake.verify.files import CommitFiles, FileGroup, count_rows, group_files, stream_shapes
+from s3lake.verify.files import CommitFiles, FileGroup, count_rows, group_files
 from s3lake.verify.index_checks import CommitRange, ReportDifference, check_object, replaces_files
 from s3lake.verify.log import Log, Records
 from s3lake.verify.report import Counts, Kind, NotChecked
@@ -189,14 +188,13 @@ class Comparison:
 
     def _read_group(self, group: FileGroup) -> None:
         """Read the rows of files, or only count them; those of offsets that Kafka lost are as many as listed."""
-        rows, is_read = group.first.records, self._concerns(group.first)
-        if not self._replaces and (is_read or any(file.digest for file in group.files.values())):
+        rows = group.first.records
+        if not self._replaces and self._concerns(group.first):
             try:
                 bodies = self._files.fetch(group)
-                self._compare_digests(group, bodies)
-                if is_read and self._records.reason:
+                if self._records.reason:
                     rows = count_rows(self._shape, group, bodies)
-                elif is_read:
+                else:
                     rows = 0 if self._files.can_count else rows
                     for digests in self._files.read_first(group, bodies):
                         rows += len(digests)
@@ -206,16 +204,6 @@ class Comparison:
         self._rows += rows
         if rows != group.first.records:
             self._report("count", f"{group.first.key} has {rows} records, the manifest says {group.first.records}")
-
-    def _compare_digests(self, group: FileGroup, bodies: dict[str, bytes]) -> None:
-        """Report files that do not hold what those held that they were made of."""
-        shapes = stream_shapes(self._shape)
-        for stream, file in group.files.items():
-            if file.digest:
-                held = Digest()
-                held.add(shapes[stream], bodies[stream], file.key)
-                if str(held) != file.digest:
-                    self._report("object", f"{file.key} does not hold the records of the files that it was made of")
 
     def _count_compacted(self) -> int:
         """Count the records that Kafka may have compacted away since the commit read them."""

@@ -39,7 +39,7 @@ class CompactOptions:
         spared: the share of the files that has to go: joining few large ones costs what landing them did.
         fewest: commits that are worth a look.
         reason: see `Manifest`.
-        digests: store in the index a digest of the records that each new file is made of.
+        is_compared: compare each new file with its sources before it becomes visible: Kafka may have neither any more.
         large_at_once: see `stage_files`.
     """
 
@@ -48,14 +48,14 @@ class CompactOptions:
     spared: float = 0
     fewest: int = 1
     reason: str = "compact"
-    digests: bool = True
+    is_compared: bool = True
     large_at_once: int = 2
 
     @classmethod
     def at_hour_end(cls, sink: Sink) -> CompactOptions:
         """Return the options of a landing that finds an hour complete in several commits."""
         rule = binding.file_rule(sink)
-        return cls(rule.size, rule.count, 0.5, 2, MERGE, digests=False, large_at_once=1)
+        return cls(rule.size, rule.count, 0.5, 2, MERGE, is_compared=False, large_at_once=1)
 
 
 class Merge(NamedTuple):
@@ -137,7 +137,7 @@ def merge(target: TopicSink, hour: str, manifests: Sequence[Manifest], options: 
 def _join(target: TopicSink, planned: Merge, options: CompactOptions, attempt: Attempt, files: list[File]) -> Staged:
     sink, whole = target.sink, carry_over(planned.manifests)
     rule, keys = binding.file_rule(sink), binding.key_rule(sink.after_transforms, target.topic, attempt.suffix)
-    streams = (*rule.formats, LETTERS) if options.digests else ()
+    streams = (*rule.formats, LETTERS) if options.is_compared else ()
     shapes = {stream: shape_of_stream(planned.manifests[-1], stream) for stream in streams}
     join = FileJoiner(target.store, attempt.commit, keys, rule, shapes)
     tasks = [(sum(source.bytes for source in sources), partial(join, sources)) for sources in planned.outputs]

@@ -292,7 +292,7 @@ def _write_without(target: TopicSink, found: _Found, file: File, commit: str) ->
     new = uploaded(store, key, {COMMIT: commit}, partial(without_rows.write, shape, body, file.key, found.rows))
     records = file.records - len(found.rows)
     changes = {"key": key, "upload": new.upload, "parts": new.parts, "records": records, "bytes": new.size}
-    return msgspec.structs.replace(file, **changes, digest="")
+    return msgspec.structs.replace(file, **changes)
 
 
 def _count(found: Sequence[_Found]) -> dict[int, Read]:

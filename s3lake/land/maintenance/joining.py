@@ -10,13 +10,12 @@ from functools import partial
 from itertools import chain, zip_longest
 from typing import BinaryIO
 
-import msgspec
-
 from s3lake.commit.documents import LETTERS, File
 from s3lake.encode import FileFormat
 from s3lake.encode.joined import Behind, Joiner, Likeness, joiner, likeness
 from s3lake.errors import S3LakeError
 from s3lake.land.maintenance.file_sets import FileSet
+from s3lake.land.maintenance.staged_copies import StagedCopies, copy_object
 from s3lake.land.task.staging import FileRule, key_of
 from s3lake.layout.key import KeyLayout, Span
 from s3lake.objects.digest import Digest
@@ -35,7 +34,7 @@ class CannotJoin(Exception):
 
 
 def _ignore(_: object) -> None:
-    """Take rows of which no digest is needed."""
+    """Take rows that are not compared."""
 
 
 @dataclass
@@ -64,7 +63,7 @@ class FileJoiner:
 
     Attributes:
         commit: the new commit.
-        shapes: of the streams whose files get a digest of their records.
+        shapes: of the streams whose new files are compared with their sources.
     """
 
     store: Store
@@ -77,12 +76,14 @@ class FileJoiner:
         """Stage the files that the sources become.
 
         Raises:
-            CannotJoin: a file is not what its commit says.
+            CannotJoin: a file is not what its commit says, or a new one does not hold what its sources hold.
             S3LakeError: the store did not answer, refused, or has another object there.
         """
         spill, outputs = Spill(), dict[_Form, _Output]()
         try:
             with ExitStack() as stack:
+                copies = stack.enter_context(StagedCopies(self.store))
+                store = copies.store if self.shapes else self.store
                 encoding = stack.enter_context(Behind(self.rule.budget // 8))
                 ahead = stack.enter_context(ThreadPoolExecutor(1, "s3lake-ahead"))
                 for source, opening in self._open(sources, ahead):
@@ -90,16 +91,15 @@ class FileJoiner:
                         bodies, form = opening.result()
                         output = outputs.get(form)
                         if output is None:
-                            output = outputs[form] = self._begin(spill, encoding, source, form)
+                            output = outputs[form] = self._begin(store, spill, encoding, source, form)
                             for stream in output.streams.values():
                                 stack.enter_context(stream.sending)
-                        _add(output, source, bodies)
-                        self._add_digests(output, source, bodies)
+                        self._add(output, source, bodies)
                     except S3LakeError:
                         raise
                     except Exception as error:  # each format's library has errors of its own
                         raise CannotJoin(f"{source.first.key} of commit {source.manifest.id}: {error}") from error
-                return list(chain.from_iterable(map(self._finish, outputs.values())))
+                return list(chain.from_iterable(self._finish(output, copies) for output in outputs.values()))
         except BaseException:
             with suppress(S3LakeError):
                 for output in outputs.values():
@@ -129,14 +129,14 @@ class FileJoiner:
     def _format(self, stream: str) -> FileFormat:
         return _DEAD_LETTERS if stream == LETTERS else self.rule.formats[stream]
 
-    def _begin(self, spill: Spill, encoding: Behind, source: FileSet, form: _Form) -> _Output:
+    def _begin(self, store: Store, spill: Spill, encoding: Behind, source: FileSet, form: _Form) -> _Output:
         first = source.first
         span = Span(first.first_offset, first.last_offset, 0, 0, 0)
         streams: dict[str, _Stream] = {}
         digests = {name: Digest() for name, _ in form if name in self.shapes}
         for name, like in form:
             key = None if self.keys.deferred else self._key(first.partition, first.group, span, name)
-            upload = Upload(self.store, key, {COMMIT: self.commit}, spill)
+            upload = Upload(store, key, {COMMIT: self.commit}, spill)
             see = digests[name].rows if name in digests else _ignore
             sending = Behind(PART_BYTES)
             write, chunk = partial(_send, sending, upload), self.rule.budget // 8
@@ -144,19 +144,26 @@ class FileJoiner:
             streams[name] = _Stream(upload, joining, sending)
         return _Output(streams, first.partition, first.group, span, digests)
 
-    def _add_digests(self, output: _Output, source: FileSet, bodies: Mapping[str, BinaryIO]) -> None:
-        """Read a source again, with other code than joins it; of Parquet the joiner has shown the rows."""
-        for name, digest in output.digests.items():
-            if self.shapes[name].format != "parquet":
-                bodies[name].seek(0)
-                digest.add(self.shapes[name], bodies[name], source.files[name].key)
+    def _add(self, output: _Output, source: FileSet, bodies: Mapping[str, BinaryIO]) -> None:
+        """Add a source. It is read again, with other code than joins it; of Parquet the joiner has shown the rows."""
+        for name, body in bodies.items():
+            file, digest = source.files[name], output.digests.get(name)
+            if digest is None or self.shapes[name].format == "parquet":
+                _join(output.streams[name].joiner, body, file)
+                continue
+            with copy_object(body, file.bytes) as copy:
+                _join(output.streams[name].joiner, copy, file)
+                copy.seek(0)
+                digest.add(self.shapes[name], copy, file.key)
+        first, span = source.first, output.span
+        output.span = Span(span.first, max(span.last, first.last_offset), 0, 0, span.records + first.records)
 
     def _key(self, partition: int, group: str | None, span: Span, stream: str) -> str:
         if group is None:
             return self.keys.dead_letters_key(partition, span.first)
         return key_of(self.keys, self.rule, group, span, stream)
 
-    def _finish(self, output: _Output) -> list[File]:
+    def _finish(self, output: _Output, copies: StagedCopies) -> list[File]:
         partition, group, span = output.partition, output.group, output.span
         files = []
         for name, stream in output.streams.items():
@@ -165,7 +172,10 @@ class FileJoiner:
             key, upload = self._key(partition, group, span, name), stream.upload
             identity, parts = upload.finish(key)
             file = File(key, identity, parts, partition, span.first, span.last, span.records, upload.size, name, group)
-            files.append(msgspec.structs.replace(file, digest=str(output.digests.get(name, ""))))
+            digest = output.digests.get(name)
+            if digest is not None and not copies.holds(file, self.shapes[name], digest):
+                raise CannotJoin(f"{key} would not hold the records of the files that it is made of")
+            files.append(file)
         return files
 
 
@@ -173,12 +183,7 @@ def _send(sending: Behind, upload: Upload, data: bytes) -> None:
     sending.do(partial(upload.write, data), len(data))
 
 
-def _add(output: _Output, source: FileSet, bodies: Mapping[str, BinaryIO]) -> None:
-    for name, body in bodies.items():
-        listed = source.files[name].records
-        records = output.streams[name].joiner.add(body)
-        if records not in (None, listed):
-            raise ValueError(f"it holds {records} records, its manifest says {listed}")
-    first, span = source.first, output.span
-    last = max(span.last, first.last_offset)
-    output.span = Span(span.first, last, 0, 0, span.records + first.records)
+def _join(joiner: Joiner, body: BinaryIO, file: File) -> None:
+    records = joiner.add(body)
+    if records not in (None, file.records):
+        raise ValueError(f"it holds {records} records, its manifest says {file.records}")

@@ -28,6 +28,7 @@ from s3lake.land.given import Batches, GivenEngine, batch
 from s3lake.land.job import Job, staged
 from s3lake.land.maintenance.file_sets import read_whole
 from s3lake.land.maintenance.kafka_records import Parts, offsets_of, read_offsets, records, slack
+from s3lake.land.maintenance.staged_copies import StagedCopies
 from s3lake.land.target import TopicSink
 from s3lake.land.task import outcomes
 from s3lake.land.task.rows import place_rows
@@ -148,22 +149,23 @@ class Reencoder:
         sink, store, hour_ms = self._sink, self.target.store, hourly.start_ms(self.manifests[0].hour)
         offsets, has_offsets = offsets_of(file, self._dead_of(file)), Parts.of(self._shape).offset
         keys = binding.key_rule(sink, self.target.topic, attempt.suffix, wallclock_ms=attempt.begun_ms, hour_ms=hour_ms)
-        staging = Staging(store, keys, self._file_rule(binding.file_rule(sink), file), attempt.commit)
-        try:
-            for rows in self._read_rows(file, body):
-                numbers = read_offsets(rows) if has_offsets else pa.array(islice(offsets, len(rows)), pa.int64())
-                placed = Rows(numbers, pa.array([0] * len(rows), pa.int64()), {"data": rows})
-                groups = _place(keys, file.partition, rows)
-                if isinstance(groups, str):
-                    staging.add(file.partition, groups, placed)
-                else:
-                    staging.add_sorted(file.partition, groups, placed)
-            files = staging.finish()
-        except BaseException:
-            staging.abort()
-            raise
-        if sink.format.type != "csv":  # the text of a value in CSV is not what its column held
-            files = self._digest_rows(keys, file, body, files)
+        with StagedCopies(store) as copies:
+            staging = Staging(copies.store, keys, self._file_rule(binding.file_rule(sink), file), attempt.commit)
+            try:
+                for rows in self._read_rows(file, body):
+                    numbers = read_offsets(rows) if has_offsets else pa.array(islice(offsets, len(rows)), pa.int64())
+                    placed = Rows(numbers, pa.array([0] * len(rows), pa.int64()), {"data": rows})
+                    groups = _place(keys, file.partition, rows)
+                    if isinstance(groups, str):
+                        staging.add(file.partition, groups, placed)
+                    else:
+                        staging.add_sorted(file.partition, groups, placed)
+                files = staging.finish()
+            except BaseException:
+                staging.abort()
+                raise
+            if sink.format.type != "csv":  # the text of a value in CSV is not what its column held
+                self._compare(file, files, self._digest_rows(keys, file, body, files), copies)
         shape, columns = binding.written_by(sink), self.manifests[-1].columns
         return Staged(tuple(files), {}, sink.format.type, sink.converter.value, shape=shape, columns=columns)
 
@@ -176,8 +178,8 @@ class Reencoder:
             except ConfigurationError as error:
                 raise CannotReformat(str(error)) from None
 
-    def _digest_rows(self, keys: KeyLayout, file: File, body: bytes, files: Sequence[File]) -> list[File]:
-        """Return the new files with digests of the rows that they were made of, which are read again."""
+    def _digest_rows(self, keys: KeyLayout, file: File, body: bytes, files: Sequence[File]) -> dict[str, Digest]:
+        """Return by key the digest of the rows that each new file is made of, which are read again."""
         left: dict[str | None, list[File]] = {}
         for new in sorted(files, key=attrgetter("first_offset")):
             left.setdefault(new.group, []).append(new)
@@ -195,7 +197,19 @@ class Reencoder:
                     if wanted == taken:
                         left[group].pop(0)
                     own = own.slice(taken)
-        return [msgspec.structs.replace(new, digest=str(digests[new.key][0])) for new in files]
+        return {key: digest for key, (digest, _) in digests.items()}
+
+    def _compare(self, file: File, files: Sequence[File], digests: Mapping[str, Digest], copies: StagedCopies) -> None:
+        """Compare staged files with the records of `file` that they are made of; drop them if they differ.
+
+        Raises:
+            CannotReformat: a file would not hold these records.
+        """
+        shape = replace(binding.shape_of(self._sink), columns=self._shape.columns)
+        wrong = next((new.key for new in files if not copies.holds(new, shape, digests[new.key])), None)
+        if wrong is not None:
+            abort(self.target.store, files)
+            raise CannotReformat(f"{wrong} would not hold the records of {file.key}")
 
     def _write_texts(self, attempt: Attempt, file: File, body: bytes) -> Staged:
         """Write texts through the present converter."""
@@ -220,17 +234,21 @@ class Reencoder:
         reads = {file.partition: (file.first_offset, file.last_offset + 1)}
         record = partial(outcomes.record, target.index, sink.max_columns, hour, attempt.commit)
         job = Job(sink, target.topic, engine, _refuse_session)
-        done, work = job.staged(work, reads, stored[0] if stored else Recorded({}), record)
-        commit = staged(sink, target.topic, target.store, work, done)
-        if engine.refusals:
-            abort(target.store, commit.files)
-            first = engine.refusals[0]
-            raise CannotReformat(
-                f"{len(engine.refusals):,} records of {file.key} are refused by the present configuration, as that "
-                f"near offset {first.offset}: {first.message}"
-            )
-        if self._keeps_texts and work.keys.fixed_group(file.partition) is not None:
-            return replace(commit, files=tuple(self._digest_texts(file, body, commit.files)))
+        with StagedCopies(target.store) as copies:
+            is_compared = self._keeps_texts and work.keys.fixed_group(file.partition) is not None
+            if is_compared:
+                work = replace(work, stores=lambda _: copies.store)
+            done, work = job.staged(work, reads, stored[0] if stored else Recorded({}), record)
+            commit = staged(sink, target.topic, target.store, work, done)
+            if engine.refusals:
+                abort(target.store, commit.files)
+                first = engine.refusals[0]
+                raise CannotReformat(
+                    f"{len(engine.refusals):,} records of {file.key} are refused by the present configuration, as that "
+                    f"near offset {first.offset}: {first.message}"
+                )
+            if is_compared:
+                self._compare(file, commit.files, self._digest_texts(file, body, commit.files), copies)
         return commit
 
     @property
@@ -240,12 +258,13 @@ class Reencoder:
         form = attrgetter("format", "envelope", "key", "value", "in_columns")
         return not was.in_columns and was.format == "json" and form(was) == form(now)
 
-    def _digest_texts(self, file: File, body: bytes, files: Sequence[File]) -> Iterator[File]:
+    def _digest_texts(self, file: File, body: bytes, files: Sequence[File]) -> dict[str, Digest]:
+        """Return by key the digest of the records that each new file is made of."""
         texts = chain.from_iterable(content.records(self._shape, body, file.key))
+        digests = {new.key: Digest() for new in files}
         for new in sorted(files, key=attrgetter("first_offset")):
-            digest = Digest()
-            digest.texts(list(islice(texts, new.records)))
-            yield msgspec.structs.replace(new, digest=str(digest))
+            digests[new.key].texts(list(islice(texts, new.records)))
+        return digests
 
 
 def _place(keys: KeyLayout, partition: int, rows: pa.RecordBatch) -> str | pa.Array:

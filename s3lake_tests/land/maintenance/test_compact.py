@@ -1,8 +1,12 @@
 """Compacting: the same records in few files, whatever the hour was made of, wherever a process dies."""
 
-from typing import Any
+from typing import Any, BinaryIO
 
+import pytest
+
+from s3lake.encode.text import TextJoiner
 from s3lake.land.maintenance.compact import compact, plan_compact
+from s3lake.store import Document, reading
 from s3lake_tests.land.maintenance.held import holding
 from s3lake_tests.land.maintenance.parts import Parts
 from s3lake_tests.land.maintenance.test_merge import values
@@ -27,7 +31,7 @@ def test_records_that_nothing_separates_are_compared_as_what_they_are_together()
     assert world.verified().clean
     (manifest,) = holding(world).manifests(HOUR) or []
     world.overwrite(manifest.files[0], b"abd", manifest.id)
-    assert any("does not hold the records" in text for text in texts(world.verified(), "object"))
+    assert any("is not what records 0 to 2 make together" in text for text in texts(world.verified(), "object"))
 
 
 def test_one_commit_of_many_files_becomes_one_of_one_file() -> None:
@@ -71,15 +75,36 @@ def test_objects_of_one_record_each_stay() -> None:
     assert world.verified().clean
 
 
-def test_verify_knows_what_replaced_files_held_when_kafka_does_not() -> None:
-    world = many(format={"type": "parquet"})
-    compact(holding(world), HOUR)
-    world.log.expire(world.log.end[0])
+@pytest.mark.parametrize("sink", [{"format": {"type": "json"}}, {"format": {"type": "json", "codec": "zstd"}}], ids=str)
+def test_a_file_that_would_not_hold_its_sources_records_is_not_made_visible(
+    sink: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = many(**sink)
+    before = world.bodies()
+    join = TextJoiner.add
+
+    def join_twice(joiner: TextJoiner, body: BinaryIO) -> int | None:
+        join(joiner, body)
+        body.seek(0)
+        return join(joiner, body)
+
+    monkeypatch.setattr(TextJoiner, "add", join_twice)
+    blocker = compact(holding(world), HOUR).blocker
+    assert "would not hold the records of the files that it is made of" in blocker
+    assert (world.bodies(), world.store.uploads) == (before, {})
     assert world.verified().clean
-    (manifest,) = holding(world).manifests(HOUR) or []
-    other = Parts(format={"type": "parquet"})
-    other.land(*values(*range(9), 99))
-    (body,) = other.bodies().values()
-    data = next(file for file in manifest.files if file.kind == "data")
-    world.overwrite(data, body, manifest.id)
-    assert f"{data.key} does not hold the records of the files that it was made of" in texts(world.verified(), "object")
+
+
+def test_what_is_joined_and_compared_is_read_from_the_store_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = many()
+    monkeypatch.setattr(reading, "PART_BYTES", 16)
+    asked, get = list[Any](), world.store.get
+
+    def note(key: str, span: tuple[int, int] | None = None) -> Document | None:
+        asked.append((key, span))
+        return get(key, span)
+
+    monkeypatch.setattr(world.store, "get", note)
+    compact(holding(world), HOUR)
+    read = [one for one in asked if one[1] is not None]
+    assert len(read) == len(set(read)) > 20

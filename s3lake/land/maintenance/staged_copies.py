@@ -1,0 +1,84 @@
+"""Compare staged files with the records that they are made of: before the switch, for the old objects go after it."""
+
+from __future__ import annotations
+
+import tempfile
+from typing import IO, Any, BinaryIO, cast
+
+from s3lake.commit.documents import File
+from s3lake.errors import UnreadableError
+from s3lake.objects.digest import Digest
+from s3lake.objects.shape import Shape
+from s3lake.scratch import scratch
+from s3lake.store import Store
+from s3lake.store.upload import PART_BYTES
+
+
+class StagedCopies:
+    """Copies of what is uploaded, on local disk: nobody can read an upload from the store until it is completed.
+
+    Attributes:
+        store: the store; what is uploaded through it is copied.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = cast("Store", _CopyingStore(store, self))
+        self._copies: dict[str, IO[bytes]] = {}
+
+    def __enter__(self) -> StagedCopies:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for copy in self._copies.values():
+            copy.close()
+
+    def add(self, upload: str, part: bytes) -> None:
+        """Copy a part of an upload."""
+        with scratch(len(part)):
+            if upload not in self._copies:
+                self._copies[upload] = _temporary_file()
+            self._copies[upload].write(part)
+
+    def holds(self, file: File, shape: Shape, records: Digest) -> bool:
+        """Return whether a staged file is one of this shape, and holds exactly these records."""
+        copy, held = self._copies[file.upload], Digest()
+        copy.seek(0)
+        try:
+            held.add(shape, copy, file.key)
+        except UnreadableError:
+            return False
+        return str(held) == str(records)
+
+
+class _CopyingStore:
+    """A store that copies each part that it uploads; all else is done by the store itself."""
+
+    def __init__(self, store: Store, copies: StagedCopies) -> None:
+        self._store, self._copies = store, copies
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def upload_part(self, key: str, upload: str, number: int, body: bytes) -> str:
+        etag = self._store.upload_part(key, upload, number, body)
+        self._copies.add(upload, body)
+        return etag
+
+
+def copy_object(body: BinaryIO, size: int) -> BinaryIO:
+    """Copy an open object to local disk: it is read twice, and once from the store."""
+    with scratch(size):
+        copy = _temporary_file()
+        try:
+            while block := body.read(PART_BYTES):
+                copy.write(block)
+        except BaseException:
+            copy.close()
+            raise
+    copy.seek(0)
+    return cast("BinaryIO", copy)
+
+
+def _temporary_file() -> IO[bytes]:
+    # Without a buffer, which would keep what the disk refused and refuse to be closed.
+    return tempfile.TemporaryFile(prefix="s3lake-copy-", buffering=0)
