@@ -289,7 +289,7 @@ def test_accepted_hours_that_gave_offsets_on_are_sealed_and_verify_says_nothing_
         manifests = behind.view().listed(tile(behind, number))
         list(index_checks.find_commit_ranges(tile(behind, number), manifests, lambda *what: said.append(str(what))))
         if number:
-            said += map(str, index_checks.check_edges(tile(behind, number - 1), tile(behind, number)))
+            said.extend(map(str, index_checks.check_edges(tile(behind, number - 1), tile(behind, number))))
     assert said == []
 
 
