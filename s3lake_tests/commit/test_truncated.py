@@ -2,7 +2,6 @@
 
 import json
 
-import msgspec
 import pytest
 
 from s3lake.commit import opening, protocol
@@ -34,6 +33,13 @@ def cut(world: World) -> World:
     world.kafka.produce(0, *[6] * 8)
     world.minute = 65
     return world
+
+
+def go_on(world: World, number: int) -> None:
+    """Accept the log, and land the hour of that number."""
+    accept(world.index, world.kafka, PACE)
+    world.minute = max(world.minute, 60 * number + 5)
+    world.do("C", materialise(number), chunk=99)
 
 
 def test_records_at_offsets_that_were_landed_before_are_told_not_skipped(cut: World):
@@ -87,13 +93,6 @@ def test_kafka_is_asked_about_its_log_only_after_an_election(world: World):
     assert not [line for line in world.log if line.startswith(b.name) and " cut " in line]
 
 
-def test_of_a_cut_log_that_begins_where_landing_ended_nothing_waits_at_landed_offsets(cut: World):
-    cut.minute = 10
-    cut.kafka.retain(0, 10)
-
-    assert begin(cut, 0).batch.intervals == {0: (10, 12)}
-
-
 def test_accepted_the_new_records_are_landed_beside_the_former_ones(cut: World):
     assert accept(cut.index, cut.kafka, PACE) == hour(1)
     cut.kafka.produce(0, 66)
@@ -108,25 +107,6 @@ def test_accepted_the_new_records_are_landed_beside_the_former_ones(cut: World):
     assert [record[2] for record in json.loads(cut.view().data[new][0])] == list(range(4, 13))
     with pytest.raises(ConfigurationError, match="is the one that the index was cut from"):
         accept(cut.index, cut.kafka, PACE)
-
-
-def test_a_tile_of_an_earlier_s3lake_has_no_epochs_and_is_believed(cut: World):
-    key = cut.index.tile_key(hour(0))
-    document = msgspec.json.decode(cut.bucket.objects[key][0])
-    del document["epochs"]
-    cut.bucket.put(key, msgspec.json.encode(document))
-
-    assert tile(cut, 0).epochs == {}
-    assert begin(cut, 0) is None or begin(cut, 0).batch.intervals == {0: (10, 12)}
-
-
-def test_accepted_what_other_topic_partitions_had_not_landed_is_landed_too(cut: World):
-    cut.kafka.produce(1, 50, 59)
-
-    accept(cut.index, cut.kafka, PACE)
-    cut.do("B", materialise(1))
-
-    assert tile(cut, 1).partitions == {0: Span(4, 12), 1: Span(2, 4)}
 
 
 def test_a_log_that_is_still_shorter_than_what_is_landed_can_be_accepted(world: World):
@@ -160,9 +140,7 @@ def test_accepted_what_a_later_hour_had_landed_is_not_landed_again(world: World)
     assert tile(world, 0).partitions[1] == Span(0, 3, 4)
     assert tile(world, 1).partitions == {0: Span(10, 11), 1: Span(4, 6)}
 
-    accept(world.index, world.kafka, PACE)
-    world.minute = 125
-    world.do("C", materialise(2))
+    go_on(world, 2)
 
     assert tile(world, 2).partitions == {0: Span(10, 11), 1: Span(6, 6)}
     assert tile(world, 0).expired == ((1, 3, 4),)
@@ -177,8 +155,7 @@ def test_accepted_what_was_pending_is_not_landed_again(world: World):
     world.kafka.produce(0, *[66] * 8)
     assert tile(world, 0).partitions[1] == Span(0, 2, 4)
 
-    accept(world.index, world.kafka, PACE)
-    world.do("C", materialise(1))
+    go_on(world, 1)
 
     assert tile(world, 1).partitions == {0: Span(4, 12), 1: Span(4, 4)}
     assert offsets(world, 1) == [0, 1, 2, 3]
@@ -189,8 +166,7 @@ def test_a_log_that_was_cut_off_as_a_whole_is_landed_from_its_first_record(world
     world.kafka.produce(0, 61, 61)
     world.minute = 65
 
-    accept(world.index, world.kafka, PACE)
-    world.do("B", materialise(1))
+    go_on(world, 1)
 
     assert tile(world, 1).partitions[0] == Span(0, 2)
 
@@ -203,16 +179,13 @@ def test_accepted_a_topic_partition_that_was_added_later_is_landed_from_its_firs
     opening.open_hour(world.index, world.kafka, hour(1))
     world.kafka.elect(0, end=4)
 
-    accept(world.index, world.kafka, PACE)
-    world.minute = 125
-    world.do("C", materialise(2))
+    go_on(world, 2)
 
     assert tile(world, 2).partitions[2] == Span(0, 1)
 
 
 def test_a_log_that_is_cut_again_can_be_accepted_again(cut: World):
-    accept(cut.index, cut.kafka, PACE)
-    cut.do("B", materialise(1))
+    go_on(cut, 1)
     cut.kafka.elect(0, end=8)
     cut.kafka.produce(0, *[70] * 6)
     cut.kafka.produce(1, 70)
@@ -235,23 +208,6 @@ def two_landed_behind_one_that_is_not(world: World) -> None:
         world.do("B", materialise(number))
 
 
-def test_accepted_what_an_hour_lacked_is_landed_where_no_later_hour_has_landed_since(world: World):
-    two_landed_behind_one_that_is_not(world)
-    world.do("A", materialise(0), limit=1, until=completes).crash()
-    del world.bucket.objects[world.index.tile_key(hour(1))]  # what of an hour is not there stops nothing
-    world.kafka.elect(0, end=11)
-    world.kafka.produce(0, 126)
-    assert tile(world, 0).partitions[1] == Span(0, 3, 5)
-    assert tile(world, 2).partitions == {0: Span(11, 12), 1: Span(5, 5)}
-
-    accept(world.index, world.kafka, PACE)
-    world.minute = 185
-    world.do("C", materialise(3))
-
-    assert tile(world, 3).partitions == {0: Span(11, 12), 1: Span(4, 5)}
-    assert offsets(world, 1) == [0, 1, 2, 3, 4]
-
-
 @pytest.fixture
 def behind(world: World) -> World:
     """Hour 0 lacks offsets 3 and 4 of topic-partition 1, hour 1 has nothing of it, hour 2 is open; 0 was cut at 11."""
@@ -264,8 +220,7 @@ def behind(world: World) -> World:
 
 
 def test_accepted_what_is_landed_from_there_on_is_not_said_to_be_expired(behind: World):
-    accept(behind.index, behind.kafka, PACE)
-    behind.do("C", materialise(3))
+    go_on(behind, 3)
 
     assert [tile(behind, number).partitions[1] for number in range(4)] == [
         Span(0, 3, 3),
@@ -278,9 +233,8 @@ def test_accepted_what_is_landed_from_there_on_is_not_said_to_be_expired(behind:
 
 
 def test_accepted_hours_that_gave_offsets_on_are_sealed_and_verify_says_nothing_of_them(behind: World):
-    accept(behind.index, behind.kafka, PACE)
     behind.minute = 250
-    behind.do("C", materialise(3))
+    go_on(behind, 3)
 
     sealing = Sealing.of(behind.index, behind.view().head)
     assert [sealing.flaw(hour(number)) for number in range(4)] == [None] * 4
@@ -306,9 +260,7 @@ def test_accepted_what_the_cut_took_before_it_was_landed_is_expired_unless_some_
     world.kafka.elect(0, end=end)
     world.kafka.produce(0, *[66] * 9)
 
-    accept(world.index, world.kafka, PACE)
-    world.minute = 125
-    world.do("B", materialise(2), chunk=99)
+    go_on(world, 2)
 
     assert (tile(world, 0).partitions[0], tile(world, 0).expired) == (Span(0, landed_until, landed_until), expired)
     assert tile(world, 2).partitions[0] == Span(min(end, 10), end + 9)
@@ -324,9 +276,7 @@ def test_accepted_what_an_earlier_hour_has_landed_since_the_cut_is_not_landed_ag
     world.do("B", materialise(0))
     assert tile(world, 0).partitions[0] == Span(0, 12, 12)
 
-    accept(world.index, world.kafka, PACE)
-    world.minute = 125
-    world.do("C", materialise(2))
+    go_on(world, 2)
 
     assert offsets(world, 0) == list(range(15))
 
@@ -353,23 +303,6 @@ def test_a_log_that_was_cut_behind_all_that_is_landed_needs_no_accept_and_is_lan
     assert offsets(world, 1) == [0, 1, 2, 3, 4]
 
 
-def test_accepted_what_an_hour_between_has_landed_of_the_new_log_is_not_landed_again():
-    with World(mute=("I4", "I5")) as world:
-        world.kafka.produce(0, 1, 1, 1, 121)
-        world.minute = 125
-        world.do("A", materialise(2))
-        world.kafka.elect(0, end=0)
-        world.kafka.produce(0, 61, 61, 61, 121, 121)
-        world.do("B", materialise(1))
-        assert (tile(world, 1).partitions[0], tile(world, 2).partitions[0]) == (Span(0, 3, 3), Span(3, 4))
-
-        accept(world.index, world.kafka, PACE)
-        world.minute = 185
-        world.do("C", materialise(3))
-
-        assert tile(world, 3).partitions[0] == Span(3, 5)
-
-
 def test_accepted_landing_goes_on_where_two_cuts_one_after_the_other_left_of_what_was_landed(world: World):
     world.kafka.elect(0)
     world.kafka.produce(0, 61, 61)
@@ -381,9 +314,7 @@ def test_accepted_landing_goes_on_where_two_cuts_one_after_the_other_left_of_wha
     world.kafka.produce(0, *[67] * 6)
     assert (tile(world, 0).epochs[0], tile(world, 1).epochs[0]) == (0, 1)
 
-    accept(world.index, world.kafka, PACE)
-    world.minute = 125
-    world.do("C", materialise(2))
+    go_on(world, 2)
 
     assert tile(world, 2).partitions[0] == Span(8, 14)
 
@@ -414,40 +345,9 @@ def test_a_cut_that_only_an_hour_before_the_last_one_knows_of_can_be_accepted(un
     last = Tile(hour(1), spans, epochs={0: 1, 1: 0})
     under_way.index.swap(under_way.index.head_key, head.changed(hours=((hour(0), hour(1)),), new=last), etag)
 
-    accept(under_way.index, under_way.kafka, PACE)
-    under_way.minute = 125
-    under_way.do("C", materialise(2))
+    go_on(under_way, 2)
 
     assert tile(under_way, 2).partitions[0] == Span(10, 12)
-
-
-@pytest.mark.parametrize("requests", range(8))
-def test_a_log_that_grows_and_is_landed_while_it_is_asked_for_was_not_cut(world: World, requests: int):
-    a = world.start("accept", accepting())
-    for _ in range(requests):
-        if a.alive:
-            world.step(a)
-    world.kafka.produce(0, 5)
-    world.do("B", materialise(0))
-    world.run(a)
-
-    assert (a.error, world.view().head.since) == (None, None)
-
-
-def test_accepted_what_was_written_where_nobody_had_opened_an_hour_is_landed(world: World):
-    """The cut is in an hour without records of ours, between two that have tiles."""
-    world.kafka.produce(0, 61, 61)
-    world.minute = 125
-    opening.open_hour(world.index, world.kafka, hour(2))
-    world.kafka.elect(0, end=11)
-    world.kafka.produce(0, 126, 126)
-    assert tile(world, 2).partitions[0] == Span(12, 12)
-
-    accept(world.index, world.kafka, PACE)
-    world.minute = 185
-    world.do("C", materialise(3))
-
-    assert tile(world, 3).partitions[0] == Span(11, 13)
 
 
 def test_a_log_that_is_cut_again_before_the_new_hour_is_opened_is_landed_from_there(cut: World):
@@ -467,8 +367,7 @@ def test_names_that_may_have_been_used_are_not_used_again_where_offsets_are_land
     last, etag = behind.index.tile(hour(2))
     behind.index.swap_tile(last.changed(partitions={0: Span(11, 12, 12), 1: Span(5, 5, end)}, burnt={0: 20}), etag)
 
-    accept(behind.index, behind.kafka, PACE)
-    behind.do("C", materialise(3))
+    go_on(behind, 3)
 
     assert tile(behind, 3).burnt == {0: 20, 1: 5}
 
