@@ -18,7 +18,7 @@ from s3lake.commit.clean import DAY_MS
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.land.landing import Landing
-from s3lake.store import Begun
+from s3lake.store import PendingUpload
 from s3lake.store.s3 import S3Store
 from s3lake_tests.lake import Lake, at, values
 from s3lake_tests.processes import marked, until
@@ -140,7 +140,7 @@ def scaled(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Scaled]:
-    def begun(store: S3Store, prefix: str) -> Iterator[Begun]:
+    def begun(store: S3Store, prefix: str) -> Iterator[PendingUpload]:
         return (replace(one, begun_ms=hours.now_ms()) for one in listed(store, prefix))
 
     listed = S3Store.list_uploads

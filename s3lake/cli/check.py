@@ -212,8 +212,8 @@ def connection_checks(config: Config) -> Iterator[Sequence[Attempt]]:
     """Yield groups of attempts in the order of a run; in a group an attempt needs the ones before it."""
     from s3lake.source.opening import opened
     from s3lake.store.connection import S3Connection
-    from s3lake.store.probe import probe
     from s3lake.store.s3 import S3Store
+    from s3lake.store.trial import try_store
 
     if config.kafka is not None or config.source is not None:
         source = opened(config)
@@ -230,7 +230,7 @@ def connection_checks(config: Config) -> Iterator[Sequence[Attempt]]:
         where = f"bucket {sink.bucket} of sink {sink.name}"
         group: list[Attempt] = [(where, functools.partial(_list_a_key, store, f"{place}/"))]
         if sink.exactly_once:
-            group.append((f"conditional writes in {where}", functools.partial(probe, store, place, sink.root)))
+            group.append((f"conditional writes in {where}", functools.partial(try_store, store, place, sink.root)))
         group.append((f"uploads in {where}", functools.partial(_upload, store, f"{sink.root}.probe/{uuid.uuid4()}")))
         yield group
 

@@ -31,7 +31,7 @@ def ddl(
     For Glue it prints what boto3 would send, and with --yes sends it. Partitions are computed if directories are days
     and hours; otherwise repeat the command when there are more. Columns are those that were recorded so far.
     """
-    from s3lake.store.client import client
+    from s3lake.store.client import make_client
     from s3lake.store.connection import S3Connection
     from s3lake.table.hive import ENGINES, statements
     from s3lake.table.hive.glue import apply
@@ -48,7 +48,7 @@ def ddl(
             err.print(f"notice: {landing.topic}: {text}", markup=False)
         name = {"sink": landing.sink.name, "topic": landing.topic, "table": f"{database}.{table.name}"}
         if request.yes:
-            glue = client(S3Connection.of(config.s3_of(landing.sink)), service="glue")
+            glue = make_client(S3Connection.of(config.s3_of(landing.sink)), service="glue")
             row = {**name, "new": apply(glue, table, database), "done": True}
             emit(request.as_json, row, "{table}: {new} new partitions".format_map)
             return

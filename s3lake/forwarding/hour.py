@@ -15,7 +15,7 @@ from s3lake.objects import Shape, batches, columns
 from s3lake.objects.shape import BYTES, TEXT
 from s3lake.plan.sealed import content
 from s3lake.readback.committed import complete_tiles, index_of, manifests, recorded_columns
-from s3lake.store.reading import opened
+from s3lake.store.reading import open_object
 
 if TYPE_CHECKING:
     from s3lake.commit.documents import File, Manifest
@@ -144,7 +144,7 @@ class Hour:
 
     def _rows(self, shape: Shape, manifest: Manifest, file: File, schema: object) -> Iterator[list[Row]]:
         number = 0
-        with opened(self._index.store, file.key, file.bytes, manifest.id) as body:
+        with open_object(self._index.store, file.key, file.bytes, manifest.id) as body:
             for batch in batches(shape, body, file.key, schema):
                 yield list(read_rows(shape, batch, file.key, file.partition, number))
                 number += batch.num_rows

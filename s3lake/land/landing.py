@@ -42,7 +42,7 @@ from s3lake.source.kafka.group import PublishedGroup
 from s3lake.source.offsets import Offsets
 from s3lake.source.records import Reader
 from s3lake.store import Store
-from s3lake.store.probe import created, trust
+from s3lake.store.trial import ensure_settings_work, ensure_tried
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -163,9 +163,9 @@ class Landing:
 
     def _open(self, hour: str) -> TopicHead | None:
         if self.sink.exactly_once:
-            trust(self.store, self.sink.index_root, self.sink.root)
+            ensure_tried(self.store, self.sink.index_root, self.sink.root)
         else:
-            created(self.store, self.sink.root)
+            ensure_settings_work(self.store, self.sink.root)
         first = self.sink.start if self.sink.from_ == "earliest" else None
         return opening.open_hour(self.index, self.offsets, hour, earliest_hour=first, now_ms=self.clock())
 

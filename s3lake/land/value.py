@@ -27,7 +27,7 @@ from s3lake.schema.arrow import from_arrow, to_arrow
 from s3lake.schema.types import Columns, from_document, to_document
 from s3lake.schema.unite import beyond
 from s3lake.spark import meaning
-from s3lake.store.probe import trust
+from s3lake.store.trial import ensure_tried
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -75,7 +75,7 @@ def land_value(target: TopicSink, hour: str, value: object) -> Manifest:
     reader = None if frame is not None else record_batches(value)
     plain = _plain_schema(reader.schema if reader is not None else _arrow_schema(frame), name)
     columns = _check_columns(target, name, plain, form)
-    trust(target.store, sink.index_root, sink.root)
+    ensure_tried(target.store, sink.index_root, sink.root)
     create_hour(index, hour)
 
     def write(attempt: Attempt, files: list[File]) -> Staged:

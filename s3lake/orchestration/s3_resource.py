@@ -6,7 +6,7 @@ import dagster_aws.s3
 from pydantic import PrivateAttr
 
 from s3lake import sink
-from s3lake.store.client import client
+from s3lake.store.client import make_client
 from s3lake.store.connection import S3Connection
 
 
@@ -27,7 +27,7 @@ class S3Resource(dagster_aws.s3.S3Resource):
     def get_client(self) -> Any:
         """Return a boto3 client."""
         connection = self.connection
-        return client(connection, connection.max_attempts)
+        return make_client(connection, connection.max_attempts)
 
     def get_object_to_set_on_execution_context(self) -> "S3Resource":
         """Return the resource itself: dagster-aws would make a client for each step, which costs 0.16 s of CPU."""

@@ -1,6 +1,6 @@
-"""The one door to S3: a contract, and what its answers mean. `s3.py` speaks HTTP, `memory.py` serves tests and models.
+"""The contract of a bucket: `s3.py` fulfils it over HTTP, `memory.py` for tests and previews.
 
-Every conditional request says honestly that its condition failed, every other failure is an exception of `errors.py`.
+A conditional request returns that its condition failed; every other failure is an exception of `errors.py`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Head:
-    """What is known of an object without reading it. `size` is in bytes, names of metadata are in lower case."""
+    """The metadata of an object. `size` is in bytes, names of metadata are in lower case."""
 
     etag: str
     size: int
@@ -30,7 +30,7 @@ class Head:
 
 
 @dataclass(frozen=True)
-class Begun:
+class PendingUpload:
     """An upload that is neither completed nor aborted; `begun_ms` is the store's time, since the epoch."""
 
     key: str
@@ -43,7 +43,7 @@ Completion = Literal["completed", "taken", "conflict", "gone", "refused"]
 
 completed: the object is visible. taken: the key has an object already (412). conflict: a concurrent request, the
 upload may be lost (409). gone: the store knows no such upload (404). refused: it knows the upload and will never
-complete it so (a part is another one than was named, or too small).
+complete it it like this (a part differs from the named one, or is too small).
 """
 
 
@@ -56,11 +56,11 @@ class Store(Protocol):
     bucket: str
 
     def get(self, key: str, span: tuple[int, int] | None = None) -> Document | None:
-        """The object, or None; only its bytes from the first to before the second of `span`, as far as it has them."""
+        """Return the object, or None if it is missing; with `span` only these bytes of it."""
         ...
 
     def head(self, key: str) -> Head | None:
-        """The object's metadata, or None."""
+        """Return the object's metadata, or None if it is missing."""
         ...
 
     def put(
@@ -72,20 +72,19 @@ class Store(Protocol):
         if_absent: bool = False,
         metadata: Mapping[str, str] = {},
     ) -> str | None:
-        """Write an object if the condition holds: its new ETag, or None when the store says that it does not (412).
+        """Write an object if the condition is true. Return its new ETag, or None if the condition is false (412).
 
         Raises:
-            StoreConflictError: another request of this key was under way (409), which may come to nothing: neither
-                says anything about what stands there.
+            StoreConflictError: another request of this key is running (409) and may fail: the object is not known.
         """
         ...
 
     def delete(self, key: str) -> None:
-        """Delete the object; no error when there is none."""
+        """Delete the object; a missing one is not an error."""
         ...
 
     def list(self, prefix: str) -> Iterator[str]:
-        """Keys that begin with `prefix`, in order."""
+        """Yield the keys that begin with `prefix`, in order."""
         ...
 
     def list_steps(self, prefix: str) -> Iterator[str]:
@@ -93,11 +92,11 @@ class Store(Protocol):
         ...
 
     def create_upload(self, key: str, metadata: Mapping[str, str]) -> str:
-        """Begin a multipart upload, invisible until completed: its id."""
+        """Start a multipart upload, which is invisible until completed. Return its id."""
         ...
 
     def upload_part(self, key: str, upload: str, number: int, body: bytes) -> str:
-        """Upload one part (numbers from 1; all but the last at least 5 MiB): its ETag."""
+        """Upload one part (numbers from 1; all but the last at least 5 MiB). Return its ETag."""
         ...
 
     def complete_upload(self, key: str, upload: str, parts: Sequence[str], *, replace: bool = False) -> Completion:
@@ -105,20 +104,20 @@ class Store(Protocol):
         ...
 
     def tag_offsets(self, key: str, first: int, last: int, records: int) -> None:
-        """Say at a completed object which records it holds, where that is asked for; again does no harm."""
+        """Tag a completed object with the records it has, if the configuration says so. It may be repeated."""
         ...
 
     def abort_upload(self, key: str, upload: str) -> None:
-        """Drop the upload; no error when there is none."""
+        """Abort the upload; a missing one is not an error."""
         ...
 
-    def list_uploads(self, prefix: str) -> Iterator[Begun]:
-        """Uploads under way whose keys begin with `prefix`, for clean, which comes again: some may be left out.
+    def list_uploads(self, prefix: str) -> Iterator[PendingUpload]:
+        """Yield the pending uploads whose keys begin with `prefix`; some may be left out, because clean is repeated.
 
         MinIO names only those of one whole key, and of a key that a page of 1,000 ends with the rest is passed over.
         """
         ...
 
     def console_url(self, prefix: str) -> str | None:
-        """The page where people look at what is below `prefix`; None where there is none, or nobody named it."""
+        """Return the web page of the objects below `prefix`, None if it is not known."""
         ...

@@ -1,4 +1,4 @@
-"""The boto3 client of a connection: its credentials, its proxy, its manners; one for each process."""
+"""The boto3 client of a connection: its credentials, proxy and time limits; one for each process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _clients: dict[S3Connection, Any] = {}
 _making = threading.Lock()
 
 
-def client(connection: S3Connection, attempts: int = 1, service: str = "s3") -> Any:
+def make_client(connection: S3Connection, attempts: int = 1, service: str = "s3") -> Any:
     """Create a client of S3, or of another service of AWS, that tries each request `attempts` times.
 
     Every service gets the same credentials, role, proxy and certificates; only S3 gets the endpoint.
@@ -53,11 +53,11 @@ def client(connection: S3Connection, attempts: int = 1, service: str = "s3") -> 
         )
     # A session of its own: boto3's default session is one per process, and not safe with threads.
     core = botocore.session.Session(profile=connection.profile)
-    # An answer's date takes its own parser a twelfth of what a small request costs, and nobody reads it.
-    core.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_moment)
+    # boto3's parser of dates is a twelfth of the cost of a small request, and no code reads them.
+    core.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_parse_timestamp)
     core.register_component("data_loader", _models(core.get_config_variable("data_path")))
     if connection.source is not None:
-        _look_only_in(core, connection.source)
+        _restrict_credentials(core, connection.source)
     if connection.access_key_id is not None:
         core.set_credentials(connection.access_key_id, connection.secret_access_key, connection.session_token)
     if connection.role_arn is not None:
@@ -76,14 +76,14 @@ def client(connection: S3Connection, attempts: int = 1, service: str = "s3") -> 
 
 @functools.cache
 def _models(path: str | None) -> Any:
-    """What botocore knows of services. Each session would read it anew: 40 of the 50 ms that a client takes."""
+    """Return botocore's models of services. Each session would read them again: 40 of the 50 ms of a client."""
     from botocore.loaders import create_loader
 
     return create_loader(path)
 
 
-def _moment(value: str) -> datetime:
-    """A date as HTTP writes it, or any other that botocore knows."""
+def _parse_timestamp(value: str) -> datetime:
+    """Parse a date of HTTP, or any other that botocore knows."""
     from botocore.utils import parse_timestamp
 
     try:
@@ -93,7 +93,7 @@ def _moment(value: str) -> datetime:
 
 
 def _proxies(connection: S3Connection) -> dict[str, str] | None:
-    """None leaves it to the environment, as botocore does."""
+    """Return the proxies; None for those of the environment."""
     address = connection.proxy
     return None if address is None else {"http": address, "https": address}
 
@@ -105,16 +105,16 @@ _METHODS = {
     "container": ("container-role",),
     "instance": ("iam-role",),
 }
-"""Botocore's names of the places where credentials are looked for."""
+"""Source of credentials -> botocore's names of it."""
 
 
-def _look_only_in(core: Any, source: str) -> None:
+def _restrict_credentials(core: Any, source: str) -> None:
     resolver = core.get_component("credential_provider")
     resolver.providers = [provider for provider in resolver.providers if provider.METHOD in _METHODS[source]]
 
 
 def _assume(core: Any, connection: S3Connection) -> None:
-    """Let the session's credentials become those of the role, and be asked for anew before they end."""
+    """Let the session use the credentials of the role, and renew them before they expire."""
     from botocore.config import Config
     from botocore.credentials import (
         AssumeRoleCredentialFetcher,
@@ -122,10 +122,10 @@ def _assume(core: Any, connection: S3Connection) -> None:
         DeferredRefreshableCredentials,
     )
 
-    manners = Config(
+    limits = Config(
         connect_timeout=connection.connect_timeout_s,
         read_timeout=connection.read_timeout_s,
-        retries={"total_max_attempts": 1},  # who asks the store again asks for the token again
+        retries={"total_max_attempts": 1},  # a retry of the store is one of the token too
         proxies=_proxies(connection),
     )
 
@@ -135,7 +135,7 @@ def _assume(core: Any, connection: S3Connection) -> None:
             region_name=connection.region,
             endpoint_url=connection.role_endpoint_url,
             verify=connection.ca_file if connection.role_endpoint_url else None,
-            config=manners.merge(config or Config()),
+            config=limits.merge(config or Config()),
             **keys,
         )
 
@@ -164,7 +164,7 @@ def _assume(core: Any, connection: S3Connection) -> None:
 
 
 def _token(path: str) -> str:
-    """The web identity's token, which whoever gave the file replaces now and then."""
+    """Read the web identity's token, which its issuer replaces regularly."""
     from botocore.exceptions import InvalidConfigError
 
     try:
@@ -174,17 +174,17 @@ def _token(path: str) -> str:
         raise InvalidConfigError(error_msg=message) from None
 
 
-def shared(connection: S3Connection) -> Any:
-    """This process's client for `connection`; clients may be shared by threads, making them may not."""
+def get_client(connection: S3Connection) -> Any:
+    """Return this process's client of `connection`. Threads may share a client, but not the making of one."""
     if connection not in _clients:
         with _making:
             if connection not in _clients:
-                _clients[connection] = client(connection)
+                _clients[connection] = make_client(connection)
     return _clients[connection]
 
 
 def _after_fork() -> None:
-    """Neither connections nor a lock that another thread held may be shared with the parent."""
+    """Forget the parent's connections, and a lock that another thread may hold."""
     global _clients, _making
     _clients, _making = {}, threading.Lock()
 

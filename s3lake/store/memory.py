@@ -9,7 +9,7 @@ from operator import attrgetter
 
 from s3lake import hours
 from s3lake.errors import StoreUnavailableError
-from s3lake.store import Begun, Completion, Document, Head
+from s3lake.store import Completion, Document, Head, PendingUpload
 
 
 @dataclass
@@ -24,7 +24,7 @@ class MemoryStore:
     """A bucket that forgets everything with the process.
 
     Attributes:
-        overwrites: complete uploads over what stands there, as stores do that ignore If-None-Match on Complete.
+        overwrites: complete uploads over existing objects, as stores do that ignore If-None-Match on Complete.
         tagged: by key the first and the last offset of an object, and how many records it holds.
     """
 
@@ -103,15 +103,15 @@ class MemoryStore:
         if self._upload(key, upload):
             self.uploads.pop(upload, None)
 
-    def list_uploads(self, prefix: str) -> Iterator[Begun]:
-        begun = [Begun(one.key, upload, one.begun_ms) for upload, one in list(self.uploads.items())]
+    def list_uploads(self, prefix: str) -> Iterator[PendingUpload]:
+        begun = [PendingUpload(one.key, upload, one.begun_ms) for upload, one in list(self.uploads.items())]
         return iter(sorted((one for one in begun if one.key.startswith(prefix)), key=attrgetter("key")))
 
     def console_url(self, prefix: str) -> str | None:  # noqa: ARG002
         return None
 
     def _upload(self, key: str, upload: str) -> _Upload | None:
-        """An upload is known by its key and its id, as in S3."""
+        """Return the upload with this key and id, None if there is none."""
         started = self.uploads.get(upload)
         return started if started and started.key == key else None
 

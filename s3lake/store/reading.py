@@ -1,4 +1,4 @@
-"""A committed object as a file that is open for reading: from its beginning in blocks, or at any place."""
+"""A committed object as a file that is open for reading, in blocks."""
 
 import io
 from typing import BinaryIO
@@ -10,11 +10,11 @@ from s3lake.store.upload import PART_BYTES
 _BUFFER_BYTES = 2**18
 
 
-def opened(store: Store, key: str, size: int, commit: str, block_bytes: int | None = None) -> BinaryIO:
-    """The object that `commit` wrote at `key`; it holds two blocks in memory at most, as large as an upload's part.
+def open_object(store: Store, key: str, size: int, commit: str, block_bytes: int | None = None) -> BinaryIO:
+    """Open the object that `commit` wrote at `key`; two blocks of an upload's part are in memory at most.
 
     Reading raises:
-        DataLossError: no object stands there, or another one.
+        DataLossError: the object is missing, or is of another commit.
     """
     return io.BufferedReader(_Object(store, key, size, commit, block_bytes or PART_BYTES), _BUFFER_BYTES)
 

@@ -8,13 +8,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from operator import methodcaller
 from typing import Any, TypeVar
+from urllib.parse import quote, urlsplit
 
 from s3lake.errors import S3LakeError, StoreConflictError, StoreUnavailableError
-from s3lake.store import Begun, Completion, Document, Head, console
-from s3lake.store.answers import Answer, NoAnswer, NotReached, Silent, meaning_of
-from s3lake.store.client import shared
+from s3lake.store import Completion, Document, Head, PendingUpload
+from s3lake.store.client import get_client
 from s3lake.store.connection import S3Connection
-from s3lake.store.parameters import ignored, of_receipt, receipt
+from s3lake.store.parameters import find_ignored_settings, format_part, parse_part
+from s3lake.store.s3_errors import ExpectedStatus, NoResponseError, NotReachedError, RetryableError, translate_error
 
 A = TypeVar("A")
 _log = logging.getLogger(__name__)
@@ -55,19 +56,19 @@ class S3Store:
 
     @property
     def endpoint(self) -> str:
-        """Where the bucket is, for people and for telling stores apart."""
+        """The address of the store."""
         return self.connection.endpoint_url or f"AWS region {self.connection.region or '(default)'}"
 
     @property
-    def terms(self) -> str:
-        """What the store has to do beside keeping bytes, if anything: a trial of it holds for the same terms."""
-        terms = (self.connection.created_with, self.connection.checksum, bool(self.connection.customer_key))
-        return repr(terms) if any(terms) else ""
+    def requirements(self) -> str:
+        """The settings of `s3.objects`, empty if there are none: a trial of the store holds for the same ones."""
+        settings = (self.connection.created_with, self.connection.checksum, bool(self.connection.customer_key))
+        return repr(settings) if any(settings) else ""
 
-    def ignored(self, key: str) -> list[str]:
-        """The settings of `s3.objects` that the store did not heed when it took the object."""
-        head = self._ask("HeadObject", key, methodcaller("head_object", Bucket=self.bucket, Key=key))
-        return ignored(self.connection, head)
+    def find_ignored(self, key: str) -> list[str]:
+        """Return the settings of `s3.objects` that the store ignored when it created the object."""
+        head = self._request("HeadObject", key, methodcaller("head_object", Bucket=self.bucket, Key=key))
+        return find_ignored_settings(self.connection, head)
 
     def get(self, key: str, span: tuple[int, int] | None = None) -> Document | None:
         ranged = {"Range": f"bytes={span[0]}-{span[1] - 1}"} if span else {}
@@ -75,21 +76,21 @@ class S3Store:
         def read(client: Any) -> Document:
             answer = client.get_object(Bucket=self.bucket, Key=key, **ranged)
             with answer["Body"] as body:  # read here, so that a connection lost half way is tried again too
-                return Document(body.read(), answer["ETag"], _named(answer["Metadata"]))
+                return Document(body.read(), answer["ETag"], _lower_names(answer["Metadata"]))
 
         try:
-            return self._ask("GetObject", key, read, answers={404})
-        except Answer:
+            return self._request("GetObject", key, read, expected={404})
+        except ExpectedStatus:
             return None
 
     def head(self, key: str) -> Head | None:
         try:
-            answer = self._ask(
-                "HeadObject", key, methodcaller("head_object", Bucket=self.bucket, Key=key), answers={404}
+            answer = self._request(
+                "HeadObject", key, methodcaller("head_object", Bucket=self.bucket, Key=key), expected={404}
             )
-        except Answer:
+        except ExpectedStatus:
             return None
-        return Head(answer["ETag"], answer["ContentLength"], _named(answer["Metadata"]))
+        return Head(answer["ETag"], answer["ContentLength"], _lower_names(answer["Metadata"]))
 
     def put(
         self,
@@ -101,12 +102,12 @@ class S3Store:
         metadata: Mapping[str, str] = {},
     ) -> str | None:
         condition: dict[str, str] = {}
-        answers: set[int] = set()
+        expected: set[int] = set()
         if if_match is not None:
             # 404: AWS's answer to If-Match on a key without an object.
-            condition, answers = {"IfMatch": if_match}, {404, 409, 412}
+            condition, expected = {"IfMatch": if_match}, {404, 409, 412}
         elif if_absent:
-            condition, answers = {"IfNoneMatch": "*"}, {409, 412}
+            condition, expected = {"IfNoneMatch": "*"}, {409, 412}
 
         def write(client: Any) -> str:
             # boto3 refuses memoryview; bytes of bytes is no copy.
@@ -116,8 +117,8 @@ class S3Store:
             return str(written["ETag"])
 
         try:
-            return self._ask("PutObject", key, write, answers=answers)
-        except Answer as answer:
+            return self._request("PutObject", key, write, expected=expected)
+        except ExpectedStatus as answer:
             if answer.status == 409:
                 raise StoreConflictError(
                     f"PutObject s3://{self.bucket}/{key} at {self.endpoint}: another request of this key was under way "
@@ -126,8 +127,10 @@ class S3Store:
             return None
 
     def delete(self, key: str) -> None:
-        with contextlib.suppress(Answer):
-            self._ask("DeleteObject", key, methodcaller("delete_object", Bucket=self.bucket, Key=key), answers={404})
+        with contextlib.suppress(ExpectedStatus):
+            self._request(
+                "DeleteObject", key, methodcaller("delete_object", Bucket=self.bucket, Key=key), expected={404}
+            )
 
     def list(self, prefix: str) -> Iterator[str]:
         for page in self._pages("ListObjectsV2", "list_objects_v2", prefix, "ContinuationToken"):
@@ -137,11 +140,11 @@ class S3Store:
         for page in self._pages("ListObjectsV2", "list_objects_v2", prefix, "ContinuationToken", Delimiter="/"):
             yield from (entry["Prefix"][len(prefix) : -1] for entry in page.get("CommonPrefixes", ()))
 
-    def list_uploads(self, prefix: str) -> Iterator[Begun]:
+    def list_uploads(self, prefix: str) -> Iterator[PendingUpload]:
         # Without the marker of an upload's id: versitygw 1.8 refuses the one that it gave.
         for page in self._pages("ListMultipartUploads", "list_multipart_uploads", prefix, "KeyMarker"):
             for entry in page.get("Uploads", ()):
-                yield Begun(entry["Key"], entry["UploadId"], int(entry["Initiated"].timestamp() * 1000))
+                yield PendingUpload(entry["Key"], entry["UploadId"], int(entry["Initiated"].timestamp() * 1000))
 
     def create_upload(self, key: str, metadata: Mapping[str, str]) -> str:
 
@@ -149,7 +152,7 @@ class S3Store:
             upload = client.create_multipart_upload(Bucket=self.bucket, Key=key, Metadata=dict(metadata))
             return str(upload["UploadId"])
 
-        return self._ask("CreateMultipartUpload", key, create)
+        return self._request("CreateMultipartUpload", key, create)
 
     def upload_part(self, key: str, upload: str, number: int, body: bytes) -> str:
         """See `Store.upload_part`.
@@ -160,18 +163,18 @@ class S3Store:
 
         def write(client: Any) -> str:
             part = client.upload_part(Bucket=self.bucket, Key=key, UploadId=upload, PartNumber=number, Body=bytes(body))
-            return receipt(part, self.connection.checksum)
+            return format_part(part, self.connection.checksum)
 
         try:
-            return self._ask("UploadPart", key, write, answers={_NO_SUCH_UPLOAD})
-        except Answer:
+            return self._request("UploadPart", key, write, expected={_NO_SUCH_UPLOAD})
+        except ExpectedStatus:
             raise StoreUnavailableError(
                 f"UploadPart s3://{self.bucket}/{key} at {self.endpoint}, part {number}: the store no longer knows the "
                 "upload. Set the bucket's lifecycle rule AbortIncompleteMultipartUpload to a day or more and run again."
             ) from None
 
     def complete_upload(self, key: str, upload: str, parts: Sequence[str], *, replace: bool = False) -> Completion:
-        listed = {"Parts": [of_receipt(number, part) for number, part in enumerate(parts, 1)]}
+        listed = {"Parts": [parse_part(number, part) for number, part in enumerate(parts, 1)]}
         unless_taken = {} if replace else {"IfNoneMatch": "*"}
 
         def complete(client: Any) -> None:
@@ -180,10 +183,10 @@ class S3Store:
             )
 
         try:
-            self._ask(
-                "CompleteMultipartUpload", key, complete, answers={404, 409, 412, _NO_SUCH_UPLOAD, *_NEVER_COMPLETE}
+            self._request(
+                "CompleteMultipartUpload", key, complete, expected={404, 409, 412, _NO_SUCH_UPLOAD, *_NEVER_COMPLETE}
             )
-        except Answer as answer:
+        except ExpectedStatus as answer:
             if answer.code in _NEVER_COMPLETE:
                 _log.warning("CompleteMultipartUpload s3://%s/%s was refused for good: %s", self.bucket, key, answer)
                 return "refused"
@@ -201,11 +204,11 @@ class S3Store:
             client.put_object_tagging(Bucket=self.bucket, Key=key, Tagging={"TagSet": tags})
 
         try:
-            self._ask("PutObjectTagging", key, tag)
+            self._request("PutObjectTagging", key, tag)
         except S3LakeError as error:
             if wanted == "required":
                 raise
-            if self.bucket not in _untagged:  # a bucket of which every object would be told
+            if self.bucket not in _untagged:  # once a bucket, not once an object
                 _untagged.add(self.bucket)
                 _log.warning("objects have no tags that say which records they hold: %s", error)
 
@@ -214,45 +217,47 @@ class S3Store:
         def abort(client: Any) -> None:
             client.abort_multipart_upload(Bucket=self.bucket, Key=key, UploadId=upload)
 
-        away = _away.get(self.connection)
-        if away is not None and time.monotonic() - away < self.connection.patience_s:
-            # Tidying up after a failure would wait as long as the failure did, for every upload.
+        since = _unavailable_since.get(self.connection)
+        if since is not None and time.monotonic() - since < self.connection.patience_s:
+            # Each upload would wait as long as the failed request did.
             raise StoreUnavailableError(
-                f"AbortMultipartUpload s3://{self.bucket}/{key} at {self.endpoint} was not tried: the store was away a "
-                "moment ago. The upload stays, invisible."
+                f"AbortMultipartUpload s3://{self.bucket}/{key} at {self.endpoint} was not tried: the store did not "
+                "answer a moment ago. The upload stays, invisible."
             )
-        with contextlib.suppress(Answer):
-            self._ask("AbortMultipartUpload", key, abort, answers={404})
+        with contextlib.suppress(ExpectedStatus):
+            self._request("AbortMultipartUpload", key, abort, expected={404})
 
     def _pages(
         self, operation: str, method: str, prefix: str, marker: str, **options: str
     ) -> Iterator[Mapping[str, Any]]:
-        """A listing, page by page; `marker` tells where a page begins."""
+        """Yield the pages of a listing; `marker` is the parameter of a page's beginning."""
         query = {"Bucket": self.bucket, "Prefix": prefix, **options}
         while True:
-            page = self._ask(operation, prefix, methodcaller(method, **query))
+            page = self._request(operation, prefix, methodcaller(method, **query))
             yield page
             if not page.get("IsTruncated"):
                 return
             query[marker] = page[f"Next{marker}"]
 
     def console_url(self, prefix: str) -> str | None:
-        reached = shared(self.connection).meta  # the environment may name another endpoint and region
-        return console.address(self.connection.console, reached.endpoint_url, reached.region_name, self.bucket, prefix)
+        reached = get_client(self.connection).meta  # the environment may name another endpoint and region
+        return find_console_page(
+            self.connection.console, reached.endpoint_url, reached.region_name, self.bucket, prefix
+        )
 
-    def _ask(
-        self, operation: str, key: str, request: Callable[[Any], A], *, answers: Set[int | str] = frozenset()
+    def _request(
+        self, operation: str, key: str, request: Callable[[Any], A], *, expected: Set[int | str] = frozenset()
     ) -> A:
-        """Make a request, again and again if need be.
+        """Make a request, again if it may succeed then.
 
         Args:
             operation: its name in the S3 API.
             key: what it is about, or the prefix of a listing.
             request: called with a boto3 client.
-            answers: statuses and codes that are answers to the question and no errors.
+            expected: statuses and codes that are not errors.
 
         Raises:
-            Answer: one of `answers`.
+            ExpectedStatus: one of `expected`.
             StoreDeniedError: the store refused, or the request cannot be made.
             StoreUnavailableError: no answer after all attempts.
         """
@@ -264,54 +269,81 @@ class S3Store:
             with self._counting:
                 self.requests[operation] += 1
             try:
-                return request(shared(connection))
+                return request(get_client(connection))
             except Exception as error:
-                meaning = meaning_of(error, connection.secrets, what, operation, answers)
+                meaning = translate_error(error, connection.secrets, what, operation, expected)
                 if meaning is None:
                     raise
-                raise meaning from None  # its text is in the meaning, without secrets
+                raise meaning from None  # boto3's text may have secrets
 
-        def tell(state: tenacity.RetryCallState) -> None:
+        def log_retry(state: tenacity.RetryCallState) -> None:
             with self._counting:
                 self.retries += 1
             error = state.outcome.exception() if state.outcome else None
             _log.info("%s: attempt %d of %d: %s", what, state.attempt_number, connection.max_attempts, error)
 
-        def enough(state: tenacity.RetryCallState) -> bool:
+        def is_enough(state: tenacity.RetryCallState) -> bool:
             error = state.outcome.exception() if state.outcome else None
             often = state.attempt_number >= connection.max_attempts
             long = (state.seconds_since_start or 0) + state.upcoming_sleep >= connection.patience_s
-            if isinstance(error, NotReached) and connection.max_attempts > 1:
+            if isinstance(error, NotReachedError) and connection.max_attempts > 1:
                 return often and long
-            return often or (long and isinstance(error, Silent))
+            return often or (long and isinstance(error, NoResponseError))
 
         retrying = tenacity.Retrying(
-            stop=enough,
+            stop=is_enough,
             wait=tenacity.wait_random_exponential(multiplier=connection.backoff_ms / 1000, max=_LONGEST_PAUSE_S),
-            retry=tenacity.retry_if_exception_type(NoAnswer),
-            before_sleep=tell,
+            retry=tenacity.retry_if_exception_type(RetryableError),
+            before_sleep=log_retry,
             reraise=True,
         )
         begun = time.monotonic()
         try:
             answer = retrying(attempt)
-        except NoAnswer as error:
-            _away[connection] = time.monotonic()
+        except RetryableError as error:
+            _unavailable_since[connection] = time.monotonic()
             times, seconds = retrying.statistics["attempt_number"], time.monotonic() - begun
             raise StoreUnavailableError(
                 f"{what} failed {times} times in {seconds:.0f} s, at last with {error}. Check that the store is up and "
                 "can be reached from here; s3.retries says how often and how long to try."
             ) from None
-        _away.pop(connection, None)
+        _unavailable_since.pop(connection, None)
         return answer
 
 
-def _named(metadata: Mapping[str, str]) -> dict[str, str]:
+def _lower_names(metadata: Mapping[str, str]) -> dict[str, str]:
     # HTTP names have no case: servers and proxies written in Go send them on in one of their own.
     return {name.lower(): value for name, value in metadata.items()}
 
 
 _untagged: set[str] = set()
-"""Buckets of which it was told that their objects get no tags."""
-_away: dict[S3Connection, float] = {}
-"""When a request was last given up, until one is answered."""
+"""Buckets of which a warning said that their objects get no tags."""
+_unavailable_since: dict[S3Connection, float] = {}
+"""When a request last failed for good, until one succeeds."""
+
+
+_CONSOLES = {
+    "amazonaws.com": "https://{region}.console.aws.amazon.com/s3/buckets/{bucket}?region={region}&prefix={prefix}",
+    "amazonaws.com.cn": "https://{region}.console.amazonaws.cn/s3/buckets/{bucket}?region={region}&prefix={prefix}",
+}
+_GOVERNMENT = "https://{region}.console.amazonaws-us-gov.com/s3/buckets/{bucket}?region={region}&prefix={prefix}"
+
+
+def find_console_page(template: str | None, endpoint_url: str, region: str, bucket: str, prefix: str) -> str | None:
+    """Return the page that lists the objects below `prefix`. Return None without a template, if the store is not AWS.
+
+    >>> find_console_page("https://minio:9001/browser/{bucket}/{prefix}", "http://minio:9000", "", "lake", "raw/a b/")
+    'https://minio:9001/browser/lake/raw/a%20b/'
+    """
+    template = template or _find_aws_template(urlsplit(endpoint_url).hostname or "", region)
+    if template is None:
+        return None
+    for name, value in {"region": region, "bucket": bucket, "prefix": prefix}.items():
+        template = template.replace(f"{{{name}}}", quote(value))
+    return template
+
+
+def _find_aws_template(host: str, region: str) -> str | None:
+    if region.startswith("us-gov-") and host.endswith(".amazonaws.com"):
+        return _GOVERNMENT
+    return next((template for domain, template in _CONSOLES.items() if host.endswith(f".{domain}")), None)

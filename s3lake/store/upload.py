@@ -20,7 +20,7 @@ class Spill:
         self._file: IO[bytes] | None = None
 
     def add(self, data: bytes) -> tuple[int, int]:
-        """Keep `data`: where it is, as (position, length).
+        """Keep `data`. Return its position and length.
 
         Raises:
             LocalDiskError: the disk does not take it.
@@ -36,21 +36,21 @@ class Spill:
         return position, len(data)
 
     def take(self, extent: tuple[int, int]) -> bytes:
-        """Bytes kept before."""
+        """Return bytes that were kept."""
         assert self._file is not None  # extents come from `add`
         self._file.seek(extent[0])
         return self._file.read(extent[1])
 
     def close(self) -> None:
-        """Give the disk back."""
+        """Delete the file."""
         if self._file is not None:
             self._file.close()
 
 
 class Upload:
-    """One object on its way; begun in the store with its first full part, or at the end.
+    """One upload of an object; it starts in the store with its first full part, or at the end.
 
-    Without a key nothing is sent before `finish` tells it: the bytes wait on local disk.
+    Without a key nothing is sent before `finish` gets one: the bytes wait on local disk.
     """
 
     def __init__(self, store: Store, key: str | None, metadata: Mapping[str, str], spill: Spill) -> None:
@@ -65,7 +65,7 @@ class Upload:
         self._id = ""
 
     def write(self, data: bytes) -> None:
-        """Take bytes; full parts are uploaded at once."""
+        """Add bytes; full parts are uploaded at once."""
         self._memory.append(data)
         self.size += len(data)
         self.buffered += len(data)
@@ -76,20 +76,20 @@ class Upload:
             self._send(self.key, last=False)
 
     def spill(self) -> None:
-        """Move what is buffered in memory to local disk."""
+        """Move buffered bytes to local disk."""
         if self._memory:
             self._spilled.append(self._spill.add(b"".join(self._memory)))
             self._memory.clear()
             self.buffered = 0
 
     def finish(self, key: str) -> tuple[str, tuple[str, ...]]:
-        """Upload the rest: the upload's id and its parts' ETags. Nothing is visible yet."""
+        """Upload the rest. Return the upload's id and its parts' ETags. Nothing is visible yet."""
         self.key = key
         self._send(key, last=True)
         return self._id, tuple(self._parts)
 
     def abort(self) -> None:
-        """Drop what was uploaded."""
+        """Abort the upload."""
         if self._id and self.key is not None:
             self._store.abort_upload(self.key, self._id)
 
@@ -122,7 +122,7 @@ class Upload:
         self._parts.append(self._store.upload_part(key, self._id, len(self._parts) + 1, body))
 
 
-class Uploaded(NamedTuple):
+class StagedObject(NamedTuple):
     """An object that is staged as a whole: its upload's id, its parts' ETags and its bytes."""
 
     upload: str
@@ -130,15 +130,15 @@ class Uploaded(NamedTuple):
     size: int
 
 
-def uploaded(
+def stage_object(
     store: Store, key: str, metadata: Mapping[str, str], fill: Callable[[Callable[[bytes], None], Spill], None]
-) -> Uploaded:
-    """Stage one object, of what `fill` writes; where that fails nothing is left of it."""
+) -> StagedObject:
+    """Stage one object with the bytes that `fill` writes. If that fails, nothing remains of it."""
     spill = Spill()
     upload = Upload(store, key, metadata, spill)
     try:
         fill(upload.write, spill)
-        return Uploaded(*upload.finish(key), upload.size)
+        return StagedObject(*upload.finish(key), upload.size)
     except BaseException:
         with suppress(S3LakeError):
             upload.abort()

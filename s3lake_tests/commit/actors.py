@@ -17,7 +17,7 @@ from s3lake.land.maintenance import retention
 from s3lake.land.observer import TableFollower
 from s3lake.plan.tile import Tile
 from s3lake.source.offsets import Snapshot
-from s3lake.store import Begun, Completion, Document, Head
+from s3lake.store import Completion, Document, Head, PendingUpload
 from s3lake_tests.commit import invariants
 from s3lake_tests.commit.bucket import PREFIX
 from s3lake_tests.commit.kafka import TOPIC, Record, ms
@@ -189,7 +189,7 @@ class _Door:
     def list(self, prefix: str) -> Iterator[str]:
         return self._ask("store", "list", prefix)
 
-    def list_uploads(self, prefix: str) -> Iterator[Begun]:
+    def list_uploads(self, prefix: str) -> Iterator[PendingUpload]:
         return self._ask("store", "list_uploads", prefix)
 
     def create_upload(self, key: str, metadata: Mapping[str, str]) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from s3lake.errors import StoreConflictError, StoreDeniedError
-from s3lake.store import Begun, Completion, Head
+from s3lake.store import Completion, Head, PendingUpload
 from s3lake.store.memory import MemoryStore
 
 PREFIX = "index/sink"
@@ -95,7 +95,7 @@ class Bucket(MemoryStore):
         self.uploads[upload].begun_ms = self.clock()
         return upload
 
-    def list_uploads(self, prefix: str) -> Iterator[Begun]:
+    def list_uploads(self, prefix: str) -> Iterator[PendingUpload]:
         begun = list(super().list_uploads(prefix))
         self.shown |= {one.upload for one in begun}
         return iter(begun)

@@ -21,7 +21,7 @@ from s3lake.land.maintenance import retention
 from s3lake.land.maintenance.replace import carry_over, group_compatible, replace_commits, settle_hour
 from s3lake.land.target import TopicSink
 from s3lake.sink import Sink
-from s3lake.store import probe
+from s3lake.store import trial
 from s3lake_tests.commit.actors import Actor, Work
 from s3lake_tests.commit.bucket import DATA, PREFIX
 from s3lake_tests.commit.kafka import FIRST_HOUR, TOPIC, ExpiredError, Record, hour
@@ -124,7 +124,7 @@ def following() -> Work:
 
 def trying() -> Work:
     """The store is tried, as before the first landing of a day."""
-    return lambda me: probe.probe(me.store, PREFIX, DATA)
+    return lambda me: trial.try_store(me.store, PREFIX, DATA)
 
 
 def adopting() -> Work:

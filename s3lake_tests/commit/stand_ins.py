@@ -8,7 +8,7 @@ from unittest import mock
 from s3lake import hours
 from s3lake.commit import index, protocol
 from s3lake.land.maintenance import retention
-from s3lake.store import probe
+from s3lake.store import trial
 
 
 class _InTurn:
@@ -41,8 +41,8 @@ def standing_in(uuid4: Callable[[], ShortId], time: Callable[[], float]) -> list
         mock.patch.object(protocol, "uuid", SimpleNamespace(uuid4=uuid4)),
         mock.patch.object(hours, "time", SimpleNamespace(time=time)),
         mock.patch.object(index, "time", SimpleNamespace(sleep=lambda _: None)),
-        mock.patch.object(probe, "uuid", SimpleNamespace(uuid4=uuid4)),
-        mock.patch.object(probe, "time", SimpleNamespace(time=time)),
-        mock.patch.object(probe, "ThreadPoolExecutor", _InTurn),
+        mock.patch.object(trial, "uuid", SimpleNamespace(uuid4=uuid4)),
+        mock.patch.object(trial, "time", SimpleNamespace(time=time)),
+        mock.patch.object(trial, "ThreadPoolExecutor", _InTurn),
         mock.patch.object(retention, "time", SimpleNamespace(time=time)),
     ]

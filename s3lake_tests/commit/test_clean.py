@@ -15,7 +15,7 @@ from s3lake.errors import StoreDeniedError
 from s3lake.plan.tile import Span, Tile
 from s3lake.sink import Sink
 from s3lake.sink.key_space import KeySpace
-from s3lake.store import COMMIT, Begun
+from s3lake.store import COMMIT, PendingUpload
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
 from s3lake_tests.commit.kafka import hour, ms
@@ -280,7 +280,7 @@ class TestUploadsThatNoManifestNames:
     def test_without_the_right_to_list_them_the_rest_is_cleaned(
         self, index: TopicIndex, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
     ):
-        def refuse(_: CountedStore, prefix: str) -> Iterator[Begun]:
+        def refuse(_: CountedStore, prefix: str) -> Iterator[PendingUpload]:
             raise StoreDeniedError(f"ListMultipartUploads s3://lake/{prefix} was refused")
 
         monkeypatch.setattr(CountedStore, "list_uploads", refuse)

@@ -17,7 +17,7 @@ from s3lake.land.landing import Landing
 from s3lake.land.opening import open_stores, open_topic_sink, s3_connection
 from s3lake.readback.spark import read_frame
 from s3lake.sink import Config
-from s3lake.store.client import client
+from s3lake.store.client import make_client
 from s3lake.store.s3 import S3Store
 from s3lake_tests.lake import START, Lake, at, values
 from s3lake_tests.store.watching import Watching
@@ -108,7 +108,7 @@ def test_on_a_store_that_enforces_it_nothing_is_read_without_the_key_nor_by_who_
     assert read_frame(lake.session, config.sinks[0], topic, opened, [START]).count() == 10
     store = opened(lake.bucket)
     assert isinstance(store, S3Store)
-    plain = client(replace(store.connection, customer_key=None))
+    plain = make_client(replace(store.connection, customer_key=None))
     keys = [one["Key"] for one in plain.list_objects_v2(Bucket=lake.bucket)["Contents"]]
     assert any(key.startswith("raw/") for key in keys)
     for key in keys:

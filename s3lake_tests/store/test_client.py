@@ -20,7 +20,7 @@ PLACE = S3Connection("http://store:9000", "eu-north-1", access_key_id="a", secre
 
 def test_a_client_has_the_place_and_the_manners_of_its_connection() -> None:
     patient = replace(PLACE, connect_timeout_s=1.5, read_timeout_s=2.5, max_pool_connections=7)
-    made = client.client(patient, 4)
+    made = client.make_client(patient, 4)
     assert (made.meta.endpoint_url, made.meta.region_name) == ("http://store:9000", "eu-north-1")
     manners = made.meta.config
     assert (manners.connect_timeout, manners.read_timeout, manners.max_pool_connections) == (1.5, 2.5, 7)
@@ -29,7 +29,7 @@ def test_a_client_has_the_place_and_the_manners_of_its_connection() -> None:
 
 
 def test_a_client_tries_once_where_nobody_says_how_often() -> None:
-    assert client.client(PLACE).meta.config.retries["total_max_attempts"] == 1
+    assert client.make_client(PLACE).meta.config.retries["total_max_attempts"] == 1
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_where_an_object_is_asked_for(settings: dict[str, Any], address: str) ->
     def answer(request: Any, **_: Any) -> None:
         raise Answered(request.url)
 
-    made = client.client(replace(PLACE, **settings))
+    made = client.make_client(replace(PLACE, **settings))
     made.meta.events.register("before-send.s3", answer)
     with pytest.raises(Answered, match=f"^{re.escape(address)}$"):
         made.head_object(Bucket="lake", Key="a")
@@ -68,12 +68,12 @@ def test_a_certificate_is_checked_as_the_connection_says(
     settings: dict[str, Any], checks: bool | str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)
-    assert client.client(replace(PLACE, **settings))._endpoint.http_session._verify == checks
+    assert client.make_client(replace(PLACE, **settings))._endpoint.http_session._verify == checks
 
 
 def test_certificates_that_are_not_there_are_told_before_anything_is_asked(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"s3\.ca_file .*/ca\.pem: no such file where this runs"):
-        client.client(replace(PLACE, ca_file=str(tmp_path / "ca.pem")))
+        client.make_client(replace(PLACE, ca_file=str(tmp_path / "ca.pem")))
 
 
 def test_a_store_s_log_shows_who_asks(server: Scripted) -> None:
@@ -90,9 +90,9 @@ def test_requests_go_through_the_proxy(server: Scripted) -> None:
 
 
 def test_requests_over_https_go_through_the_proxy_too() -> None:
-    proxied = client.client(replace(PLACE, proxy_url="http://proxy:3128"))
+    proxied = client.make_client(replace(PLACE, proxy_url="http://proxy:3128"))
     assert proxied.meta.config.proxies == {"http": "http://proxy:3128", "https": "http://proxy:3128"}
-    assert client.client(PLACE).meta.config.proxies is None  # what the environment says is found by botocore
+    assert client.make_client(PLACE).meta.config.proxies is None  # what the environment says is found by botocore
 
 
 def test_unsigned_sends_no_credentials(server: Scripted) -> None:
@@ -114,15 +114,15 @@ def test_the_bucket_is_in_the_path(server: Scripted) -> None:
 def test_threads_share_one_client(server: Scripted) -> None:
     store = server.store(region="one-client")
     with ThreadPoolExecutor(8) as pool:
-        clients = set(pool.map(lambda _: id(client.shared(store.connection)), range(8)))
+        clients = set(pool.map(lambda _: id(client.get_client(store.connection)), range(8)))
     assert len(clients) == 1
 
 
 def test_what_s3_is_is_read_by_the_first_client_alone(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
-    client.client(server.store().connection)
+    client.make_client(server.store().connection)
     read: list[str] = []
     monkeypatch.setattr("botocore.loaders.JSONFileLoader.load_file", lambda _, path: read.append(path))
-    client.client(server.store(region="elsewhere").connection)
+    client.make_client(server.store(region="elsewhere").connection)
     assert read == []
 
 
@@ -163,7 +163,7 @@ def test_a_client_of_another_service_has_the_role_the_proxy_and_the_certificates
     ca = tmp_path / "ca.pem"
     ca.write_text("")
     place = replace(PLACE, role_arn="arn:aws:iam::1:role/lake", proxy_url="http://proxy:3128", ca_file=str(ca))
-    glue = client.client(place, service="glue")
+    glue = client.make_client(place, service="glue")
     assert glue.meta.endpoint_url == "https://glue.eu-north-1.amazonaws.com"
     assert glue._request_signer._credentials.method == "assume-role"
     assert glue.meta.config.proxies == {"http": "http://proxy:3128", "https": "http://proxy:3128"}

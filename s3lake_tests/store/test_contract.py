@@ -14,8 +14,8 @@ import pytest
 from s3lake.errors import StoreDeniedError, StoreUnavailableError
 from s3lake.store import COMMIT, Store
 from s3lake.store.memory import MemoryStore
-from s3lake.store.probe import probe
 from s3lake.store.s3 import S3Store
+from s3lake.store.trial import try_store
 from s3lake_tests.proxy import ProxiedS3
 
 A = TypeVar("A")
@@ -367,7 +367,7 @@ def test_whose_an_object_is_can_be_read_however_a_proxy_spells_the_names_of_head
         head = store.head(prefix + "a")
         assert head is not None
         assert dict(head.metadata) == {COMMIT: "c1"}
-        probe(store, f"{prefix}index", f"{prefix}raw/")
+        try_store(store, f"{prefix}index", f"{prefix}raw/")
 
 
 class TestListing:

@@ -12,10 +12,10 @@ from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import ConfigurationError, StoreDeniedError
 from s3lake.sink import S3
 from s3lake.store import COMMIT
-from s3lake.store.client import client
+from s3lake.store.client import make_client
 from s3lake.store.connection import S3Connection
-from s3lake.store.probe import probe
 from s3lake.store.s3 import S3Store
+from s3lake.store.trial import try_store
 from s3lake.table.iceberg import catalog
 from s3lake_tests.store.conftest import BUCKET, connection_to
 from s3lake_tests.store.watching import Watching
@@ -113,7 +113,7 @@ def test_the_store_has_done_it(moto: EmbeddedS3, prefix: str) -> None:
     store.put(f"{prefix}index.json", b"{}")
     upload = store.create_upload(f"{prefix}data", {})
     store.complete_upload(f"{prefix}data", upload, [store.upload_part(f"{prefix}data", upload, 1, b"x")])
-    plain = client(connection_to(moto))
+    plain = make_client(connection_to(moto))
     for key in (f"{prefix}index.json", f"{prefix}data"):
         at = {"Bucket": BUCKET, "Key": key}
         head = plain.head_object(**at)
@@ -136,7 +136,7 @@ def test_with_a_key_of_ones_own_everything_is_written_and_read_back(
 ) -> None:
     store = store_with(moto, watched, objects={"customer_key": MINE})
     use(store, prefix)
-    probe(store, f"{prefix}.indexes", f"{prefix}raw/")
+    try_store(store, f"{prefix}.indexes", f"{prefix}raw/")
     for operation in (*CREATE, "UploadPart", "CompleteMultipartUpload", "GetObject", "HeadObject"):
         assert headers(watched, operation, f"{SSE}-customer-key") == {MINE}, operation
         assert headers(watched, operation, f"{SSE}-customer-algorithm") == {"AES256"}, operation
@@ -167,7 +167,7 @@ def test_a_store_that_reads_over_a_key_of_ones_own_is_told_before_anything_is_la
     with pytest.raises(
         StoreDeniedError, match=r"did not heed s3\.objects\.customer_key\. To go on: take it out, or use"
     ):
-        probe(store, f"{prefix}.indexes", f"{prefix}raw/")
+        try_store(store, f"{prefix}.indexes", f"{prefix}raw/")
 
 
 @pytest.mark.slow("versitygw, a Go program")
@@ -179,12 +179,12 @@ def test_a_store_that_reads_over_a_setting_is_told(
 ) -> None:
     store = store_with(versitygw, objects=objects)
     with pytest.raises(StoreDeniedError, match=rf"s3\.objects\.{lost}|s3\.objects asks"):
-        probe(store, f"{prefix}.indexes", f"{prefix}raw/")
+        try_store(store, f"{prefix}.indexes", f"{prefix}raw/")
 
 
 @pytest.mark.parametrize("objects", [{"encryption": "aws:kms"}, {"storage_class": "STANDARD_IA"}, {"tags": {"a": "b"}}])
 def test_a_store_that_does_it_is_trusted(moto: EmbeddedS3, prefix: str, objects: dict[str, Any]) -> None:
-    probe(store_with(moto, objects=objects), f"{prefix}.indexes", f"{prefix}raw/")
+    try_store(store_with(moto, objects=objects), f"{prefix}.indexes", f"{prefix}raw/")
 
 
 # Checksums
@@ -197,13 +197,13 @@ def test_an_upload_of_parts_is_checked_and_its_checksum_is_kept(
 ) -> None:
     store = store_with(versitygw, objects={"checksum": algorithm})
     use(store, f"{prefix}used/")
-    probe(store, f"{prefix}.indexes", f"{prefix}raw/")
+    try_store(store, f"{prefix}.indexes", f"{prefix}raw/")
     store.put(f"{prefix}index.json", b"{}")
     upload = store.create_upload(f"{prefix}data", {})
     parts = [store.upload_part(f"{prefix}data", upload, number, b"x" * 5 * MIB) for number in (1, 2)]
     assert all(f" Checksum{algorithm}=" in part for part in parts)
     assert store.complete_upload(f"{prefix}data", upload, parts) == "completed"
-    plain = client(connection_to(versitygw))
+    plain = make_client(connection_to(versitygw))
     for key in (f"{prefix}index.json", f"{prefix}data"):
         assert f"Checksum{algorithm}" in plain.head_object(Bucket=BUCKET, Key=key, ChecksumMode="ENABLED")
 

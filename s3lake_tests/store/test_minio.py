@@ -15,8 +15,8 @@ from s3lake.commit.protocol import Attempt
 from s3lake.demo.s3 import MINIO_KEY, EmbeddedS3
 from s3lake.errors import StoreDeniedError
 from s3lake.sink import S3, Config, Kafka
-from s3lake.store import COMMIT, probe
-from s3lake.store.client import client
+from s3lake.store import COMMIT, trial
+from s3lake.store.client import make_client
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
 from s3lake_tests.land.unstaged import FIRST, Filed, World
@@ -65,9 +65,9 @@ class Enforced(World):
 
 @pytest.fixture(autouse=True)
 def _nothing_was_tried() -> Iterator[None]:
-    probe._honest.clear()
+    trial._passed.clear()
     yield
-    probe._honest.clear()
+    trial._passed.clear()
 
 
 def allowed(server: EmbeddedS3, document: dict[str, Any]) -> S3Connection:
@@ -112,7 +112,7 @@ def test_under_exactly_the_policy_that_is_printed_all_is_done_and_nothing_beside
     for key in (f"{prefix}raw/other", f"{prefix}.indexes/clicks/topic.json"):
         with pytest.raises(StoreDeniedError, match="PutObject"):
             world.store.put(key, b"")
-    plain = client(connection_to(minio))
+    plain = make_client(connection_to(minio))
     keys = [one["Key"] for one in plain.list_objects_v2(Bucket=BUCKET, Prefix=f"{prefix}raw/")["Contents"]]
     assert len(keys) == 1
     head = plain.head_object(Bucket=BUCKET, Key=keys[0])
@@ -143,9 +143,9 @@ def test_without_the_right_to_list_uploads_all_is_done_but_those_of_dead_writers
 def test_a_key_of_the_store_s_own_management_encrypts_what_names_it(minio: EmbeddedS3, prefix: str) -> None:
     asked = S3Connection.of(S3.model_validate({"objects": {"encryption": "aws:kms", "kms_key_id": MINIO_KEY}}))
     store = S3Store(replace(connection_to(minio), created_with=asked.created_with), BUCKET)
-    probe.probe(store, f"{prefix}.indexes", f"{prefix}raw/")
+    trial.try_store(store, f"{prefix}.indexes", f"{prefix}raw/")
     store.put(f"{prefix}a", b"one")
-    head = client(connection_to(minio)).head_object(Bucket=BUCKET, Key=f"{prefix}a")
+    head = make_client(connection_to(minio)).head_object(Bucket=BUCKET, Key=f"{prefix}a")
     assert (head["ServerSideEncryption"], head["SSEKMSKeyId"]) == ("aws:kms", f"arn:aws:kms:{MINIO_KEY}")
 
 
@@ -161,4 +161,4 @@ def test_what_it_does_not_do_is_told_before_anything_is_landed(
 ) -> None:
     store = S3Store(replace(connection_to(minio), **settings), BUCKET)
     with pytest.raises(StoreDeniedError, match=told):
-        probe.probe(store, f"{prefix}.indexes", f"{prefix}raw/")
+        trial.try_store(store, f"{prefix}.indexes", f"{prefix}raw/")

@@ -8,7 +8,7 @@ import pytest
 from s3lake.errors import DataLossError
 from s3lake.store import COMMIT, reading
 from s3lake.store.memory import MemoryStore
-from s3lake.store.reading import opened
+from s3lake.store.reading import open_object
 from s3lake_tests.counted import CountedStore
 
 PART_BYTES = 2**19  # more than is read at once, as 32 MiB are
@@ -27,13 +27,13 @@ def landed(store: MemoryStore, body: bytes, commit: str = "c") -> None:
 def test_an_object_is_read_from_beginning_to_end() -> None:
     store, body = MemoryStore(), random.Random(1).randbytes(2 * PART_BYTES + 5)
     landed(store, body)
-    assert opened(store, "a", len(body), "c").read() == body
+    assert open_object(store, "a", len(body), "c").read() == body
 
 
 def test_an_object_can_be_read_at_any_place() -> None:
     store, body = MemoryStore(), random.Random(1).randbytes(3 * PART_BYTES)
     landed(store, body)
-    file = opened(store, "a", len(body), "c")
+    file = open_object(store, "a", len(body), "c")
     for place, count in ((len(body) - 8, 8), (0, 4), (PART_BYTES - 2, 4), (len(body) - 100, 200)):
         file.seek(place)
         assert file.read(count) == body[place : place + count]
@@ -43,7 +43,7 @@ def test_an_object_can_be_read_at_any_place() -> None:
 def test_a_small_object_is_one_request() -> None:
     store = CountedStore()
     landed(store, b"abc" * 1000)
-    file = opened(store, "a", 3000, "c")
+    file = open_object(store, "a", 3000, "c")
     file.seek(-8, io.SEEK_END)
     file.read()
     file.seek(0)
@@ -56,12 +56,12 @@ def test_what_another_commit_wrote_or_is_shorter_is_not_read(commit: str, size: 
     store = MemoryStore()
     landed(store, b"abc", commit)
     with pytest.raises(DataLossError, match=r"s3://memory/a of commit c has 3 bytes of . or is another's"):
-        opened(store, "a", size, "c").read()
+        open_object(store, "a", size, "c").read()
 
 
 def test_an_object_that_is_gone_is_not_read() -> None:
     with pytest.raises(DataLossError, match="s3://memory/a of commit c is gone"):
-        opened(MemoryStore(), "a", 3, "c").read()
+        open_object(MemoryStore(), "a", 3, "c").read()
 
 
 @pytest.fixture
@@ -75,12 +75,12 @@ def blocks(monkeypatch: pytest.MonkeyPatch) -> CountedStore:
 
 
 def test_at_its_end_nothing_is_asked_for(blocks: CountedStore) -> None:
-    assert opened(blocks, "a", 300, "c").read() == bytes(range(100)) * 3
+    assert open_object(blocks, "a", 300, "c").read() == bytes(range(100)) * 3
     assert blocks.requests["get"] == 3
 
 
 def test_two_blocks_are_held_and_the_last_one_stays(blocks: CountedStore) -> None:
-    file = opened(blocks, "a", 300, "c")
+    file = open_object(blocks, "a", 300, "c")
 
     def asked(*numbers: int) -> int:
         for number in numbers:

@@ -11,11 +11,11 @@ import pytest
 from botocore import exceptions
 
 from s3lake.errors import StoreDeniedError
-from s3lake.store import Begun, Document, Head
-from s3lake.store.answers import NoAnswer, NotReached, Silent, meaning_of
-from s3lake.store.client import client
+from s3lake.store import Document, Head, PendingUpload
+from s3lake.store.client import make_client
 from s3lake.store.connection import S3Connection
-from s3lake.store.parameters import ignored
+from s3lake.store.parameters import find_ignored_settings
+from s3lake.store.s3_errors import NoResponseError, NotReachedError, RetryableError, translate_error
 from s3lake_tests.kit.http import Response
 from s3lake_tests.store.scripted import Scripted, answering, ok, status
 
@@ -66,7 +66,7 @@ def test_uploads_under_way_are_listed_page_by_page_with_the_moment_they_began(se
         page(IsTruncated="false", Upload=one.format("c", 2)),
     ]
     begun = list(server.store().list_uploads("raw/"))
-    assert begun == [Begun("raw/a", "u-1", 1_795_342_488_125), Begun("raw/c", "u-2", 1_795_342_488_125)]
+    assert begun == [PendingUpload("raw/a", "u-1", 1_795_342_488_125), PendingUpload("raw/c", "u-2", 1_795_342_488_125)]
     assert queried(server, "prefix", "key-marker", "upload-id-marker") == [
         ("raw/", None, None),
         ("raw/", "raw/a", None),
@@ -222,7 +222,7 @@ USUAL = {"created_with": (("StorageClass", "STANDARD"),)}
 def test_what_the_head_of_an_object_does_not_show_was_ignored(
     settings: dict[str, Any], head: dict[str, str], lost: list[str]
 ) -> None:
-    assert ignored(S3Connection(**settings), head) == lost
+    assert find_ignored_settings(S3Connection(**settings), head) == lost
 
 
 # What an exception of boto3 means, by itself: an answer, none, or a refusal
@@ -232,7 +232,7 @@ URL = "https://s3.example"
 
 
 def meaning(error: Exception, answers: frozenset[int | str] = frozenset()) -> Exception | None:
-    return meaning_of(error, ["hunter2"], "GetObject s3://lake/a", "GetObject", answers)
+    return translate_error(error, ["hunter2"], "GetObject s3://lake/a", "GetObject", answers)
 
 
 def refusal(status: int, code: str = "", message: str | None = "") -> exceptions.ClientError:
@@ -243,14 +243,14 @@ def refusal(status: int, code: str = "", message: str | None = "") -> exceptions
 @pytest.mark.parametrize(
     ("error", "means"),
     [
-        (exceptions.EndpointConnectionError(endpoint_url=URL), NotReached),
-        (exceptions.ConnectTimeoutError(endpoint_url=URL), NotReached),
-        (exceptions.ReadTimeoutError(endpoint_url=URL), Silent),
-        (exceptions.ConnectionClosedError(endpoint_url=URL), NoAnswer),
-        (exceptions.SSLError(endpoint_url=URL, error="EOF occurred in violation of protocol"), NoAnswer),
+        (exceptions.EndpointConnectionError(endpoint_url=URL), NotReachedError),
+        (exceptions.ConnectTimeoutError(endpoint_url=URL), NotReachedError),
+        (exceptions.ReadTimeoutError(endpoint_url=URL), NoResponseError),
+        (exceptions.ConnectionClosedError(endpoint_url=URL), RetryableError),
+        (exceptions.SSLError(endpoint_url=URL, error="EOF occurred in violation of protocol"), RetryableError),
         (exceptions.SSLError(endpoint_url=URL, error="[SSL: CERTIFICATE_VERIFY_FAILED]"), StoreDeniedError),
         (exceptions.SSLError(endpoint_url=URL, error="[SSL: WRONG_VERSION_NUMBER]"), StoreDeniedError),
-        (exceptions.ProxyConnectionError(proxy_url="http://CERTIFICATE_VERIFY_FAILED"), NoAnswer),
+        (exceptions.ProxyConnectionError(proxy_url="http://CERTIFICATE_VERIFY_FAILED"), RetryableError),
         (exceptions.MissingDependencyException(msg="install awscrt"), StoreDeniedError),
         (exceptions.NoCredentialsError(), StoreDeniedError),
         (ValueError("Invalid endpoint"), StoreDeniedError),

@@ -269,7 +269,7 @@ class TestDenied:
         [
             ("GetObject", lambda store: store.get("raw/k"), "s3:GetObject and s3:ListBucket"),
             ("HeadObject", lambda store: store.head("raw/k"), "s3:GetObject and s3:ListBucket"),
-            ("HeadObject", lambda store: store.ignored("raw/k"), "s3:GetObject and s3:ListBucket"),
+            ("HeadObject", lambda store: store.find_ignored("raw/k"), "s3:GetObject and s3:ListBucket"),
             ("PutObject", lambda store: store.put("raw/k", b""), "s3:PutObject"),
             ("DeleteObject", lambda store: store.delete("raw/k"), "s3:DeleteObject"),
             ("ListObjectsV2", lambda store: list(store.list("raw/k")), "s3:ListBucket"),
@@ -338,7 +338,7 @@ class TestProcesses:
         program = (
             "import sys; from s3lake.store.connection import S3Connection; "
             "from s3lake.store.s3 import S3Store; "
-            "from s3lake.store import probe; S3Store(S3Connection(), 'lake'); "
+            "from s3lake.store import trial; S3Store(S3Connection(), 'lake'); "
             "print(sorted({'boto3', 'botocore', 'dagster', 'pydantic', 'tenacity'} & set(sys.modules)))"
         )
         assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"

@@ -15,7 +15,7 @@ from s3lake.errors import LocalDiskError, StoreUnavailableError
 from s3lake.store import COMMIT
 from s3lake.store import upload as uploads
 from s3lake.store.memory import MemoryStore
-from s3lake.store.upload import Spill, Upload, uploaded
+from s3lake.store.upload import Spill, Upload, stage_object
 from s3lake_tests.counted import CountedStore
 
 SMALLEST = 5 * 2**20
@@ -154,7 +154,7 @@ def test_an_object_is_staged_as_a_whole_with_its_size() -> None:
         write(b"abc")
         write(spill.take(spill.add(b"de")))
 
-    staged = uploaded(store, "key", {COMMIT: "c1"}, fill)
+    staged = stage_object(store, "key", {COMMIT: "c1"}, fill)
     assert staged.size == 5
     assert store.complete_upload("key", staged.upload, staged.parts) == "completed"
     assert store.objects["key"][0] == b"abcde"
@@ -171,7 +171,7 @@ def test_what_went_wrong_is_told_and_not_that_the_upload_could_not_be_dropped(mo
     store = MemoryStore()
     monkeypatch.setattr(store, "abort_upload", away)
     with pytest.raises(ValueError, match="no JSON"):
-        uploaded(store, "key", {}, fill)
+        stage_object(store, "key", {}, fill)
 
 
 def test_what_is_spilled_is_in_no_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,7 +270,7 @@ def test_an_object_that_a_full_directory_cannot_hold_leaves_nothing_behind(full:
         spill.add(b"z" * 600_000)
 
     with pytest.raises(LocalDiskError, match=rf"600,000 bytes more have to wait in {full}, which has 0 left .*TMPDIR"):
-        uploaded(store, "key", {COMMIT: "c1"}, fill)
+        stage_object(store, "key", {COMMIT: "c1"}, fill)
     assert (store.uploads, store.objects) == ({}, {})
 
 
@@ -279,7 +279,7 @@ def test_a_directory_that_can_only_be_read_is_named_with_the_way_out(closed: Pat
     with pytest.raises(
         LocalDiskError, match=rf"nothing can be written to {closed} \(Read-only .*point TMPDIR elsewhere"
     ):
-        uploaded(store, "key", {COMMIT: "c1"}, lambda _, spill: spill.add(b"y") and None)
+        stage_object(store, "key", {COMMIT: "c1"}, lambda _, spill: spill.add(b"y") and None)
     assert (store.uploads, store.objects) == ({}, {})
 
 

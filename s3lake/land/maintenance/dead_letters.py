@@ -18,7 +18,7 @@ from s3lake.commit.sums import Commits
 from s3lake.objects.letters import Letter, letters
 from s3lake.plan.tile import Tile
 from s3lake.store import COMMIT, Store
-from s3lake.store.reading import opened
+from s3lake.store.reading import open_object
 
 _PEEK_BYTES = 2**16
 _AT_ONCE = 16
@@ -56,7 +56,7 @@ def letters_of(store: Store, manifest: Manifest, only: int | None = None) -> Ite
     files = [file for file in manifest.files if file.kind == LETTERS and only in (None, file.partition)]
     for partition in sorted({file.partition for file in files}):
         objects = (
-            letters(opened(store, file.key, file.bytes, manifest.id), file.key)
+            letters(open_object(store, file.key, file.bytes, manifest.id), file.key)
             for file in files
             if file.partition == partition
         )

@@ -39,7 +39,7 @@ from s3lake.objects.letters import Letter, letters
 from s3lake.schema.types import Columns, from_document
 from s3lake.sink.key_space import KeySpace
 from s3lake.store import COMMIT, Store
-from s3lake.store.upload import uploaded
+from s3lake.store.upload import stage_object
 
 REASON = "erase"
 _DEAD_LETTER_COLUMNS = pa.schema(
@@ -289,7 +289,7 @@ def _write_without(target: TopicSink, found: _Found, file: File, commit: str) ->
     manifest, store = found.file_set.manifest, target.store
     key = key_in_commit(target, manifest, file, commit)
     shape, body = shape_of_stream(manifest, file.kind), read_whole(store, manifest, file)
-    new = uploaded(store, key, {COMMIT: commit}, partial(without_rows.write, shape, body, file.key, found.rows))
+    new = stage_object(store, key, {COMMIT: commit}, partial(without_rows.write, shape, body, file.key, found.rows))
     records = file.records - len(found.rows)
     changes = {"key": key, "upload": new.upload, "parts": new.parts, "records": records, "bytes": new.size}
     return msgspec.structs.replace(file, **changes)

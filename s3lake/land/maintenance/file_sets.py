@@ -14,8 +14,8 @@ from s3lake.commit.protocol import mark_of
 from s3lake.encode.formats import FORMATS
 from s3lake.objects.shape import Shape
 from s3lake.store import COMMIT, Store
-from s3lake.store.reading import opened
-from s3lake.store.upload import PART_BYTES, Spill, uploaded
+from s3lake.store.reading import open_object
+from s3lake.store.upload import PART_BYTES, Spill, stage_object
 
 if TYPE_CHECKING:
     from s3lake.land.target import TopicSink
@@ -67,7 +67,7 @@ def read_whole(store: Store, manifest: Manifest, file: File) -> bytes:
     Raises:
         DataLossError: the object is gone, or is another one.
     """
-    with opened(store, file.key, file.bytes, manifest.id) as body:
+    with open_object(store, file.key, file.bytes, manifest.id) as body:
         return body.read()
 
 
@@ -94,11 +94,11 @@ def copy_file(store: Store, manifest: Manifest, file: File, key: str, commit: st
     """
 
     def copy(write: Callable[[bytes], None], _: Spill) -> None:
-        with opened(store, file.key, file.bytes, manifest.id) as body:
+        with open_object(store, file.key, file.bytes, manifest.id) as body:
             while block := body.read(PART_BYTES):
                 write(block)
 
-    copied = uploaded(store, key, {COMMIT: commit}, copy)
+    copied = stage_object(store, key, {COMMIT: commit}, copy)
     return msgspec.structs.replace(file, key=key, upload=copied.upload, parts=copied.parts)
 
 

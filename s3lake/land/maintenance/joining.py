@@ -21,7 +21,7 @@ from s3lake.layout.key import KeyLayout, Span
 from s3lake.objects.digest import Digest
 from s3lake.objects.shape import Shape
 from s3lake.store import COMMIT, Store
-from s3lake.store.reading import opened
+from s3lake.store.reading import open_object
 from s3lake.store.upload import PART_BYTES, Spill, Upload
 
 _DEAD_LETTERS = FileFormat("json", "none", framing=("", "\n", "\n"))
@@ -116,7 +116,7 @@ class FileJoiner:
 
         def open_source(source: FileSet) -> tuple[Mapping[str, BinaryIO], _Form]:
             commit = source.manifest.id
-            bodies = {name: opened(self.store, one.key, one.bytes, commit) for name, one in source.files.items()}
+            bodies = {name: open_object(self.store, one.key, one.bytes, commit) for name, one in source.files.items()}
             return bodies, tuple((name, likeness(self._format(name), body)) for name, body in bodies.items())
 
         opening = ahead.submit(open_source, sources[0])

@@ -25,7 +25,7 @@ from s3lake.land.target import TopicSink, retry_fenced
 from s3lake.objects import Shape
 from s3lake.objects.letters import letters
 from s3lake.source.kafka.properties import client_properties
-from s3lake.store.reading import opened
+from s3lake.store.reading import open_object
 from s3lake.store.upload import PART_BYTES
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class Restore:
         index = self.target.index
         with (
             index.reading(manifest.hour, [manifest.id]),
-            opened(index.store, file.key, file.bytes, manifest.id, block_bytes) as stream,
+            open_object(index.store, file.key, file.bytes, manifest.id, block_bytes) as stream,
         ):
             if file.kind == LETTERS:
                 for letter in letters(stream, file.key):

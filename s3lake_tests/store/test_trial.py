@@ -10,8 +10,8 @@ import pytest
 from s3lake.errors import StoreConflictError, StoreDeniedError, StoreUnavailableError
 from s3lake.store import COMMIT, Completion, Document, Store
 from s3lake.store.memory import MemoryStore
-from s3lake.store.probe import created, probe, trust
 from s3lake.store.s3 import S3Store
+from s3lake.store.trial import ensure_settings_work, ensure_tried, try_store
 from s3lake_tests.counted import CountedStore
 
 
@@ -126,7 +126,7 @@ class Asked(MemoryStore, S3Store):
     """A store that has to do more than keep bytes, as only S3's is asked to."""
 
     endpoint = "http://s3"
-    terms = "encrypted"
+    requirements = "encrypted"
 
     def __init__(self, *ignored: str) -> None:
         super().__init__("lake")
@@ -134,7 +134,7 @@ class Asked(MemoryStore, S3Store):
         self.looked: list[str] = []
         self.commits: list[str] = []
 
-    def ignored(self, key: str) -> list[str]:
+    def find_ignored(self, key: str) -> list[str]:
         assert key in self.objects
         self.looked.append(key)
         return self._ignored
@@ -165,7 +165,7 @@ TRIED_AND_REMEMBERED = 3
 
 
 def test_every_store_of_ours_passes_and_is_left_as_it_was(store: Store, prefix: str) -> None:
-    probe(store, f"{prefix}index", f"{prefix}raw/")
+    try_store(store, f"{prefix}index", f"{prefix}raw/")
     assert list(store.list(prefix)) == []
 
 
@@ -177,7 +177,7 @@ def test_it_really_writes_where_the_index_and_the_data_go(
     index: str, data: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = Counting(f"http://{uuid.uuid4()}")
-    probe(store, index, data)
+    try_store(store, index, data)
     of_index, of_data = store.keys
     assert of_index.startswith(f"{index.removesuffix('/')}/.probe/")
     assert of_data.startswith(f"{data}.probe/")
@@ -187,13 +187,13 @@ def test_it_really_writes_where_the_index_and_the_data_go(
 
 def test_only_the_upload_that_came_to_nothing_is_dropped() -> None:
     store = CountedStore()
-    probe(store, "p", "raw/")
+    try_store(store, "p", "raw/")
     assert (store.requests["create_upload"], store.requests["abort_upload"]) == (2, 1)
 
 
 def test_without_a_prefix_it_writes_at_the_top() -> None:
     store = Counting(f"http://{uuid.uuid4()}")
-    probe(store, "", "")
+    try_store(store, "", "")
     assert [key.startswith(".probe/") for key in store.keys] == [True, True]
 
 
@@ -215,7 +215,7 @@ def test_a_store_that_does_not_honour_conditions_is_refused(store: MemoryStore, 
         match=f"^bucket 'lake' cannot be landed in exactly once: it does not honour conditional writes: {what}.*"
         r"set exactly_once: false or use a store with conditional writes \(AWS S3, MinIO, versitygw, ",
     ):
-        probe(store, "p", "raw/")
+        try_store(store, "p", "raw/")
     assert store.objects == {}
 
 
@@ -224,14 +224,14 @@ def test_a_store_that_loses_metadata_is_refused_before_anything_is_landed() -> N
     with pytest.raises(
         StoreDeniedError,
         match=r"does not give back an object's metadata: x-amz-meta-s3lake-commit was '\w{32}' and came back as ''.*"
-        "let what stands between here and the store pass x-amz-meta- headers on",
+        "let proxies pass x-amz-meta- headers on",
     ):
-        probe(store, "p", "raw/")
+        try_store(store, "p", "raw/")
     assert store.objects == {}
 
 
 def test_a_store_that_lets_one_win_and_answers_the_others_with_a_conflict_passes() -> None:
-    probe(AnswersConflict("lake"), "p", "raw/")
+    try_store(AnswersConflict("lake"), "p", "raw/")
 
 
 def test_a_store_that_deletes_nothing_is_refused() -> None:
@@ -239,58 +239,58 @@ def test_a_store_that_deletes_nothing_is_refused() -> None:
         StoreDeniedError,
         match=r"an object was still there after it was deleted \(p/\.probe/\S+\), .*or let these credentials delete",
     ):
-        probe(KeepsAll("lake"), "p", "raw/")
+        try_store(KeepsAll("lake"), "p", "raw/")
 
 
 def test_tidying_up_that_fails_does_not_hide_what_went_wrong() -> None:
     class Both(LosesMetadata, KeepsData): ...
 
     with pytest.raises(StoreDeniedError, match="does not give back an object's metadata"):
-        probe(Both("lake"), "p", "raw/")
+        try_store(Both("lake"), "p", "raw/")
 
 
 def test_an_upload_that_came_to_nothing_says_nothing_of_the_store() -> None:
     with pytest.raises(
         StoreUnavailableError, match=r"CompleteMultipartUpload s3://lake/raw/\.probe/\S+ was answered 'go"
     ):
-        probe(ForgetsUploads("lake"), "p", "raw/")
+        try_store(ForgetsUploads("lake"), "p", "raw/")
 
 
 def test_a_right_to_delete_that_is_missing_where_data_goes_shows_before_the_first_landing() -> None:
     with pytest.raises(StoreDeniedError, match=r"DeleteObject raw/\.probe/\S+ was refused: .*s3:DeleteObject"):
-        probe(KeepsData(), "p", "raw/")
+        try_store(KeepsData(), "p", "raw/")
 
 
 def test_a_store_that_completes_over_objects_passes_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     store = MemoryStore("lake")
     store.overwrites = True
-    probe(store, "p", "raw/")
+    try_store(store, "p", "raw/")
     assert "bucket 'lake' completes uploads over objects that are there" in caplog.text
     assert store.objects == store.uploads == {}
 
 
 def test_a_store_whose_answers_get_lost_passes() -> None:
-    probe(LosesAnswers(), "p", "raw/")
+    try_store(LosesAnswers(), "p", "raw/")
 
 
 def test_a_place_is_tried_once_in_a_process() -> None:
     endpoint = f"http://{uuid.uuid4()}"
     store, other = Counting(endpoint), Counting(endpoint)
-    trust(store, "p", "raw/")
+    ensure_tried(store, "p", "raw/")
     assert [key.partition(".probe/")[0] for key in store.keys] == ["p/", "raw/", "p/"]
-    trust(other, "p", "raw/")
+    ensure_tried(other, "p", "raw/")
     assert other.keys == []
-    trust(other, "p", "rights/may/differ/")
+    ensure_tried(other, "p", "rights/may/differ/")
     assert len(other.keys) == TRIED_AND_REMEMBERED
     other.bucket = "another"
-    trust(other, "p", "raw/")
+    ensure_tried(other, "p", "raw/")
     assert len(other.keys) == 2 * TRIED_AND_REMEMBERED
 
 
 @pytest.mark.parametrize(("index", "data"), PLACES)
 def test_a_trial_is_remembered_beside_the_index(index: str, data: str) -> None:
     store = Counting(f"http://{uuid.uuid4()}")
-    trust(store, index, data)
+    ensure_tried(store, index, data)
     (memory,) = store.objects
     assert re.fullmatch(rf"{index.removesuffix('/')}/\.probe/[0-9a-f]{{16}}", memory)
 
@@ -303,36 +303,36 @@ def test_a_trial_is_remembered_beside_the_index(index: str, data: str) -> None:
 def test_another_process_trusts_a_trial_for_a_day(seconds: int, again: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     store, now = Counting(f"http://{uuid.uuid4()}"), 1_800_000_000
     monkeypatch.setattr("time.time", lambda: now)
-    trust(store, "p", "raw/")
-    monkeypatch.setattr("s3lake.store.probe._honest", set())
+    ensure_tried(store, "p", "raw/")
+    monkeypatch.setattr("s3lake.store.trial._passed", set())
     monkeypatch.setattr("time.time", lambda: now + seconds)
-    trust(store, "p", "raw/")
+    ensure_tried(store, "p", "raw/")
     assert len(store.keys) == TRIED_AND_REMEMBERED + 2 * again
 
 
 def test_a_memory_that_cannot_be_read_is_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     store = Counting(f"http://{uuid.uuid4()}")
-    trust(store, "p", "raw/")
+    ensure_tried(store, "p", "raw/")
     (memory,) = store.objects
     store.put(memory, b"\xff")
-    monkeypatch.setattr("s3lake.store.probe._honest", set())
-    trust(store, "p", "raw/")
+    monkeypatch.setattr("s3lake.store.trial._passed", set())
+    ensure_tried(store, "p", "raw/")
     assert len(store.keys) == TRIED_AND_REMEMBERED + 2
 
 
 def test_a_failure_is_not_remembered() -> None:
     endpoint = f"http://{uuid.uuid4()}"
     with pytest.raises(StoreUnavailableError):
-        trust(Down(endpoint), "p", "raw/")
+        ensure_tried(Down(endpoint), "p", "raw/")
     store = Counting(endpoint)
-    trust(store, "p", "raw/")
+    ensure_tried(store, "p", "raw/")
     assert len(store.keys) == TRIED_AND_REMEMBERED
 
 
 def test_a_store_without_an_address_is_tried_every_time() -> None:
     store = Counting(None)
-    trust(store, "p", "raw/")
-    trust(store, "p", "raw/")
+    ensure_tried(store, "p", "raw/")
+    ensure_tried(store, "p", "raw/")
     assert [key.partition(".probe/")[0] for key in store.keys] == ["p/", "raw/"] * 2
     assert store.objects == {}
 
@@ -342,12 +342,12 @@ def test_a_store_without_an_address_is_tried_every_time() -> None:
 
 @pytest.fixture
 def _nothing_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("s3lake.store.probe._honest", set())
+    monkeypatch.setattr("s3lake.store.trial._passed", set())
 
 
 def test_whether_a_store_does_it_is_seen_at_objects_of_the_index_and_of_the_data() -> None:
     store = Asked()
-    probe(store, "p", "raw/")
+    try_store(store, "p", "raw/")
     assert [key.partition(".probe/")[0] for key in store.looked] == ["p/", "raw/"]
     assert [len(commit) for commit in store.commits] == [32, 32]
     assert len(set(store.commits)) == 2
@@ -357,27 +357,27 @@ def test_a_store_that_does_not_do_it_is_refused() -> None:
     with pytest.raises(
         StoreDeniedError, match=r"^bucket 'lake' at http://s3 took an object and did not heed s3\.objects\.acl\. "
     ):
-        probe(Asked("s3.objects.acl"), "p", "raw/")
+        try_store(Asked("s3.objects.acl"), "p", "raw/")
 
 
 @pytest.mark.usefixtures("_nothing_was_tried")
 def test_a_trial_of_a_store_holds_for_what_it_was_asked_to_do() -> None:
     store = Asked()
-    trust(store, "p", "raw/")
-    trust(store, "p", "raw/")
+    ensure_tried(store, "p", "raw/")
+    ensure_tried(store, "p", "raw/")
     assert len(store.looked) == 2
-    store.terms = "tagged"
-    trust(store, "p", "raw/")
+    store.requirements = "tagged"
+    ensure_tried(store, "p", "raw/")
     assert len(store.looked) == 4
 
 
 @pytest.mark.usefixtures("_nothing_was_tried")
 def test_creating_is_tried_once_in_a_process_for_each_place_and_all_that_is_asked() -> None:
     store = Asked()
-    for change in ({}, {}, {"bucket": "other"}, {"endpoint": "http://other"}, {"terms": "tagged"}):
+    for change in ({}, {}, {"bucket": "other"}, {"endpoint": "http://other"}, {"requirements": "tagged"}):
         vars(store).update(change)
-        created(store, "raw/")
-    created(store, "new/")
+        ensure_settings_work(store, "raw/")
+    ensure_settings_work(store, "new/")
     assert [key.partition(".probe/")[0] for key in store.looked] == ["raw/"] * 4 + ["new/"]
     assert {len(commit) for commit in store.commits} == {32}
     assert store.objects == store.uploads == {}
@@ -387,22 +387,22 @@ def test_creating_is_tried_once_in_a_process_for_each_place_and_all_that_is_aske
 def test_a_store_that_does_not_create_as_asked_is_refused_each_time() -> None:
     for _ in range(2):
         with pytest.raises(StoreDeniedError, match=r"did not heed s3\.objects\.acl"):
-            created(Asked("s3.objects.acl"), "raw/")
+            ensure_settings_work(Asked("s3.objects.acl"), "raw/")
 
 
 def test_a_store_that_has_only_to_keep_bytes_is_not_tried_for_more() -> None:
     store = CountedStore()
-    created(store, "raw/")
+    ensure_settings_work(store, "raw/")
     assert store.requests == {}
 
 
 def test_a_trial_of_a_real_store_costs_one_request_in_the_next_process(
     s3_store: S3Store, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trust(s3_store, f"{prefix}index", f"{prefix}raw/")
+    ensure_tried(s3_store, f"{prefix}index", f"{prefix}raw/")
     s3_store.requests.clear()
-    trust(s3_store, f"{prefix}index", f"{prefix}raw/")
+    ensure_tried(s3_store, f"{prefix}index", f"{prefix}raw/")
     assert not s3_store.requests
-    monkeypatch.setattr("s3lake.store.probe._honest", set())
-    trust(s3_store, f"{prefix}index", f"{prefix}raw/")
+    monkeypatch.setattr("s3lake.store.trial._passed", set())
+    ensure_tried(s3_store, f"{prefix}index", f"{prefix}raw/")
     assert s3_store.requests == {"GetObject": 1}

@@ -1,4 +1,4 @@
-"""What boto3's exceptions mean: an answer, no answer, or a refusal with its remedy."""
+"""boto3's exceptions as those of s3lake: an expected status, no answer, or a refusal with its remedy."""
 
 import re
 from collections.abc import Mapping, Sequence, Set
@@ -43,38 +43,38 @@ _PERMISSIONS = {
 }
 
 
-class NoAnswer(Exception):
-    """The store did not answer, or asked to be asked again."""
+class RetryableError(Exception):
+    """The store did not answer, or asked to try again."""
 
 
-class NotReached(NoAnswer):
-    """No connection: it was refused, or nobody took it."""
+class NotReachedError(RetryableError):
+    """There was no connection."""
 
 
-class Silent(NoAnswer):
-    """The request was taken, and nothing came back."""
+class NoResponseError(RetryableError):
+    """The request was sent, and no response came."""
 
 
-class Answer(Exception):
-    """The store said no, and that is an answer."""
+class ExpectedStatus(Exception):
+    """The store answered with a status that the caller expects."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
         self.status, self.code = status, code
 
 
-def meaning_of(
-    error: Exception, secrets: Sequence[str], what: str, operation: str, answers: Set[int | str]
+def translate_error(
+    error: Exception, secrets: Sequence[str], what: str, operation: str, expected: Set[int | str]
 ) -> Exception | None:
-    """What an exception of boto3 means here; None when it is none of boto3's."""
+    """Return the exception of s3lake for one of boto3. Return None if it is not boto3's."""
     from botocore import exceptions
     from botocore.parsers import ResponseParserError
     from urllib3.exceptions import HTTPError
 
     if isinstance(error, exceptions.ClientError):
-        return _refusal(error.response, secrets, what, operation, answers)
-    message = f"{type(error).__name__}: {_without_secrets(str(error), secrets).rstrip('.')}"
-    # A certificate or a protocol that does not fit today does not fit tomorrow.
+        return _refusal(error.response, secrets, what, operation, expected)
+    message = f"{type(error).__name__}: {_mask(str(error), secrets).rstrip('.')}"
+    # A wrong certificate or protocol stays wrong.
     if isinstance(error, exceptions.SSLError) and re.search("CERTIFICATE_VERIFY_FAILED|WRONG_VERSION_NUMBER", message):
         return StoreDeniedError(
             f"{what} cannot be asked: {message}. To go on: correct s3.endpoint_url, or give s3.ca_file, the "
@@ -91,8 +91,8 @@ def meaning_of(
         | HTTPError,
     ):
         if isinstance(error, exceptions.EndpointConnectionError | exceptions.ConnectTimeoutError):
-            return NotReached(message)
-        return (Silent if isinstance(error, exceptions.ReadTimeoutError) else NoAnswer)(message)
+            return NotReachedError(message)
+        return (NoResponseError if isinstance(error, exceptions.ReadTimeoutError) else RetryableError)(message)
     if isinstance(error, exceptions.MissingDependencyException):
         return StoreDeniedError(
             f"{what} cannot be asked: {message}. To go on: do that, or correct s3.objects.checksum."
@@ -106,16 +106,16 @@ def meaning_of(
 
 
 def _refusal(
-    response: Mapping[str, Any], secrets: Sequence[str], what: str, operation: str, answers: Set[int | str]
+    response: Mapping[str, Any], secrets: Sequence[str], what: str, operation: str, expected: Set[int | str]
 ) -> Exception:
     code = str(response.get("Error", {}).get("Code", ""))
-    message = _without_secrets(str(response.get("Error", {}).get("Message") or ""), secrets)
+    message = _mask(str(response.get("Error", {}).get("Message") or ""), secrets)
     status = _STATUS.get(code) or int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     answer = f"{status} {code}" + (f" ({message.rstrip('.')})" if message else "")
-    if code != "NoSuchBucket" and (status in answers or code in answers):
-        return Answer(status, code, answer)
+    if code != "NoSuchBucket" and (status in expected or code in expected):
+        return ExpectedStatus(status, code, answer)
     if code in _AGAIN or status == 429 or (status >= 500 and code != "NotImplemented"):
-        return NoAnswer(answer)
+        return RetryableError(answer)
     remedy = "see the store's documentation for this code"
     # An answer to HEAD has no body that says more.
     if status == 400 and (code == "400" or re.search("server side encryption|encryption (key|param)", message, re.I)):
@@ -130,7 +130,7 @@ def _refusal(
     return StoreDeniedError(f"{what} was refused: {answer}. To go on: {_REMEDIES.get(code, remedy)}.")
 
 
-def _without_secrets(text: str, secrets: Sequence[str]) -> str:
+def _mask(text: str, secrets: Sequence[str]) -> str:
     for secret in secrets:
         text = text.replace(secret, "********")
     return text
