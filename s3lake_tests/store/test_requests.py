@@ -154,7 +154,7 @@ ASKED: dict[str, dict[str, Any]] = {
 def headers(server: Scripted, **settings: Any) -> dict[str, dict[str, str]]:
     """What each operation is asked with."""
     server.script = [ok(b"<Answer><ETag>e</ETag></Answer>")]
-    made = client(replace(server.store().connection, **settings))
+    made = make_client(replace(server.store().connection, **settings))
     for operation, parameters in ASKED.items():
         getattr(made, operation)(Bucket="lake", Key="a", **parameters)
     return dict(zip(ASKED, server.headers, strict=True))
