@@ -29,8 +29,8 @@ from s3lake.verify.digests import (
     DigestPlaces,
     DigestSums,
     RowDifference,
-    consecutive_runs,
     describe_offsets,
+    describe_runs,
     match_rows,
 )
 from s3lake.verify.expected import ExpectedRecords
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from s3lake.sink import Sink
 
 _ROW_BITS = 40
+_ROW = (1 << _ROW_BITS) - 1
 
 
 @dataclass(frozen=True)
@@ -250,14 +251,12 @@ class Comparison:
             self._report("duplicated", f"{text}: Kafka has this value fewer times among this commit's records")
 
     def _describe_rows(self, places: Sequence[int]) -> Iterator[str]:
-        listed = 0
-        for first, last in consecutive_runs(places):
-            listed += last - first + 1
-            row, end = first & ((1 << _ROW_BITS) - 1), last & ((1 << _ROW_BITS) - 1)
+        def describe(first: int, last: int) -> str:
+            row, end = first & _ROW, last & _ROW
             key = self._files.groups[first >> _ROW_BITS].first.key
-            yield f"{key} row {row}" if row == end else f"{key} rows {row} to {end}"
-        if listed < len(places):
-            yield f"and {len(places) - listed} more rows"
+            return f"{key} row {row}" if row == end else f"{key} rows {row} to {end}"
+
+        return describe_runs(places, describe, " rows")
 
     def _compare_counts(self, compacted: int) -> None:
         read, manifest = self.of.read, self.of.manifest

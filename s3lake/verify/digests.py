@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, islice
 from struct import Struct
 
 from s3lake.verify.values import DIGEST_BYTES
@@ -83,20 +83,19 @@ def match_rows(buckets: Iterable[int], records: DigestPlaces, rows: DigestPlaces
     return outcome
 
 
-def consecutive_runs(places: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Yield the first and last place of the first runs of consecutive places."""
-    for listed, (_, run) in enumerate(groupby(enumerate(sorted(places)), lambda numbered: numbered[1] - numbered[0])):
-        if listed == _LISTED:
-            return
-        numbers = [place for _, place in run]
-        yield numbers[0], numbers[-1]
+def describe_runs(places: Sequence[int], describe: Callable[[int, int], str], noun: str = "") -> Iterator[str]:
+    """Yield the first runs of consecutive places in words, each by its first and last, and how many more there are."""
+    listed = 0
+    runs = groupby(enumerate(sorted(places)), lambda numbered: numbered[1] - numbered[0])
+    for numbers in ([place for _, place in run] for _, run in islice(runs, _LISTED)):
+        listed += len(numbers)
+        yield describe(numbers[0], numbers[-1])
+    if listed < len(places):
+        yield f"and {len(places) - listed} more{noun}"
 
 
 def describe_offsets(offsets: Sequence[int]) -> Iterator[str]:
     """Yield the first runs of offsets in words, and how many more there are."""
-    listed = 0
-    for first, last in consecutive_runs(offsets):
-        listed += last - first + 1
-        yield f"offset {first}" if first == last else f"offsets {first} to {last}"
-    if listed < len(offsets):
-        yield f"and {len(offsets) - listed} more"
+    return describe_runs(
+        offsets, lambda first, last: f"offset {first}" if first == last else f"offsets {first} to {last}"
+    )

@@ -15,7 +15,6 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # t
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.kafka.properties import ErrorLog, client_properties
-from s3lake.source.offsets import Snapshot
 from s3lake.verify.log import UNREADABLE, Headers, LogStartMovedError, Records
 
 _MOST = 10_000
@@ -36,7 +35,8 @@ class KafkaLog:
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, str], patience_s: float = 30.0) -> None:
         self._servers, self._patience_s = bootstrap_servers, patience_s
         self._client: dict[str, Any] = {**client_properties(properties), "bootstrap.servers": bootstrap_servers}
-        self._offsets = KafkaOffsets(bootstrap_servers, properties, timeout_s=patience_s)
+        offsets = KafkaOffsets(bootstrap_servers, properties, timeout_s=patience_s)
+        self.snapshot, self.first_since = offsets.snapshot, offsets.first_since
         self._open: Any = None
         self._compacted: dict[str, bool] = {}
         self._log = ErrorLog(self._client)
@@ -50,12 +50,6 @@ class KafkaLog:
         if self._open is not None:
             self._open.close()
             self._open = None
-
-    def snapshot(self, topic: str, hour: str) -> Snapshot:
-        return self._offsets.snapshot(topic, hour)
-
-    def first_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:
-        return self._offsets.first_since(topic, epoch_ms)
 
     def compacted(self, topic: str) -> bool:
         """See `Log.compacted`; a user who may not read the topic's settings gets no for an answer."""

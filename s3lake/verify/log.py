@@ -79,14 +79,7 @@ class SourceLog:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-
-    def snapshot(self, topic: str, hour: str) -> Snapshot:
-        """See `Log.snapshot`."""
-        return self._source.offsets.snapshot(topic, hour)
-
-    def first_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:
-        """See `Log.first_since`."""
-        return self._source.offsets.first_since(topic, epoch_ms)
+        self.snapshot, self.first_since = source.offsets.snapshot, source.offsets.first_since
 
     def compacted(self, topic: str) -> bool:
         """See `Log.compacted`: no source says so, so every missing record is reported."""
