@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -11,7 +12,9 @@ from s3lake.objects import columns, content, csv, rows, tables
 from s3lake.objects.content import Body
 from s3lake.objects.shape import Shape
 
-__all__ = ["Body", "Shape", "batches", "columns"]
+__all__ = ["Body", "Shape", "batches", "columns", "read_rows"]
+
+Result = TypeVar("Result")
 
 
 def batches(shape: Shape, body: Body, key: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -32,8 +35,23 @@ def batches(shape: Shape, body: Body, key: str, schema: pa.Schema) -> Iterator[p
         for batch in tables.opened(shape, body, key, schema.names).batches:
             yield columns.cast_batch(batch, schema, key, cast)
         return
-    for some in content.records(shape, body, key):
+    yield from _convert(shape, body, key, lambda texts: rows.to_batch(shape, texts, schema))
+
+
+def read_rows(shape: Shape, body: Body, key: str) -> Iterator[list[rows.Row]]:
+    """Yield the rows of a text object, some at a time, as `rows.build_row_reader` splits them.
+
+    Raises:
+        UnreadableError: it is not of its shape.
+    """
+    read = rows.build_row_reader(shape)
+    return _convert(shape, body, key, lambda texts: [read(text) for text in texts])
+
+
+def _convert(shape: Shape, body: Body, key: str, convert: Callable[[list[bytes]], Result]) -> Iterator[Result]:
+    for texts in content.records(shape, body, key):
         try:
-            yield rows.to_batch(shape, some, schema)
+            converted = convert(texts)
         except (ValueError, LookupError, TypeError, StopIteration) as error:
             raise UnreadableError(f"{key} has a record that is not of its shape: {error}") from None
+        yield converted

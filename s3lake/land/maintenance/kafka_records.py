@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.commit.documents import File
 from s3lake.land.given import Record
-from s3lake.objects import Body, Shape, batches, columns
+from s3lake.objects import Body, Shape, batches, columns, read_rows
 from s3lake.objects.shape import BYTES, TEXT
 
 _MICROS_PER_MS = 1000
-_texts = msgspec.json.Decoder(str | None).decode
 
 
 @dataclass(frozen=True)
@@ -61,33 +58,33 @@ def _lacking(shape: Shape) -> str:
 
 
 def records(shape: Shape, body: Body, file: File, topic: str, others: Set[int] = frozenset()) -> Iterator[list[Record]]:
-    """The records of an object, some at a time.
+    """Yield the records of an object, some at a time; the `Parts` of its shape lack nothing.
 
-    Where neither rows nor their number say an offset, it is the least that it can have been.
-
-    Args:
-        shape: whose `Parts` lack nothing.
-        body: of the object.
-        file: what its manifest says of it.
-        topic: of the records.
-        others: offsets of the topic-partition whose records are in no such object.
+    If neither rows nor their number say an offset, it is the least that it can have been: none of `others`, the offsets
+    whose records are in no such object.
 
     Raises:
-        UnreadableError: it is no file of its shape.
+        UnreadableError: it is not a file of its shape.
     """
-    parts, schema = Parts.of(shape), columns.of(shape, {})
-    value, key = _reader(shape, schema, "value"), _reader(shape, schema, "key")
-    offsets = offsets_of(file, others)
-    for batch in batches(shape, body, file.key, schema):
-        rows = []
-        for row in batch.to_pylist():
+    parts, offsets = Parts.of(shape), offsets_of(file, others)
+    for rows in _read_rows(shape, body, file.key):
+        found = []
+        for row in rows:
             offset = next(offsets)
             at = _offset(row) if parts.offset else offset
             stamp = _timestamp(row) if parts.timestamp else -1
-            headers = tuple((one["key"], one["value"]) for one in row["headers"] or ()) if parts.headers else ()
-            raw_key = key(row["key"]) if parts.key else None
-            rows.append(Record(topic, file.partition, at, stamp, raw_key, value(row["value"]), headers))
-        yield rows
+            headers = tuple(map(_to_pair, row["headers"] or ())) if parts.headers else ()
+            key = _to_bytes(row["key"]) if parts.key else None
+            found.append(Record(topic, file.partition, at, stamp, key, _to_bytes(row["value"]), headers))
+        yield found
+
+
+def _read_rows(shape: Shape, body: Body, key: str) -> Iterator[list[dict[str, Any]]]:
+    if not shape.in_columns:
+        yield from read_rows(shape, body, key)
+        return
+    for batch in batches(shape, body, key, columns.of(shape, {})):
+        yield batch.to_pylist()
 
 
 def offsets_of(file: File, others: Set[int]) -> Iterator[int]:
@@ -123,31 +120,9 @@ def _timestamp(row: Any) -> int:
     return stamp if isinstance(stamp, int) else round(stamp.timestamp() * _MICROS_PER_MS)
 
 
-def _reader(shape: Shape, schema: pa.Schema, part: str) -> Callable[[Any], bytes | None]:
-    """From a cell to the bytes that Kafka had."""
-    if shape.envelope is None and shape.format.startswith("json"):
-        return {TEXT: _of_json_text, BYTES: _of_json_base64}.get(shape.converter(part), _of_json)
-    if part in schema.names and pa.types.is_string(schema.field(part).type):
-        return _of_text
-    return _of_bytes
+def _to_pair(header: Any) -> tuple[str, bytes | None]:
+    return (header["key"], header["value"]) if isinstance(header, dict) else header
 
 
-def _of_json_text(text: str) -> bytes | None:
-    return _of_text(_texts(text))
-
-
-def _of_json_base64(text: str) -> bytes | None:
-    decoded = _texts(text)
-    return None if decoded is None else base64.b64decode(decoded, validate=True)
-
-
-def _of_json(text: str) -> bytes | None:
-    return None if text == "null" else text.encode()
-
-
-def _of_text(text: str | None) -> bytes | None:
-    return None if text is None else text.encode()
-
-
-def _of_bytes(data: bytes | None) -> bytes | None:
-    return data
+def _to_bytes(cell: str | bytes | None) -> bytes | None:
+    return cell.encode() if isinstance(cell, str) else cell
