@@ -21,6 +21,7 @@ from s3lake.convert.cells import Column
 from s3lake.convert.gate import Refusals
 from s3lake.convert.json_types import infer_type, widen
 from s3lake.convert.schemas import Schemas
+from s3lake.schema.arrow import arrow_type
 from s3lake.schema.types import UNKNOWN, Columns, List, Map, Struct, Type, fields_of, item_of
 from s3lake.schema.unite import Conflict, held, joined, shown, unite
 
@@ -146,7 +147,7 @@ class Contract:
             departed = self._of_texts(column, lambda path, _value, _known: departures.get(path))
             departed.column = replace(departed.column, schemas=Schemas((pruned,), codes))
             return departed
-        array, holding = pruning.array(column.array, departures)
+        array, holding = column.array.cast(arrow_type(type)), pruning.find_holders(column.array, departures)
         departed = Departed(replace(column, schemas=Schemas((pruned,), codes, (array,), np.arange(len(codes)))))
         for row in np.flatnonzero(np.logical_or.reduce(list(holding.values()))).tolist():
             departed.note(row, [departures[path] for path, rows in holding.items() if rows[row]])

@@ -68,7 +68,7 @@ class Standing:
                 continue
             array = schemas.arrays[code].take(pa.array(places[rows]))
             if gone:
-                array, holding = pruning.array(array, gone)
+                holding = pruning.find_holders(array, gone)
                 lost.update({path: int(held.sum()) for path, held in holding.items() if held.any()})
             if seen != target:
                 filled.update(dict.fromkeys(_defaults(target.type, target.detail, seen.type), len(rows)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -69,44 +68,24 @@ def detail(of: Detail, type: Type, gone: Collection[str], path: str = "") -> Det
     return structs.replace(of, inner=inner)
 
 
-def array(values: pa.Array, gone: Collection[str], path: str = "") -> tuple[pa.Array, dict[str, Rows]]:
-    """A column without the fields that are gone, and for each of these the rows that held something there."""
-    if not any(field.startswith(path) for field in gone) or not pa.types.is_nested(values.type):
-        return values, {}
-    if values.offset:
-        values = pa.concat_arrays([values])
-    nulls = values.is_null() if values.null_count else None
+def find_holders(values: pa.Array, paths: Collection[str], path: str = "") -> dict[str, Rows]:
+    """Return for each of the paths which rows have something there."""
     if pa.types.is_struct(values.type):
-        return _struct(values, gone, path, nulls)
-    here, items = f"{path}[]", values.items if pa.types.is_map(values.type) else values.values
-    left, _ = array(items, gone, here)
-    parents = np.repeat(np.arange(len(values)), np.diff(values.offsets))
-    _, holding = array(items.slice(values.offsets[0].as_py(), len(parents)), gone, here)
-    present = values.is_valid().to_numpy(zero_copy_only=False)
-    rows = {field: _rows(len(values), parents[held]) & present for field, held in holding.items()}
-    if pa.types.is_map(values.type):
-        return pa.MapArray.from_arrays(values.offsets, values.keys, left, mask=nulls), rows
-    return pa.ListArray.from_arrays(values.offsets, left, mask=nulls), rows
-
-
-def _struct(values: pa.StructArray, gone: Collection[str], path: str, nulls: Any) -> tuple[pa.Array, dict[str, Rows]]:
-    names: list[str] = []
-    columns: list[pa.Array] = []
-    rows: dict[str, Rows] = {}
-    for at, (field, flat) in enumerate(zip(values.type, values.flatten(), strict=True)):
-        here = joined(path, field.name)
-        if here in gone:
-            rows[here] = flat.is_valid().to_numpy(zero_copy_only=False)
-            continue
-        left, _ = array(values.field(at), gone, here)
-        _, holding = array(flat, gone, here)
-        rows |= holding
-        names.append(field.name)
-        columns.append(left)
-    return pa.StructArray.from_arrays(columns, names=names, mask=nulls), rows
-
-
-def _rows(total: int, holding: npt.NDArray[np.int64]) -> Rows:
-    rows = np.zeros(total, np.bool_)
-    rows[holding] = True
-    return rows
+        holders: dict[str, Rows] = {}
+        for field, column in zip(values.type, values.flatten(), strict=True):
+            here = joined(path, field.name)
+            if here in paths:
+                holders[here] = column.is_valid().to_numpy(zero_copy_only=False)
+            else:
+                holders |= find_holders(column, paths, here)
+        return holders
+    if not pa.types.is_list(values.type) and not pa.types.is_map(values.type):
+        return {}
+    offsets = values.offsets.to_numpy()
+    items = (values.items if pa.types.is_map(values.type) else values.values)[offsets[0] : offsets[-1]]
+    # A null list may point at items, which are nobody's.
+    counts = np.where(values.is_valid().to_numpy(zero_copy_only=False), np.diff(offsets), 0)
+    owned = np.repeat(values.is_valid().to_numpy(zero_copy_only=False), np.diff(offsets))
+    parents = np.repeat(np.arange(len(values)), counts)
+    inside = find_holders(items, paths, f"{path}[]")
+    return {name: np.bincount(parents[held[owned]], minlength=len(values)) > 0 for name, held in inside.items()}

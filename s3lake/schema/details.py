@@ -79,7 +79,11 @@ def applied(batch: pa.RecordBatch, detail: Detail, name: str | None) -> pa.Recor
 
 @functools.lru_cache(maxsize=4096)
 def _mark(detail: Detail) -> bytes:
-    return hashlib.blake2b(repr(detail).encode(), digest_size=8).hexdigest().encode()
+    return hashlib.blake2b(repr(_strip_doc(detail)).encode(), digest_size=8).hexdigest().encode()
+
+
+def _strip_doc(detail: Detail) -> Detail:
+    return structs.replace(detail, doc=None, inner=tuple(map(_strip_doc, detail.inner)))
 
 
 def column(name: str, array: pa.Array, type: Type, detail: Detail) -> tuple[pa.Field, pa.Array]:
