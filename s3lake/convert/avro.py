@@ -21,7 +21,7 @@ import pyarrow as pa
 from s3lake.convert import arrays, avro_columns
 from s3lake.convert.arrays import Build
 from s3lake.convert.cells import Column
-from s3lake.convert.converters import Wanted
+from s3lake.convert.converters import ReadRequest
 from s3lake.convert.gate import Refusals
 from s3lake.convert.schemas import Gathering, Numbers
 from s3lake.convert.wire import HEADER, group_by_id, read_schema_ids
@@ -52,14 +52,14 @@ class _Reader:
     build: Build
 
 
-def read(raw: pa.BinaryArray, wanted: Wanted) -> tuple[Column, Refusals]:
-    """Return Avro as columns, and as JSON if that is wanted, by the schema of each value.
+def read(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
+    """Return Avro as columns, and as JSON if that is request, by the schema of each value.
 
     Raises:
         TransientError: the registry did not answer.
         ConfigurationError: it refused.
     """
-    registry = wanted.schemas
+    registry = request.schemas
     if registry.avro:
         skipped, numbers = 0, np.where(raw.is_valid().to_numpy(zero_copy_only=False), 0, -1)
         refused: Refusals = {}
@@ -71,13 +71,13 @@ def read(raw: pa.BinaryArray, wanted: Wanted) -> tuple[Column, Refusals]:
         if isinstance(reader, str):
             refused |= dict.fromkeys(rows.tolist(), reader)
             continue
-        if skipped == 0 or not wanted.spliced:
+        if skipped == 0 or not request.spliced:
             reader = replace(reader, schema=replace(reader.schema, file=None))
         array, is_sound = avro_columns.decode(reader.decode, raw, rows, skipped)
         gathering.add(reader.schema, rows[is_sound], array)
         if not is_sound.all():
             refused |= _read_one_by_one(raw, rows[~is_sound], reader, gathering, skipped)
-    return Column.from_columns("avro", raw, gathering, texts=wanted.texts), refused
+    return Column.from_columns("avro", raw, gathering, texts=request.texts), refused
 
 
 def _read_one_by_one(

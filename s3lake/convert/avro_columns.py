@@ -57,14 +57,14 @@ def decode(decoder: Decode, raw: pa.BinaryArray, rows: Numbers, skipped: int) ->
         left = rows[plain]
         cursor = Cursor(data, left, starts[left] + skipped, starts[left + 1])
         try:
-            found = decoder(cursor)
+            decoded = decoder(cursor)
             cursor.refuse(cursor.at != cursor.end)  # something is left after it
         except Odd as odd:
             cursor.short.append(odd.rows)
         else:
             short = np.isin(left, np.concatenate(cursor.short)) if cursor.short else np.zeros(len(left), np.bool_)
             plain[plain] = ~short
-            return found.filter(pa.array(~short)) if short.any() else found, plain
+            return decoded.filter(pa.array(~short)) if short.any() else decoded, plain
         plain[np.searchsorted(rows, np.concatenate(cursor.short))] = False
     return decoder(cursor.some(slice(0))), np.zeros(len(rows), np.bool_)
 
@@ -113,15 +113,15 @@ def _primitive(name: str, type: Type) -> Decode:
 
 
 def _boolean(cursor: Cursor) -> pa.Array:
-    found = cursor.byte()
-    cursor.refuse(found > 1)
-    return pa.array(found.view(np.bool_))
+    decoded = cursor.byte()
+    cursor.refuse(decoded > 1)
+    return pa.array(decoded.view(np.bool_))
 
 
 def _int32(cursor: Cursor) -> npt.NDArray[np.int32]:
-    found = cursor.varint()
-    cursor.refuse((found < -_INT32) | (found >= _INT32))
-    return found.astype(np.int32)
+    decoded = cursor.varint()
+    cursor.refuse((decoded < -_INT32) | (decoded >= _INT32))
+    return decoded.astype(np.int32)
 
 
 def _whole(read: Callable[[Cursor], npt.NDArray[Any]], type: Type) -> Decode:
@@ -132,9 +132,9 @@ def _whole(read: Callable[[Cursor], npt.NDArray[Any]], type: Type) -> Decode:
     day = DAY_S * TICKS[type]
 
     def decode(cursor: Cursor) -> pa.Array:
-        found = read(cursor)
-        cursor.refuse((found < 0) | (found >= day))
-        return pa.array(found).view(arrow)
+        decoded = read(cursor)
+        cursor.refuse((decoded < 0) | (decoded >= day))
+        return pa.array(decoded).view(arrow)
 
     return decode
 
@@ -155,18 +155,18 @@ def _slices(cursor: Cursor, start: Numbers, size: Numbers) -> pa.BinaryArray:
 
 
 def _text(cursor: Cursor) -> pa.StringArray:
-    found = _bytes(cursor)
+    decoded = _bytes(cursor)
     try:
-        return found.cast(pa.string())
+        return decoded.cast(pa.string())
     except pa.ArrowInvalid:
-        raise Odd(cursor.rows[list(gate.text_refusals(found))]) from None
+        raise Odd(cursor.rows[list(gate.text_refusals(decoded))]) from None
 
 
 def _uuid_of_text(cursor: Cursor) -> pa.Array:
-    found = _text(cursor)
-    cursor.refuse(~pc.match_substring_regex(found, _UUID).to_numpy(zero_copy_only=False))
-    data = binascii.unhexlify(data_of(pc.replace_substring(found, "-", "")))
-    storage = pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(found), [None, pa.py_buffer(data)])
+    decoded = _text(cursor)
+    cursor.refuse(~pc.match_substring_regex(decoded, _UUID).to_numpy(zero_copy_only=False))
+    data = binascii.unhexlify(data_of(pc.replace_substring(decoded, "-", "")))
+    storage = pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(decoded), [None, pa.py_buffer(data)])
     return pa.ExtensionArray.from_storage(pa.uuid(), storage)
 
 
@@ -174,9 +174,9 @@ def _enum(symbols: Sequence[str]) -> Decode:
     texts = pa.array(symbols, pa.string())
 
     def decode(cursor: Cursor) -> pa.Array:
-        found = cursor.varint()
-        cursor.refuse((found < 0) | (found >= len(texts)))
-        return texts.take(pa.array(found))
+        decoded = cursor.varint()
+        cursor.refuse((decoded < 0) | (decoded >= len(texts)))
+        return texts.take(pa.array(decoded))
 
     return decode
 
@@ -188,8 +188,12 @@ def _fixed(size: int, type: Type) -> Decode:
         cursor.refuse(sizes != size)
         if isinstance(type, Decimal):
             return _decimal(cursor, start, sizes, type)
-        found = _slices(cursor, start, sizes)
-        return pa.ExtensionArray.from_storage(pa.uuid(), found.cast(pa.binary(16))) if type is Primitive.UUID else found
+        decoded = _slices(cursor, start, sizes)
+        return (
+            pa.ExtensionArray.from_storage(pa.uuid(), decoded.cast(pa.binary(16)))
+            if type is Primitive.UUID
+            else decoded
+        )
 
     return decode
 
@@ -198,16 +202,16 @@ def _decimal(cursor: Cursor, start: Numbers, size: Numbers, type: Decimal) -> pa
     """Two's complement, the most significant byte first, as Arrow has it: 16 bytes, the least significant first."""
     cursor.refuse(size > 16)
     negative = (size > 0) & (cursor.data[start] >= 0x80)
-    found = np.repeat(np.where(negative, np.uint8(0xFF), np.uint8(0))[:, None], 16, axis=1)
+    decoded = np.repeat(np.where(negative, np.uint8(0xFF), np.uint8(0))[:, None], 16, axis=1)
     for at in range(int(size.max(initial=0))):
         has = size > at
-        found[has, at] = cursor.data[(start + size - 1 - at)[has]]
-    low, high = found.view("<u8")[:, 0], found.view("<i8")[:, 1]
+        decoded[has, at] = cursor.data[(start + size - 1 - at)[has]]
+    low, high = decoded.view("<u8")[:, 0], decoded.view("<i8")[:, 1]
     (most, more), (least, less) = divmod(10**type.precision, 2**64), divmod(-(10**type.precision), 2**64)
     below = (high < most) | ((high == most) & (low < more))
     above = (high > least) | ((high == least) & (low > less))
     cursor.refuse(~(below & above))
-    return pa.Array.from_buffers(arrow_type(type), len(start), [None, pa.py_buffer(found)])
+    return pa.Array.from_buffers(arrow_type(type), len(start), [None, pa.py_buffer(decoded)])
 
 
 def _record(plain: Any, type: Type) -> Decode:
@@ -247,10 +251,10 @@ def _union(plain: Sequence[Any], type: Type) -> Decode:
     def decode(cursor: Cursor) -> pa.Array:
         branch = cursor.varint()
         cursor.refuse((branch < 0) | (branch >= len(plain)))
-        found = {name: _where(cursor, branch == at, read) for at, (name, read) in reads.items()}
+        decoded = {name: _where(cursor, branch == at, read) for at, (name, read) in reads.items()}
         nothing = ~np.isin(branch, list(reads))
         mask = pa.array(nothing) if nothing.any() else None
-        return pa.StructArray.from_arrays([found[field.name] for field in arrow], fields=list(arrow), mask=mask)
+        return pa.StructArray.from_arrays([decoded[field.name] for field in arrow], fields=list(arrow), mask=mask)
 
     return decode
 
@@ -260,9 +264,9 @@ def _where(cursor: Cursor, chosen: npt.NDArray[np.bool_], read: Decode) -> pa.Ar
     if chosen.all():
         return read(cursor)
     some = cursor.some(chosen)
-    found = read(some)
+    decoded = read(some)
     cursor.at[chosen] = some.at
-    return found.take(pa.array(np.cumsum(chosen) - 1, mask=~chosen))
+    return decoded.take(pa.array(np.cumsum(chosen) - 1, mask=~chosen))
 
 
 def _array(plain: Any, type: Type) -> Decode:
@@ -302,7 +306,7 @@ def _items(cursor: Cursor, reads: Sequence[Decode]) -> tuple[Numbers, list[pa.Ar
     others, they are better read one by one.
     """
     owners: list[Numbers] = []
-    found: list[list[pa.Array]] = []
+    decoded: list[list[pa.Array]] = []
     active = np.arange(len(cursor))
     lap = 0
     while len(active):
@@ -323,16 +327,16 @@ def _items(cursor: Cursor, reads: Sequence[Decode]) -> tuple[Numbers, list[pa.Ar
             lap += 1
             if lap > _LAPS and len(rows) < _FEW:
                 raise Odd(some.rows)
-            found.append([read(some) for read in reads])
+            decoded.append([read(some) for read in reads])
             owners.append(rows)
             cursor.at[rows] = some.at
             left -= 1
             rows, left = rows[left > 0], left[left > 0]
-    if not found:
+    if not decoded:
         nothing = cursor.some(slice(0))
         return active, [read(nothing) for read in reads]
-    if len(found) == 1:
-        return owners[0], found[0]
+    if len(decoded) == 1:
+        return owners[0], decoded[0]
     owner = np.concatenate(owners)
     order = np.argsort(owner, kind="stable")
-    return owner[order], [pa.concat_arrays(one).take(pa.array(order)) for one in zip(*found, strict=True)]
+    return owner[order], [pa.concat_arrays(one).take(pa.array(order)) for one in zip(*decoded, strict=True)]

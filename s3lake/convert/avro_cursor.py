@@ -94,23 +94,23 @@ class Cursor:
         stops = ~word & _SIGNS
         lowest = stops & (~stops + _ONE)
         size = np.bitwise_count(lowest - _ONE).astype(np.int64) // 8 + 1
-        found = word & (lowest | (lowest - _ONE)) & _SEVEN
+        integers = word & (lowest | (lowest - _ONE)) & _SEVEN
         for low, high, by in _GATHERED:
-            found = (found & low) | ((found & high) >> by)
+            integers = (integers & low) | ((integers & high) >> by)
         if not stops.all():
             long = np.flatnonzero(stops == 0)
-            found[long], size[long] = self._longer(long, found[long])
+            integers[long], size[long] = self._longer(long, integers[long])
         self.skip(size)
-        half: Numbers = (found >> _ONE).view(np.int64)
-        sign: Numbers = (found & _ONE).view(np.int64)
+        half: Numbers = (integers >> _ONE).view(np.int64)
+        sign: Numbers = (integers & _ONE).view(np.int64)
         return half ^ -sign
 
-    def _longer(self, long: Numbers, found: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64], Numbers]:
+    def _longer(self, long: Numbers, integers: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64], Numbers]:
         """Integers that go on behind eight bytes, and their sizes."""
         ninth, tenth = (self.data[self.at[long] + at].astype(np.uint64) for at in (8, 9))
         ten = ninth >= 0x80
         odd = np.zeros(len(self), np.bool_)
         odd[long] = ten & (tenth > 1)
         self.refuse(odd)
-        found |= (ninth & np.uint64(0x7F)) << np.uint64(56)
-        return np.where(ten, found | tenth << np.uint64(63), found), np.where(ten, 10, 9)
+        integers |= (ninth & np.uint64(0x7F)) << np.uint64(56)
+        return np.where(ten, integers | tenth << np.uint64(63), integers), np.where(ten, 10, 9)

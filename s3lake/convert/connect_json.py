@@ -7,13 +7,13 @@ import pyarrow as pa
 
 from s3lake.convert import cells
 from s3lake.convert.cells import Column
-from s3lake.convert.converters import Wanted
+from s3lake.convert.converters import ReadRequest
 from s3lake.convert.gate import Refusals
 from s3lake.convert.schemas import Schemas
 from s3lake.schema import connect
 
 
-def read(raw: pa.BinaryArray, wanted: Wanted) -> tuple[Column, Refusals]:
+def read(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
     """Return payloads as texts of one line, and the schemas that came with them."""
     lines, refused = cells.json_lines(raw)
     texts = lines.to_pylist()
@@ -29,7 +29,7 @@ def read(raw: pa.BinaryArray, wanted: Wanted) -> tuple[Column, Refusals]:
             continue
         compiled = known.get(schema)
         if compiled is None:
-            compiled = known[schema] = connect.compiled(schema, tabular=wanted.tabular)
+            compiled = known[schema] = connect.compiled(schema, tabular=request.tabular)
         if isinstance(compiled, str):
             refused[row] = compiled
             continue

@@ -1,7 +1,7 @@
 """What a sink asks of values, and what becomes of those that depart from it.
 
 Fields are held against the columns that were recorded when a micro-batch began. A field that departs from them is taken
-out of its record where that is wanted, and counted; else its record is refused, or the micro-batch fails.
+out of its record where that is request, and counted; else its record is refused, or the micro-batch fails.
 """
 
 from __future__ import annotations
@@ -118,11 +118,11 @@ class Contract:
                 return f"required field {'.'.join(path)!r} is missing"
         return None
 
-    def departed(self, column: Column, given: Columns) -> Departed | None:
+    def departed(self, column: Column, declared: Columns) -> Departed | None:
         """Values, all with one schema or all without; None where none departs."""
         if column.schema is not None:
             return self._of_schema(column)
-        departed = self._of_texts(column, functools.partial(self._of_value, given))
+        departed = self._of_texts(column, functools.partial(self._of_value, declared))
         return departed if departed.refused or departed.forbidden or departed.dropped else None
 
     def _of_schema(self, column: Column) -> Departed | None:
@@ -175,12 +175,12 @@ class Contract:
         departures[path] = self._changed(path, seen, known)
         return None
 
-    def _of_value(self, given: Columns, path: str, value: msgspec.Raw, known: Type) -> Departure | None:
+    def _of_value(self, declared: Columns, path: str, value: msgspec.Raw, known: Type) -> Departure | None:
         """How a field of a value without a schema departs; what the user gives the type of is made to fit elsewhere."""
         if known == UNKNOWN:
             is_new = self.on_new_field != "evolve" and infer_type(msgspec.json.decode(value), path) != UNKNOWN
             return self._new(path) if is_new else None
-        if self.on_type_change == "evolve" or path.partition(".")[0].partition("[")[0] in given:
+        if self.on_type_change == "evolve" or path.partition(".")[0].partition("[")[0] in declared:
             return None
         begin = bytes(value)[:1]
         if (begin == b"{" and fields_of(known)) or (begin == b"[" and fields_of(item_of(known))):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ReadRequest:
     """What is done with the keys or values that are read.
 
     Attributes:
@@ -43,7 +43,7 @@ class Wanted:
         return self.registry
 
 
-Read = Callable[["pa.BinaryArray", Wanted], "tuple[Column, Refusals]"]
+Read = Callable[["pa.BinaryArray", ReadRequest], "tuple[Column, Refusals]"]
 """Takes the bytes as Kafka has them; refused rows hold anything."""
 
 

@@ -16,8 +16,7 @@ from s3lake.convert.envelope import Envelope
 from s3lake.convert.gate import Refusals
 from s3lake.convert.limits import Limits, find_unpromotable, misfit
 from s3lake.encode.formats import Rule
-from s3lake.schema import details
-from s3lake.schema.arrow import to_arrow
+from s3lake.schema.arrow import apply_detail, make_column, to_arrow
 from s3lake.schema.connect import Schema
 from s3lake.schema.details import NAME, nullability, words
 from s3lake.schema.types import Columns, Map, Primitive, Struct, Type, fields_of
@@ -43,8 +42,7 @@ class Shape:
     Attributes:
         spread: the part whose JSON object gives the columns; None where each of `parts` is a column.
         parts: of a record, in order.
-        given: columns that the user gives of the value.
-        apart: whether records without a value are no rows of it (they keep only their sidecars).
+        declared: columns that the user gives of the value.
         most: how many columns there may be.
         integral: path of a column that stays one of integers -> why.
     """
@@ -52,10 +50,9 @@ class Shape:
     spread: str | None
     parts: tuple[str, ...]
     converters: dict[str, str]
-    given: Columns
+    declared: Columns
     rule: Rule
     envelope: Envelope | None
-    apart: bool
     most: int
     integral: Mapping[str, str] = field(default_factory=dict)
 
@@ -99,7 +96,7 @@ class Found:
 
     Attributes:
         batch: lacks the refused rows; None where nothing can be written of the others.
-        columns: those given to `read`, with what is found in rows that have no schema of their own.
+        columns: those declared to `read`, with what is found in rows that have no schema of their own.
         seen: columns of rows that have one.
         words: what columns are in words, as the schemas of rows say it.
         large: paths of columns in which rows without a schema have integers beyond 2^53.
@@ -125,21 +122,15 @@ def _spread(shape: Shape, rows: Rows, columns: Columns) -> Found:
         # No object, so it is a column of its own.
         return _by_part(_alone(shape), rows, columns)
     texts, large = part.data, frozenset[str]()
-    present = None
-    if shape.apart and texts.null_count:
-        present = pc.indices_nonzero(texts.is_valid())
-        texts = texts.take(present)
     texts = pc.fill_null(texts, b"{}") if texts.null_count else texts
     if schema is None:
         batch, columns, refused, large = json_table.read_objects(
-            texts, columns, shape.given, shape.limits, checked=part.is_checked
+            texts, columns, shape.declared, shape.limits, checked=part.is_checked
         )
         seen: Columns = {}
     else:
         seen = fields_of(schema.type)
         batch, refused = _with_schema(part, texts, schema.name, seen, shape, columns)
-    if present is not None:
-        batch, refused = _spaced(batch, refused, present.to_pylist(), len(rows))
     if batch is not None and schema is not None and schema.file is not None:
         batch = _spliced(rows, schema.file)
     elif batch is not None and schema is not None:
@@ -151,7 +142,7 @@ def _as_described(batch: pa.RecordBatch, schema: Schema, rule: Rule) -> pa.Recor
     """The batch with what its schema says beside the types, of which CSV holds nothing."""
     if schema.detail is not None and rule != "flat":
         detail = schema.detail if rule == "avro" else nullability(schema.detail)
-        return details.applied(batch, detail, schema.name)
+        return apply_detail(batch, detail, schema.name)
     return batch.replace_schema_metadata({NAME: schema.name.encode()}) if schema.name else batch
 
 
@@ -164,7 +155,7 @@ def _spliced(rows: Rows, schema: bytes) -> pa.RecordBatch:
 
 
 def _alone(shape: Shape) -> Shape:
-    return Shape(None, (str(shape.spread),), shape.converters, {}, shape.rule, shape.envelope, shape.apart, shape.most)
+    return Shape(None, (str(shape.spread),), shape.converters, {}, shape.rule, shape.envelope, shape.most)
 
 
 def _with_schema(
@@ -183,18 +174,6 @@ def _with_schema(
         return pa.RecordBatch.from_struct_array(array), {}
     batch, _, refused, _ = json_table.read_objects(texts, {}, columns, Limits(rule))
     return batch, refused
-
-
-def _spaced(
-    batch: pa.RecordBatch | None, refused: Refusals, present: list[int], total: int
-) -> tuple[pa.RecordBatch | None, Refusals]:
-    """A batch of the present rows with a row of nulls for each of the others."""
-    refused = {present[row]: reason for row, reason in refused.items()}
-    if batch is None:
-        return None, refused
-    places = iter(range(batch.num_rows))
-    at = {row: next(places) for row in present if row not in refused}
-    return batch.take(pa.array([at.get(row) for row in range(total) if row not in refused], pa.int64())), refused
 
 
 def _by_part(shape: Shape, rows: Rows, columns: Columns) -> Found:
@@ -238,20 +217,20 @@ def _column(shape: Shape, part: str, array: pa.Array, schema: Schema | None) -> 
     if shape.envelope is not None and shape.envelope.style == "record":
         detail = structs.replace(detail, required=False, name=None, default=None)
     detail = detail if shape.rule == "avro" else nullability(detail)
-    return details.column(part, array, schema.type, detail)
+    return make_column(part, array, schema.type, detail)
 
 
 def _parsed(
     shape: Shape, rows: Rows, columns: Columns, seen: Columns
 ) -> tuple[pa.RecordBatch | None, Columns, Refusals, frozenset[str]]:
     """The columns of the JSON parts: each record as one object, so that primitives and nulls come out right."""
-    given: Columns = {"value": Struct(shape.given)} if shape.given and "value" in shape.json_parts else {}
+    declared: Columns = {"value": Struct(shape.declared)} if shape.declared and "value" in shape.json_parts else {}
     known = {part: columns[part] for part in shape.json_parts if part in columns and part not in seen}
     pieces: list[json_text.Piece] = []
     for position, part in enumerate(shape.json_parts):
         pieces += [(b"," if position else b"{") + b'"' + part.encode() + b'":', rows.column(part).as_json()]
     batch, found, refused, large = json_table.read_objects(
-        json_text.joined(*pieces, b"}"), known, given | seen, shape.limits
+        json_text.joined(*pieces, b"}"), known, declared | seen, shape.limits
     )
     refused = {row: reason for row, reason in refused.items() if reason != json_table.NOTHING}
     lost = _lost(shape, rows, found, refused)

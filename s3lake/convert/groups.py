@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from s3lake.convert.cells import Column, Rows
+from s3lake.convert.cells import Rows
 from s3lake.convert.gate import Refusals, rest
 from s3lake.convert.schemas import Numbers
 
@@ -52,9 +52,8 @@ class Losses:
     large: set[str] = field(default_factory=set)
 
 
-def alike(*columns: Column | None) -> list[Numbers] | None:
-    """Rows by the schemas that came with them, in the order of their first ones; None if all have the same."""
-    codes = [column.schemas.codes for column in columns if column is not None and column.schemas]
+def alike(codes: list[Numbers]) -> list[Numbers] | None:
+    """Group rows that have the same of each code, in the order of their first ones; None if all have."""
     if all((one == one[0]).all() for one in codes):
         return None
     marks = functools.reduce(lambda one, other: one * (len(other) + 2) + other, codes)

@@ -48,9 +48,9 @@ class Headers:
 
 def as_lists(column: pa.ListArray) -> pa.ListArray:
     """Headers as a table's column: a list for every row."""
-    found = Headers.of(column)
-    pairs = pa.StructArray.from_arrays([found.names.cast(pa.string()), found.values], fields=list(LIST.value_type))
-    return pa.ListArray.from_arrays(found.offsets, pairs, type=LIST)
+    headers = Headers.of(column)
+    pairs = pa.StructArray.from_arrays([headers.names.cast(pa.string()), headers.values], fields=list(LIST.value_type))
+    return pa.ListArray.from_arrays(headers.offsets, pairs, type=LIST)
 
 
 def as_maps(column: pa.ListArray) -> tuple[pa.BinaryArray, pa.BinaryArray | None]:
@@ -60,14 +60,14 @@ def as_maps(column: pa.ListArray) -> tuple[pa.BinaryArray, pa.BinaryArray | None
         The objects, and what else the envelope needs to tell the order of all headers: a member `headersOrder` with a
         comma before it, or nothing; None where no row needs it.
     """
-    found = Headers.of(column)
-    texts = json_text.quoted_where_utf8(found.values)
-    objects = found.gathered(json_text.joined(_quoted_names(found.names), b":", texts), b"{", b",", b"}")
-    repeating = _rows_with_repeats(found)
+    headers = Headers.of(column)
+    texts = json_text.quoted_where_utf8(headers.values)
+    objects = headers.gathered(json_text.joined(_quoted_names(headers.names), b":", texts), b"{", b",", b"}")
+    repeating = _rows_with_repeats(headers)
     if not repeating:
         return objects, None
     written, orders = objects.to_pylist(), [b""] * len(objects)
-    offsets, names, values = found.offsets.to_pylist(), found.names.to_pylist(), texts.to_pylist()
+    offsets, names, values = headers.offsets.to_pylist(), headers.names.to_pylist(), texts.to_pylist()
     for row in repeating:
         of_row = slice(offsets[row], offsets[row + 1])
         written[row], orders[row] = _with_repeats(names[of_row], values[of_row])
@@ -76,18 +76,18 @@ def as_maps(column: pa.ListArray) -> tuple[pa.BinaryArray, pa.BinaryArray | None
 
 def as_pairs(column: pa.ListArray) -> pa.BinaryArray:
     """Headers as JSON arrays of `{"key", "value"}`."""
-    found = Headers.of(column)
+    headers = Headers.of(column)
     texts = json_text.joined(
-        *(b'{"key":', _quoted_names(found.names), b',"value":', json_text.quoted_where_utf8(found.values), b"}")
+        *(b'{"key":', _quoted_names(headers.names), b',"value":', json_text.quoted_where_utf8(headers.values), b"}")
     )
-    return found.gathered(texts, b"[", b",", b"]")
+    return headers.gathered(texts, b"[", b",", b"]")
 
 
 def as_csv(column: pa.ListArray) -> pa.BinaryArray:
     """Headers as `name:value;` each, both in base64; nothing for none."""
-    found = Headers.of(column)
-    values = pc.fill_null(json_text.base64(found.values), b"")
-    return found.gathered(json_text.joined(json_text.base64(found.names), b":", values, b";"), b"", b"", b"")
+    headers = Headers.of(column)
+    values = pc.fill_null(json_text.base64(headers.values), b"")
+    return headers.gathered(json_text.joined(json_text.base64(headers.names), b":", values, b";"), b"", b"", b"")
 
 
 def as_text_lists(column: pa.ListArray) -> pa.ListArray:
@@ -97,21 +97,21 @@ def as_text_lists(column: pa.ListArray) -> pa.ListArray:
 
 def as_text_maps(column: pa.ListArray) -> pa.MapArray:
     """Headers as a table's map of texts, in which the last of a name counts; the values passed `text_refusals`."""
-    found = Headers.of(column)
-    names, values = found.names.cast(pa.string()), found.values.cast(pa.string())
-    plain = pa.MapArray.from_arrays(found.offsets, names, values)
-    if not _rows_with_repeats(found):
+    headers = Headers.of(column)
+    names, values = headers.names.cast(pa.string()), headers.values.cast(pa.string())
+    plain = pa.MapArray.from_arrays(headers.offsets, names, values)
+    if not _rows_with_repeats(headers):
         return plain
     return pa.array([list(dict(row).items()) for row in plain.to_pylist()], plain.type)
 
 
 def text_refusals(column: pa.ListArray) -> Refusals:
     """Rows with a header whose value is no UTF-8."""
-    found = Headers.of(column)
-    refused = gate.text_refusals(found.values)
+    headers = Headers.of(column)
+    refused = gate.text_refusals(headers.values)
     if not refused:
         return {}
-    rows, names = found.rows().to_pylist(), found.names.to_pylist()
+    rows, names = headers.rows().to_pylist(), headers.names.to_pylist()
     return {rows[at]: f"header {names[at].decode()!r} is {reason}" for at, reason in reversed(refused.items())}
 
 
@@ -121,11 +121,11 @@ def _quoted_names(names: pa.BinaryArray) -> pa.BinaryArray:
     return json_text.quoted(encoded.dictionary).take(encoded.indices)
 
 
-def _rows_with_repeats(found: Headers) -> list[int]:
-    if not len(found.names):
+def _rows_with_repeats(headers: Headers) -> list[int]:
+    if not len(headers.names):
         return []
-    encoded = found.names.dictionary_encode()
-    rows = found.rows().cast(pa.int64())
+    encoded = headers.names.dictionary_encode()
+    rows = headers.rows().cast(pa.int64())
     marks = pc.add(pc.multiply(rows, len(encoded.dictionary)), encoded.indices.cast(pa.int64()))
     if pc.count_distinct(marks).as_py() == len(marks):
         return []

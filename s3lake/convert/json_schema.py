@@ -11,7 +11,7 @@ import msgspec
 import pyarrow as pa
 
 from s3lake.convert import cells
-from s3lake.convert.converters import Wanted
+from s3lake.convert.converters import ReadRequest
 from s3lake.convert.gate import Refusals
 from s3lake.convert.schemas import Schemas
 from s3lake.convert.wire import HEADER, read_schema_ids
@@ -26,7 +26,7 @@ _decode = msgspec.json.Decoder(float_hook=decimal.Decimal).decode
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
-def read(raw: pa.BinaryArray, wanted: Wanted) -> tuple[cells.Column, Refusals]:
+def read(raw: pa.BinaryArray, request: ReadRequest) -> tuple[cells.Column, Refusals]:
     """Return texts of one line; for a table, if there is a registry, what the schema of each says of it.
 
     Raises:
@@ -38,8 +38,8 @@ def read(raw: pa.BinaryArray, wanted: Wanted) -> tuple[cells.Column, Refusals]:
     data = [value[HEADER:] if value is not None and number >= 0 else None for value, number in pairs]
     lines, unreadable = cells.json_lines(pa.array(data, pa.binary()))
     refused |= unreadable
-    registry = wanted.registry
-    if not wanted.tabular or registry is None:
+    registry = request.registry
+    if not request.tabular or registry is None:
         return cells.Column("json_schema", lines), refused
     texts = lines.to_pylist()
     schemas: list[Schema | None] = [None] * len(texts)

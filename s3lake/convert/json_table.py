@@ -65,7 +65,7 @@ class Table(NamedTuple):
 
     Attributes:
         batch: given columns first; it lacks the refused rows. None if every row is refused.
-        columns: those known before, united with what is in the batch.
+        columns: those recorded before, united with what is in the batch.
         refused: row -> why.
         large: paths of columns in which the values have integers beyond 2^53.
     """
@@ -109,25 +109,25 @@ def read_objects(
     doubles while the values have integers beyond 2^53 there, it stays one of integers, and fractions are refused.
     """
     declared = declared or {}
-    known = _compile(tuple(_merge_declared(columns, declared, limits.rule).items()), tuple(declared.items()))
+    recorded = _compile(tuple(_merge_declared(columns, declared, limits.rule).items()), tuple(declared.items()))
     if checked or json_block.are_whole_objects(values):
-        batch = known.read_block(values, "error")
+        batch = recorded.read_block(values, "error")
         if batch is not None:
-            return Table(batch, agree(columns, known.columns), {}, frozenset(json_block.find_large_columns(batch)))
+            return Table(batch, agree(columns, recorded.columns), {}, frozenset(json_block.find_large_columns(batch)))
     refused: Refusals = {}
     if not checked:
         refused, values = gate.json_refusals(values), gate.one_line(values)
     texts = values.to_pylist()
     while True:
-        look = _Look(texts, known, limits, dict(refused))
+        look = _Look(texts, recorded, limits, dict(refused))
         look.find_columns()
-        if known.block is not None:
-            known.block.note_nulls(look.columns)
+        if recorded.block is not None:
+            recorded.block.note_nulls(look.columns)
         found = held(look.columns)
         if not found:  # a file without columns cannot hold rows
             return Table(None, columns, dict.fromkeys(range(len(values)), NOTHING) | look.refused)
         batch = None
-        if found != known.columns or look.refused:
+        if found != recorded.columns or look.refused:
             kept = rest(len(values), look.refused)
             some = values if kept is None else values.take(kept)
             batch = _compile(tuple(found.items()), tuple(declared.items())).read_block(some, "ignore")
@@ -256,13 +256,13 @@ class _Look:
     """JSON objects that do not fit the columns are looked at one by one.
 
     Attributes:
-        columns: those known, united with what the objects showed that were looked at.
+        columns: those recorded, united with what the objects showed that were looked at.
         refused: row -> why.
     """
 
-    def __init__(self, texts: Sequence[bytes], known: _Known, limits: Limits, refused: Refusals) -> None:
-        self.columns, self.limits, self.refused = known.columns, limits, refused
-        self._texts, self._known = texts, known
+    def __init__(self, texts: Sequence[bytes], recorded: _Known, limits: Limits, refused: Refusals) -> None:
+        self.columns, self.limits, self.refused = recorded.columns, limits, refused
+        self._texts, self._known = texts, recorded
         self._large: set[str] = set()
 
     @property
@@ -296,15 +296,15 @@ class _Look:
         return frozenset(path for path in found if find_type(self.columns, path) == Primitive.DOUBLE)
 
     def _look(self, row: int) -> None:
-        known, text, large = self._known, self._texts[row], set[str]()
+        recorded, text, large = self._known, self._texts[row], set[str]()
         try:
             value = _decode_any(text)
             if not isinstance(value, dict):
                 raise Conflict("the value is no JSON object, which a table needs")
-            if known.pinned is not None:  # first of all: a refused record must not leave columns behind
-                known.pinned.require_fit(text)
+            if recorded.pinned is not None:  # first of all: a refused record must not leave columns behind
+                recorded.pinned.require_fit(text)
             seen = fields_of(infer_type(value, large=large))
-            wider = widen(self.columns, seen, known.declared, integral=self.limits.integral)
+            wider = widen(self.columns, seen, recorded.declared, integral=self.limits.integral)
             if wider != self.columns:
                 if reason := misfit(wider, self.limits.rule) or beyond(wider, self.columns, self.limits.most):
                     raise Conflict(reason)

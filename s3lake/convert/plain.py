@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from s3lake.convert import cells, gate
 from s3lake.convert.cells import Column
-from s3lake.convert.converters import Wanted
+from s3lake.convert.converters import ReadRequest
 from s3lake.convert.gate import Refusals
 from s3lake.convert.schemas import Gathering
 from s3lake.schema.arrow import arrow_type
@@ -25,26 +25,26 @@ _ENCODED = {
 }
 
 
-def read_json(raw: pa.BinaryArray, wanted: Wanted) -> tuple[Column, Refusals]:
+def read_json(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
     """Return texts of one line, or the values as they are if they need not be checked."""
-    if wanted.unchecked:
+    if request.unchecked:
         return Column("json", raw, is_checked=False), {}
     lines, refused = cells.json_lines(raw)
     return Column("json", lines), refused
 
 
-def read_string(raw: pa.BinaryArray, _wanted: Wanted) -> tuple[Column, Refusals]:
+def read_string(raw: pa.BinaryArray, _request: ReadRequest) -> tuple[Column, Refusals]:
     """Return texts as they are."""
     refused = gate.text_refusals(raw)
     return Column("string", cells.without(raw, refused)), refused
 
 
-def read_bytes(raw: pa.BinaryArray, _wanted: Wanted) -> tuple[Column, Refusals]:
+def read_bytes(raw: pa.BinaryArray, _request: ReadRequest) -> tuple[Column, Refusals]:
     """Return the bytes themselves."""
     return Column("bytes", raw), {}
 
 
-def read_number(name: str, raw: pa.BinaryArray, _wanted: Wanted) -> tuple[Column, Refusals]:
+def read_number(name: str, raw: pa.BinaryArray, _request: ReadRequest) -> tuple[Column, Refusals]:
     """Return numbers as JSON, and as a column."""
     numbers, refused = _decode_numbers(name, raw)
     gathering = Gathering.of(len(raw))

@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 from s3lake.convert import arrays
 from s3lake.convert.arrays import Build, Get
 from s3lake.convert.cells import Column
-from s3lake.convert.converters import Wanted
+from s3lake.convert.converters import ReadRequest
 from s3lake.convert.gate import Refusals
 from s3lake.convert.schemas import Gathering, Numbers
 from s3lake.convert.wire import HEADER, group_by_id, read_schema_ids
@@ -41,8 +41,8 @@ class _Reader:
     build: Build
 
 
-def read(raw: pa.BinaryArray, wanted: Wanted) -> tuple[Column, Refusals]:
-    """Return messages as columns, and as JSON if that is wanted, by the schema of each value.
+def read(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
+    """Return messages as columns, and as JSON if that is request, by the schema of each value.
 
     Each has the id of its schema before it, or all are one message of a descriptor set.
 
@@ -50,7 +50,7 @@ def read(raw: pa.BinaryArray, wanted: Wanted) -> tuple[Column, Refusals]:
         TransientError: the registry did not answer.
         ConfigurationError: it refused, or the descriptor set cannot be used.
     """
-    registry, values = wanted.schemas, raw.to_pylist()
+    registry, values = request.schemas, raw.to_pylist()
     gathering = Gathering.of(len(raw))
     if registry.descriptors:
         present = np.flatnonzero(raw.is_valid().to_numpy(zero_copy_only=False))
@@ -68,7 +68,7 @@ def read(raw: pa.BinaryArray, wanted: Wanted) -> tuple[Column, Refusals]:
             refused |= dict.fromkeys(rows, reader)
         else:
             refused |= _read_messages(reader, rows, data, gathering)
-    return Column.from_columns("protobuf", raw, gathering, texts=wanted.texts), refused
+    return Column.from_columns("protobuf", raw, gathering, texts=request.texts), refused
 
 
 def _by_message(

@@ -12,8 +12,8 @@ from s3lake.convert import envelope_table, headers, json_text
 from s3lake.convert.cells import Column, Rows
 from s3lake.convert.gate import Refusals
 from s3lake.encode.formats import FORMATS
-from s3lake.schema import details
-from s3lake.schema.details import NAME_SPACE, REQUIRED, Detail
+from s3lake.schema.arrow import make_column
+from s3lake.schema.details import ALONE, NAME_SPACE, REQUIRED, Detail
 from s3lake.schema.types import List, Primitive, Struct
 
 _HEADER = Detail(required=True, name=f"{NAME_SPACE}.ConnectDefault", inner=(REQUIRED, REQUIRED))
@@ -53,7 +53,7 @@ def keys(format: str, rows: Rows, most: int) -> tuple[Payload | None, Refusals]:
         data = column.data if column.of.gives == "bytes" else column.data.cast(pa.string())
         return _alone(format, pa.record_batch([data], names=["key"])), {}
     rule = FORMATS[format].rule
-    shape = envelope_table.Shape(None, ("key",), {"key": column.converter}, {}, rule, None, apart=False, most=most)
+    shape = envelope_table.Shape(None, ("key",), {"key": column.converter}, {}, rule, None, most=most)
     table = envelope_table.read(shape, rows, {})
     refused = {row: f"key: {reason}" for row, reason in table.refused.items()}
     return table.batch and _alone(format, table.batch), refused
@@ -68,10 +68,10 @@ def header_lists(format: str, rows: Rows) -> Payload:
     if lists.values.field("value").null_count:
         header = structs.replace(_HEADER, inner=(REQUIRED, Detail()))
     detail = Detail(required=True, inner=(header,))
-    field, column = details.column("headers", lists, _HEADERS, detail)
+    field, column = make_column("headers", lists, _HEADERS, detail)
     return _alone(format, pa.record_batch([column], schema=pa.schema([field])))
 
 
 def _alone(format: str, table: pa.RecordBatch) -> pa.RecordBatch:
     """Avro needs no record round the one column that there is, and Confluent's connector writes none."""
-    return table.replace_schema_metadata({details.ALONE: b""}) if format == "avro" else table
+    return table.replace_schema_metadata({ALONE: b""}) if format == "avro" else table

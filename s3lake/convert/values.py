@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.convert import cells, envelope_table, gate, headers, json_table, lines, sidecars
 from s3lake.convert.cells import Rows
 from s3lake.convert.contract import Contract
-from s3lake.convert.converters import CONVERTERS, Wanted
+from s3lake.convert.converters import CONVERTERS, ReadRequest
 from s3lake.convert.envelope import Envelope
 from s3lake.convert.envelope_table import Found, Shape
 from s3lake.convert.gate import Refusals, rest
@@ -34,7 +35,7 @@ class Converted:
         parts: the kept rows, one part per schema.
         refused: row -> why.
         skipped: rows left out because their value is null.
-        columns: of a table; those given united with what the batch showed.
+        columns: of a table; those passed united with what the batch showed.
         seen: columns of rows that brought their own schema.
         plain: the parts, `key` or `value`, that some row has without a schema.
         forbidden: rows that fail the micro-batch, whatever is tolerated, and why.
@@ -62,7 +63,7 @@ class Conversion:
     """A sink's conversion, as plain values: Spark's closures carry it to the workers.
 
     Attributes:
-        given: columns that the user gives.
+        declared: columns whose types the user declares.
         keys, headers: formats of the sidecars.
         apart: whether records without a value land apart, with their sidecars only.
         registry: where the schemas of keys and values are.
@@ -82,7 +83,7 @@ class Conversion:
     format: str
     nulls: str
     envelope: Envelope | None = None
-    given: Columns = field(default_factory=dict)
+    declared: Columns = field(default_factory=dict)
     keys: str | None = None
     headers: str | None = None
     apart: bool = False
@@ -150,10 +151,9 @@ class Conversion:
             else None,
             parts=parts,
             converters=converters,
-            given=self.given,
+            declared=self.declared,
             rule=self.table or spec.rule,
             envelope=envelope,
-            apart=self.apart,
             most=self.max_columns,
             integral=self.integral,
         )
@@ -203,8 +203,8 @@ class Conversion:
         spliced = spliced and self.compatibility == "none"
         texts = self.valued or not tabular or (self.contract is not None and self.contract.looks_at_values)
         unchecked = not texts and self.contract is None and shape is not None and shape.spread == "value"
-        wanted = Wanted(tabular, texts, spliced, unchecked, self.registry)
-        value, refused = cells.read(self.value, batch.column("value"), wanted)
+        request = ReadRequest(tabular, texts, spliced, unchecked, self.registry)
+        value, refused = cells.read(self.value, batch.column("value"), request)
         left_out: set[int] = set()
         if value.data.null_count and self.nulls != "write":
             left_out = set(pc.indices_nonzero(value.data.is_null()).to_pylist()) - refused.keys()
@@ -214,7 +214,7 @@ class Conversion:
         key = None
         if "key" in self.needs:
             texts = bool(self.keyed or self.keys) or not tabular
-            asked = replace(wanted, tabular=tabular or typed_keys, texts=texts, spliced=False, unchecked=False)
+            asked = replace(request, tabular=tabular or typed_keys, texts=texts, spliced=False, unchecked=False)
             key, wrong = cells.read(self.key, batch.column("key"), asked)
             others.append({row: f"key: {reason}" for row, reason in wrong.items()})
             if self.keys:
@@ -234,7 +234,10 @@ class Conversion:
             return
         has_typed_keys = self.keys is not None and FORMATS[self.keys].tabular
         by = [rows.value, rows.key] if self._shape is not None else [rows.key if has_typed_keys else None]
-        groups = alike(*by)
+        codes = [column.schemas.codes for column in by if column is not None and column.schemas]
+        if self.apart:  # records without a value have sidecars only
+            codes.append(rows.value.data.is_null().to_numpy(zero_copy_only=False).astype(np.int64))
+        groups = alike(codes)
         if groups is None:
             yield every
             return
@@ -254,14 +257,15 @@ class Conversion:
             group = replace(group.without(lost), keys=keys)
         if not len(group.rows):
             return None, columns, seen
-        if shape is None:
+        is_data = not self.apart or group.rows.value.data.null_count < len(group.rows)
+        if is_data and shape is None:
             streams["data"] = self._texts(group.rows)
-        else:
+        elif is_data and shape is not None:
             group, found = self._table(shape, group, columns, losses)
             columns, seen, words = found.columns, found.seen, found.words
             losses.large |= found.large
             lost = found.refused
-            if found.batch is None and not self.apart:
+            if found.batch is None:
                 lost = dict.fromkeys(range(len(group.rows)), json_table.NOTHING) | lost
             losses.refused |= group.of_batch(lost)
             group = group.without(lost)
@@ -290,7 +294,7 @@ class Conversion:
             found = envelope_table.read(shape, group.rows, columns)
             if found.columns == columns and not found.refused:
                 return group, found
-        departed = contract.departed(group.rows.value, self.given)
+        departed = contract.departed(group.rows.value, self.declared)
         if departed is not None:
             losses.refused |= group.of_batch(departed.refused)
             losses.forbidden |= group.of_batch(departed.forbidden)

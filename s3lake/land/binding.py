@@ -152,7 +152,7 @@ def conversion(sink: Sink, topic: str, *, keyed: bool = False, valued: bool = Tr
         format=sink.format.type,
         nulls=sink.nulls,
         envelope=envelope(sink, topic),
-        given={name: grammar.parse(text) for name, text in sink.columns.items()},
+        declared={name: grammar.parse(text) for name, text in sink.columns.items()},
         keys=sink.sidecars.keys,
         headers=sink.sidecars.headers,
         apart=sink.layout.tombstones is not None,

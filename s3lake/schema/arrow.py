@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import sys
 from typing import Any
 
 import pyarrow as pa
+from msgspec import structs
 
+from s3lake.schema.details import DEFAULT, DETAIL, NAME, Detail, nullability
 from s3lake.schema.types import (
     MOST_LEVELS,
     UNKNOWN,
@@ -90,3 +93,75 @@ def type_of(arrow: pa.DataType, levels: int = sys.maxsize) -> Type:
     if of.is_decimal(arrow):
         return Decimal(arrow.precision, arrow.scale)
     return UNKNOWN if of.is_null(arrow) else _PRIMITIVES.get(arrow, Primitive.STRING)
+
+
+# Columns with what their schema says beside types: nullable or not, the rest in the metadata of fields
+
+
+def apply_detail(batch: pa.RecordBatch, detail: Detail, name: str | None) -> pa.RecordBatch:
+    """Return rows with what the schema of their record, called `name`, says."""
+    fields = zip(batch.schema, batch.columns, detail.inner, strict=True)
+    columns = [make_column(field.name, array, type_of(field.type), inner) for field, array, inner in fields]
+    marks = {DETAIL: _mark(detail)} if detail != nullability(detail) else {}
+    metadata = marks | (_metadata(Detail(name=name or None)) or {})
+    schema = pa.schema([field for field, _ in columns], metadata or None)
+    return pa.RecordBatch.from_arrays([array for _, array in columns], schema=schema)
+
+
+@functools.lru_cache(maxsize=4096)
+def _mark(detail: Detail) -> bytes:
+    return hashlib.blake2b(repr(_strip_doc(detail)).encode(), digest_size=8).hexdigest().encode()
+
+
+def _strip_doc(detail: Detail) -> Detail:
+    return structs.replace(detail, doc=None, inner=tuple(map(_strip_doc, detail.inner)))
+
+
+def make_column(name: str, array: pa.Array, type: Type, detail: Detail) -> tuple[pa.Field, pa.Array]:
+    """Return the field and the values of a column; a record without a value has nulls, whatever its schema says."""
+    field = _make_field(name, type, structs.replace(detail, required=False) if array.null_count else detail)
+    return field, _retyped(array, field)
+
+
+@functools.lru_cache(maxsize=4096)
+def _make_field(name: str, type: Type, detail: Detail) -> pa.Field:
+    inner, arrow = detail.inner, arrow_type(type)
+    match type:
+        case List(item) if inner:
+            arrow = pa.list_(_make_field(arrow.value_field.name, item, inner[0]))
+        case Map(value) if inner:
+            arrow = pa.map_(pa.string(), _make_field(arrow.item_field.name, value, inner[0]))
+        case Struct(fields) if inner:
+            members = zip(fields.items(), inner, strict=True)
+            arrow = pa.struct([_make_field(member, of, each) for (member, of), each in members])
+    return pa.field(name, arrow, nullable=not detail.required, metadata=_metadata(detail))
+
+
+def _metadata(detail: Detail) -> dict[bytes, bytes] | None:
+    facts = {NAME: detail.name, DEFAULT: detail.default}
+    return {key: text.encode() for key, text in facts.items() if text is not None} or None
+
+
+def _retyped(array: pa.Array, field: pa.Field) -> pa.Array:
+    """The same values in a type that differs in what its fields say of themselves.
+
+    What is never null is null within a null struct alone; there it becomes anything, because Parquet's writer minds.
+    """
+    type = field.type
+    if not pa.types.is_nested(type):
+        if field.nullable or not array.null_count:
+            return array
+        storage = array.storage if isinstance(array, pa.ExtensionArray) else array
+        buffers = [None, *storage.buffers()[1:]]
+        plain = pa.Array.from_buffers(storage.type, len(storage), buffers, 0, storage.offset)
+        return pa.ExtensionArray.from_storage(type, plain) if isinstance(array, pa.ExtensionArray) else plain
+    if array.offset:
+        array = pa.concat_arrays([array])  # no mask goes with what is cut out of a list
+    nulls = array.is_null() if field.nullable and array.null_count else None
+    if pa.types.is_struct(type):
+        children = [_retyped(array.field(at), member) for at, member in enumerate(type)]
+        return pa.StructArray.from_arrays(children, fields=list(type), mask=nulls)
+    if pa.types.is_map(type):
+        items = _retyped(array.items, type.item_field)
+        return pa.MapArray.from_arrays(array.offsets, array.keys, items, type=type, mask=nulls)
+    return pa.ListArray.from_arrays(array.offsets, _retyped(array.values, type.value_field), type=type, mask=nulls)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.convert.converters import CONVERTERS, Wanted
+from s3lake.convert.converters import CONVERTERS, ReadRequest
 from s3lake.convert.schemas import Schemas
 from s3lake.text.masking import strip_values
 from s3lake.transform.chain import Chain, Link, collect_parts
@@ -48,8 +48,8 @@ def transform_batch(transforms: Chain, batch: pa.RecordBatch, topic: str, wallcl
         return _apply_links(transforms, batch, {}, topic, wallclock_ms)
     plain, schemas, refused = batch, dict[str, Schemas](), dict[int, str]()
     for side, converter in transforms.framed:
-        wanted = Wanted(tabular=False, registry=transforms.registry)
-        column, wrong = CONVERTERS[converter].read(batch.column(side), wanted)
+        request = ReadRequest(tabular=False, registry=transforms.registry)
+        column, wrong = CONVERTERS[converter].read(batch.column(side), request)
         refused |= {row: reason if side == "value" else f"{side}: {reason}" for row, reason in wrong.items()}
         plain = plain.set_column(plain.schema.get_field_index(side), side, column.data)
         schemas |= {} if column.schemas is None else {side: column.schemas}

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from s3lake.convert import avro as reading
 from s3lake.convert import avro_columns
-from s3lake.convert.converters import Wanted
+from s3lake.convert.converters import ReadRequest
 from s3lake.convert.values import Conversion, Converted
 from s3lake.schema import avro
 from s3lake.schema.types import Primitive
@@ -336,7 +336,7 @@ def test_a_slice_of_a_batch_is_read_where_it_lies(registry: SchemaRegistry) -> N
     raw = pa.array(
         [message(number, b"\x02%c" % letter + struct.pack("<d", letter)) for letter in b"abcdef"], pa.binary()
     )
-    found, refused = reading.read(raw.slice(2, 3), Wanted(tabular=True, texts=False, registry=registry.connection))
+    found, refused = reading.read(raw.slice(2, 3), ReadRequest(tabular=True, texts=False, registry=registry.connection))
     assert refused == {}
     assert found.array.to_pylist() == [{"a": one, "b": ord(one)} for one in "cde"]
 
@@ -345,6 +345,6 @@ def test_values_that_nobody_wants_as_json_are_not_written_as_it(registry: Schema
     schema = record(a="int")
     number = registry.add(schema)
     raw = pa.array([message(number, b"\x02"), None, message(number, b"")], pa.binary())
-    found, refused = reading.read(raw, Wanted(tabular=True, texts=False, registry=registry.connection))
+    found, refused = reading.read(raw, ReadRequest(tabular=True, texts=False, registry=registry.connection))
     assert found.data.to_pylist() == [message(number, b"\x02"), None, None]
     assert list(refused) == [2]

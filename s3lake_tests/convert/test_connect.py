@@ -22,7 +22,7 @@ LOGICAL = "org.apache.kafka.connect.data."
 
 
 def conversion(format: str = "parquet", nulls: str = "skip", *, given: dict[str, Any] | None = None) -> Conversion:
-    return Conversion("string", "connect_json", format, nulls, given=from_document(given or {}))
+    return Conversion("string", "connect_json", format, nulls, declared=from_document(given or {}))
 
 
 def field(called: str, kind: str, /, **more: Any) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def test_what_is_left_out_does_not_respell_the_rest() -> None:
     columns: Columns = {"price": Decimal(38, 20), "prices": Map(Decimal(10, 2))}
     text = b'{"price": 0.10000000000000000001, "prices": {"a": 1.10}, "note": 1}'
     held = Contract(on_new_field="drop", columns=columns)
-    conversion = Conversion("string", "json", "parquet", "skip", given=columns, contract=held)
+    conversion = Conversion("string", "json", "parquet", "skip", declared=columns, contract=held)
     (row,) = table(conversion(batch(text), columns))
     assert (str(row["price"]), str(dict(row["prices"])["a"])) == ("0.10000000000000000001", "1.10")
 

@@ -176,11 +176,12 @@ def test_tombstones_that_land_apart_need_no_columns() -> None:
     assert (list(part.streams), part.streams["keys"].to_pylist()) == (["keys"], [b'"a"', b'"b"'])
 
 
-def test_tombstones_that_land_apart_leave_the_other_rows_where_they_are() -> None:
+def test_tombstones_that_land_apart_are_a_part_of_their_own() -> None:
     by = conversion("json", key="string", format="parquet", apart=True)
     converted = by(batch(None, b'{"a":1}', b"7", None, b'{"a":2}', keys=[b"k"] * 5), {})
-    (part,) = converted.parts
+    tombstones, values = converted.parts
     assert list(converted.refused) == [2]
-    assert part.rows.to_pylist() == [0, 1, 3, 4]
-    assert part.streams["data"].to_pylist() == [{"a": None}, {"a": 1}, {"a": None}, {"a": 2}]
-    assert len(part.streams["keys"]) == 4
+    assert (tombstones.rows.to_pylist(), list(tombstones.streams)) == ([0, 3], ["keys"])
+    assert values.rows.to_pylist() == [1, 4]
+    assert values.streams["data"].to_pylist() == [{"a": 1}, {"a": 2}]
+    assert len(values.streams["keys"]) == 2

@@ -306,6 +306,6 @@ def test_the_sink_says_what_columns_the_user_gives() -> None:
         sidecars={"keys": "json"},  # type: ignore[arg-type]
     )
     made = binding.conversion(sink, "t")
-    assert to_document(made.given) == {"at": "timestamp", "price": "decimal(10,2)"}
+    assert to_document(made.declared) == {"at": "timestamp", "price": "decimal(10,2)"}
     assert made.needs == {"key", "headers"}
     assert pickle.loads(pickle.dumps(made)) == made
