@@ -260,13 +260,16 @@ def _change_job(catalog: Catalog, change: Change) -> dg.JobDefinition:
         run = Run(context, catalog, config)
         session = partial(spark_session, context.resources, catalog)
         spark = log_start(session, context.log, sql=False) if change.needs_spark else None
-
-        def change_topic(route: Route) -> None:
-            change.work(run, open_topic(context.resources, catalog, *route, spark=spark))
-
+        errors: list[S3LakeError] = []
         with keep_beating(context):
-            routes = _requested_routes(catalog, change, config)
-            _for_each_topic(context, routes, change_topic, allow_retries=change.allow_retries)
+            for route in _requested_routes(catalog, change, config):
+                try:
+                    change.work(run, open_topic(context.resources, catalog, *route, spark=spark))
+                except S3LakeError as error:  # the other topics are changed all the same
+                    context.log.error(f"sink {route.sink.name}, topic {route.topic}: {error}")
+                    errors.append(error)
+        if errors:
+            raise dg.Failure(str(errors[0]), allow_retries=change.allow_retries) from errors[0]
         if not config.confirmed:
             context.log.info(_NOTHING_YET)
 
@@ -294,18 +297,3 @@ def _requested_routes(catalog: Catalog, change: Change, config: Any) -> list[Rou
 
 def _refusal(key: str, value: str, expected: str, allowed: Sequence[str]) -> dg.Failure:
     return dg.Failure(f"{key}: {value!r} is not {expected}; expected one of {', '.join(allowed)}", allow_retries=False)
-
-
-def _for_each_topic(
-    context: dg.OpExecutionContext, routes: Iterable[Route], work: Callable[[Route], None], *, allow_retries: bool
-) -> None:
-    """Do the work for each topic, also after one that fails. Raise Failure with the first of the errors."""
-    errors: list[S3LakeError] = []
-    for route in routes:
-        try:
-            work(route)
-        except S3LakeError as error:
-            context.log.error(f"sink {route.sink.name}, topic {route.topic}: {error}")
-            errors.append(error)
-    if errors:
-        raise dg.Failure(str(errors[0]), allow_retries=allow_retries) from errors[0]

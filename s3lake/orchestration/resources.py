@@ -41,8 +41,11 @@ def define_resources(catalog: Catalog, *, s3: object = None, spark: object = Non
     UI and stores in snapshots.
     """
     config, keys = catalog.config, catalog.resource_keys
-    if s3 is not None:
-        _require_nothing_but_the_connection(config)
+    if s3 is not None and config.s3.objects != S3().objects:  # which it would silently leave out
+        raise ConfigurationError(
+            "the project's own resource for s3 does not know s3.objects: take that out, set it at the sinks "
+            "(sinks[].s3), or do without the resource"
+        )
 
     @dg.resource(description="The configuration's S3, as an s3lake.S3Resource.")
     def our_s3(_: dg.InitResourceContext) -> "S3Resource":
@@ -70,12 +73,3 @@ def _define_io_manager(catalog: Catalog, sink: Sink) -> dg.IOManagerDefinition:
         required_resource_keys=catalog.own_resource_keys("s3", "spark"),
         description=f"Lands what assets return in sink {sink.name}, and reads it back.",
     )
-
-
-def _require_nothing_but_the_connection(config: Config) -> None:
-    """Refuse settings of S3 that a project's own resource would silently leave out."""
-    if config.s3.objects != S3().objects:
-        raise ConfigurationError(
-            "the project's own resource for s3 does not know s3.objects: take that out, set it at the sinks "
-            "(sinks[].s3), or do without the resource"
-        )

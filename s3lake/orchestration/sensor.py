@@ -76,8 +76,12 @@ def group_sensor(
     assets = frozenset(catalog.topics[sink.name])
 
     def find_routes(context: dg.SensorEvaluationContext, offsets: Any) -> Sequence[Route]:
-        matching = assets if sink.topics_regex is None else assets | _matching(sink, offsets.topics())
         known = sensor_memory.decode(context.cursor).routes
+        try:
+            others = [] if sink.topics_regex is None else [topic for topic in offsets.topics() if sink.reads(topic)]
+        except expressions.PatternTimeoutError as error:
+            raise dg.Failure(f"topics_regex: {error}") from None
+        matching = assets.union(others)
         for topic in sorted(matching - assets):
             if f"{sink.name}/{topic}" not in known:
                 context.log.warning(
@@ -298,10 +302,3 @@ def _observation(
         },
         tags={names.DATA_VERSION: version[:32]},
     )
-
-
-def _matching(sink: Sink, topics: Sequence[str]) -> frozenset[str]:
-    try:
-        return frozenset(topic for topic in topics if sink.reads(topic))
-    except expressions.PatternTimeoutError as error:
-        raise dg.Failure(f"topics_regex: {error}") from None
