@@ -184,19 +184,19 @@ class Readers:
     largest: int = 0
 
     def watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        opened = restoring.opened
+        open_object = restoring.open_object
 
         @contextmanager
         def watched(store: Any, *given: Any) -> Iterator[Any]:
             self.began, self.open = self.began + 1, self.open + 1
             self.most = max(self.most, self.open)
             try:
-                with opened(Watched(store, self), *given) as stream:
+                with open_object(Watched(store, self), *given) as stream:
                     yield stream
             finally:
                 self.open -= 1
 
-        monkeypatch.setattr(restoring, "opened", watched)
+        monkeypatch.setattr(restoring, "open_object", watched)
 
 
 @dataclass
