@@ -65,52 +65,9 @@ STORIES = {
 
 
 @pytest.mark.long
-@slowly(FEW)
-@given(STORIES["whatever happens"][0])
-def test_every_invariant_holds_whatever_happens(story: Story) -> None:
-    play(story)
-
-
-@pytest.mark.long
-@slowly(FEW)
-@given(STORIES["the topic is created again"][0])
-def test_every_invariant_holds_when_the_topic_is_created_again(story: Story) -> None:
-    play(story)
-
-
-@pytest.mark.long
-@slowly(FEW)
-@given(STORIES["without exactly once"][0])
-def test_without_exactly_once_nothing_that_the_index_lists_is_ever_lost(story: Story) -> None:
-    play(story)
-
-
-@pytest.mark.long
-@slowly(FEW)
-@given(STORIES["what has landed is changed"][0])
-def test_every_invariant_holds_when_what_has_landed_is_changed(story: Story) -> None:
-    play(story)
-
-
-@pytest.mark.long
-@slowly(FEW)
-@given(STORIES["the catalog comes and goes"][0])
-def test_every_invariant_holds_while_the_catalog_of_the_table_comes_and_goes(story: Story) -> None:
-    play(story)
-
-
-@pytest.mark.long
-@slowly(FEW)
-@given(STORIES["a connector stopped"][0])
-def test_every_invariant_holds_where_a_connector_stopped(story: Story) -> None:
-    play(story)
-
-
-@pytest.mark.long
-@slowly(FEW)
-@given(STORIES["tables are handed in"][0])
-def test_every_invariant_holds_while_tables_are_handed_in(story: Story) -> None:
-    play(story)
+@pytest.mark.parametrize("kind", STORIES)
+def test_every_invariant_holds_in_stories_of_each_kind(kind: str) -> None:
+    slowly(FEW)(given(STORIES[kind][0])(play))()
 
 
 @pytest.mark.slow("more of the same stories")

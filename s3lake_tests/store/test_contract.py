@@ -12,7 +12,7 @@ from typing import TypeVar
 import pytest
 
 from s3lake.errors import StoreDeniedError, StoreUnavailableError
-from s3lake.store import COMMIT, Store
+from s3lake.store import COMMIT, Document, Head, Store
 from s3lake.store.memory import MemoryStore
 from s3lake.store.s3 import S3Store
 from s3lake.store.trial import try_store
@@ -61,10 +61,20 @@ def upload(store: Store, key: str, *parts: bytes, commit: str = "c") -> tuple[st
     return id, [store.upload_part(key, id, number, part) for number, part in enumerate(parts, 1)]
 
 
-def body(store: Store, key: str) -> bytes:
-    found = store.get(key)
+def document(store: Store, key: str, span: tuple[int, int] | None = None) -> Document:
+    found = store.get(key, span)
     assert found is not None
-    return found.body
+    return found
+
+
+def body(store: Store, key: str) -> bytes:
+    return document(store, key).body
+
+
+def head_of(store: Store, key: str) -> Head:
+    head = store.head(key)
+    assert head is not None
+    return head
 
 
 @pytest.fixture
@@ -84,16 +94,14 @@ def minio_lists_uploads_of_a_key(request: pytest.FixtureRequest) -> None:
 class TestObjects:
     def test_what_was_put_can_be_got(self, store: Store, prefix: str) -> None:
         etag = store.put(prefix + "a", b"one")
-        found = store.get(prefix + "a")
-        assert found is not None
+        found = document(store, prefix + "a")
         assert (found.body, found.etag) == (b"one", etag)
 
     def test_an_empty_object_is_an_object(self, store: Store, prefix: str) -> None:
         etag = store.put(prefix + "a", b"")
         assert etag
         assert body(store, prefix + "a") == b""
-        head = store.head(prefix + "a")
-        assert head is not None
+        head = head_of(store, prefix + "a")
         assert head.size == 0
 
     def test_every_byte_comes_back(self, store: Store, prefix: str) -> None:
@@ -106,8 +114,7 @@ class TestObjects:
     ) -> None:
         id, parts = upload(store, prefix + "a", b"0123456789", commit="mine")
         assert store.complete_upload(prefix + "a", id, parts) == "completed"
-        found = store.get(prefix + "a", span)
-        assert found is not None
+        found = document(store, prefix + "a", span)
         assert (found.body, found.metadata[COMMIT]) == (expected, "mine")
         assert store.get(prefix + "b", span) is None
 
@@ -124,8 +131,7 @@ class TestObjects:
 
     def test_head_is_what_get_would_say(self, store: Store, prefix: str) -> None:
         etag = store.put(prefix + "a", b"one")
-        head = store.head(prefix + "a")
-        assert head is not None
+        head = head_of(store, prefix + "a")
         assert (head.etag, head.size, dict(head.metadata)) == (etag, 3, {})
 
     def test_a_put_without_condition_replaces(self, store: Store, prefix: str) -> None:
@@ -186,11 +192,9 @@ class TestConditions:
 
     def test_the_etag_of_get_and_head_is_good_for_if_match(self, store: Store, prefix: str) -> None:
         store.put(prefix + "a", b"one")
-        found = store.get(prefix + "a")
-        assert found is not None
+        found = document(store, prefix + "a")
         assert store.put(prefix + "a", b"two", if_match=found.etag) is not None
-        head = store.head(prefix + "a")
-        assert head is not None
+        head = head_of(store, prefix + "a")
         assert store.put(prefix + "a", b"three", if_match=head.etag) is not None
 
     def test_of_many_that_write_if_absent_one_wins(self, store: Store, prefix: str) -> None:
@@ -199,8 +203,7 @@ class TestConditions:
             etags = together(lambda number, key=key: store.put(key, b"%d" % number, if_absent=True))  # type: ignore[misc]
             winners = [number for number, etag in enumerate(etags) if etag is not None]
             assert len(winners) == 1
-            found = store.get(key)
-            assert found is not None
+            found = document(store, key)
             assert (found.body, found.etag) == (b"%d" % winners[0], etags[winners[0]])
 
     def test_of_many_that_write_if_match_one_wins(self, store: Store, prefix: str) -> None:
@@ -219,8 +222,7 @@ class TestConditions:
         def increment(_: int) -> None:
             for _ in range(each):
                 while True:
-                    found = store.get(key)
-                    assert found is not None
+                    found = document(store, key)
                     if store.put(key, b"%d" % (int(found.body) + 1), if_match=found.etag) is not None:
                         break
 
@@ -232,12 +234,10 @@ class TestMetadata:
     def test_of_a_document_comes_back_and_goes_with_the_next_one(self, store: Store, prefix: str) -> None:
         key = prefix + "a"
         etag = store.put(key, b"", if_absent=True, metadata={"s3lake-sealed": "c1", "other": "a b=c"})
-        head = store.head(key)
-        assert head is not None
+        head = head_of(store, key)
         assert (dict(head.metadata), head.size) == ({"s3lake-sealed": "c1", "other": "a b=c"}, 0)
         store.put(key, b"", if_match=etag)
-        head = store.head(key)
-        assert head is not None
+        head = head_of(store, key)
         assert dict(head.metadata) == {}
 
 
@@ -258,8 +258,7 @@ class TestMultipart:
         etags = {number: store.upload_part(key, id, number, chunks[number - 1]) for number in (3, 1, 2)}
         assert store.complete_upload(key, id, [etags[1], etags[2], etags[3]]) == "completed"
         assert body(store, key) == b"".join(chunks)
-        head = store.head(key)
-        assert head is not None
+        head = head_of(store, key)
         assert head.size == 10 * MIB + 2
 
     def test_a_part_may_be_uploaded_again(self, store: Store, prefix: str) -> None:
@@ -273,8 +272,7 @@ class TestMultipart:
         id = store.create_upload(prefix + "a", metadata)
         etag = store.upload_part(prefix + "a", id, 1, b"one")
         store.complete_upload(prefix + "a", id, [etag])
-        head = store.head(prefix + "a")
-        assert head is not None
+        head = head_of(store, prefix + "a")
         assert dict(head.metadata) == metadata
 
     def test_a_taken_key_is_not_overwritten(self, store: Store, prefix: str) -> None:
@@ -282,8 +280,7 @@ class TestMultipart:
         store.put(prefix + "a", b"foreign")
         assert store.complete_upload(prefix + "a", id, parts) == "taken"
         assert body(store, prefix + "a") == b"foreign"
-        head = store.head(prefix + "a")
-        assert head is not None
+        head = head_of(store, prefix + "a")
         assert COMMIT not in head.metadata
 
     def test_a_taken_key_is_overwritten_where_that_is_asked_for(self, store: Store, prefix: str) -> None:
@@ -328,8 +325,7 @@ class TestMultipart:
         two, _ = upload(store, prefix + "a", b"two", commit="2")
         store.abort_upload(prefix + "a", two)
         assert store.complete_upload(prefix + "a", one, one_parts) == "completed"
-        head = store.head(prefix + "a")
-        assert head is not None
+        head = head_of(store, prefix + "a")
         assert head.metadata[COMMIT] == "1"
 
     def test_of_two_uploads_completed_at_once_one_is_the_object(self, store: Store, prefix: str) -> None:
@@ -341,8 +337,7 @@ class TestMultipart:
             assert counts["completed"] == 1
             assert counts["taken"] + counts["conflict"] == 1
             winner = answers.index("completed")
-            head = store.head(key)
-            assert head is not None
+            head = head_of(store, key)
             assert head.metadata[COMMIT] == str(winner)
             assert body(store, key) == b"%d" % winner
 
@@ -353,8 +348,7 @@ class TestMultipart:
             together(lambda _, key=key, id=id, parts=parts: store.complete_upload(key, id, parts))  # type: ignore[misc]
             # A 409 may cost everybody the upload (AWS), but never leaves half an object.
             assert body(store, key) == b"one"
-            head = store.head(key)
-            assert head is not None
+            head = head_of(store, key)
             assert head.metadata[COMMIT] == "c"
 
 
@@ -364,8 +358,7 @@ def test_whose_an_object_is_can_be_read_however_a_proxy_spells_the_names_of_head
     with ProxiedS3(s3_store.connection.endpoint_url or "", capitals=True) as proxy:
         store = S3Store(replace(s3_store.connection, endpoint_url=proxy.url), s3_store.bucket)
         store.complete_upload(prefix + "a", *upload(store, prefix + "a", b"one", commit="c1"))
-        head = store.head(prefix + "a")
-        assert head is not None
+        head = head_of(store, prefix + "a")
         assert dict(head.metadata) == {COMMIT: "c1"}
         try_store(store, f"{prefix}index", f"{prefix}raw/")
 
