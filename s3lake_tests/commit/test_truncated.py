@@ -360,6 +360,20 @@ def test_a_log_that_is_cut_again_before_the_new_hour_is_opened_is_landed_from_th
     assert tile(cut, 1).partitions == {0: Span(4, 12), 1: Span(1, 3)}
 
 
+def test_accepted_what_was_written_where_nobody_had_opened_an_hour_is_landed(world: World):
+    """The cut is in an hour without records of ours, between two that have tiles."""
+    world.kafka.produce(0, 61, 61)
+    world.minute = 125
+    opening.open_hour(world.index, world.kafka, hour(2))
+    world.kafka.elect(0, end=11)
+    world.kafka.produce(0, 126, 126)
+    assert tile(world, 2).partitions[0] == Span(12, 12)
+
+    go_on(world, 3)
+
+    assert tile(world, 3).partitions[0] == Span(11, 13)
+
+
 @pytest.mark.parametrize("end", [None, 5])
 def test_names_that_may_have_been_used_are_not_used_again_where_offsets_are_landed_from_there_on(
     behind: World, end: int | None
