@@ -6,9 +6,10 @@ import pytest
 
 from s3lake.commit import opening, protocol
 from s3lake.commit.accept import accept
+from s3lake.commit.protocol import Attempt, must_be_the_log
 from s3lake.commit.replace import begin_rewrite
 from s3lake.commit.sealing import Sealing
-from s3lake.errors import ConfigurationError, DataLossError
+from s3lake.errors import ConfigurationError, DataLossError, KafkaUnavailableError
 from s3lake.plan.tile import Interval, Span, Tile
 from s3lake.verify import index_checks
 from s3lake_tests.commit.actors import Request
@@ -449,3 +450,81 @@ def test_an_hour_that_is_opened_while_a_cut_log_is_accepted_loses_nothing(behind
 
     assert tile(behind, 4).partitions[1] == Span(3, 5)
     assert offsets(behind, 1) == [0, 1, 2, 3, 4]
+
+
+# Step 2, once all is read: whether what was read is what the log holds
+
+
+@pytest.fixture
+def unlanded(ten_landed: World) -> World:
+    """Three records of each topic-partition, after those that are landed."""
+    ten_landed.kafka.produce(0, 3, 4, 5)
+    ten_landed.kafka.produce(1, 3, 4, 5)
+    return ten_landed
+
+
+def check(world: World, attempt: Attempt | None) -> None:
+    head, _ = world.index.head()
+    must_be_the_log(world.index, world.kafka, head, attempt)
+
+
+def test_what_was_read_is_the_log_after_an_election_that_was_over_when_it_was_planned(unlanded: World):
+    unlanded.kafka.elect(0, end=11)
+    unlanded.kafka.produce(0, 6, 7)
+    attempt = begin(unlanded, 0)
+    assert attempt is not None
+    assert (attempt.tile.epochs[0], attempt.batch.epochs[0]) == (0, 1)
+    check(unlanded, attempt)
+
+
+def test_what_was_read_is_the_log_if_another_leader_lacks_nothing_of_it(unlanded: World):
+    attempt = begin(unlanded, 0)
+    unlanded.kafka.elect(0)
+    unlanded.kafka.produce(0, 6)
+    check(unlanded, attempt)
+
+
+def test_what_was_read_is_not_the_log_if_another_leader_lacked_some_of_it(unlanded: World):
+    attempt = begin(unlanded, 0)
+    unlanded.kafka.elect(0, end=11)
+    unlanded.kafka.elect(1, end=3)
+    with pytest.raises(
+        KafkaUnavailableError,
+        match=r"topic 'orders': .* \(topic-partition 0 was cut off at offset 11, "
+        r"topic-partition 1 was cut off at offset 3\); nothing",
+    ):
+        check(unlanded, attempt)
+
+
+def test_records_that_wait_where_others_are_landed_are_told_first(unlanded: World):
+    attempt = begin(unlanded, 0)
+    unlanded.kafka.elect(0, end=4)
+    unlanded.kafka.elect(1, end=3)
+    with pytest.raises(DataLossError, match=r"'orders'.*\(topic-partition 0: offsets 4 to 9\)"):
+        check(unlanded, attempt)
+
+
+def test_a_rewrite_of_a_log_that_was_cut_meanwhile_is_refused(unlanded: World):
+    unlanded.minute = 65
+    unlanded.do("B", materialise(0))
+    head, _ = unlanded.index.head()
+    attempt = begin_rewrite(unlanded.index, unlanded.kafka, head, hour(0), PACE)
+    unlanded.kafka.elect(0, end=4)
+    with pytest.raises(DataLossError, match=r"\(topic-partition 0: offsets 4 to 12\)"):
+        check(unlanded, attempt)
+
+
+def test_what_was_read_of_a_topic_that_was_created_again_is_refused(unlanded: World):
+    attempt = begin(unlanded, 0)
+    unlanded.kafka.create_topic(2)
+    with pytest.raises(DataLossError, match="topic 'orders' was created again"):
+        check(unlanded, attempt)
+
+
+def test_kafka_is_asked_about_the_hour_that_was_read(unlanded: World, monkeypatch: pytest.MonkeyPatch):
+    attempt = begin(unlanded, 0)
+    asked = []
+    snapshot = unlanded.kafka.snapshot
+    monkeypatch.setattr(unlanded.kafka, "snapshot", lambda *of, known: asked.append((*of, known)) or snapshot(*of))
+    check(unlanded, attempt)
+    assert asked == [("orders", hour(0), True)]
