@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +20,9 @@ from s3lake.convert.converters import CONVERTERS, ReadRequest
 from s3lake.convert.envelope import Envelope
 from s3lake.convert.envelope_table import Found, Shape
 from s3lake.convert.gate import Refusals, rest
-from s3lake.convert.groups import Group, Losses, alike
 from s3lake.convert.parts import Part, Streams, merge_parts
 from s3lake.convert.projection import Standing
+from s3lake.convert.schemas import Numbers
 from s3lake.encode.formats import FORMATS, Rule
 from s3lake.schema.registry import Connection
 from s3lake.schema.types import Columns, fields_of
@@ -56,6 +58,53 @@ class Converted:
     dropped: Mapping[str, int] = field(default_factory=dict)
     filled: Mapping[str, int] = field(default_factory=dict)
     large: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Rows of a batch with one schema.
+
+    Attributes:
+        numbers: theirs in the batch, None for all in order.
+        keys: as their sidecar has them, where there is one.
+    """
+
+    numbers: pa.Int64Array | None
+    rows: Rows
+    keys: Any = None
+
+    def of_batch(self, reasons: Refusals) -> Refusals:
+        """Reasons by the rows' numbers in the batch."""
+        return reasons if self.numbers is None else {self.numbers[row].as_py(): why for row, why in reasons.items()}
+
+    def without(self, lost: Collection[int]) -> _Group:
+        """The other rows."""
+        left = rest(len(self.rows), lost)
+        if left is None:
+            return self
+        keys = None if self.keys is None else self.keys.take(left)
+        return _Group(left if self.numbers is None else self.numbers.take(left), self.rows.take(left), keys)
+
+
+@dataclass
+class _Losses:
+    """What rows of a batch lose, and their large integers: see `values.Converted`."""
+
+    refused: Refusals
+    forbidden: Refusals = field(default_factory=dict)
+    dropped: Counter[str] = field(default_factory=Counter)
+    large: set[str] = field(default_factory=set)
+
+
+def _group_alike(codes: list[Numbers]) -> list[Numbers] | None:
+    """Group rows that have the same of each code, in the order of their first ones; None if all have."""
+    if all((one == one[0]).all() for one in codes):
+        return None
+    marks = functools.reduce(lambda one, other: one * (len(other) + 2) + other, codes)
+    _, first, groups = np.unique(marks, return_index=True, return_inverse=True)
+    order = np.argsort(groups, kind="stable")
+    members = np.split(order, np.cumsum(np.bincount(groups))[:-1])
+    return [members[group] for group in np.argsort(first)]
 
 
 @dataclass(frozen=True)
@@ -168,13 +217,13 @@ class Conversion:
         broken: Refusals = {}
         if self.contract is not None and self.contract.looks_at_values:
             broken = self.contract.broken(rows.value.data, refused)
-        losses = Losses(refused | broken, dropped=dropped)
+        losses = _Losses(refused | broken, dropped=dropped)
         kept = rest(batch.num_rows, left_out | losses.refused.keys())
         parts: list[Part] = []
         seen: Columns = {}
         plain: set[str] = set()
         json_parts = self._shape.json_parts if self._shape else ()
-        for group in self._groups(Group(kept, rows if kept is None else rows.take(kept))):
+        for group in self._groups(_Group(kept, rows if kept is None else rows.take(kept))):
             plain.update(part for part in json_parts if group.rows.column(part).is_plain)
             part, columns, more = self._part(group, columns, losses)
             seen = agree(seen, more)
@@ -227,7 +276,7 @@ class Conversion:
             refused = {row: reason for row, reason in found.items() if row not in left_out} | refused
         return Rows(batch, value, key), refused, left_out
 
-    def _groups(self, every: Group) -> Iterator[Group]:
+    def _groups(self, every: _Group) -> Iterator[_Group]:
         """Rows with one schema each; lines of text only by the schemas of their keys, if these go into typed files."""
         rows, kept = every.rows, every.numbers
         if not len(rows):
@@ -237,15 +286,15 @@ class Conversion:
         codes = [column.schemas.codes for column in by if column is not None and column.schemas]
         if self.apart:  # records without a value have sidecars only
             codes.append(rows.value.data.is_null().to_numpy(zero_copy_only=False).astype(np.int64))
-        groups = alike(codes)
+        groups = _group_alike(codes)
         if groups is None:
             yield every
             return
         for group in groups:
             at = pa.array(group, pa.int64())
-            yield Group(at if kept is None else kept.take(at), rows.take(at))
+            yield _Group(at if kept is None else kept.take(at), rows.take(at))
 
-    def _part(self, group: Group, columns: Columns, losses: Losses) -> tuple[Part | None, Columns, Columns]:
+    def _part(self, group: _Group, columns: Columns, losses: _Losses) -> tuple[Part | None, Columns, Columns]:
         """Rows of one schema: what is written, and the columns with those seen; `losses` gets what they lose."""
         seen: Columns = {}
         words: Mapping[str, str] = {}
@@ -285,7 +334,7 @@ class Conversion:
         several = names if isinstance(names, pa.Array) else None
         return Part(group.numbers, streams, values, schema, texts, words, several), columns, seen
 
-    def _table(self, shape: Shape, group: Group, columns: Columns, losses: Losses) -> tuple[Group, Found]:
+    def _table(self, shape: Shape, group: _Group, columns: Columns, losses: _Losses) -> tuple[_Group, Found]:
         """Rows as a table, held to the contract."""
         contract = self.contract
         if contract is None or not contract.holds_fields:
