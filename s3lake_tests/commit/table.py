@@ -1,4 +1,4 @@
-"""A table in the world, which follows the index as the Iceberg tables do (`s3lake/table/iceberg/following.py`).
+"""A table in the world, which follows the index as the Iceberg tables do (`s3lake/table/iceberg/table.py`).
 
 It is one document that changes by compare-and-swap: hour -> commits, and the revision of the tile that they are of.
 """

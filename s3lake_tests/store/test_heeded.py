@@ -220,4 +220,4 @@ def test_a_checksum_that_this_machine_cannot_reckon_is_told_with_the_package(
 def test_pyiceberg_knows_no_certificates() -> None:
     connection = S3Connection.of(S3(endpoint_url="https://127.0.0.1:1", ca_file="ca.pem"))
     with pytest.raises(ConfigurationError, match=r"pyiceberg .* knows no s3\.ca_file"):
-        catalog.opened({}, "lake", connection)
+        catalog.open_catalog({}, "lake", connection)

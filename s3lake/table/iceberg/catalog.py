@@ -1,4 +1,4 @@
-"""The catalog of a table, with what it needs to reach S3."""
+"""The catalog of a table, and its settings of S3."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from s3lake.store.connection import S3Connection
 
 NAME = "s3lake"
-"""What a catalog is called where its properties name it not: a catalog of SQL keeps tables under that name."""
+"""The default name of a catalog: a catalog of SQL stores tables under its name."""
 
 _WAREHOUSE = ".tables"
 
 
-def opened(properties: Mapping[str, str], bucket: str, connection: S3Connection) -> Catalog:
-    """The catalog that a sink of this bucket names.
+def open_catalog(properties: Mapping[str, str], bucket: str, connection: S3Connection) -> Catalog:
+    """Open the catalog of a sink of this bucket.
 
     Raises:
-        ConfigurationError: pyiceberg is not installed, or knows nothing of what the store takes.
+        ConfigurationError: pyiceberg is not installed, or does not have a setting of the store.
     """
     if connection.ca_file is not None:
         raise ConfigurationError(
@@ -47,16 +47,16 @@ def opened(properties: Mapping[str, str], bucket: str, connection: S3Connection)
     return load_catalog(settings.pop("name", NAME), **settings)
 
 
-def files(properties: Mapping[str, str], connection: S3Connection) -> PyArrowFileIO:
-    """What reads the files of a sink: with its own keys, for a catalog may lend keys of the table's own place alone."""
+def make_file_io(properties: Mapping[str, str], connection: S3Connection) -> PyArrowFileIO:
+    """Make the reader of a sink's files, with the sink's keys: a catalog may give keys for metadata only."""
     from pyiceberg.io.pyarrow import PyArrowFileIO
 
     own = {name: value for name, value in properties.items() if name.startswith(("s3.", "client."))}
     return PyArrowFileIO({**_s3(connection), **own})
 
 
-def secrets(properties: Mapping[str, str], connection: S3Connection) -> set[str]:
-    """What no message may quote."""
+def find_secrets(properties: Mapping[str, str], connection: S3Connection) -> set[str]:
+    """Return what no message may quote."""
     hidden = {value for name, value in properties.items() if is_secret(name)}
     return hidden.union(connection.secrets, *map(find_logins, properties.values()))
 

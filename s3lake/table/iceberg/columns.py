@@ -1,4 +1,4 @@
-"""The columns of a table: what the footers of its files say, and never less than before."""
+"""The columns of a table: those of its files' footers; none is ever removed."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from pyiceberg.table import Transaction
 
 LANDED_HOUR = "landed_hour"
-"""A column that no file has: an identity partition gives it to every row."""
+"""A column that is in no file: each row gets it from its partition."""
 
 _NAMES = "schema.name-mapping.default"
 
 
 def of_files(footers: Iterable[Any]) -> list[pa.Schema]:
-    """The columns of files, each set of them once."""
+    """Return the different schemas of files."""
     schemas: dict[str, pa.Schema] = {}
     for footer in footers:
         schema = pa.schema(map(_nullable, footer.schema.to_arrow_schema()))
@@ -28,7 +28,7 @@ def of_files(footers: Iterable[Any]) -> list[pa.Schema]:
 
 
 def with_hour(schema: pa.Schema) -> pa.Schema:
-    """The columns of a table that is partitioned by the hour of landing."""
+    """Return the schema with the hour of landing before it."""
     if LANDED_HOUR in schema.names:
         raise TableConflictError(
             f"a column of the files is called {LANDED_HOUR!r}, as the hour of landing in a table: rename it by sql"
@@ -37,10 +37,10 @@ def with_hour(schema: pa.Schema) -> pa.Schema:
 
 
 def grow(change: Transaction, schemas: Iterable[pa.Schema]) -> None:
-    """Let a table hold files of these columns, and keep under which names its fields are found in files.
+    """Add the columns of files to a table, and the mapping of its fields to their names in files.
 
     Raises:
-        TableConflictError: a column has a type there that the table's becomes only with loss.
+        TableConflictError: a column has a type that the table cannot take without loss.
     """
     before = change.table_metadata.schema()
     for schema in schemas:
@@ -49,9 +49,9 @@ def grow(change: Transaction, schemas: Iterable[pa.Schema]) -> None:
         try:
             with change.update_schema() as update:
                 update.union_by_name(schema)
-        except Exception as error:  # of several kinds, none of which says anything but this
+        except Exception as error:  # of several types
             raise TableConflictError(
-                f"files have columns that the table cannot hold beside those it has: {error}. Give the column its type "
+                f"files have columns that the table cannot take: {error}. Give the column its type "
                 "in `columns` and rewrite the hours, or name another table and run `s3lake table sync`"
             ) from None
     after = change.table_metadata.schema()
@@ -60,7 +60,7 @@ def grow(change: Transaction, schemas: Iterable[pa.Schema]) -> None:
 
 
 def _refuse_other_precisions(field: pa.Field, column: str) -> None:
-    """Refuse times that Iceberg has not, with what to do: its library's words are about Arrow."""
+    """Refuse times that Iceberg does not have, with the remedy."""
     for at in range(field.type.num_fields):
         _refuse_other_precisions(field.type.field(at), column)
     if pa.types.is_time32(field.type):
@@ -76,7 +76,7 @@ def _refuse_other_precisions(field: pa.Field, column: str) -> None:
 
 
 def _nullable(field: pa.Field) -> pa.Field:
-    """The field with null allowed at every level: a later file may lack it."""
+    """Return the field as nullable at every level, because a later file may not have it."""
     return pa.field(field.name, _type(field.type), nullable=True)
 
 

@@ -1,4 +1,4 @@
-"""Committed files as entries of a table: their footers are read, their rows never."""
+"""Committed files as entries of a table: only their footers are read."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _AT_ONCE = 32
 
 @dataclass
 class Footers:
-    """The footers of files of one bucket, each read once, however often a commit is tried."""
+    """The footers of files of one bucket, each read once, also if a commit is tried again."""
 
     bucket: str
     io: FileIO
     _read: dict[str, Any] = field(default_factory=dict)
 
     def of(self, files: Sequence[File]) -> Mapping[str, Any]:
-        """Key -> footer.
+        """Return the footers by key.
 
         Raises:
-            FileNotFoundError: a file is gone.
-            DataLossError: a file holds other rows than its manifest says.
+            FileNotFoundError: a file was deleted.
+            DataLossError: a file has another number of rows than its manifest.
         """
         import pyarrow.dataset as ds
 
@@ -43,12 +43,12 @@ class Footers:
         parquet = ds.ParquetFileFormat()
 
         def footer(file: File) -> Any:
-            # With the size at hand, the footer is one request.
+            # With the known size, the footer is one request.
             metadata = parquet.make_fragment(f"{self.bucket}/{file.key}", scheme, file_size=file.bytes).metadata
             if metadata.num_rows != file.records:
                 raise DataLossError(
                     f"s3://{self.bucket}/{file.key} has {metadata.num_rows} rows, its manifest says {file.records}: "
-                    "`s3lake verify` tells what is wrong with the hour"
+                    "`s3lake verify` shows what is wrong with the hour"
                 )
             return metadata
 
@@ -60,7 +60,7 @@ class Footers:
 
 
 class Entries:
-    """Makes entries of a table's manifest, with what footers say of each column."""
+    """Makes entries of a table's manifest, with the statistics of footers."""
 
     def __init__(self, metadata: TableMetadata, bucket: str) -> None:
         from pyiceberg.io.pyarrow import compute_statistics_plan, parquet_path_to_id_mapping
@@ -72,7 +72,7 @@ class Entries:
         self._paths = parquet_path_to_id_mapping(self._schema)
 
     def of(self, hour: str, file: File, footer: Any) -> DataFile:
-        """The entry of a file that landed in `hour`."""
+        """Return the entry of a file that landed in `hour`."""
         from pyiceberg.io.pyarrow import data_file_statistics_from_parquet_metadata
         from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
         from pyiceberg.typedef import Record
@@ -94,7 +94,7 @@ class Entries:
         )
 
     def _partition(self, hour: str, file: File, statistics: Any) -> list[Any]:
-        """What all rows of a file have in common: the hour, and fields whose least and greatest are the same."""
+        """Return the partition of a file: the hour, and fields whose minimum and maximum are equal."""
         try:
             for part in self._spec.fields:
                 nulls = statistics.null_value_counts.get(part.source_id, 0)

@@ -28,14 +28,12 @@ Files = Mapping[str, Mapping[str, "DataFile"]]
 
 @dataclass(frozen=True)
 class Followed:
-    """One snapshot.
+    """A snapshot.
 
     Attributes:
-        hours: that it is about.
-        commits: that it added.
-        files: that it added.
-        rows: that it added.
-        removed: files that it took out.
+        hours: that it changed.
+        commits, files, rows: the numbers that it added.
+        removed: number of files that it removed.
     """
 
     hours: tuple[str, ...]
@@ -46,7 +44,7 @@ class Followed:
 
     def __str__(self) -> str:
         span = self.hours[0] if len(self.hours) == 1 else f"{len(self.hours)} hours from {self.hours[0]}"
-        out = f", {self.removed} files taken out" if self.removed else ""
+        out = f", {self.removed} files removed" if self.removed else ""
         return f"{span}: {self.commits} commits, {self.files} files, {self.rows} rows added{out}"
 
 
@@ -59,11 +57,11 @@ def snapshot(
     notes: Mapping[str, str],
     by_files: bool,
 ) -> Followed:
-    """Commit one snapshot to a table that is still as it was loaded.
+    """Commit one snapshot to a table, if it did not change since it was loaded.
 
     Raises:
-        CommitFailedException: it is not.
-        TableConflictError: the table cannot hold these files.
+        CommitFailedException: it changed.
+        TableConflictError: the table cannot take these files.
     """
     # A compaction has moved rows that the index lists, or listed, into files of its own: if commits were replaced, all
     # files of the hour that the index does not list are removed, whichever program wrote them.
@@ -129,14 +127,14 @@ def name_files(bucket: str, manifests: Iterable[Manifest]) -> dict[str, File]:
 
 
 def _once(table: Table) -> Transaction:
-    """A change that is tried once: tried again by the library, it would put old notes beside a new snapshot."""
+    """Return a transaction without retries: a retry of the library would put an old ledger next to a new snapshot."""
     properties = {**table.properties, "commit.retry.num-retries": "0"}
     table.metadata = table.metadata.model_copy(update={"properties": properties})
     return table.transaction()
 
 
 def _summary(index: TopicIndex, taken: Sequence[Difference], notes: Mapping[str, str]) -> dict[str, str]:
-    """What a snapshot says of itself."""
+    """Return the properties of a snapshot's summary."""
     manifests = list(chain.from_iterable(one.added for one in taken))
     watermark = index.watermark()
     texts = {
@@ -150,7 +148,7 @@ def _summary(index: TopicIndex, taken: Sequence[Difference], notes: Mapping[str,
 
 
 def _offsets(manifests: Iterable[Manifest]) -> dict[str, list[list[int]]]:
-    """Topic-partition -> intervals of offsets, joined where they meet."""
+    """Return the offset ranges by topic-partition, merged if they are adjacent."""
     intervals: dict[int, list[list[int]]] = defaultdict(list)
     for partition, start, end in offset_ranges_of(manifests):
         before = intervals[partition]

@@ -41,7 +41,7 @@ def test_each_commit_a_merge_and_a_rewrite_are_in_the_table_when_the_run_ends(la
     assert list(merged.table.differences()) == []
 
 
-@pytest.mark.slow("a case more through Spark; test_following.py does it without")
+@pytest.mark.slow("a case more through Spark; test_table.py does it without")
 def test_a_catalog_that_is_gone_keeps_nothing_from_landing_and_the_next_run_mends_it(
     lake: Lake, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,4 +1,4 @@
-"""One table and the index that it follows: what is missing is added, what was replaced is exchanged."""
+"""A table that follows an index: missing commits are added, replaced ones are exchanged."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ class LakeTable:
 
     Attributes:
         name: namespace and name.
-        index: that it follows.
+        index: the index that it follows.
         bucket: of the files.
-        catalog_properties: where the table is entered.
-        connection: how S3 is reached.
+        catalog_properties: of the catalog that has the table.
+        connection: to S3.
         location: of its metadata; None leaves it to the catalog.
         columns: of the files, that it is partitioned by in addition to the hour of landing.
     """
@@ -83,47 +83,46 @@ class LakeTable:
         )
 
     def follow(self, hours: Iterable[str] | None = None, *, by_files: bool = False) -> list[Followed]:
-        """Bring the table to what the index says of these hours, of all without them: the snapshots that it took.
+        """Bring the table to the state of the index for these hours, or for all. Return the snapshots.
 
         Args:
-            hours: the hours.
-            by_files: ask the table's files, and not its notes, which commits it holds: what somebody took out of it
-                comes back.
+            hours: the hours; None for all.
+            by_files: compare the table's files, and not its ledger: files that were removed come back.
 
         Raises:
-            TableUnavailableError: the table, its catalog or the store was in the way.
-            TableConflictError: the table cannot follow before somebody has changed something.
+            TableUnavailableError: the table, its catalog or the store does not answer.
+            TableConflictError: the table cannot follow until a user has changed something.
         """
         footers, done = self._footers(), []
         for todo in _chunks(self.hours(hours)):
             while todo:
-                followed, todo = self._insist(todo, footers, by_files)
+                followed, todo = self._sync_and_retry(todo, footers, by_files)
                 done += [followed] if followed else []
         return done
 
     def differences(self, hours: Iterable[str] | None = None, *, by_files: bool = False) -> Iterator[Difference]:
-        """The hours in which the table is not what the index says.
+        """Yield the hours in which the table differs from the index.
 
         Raises:
-            TableUnavailableError: the table, its catalog or the store was in the way.
-            TableConflictError: the table was taken back to an earlier snapshot.
+            TableUnavailableError: the table, its catalog or the store does not answer.
+            TableConflictError: the table was rolled back to an earlier snapshot.
         """
         for chunk in _chunks(self.hours(hours)):
-            with self._in_words():
+            with self._translate_errors():
                 table = self.loaded()
                 yield from self._differences(table, chunk, by_files)
 
     def hours(self, hours: Iterable[str] | None = None) -> list[str]:
-        """Those that are asked for, else all that index or table have."""
+        """Return the given hours, sorted, or all hours of the index and the table."""
         if hours is not None:
             return sorted(set(hours))
-        with self._in_words():
+        with self._translate_errors():
             table, head = self.loaded(), self.index.head()
         noted = ledger.read_ledger(table.properties) if table else {}
         return sorted({*noted, *(hourly.expand(head[0].hours) if head else ())})
 
-    def _insist(self, hours: list[str], footers: Footers, by_files: bool) -> tuple[Followed | None, list[str]]:
-        """One snapshot, tried again where another writer was faster, and the hours that are left."""
+    def _sync_and_retry(self, hours: list[str], footers: Footers, by_files: bool) -> tuple[Followed | None, list[str]]:
+        """Commit one snapshot, again if another writer was faster. Return it and the remaining hours."""
         from pyiceberg.exceptions import (
             CommitFailedException,
             CommitStateUnknownException,
@@ -131,31 +130,30 @@ class LakeTable:
             ValidationException,
         )
 
-        # Whatever came of it, the next try begins with what table and index say then. A file may be gone because its
-        # commit was replaced meanwhile (OSError, as all that a file system says), and its manifest because of an erase.
-        # pyiceberg (0.12) looks at manifests in threads that share what it notes of one, now and then takes one for
-        # another's, and misses files to delete that are there (ValidationException): nothing is committed then.
-        again = (
+        # Each try reads table and index again. A file may be deleted because its commit was replaced meanwhile (OSError
+        # as all errors of a file system), and its manifest by an erase. Threads of pyiceberg (0.12) share state while
+        # they read manifests, and sometimes miss files to delete (ValidationException): nothing is committed then.
+        transient = (
             *(CommitFailedException, CommitStateUnknownException, TableAlreadyExistsError, ValidationException),
             *(OSError, ReplacedError),
         )
-        with self._in_words():
+        with self._translate_errors():
             for tries in range(_TRIES):
                 try:
-                    return self._once(hours, footers, by_files)
-                except again:
+                    return self._try_sync(hours, footers, by_files)
+                except transient:
                     if tries == _TRIES - 1:
                         raise
                     time.sleep(min(_PAUSE_S * 2**tries, _LONGEST_PAUSE_S) * random.uniform(0.5, 1))
         raise AssertionError("not reached")
 
-    def _once(self, hours: list[str], footers: Footers, by_files: bool) -> tuple[Followed | None, list[str]]:
-        # The table is read before the tiles, and changes only if it is still as it was read: so no older state of the
-        # index ever takes the place of a newer one.
+    def _try_sync(self, hours: list[str], footers: Footers, by_files: bool) -> tuple[Followed | None, list[str]]:
+        # The table is read before the tiles, and the snapshot is committed only if the table did not change since. So
+        # an older state of the index never replaces a newer one.
         table = self.loaded()
-        taken, left = _part(self._differences(table, hours, by_files))
+        taken, left = _split(self._differences(table, hours, by_files))
         if table is None and _data(taken):
-            table = self._created(taken, footers)
+            table = self._create(taken, footers)
         if table is None or not taken:
             return None, left
         notes = {ledger.INDEX: self._owner}
@@ -165,7 +163,7 @@ class LakeTable:
         noted = ledger.read_ledger(table.properties) if table else {}
         if table is None or not by_files:
             if table is not None:
-                _not_taken_back(table)
+                _refuse_rolled_back(table)
             return find_differences(self.index, noted, hours)
         existing = list_files(table, hours)
 
@@ -176,10 +174,10 @@ class LakeTable:
         return list(filter(differs, find_differences(self.index, noted, hours, also_equal=True)))
 
     def loaded(self) -> Table | None:
-        """The table as it is now.
+        """Load the table as it is now. Return None if it does not exist.
 
         Raises:
-            TableConflictError: it belongs to another index, or to nobody that is known.
+            TableConflictError: it belongs to another index, or has rows of another program.
         """
         from pyiceberg.exceptions import NoSuchTableError
 
@@ -190,13 +188,13 @@ class LakeTable:
         owner = table.properties.get(ledger.INDEX)
         if owner != self._owner and (owner or table.current_snapshot()):
             raise TableConflictError(
-                f"table {self.name} {f'follows the index at {owner}' if owner else 'holds rows of somebody else'}: let "
+                f"table {self.name} {f'follows the index at {owner}' if owner else 'has rows of another program'}: let "
                 f"table.name of sink {self.sink} be another"
             )
         find_hour(table.spec(), table.schema())
         return table
 
-    def _created(self, taken: Sequence[Difference], footers: Footers) -> Table:
+    def _create(self, taken: Sequence[Difference], footers: Footers) -> Table:
         from pyiceberg.catalog import Catalog
 
         files = _data(taken)
@@ -215,7 +213,7 @@ class LakeTable:
         return creation.commit_transaction()
 
     def _footers(self) -> Footers:
-        return Footers(self.bucket, catalog.files(self.catalog_properties, self.connection))
+        return Footers(self.bucket, catalog.make_file_io(self.catalog_properties, self.connection))
 
     @property
     def _owner(self) -> str:
@@ -223,17 +221,17 @@ class LakeTable:
 
     @functools.cached_property
     def _catalog(self) -> Catalog:
-        return catalog.opened(self.catalog_properties, self.bucket, self.connection)
+        return catalog.open_catalog(self.catalog_properties, self.bucket, self.connection)
 
     @contextmanager
-    def _in_words(self) -> Iterator[None]:
-        """What pyiceberg, a catalog's client or a file system raise, as one error without secrets."""
+    def _translate_errors(self) -> Iterator[None]:
+        """Raise errors of pyiceberg, of a catalog's client and of file systems as one error without secrets."""
         try:
             yield
         except S3LakeError:
             raise
         except Exception as error:
-            hidden = catalog.secrets(self.catalog_properties, self.connection)
+            hidden = catalog.find_secrets(self.catalog_properties, self.connection)
             what = mask_secrets(f"{type(error).__name__}: {error}", hidden)
             raise TableUnavailableError(
                 f"table {self.name} of sink {self.sink}: {what}. What is landed stays landed; the next run of the hour "
@@ -242,7 +240,7 @@ class LakeTable:
 
 
 def _column(sink: Sink, text: str) -> str:
-    """Where a field of the value stands in a file."""
+    """Return the column of a field of the value."""
     path = ".".join(partitioners.parse_element(text).path)
     return f"value.{path}" if sink.envelope is not None and sink.envelope.style == "record" else path
 
@@ -257,8 +255,8 @@ def _data(taken: Iterable[Difference]) -> list[File]:
     return files_of(chain.from_iterable(hour.listed for hour in taken), "data")
 
 
-def _part(behind: Sequence[Difference]) -> tuple[list[Difference], list[str]]:
-    """As many hours as one snapshot takes, and the others."""
+def _split(behind: Sequence[Difference]) -> tuple[list[Difference], list[str]]:
+    """Return the hours that one snapshot takes, and the remaining ones."""
     taken: list[Difference] = []
     files = 0
     for position, hour in enumerate(behind):
@@ -269,19 +267,19 @@ def _part(behind: Sequence[Difference]) -> tuple[list[Difference], list[str]]:
     return taken, []
 
 
-def _not_taken_back(table: Table) -> None:
-    """Refuse a table whose notes are newer than its files.
+def _refuse_rolled_back(table: Table) -> None:
+    """Refuse a table whose ledger is newer than its files.
 
     Raises:
-        TableConflictError: our last snapshot is there, and the table is not made of it.
+        TableConflictError: the last snapshot of s3lake exists, and is not an ancestor of the current one.
     """
     from pyiceberg.table.snapshots import ancestors_of
 
     last = int(table.properties.get(ledger.SNAPSHOT, -1))
     if table.snapshot_by_id(last) is None:
-        return  # none of ours yet, or expired, and then what came after stands on it
+        return  # there is none yet, or it expired, and then later ones are based on it
     if all(one.snapshot_id != last for one in ancestors_of(table.current_snapshot(), table.metadata)):
         raise TableConflictError(
-            f"table {'.'.join(table.name())} was taken back to a snapshot before {last}, which holds commits that are "
+            f"table {'.'.join(table.name())} was rolled back to a snapshot before {last}, whose commits are "
             "missing now: `s3lake table sync --by-files` brings them back"
         )
