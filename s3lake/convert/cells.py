@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.convert import gate, json_text
-from s3lake.convert.converters import CONVERTERS, Converter, ReadRequest
+from s3lake.convert.converters import CONVERTERS, Converter
 from s3lake.convert.gate import Refusals
 from s3lake.convert.schemas import Gathering, Schemas
 from s3lake.schema.connect import Schema
@@ -119,11 +119,6 @@ class Rows:
     def timestamps(self) -> pa.Int64Array:
         """The records' timestamps in epoch milliseconds; Spark gives microseconds."""
         return pc.divide(self.kafka.column("timestamp").cast(pa.int64()), 1000)
-
-
-def read(converter: str, raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
-    """Keys or values as `converter` has them; refused rows hold anything."""
-    return CONVERTERS[converter].read(raw, request)
 
 
 def json_lines(raw: pa.BinaryArray) -> tuple[pa.BinaryArray, Refusals]:

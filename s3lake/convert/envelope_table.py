@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -56,7 +57,7 @@ class Shape:
     most: int
     integral: Mapping[str, str] = field(default_factory=dict)
 
-    @property
+    @functools.cached_property
     def limits(self) -> Limits:
         """What the columns of records without a schema may become."""
         return Limits(self.rule, self.most, self.integral)
@@ -66,7 +67,7 @@ class Shape:
         """Whether rows are Aiven's, with its types."""
         return self.envelope is not None and self.envelope.style == "flat"
 
-    @property
+    @functools.cached_property
     def json_parts(self) -> tuple[str, ...]:
         """The parts whose columns are found in JSON."""
         return tuple(

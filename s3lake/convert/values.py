@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.convert import cells, envelope_table, gate, headers, json_table, lines, sidecars
+from s3lake.convert import envelope_table, gate, headers, json_table, lines, sidecars
 from s3lake.convert.cells import Rows
 from s3lake.convert.contract import Contract
 from s3lake.convert.converters import CONVERTERS, ReadRequest
@@ -153,7 +153,7 @@ class Conversion:
             return None
         return Standing(narrow=self.compatibility == "forward")
 
-    @property
+    @functools.cached_property
     def needs(self) -> frozenset[str]:
         """Kafka columns beyond partition, offset, timestamp and value: of `key` and `headers`."""
         fields = self.envelope.fields if self.envelope else ()
@@ -184,7 +184,7 @@ class Conversion:
         spread = self._shape is not None and self._shape.spread
         return {name: type for name, type in columns.items() if (spread or name) in parts}
 
-    @property
+    @functools.cached_property
     def _shape(self) -> Shape | None:
         """What the columns of the files are, None where the data is text."""
         envelope = self.envelope
@@ -253,7 +253,7 @@ class Conversion:
         texts = self.valued or not tabular or (self.contract is not None and self.contract.looks_at_values)
         unchecked = not texts and self.contract is None and shape is not None and shape.spread == "value"
         request = ReadRequest(tabular, texts, spliced, unchecked, self.registry)
-        value, refused = cells.read(self.value, batch.column("value"), request)
+        value, refused = CONVERTERS[self.value].read(batch.column("value"), request)
         left_out: set[int] = set()
         if value.data.null_count and self.nulls != "write":
             left_out = set(pc.indices_nonzero(value.data.is_null()).to_pylist()) - refused.keys()
@@ -264,7 +264,7 @@ class Conversion:
         if "key" in self.needs:
             texts = bool(self.keyed or self.keys) or not tabular
             asked = replace(request, tabular=tabular or typed_keys, texts=texts, spliced=False, unchecked=False)
-            key, wrong = cells.read(self.key, batch.column("key"), asked)
+            key, wrong = CONVERTERS[self.key].read(batch.column("key"), asked)
             others.append({row: f"key: {reason}" for row, reason in wrong.items()})
             if self.keys:
                 others.append(sidecars.key_refusals(self.keys, key))
