@@ -269,11 +269,6 @@ def test_an_integer_that_a_double_holds_is_one() -> None:
     assert [row["n"] for row in found] == [9007199254740994.0, 1e18, 0.1, 123456789.5]
 
 
-def test_avro_of_many_rows_is_read_in_several_batches() -> None:
-    body = avro([{"id": n} for n in range(25_000)], optional("id", "long"))
-    assert [row["id"] for row in rows(body, "avro", recorded={"id": "int64"})] == list(range(25_000))
-
-
 FLAT = {name: kind for name, kind in COLUMNS.items() if isinstance(kind, str)}
 CSV = (
     f'4611686018427387904,-1,0.5,"Łódź",true,"/w==",2026-01-02T03:04:05.678Z,2026-01-02,03:04:05.678,{WHO},'
@@ -293,10 +288,6 @@ def test_csv_is_parsed_into_the_recorded_types(header: bool) -> None:
 def test_csv_of_one_column_tells_null_from_an_empty_text() -> None:
     found = rows(b'"value"\n""\n\n"x"\n', "csv", value="string", framing=LINES)
     assert values(found) == ["", None, "x"]
-
-
-def test_csv_of_one_column_may_quote_a_null_that_cannot_be_taken_for_a_text() -> None:
-    assert rows(b'n\n1\n""\n', "csv", recorded={"n": "int64"}) == [{"n": 1}, {"n": None}]
 
 
 def test_csv_with_a_separator_of_its_own() -> None:
@@ -352,17 +343,6 @@ def test_a_value_that_nothing_encodes_may_hold_commas() -> None:
     fields = envelope("flat", "offset", "value", "key", value_encoding="none")
     found = read_with_key(b'7,{"a":1,"b":2},aw==\n8,,\n', "csv", "json", framing=LINES, envelope=fields)
     assert found == [{"offset": 7, "value": '{"a":1,"b":2}', "key": b"k"}, {"offset": 8, "value": None, "key": None}]
-
-
-def test_flat_json() -> None:
-    fields = envelope("flat", "timestamp", "headers", "value")
-    body = (
-        b'[\n{"timestamp":"1970-01-01T00:00:01.500Z","headers":[{"key":"h","value":"1"}],"value":{"n":1}},\n'
-        b'{"timestamp":"1970-01-01T00:00:02Z","headers":[],"value":null}\n]'
-    )
-    first, second = read_with_key(body, "json_array", "string", framing=["[\n", ",\n", "\n]"], envelope=fields)
-    assert (first["timestamp"].timestamp(), first["headers"], first["value"]) == (1.5, pairs(("h", b"1")), '{"n":1}')
-    assert (second["timestamp"].timestamp(), second["headers"], second["value"]) == (2.0, [], None)
 
 
 def test_a_bare_field_is_its_column() -> None:
