@@ -10,19 +10,26 @@ PAGE = 1000
 
 
 class CountedStore(MemoryStore):
-    """Every method of the contract under its own name; `requests` may be cleared."""
+    """Every method of the contract under its own name; `requests` and `calls`, with their keys, may be cleared."""
 
     endpoint = "counted"  # named, so that it is probed once
 
     def __init__(self, bucket: str = "lake") -> None:
         super().__init__(bucket)
         self.requests: Counter[str] = Counter()
+        self.calls: list[tuple[str, str]] = []
 
     def __getattribute__(self, name: str) -> Any:
         found = super().__getattribute__(name)
-        if name in _COUNTED:
+        if name not in _COUNTED:
+            return found
+
+        def call(key: str, *arguments: Any, **options: Any) -> Any:
             self.requests[name] += 1
-        return found
+            self.calls.append((name, key))
+            return found(key, *arguments, **options)
+
+        return call
 
     def list(self, prefix: str) -> Iterator[str]:
         """See `Store.list`."""

@@ -14,33 +14,22 @@ from s3lake.commit.recovery import Pace
 from s3lake.errors import ConfigurationError, FencedError, ForeignObjectError, StoreConflictError
 from s3lake.plan.batch import Batch
 from s3lake.plan.tile import Span, Tile, Wait
-from s3lake.store import COMMIT, Document
+from s3lake.store import COMMIT
 from s3lake.store.memory import MemoryStore
+from s3lake_tests.counted import CountedStore
 
 FIVE = "2026-11-20T05"
 PACE = Pace(parallel=1, looks=1, pause_s=0, patience_s=0)
 Way = Callable[[TopicIndex, Attempt, Staged, Pace], Manifest]
 
 
-class Watched(MemoryStore):
-    """Notes which documents are read."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.read: list[str] = []
-
-    def get(self, key: str, span: tuple[int, int] | None = None) -> Document | None:
-        self.read.append(key)
-        return super().get(key, span)
+@pytest.fixture
+def store() -> CountedStore:
+    return CountedStore()
 
 
 @pytest.fixture
-def store() -> Watched:
-    return Watched()
-
-
-@pytest.fixture
-def index(store: Watched) -> TopicIndex:
+def index(store: CountedStore) -> TopicIndex:
     return TopicIndex(store, ".indexes/events", "orders")
 
 
@@ -60,18 +49,20 @@ def staged(store: MemoryStore, *keys: str) -> Staged:
 
 
 @pytest.mark.parametrize("way", [commit, commit_at_once])
-def test_what_is_replaced_goes_and_its_manifest_is_not_read_by_who_has_it(way: Way, index: TopicIndex, store: Watched):
+def test_what_is_replaced_goes_and_its_manifest_is_not_read_by_who_has_it(
+    way: Way, index: TopicIndex, store: CountedStore
+):
     store.put("orders/old", b"x", metadata={COMMIT: "old"})
     old = Manifest("old", "orders", FIVE, {0: Read(0, 5, 5, 5)}, (File("orders/old", "u", (), 0, 0, 4, 5, 1),))
     index.record(old)
     attempt = planned(index, Tile(FIVE, {0: Span(0, 5, 5)}, commits=("old",)), old)
-    store.read.clear()
+    store.calls.clear()
     way(index, attempt, staged(store, "orders/new"), PACE)
 
     assert index.existing_tile(FIVE)[0].commits == ("new",)
     assert index.existing_tile(FIVE)[0].garbage == ()
     assert list(store.list("orders/")) == ["orders/new"]
-    assert (index.manifest_key(FIVE, "old") in store.read) == (way is commit_at_once)
+    assert (("get", index.manifest_key(FIVE, "old")) in store.calls) == (way is commit_at_once)
 
 
 def test_who_finds_the_tile_changed_while_it_finishes_settles_it(index: TopicIndex, monkeypatch: pytest.MonkeyPatch):
