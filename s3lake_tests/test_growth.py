@@ -241,7 +241,7 @@ class TestTick:
         assert cpu <= 20  # half of it is the database of runs, which is asked whether one is under way
 
 
-def staged(landing: Landing, attempt: Attempt, files: int = 1) -> Staged:
+def staged(landing: Landing, attempt: Attempt, _: object = None, files: int = 1) -> Staged:
     """What Spark's tasks do, in as many files of one size."""
     landing.index.columns()
     (partition, (start, end)) = next(iter(attempt.batch.reads.items()))
@@ -324,7 +324,7 @@ class TestRewrite:
     def test_what_was_replaced_is_deleted_and_none_of_its_completed_uploads_is_aborted(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(Landing, "_stage", lambda lander, attempt: staged(lander, attempt, files=100))
+        monkeypatch.setattr(Landing, "_stage", lambda lander, attempt, _: staged(lander, attempt, files=100))
         store = CountedStore()
         sink = Sink(name="events", topics=("orders",), bucket="lake", start=FIRST)
         clock = hours.end_ms(FIRST) + hours.HOUR_MS
@@ -369,7 +369,7 @@ class TestFilesOfAMicroBatch:
     ) -> None:
         read: list[int] = []
 
-        def crowded(lander: Landing, attempt: Attempt) -> Staged:
+        def crowded(lander: Landing, attempt: Attempt, _: object) -> Staged:
             read.append(attempt.batch.offsets)
             if read[-1] > 20:
                 raise TooManyFilesError("too many files")
