@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 from xml.sax.saxutils import quoteattr
 
 import platformdirs
@@ -34,55 +33,29 @@ How to get Java 17:
 If it is installed already, point JAVA_HOME at it."""  # noqa: E501 (a line to be copied stays one line)
 
 
-class Coordinate(NamedTuple):
-    """A Maven artifact, `group:artifact:version`."""
-
-    group: str
-    artifact: str
-    version: str
-
-    @classmethod
-    def parse(cls, text: str) -> "Coordinate":
-        """Reads `group:artifact:version`.
-
-        Raises:
-            ConfigurationError: the text has another shape.
-        """
-        parts = text.strip().split(":")
-        if len(parts) != 3 or not all(re.fullmatch(r"[\w.-]+", part) for part in parts):
-            raise ConfigurationError(
-                f"Maven coordinate {text!r} is not understood. "
-                "Write it as group:artifact:version, like org.apache.kafka:kafka-clients:3.9.0."
-            )
-        return cls(*parts)
-
-    def __str__(self) -> str:
-        return ":".join(self)
-
-
 def cache_dir() -> Path:
     """The directory that s3lake caches in: `S3LAKE_CACHE`, or the user's cache directory of this system."""
     return Path(os.environ.get("S3LAKE_CACHE") or platformdirs.user_cache_dir("s3lake")).expanduser()
 
 
-def resolve(name: str, coordinates: Sequence[Coordinate | str]) -> tuple[Path, ...]:
+def resolve(name: str, coordinates: Sequence[str]) -> tuple[Path, ...]:
     """Resolves coordinates with everything they depend on, once; later calls only list the cached files.
 
     Set `S3LAKE_IVY_SETTINGS` to an Ivy settings file to resolve from other repositories than Maven Central.
 
     Args:
         name: what the jars are for; the readable part of the cached directory's name.
-        coordinates: the artifacts to resolve together.
+        coordinates: the artifacts to resolve together, as `group:artifact:version`.
 
     Returns:
         The jar files, sorted by name.
 
     Raises:
-        ConfigurationError: a coordinate is malformed, Java or pyspark is missing, or the cache cannot be written to.
+        ConfigurationError: Java or pyspark is missing, or the cache cannot be written to.
         TransientError: Ivy did not find or did not get everything.
     """
-    artifacts = sorted({c if isinstance(c, Coordinate) else Coordinate.parse(c) for c in coordinates})
-    digest = hashlib.sha256("\n".join(map(str, artifacts)).encode()).hexdigest()[:12]
+    artifacts = sorted({*coordinates})
+    digest = hashlib.sha256("\n".join(artifacts).encode()).hexdigest()[:12]
     target = cache_dir() / "jars" / f"{name}-{digest}"
     # The directory appears by one rename, so its being there means that it is complete.
     try:
@@ -98,10 +71,8 @@ def resolve(name: str, coordinates: Sequence[Coordinate | str]) -> tuple[Path, .
 
 def kafka_broker_jars() -> tuple[Path, ...]:
     """The class path of an Apache Kafka broker, with a logger that writes to stderr."""
-    broker = Coordinate("org.apache.kafka", "kafka_2.13", KAFKA_VERSION)
     # The broker's own dependencies hold the logging facade only; without a binding it dies without a word.
-    logger = Coordinate("org.slf4j", "slf4j-simple", "1.7.36")
-    return resolve("kafka-broker", [broker, logger])
+    return resolve("kafka-broker", [f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}", "org.slf4j:slf4j-simple:1.7.36"])
 
 
 def find_java() -> Path:
@@ -154,7 +125,7 @@ def pyspark_jars_dir() -> Path:
     return Path(spec.origin).parent / "jars"
 
 
-def _resolve_into(target: Path, coordinates: Sequence[Coordinate]) -> None:
+def _resolve_into(target: Path, coordinates: Sequence[str]) -> None:
     java = find_java()
     ivy = next(iter(sorted(pyspark_jars_dir().glob("ivy-*.jar"))), None)
     if ivy is None:
@@ -182,8 +153,8 @@ def _resolve_into(target: Path, coordinates: Sequence[Coordinate]) -> None:
                 raise
 
 
-def _run_ivy(command: Sequence[str], coordinates: Sequence[Coordinate]) -> None:
-    names = ", ".join(map(str, coordinates))
+def _run_ivy(command: Sequence[str], coordinates: Sequence[str]) -> None:
+    names = ", ".join(coordinates)
     remedy = (
         "Check the network and try again; behind a mirror, set S3LAKE_IVY_SETTINGS to an Ivy settings file that "
         "names it; behind a proxy, set JAVA_TOOL_OPTIONS='-Dhttps.proxyHost=... -Dhttps.proxyPort=...'."
@@ -206,11 +177,11 @@ def _run_ivy(command: Sequence[str], coordinates: Sequence[Coordinate]) -> None:
         raise TransientError(f"Resolving {names} failed. {remedy}\nThe end of what Ivy said:\n{tail}")
 
 
-def _ivy_request(coordinates: Sequence[Coordinate]) -> str:
+def _ivy_request(coordinates: Sequence[str]) -> str:
     dependencies = "".join(
-        f"<dependency org={quoteattr(c.group)} name={quoteattr(c.artifact)} rev={quoteattr(c.version)}"
+        f"<dependency org={quoteattr(group)} name={quoteattr(artifact)} rev={quoteattr(version)}"
         ' conf="default->default"/>'
-        for c in coordinates
+        for group, artifact, version in (coordinate.split(":") for coordinate in coordinates)
     )
     return (
         '<ivy-module version="2.0"><info organisation="s3lake" module="jars"/>'

@@ -23,7 +23,10 @@ class World:
     Attributes:
         batch_rows: how many records a task gets at once.
         table: that follows the index.
+        lands: the class of its landings.
     """
+
+    lands: type[Landing] = Landing
 
     def __init__(self, partitions: int = 1, **settings: Any) -> None:
         self.kafka = FakeKafka(partitions)
@@ -50,7 +53,7 @@ class World:
 
     def landing(self, now_minute: float = 600) -> Landing:
         """What lands the topic; minutes are counted from the start of the first hour."""
-        return Landing(
+        return self.lands(
             sink=self.sink,
             topic=TOPIC,
             spark=lambda: pytest.fail("no session is needed"),

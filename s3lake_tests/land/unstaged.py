@@ -4,19 +4,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from s3lake.commit.documents import File, Read
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.land.landing import Landing
 from s3lake.land.observer import Run
-from s3lake.sink import Sink
-from s3lake.source.kafka.reader import KafkaReader
 from s3lake.store import COMMIT
-from s3lake.store.memory import MemoryStore
-from s3lake_tests.commit.kafka import TOPIC, FakeKafka, hour, ms
+from s3lake_tests.land import at_hand
+from s3lake_tests.land.at_hand import FIRST, SECOND, THIRD
 
-FIRST, SECOND, THIRD = hour(0), hour(1), hour(2)
+__all__ = ["FIRST", "SECOND", "THIRD"]
 
 
 class Landed(Landing):
@@ -48,32 +44,18 @@ class Filed(Landed):
         return File(key, upload, (part,), partition, read.start, read.end - 1, read.read, read.read)
 
 
-class World:
+class World(at_hand.World):
     """A topic of ten records an hour, three hours long, and what lands it by a clock long after."""
 
-    lands: type[Landed] = Landed
+    lands: type[Landing] = Landed
 
     def __init__(self, **settings: Any) -> None:
-        self.kafka = FakeKafka(1)
+        super().__init__(**settings)
         for number in range(3):
             self.kafka.produce(0, *[60 * number + minute for minute in range(10)])
-        self.store = MemoryStore("lake")
-        self.settings = settings
-
-    @property
-    def sink(self) -> Sink:
-        """A sink called events."""
-        least = {"name": "events", "topics": [TOPIC], "bucket": "lake", "start": FIRST, "errors": {"retry_interval": 0}}
-        return Sink.model_validate(least | self.settings)
 
     def landing(self, now_minute: float = 600) -> Landed:
         """What lands the topic; minutes are counted from the start of the first hour."""
-        return self.lands(
-            sink=self.sink,
-            topic=TOPIC,
-            spark=lambda: pytest.fail("nothing is read"),
-            stores=lambda _: self.store,
-            offsets=self.kafka,
-            reader=KafkaReader("nowhere:1"),
-            clock=lambda: ms(now_minute),
-        )
+        landing = super().landing(now_minute)
+        assert isinstance(landing, Landed)
+        return landing

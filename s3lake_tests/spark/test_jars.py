@@ -50,17 +50,6 @@ def java_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return calls
 
 
-def test_a_coordinate_is_group_artifact_version() -> None:
-    assert jars.Coordinate.parse("org.slf4j:slf4j-api:2.0.16") == ("org.slf4j", "slf4j-api", "2.0.16")
-
-
-@pytest.mark.parametrize("text", ["kafka-clients", "org.apache.kafka:kafka-clients", "a:b:c:d", "a::c", "a:b:c d"])
-def test_a_malformed_coordinate_is_refused_with_its_right_shape(text: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"Write it as group:artifact:version") as refused:
-        jars.Coordinate.parse(text)
-    assert repr(text) in str(refused.value)
-
-
 def test_the_cache_is_where_the_environment_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("S3LAKE_CACHE", str(tmp_path))
     assert jars.cache_dir() == tmp_path

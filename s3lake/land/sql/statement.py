@@ -10,8 +10,7 @@ from typing import Any
 
 import msgspec
 
-from s3lake.land.sql.shapes import NULL, SCALARS, quote
-from s3lake.land.sql.table import RAW, Tabulate
+from s3lake.land.sql.table import NULL, RAW, SCALARS, Tabulate, quote
 from s3lake.plan.batch import Intervals
 
 _KINDS = "Arithmetic|DateTime|NumberFormat|Runtime|ArrayIndexOutOfBounds|IllegalArgument|UnsupportedOperation"
