@@ -72,7 +72,7 @@ class EraseConditions:
 
 @dataclass(frozen=True)
 class ErasedObject:
-    """Rows that one object loses; `replaced_by` is the object that holds the others, if any, once it is done."""
+    """Rows that an object loses; `replaced_by` is the object that holds the others, if any, once it is done."""
 
     key: str
     stream: str
@@ -154,11 +154,11 @@ def erase(target: TopicSink, hour: str, conditions: EraseConditions) -> EraseCha
     @retry_fenced
     def replace_found() -> None:
         settle_hour(target, hour)
-        found = _find_rows(target, hour, conditions)
-        with_rows = {one.file_set.manifest.id: one.file_set.manifest for one in found if one.rows}
-        others[:] = [one for one in found if one.file_set.manifest.id not in with_rows]
+        searched = _find_rows(target, hour, conditions)
+        with_rows = {entry.file_set.manifest.id: entry.file_set.manifest for entry in searched if entry.rows}
+        others[:] = [entry for entry in searched if entry.file_set.manifest.id not in with_rows]
         for group in group_compatible(list(with_rows.values())):
-            own = [one for one in found if one.file_set.manifest in group]
+            own = [entry for entry in searched if entry.file_set.manifest in group]
             replace_commits(target, hour, group, REASON, partial(_write, target, own, new_keys))
             done.extend(own)
 
@@ -174,7 +174,7 @@ def _find_rows(target: TopicSink, hour: str, conditions: EraseConditions) -> lis
     with target.index.reading(hour, [manifest.id for manifest in manifests]):
         stored = target.index.columns()
         recorded = from_document(stored[0].columns) if stored else {}
-        return [_find_in(target.store, one, conditions, recorded) for one in list_file_sets(manifests)]
+        return [_find_in(target.store, entry, conditions, recorded) for entry in list_file_sets(manifests)]
 
 
 def _find_in(store: Store, file_set: FileSet, conditions: EraseConditions, recorded: Columns) -> _Found:
@@ -262,77 +262,81 @@ def _to_text(data: bytes | None) -> str | None:
 
 
 def _write(
-    target: TopicSink, found: Sequence[_Found], new_keys: dict[str, str], attempt: Attempt, files: list[File]
+    target: TopicSink, searched: Sequence[_Found], new_keys: dict[str, str], attempt: Attempt, files: list[File]
 ) -> Staged:
     """Stage the files that are left. Adds to `new_keys` the key of each that lost rows."""
-    left = [(one, file) for one in found for file in one.file_set.files.values() if len(one.rows) < file.records]
-    copies = [(file.bytes, partial(_copy, target, one, file, attempt.commit)) for one, file in left if not one.rows]
+    left = [
+        (entry, file) for entry in searched for file in entry.file_set.files.values() if len(entry.rows) < file.records
+    ]
+    copies = [
+        (file.bytes, partial(_copy, target, entry, file, attempt.commit)) for entry, file in left if not entry.rows
+    ]
     stage_files(copies, files)
-    for one, file in left:
-        if one.rows:  # read whole, so one at a time
-            files.append(_write_without(target, one, file, attempt.commit))
+    for entry, file in left:
+        if entry.rows:  # read whole, so one after the other
+            files.append(_write_without(target, entry, file, attempt.commit))
             new_keys[file.key] = files[-1].key
-    manifests = {one.file_set.manifest.id: one.file_set.manifest for one in found}
+    manifests = {entry.file_set.manifest.id: entry.file_set.manifest for entry in searched}
     return replace(
         carry_over(list(manifests.values())),
-        reads=_count(found),
-        letters=united(_count_reasons(target.store, manifest, found) for manifest in manifests.values()),
+        reads=_count(searched),
+        letters=united(_count_reasons(target.store, manifest, searched) for manifest in manifests.values()),
     )
 
 
-def _copy(target: TopicSink, found: _Found, file: File, commit: str) -> list[File]:
-    manifest = found.file_set.manifest
+def _copy(target: TopicSink, searched: _Found, file: File, commit: str) -> list[File]:
+    manifest = searched.file_set.manifest
     return [copy_file(target.store, manifest, file, key_in_commit(target, manifest, file, commit), commit)]
 
 
-def _write_without(target: TopicSink, found: _Found, file: File, commit: str) -> File:
-    manifest, store = found.file_set.manifest, target.store
+def _write_without(target: TopicSink, searched: _Found, file: File, commit: str) -> File:
+    manifest, store = searched.file_set.manifest, target.store
     key = key_in_commit(target, manifest, file, commit)
     shape, body = shape_of_stream(manifest, file.kind), read_whole(store, manifest, file)
-    new = stage_object(store, key, {COMMIT: commit}, partial(without_rows.write, shape, body, file.key, found.rows))
-    records = file.records - len(found.rows)
+    new = stage_object(store, key, {COMMIT: commit}, partial(without_rows.write, shape, body, file.key, searched.rows))
+    records = file.records - len(searched.rows)
     changes = {"key": key, "upload": new.upload, "parts": new.parts, "records": records, "bytes": new.size}
     return msgspec.structs.replace(file, **changes)
 
 
-def _count(found: Sequence[_Found]) -> dict[int, Read]:
-    manifests = {one.file_set.manifest.id: one.file_set.manifest for one in found}
+def _count(searched: Sequence[_Found]) -> dict[int, Read]:
+    manifests = {entry.file_set.manifest.id: entry.file_set.manifest for entry in searched}
     reads = merged(manifest.partitions for manifest in manifests.values())
-    for one in found:
-        read, rows = reads[one.file_set.first.partition], len(one.rows)
-        landed, dead = (read.landed, read.dead - rows) if one.is_dead_letters else (read.landed - rows, read.dead)
+    for entry in searched:
+        read, rows = reads[entry.file_set.first.partition], len(entry.rows)
+        landed, dead = (read.landed, read.dead - rows) if entry.is_dead_letters else (read.landed - rows, read.dead)
         erased = read.erased + rows
-        reads[one.file_set.first.partition] = msgspec.structs.replace(read, landed=landed, dead=dead, erased=erased)
+        reads[entry.file_set.first.partition] = msgspec.structs.replace(read, landed=landed, dead=dead, erased=erased)
     return reads
 
 
-def _count_reasons(store: Store, manifest: Manifest, found: Sequence[_Found]) -> tuple[Reason, ...]:
+def _count_reasons(store: Store, manifest: Manifest, searched: Sequence[_Found]) -> tuple[Reason, ...]:
     """Count the remaining dead letters of a commit by reason."""
-    dead = [one for one in found if one.file_set.manifest is manifest and one.is_dead_letters]
-    if not any(one.rows for one in dead):
+    dead = [entry for entry in searched if entry.file_set.manifest is manifest and entry.is_dead_letters]
+    if not any(entry.rows for entry in dead):
         return manifest.letters
     tally = Tally()
-    for one in dead:
-        file = one.file_set.files[LETTERS]
+    for entry in dead:
+        file = entry.file_set.files[LETTERS]
         for row, letter in enumerate(letters(io.BytesIO(read_whole(store, manifest, file)), file.key)):
-            if row not in one.rows:
+            if row not in entry.rows:
                 tally.add(letter.stage, letter.message, letter.partition, letter.offset)
     return tally.reasons
 
 
-def _describe(hour: str, found: Sequence[_Found], new_keys: Mapping[str, str] = {}) -> EraseChange:
-    changed = {one.file_set.manifest.id for one in found if one.rows}
+def _describe(hour: str, searched: Sequence[_Found], new_keys: Mapping[str, str] = {}) -> EraseChange:
+    changed = {entry.file_set.manifest.id for entry in searched if entry.rows}
     objects = tuple(
-        ErasedObject(file.key, file.kind, len(one.rows), file.records, new_keys.get(file.key, ""))
-        for one in found
-        if one.rows
-        for file in one.file_set.files.values()
+        ErasedObject(file.key, file.kind, len(entry.rows), file.records, new_keys.get(file.key, ""))
+        for entry in searched
+        if entry.rows
+        for file in entry.file_set.files.values()
     )
-    kept = [one.file_set for one in found if not one.rows and one.file_set.manifest.id in changed]
-    copied, records = sum(len(one.files) for one in kept), sum(len(one.rows) for one in found)
-    unasked = sum(one.unasked for one in found)
+    kept = [entry.file_set for entry in searched if not entry.rows and entry.file_set.manifest.id in changed]
+    copied, records = sum(len(entry.files) for entry in kept), sum(len(entry.rows) for entry in searched)
+    unasked = sum(entry.unasked for entry in searched)
     summary = f"{records:,} records; {copied:,} objects beside them are copied"
-    summary += "".join(f"\n  {one.rows:,} of {one.of:,} rows of {one.key}" for one in objects)
+    summary += "".join(f"\n  {entry.rows:,} of {entry.of:,} rows of {entry.key}" for entry in objects)
     if unasked:
         summary += (
             f"\n  {unasked:,} dead letters stay: they have no column of the data that --where names. Say by "

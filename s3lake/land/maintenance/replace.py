@@ -72,9 +72,9 @@ def change_hours(
                 settle_hour(target, hour)
             else:
                 renew_existing(target.index, target.sink, stored[0])
-        found = plan(target, hour)
-        if found is not None:
-            yield change(target, hour) if yes and found.is_possible else found
+        planned = plan(target, hour)
+        if planned is not None:
+            yield change(target, hour) if yes and planned.is_possible else planned
 
 
 def settle_hour(target: TopicSink, hour: str) -> Tile:

@@ -231,7 +231,7 @@ def _count_overlapping(files: Sequence[File]) -> int:
 
 @retry_fenced
 def restore(
-    wanted: Restore,
+    request: Restore,
     bootstrap_servers: str,
     properties: Mapping[str, str],
     advance: Callable[[int], None] = lambda _: None,
@@ -240,7 +240,7 @@ def restore(
     """Produce what is not in the topic yet.
 
     Args:
-        wanted: the records.
+        request: the records.
         bootstrap_servers: of the cluster.
         properties: for the Kafka clients, as in the configuration.
         advance: called with how many records are in the topic.
@@ -257,80 +257,80 @@ def restore(
 
     # Each time with the objects that there are then: if an hour was changed after a first transaction, nobody knows
     # which records are in the topic, and that is refused.
-    wanted = replace(wanted)
-    planned, group = wanted.planned, wanted.group
+    request = replace(request)
+    planned, group = request.planned, request.group
     settings: dict[str, Any] = {**client_properties(properties), "bootstrap.servers": bootstrap_servers}
     consumer = Consumer({**settings, "log_level": "0", "group.id": group, "enable.auto.commit": "false"})
     try:
         producer = Producer({**settings, **_SETTINGS, "transactional.id": group})
         producer.init_transactions(_TIMEOUT_S)  # ends a transaction that another process has left open
-        _must_fit(producer, wanted)
-        done = _reached(consumer, wanted)
+        _must_fit(producer, request)
+        done = _reached(consumer, request)
         advance(done)
-        left = islice(wanted.records(), done, None)
+        left = islice(request.records(), done, None)
         member = consumer.consumer_group_metadata()
         while some := list(islice(left, transaction)):
             producer.begin_transaction()
             for record in some:
-                _produce(producer, wanted, record)
-            position = TopicPartition(wanted.into, 0, done + len(some), metadata=wanted.identity)
+                _produce(producer, request, record)
+            position = TopicPartition(request.into, 0, done + len(some), metadata=request.identity)
             producer.send_offsets_to_transaction([position], member, _TIMEOUT_S)
             producer.commit_transaction(_TIMEOUT_S)
             done += len(some)
             advance(done)
     except KafkaException as error:
         raise KafkaUnavailableError(
-            f"restoring into topic {wanted.into}: {error.args[0]}. What is committed stays; the same command goes on "
+            f"restoring into topic {request.into}: {error.args[0]}. What is committed stays; the same command goes on "
             "after it"
         ) from None
     finally:
         consumer.close()
     if done != planned.records:
-        raise DataLossError(f"objects of {wanted.target.topic} hold {done} records, the index says {planned.records}")
+        raise DataLossError(f"objects of {request.target.topic} hold {done} records, the index says {planned.records}")
     return Restoration(**{**vars(planned), "done": done})
 
 
-def _produce(producer: Any, wanted: Restore, record: Record) -> None:
+def _produce(producer: Any, request: Restore, record: Record) -> None:
     stamp = {"timestamp": record.timestamp} if record.timestamp > 0 else {}
-    if not stamp and "timestamp" not in wanted.without:  # Kafka's clients would make the present moment of it
+    if not stamp and "timestamp" not in request.without:  # Kafka's clients would make the present moment of it
         raise ConfigurationError(
             f"the record of topic-partition {record.partition}, offset {record.offset}, has the timestamp "
             f"{record.timestamp}, which no client of Kafka can write. To restore such records with the present moment "
             "instead, say --without timestamp, into a new topic"
         )
-    key = None if "key" in wanted.without else record.key
-    headers = [] if "headers" in wanted.without else list(record.headers)
+    key = None if "key" in request.without else record.key
+    headers = [] if "headers" in request.without else list(record.headers)
     while True:
         try:
-            producer.produce(wanted.into, record.value, key, record.partition, headers=headers, **stamp)
+            producer.produce(request.into, record.value, key, record.partition, headers=headers, **stamp)
         except BufferError:
             producer.poll(0.1)
         else:
             return
 
 
-def _must_fit(producer: Any, wanted: Restore) -> None:
-    metadata = producer.list_topics(wanted.into, _TIMEOUT_S).topics[wanted.into]
+def _must_fit(producer: Any, request: Restore) -> None:
+    metadata = producer.list_topics(request.into, _TIMEOUT_S).topics[request.into]
     if metadata.error is not None:
-        raise ConfigurationError(f"--into {wanted.into}: {metadata.error.str()}: create the topic first")
-    most = max((file.partition for file in chain.from_iterable(wanted.files.values())), default=0)
+        raise ConfigurationError(f"--into {request.into}: {metadata.error.str()}: create the topic first")
+    most = max((file.partition for file in chain.from_iterable(request.files.values())), default=0)
     if most >= len(metadata.partitions):
         raise ConfigurationError(
-            f"--into {wanted.into}: it has {len(metadata.partitions)} topic-partitions, and records are of number "
+            f"--into {request.into}: it has {len(metadata.partitions)} topic-partitions, and records are of number "
             f"{most}: give it {most + 1}"
         )
 
 
-def _reached(consumer: Any, wanted: Restore) -> int:
+def _reached(consumer: Any, request: Restore) -> int:
     from confluent_kafka import TopicPartition
 
-    (position,) = consumer.committed([TopicPartition(wanted.into, 0)], _TIMEOUT_S)
+    (position,) = consumer.committed([TopicPartition(request.into, 0)], _TIMEOUT_S)
     if position.offset < 0:
         return 0
-    if position.metadata != wanted.identity:
+    if position.metadata != request.identity:
         raise ConfigurationError(
-            f"{position.offset:,} records of these hours are in topic {wanted.into}, and the hours were compacted or "
-            f"changed since, so nobody knows which: delete the topic and the consumer group {wanted.group}, and begin "
+            f"{position.offset:,} records of these hours are in topic {request.into}, and the hours were compacted or "
+            f"changed since, so nobody knows which: delete the topic and the consumer group {request.group}, and begin "
             "once more"
         )
     return int(position.offset)

@@ -2,6 +2,7 @@
 
 import io
 import json
+import logging
 import pickle
 import subprocess
 import sys
@@ -314,6 +315,29 @@ def test_many_dead_letters_are_several_objects(bucket: Bucket) -> None:
 def test_without_tolerance_neither_key_nor_headers_are_read(bucket: Bucket) -> None:
     assert work(bucket).record_columns == ("partition", "offset", "timestamp", "value")
     assert work(bucket, **TOLERANT).record_columns == ("partition", "offset", "timestamp", "value", "key", "headers")
+
+
+@pytest.mark.parametrize(
+    ("log", "lines"),
+    [
+        ("none", []),
+        ("reason", ["sink s: record refused in topic t, stage convert: Input data was truncated"]),
+        (
+            "place",
+            [
+                f"sink s: record refused in topic t, partition 0, offset 0, timestamp {HOUR}, stage convert: "
+                "Input data was truncated"
+            ],
+        ),
+    ],
+)
+@pytest.mark.parametrize("tolerance", ["none", "all"])
+def test_a_refused_record_is_logged_as_far_as_the_sink_says(
+    bucket: Bucket, caplog: pytest.LogCaptureFixture, tolerance: str, log: str, lines: list[str]
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        outcome(work(bucket, errors={"tolerance": tolerance, "log": log}), [Record(b'{"hunter2": ')])
+    assert [record.getMessage() for record in caplog.records] == lines
 
 
 # Output partitions

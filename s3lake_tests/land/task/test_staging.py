@@ -19,6 +19,8 @@ from hypothesis import strategies as st
 from s3lake.commit.documents import File
 from s3lake.errors import StoreUnavailableError, TooManyFilesError
 from s3lake.land import binding
+from s3lake.land import given as records_at_hand
+from s3lake.land.task.letters import Letters
 from s3lake.land.task.staging import FileRule, Rows, Staging
 from s3lake.layout.key import RecordColumns
 from s3lake.sink import Sink
@@ -578,6 +580,30 @@ def test_dead_letters_are_one_object_in_the_order_of_offsets() -> None:
         "_dead_letters/s/t/3/000000000005.json", file.upload, file.parts, 3, 5, 9, 2, 26, "dead_letters"
     )
     assert bodies(store, [file])[file.key] == b'{"offset":5}\n{"offset":9}\n'
+
+
+def dead_letter_objects(most: int) -> list[bytes]:
+    """What two records that are refused one after the other become where so many bytes are held at most."""
+    store = MemoryStore()
+    files = staging(store)
+    letters = Letters(files, None, None, most)
+    for offset in (0, 1):
+        letters.add(
+            "t",
+            0,
+            records_at_hand.batch([records_at_hand.Record("t", 0, offset, 0, None, b"{", ())]),
+            "convert",
+            {0: "not JSON"},
+        )
+    letters.finish()
+    return list(bodies(store, files.finish()).values())
+
+
+@pytest.mark.parametrize(("more", "lines"), [(0, [1, 1]), (1, [2])])
+def test_they_are_an_object_once_there_are_as_many_bytes_as_may_be_held(more: int, lines: list[int]) -> None:
+    both = dead_letter_objects(10_000)[0]
+    (one, _) = both.splitlines()
+    assert [body.count(b"\n") for body in dead_letter_objects(len(one) + more)] == lines
 
 
 # Giving up
