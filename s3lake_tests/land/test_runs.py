@@ -247,9 +247,9 @@ class Tried(MemoryStore):
 class Encrypting(Tried, S3Store):
     """Is asked to encrypt what it is given, and does."""
 
-    terms = "aws:kms"
+    requirements = "aws:kms"
 
-    def ignored(self, _: str) -> list[str]:
+    def find_ignored(self, _: str) -> list[str]:
         return []
 
 
