@@ -193,54 +193,6 @@ def test_what_is_no_proxy_is_refused() -> None:
         S3.model_validate({"proxy": {"url": "http://me:hush@proxy:3128"}})
 
 
-CLOUD = {
-    "name": "lake",
-    "connector.class": "S3_SINK",
-    "topics": "demo",
-    "kafka.endpoint": "SASL_SSL://pkc-1.eu.confluent.cloud:9092",
-    "kafka.api.key": "KEY",
-    "kafka.api.secret": "hush-hush",
-    "input.data.format": "JSON",
-    "output.data.format": "PARQUET",
-    "time.interval": "DAILY",
-    "flush.size": "1000",
-    "s3.bucket.name": "lake",
-    "aws.access.key.id": "AK",
-    "aws.secret.access.key": "SK",
-    "s3lake.start": "2026-11-20T00",
-}
-
-
-def test_confluent_clouds_own_keys_are_taken() -> None:
-    found = loaded({"store.kafka.keys": "true", "output.keys.format": "JSON"}, CLOUD)
-    (sink,) = found.config.sinks
-    assert (sink.format.type, sink.converter.value, sink.sidecars.keys) == ("parquet", "json", "json")
-    assert (sink.nulls, sink.errors.tolerance) == ("skip", "all")  # of which the file says nothing
-    assert sink.layout.template is not None
-    assert "'day'=dd}" in sink.layout.template
-    assert found.config.kafka.bootstrap_servers == "pkc-1.eu.confluent.cloud:9092"
-    assert 'password="hush-hush"' in found.config.kafka.properties["sasl.jaas.config"]
-
-
-def test_a_format_that_confluent_cloud_has_not_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="did you mean PARQUET"):
-        loaded({"output.data.format": "PARKET"}, CLOUD)
-
-
-def test_confluent_clouds_role_is_replaced_by_ours_or_by_botos_own_chain() -> None:
-    (message,) = [
-        notice.message
-        for notice in loaded({"provider.integration.id": "cspi-1"}, CLOUD).notices
-        if notice.place.key == "provider.integration.id"
-    ]
-    assert (
-        message
-        == "is a role that Confluent Cloud assumes; s3lake.s3.role.arn names ours, else boto3's own chain is used"
-    )
-    ours = {"provider.integration.id": "cspi-1", "s3lake.s3.role.arn": "arn:aws:iam::1:role/lake"}
-    assert loaded({**ours}, CLOUD).config.s3.role is not None
-
-
 def test_options_of_a_converter_of_headers_are_told() -> None:
     configuration = loaded({"header.converter.schemas.enable": "false"})
     assert "header.converter.schemas.enable: headers are read as text" in "\n".join(

@@ -34,14 +34,21 @@ def error(text: str) -> str:
 # What it gives
 
 
-def test_four_fields_make_a_sink() -> None:
-    config = loads(GOOD, "s3lake.yaml")
-    assert config.kafka.bootstrap_servers == "localhost:9092"
-    assert config.sink("events").topics == ("events",)
-
-
-def test_from_is_spelled_from() -> None:
-    assert loads(GOOD + "    from: earliest\n", "s3lake.yaml").sinks[0].from_ == "earliest"
+@pytest.mark.parametrize(
+    ("more", "path", "value"),
+    [
+        pytest.param("", "topics", ("events",), id="four fields make a sink"),
+        pytest.param("", "start", "2026-11-20T00", id="a date is text"),
+        pytest.param("from: earliest", "from_", "earliest", id="from"),
+        *(
+            pytest.param(f"exactly_once: {word}", "exactly_once", value, id=f"YAML's old word {word}")
+            for word, value in (("true", True), ("no", False), ("off", False), ("yes", True))
+        ),
+        pytest.param("layout: {padding: {char: 0}}", "layout.padding.char", "0", id="text needs no quotes"),
+    ],
+)
+def test_a_setting_is_read_as_the_model_wants_it(more: str, path: str, value: object) -> None:
+    assert bases.values(bases.native(f"{GOOD}    {more}\n"), path) == {path: value}
 
 
 @pytest.mark.parametrize(
@@ -49,16 +56,6 @@ def test_from_is_spelled_from() -> None:
 )
 def test_a_topic_called_like_something_else_is_that_topic(topic: str) -> None:
     assert loads(GOOD.replace("[events]", f"[{topic}]"), "s3lake.yaml").sinks[0].topics == (topic,)
-
-
-@pytest.mark.parametrize(("word", "value"), [("true", True), ("no", False), ("off", False), ("yes", True)])
-def test_a_truth_may_be_written_in_yamls_old_words(word: str, value: bool) -> None:
-    assert loads(GOOD + f"    exactly_once: {word}\n", "s3lake.yaml").sinks[0].exactly_once is value
-
-
-def test_text_needs_no_quotes_where_text_is_wanted() -> None:
-    config = loads(GOOD + "    layout: {padding: {char: 0}}\n", "s3lake.yaml")
-    assert config.sinks[0].layout.padding.char == "0"
 
 
 def test_properties_are_the_text_that_is_written() -> None:
@@ -85,42 +82,22 @@ def test_nothing_is_read_as_an_object_of_python(tmp_path: Path) -> None:
 # The environment
 
 
-def test_a_variable_stands_for_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BUCKET", "pond")
-    assert loads(GOOD.replace("lake", "my-${BUCKET}-1"), "s3lake.yaml").sinks[0].bucket == "my-pond-1"
-
-
-def test_a_value_is_typed_as_if_it_had_been_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COUNT", "7")
-    monkeypatch.setenv("NOTHING", "null")
-    text = GOOD + "    flush:\n      count: ${COUNT}\n    hours_per_run: ${NOTHING}\n"
-    sink = loads(text, "s3lake.yaml").sinks[0]
-    assert (sink.flush.count, sink.hours_per_run) == (7, None)
-
-
-def test_a_number_may_stand_in_quotes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COUNT", "7")
-    assert loads(GOOD + '    flush: {count: "${COUNT}"}\n', "s3lake.yaml").sinks[0].flush.count == 7
-
-
-@pytest.mark.parametrize("value", [None, ""])
-def test_a_default_stands_in_for_an_unset_or_empty_variable(value: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    if value is not None:
-        monkeypatch.setenv("BUCKET", value)
-    assert loads(GOOD.replace("lake", "${BUCKET:-lake}"), "s3lake.yaml").sinks[0].bucket == "lake"
-
-
 @pytest.mark.parametrize(
-    ("written", "value", "meant"),
+    ("line", "variables", "path", "value"),
     [
-        pytest.param("${PREFIX}", "a: [b]", "a: [b]", id="never read as structure"),
-        pytest.param("${PREFIX}", "${HOME}", "${HOME}", id="not substituted again"),
-        pytest.param("$${PREFIX}", "x", "${PREFIX}", id="two dollars stand for one"),
+        pytest.param("prefix: my-${P}-1", {"P": "pond"}, "prefix", "my-pond-1", id="part of a text"),
+        pytest.param("hours_per_run: 7${P}", {"P": "1"}, "hours_per_run", 71, id="typed as if it was written"),
+        pytest.param("hours_per_run: ${P}", {"P": "null"}, "hours_per_run", None, id="null"),
+        pytest.param('flush: {count: "${P}"}', {"P": "7"}, "flush.count", 7, id="a number in quotes"),
+        pytest.param("prefix: ${P:-raw}", {}, "prefix", "raw", id="a default if it is not set"),
+        pytest.param("prefix: ${P:-raw}", {"P": ""}, "prefix", "raw", id="a default if it is empty"),
+        pytest.param("prefix: ${P}", {"P": "a: [b]"}, "prefix", "a: [b]", id="never read as structure"),
+        pytest.param("prefix: ${P}", {"P": "${HOME}"}, "prefix", "${HOME}", id="not replaced again"),
+        pytest.param("prefix: $${P}", {"P": "x"}, "prefix", "${P}", id="two dollars are one"),
     ],
 )
-def test_a_value_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch, written: str, value: str, meant: str) -> None:
-    monkeypatch.setenv("PREFIX", value)
-    assert loads(GOOD + f"    prefix: {written}\n", "s3lake.yaml").sinks[0].prefix == meant
+def test_a_variable_is_replaced_by_its_value(line: str, variables: dict[str, str], path: str, value: object) -> None:
+    assert bases.values(bases.native(f"{GOOD}    {line}\n", variables), path) == {path: value}
 
 
 # What each mistake is told: a single one stands in broken/native.txt

@@ -33,54 +33,30 @@ def test_a_key_ends_at_an_equals_sign_a_colon_or_a_blank(between: str) -> None:
     assert read(f"a.b{between}c d") == {"a.b": "c d"}
 
 
-def test_only_the_first_separator_separates() -> None:
-    assert read("a==b:c") == {"a": "=b:c"}
-    assert read("a = :b") == {"a": ":b"}
-
-
-@pytest.mark.parametrize("text", ["# a=b\n! c=d\n\n  # e=f\n x=y", "#a\\\nx=y", "\\\nx=y"])
-def test_comments_and_empty_lines_say_nothing(text: str) -> None:
-    assert read(text) == {"x": "y"}
-
-
-def test_a_line_goes_on_after_a_backslash() -> None:
-    assert read("a=b,\\\n   c\\\n  d\nx=y") == {"a": "b,cd", "x": "y"}
-    assert read("a=b\\\\\nx=y") == {"a": "b\\", "x": "y"}
-    assert read("a=b\\\n# c") == {"a": "b# c"}
-    assert read("a=b\\") == {"a": "b"}
-
-
-@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
-def test_lines_end_as_java_has_it(newline: str) -> None:
-    assert read(f"a=b{newline}c=d{newline}") == {"a": "b", "c": "d"}
-
-
 @pytest.mark.parametrize(
-    ("written", "value"),
+    ("text", "values"),
     [
-        ("\\t\\n\\r\\f", "\t\n\r\f"),
-        ("\\u00e9", "é"),
-        ("\\ud83d\\ude00", "\N{GRINNING FACE}"),
-        ("\\=\\:\\#\\!\\ x", "=:#! x"),
-        ("\\\\d", "\\d"),
-        ("caf\u00e9", "café"),
-        ("\\  x", "  x"),
+        pytest.param("a==b:c", {"a": "=b:c"}, id="only the first separator separates"),
+        pytest.param("a = :b", {"a": ":b"}, id="only the first separator separates, after a blank"),
+        pytest.param("# a=b\n! c=d\n\n  # e=f\n x=y", {"x": "y"}, id="comments and empty lines"),
+        pytest.param("#a\\\nx=y", {"x": "y"}, id="a comment is not continued"),
+        pytest.param("\\\nx=y", {"x": "y"}, id="an empty line is continued"),
+        pytest.param("a=b,\\\n   c\\\n  d\nx=y", {"a": "b,cd", "x": "y"}, id="a line is continued"),
+        pytest.param("a=b\\\\\nx=y", {"a": "b\\", "x": "y"}, id="two backslashes are one"),
+        pytest.param("a=b\\\n# c", {"a": "b# c"}, id="a comment in a continued line is text"),
+        pytest.param("a=b\\", {"a": "b"}, id="a backslash at the end"),
+        *(pytest.param(f"a=b{end}c=d{end}", {"a": "b", "c": "d"}, id=f"{end!r}") for end in ("\n", "\r\n", "\r")),
+        pytest.param("a=\\t\\n\\r\\f", {"a": "\t\n\r\f"}, id="escapes"),
+        pytest.param("a=\\u00e9\\ud83d\\ude00", {"a": "\xe9\N{GRINNING FACE}"}, id="escapes of Unicode"),
+        pytest.param("a=\\=\\:\\#\\!\\ x", {"a": "=:#! x"}, id="escapes of marks"),
+        pytest.param("a=\\  x", {"a": "  x"}, id="an escaped blank is text"),
+        pytest.param("a\\=b\\:c\\ d=e", {"a=b:c d": "e"}, id="escaped separators in a key"),
+        pytest.param("a\nb=\nc: ", {"a": "", "b": "", "c": ""}, id="keys without a value"),
+        pytest.param("a=b  \nc=d\\ ", {"a": "b", "c": "d "}, id="blanks after a value"),
     ],
 )
-def test_escapes(written: str, value: str) -> None:
-    assert read(f"a={written}") == {"a": value}
-
-
-def test_a_key_may_hold_escaped_separators() -> None:
-    assert read("a\\=b\\:c\\ d=e") == {"a=b:c d": "e"}
-
-
-def test_a_key_may_have_no_value() -> None:
-    assert read("a\nb=\nc: ") == {"a": "", "b": "", "c": ""}
-
-
-def test_blanks_after_a_value_are_dropped_unless_escaped() -> None:
-    assert read("a=b  \nc=d\\ ") == {"a": "b", "c": "d "}
+def test_properties_are_read_as_java_reads_them(text: str, values: dict[str, str]) -> None:
+    assert read(text) == values
 
 
 def test_a_backslash_that_java_would_drop_is_kept_and_told() -> None:

@@ -171,40 +171,6 @@ def test_older_keys_and_clauses_of_lenses_load_with_a_notice_each() -> None:
     assert "hush-hush" not in told
 
 
-CLOUD = {
-    "name": "demo",
-    "connector.class": "S3_SINK",
-    "topics": "demo",
-    "kafka.api.key": "K",
-    "kafka.api.secret": "hush-hush",
-    "s3.bucket.name": "lake",
-    "bootstrap.servers": "kafka:9092",
-    "s3lake.start": "2026-11-20T00",
-}
-
-
-def test_clouds_former_format_is_both_formats() -> None:
-    loaded = bases.load(CLOUD, {"data.format": "JSON"})
-    (sink,) = loaded.config.sinks
-    assert (sink.format.type, sink.converter.value) == ("json", "json")
-    told = "\n".join(map(str, loaded.notices))
-    assert "data.format: is an old name: write input.data.format and output.data.format" in told
-
-
-def test_clouds_registry_comes_from_a_variable_and_is_a_placeholder_in_check(tmp_path: Path) -> None:
-    formats: dict[str, str | None] = {"input.data.format": "AVRO", "output.data.format": "AVRO"}
-    with pytest.raises(ConfigurationError, match="AVRO needs the registry: set S3LAKE_REGISTRY_URL"):
-        bases.load(CLOUD, formats)
-    loaded = bases.load(CLOUD, formats, S3LAKE_REGISTRY_URL="http://registry:8081")
-    registry = loaded.config.sinks[0].converter.registry
-    assert registry is not None
-    assert registry.url == "http://registry:8081"
-    path = tmp_path / "cloud.properties"
-    path.write_text(bases.properties(CLOUD, formats))
-    checked = configuration.load_configuration(str(path), environment={}, to_land=False)
-    assert any("S3LAKE_REGISTRY_URL: is not set" in str(notice) for notice in checked.notices)
-
-
 def test_a_handler_that_ignores_tombstones_leaves_none_out() -> None:
     handler: dict[str, str | None] = {
         "transforms": "t",

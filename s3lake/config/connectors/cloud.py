@@ -68,29 +68,24 @@ def translate_keys(settings: Sequence[Setting], report: Report, environment: Map
     top = next((setting for setting in settings if setting.key == "connector.class"), None)
     if top is None or top.value != CLASS:
         return list(settings)
-    settings = [new for setting in settings for new in _split_format(setting, report)]
-    by_key = {setting.key: setting for setting in settings}
-    changed: list[Setting] = list(_registry(by_key, report, environment))
-    for setting in settings:
-        changed += _translate(setting, by_key, report)
+    plain = {setting.key: setting for setting in settings}
+    if (former := plain.pop("data.format", None)) is not None:
+        report.notice(former, "is an old name: write input.data.format and output.data.format")
+        plain |= {f"{side}.data.format": former for side in ("input", "output")}
+    plain["connector.class"] = replace(top, value=_CLASS)
+    changed = [*_put_registry(plain, report, environment), *_put_login(plain, report)]
+    for key, setting in plain.items():
+        changed += _translate(key, setting, plain, report)
     present = {setting.key for setting in changed}
     missing = {key: value for key, value in _DEFAULTS.items() if key not in present}
     return [*changed, *(replace(top, key=key, value=value, positions=()) for key, value in missing.items())]
 
 
-def _split_format(setting: Setting, report: Report) -> list[Setting]:
-    """Return the settings of both formats for `data.format` of older versions; any other setting as it is."""
-    if setting.key != "data.format":
-        return [setting]
-    report.notice(setting, "is an old name: write input.data.format and output.data.format")
-    return [replace(setting, key=f"{side}.data.format") for side in ("input", "output")]
-
-
-def _registry(by_key: Mapping[str, Setting], report: Report, environment: Mapping[str, str]) -> Iterator[Setting]:
+def _put_registry(plain: dict[str, Setting], report: Report, environment: Mapping[str, str]) -> Iterator[Setting]:
     """Yield where the registry of Confluent Cloud is, which its own connector knows and its file does not say."""
-    url = by_key.get("schema.registry.url")
+    url = plain.pop("schema.registry.url", None)
     for name, part in _INPUTS.items():
-        form, key = by_key.get(name), f"{part}.converter.schema.registry.url"
+        form, key = plain.get(name), f"{part}.converter.schema.registry.url"
         if form is not None and url is not None:
             yield replace(url, key=key)
         elif form is not None and form.value.upper() in _WITH_REGISTRY:
@@ -100,48 +95,42 @@ def _registry(by_key: Mapping[str, Setting], report: Report, environment: Mappin
                 report.error(form, f"{form.value} needs the registry: set {REGISTRY}, or add schema.registry.url=URL")
 
 
-def _translate(setting: Setting, by_key: Mapping[str, Setting], report: Report) -> list[Setting]:
-    """Return a setting as settings of the connector that runs."""
-    if setting.key in _WORDS:
-        key, words = _WORDS[setting.key]
+def _put_login(plain: dict[str, Setting], report: Report) -> Iterator[Setting]:
+    """Yield the address of Kafka, and how its clients log in."""
+    key, secret = plain.pop("kafka.api.key", None), plain.pop("kafka.api.secret", None)
+    if (address := plain.pop("kafka.endpoint", None)) is not None:
+        yield replace(address, key="bootstrap.servers", value=address.value.rpartition("://")[2], positions=())
+    if secret is not None:
+        report.secrets.add(secret.value)
+    if key is not None:
+        text = f'{_LOGIN} required username="{key.value}" password="{secret.value if secret else ""}";'
+        options = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.jaas.config": text}
+        for name, value in options.items():
+            yield replace(key, key=f"consumer.override.{name}", value=value, positions=())
+
+
+def _translate(key: str, setting: Setting, plain: Mapping[str, Setting], report: Report) -> Iterator[Setting]:
+    """Yield a setting as settings of the connector that runs."""
+    if key in _WORDS:
+        new, words = _WORDS[key]
         name = words.get(setting.value.upper())
         if name is None:
             near = did_you_mean(setting.value.upper(), words)
             report.error(setting, f"{setting.masked_value} is not allowed; {near}use one of: {', '.join(words)}")
-        settings = [replace(setting, key=key, value=name or next(iter(words.values())), positions=())]
-        if setting.key in _INPUTS and setting.value.upper() == "JSON":
-            settings.append(replace(setting, key=f"{key}.schemas.enable", value="false", positions=()))
-        return settings
-    match setting.key:
-        case "connector.class":
-            return [replace(setting, value=_CLASS)]
-        case "schema.context.name":
-            if setting.value not in ("", "default"):
-                message = "is a context of the registry; name it in the registry's address, https://HOST/contexts/NAME"
-                report.error(setting, message)
-        case "schema.registry.url":
-            pass
-        case "kafka.endpoint":
-            return [replace(setting, key="bootstrap.servers", value=setting.value.rpartition("://")[2], positions=())]
-        case "kafka.api.key":
-            return _login(setting, by_key)
-        case "kafka.api.secret":
-            report.secrets.add(setting.value)
-        case "compression.codec":
-            parquet = "parquet" in by_key.get("output.data.format", setting).value.lower()
-            return [replace(setting, key="parquet.codec" if parquet else "avro.codec")]
-        case "provider.integration.id":
-            ours = "s3lake.s3.role.arn names ours, else boto3's own chain is used"
-            report.notice(setting, f"is a role that Confluent Cloud assumes; {ours}")
-        case key if key in _NO_EFFECT:
-            report.no_effect(setting, _NO_EFFECT[key])
-        case _:
-            return [setting]
-    return []
-
-
-def _login(key: Setting, by_key: Mapping[str, Setting]) -> list[Setting]:
-    secret = by_key.get("kafka.api.secret")
-    text = f'{_LOGIN} required username="{key.value}" password="{secret.value if secret else ""}";'
-    options = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.jaas.config": text}
-    return [replace(key, key=f"consumer.override.{name}", value=value, positions=()) for name, value in options.items()]
+        yield replace(setting, key=new, value=name or next(iter(words.values())), positions=())
+        if key in _INPUTS and setting.value.upper() == "JSON":
+            yield replace(setting, key=f"{new}.schemas.enable", value="false", positions=())
+    elif key == "schema.context.name":
+        if setting.value not in ("", "default"):
+            message = "is a context of the registry; name it in the registry's address, https://HOST/contexts/NAME"
+            report.error(setting, message)
+    elif key == "compression.codec":
+        parquet = "parquet" in plain.get("output.data.format", setting).value.lower()
+        yield replace(setting, key="parquet.codec" if parquet else "avro.codec")
+    elif key == "provider.integration.id":
+        ours = "s3lake.s3.role.arn names ours, else boto3's own chain is used"
+        report.notice(setting, f"is a role that Confluent Cloud assumes; {ours}")
+    elif key in _NO_EFFECT:
+        report.no_effect(setting, _NO_EFFECT[key])
+    else:
+        yield setting

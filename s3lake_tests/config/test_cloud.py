@@ -1,0 +1,79 @@
+"""Confluent Cloud's `S3_SINK`: its own keys are those of the connector that it runs."""
+
+from pathlib import Path
+
+import pytest
+
+from s3lake.config import load as configuration
+from s3lake.errors import ConfigurationError
+from s3lake_tests.config import bases
+
+CLOUD = {
+    "name": "lake",
+    "connector.class": "S3_SINK",
+    "topics": "demo",
+    "kafka.endpoint": "SASL_SSL://pkc-1.eu.confluent.cloud:9092",
+    "kafka.api.key": "KEY",
+    "kafka.api.secret": "hush-hush",
+    "input.data.format": "JSON",
+    "output.data.format": "PARQUET",
+    "time.interval": "DAILY",
+    "flush.size": "1000",
+    "s3.bucket.name": "lake",
+    "aws.access.key.id": "AK",
+    "aws.secret.access.key": "SK",
+    "s3lake.start": "2026-11-20T00",
+}
+
+
+def test_confluent_clouds_own_keys_are_taken() -> None:
+    found = bases.load(CLOUD, {"store.kafka.keys": "true", "output.keys.format": "JSON"})
+    (sink,) = found.config.sinks
+    assert (sink.format.type, sink.converter.value, sink.sidecars.keys) == ("parquet", "json", "json")
+    assert (sink.nulls, sink.errors.tolerance) == ("skip", "all")  # of which the file says nothing
+    assert sink.layout.template is not None
+    assert "'day'=dd}" in sink.layout.template
+    assert found.config.kafka.bootstrap_servers == "pkc-1.eu.confluent.cloud:9092"
+    assert 'password="hush-hush"' in found.config.kafka.properties["sasl.jaas.config"]
+
+
+def test_a_format_that_confluent_cloud_has_not_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="did you mean PARQUET"):
+        bases.load(CLOUD, {"output.data.format": "PARKET"})
+
+
+def test_confluent_clouds_role_is_replaced_by_ours_or_by_botos_own_chain() -> None:
+    (message,) = [
+        notice.message
+        for notice in bases.load(CLOUD, {"provider.integration.id": "cspi-1"}).notices
+        if notice.place.key == "provider.integration.id"
+    ]
+    assert (
+        message
+        == "is a role that Confluent Cloud assumes; s3lake.s3.role.arn names ours, else boto3's own chain is used"
+    )
+    ours = {"provider.integration.id": "cspi-1", "s3lake.s3.role.arn": "arn:aws:iam::1:role/lake"}
+    assert bases.load(CLOUD, {**ours}).config.s3.role is not None
+
+
+def test_a_former_format_is_both_formats() -> None:
+    loaded = bases.load(CLOUD, {"data.format": "JSON", "input.data.format": None, "output.data.format": None})
+    (sink,) = loaded.config.sinks
+    assert (sink.format.type, sink.converter.value) == ("json", "json")
+    assert "data.format: is an old name: write input.data.format and output.data.format" in "\n".join(
+        map(str, loaded.notices)
+    )
+
+
+def test_the_registry_comes_from_a_variable_and_is_a_placeholder_in_check(tmp_path: Path) -> None:
+    formats: dict[str, str | None] = {"input.data.format": "AVRO", "output.data.format": "AVRO"}
+    with pytest.raises(ConfigurationError, match="AVRO needs the registry: set S3LAKE_REGISTRY_URL"):
+        bases.load(CLOUD, formats)
+    loaded = bases.load(CLOUD, formats, S3LAKE_REGISTRY_URL="http://registry:8081")
+    registry = loaded.config.sinks[0].converter.registry
+    assert registry is not None
+    assert registry.url == "http://registry:8081"
+    path = tmp_path / "cloud.properties"
+    path.write_text(bases.properties(CLOUD, formats))
+    checked = configuration.load_configuration(str(path), environment={}, to_land=False)
+    assert any("S3LAKE_REGISTRY_URL: is not set" in str(notice) for notice in checked.notices)
