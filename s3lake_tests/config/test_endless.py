@@ -5,6 +5,8 @@ import time
 import pytest
 
 from s3lake.config import native
+from s3lake.config.report import Report
+from s3lake.config.syntax import properties
 from s3lake.errors import ConfigurationError
 
 KAFKA = "kafka: {bootstrap_servers: 'k:9092'}\n"
@@ -37,4 +39,13 @@ def test_aliases_that_grow_without_end_are_refused(text: str) -> None:
     start = time.process_time()
     with pytest.raises(ConfigurationError, match=r"^f:.*"):
         native.loads(KAFKA + text, "f")
+    assert time.process_time() - start < 2
+
+
+@pytest.mark.parametrize(
+    "text", ["a=x" + " " * 100_000 + "x", "a" + " " * 100_000, "a=" + "\\\\" * 50_000 + " " * 50_000]
+)
+def test_a_long_line_of_properties_is_read_in_time(text: str) -> None:
+    start = time.process_time()
+    properties.read(text, Report("f"))
     assert time.process_time() - start < 2

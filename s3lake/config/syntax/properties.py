@@ -4,34 +4,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from s3lake.config.report import Place, Report, Setting
 from s3lake.config.syntax.node import Node, join_surrogates
 
 _BLANK = " \t\f"
-_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-_DROPPED = " =:#!\\\"'"  # a backslash before these only protects them
-
-
-@dataclass(frozen=True)
-class _Character:
-    text: str
-    line: int
-    column: int
-    escaped: bool = False
-
-    @property
-    def blank(self) -> bool:
-        return not self.escaped and self.text in _BLANK
+_KEY = re.compile(r"((?:\\.|[^\\ \t\f=:])*)[ \t\f]*[=:]?[ \t\f]*", re.DOTALL)
+_CHARACTER = re.compile(r"\\u([0-9A-Fa-f]{4})|\\(.)|.", re.DOTALL)
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", **{mark: mark for mark in " =:#!\\\"'"}}
+_Places = list[tuple[int, int]]
+"""Line and column of each character."""
 
 
 def read(text: str, report: Report) -> list[Setting]:
-    r"""The settings in `text`, in its order.
+    r"""Return the settings in `text`, in its order.
 
     A backslash before a character that Java gives no meaning, as in `\d`, is kept: Java would drop it without a word.
     """
-    return [_setting(line, report) for line in _lines(text, report)]
+    settings = []
+    for line, places in _lines(text):
+        found = _KEY.match(line)
+        assert found is not None, "the key may be empty"
+        end = len(line.rstrip(_BLANK))
+        end += end < len(line) and (end - len(line[:end].rstrip("\\"))) % 2  # an escaped blank
+        key, _ = _unescape(line, places, found.span(1), report)
+        value, positions = _unescape(line, places, (found.end(), max(end, found.end())), report)
+        settings.append(Setting(key, value, Place(report.file, *places[0], key), positions))
+    return settings
 
 
 def parse(text: str, report: Report) -> Node:
@@ -40,73 +39,38 @@ def parse(text: str, report: Report) -> Node:
     return Node("", Place(report.file), tuple(nodes))
 
 
-def _lines(text: str, report: Report) -> Iterator[list[_Character]]:
-    """Logical lines: comments and empty lines left out, continued lines joined, escapes resolved."""
-    logical: list[_Character] = []
-    continued = False
+def _lines(text: str) -> Iterator[tuple[str, _Places]]:
+    """Yield logical lines: without comments and empty lines, continued ones joined."""
+    logical, places, continued = "", _Places(), False
     for number, line in enumerate(re.split(r"\r\n|\r|\n", text), 1):
         start = len(line) - len(line.lstrip(_BLANK))
         if not continued and (start == len(line) or line[start] in "#!"):
             continue
-        ends = len(line) - len(line.rstrip("\\"))
-        continued = ends % 2 == 1
-        body = line[: len(line) - 1] if continued else line
-        logical += _characters(body, number, start, report)
+        continued = (len(line) - len(line.rstrip("\\"))) % 2 == 1
+        end = len(line) - continued
+        logical += line[start:end]
+        places += [(number, column) for column in range(start + 1, end + 1)]
         if not continued:
             if logical:
-                yield logical
-            logical = []
+                yield logical, places
+            logical, places = "", []
     if logical:
-        yield logical
+        yield logical, places
 
 
-def _characters(line: str, number: int, start: int, report: Report) -> Iterator[_Character]:
-    position = start
-    while position < len(line):
-        character, column = line[position], position + 1
-        position += 1
-        if character != "\\" or position == len(line):
-            yield _Character(character, number, column)
-            continue
-        escape = line[position]
-        position += 1
-        if escape == "u":
-            digits = re.compile(r"[0-9A-Fa-f]{4}").match(line, position)
-            if digits is None:
-                report.error(Place(report.file, number, column), r"\u needs four hexadecimal digits, as in \u00e9")
-                continue
-            position += 4
-            yield _Character(chr(int(digits[0], 16)), number, column, escaped=True)
-        elif escape in _ESCAPES:
-            yield _Character(_ESCAPES[escape], number, column, escaped=True)
+def _unescape(line: str, places: _Places, span: tuple[int, int], report: Report) -> tuple[str, _Places]:
+    """Return a part of a line with its escapes resolved, and the place of each character."""
+    text, positions = "", _Places()
+    for match in _CHARACTER.finditer(line, *span):
+        place = Place(report.file, *places[match.start()])
+        if match[2] == "u":
+            report.error(place, r"\u needs four hexadecimal digits, as in \u00e9")
+        elif match[2] is not None and match[2] not in _ESCAPES:
+            message = f"{match[0]} is taken as written; Java drops the backslash: write \\{match[0]} to be sure"
+            report.notice(place, message)
+            text += match[0]
+            positions += places[match.start() : match.end()]
         else:
-            if escape not in _DROPPED:
-                message = f"\\{escape} is taken as written; Java drops the backslash: write \\\\{escape} to be sure"
-                report.notice(Place(report.file, number, column), message)
-                yield _Character("\\", number, column, escaped=True)
-            yield _Character(escape, number, column + 1, escaped=True)
-
-
-def _setting(line: list[_Character], report: Report) -> Setting:
-    end = next(
-        (at for at, character in enumerate(line) if not character.escaped and character.text in _BLANK + "=:"),
-        len(line),
-    )
-    value = _stripped(line[end:])
-    if value and not value[0].escaped and value[0].text in "=:":
-        value = _stripped(value[1:])
-    while value and value[-1].blank:
-        value = value[:-1]
-    key = _joined(line[:end])
-    first = line[0]
-    positions = [(character.line, character.column) for character in value]
-    return Setting(key, _joined(value), Place(report.file, first.line, first.column, key), positions)
-
-
-def _stripped(characters: list[_Character]) -> list[_Character]:
-    start = next((at for at, character in enumerate(characters) if not character.blank), len(characters))
-    return characters[start:]
-
-
-def _joined(characters: list[_Character]) -> str:
-    return join_surrogates("".join(character.text for character in characters))
+            text += chr(int(match[1], 16)) if match[1] else _ESCAPES[match[2]] if match[2] else match[0]
+            positions.append(places[match.start()])
+    return join_surrogates(text), positions
