@@ -381,8 +381,8 @@ class TestListing:
 
     def test_steps_below_a_prefix_are_listed_once(self, store: Store, prefix: str) -> None:
         for key in ("a/b/1", "a/b/2", "a/c d/e/1", "a/file", "other/x/1"):
-            store.put(f"{prefix}/{key}", b"")
-        assert list(store.list_steps(f"{prefix}/a/")) == ["b", "c d"]
+            store.put(f"{prefix}{key}", b"")
+        assert list(store.list_steps(f"{prefix}a/")) == ["b", "c d"]
 
     def test_listing_is_lazy(self, store: Store, prefix: str) -> None:
         for name in "abc":
