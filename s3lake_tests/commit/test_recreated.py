@@ -35,6 +35,10 @@ CREATED_AGAIN = (
 )
 
 
+def test_a_topic_created_again_is_refused_with_the_remedy(again: World):
+    assert refused(again, 0) == CREATED_AGAIN
+
+
 def test_a_deleted_topic_is_refused_with_the_remedy(world: World):
     world.do("A", materialise(0))
     world.kafka.delete_topic()
