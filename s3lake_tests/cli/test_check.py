@@ -49,7 +49,11 @@ class TestCheck:
         (sink,) = effective["sinks"]
         assert sink["flush"] == {"count": None, "size": "128MiB", "interval": "5m", "span": None, "merge": True}
         assert (sink["close_grace"], sink["hours_per_run"], sink["memory_budget"]) == ("5m", 24, "512MB")
-        assert (sink["from"], sink["exactly_once"], sink["index"]) == ("start", True, {"prefix": ".indexes"})
+        assert (sink["from"], sink["exactly_once"], sink["index"]) == (
+            "start",
+            True,
+            {"prefix": ".indexes", "name": None},
+        )
         assert (summary["sink"], summary["topics"], summary["bucket"]) == ("events", ["orders"], "lake")
 
     @pytest.mark.parametrize("option", [(), ("--json",)])
