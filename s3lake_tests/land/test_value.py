@@ -238,7 +238,7 @@ def test_wherever_a_process_crashes_the_hour_has_the_old_rows_or_the_new_and_the
     store = target.store
     assert isinstance(store, MemoryStore)
     objects, seen = dict(store.objects), set()
-    with mock.patch.object(index_module, "PAUSES_S", (0.0,)), mock.patch("s3lake.land.value.trust"):
+    with mock.patch.object(index_module, "PAUSES_S", (0.0,)), mock.patch("s3lake.land.value.ensure_tried"):
         for dying in _dying(store, objects):
             try:
                 land_value(target_of(dying, flush={"count": 1}), HOUR, numbers(3))  # type: ignore[arg-type]
