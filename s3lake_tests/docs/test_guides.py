@@ -32,7 +32,7 @@ pytestmark = pytest.mark.slow("each guide as it is written, from its first comma
 
 IGGY = re.compile(r"(IGGY_CONNECTORS_IGGY_\w+=\S+ ?)+")
 """Where Iggy is, which is in no package registry: its page runs over streams that are mirrored in Kafka."""
-START = re.compile(r'(start: |start = "|START=|--from )2026-11-\d\dT\d\d')
+START = re.compile(r'(start: |start = "|START=|--from )(2026-11-\d\dT\d\d|\$\(date -u \+%Y-%m-%dT00\))')
 LOCK = ".indexes/orders-lake/.locks/Topic(orders)/0.lock"
 DEAD_LETTERS = "orders-dead-letters"
 MOST_S = 600
