@@ -12,7 +12,7 @@ from typing import Any
 
 from s3lake_tests.processes import MARK, kill_all, marked
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 class SparkServer:
