@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 
 from s3lake.errors import ConfigurationError, SparkUnavailableError
 from s3lake.spark.installation import agree, fit, here, ours
-from s3lake_tests.spark.spark_server import SparkServer, opened
+from s3lake_tests.spark.spark_server import ROOT, SparkServer, opened
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
