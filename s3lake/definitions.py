@@ -5,7 +5,6 @@ import functools
 import gc
 import os
 import sys
-from pathlib import Path
 
 # A code location is hundreds of thousands of objects that stay. Python goes through all of them again and again while
 # they are made: a third of what loading takes, in the process of each run too. At its end it does so once more.
@@ -15,6 +14,7 @@ atexit.register(lambda: None if "duckdb" in sys.modules else gc.freeze())  # Duc
 import dagster as dg  # noqa: E402
 
 from s3lake.config import load as configuration  # noqa: E402
+from s3lake.config.source import list_files  # noqa: E402
 from s3lake.orchestration.build import build_definitions  # noqa: E402
 
 
@@ -22,8 +22,7 @@ from s3lake.orchestration.build import build_definitions  # noqa: E402
 def defs() -> dg.Definitions:
     """Definitions of the configuration."""
     location = os.environ.get(configuration.LOCATION) or "s3lake.yaml"
-    path = Path(location)  # of a file, or of a directory of files
-    changed_ns = tuple(file.stat().st_mtime_ns for file in (path, *sorted(path.rglob("*"))) if file.exists())
+    changed_ns = tuple(file.stat().st_mtime_ns for file in list_files(location) if file.exists())
     return _build(location, changed_ns, os.environ.get("S3LAKE_SENSORS") == "running")
 
 

@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import IO
 
 from s3lake.errors import LocalDiskError
 
@@ -29,6 +30,28 @@ def scratch(size: int, remedy: str = "") -> Iterator[None]:
         if error.errno not in _FULL | _CLOSED:
             raise
         raise LocalDiskError(_told(error, size, remedy)) from None
+
+
+def open_temporary(size: int, remedy: str = "") -> IO[bytes]:
+    """Open a temporary file without a buffer, which would keep what the disk refused and refuse to be closed.
+
+    Raises:
+        LocalDiskError: as `scratch`.
+    """
+    with scratch(size, remedy):
+        return tempfile.TemporaryFile(prefix="s3lake-", buffering=0)
+
+
+def write_all(file: IO[bytes], data: bytes, remedy: str = "") -> None:
+    """Write all of `data` to the end of such a file: one write may take a part of it.
+
+    Raises:
+        LocalDiskError: as `scratch`.
+    """
+    with scratch(len(data), remedy):
+        left = memoryview(data)
+        while left:
+            left = left[file.write(left) :]
 
 
 def _told(error: OSError, size: int, remedy: str) -> str:

@@ -54,13 +54,20 @@ def read_texts(location: str, environment: Mapping[str, str]) -> tuple[Text, ...
     """
     if location.lower().startswith(("http://", "https://")):
         return (fetch(location, read_options(environment)),)
+    files = list_files(location)
+    if not files:
+        raise ConfigurationError(
+            f"{Path(location)}: there is no file in this directory; give a file, or a directory with some"
+        )
+    return tuple(map(_read, files))
+
+
+def list_files(location: str) -> list[Path]:
+    """Return the file at `location`, which may be missing, or the files of the directory there, by name."""
     path = Path(location)
     if not path.is_dir():
-        return (_read(path),)
-    files = sorted(entry for entry in path.iterdir() if entry.is_file() and not entry.name.startswith("."))
-    if not files:
-        raise ConfigurationError(f"{path}: there is no file in this directory; give a file, or a directory with some")
-    return tuple(map(_read, files))
+        return [path]
+    return sorted(entry for entry in path.iterdir() if entry.is_file() and not entry.name.startswith("."))
 
 
 def _read(path: Path) -> Text:

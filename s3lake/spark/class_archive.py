@@ -27,7 +27,7 @@ def java_options(java: Path) -> str:
         java: the program that Spark will run on.
     """
     try:
-        archive = jars.cache_dir() / "classes" / f"{_key(java)}.jsa"
+        archive = find_archive(java)
         if archive.exists():
             return f"-XX:SharedArchiveFile={archive} {_QUIET}"
         archive.parent.mkdir(parents=True, exist_ok=True)
@@ -39,8 +39,8 @@ def java_options(java: Path) -> str:
     return f"-XX:ArchiveClassesAtExit={written} {_QUIET}"
 
 
-def _key(java: Path) -> str:
-    """Return the name of the archive: the place of Java and Spark, then what is there.
+def find_archive(java: Path) -> Path:
+    """Return where the archive is, or will be. Its name says the place of Java and Spark, then what is there.
 
     Java checks an archive once more, and goes without one that does not fit.
     """
@@ -51,7 +51,7 @@ def _key(java: Path) -> str:
     for jar in sorted(jars.pyspark_jars_dir().glob("*.jar")):
         status = jar.stat()
         state.update(f"{jar.name} {status.st_size} {status.st_mtime_ns}".encode())
-    return f"{place.hexdigest()[:8]}-{state.hexdigest()[:16]}"
+    return jars.cache_dir() / "classes" / f"{place.hexdigest()[:8]}-{state.hexdigest()[:16]}.jsa"
 
 
 def _keep(written: Path, archive: Path) -> None:

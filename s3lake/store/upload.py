@@ -1,16 +1,18 @@
 """A streaming multipart upload: bytes in, parts out, never more than one part in memory."""
 
-import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import IO, NamedTuple
 
 from s3lake.errors import S3LakeError
-from s3lake.scratch import scratch
+from s3lake.scratch import open_temporary, write_all
 from s3lake.store import Store
 
 PART_BYTES = 32 * 2**20
 """Size of a part; S3 takes 10,000 of them, so an object can grow to 320 GiB. 50,000 usual records are one part."""
+
+
+_REMEDY = "raise memory_budget"
 
 
 class Spill:
@@ -25,14 +27,10 @@ class Spill:
         Raises:
             LocalDiskError: the disk does not take it.
         """
-        with scratch(len(data), "raise memory_budget"):
-            if self._file is None:
-                # Without a buffer, which would keep what the disk refused and refuse to be closed.
-                self._file = tempfile.TemporaryFile(prefix="s3lake-spill-", buffering=0)  # noqa: SIM115
-            position = self._file.seek(0, 2)
-            left = memoryview(data)
-            while left:
-                left = left[self._file.write(left) :]
+        if self._file is None:
+            self._file = open_temporary(len(data), _REMEDY)
+        position = self._file.seek(0, 2)
+        write_all(self._file, data, _REMEDY)
         return position, len(data)
 
     def take(self, extent: tuple[int, int]) -> bytes:

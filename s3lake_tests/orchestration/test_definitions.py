@@ -64,6 +64,19 @@ def test_a_process_builds_them_once_until_the_file_is_changed(nobody: Path) -> N
     assert definitions.defs().get_repository_def().has_sensor_def("kafka_clicks")
 
 
+@pytest.mark.usefixtures("impatient")
+def test_a_process_builds_them_again_when_a_file_of_a_directory_is_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("S3LAKE_CONFIG", str(tmp_path))
+    file = tmp_path / "sinks.yaml"
+    file.write_text(NOBODY)
+    first = definitions.defs()
+    assert definitions.defs() is first
+    file.write_text(NOBODY.replace("topics: [orders]", "topics: [clicks]"))
+    assert definitions.defs().get_repository_def().has_sensor_def("kafka_clicks")
+
+
 @pytest.mark.long
 def test_importing_and_loading_it_imports_nothing_heavy(nobody: Path) -> None:
     """Every run worker imports the code location anew."""

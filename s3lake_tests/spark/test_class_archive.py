@@ -27,7 +27,8 @@ def session(cache: Path) -> "subprocess.CompletedProcess[str]":
 @pytest.mark.usefixtures("jvm")
 def test_is_the_same_whatever_the_environment_tells_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("S3LAKE_CACHE", str(tmp_path))
-    java, archive = jars.find_java(), tmp_path / "classes" / f"{class_archive._key(jars.find_java())}.jsa"
+    java = jars.find_java()
+    archive = class_archive.find_archive(java)
     archive.parent.mkdir()
     archive.touch()
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"-Djava.io.tmpdir={tmp_path}")
@@ -53,7 +54,7 @@ def test_is_written_by_the_first_session_and_used_by_the_next(tmp_path: Path) ->
 def test_that_does_not_fit_is_no_obstacle_and_no_noise(tmp_path: Path) -> None:
     java = jars.find_java()
     (tmp_path / "classes").mkdir()
-    (tmp_path / "classes" / f"{class_archive._key(java)}.jsa").write_bytes(b"no archive")
+    (tmp_path / "classes" / class_archive.find_archive(java).name).write_bytes(b"no archive")
     found = session(tmp_path)
     assert found.stdout.startswith("3 ")
     assert "cds" not in found.stderr
@@ -70,16 +71,16 @@ class TestWithoutSpark:
         return program
 
     def test_another_java_has_another_archive(self, java: Path) -> None:
-        before = class_archive._key(java)
+        before = class_archive.find_archive(java)
         java.write_text("#!/bin/sh\necho 'openjdk version \"17.0.2\"' >&2\n")
-        assert class_archive._key(java) != before
+        assert class_archive.find_archive(java) != before
 
     def test_the_archive_of_an_upgraded_java_is_deleted_and_that_of_another_place_stays(
         self, java: Path, tmp_path: Path
     ) -> None:
         classes = tmp_path / "cache" / "classes"
         classes.mkdir(parents=True)
-        outdated, other = classes / f"{class_archive._key(java)}.jsa", classes / "0123abcd-0123456789abcdef.jsa"
+        outdated, other = class_archive.find_archive(java), classes / "0123abcd-0123456789abcdef.jsa"
         outdated.touch()
         other.touch()
         java.write_text("#!/bin/sh\necho 'openjdk version \"17.0.2\"' >&2\n")

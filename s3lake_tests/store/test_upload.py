@@ -183,7 +183,7 @@ def test_what_is_spilled_is_in_no_buffer(monkeypatch: pytest.MonkeyPatch) -> Non
         opened.append(temporary(**how))
         return opened[0]
 
-    monkeypatch.setattr(uploads.tempfile, "TemporaryFile", remembered)
+    monkeypatch.setattr(tempfile, "TemporaryFile", remembered)
     with closing(Spill()) as disk:
         disk.add(b"0123456789")
         assert os.fstat(opened[0].fileno()).st_size == 10

@@ -149,8 +149,10 @@ class Reencoder:
         sink, store, hour_ms = self._sink, self.target.store, hourly.start_ms(self.manifests[0].hour)
         offsets, has_offsets = offsets_of(file, self._dead_of(file)), Parts.of(self._shape).offset
         keys = binding.key_rule(sink, self.target.topic, attempt.suffix, wallclock_ms=attempt.begun_ms, hour_ms=hour_ms)
+        is_compared = sink.format.type != "csv"  # the text of a value in CSV is not what its column held
         with StagedCopies(store) as copies:
-            staging = Staging(copies.store, keys, self._file_rule(binding.file_rule(sink), file), attempt.commit)
+            target = copies.store if is_compared else store
+            staging = Staging(target, keys, self._file_rule(binding.file_rule(sink), file), attempt.commit)
             try:
                 for rows in self._read_rows(file, body):
                     numbers = read_offsets(rows) if has_offsets else pa.array(islice(offsets, len(rows)), pa.int64())
@@ -164,7 +166,7 @@ class Reencoder:
             except BaseException:
                 staging.abort()
                 raise
-            if sink.format.type != "csv":  # the text of a value in CSV is not what its column held
+            if is_compared:
                 self._compare(file, files, self._digest_rows(keys, file, body, files), copies)
         shape, columns = binding.written_by(sink), self.manifests[-1].columns
         return Staged(tuple(files), {}, sink.format.type, sink.converter.value, shape=shape, columns=columns)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from typing import IO, Any, BinaryIO, cast
 
 from s3lake.commit.documents import File
 from s3lake.errors import UnreadableError
 from s3lake.objects.digest import Digest
 from s3lake.objects.shape import Shape
-from s3lake.scratch import scratch
+from s3lake.scratch import open_temporary, write_all
 from s3lake.store import Store
 from s3lake.store.upload import PART_BYTES
 
@@ -34,10 +33,9 @@ class StagedCopies:
 
     def add(self, upload: str, part: bytes) -> None:
         """Copy a part of an upload."""
-        with scratch(len(part)):
-            if upload not in self._copies:
-                self._copies[upload] = _temporary_file()
-            self._copies[upload].write(part)
+        if upload not in self._copies:
+            self._copies[upload] = open_temporary(len(part))
+        write_all(self._copies[upload], part)
 
     def holds(self, file: File, shape: Shape, records: Digest) -> bool:
         """Return whether a staged file is one of this shape, and holds exactly these records."""
@@ -67,18 +65,12 @@ class _CopyingStore:
 
 def copy_object(body: BinaryIO, size: int) -> BinaryIO:
     """Copy an open object to local disk: it is read twice, and once from the store."""
-    with scratch(size):
-        copy = _temporary_file()
-        try:
-            while block := body.read(PART_BYTES):
-                copy.write(block)
-        except BaseException:
-            copy.close()
-            raise
+    copy = open_temporary(size)
+    try:
+        while block := body.read(PART_BYTES):
+            write_all(copy, block)
+    except BaseException:
+        copy.close()
+        raise
     copy.seek(0)
     return cast("BinaryIO", copy)
-
-
-def _temporary_file() -> IO[bytes]:
-    # Without a buffer, which would keep what the disk refused and refuse to be closed.
-    return tempfile.TemporaryFile(prefix="s3lake-copy-", buffering=0)

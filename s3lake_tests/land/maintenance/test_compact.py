@@ -1,5 +1,7 @@
 """Compacting: the same records in few files, whatever the hour was made of, wherever a process dies."""
 
+import io
+import tempfile
 from typing import Any, BinaryIO
 
 import pytest
@@ -93,6 +95,18 @@ def test_a_file_that_would_not_hold_its_sources_records_is_not_made_visible(
     assert "would not hold the records of the files that it is made of" in blocker
     assert (world.bodies(), world.store.uploads) == (before, {})
     assert world.verified().clean
+
+
+def test_a_disk_that_takes_a_part_of_each_write_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Reluctant(io.BytesIO):
+        def write(self, data: Any) -> int:
+            return super().write(bytes(data)[:7])
+
+    world = many()
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: Reluctant())
+    assert compact(holding(world), HOUR).blocker == ""
+    assert world.verified().clean
+    assert len(world.bodies()) == 2
 
 
 def test_what_is_joined_and_compared_is_read_from_the_store_once(monkeypatch: pytest.MonkeyPatch) -> None:
