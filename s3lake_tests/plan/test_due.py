@@ -1,4 +1,4 @@
-"""Which hours a sensor asks for."""
+"""The hours that a sensor requests."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ def at(hour: str, minutes: float = 0) -> int:
 
 
 class TestIncomplete:
-    """Hours with a tile that somebody has to come back to."""
+    """An hour with a tile to which a run has to come back."""
 
     DURING = at(HOUR, 30)
 
@@ -37,67 +37,43 @@ class TestIncomplete:
             pytest.param(Tile(HOUR, {0: Span(0, 50, 50), 1: Span(0, 0, 9)}), id="one topic-partition lags"),
         ],
     )
-    def test_is_asked_for_again_at_once(self, tile: Tile) -> None:
+    def test_is_requested_again_at_once(self, tile: Tile) -> None:
         assert due.incomplete([tile], self.DURING, GRACE_MS) == [HOUR]
 
-    def test_a_complete_hour_is_left_alone(self) -> None:
+    def test_a_complete_hour_is_not(self) -> None:
         assert due.incomplete([LANDED], at("2026-02-01T00"), GRACE_MS) == []
 
-    def test_the_hour_under_way_is_not_incomplete(self) -> None:
-        assert due.incomplete([OPEN], self.DURING, GRACE_MS) == []
-
-    def test_an_open_hour_is_closed_when_its_grace_is_over_and_not_before(self) -> None:
+    def test_an_open_hour_is_when_its_grace_is_over_and_not_before(self) -> None:
         assert due.incomplete([OPEN], at(HOUR, 65) - 1, GRACE_MS) == []
         assert due.incomplete([OPEN], at(HOUR, 65), GRACE_MS) == [HOUR]
 
 
-class TestUnopened:
-    """Hours up to now that have no tile."""
-
-    def test_an_empty_index_wants_everything_since_the_start(self) -> None:
-        assert due.unopened(None, POLICY, at(HOUR, 1)) == ["2026-01-05T08", "2026-01-05T09", HOUR]
-
-    def test_a_start_in_the_future_wants_nothing(self) -> None:
-        assert due.unopened(None, POLICY, at("2026-01-05T07", 59)) == []
-
-    def test_while_the_last_hour_lasts_nothing_is_missing(self) -> None:
-        assert due.unopened(HOUR, POLICY, at(HOUR, 59)) == []
-
-    def test_at_the_turn_the_grace_is_waited_for(self) -> None:
-        assert due.unopened(HOUR, POLICY, at(HOUR, 64)) == []
-
-    def test_after_the_grace_the_hour_before_and_the_new_one_are_one_range(self) -> None:
-        wanted = due.unopened(HOUR, POLICY, at(HOUR, 65))
-        assert wanted == [HOUR, "2026-01-05T11"]
-        assert due.chunks(wanted, 24) == [(HOUR, "2026-01-05T11")]
-
-    def test_after_an_outage_every_hour_since_is_wanted(self) -> None:
-        assert due.unopened(HOUR, POLICY, at("2026-01-05T13", 2)) == [
-            HOUR,
-            "2026-01-05T11",
-            "2026-01-05T12",
-            "2026-01-05T13",
-        ]
-
-    def test_a_tile_of_a_clock_that_ran_ahead_is_waited_for(self) -> None:
-        assert due.unopened("2026-01-05T12", POLICY, at(HOUR, 30)) == []
+@pytest.mark.parametrize(
+    ("last", "now_ms", "expected"),
+    [
+        pytest.param(None, at(HOUR, 1), ["08", "09", "10"], id="an empty index wants everything since the start"),
+        pytest.param(None, at("2026-01-05T07", 59), [], id="and nothing before it"),
+        pytest.param(HOUR, at(HOUR, 64), [], id="at the turn the grace is waited for"),
+        pytest.param(HOUR, at(HOUR, 65), ["10", "11"], id="after it the hour before and the new one"),
+        pytest.param(HOUR, at("2026-01-05T13", 2), ["10", "11", "12", "13"], id="after an outage every hour since"),
+        pytest.param("2026-01-05T12", at(HOUR, 30), [], id="a tile of a clock that ran ahead is waited for"),
+    ],
+)
+def test_hours_up_to_now_that_have_no_tile_are_due(last: str | None, now_ms: int, expected: list[str]) -> None:
+    assert due.unopened(last, POLICY, now_ms) == [f"2026-01-05T{hour}" for hour in expected]
 
 
-class TestBacklog:
-    def test_counts_up_to_the_log_end_while_the_tile_is_open(self) -> None:
-        assert due.backlog(OPEN, {0: 80}) == {0: 30}
-
-    def test_counts_up_to_the_edge_when_it_is_closed(self) -> None:
-        assert due.backlog(Tile(HOUR, {0: Span(0, 20, 50)}), {0: 80, 1: 7}) == {0: 30}
-
-    def test_leaves_out_topic_partitions_without_any(self) -> None:
-        assert due.backlog(OPEN, {0: 50}) == {}
-
-    def test_knows_a_topic_partition_that_the_tile_does_not_name_yet(self) -> None:
-        assert due.backlog(OPEN, {0: 50, 1: 7}) == {1: 7}
-
-    def test_a_topic_partition_that_kafka_does_not_name_has_none(self) -> None:
-        assert due.backlog(OPEN, {}) == {}
+@pytest.mark.parametrize(
+    ("tile", "ends", "backlog"),
+    [
+        pytest.param(OPEN, {0: 80}, {0: 30}, id="up to the log end while the tile is open"),
+        pytest.param(Tile(HOUR, {0: Span(0, 20, 50)}), {0: 80, 1: 7}, {0: 30}, id="up to the edge of a closed one"),
+        pytest.param(OPEN, {0: 50, 1: 7}, {1: 7}, id="of a topic-partition that the tile does not name yet"),
+        pytest.param(OPEN, {}, {}, id="none of one that Kafka does not name"),
+    ],
+)
+def test_a_backlog_is_counted_per_topic_partition(tile: Tile, ends: dict[int, int], backlog: dict[int, int]) -> None:
+    assert due.backlog(tile, ends) == backlog
 
 
 def waiting(records: int = 0, size: int = 0, partitions: int = 1, overdue: bool = False) -> due.Waiting:
@@ -105,7 +81,7 @@ def waiting(records: int = 0, size: int = 0, partitions: int = 1, overdue: bool 
 
 
 class TestFlush:
-    """When the hour under way is landed."""
+    """When the current hour is landed."""
 
     def test_nothing_waits_nothing_is_due(self) -> None:
         assert due.flush_due(waiting(overdue=True), POLICY) is None
@@ -114,11 +90,7 @@ class TestFlush:
         assert due.flush_due(waiting(records=199, partitions=2), POLICY) is None
         reason = due.flush_due(waiting(records=200, partitions=2), POLICY)
         assert reason == due.Reason("count", "200 records wait, flush.count is 100 a topic-partition")
-
-    def test_no_number_of_records_is_enough_where_files_have_none(self) -> None:
-        policy = replace(POLICY, flush_count=None)
-        assert due.flush_due(waiting(records=10**9), policy) is None
-        assert due.flush_due(waiting(records=10**9, size=10_000), policy) is not None
+        assert due.flush_due(waiting(records=10**9), replace(POLICY, flush_count=None)) is None
 
     def test_enough_bytes_for_one_file_of_each_topic_partition(self) -> None:
         assert due.flush_due(waiting(records=2, size=19_999, partitions=2), POLICY) is None
@@ -130,58 +102,39 @@ class TestFlush:
         assert due.flush_due(waiting(records=1, overdue=True), POLICY) == due.WAITED
 
 
-class TestOverdue:
-    """Whether something has waited for the flush interval, here ten minutes."""
-
-    NOW = at(HOUR, 30)
-
-    def overdue(self, since: int, landed: float | None = None, seen: float = 0) -> bool:
-        """`since`: first offset stamped within the interval; the others: minutes ago."""
-        landed_ms = self.NOW - int(landed * MINUTE_MS) if landed is not None else 0
-        age = due.Age(self.NOW, 10 * MINUTE_MS, landed_ms, self.NOW - int(seen * MINUTE_MS))
-        return due.overdue(OPEN, {0: since}, age)
-
-    def test_records_stamped_within_the_interval_may_wait(self) -> None:
-        assert not self.overdue(since=50)
-
-    def test_a_record_stamped_before_the_interval_may_not(self) -> None:
-        assert self.overdue(since=51)
-
-    def test_whatever_stamps_say_the_tile_is_landed_once_an_interval_only(self) -> None:
-        assert not self.overdue(since=51, landed=9)
-        assert self.overdue(since=51, landed=10)
-
-    def test_stamps_from_the_future_delay_a_backlog_by_one_interval_at_most(self) -> None:
-        """Offset 3 is stamped next year: no later offset ever looks older than the interval."""
-        assert not self.overdue(since=3, seen=9)
-        assert self.overdue(since=3, seen=10)
-
-    def test_at_the_end_of_an_interval_the_records_own_times_decide(self) -> None:
-        assert not self.overdue(since=50, landed=10)
-        assert self.overdue(since=50, landed=10, seen=10)
-
-    def test_a_topic_partition_that_the_tile_does_not_name_yet_waits_from_its_first_offset(self) -> None:
-        assert due.overdue(OPEN, {7: 1}, due.Age(self.NOW, 10 * MINUTE_MS, 0, self.NOW))
-        assert not due.overdue(OPEN, {7: 0}, due.Age(self.NOW, 10 * MINUTE_MS, 0, self.NOW))
+@pytest.mark.parametrize(
+    ("since", "landed", "seen", "overdue"),
+    [
+        pytest.param(50, None, 0, False, id="records stamped within the interval may wait"),
+        pytest.param(51, None, 0, True, id="a record stamped before it may not"),
+        pytest.param(51, 9, 0, False, id="whatever stamps say, the tile is landed once an interval only"),
+        pytest.param(51, 10, 0, True, id="and again after it"),
+        pytest.param(3, None, 9, False, id="stamps from the future delay a backlog"),
+        pytest.param(3, None, 10, True, id="by one interval at most"),
+        pytest.param(50, 10, 0, False, id="at the end of an interval the records' own times decide"),
+        pytest.param(50, 10, 10, True, id="unless they were seen before it"),
+    ],
+)
+def test_a_record_is_overdue_after_the_flush_interval(
+    since: int, landed: float | None, seen: float, overdue: bool
+) -> None:
+    """`since`: first offset stamped within the interval of ten minutes; `landed`, `seen`: minutes ago."""
+    now = at(HOUR, 30)
+    landed_ms = 0 if landed is None else now - int(landed * MINUTE_MS)
+    age = due.Age(now, 10 * MINUTE_MS, landed_ms, now - int(seen * MINUTE_MS))
+    assert due.overdue(OPEN, {0: since}, age) is overdue
 
 
-class TestChunks:
-    def test_are_the_oldest_first_and_never_longer_than_a_run(self) -> None:
-        wanted = list(hours.span("2026-01-05T00", "2026-01-06T01"))
-        assert due.chunks(reversed(wanted), 24) == [
-            ("2026-01-05T00", "2026-01-05T23"),
-            ("2026-01-06T00", "2026-01-06T01"),
-        ]
+def test_a_topic_partition_that_the_tile_does_not_name_yet_waits_from_its_first_offset() -> None:
+    age = due.Age(at(HOUR, 30), 10 * MINUTE_MS, 0, at(HOUR, 30))
+    assert (due.overdue(OPEN, {7: 1}, age), due.overdue(OPEN, {7: 0}, age)) == (True, False)
 
-    def test_do_not_span_hours_that_are_not_wanted(self) -> None:
-        assert due.chunks(["2026-01-05T00", "2026-01-05T02"], 24) == [
-            ("2026-01-05T00", "2026-01-05T00"),
-            ("2026-01-05T02", "2026-01-05T02"),
-        ]
 
-    def test_without_a_limit_one_run_takes_all(self) -> None:
-        wanted = hours.span("2026-01-01T00", "2026-01-31T23")
-        assert due.chunks(wanted, None) == [("2026-01-01T00", "2026-01-31T23")]
-
-    def test_nothing_wanted_nothing_asked(self) -> None:
-        assert due.chunks([], 24) == []
+def test_hours_are_requested_the_oldest_first_in_ranges_no_longer_than_a_run() -> None:
+    long = hours.span("2026-01-05T00", "2026-01-06T01")
+    two_days = [("2026-01-05T00", "2026-01-05T23"), ("2026-01-06T00", "2026-01-06T01")]
+    assert due.chunks(reversed(list(long)), 24) == two_days
+    apart = ["2026-01-05T00", "2026-01-05T02"]
+    assert due.chunks(apart, 24) == [(hour, hour) for hour in apart]
+    assert due.chunks(hours.span("2026-01-01T00", "2026-01-31T23"), None) == [("2026-01-01T00", "2026-01-31T23")]
+    assert due.chunks([], 24) == []

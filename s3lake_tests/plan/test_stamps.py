@@ -27,15 +27,13 @@ def log(stamp_ms: int | None) -> LogRange:
     [(None, False), (NOW_MS, False), (NOW_MS + 3_600_000, False), (NOW_MS + 3_600_001, True), (IN_2199_MS, True)],
 )
 def test_a_stamp_is_ahead_if_it_is_more_than_an_hour_later_than_the_clock(stamp_ms: int | None, ahead: bool) -> None:
-    assert stamps.find_stamps_ahead(kafka(log(stamp_ms)), NOW_MS) == ({0: (10, stamp_ms)} if ahead else {})
+    assert stamps.find_stamps_ahead(kafka(log(None), log(stamp_ms)), NOW_MS) == ({1: (10, stamp_ms)} if ahead else {})
 
 
-def test_only_topic_partitions_with_such_a_record_are_noted() -> None:
-    found = stamps.find_stamps_ahead(kafka(log(None), log(IN_2199_MS)), NOW_MS)
-    assert found == {1: (10, IN_2199_MS)}
-
-
-def test_closing_a_tile_adds_to_what_it_notes_already() -> None:
+def test_a_tile_notes_what_is_stamped_ahead_when_it_is_opened_and_closed() -> None:
+    noted = {0: (10, IN_2199_MS)}
+    opened = tiles.opened(FIVE, kafka(log(IN_2199_MS)), None, None, earliest=False, stamped_ahead=noted)
+    assert opened.stamped_ahead == noted
     tile = Tile(FIVE, {0: Span(5, 7), 1: Span(5, 7)}, rev=3, stamped_ahead={0: (10, IN_2199_MS)})
     shut = tiles.closed(tile, kafka(log(None), log(None)), {1: (10, IN_2199_MS)})
     assert (shut.rev, shut.stamped_ahead) == (4, {0: (10, IN_2199_MS), 1: (10, IN_2199_MS)})
@@ -48,18 +46,10 @@ def test_an_open_tile_changes_once_when_a_stamp_ahead_is_seen_first() -> None:
     assert tiles.extended(noted, snapshot, {0: (10, IN_2199_MS)}) is noted
 
 
-def test_the_first_tile_counts_the_offsets_before_it() -> None:
+def test_only_the_first_tile_counts_the_offsets_before_it() -> None:
     snapshot = kafka(LogRange(3, 90, 40, 70), LogRange(0, 9, 0, 9), LogRange(0, 9, 1, 9))
     assert tiles.opened(FIVE, snapshot, None, None, earliest=False).before_start == {0: 37, 2: 1}
 
-
-def test_a_tile_is_opened_with_what_is_stamped_ahead() -> None:
-    noted = {0: (10, IN_2199_MS)}
-    opened = tiles.opened(FIVE, kafka(log(IN_2199_MS)), None, None, earliest=False, stamped_ahead=noted)
-    assert opened.stamped_ahead == noted
-
-
-def test_a_tile_at_the_log_start_or_after_another_counts_none() -> None:
     snapshot, before = kafka(LogRange(3, 90, 40, 70)), Tile(FIVE, {0: Span(10, 20, 20)})
     assert tiles.opened(FIVE, snapshot, None, None, earliest=True).before_start == {}
     assert tiles.opened(SIX, snapshot, before, None, earliest=False).before_start == {}

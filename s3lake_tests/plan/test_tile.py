@@ -20,7 +20,7 @@ FIVE, SIX, SEVEN, NINE = "2026-11-20T05", "2026-11-20T06", "2026-11-20T07", "202
 
 def kafka(**ranges: tuple[int, int, int, int]) -> Snapshot:
     """A topic: `p0=(low, end, at, next)` and so on."""
-    return Snapshot("topic-1", {int(name[1:]): LogRange(*given) for name, given in ranges.items()})
+    return Snapshot("topic-1", {int(name[1:]): LogRange(*ends) for name, ends in ranges.items()})
 
 
 def opened(hour: str, snapshot: Snapshot, before: Tile | None = None, after: Tile | None = None, **how: Any) -> Tile:
@@ -29,94 +29,65 @@ def opened(hour: str, snapshot: Snapshot, before: Tile | None = None, after: Til
 
 # -------------------------------------------------------------------------------------------------------------- opening
 
+OPENED: dict[str, tuple[str, Tile | None, Tile | None, tuple[int, int, int, int], Span]] = {
+    "the first begins at its hour's first record, and is open": (FIVE, None, None, (10, 90, 40, 70), Span(40, 40)),
+    "the next hour begins where the one before ends, whatever timestamps say": (
+        *(SIX, Tile(FIVE, {0: Span(10, 30, 50)}), None, (0, 90, 60, 80), Span(50, 50)),
+    ),
+    "after a gap it begins at its own first record": (
+        *(NINE, Tile(FIVE, {0: Span(10, 50, 50)}), None, (0, 90, 60, 80), Span(60, 60)),
+    ),
+    "after a gap it never begins before the end of the one before": (
+        *(NINE, Tile(FIVE, {0: Span(10, 50, 50)}), None, (0, 90, 30, 80), Span(50, 50)),
+    ),
+    "just before another it ends where that begins": (
+        *(FIVE, None, Tile(SIX, {0: Span(50, 60)}), (0, 90, 30, 40), Span(30, 30, 50)),
+    ),
+    "with a gap after it, it ends at the following hour's first record": (
+        *(FIVE, None, Tile(NINE, {0: Span(50, 60)}), (0, 90, 30, 40), Span(30, 30, 40)),
+    ),
+    "it never reaches into a later one": (
+        *(FIVE, None, Tile(NINE, {0: Span(50, 60)}), (0, 90, 60, 80), Span(50, 50, 50)),
+    ),
+    "between two adjacent ones it is what they leave": (
+        *(SIX, Tile(FIVE, {0: Span(0, 20, 20)}), Tile(SEVEN, {0: Span(50, 60)}), (0, 90, 70, 80), Span(20, 20, 50)),
+    ),
+    "a topic-partition that the one before does not name begins at 0": (
+        *(SIX, Tile(FIVE, {}), None, (0, 9, 5, 7), Span(0, 0)),
+    ),
+    "a topic-partition that the one after does not name is empty": (
+        *(FIVE, None, Tile(SIX, {}), (0, 9, 5, 7), Span(0, 0, 0)),
+    ),
+}
 
-def test_the_first_tile_begins_at_its_hours_first_record_and_is_open():
-    assert opened(FIVE, kafka(p0=(10, 90, 40, 70))).partitions == {0: Span(40, 40, None)}
+
+@pytest.mark.parametrize(("hour", "before", "after", "log", "span"), OPENED.values(), ids=OPENED)
+def test_a_tile_is_opened_between_its_neighbours(
+    hour: str, before: Tile | None, after: Tile | None, log: tuple[int, int, int, int], span: Span
+):
+    assert opened(hour, kafka(p0=log), before, after).partitions == {0: span}
 
 
-def test_the_first_tile_begins_at_the_log_start_when_asked_to():
-    assert opened(FIVE, kafka(p0=(10, 90, 40, 70)), earliest=True).partitions == {0: Span(10, 10, None)}
+def test_the_first_tile_begins_at_the_log_start_or_where_a_topic_partition_is_set_to_begin():
+    log = (10, 90, 40, 70)
+    tile = opened(FIVE, kafka(p0=log, p1=log, p2=(0, 90, 40, 70)), earliest=True, begins={0: 20, 1: 5})
+
+    assert tile.partitions == {0: Span(20, 20), 1: Span(10, 10), 2: Span(0, 0)}
+    after_another = opened(SIX, kafka(p0=(0, 90, 60, 80)), Tile(FIVE, {0: Span(10, 50, 50)}), begins={0: 70})
+    assert after_another.partitions == {0: Span(50, 50)}
 
 
-def test_a_topic_partition_begins_where_it_is_told_to_and_never_below_its_log_start():
-    snapshot = kafka(p0=(10, 90, 40, 70), p1=(10, 90, 40, 70), p2=(0, 90, 40, 70))
-
-    made = opened(FIVE, snapshot, earliest=True, begins={0: 20, 1: 5})
-
-    assert made.partitions == {0: Span(20, 20), 1: Span(10, 10), 2: Span(0, 0)}
-
-
-def test_where_a_topic_partition_is_told_to_begin_means_nothing_after_another_tile():
-    before = Tile(FIVE, {0: Span(10, 50, 50)})
-
-    assert opened(SIX, kafka(p0=(0, 90, 60, 80)), before, begins={0: 70}).partitions == {0: Span(50, 50)}
-
-
-def test_a_tile_has_the_epochs_of_the_leaders_that_say_them():
+def test_a_tile_has_the_epochs_of_the_leaders_that_report_them():
     snapshot = Snapshot("topic-1", {0: LogRange(0, 9, 0, 9, epoch=4), 1: LogRange(0, 9, 0, 9)})
 
     assert opened(FIVE, snapshot).epochs == {0: 4}
     assert tiles.epochs(snapshot, [0, 7]) == {0: 4}
 
 
-def test_the_next_hours_tile_begins_where_the_one_before_ends_whatever_timestamps_say():
-    before = Tile(FIVE, {0: Span(10, 30, 50)})
-
-    assert opened(SIX, kafka(p0=(0, 90, 60, 80)), before).partitions == {0: Span(50, 50, None)}
-
-
-def test_after_a_gap_a_tile_begins_at_its_own_first_record():
-    before = Tile(FIVE, {0: Span(10, 50, 50)})
-
-    assert opened(NINE, kafka(p0=(0, 90, 60, 80)), before).partitions == {0: Span(60, 60, None)}
-
-
-def test_after_a_gap_a_tile_never_begins_before_the_end_of_the_one_before():
-    before = Tile(FIVE, {0: Span(10, 50, 50)})
-
-    assert opened(NINE, kafka(p0=(0, 90, 30, 80)), before).partitions == {0: Span(50, 50, None)}
-
-
-def test_a_tile_just_before_another_ends_where_that_begins():
-    after = Tile(SIX, {0: Span(50, 60, None)})
-
-    assert opened(FIVE, kafka(p0=(0, 90, 30, 40)), None, after).partitions == {0: Span(30, 30, 50)}
-
-
-def test_a_tile_with_a_gap_after_it_ends_at_the_following_hours_first_record():
-    after = Tile(NINE, {0: Span(50, 60, None)})
-
-    assert opened(FIVE, kafka(p0=(0, 90, 30, 40)), None, after).partitions == {0: Span(30, 30, 40)}
-
-
-def test_a_tile_never_reaches_into_a_later_one():
-    after = Tile(NINE, {0: Span(50, 60, None)})
-
-    assert opened(FIVE, kafka(p0=(0, 90, 60, 80)), None, after).partitions == {0: Span(50, 50, 50)}
-
-
-def test_a_tile_between_two_adjacent_ones_is_what_lies_between_them():
-    before, after = Tile(FIVE, {0: Span(0, 20, 20)}), Tile(SEVEN, {0: Span(50, 60, None)})
-
-    assert opened(SIX, kafka(p0=(0, 90, 70, 80)), before, after).partitions == {0: Span(20, 20, 50)}
-
-
-def test_a_partition_that_the_tile_before_does_not_name_begins_at_0():
-    before = Tile(FIVE, {0: Span(0, 20, 20)})
-
-    assert opened(SIX, kafka(p0=(0, 90, 30, 80), p1=(0, 9, 5, 7)), before).partitions[1] == Span(0, 0, None)
-
-
-def test_a_partition_that_the_tile_after_does_not_name_is_empty():
-    after = Tile(SIX, {0: Span(50, 60, None)})
-
-    assert opened(FIVE, kafka(p0=(0, 90, 30, 40), p1=(0, 9, 5, 7)), None, after).partitions[1] == Span(0, 0, 0)
-
-
-def test_a_partition_of_a_neighbour_that_kafka_leaves_out_is_asked_for_again():
-    for beside in ({"before": Tile(FIVE, {1: Span(0, 20, 20)})}, {"after": Tile(SEVEN, {1: Span(20, 20)})}):
+def test_a_topic_partition_of_a_neighbour_that_kafka_leaves_out_is_requested_again():
+    for neighbour in ({"before": Tile(FIVE, {1: Span(0, 20, 20)})}, {"after": Tile(SEVEN, {1: Span(20, 20)})}):
         with pytest.raises(KafkaUnavailableError, match="topic-partition 1 is in the index, and missing"):
-            opened(SIX, kafka(p0=(0, 90, 30, 80)), **beside)
+            opened(SIX, kafka(p0=(0, 90, 30, 80)), **neighbour)
 
 
 def test_names_that_are_burnt_beyond_a_tiles_end_are_burnt_in_the_next_one():
@@ -126,31 +97,36 @@ def test_names_that_are_burnt_beyond_a_tiles_end_are_burnt_in_the_next_one():
     assert opened(SIX, kafka(p0=(0, 9, 0, 9)), Tile(FIVE, {0: NOTHING})).burnt == {}
 
 
-def test_names_end_to_be_burnt_where_the_last_attempt_had_read_to():
+def test_names_are_burnt_up_to_where_the_last_attempt_had_read():
     assert tiles.burns({0: 7}, {0: (6, 9), 1: (0, 3)})
     assert not tiles.burns({0: 7}, {0: (7, 9), 1: (0, 3)})
     assert not tiles.burns({}, {0: (0, 9)})
 
 
-def test_what_is_burnt_grows_with_every_attempt_that_is_given_up():
-    assert tiles.burning({0: 7}, {0: 5, 1: 3}) == {0: 7, 1: 3}
-    assert tiles.burning({0: 0}, {1: 3}) == {0: 0, 1: 3}
+@pytest.mark.parametrize(
+    ("burnt", "ends", "after"),
+    [({0: 7}, {0: 5, 1: 3}, {0: 7, 1: 3}), ({0: 0}, {1: 3}, {0: 0, 1: 3}), ({0: 5, 1: 2}, {1: 3}, {0: 5, 1: 3})],
+)
+def test_each_attempt_that_is_given_up_burns_more_names(
+    burnt: dict[int, int], ends: dict[int, int], after: dict[int, int]
+):
+    assert tiles.burning(burnt, ends) == after
 
 
-def test_an_end_that_is_not_known_becomes_the_present_log_end_in_the_next_tile():
+def test_an_unknown_end_becomes_the_present_log_end_in_the_next_tile():
     before = Tile(FIVE, {0: Span(0, 5, 5), 1: Span(0, 5, 5)}, burnt={0: UNKNOWN_END, 1: 7})
 
     assert opened(SIX, kafka(p0=(0, 9, 0, 9), p1=(0, 9, 0, 9)), before).burnt == {0: 9, 1: 7}
     assert opened(SIX, kafka(p0=(0, 9, 0, 9), p1=(0, 9, 0, 9)), before, recreated=True).burnt == before.burnt
 
 
-def test_names_of_a_topic_created_again_are_burnt_up_to_where_the_former_one_was_landed():
-    former = Tile(FIVE, {0: Span(0, 20, 20), 1: Span(0, 3, 3)}, burnt={1: 8})
+def test_names_of_a_former_topic_are_burnt_up_to_the_end_of_its_last_tile():
+    former = Tile(FIVE, {0: Span(0, 4, 9), 1: Span(0, 7), 2: Span(0, 9, 4), 3: Span(0, 3, 3)}, burnt={3: 8})
 
-    assert opened(SIX, kafka(p0=(0, 9, 0, 9)), former=former, earliest=True).burnt == {0: 20, 1: 8}
+    assert opened(SIX, kafka(p0=(0, 9, 0, 9)), former=former, earliest=True).burnt == {0: 9, 1: 7, 2: 9, 3: 8}
 
 
-def test_an_open_tile_with_a_successor_is_no_index_of_ours():
+def test_an_open_tile_with_a_successor_is_not_an_index_of_s3lake():
     with pytest.raises(DataLossError, match=r"^a tile with a successor is open: the index was changed by hand or"):
         opened(SIX, kafka(p0=(0, 9, 0, 9)), Tile(FIVE, {0: Span(0, 0)}))
 
@@ -158,28 +134,20 @@ def test_an_open_tile_with_a_successor_is_no_index_of_ours():
 # -------------------------------------------------------------------------------------------------------------- closing
 
 
-def test_a_tile_is_closed_at_the_following_hours_first_record():
-    shut = tiles.closed(Tile(FIVE, {0: Span(10, 20)}), kafka(p0=(0, 90, 10, 70)))
+def test_a_tile_is_closed_at_the_following_hours_first_record_and_takes_in_new_topic_partitions():
+    shut = tiles.closed(Tile(FIVE, {0: Span(10, 20)}, rev=3), kafka(p0=(0, 90, 10, 70), p1=(0, 9, 0, 4)))
 
-    assert shut.partitions == {0: Span(10, 20, 70)}
-    assert shut.closed
-    assert not shut.landed
+    assert (shut.partitions, shut.rev) == ({0: Span(10, 20, 70), 1: Span(0, 0, 4)}, 4)
+    assert (shut.closed, shut.landed) == (True, False)
 
 
 def test_a_tile_is_never_closed_below_what_it_has_landed():
     shut = tiles.closed(Tile(FIVE, {0: Span(10, 80)}), kafka(p0=(0, 90, 10, 70)))
 
-    assert shut.partitions == {0: Span(10, 80, 80)}
-    assert shut.landed
+    assert (shut.partitions, shut.landed) == ({0: Span(10, 80, 80)}, True)
 
 
-def test_closing_takes_in_partitions_that_are_new():
-    shut = tiles.closed(Tile(FIVE, {0: Span(10, 20)}), kafka(p0=(0, 90, 10, 70), p1=(0, 9, 0, 4)))
-
-    assert shut.partitions[1] == Span(0, 0, 4)
-
-
-def test_a_partition_that_kafka_leaves_out_is_not_cut_off():
+def test_a_topic_partition_that_kafka_leaves_out_is_not_cut_off():
     with pytest.raises(
         KafkaUnavailableError,
         match=r"^topic-partition 1 is in the index, and missing in what the brokers say of the topic just now: "
@@ -188,44 +156,25 @@ def test_a_partition_that_kafka_leaves_out_is_not_cut_off():
         tiles.closed(Tile(FIVE, {0: Span(10, 20), 1: Span(0, 4)}), kafka(p0=(0, 90, 10, 70)))
 
 
-def test_closing_is_one_revision():
-    assert tiles.closed(Tile(FIVE, {}, rev=3), kafka(p0=(0, 9, 0, 4))).rev == 4
-
-
-def test_an_open_tile_takes_in_partitions_that_are_new_from_0():
+def test_an_open_tile_takes_in_new_topic_partitions_from_0_and_changes_only_then():
     grown = tiles.extended(Tile(FIVE, {0: Span(10, 20)}, rev=3), kafka(p0=(0, 90, 10, 70), p1=(2, 9, 5, 7)))
 
-    assert grown.partitions == {0: Span(10, 20), 1: Span(0, 0)}
-    assert grown.rev == 4
-
-
-def test_a_tile_that_knows_every_partition_is_not_changed():
-    tile = Tile(FIVE, {0: Span(10, 20), 1: Span(0, 0)})
-
-    assert tiles.extended(tile, kafka(p0=(0, 90, 10, 70))) is tile
+    assert (grown.partitions, grown.rev) == ({0: Span(10, 20), 1: Span(0, 0)}, 4)
+    assert tiles.extended(grown, kafka(p0=(0, 90, 10, 70))) is grown
 
 
 def test_what_is_committed_never_goes_back():
-    tile = Tile(FIVE, {0: Span(10, 20), 1: Span(0, 5)})
+    tile = Tile(FIVE, {0: Span(10, 20), 1: Span(0, 5), 2: Span(0, 0)})
 
-    assert tiles.committed(tile, {0: 15, 1: 8}) == {0: Span(10, 20), 1: Span(0, 8)}
-    assert tiles.committed(Tile(FIVE, {0: Span(0, 0), 1: Span(0, 0)}), {1: 8}) == {0: Span(0, 0), 1: Span(0, 8)}
+    assert tiles.committed(tile, {0: 15, 1: 8}) == {0: Span(10, 20), 1: Span(0, 8), 2: Span(0, 0)}
 
 
 def test_intervals_that_touch_or_overlap_are_one_within_their_topic_partition():
-    assert tiles.joined([(0, 7, 9), (0, 5, 7), (5, 9, 12), (5, 6, 8), (6, 7, 8)]) == (
-        (0, 5, 9),
-        (5, 6, 8),
-        (5, 9, 12),
-        (6, 7, 8),
-    )
+    intervals = [(0, 7, 9), (0, 5, 7), (5, 9, 12), (5, 6, 8), (6, 7, 8)]
+    assert tiles.joined(intervals) == ((0, 5, 9), (5, 6, 8), (5, 9, 12), (6, 7, 8))
 
 
 # --------------------------------------------------------------------------------------------------------------- states
-
-
-def test_a_tile_without_partitions_is_not_closed():
-    assert not Tile(FIVE, {}).closed
 
 
 @pytest.mark.parametrize(
@@ -236,9 +185,10 @@ def test_a_tile_without_partitions_is_not_closed():
         ({"garbage": ("c1",)}, False),
         ({"partitions": {0: Span(0, 4, 5)}}, False),
         ({"partitions": {0: Span(0, 5)}}, False),
+        ({"partitions": {}}, False),
     ],
 )
-def test_a_tile_is_complete_when_nobody_needs_to_come_back(change: dict, complete: bool):
+def test_a_tile_is_complete_if_no_writer_needs_to_come_back(change: dict[str, Any], complete: bool):
     assert Tile(FIVE, {0: Span(0, 5, 5)}).changed(**change).complete is complete
 
 
@@ -353,19 +303,6 @@ def replace_span(span: Span) -> Span:
     return Span(span.start, span.committed)
 
 
-def test_what_is_burnt_reaches_as_far_as_either_says_and_no_further():
-    assert tiles.burning({}, {0: 0, 1: 4}) == {0: 0, 1: 4}
-    assert tiles.burning({0: 5, 1: 2}, {1: 3}) == {0: 5, 1: 3}
-
-
-def test_names_of_a_former_topics_last_tile_may_have_been_used_up_to_its_end():
-    former = Tile(FIVE, {0: Span(0, 4, 9), 1: Span(0, 7), 2: Span(0, 9, 4)})
-
-    made = opened(SIX, kafka(p0=(0, 1, 0, 1), p1=(0, 1, 0, 1), p2=(0, 1, 0, 1)), former=former, earliest=True)
-
-    assert made.burnt == {0: 9, 1: 7, 2: 9}
-
-
 # ------------------------------------------------------------------------------------------- how far a topic is landed
 
 
@@ -373,53 +310,44 @@ def tile(hour: int, *spans: tuple[int, int, int | None]) -> Tile:
     return Tile(f"2026-01-05T{hour:02}", {number: Span(*span) for number, span in enumerate(spans)})
 
 
-def test_it_is_the_committed_offset_of_the_newest_tile() -> None:
-    assert reached([tile(10, (50, 70, None)), tile(9, (0, 50, 50))]) == {0: 70}
+REACHED = {
+    "the committed offset of the newest tile": ([tile(10, (50, 70, None)), tile(9, (0, 50, 50))], {0: 70}),
+    "not that of tiles that are opened ahead of it": (
+        [tile(11, (90, 90, None)), tile(10, (50, 70, 90)), tile(9, (0, 50, 50))],
+        {0: 70},
+    ),
+    "whatever is landed later of an earlier hour": ([tile(10, (50, 70, None)), tile(5, (0, 20, 20))], {0: 70}),
+    "of each topic-partition its own newest commit": (
+        [tile(11, (90, 95, None), (40, 40, None)), tile(10, (50, 90, 90), (20, 30, 40)), tile(9, (0, 50, 50))],
+        {0: 95, 1: 30},
+    ),
+    "where the first tile begins if nothing is landed": ([tile(10, (50, 50, None)), tile(9, (7, 7, 50))], {0: 7}),
+}
 
 
-def test_tiles_that_are_opened_ahead_of_what_is_landed_do_not_count() -> None:
-    assert reached([tile(11, (90, 90, None)), tile(10, (50, 70, 90)), tile(9, (0, 50, 50))]) == {0: 70}
+@pytest.mark.parametrize(("newest_first", "offsets"), REACHED.values(), ids=REACHED)
+def test_a_topic_is_landed_up_to(newest_first: list[Tile], offsets: dict[int, int]) -> None:
+    assert reached(newest_first) == offsets
 
 
-def test_an_earlier_hour_that_is_landed_later_does_not_move_it() -> None:
-    newest = tile(10, (50, 70, None))
-    assert reached([newest, tile(5, (0, 0, 20))]) == reached([newest, tile(5, (0, 20, 20))]) == {0: 70}
-
-
-def test_each_topic_partition_is_as_far_as_its_own_newest_commit() -> None:
-    tiles = [tile(11, (90, 95, None), (40, 40, None)), tile(10, (50, 90, 90), (20, 30, 40)), tile(9, (0, 50, 50))]
-    assert reached(tiles) == {0: 95, 1: 30}
-
-
-def test_where_nothing_is_landed_it_is_where_the_first_tile_begins() -> None:
-    assert reached([tile(10, (50, 50, None)), tile(9, (7, 7, 50))]) == {0: 7}
-
-
-def test_no_more_tiles_are_read_than_it_takes() -> None:
-    def tiles() -> Iterator[Tile]:
-        yield tile(10, (50, 50, None))
-        yield tile(9, (0, 50, 50))
+@pytest.mark.parametrize(
+    ("needed", "offsets"),
+    [
+        ([tile(10, (50, 50, None)), tile(9, (0, 50, 50))], {0: 50}),
+        ([tile(10, (50, 50, None), (7, 7, None)), tile(9, (0, 50, 50))], {0: 50, 1: 7}),
+        ([tile(10, (50, 60, None), (7, 7, None)), tile(9, (0, 50, 50), (0, 5, 7))], {0: 60, 1: 5}),
+        ([tile(10, (50, 60, None), (0, 3, None))], {0: 60, 1: 3}),
+    ],
+    ids=[
+        "one that is landed is the last",
+        "though a newer one names more",
+        "each is landed in one",
+        "and in the first",
+    ],
+)
+def test_no_more_tiles_are_read_than_it_takes(needed: list[Tile], offsets: dict[int, int]) -> None:
+    def read() -> Iterator[Tile]:
+        yield from needed
         raise AssertionError("a tile was read for nothing")
 
-    assert reached(tiles()) == {0: 50}
-
-
-def test_a_tile_that_is_landed_is_the_last_that_is_read_though_a_newer_one_names_more() -> None:
-    def tiles() -> Iterator[Tile]:
-        yield tile(10, (50, 50, None), (7, 7, None))
-        yield tile(9, (0, 50, 50))
-        raise AssertionError("a tile was read for nothing")
-
-    assert reached(tiles()) == {0: 50, 1: 7}
-
-
-def test_an_older_tile_is_read_where_the_newest_has_not_landed_all_topic_partitions() -> None:
-    assert reached([tile(10, (50, 60, None), (7, 7, None)), tile(9, (0, 50, 50), (0, 5, 7))]) == {0: 60, 1: 5}
-
-
-def test_a_tile_under_way_is_the_last_that_is_read_where_it_has_landed_of_all_topic_partitions() -> None:
-    def tiles() -> Iterator[Tile]:
-        yield tile(10, (50, 60, None), (0, 3, None))
-        raise AssertionError("a tile was read for nothing")
-
-    assert reached(tiles()) == {0: 60, 1: 3}
+    assert reached(read()) == offsets
