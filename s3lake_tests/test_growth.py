@@ -30,8 +30,8 @@ from s3lake.sink import Sink
 from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.offsets import LogRange, Snapshot, Waiting
 from s3lake.store import COMMIT
-from s3lake_tests.counted import CountedStore
 from s3lake_tests.fastest import fastest
+from s3lake_tests.kit.stores import CountedStore
 from s3lake_tests.orchestration.catalogs import catalog
 
 HOURS = 20_000

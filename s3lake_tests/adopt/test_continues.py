@@ -89,39 +89,3 @@ def test_the_first_run_goes_on_where_the_connector_stopped(
     landed = [json.loads(line)["id"] for key in sorted(objects) for line in objects[key].body.splitlines()]  # type: ignore[union-attr]
     assert landed == list(range(10))
     assert adopt(config, monkeypatch) == 2  # once is enough
-
-
-@pytest.mark.slow("a case more: docs/test_guides.py and the first test do the same")
-def test_what_one_that_was_interrupted_had_adopted_stays_and_the_rest_is_adopted(
-    lake: Lake, config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (first,) = configuration.load_configuration(str(config)).config.sinks[0].topics
-    second = lake.topic()
-    several = config.read_text().replace(f"topics={first}", f"topics={first},{second}")
-    statement = next(line for line in several.splitlines() if "kcql" in line)
-    config.write_text(several.replace(statement, f"{statement};{statement.partition('=')[2].replace(first, second)}"))
-    for topic in (first, second):
-        lake.produce(topic, values(10), hours.now_ms())
-        left(lake, topic, committed=5, group=6)
-    assert adopt(config, monkeypatch, "--topic", first, "--yes") == 0
-    capsys.readouterr()
-    assert adopt(config, monkeypatch, "--yes") == 0
-    printed = capsys.readouterr().out
-    assert f"{first} has tiles already" in printed
-    assert printed.count("topic-partition 0 at 6 (lock)") == 1
-    assert adopt(config, monkeypatch) == 2
-
-
-@pytest.mark.slow("a case more: docs/test_guides.py and the first test do the same")
-def test_a_name_that_contradicts_the_lock_is_refused_until_the_user_decides(
-    lake: Lake, config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (topic,) = configuration.load_configuration(str(config)).config.sinks[0].topics
-    lake.produce(topic, values(10), hours.now_ms())
-    left(lake, topic, committed=5, group=6)
-    lake.store.put(f"raw/{topic}/0/{8:012d}_0_0.json", b"{}\n")
-    assert adopt(config, monkeypatch) == 2
-    assert "says 6, but" in capsys.readouterr().err
-    assert adopt(config, monkeypatch, "--offset", "0=9") == 0
-    assert "topic-partition 0 at 9 (user)" in capsys.readouterr().out
-    assert list(lake.landing(topic).index.tiles()) == []

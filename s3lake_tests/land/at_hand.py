@@ -1,11 +1,12 @@
 """A topic whose values a test writes, and what lands them for real, in this process: no Spark, no Kafka, no S3."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from s3lake.errors import TableUnavailableError
 from s3lake.land.given import Batches, GivenEngine, Record, batch, within
 from s3lake.land.landing import Landing
 from s3lake.plan.batch import Intervals
@@ -15,6 +16,25 @@ from s3lake.store.memory import MemoryStore
 from s3lake_tests.commit.kafka import TOPIC, FakeKafka, hour, ms
 
 FIRST, SECOND, THIRD = hour(0), hour(1), hour(2)
+
+
+class Table:
+    """Notes, each time that it follows, which hours it is brought to and which objects there are.
+
+    Attributes:
+        away: the times, counted from 1, at which it cannot.
+    """
+
+    def __init__(self, store: MemoryStore, away: Container[int] = ()) -> None:
+        self.store, self.away = store, away
+        self.followed: list[tuple[tuple[str, ...], set[str]]] = []
+
+    def follow(self, hours: Iterable[str]) -> list[str]:
+        objects = {key for key in self.store.objects if not key.startswith(".indexes/")}
+        self.followed.append((tuple(hours), objects))
+        if len(self.followed) in self.away:
+            raise TableUnavailableError("the catalog is away")
+        return [f"snapshot {len(self.followed)}"]
 
 
 class World:

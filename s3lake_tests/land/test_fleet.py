@@ -1,57 +1,215 @@
-"""Many topics landed together on real parts: one Spark job, a commit each; test_fleet_together.py tries the rest."""
+"""Topics that are landed together: each gets what the shared job says of it, and nothing else."""
 
+import threading
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import pytest
 
+from s3lake.errors import KafkaUnavailableError, RecordError, TaskFailedError, TransientError
 from s3lake.land import fleet
+from s3lake.land.fleet import Fleet
+from s3lake.land.job import TaskEngine
 from s3lake.land.landing import Landing
-from s3lake.land.observer import LandedHour
+from s3lake.land.observer import LandedHour, Run
+from s3lake.source.records import Range
+from s3lake_tests.commit.kafka import TOPIC
 from s3lake_tests.lake import START, Lake, at, values
+from s3lake_tests.land.at_hand import FIRST, SECOND, World
+from s3lake_tests.land.in_process import Given, Session, landing
 
-AFTER = at("2026-01-06T00")
-
-
-class Topics:
-    """Topics of a lake, landed together."""
-
-    def __init__(self, lake: Lake, count: int) -> None:
-        self.lake = lake
-        self.topics = [lake.topic() for _ in range(count)]
-        for number, topic in enumerate(self.topics):
-            lake.produce(topic, values(80 + number), at(START, 5))
-
-    def landing(self, topic: str) -> Landing:
-        return self.lake.landing(topic, "flush: {count: 5000}", AFTER)
-
-    def land(self) -> list[list[LandedHour]]:
-        works = [partial(self.landing(topic).land, [START]) for topic in self.topics]
-        return [outcome.result(300) for outcome in fleet.Fleet(works, self.lake.session).outcomes]
-
-    def assert_all_landed(self) -> None:
-        for number, topic in enumerate(self.topics):
-            report = self.lake.verify(self.landing(topic))
-            assert (report.differences, report.landed) == ((), 80 + number)
+Outcome = list[LandedHour] | BaseException
 
 
-@pytest.mark.slow("a case more of a fleet, which test_fleet_together.py tries in memory")
-def test_the_small_ranges_of_twenty_topics_are_one_spark_job_and_one_commit_each(lake: Lake) -> None:
-    topics = Topics(lake, 20)
-    tracker = lake.session().sparkContext.statusTracker()
-    before = set(tracker.getJobIdsForGroup(None))
-    assert [(one.tile.hour, one.new, len(one.tile.commits)) for (one,) in topics.land()] == [(START, 1, 1)] * 20
-    assert len(set(tracker.getJobIdsForGroup(None)) - before) == 1
-    topics.assert_all_landed()
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow this machine is, they wait for one another."""
+    monkeypatch.setattr(fleet, "PATIENCE_S", 60.0)
 
 
-def test_where_the_shared_job_fails_each_topic_has_one_of_its_own(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def topics(*sizes: int, **settings: Any) -> list[World]:
+    """A world for each topic, of so many records, each of which says which topic it is of."""
+    worlds = [World(**settings) for _ in sizes]
+    for number, (world, size) in enumerate(zip(worlds, sizes, strict=True)):
+        world.produce(0, *(b'{"topic":%d,"n":%d}' % (number, at) for at in range(size)))
+    return worlds
+
+
+def land(worlds: list[World], session: Session, upto: str = FIRST) -> list[Outcome]:
+    landings = [landing(world, session)[0] for world in worlds]
+    under_way = Fleet([_of(one, upto) for one in landings], lambda: session)  # type: ignore[arg-type,return-value]
+    return [outcome.exception(20) or outcome.result() for outcome in under_way.outcomes]
+
+
+def _of(one: Landing, upto: str = FIRST) -> Callable[[Run], list[LandedHour]]:
+    return partial(one.land, [FIRST, SECOND] if upto == SECOND else [FIRST])
+
+
+def bodies(world: World) -> bytes:
+    """All data that is there."""
+    return b"".join(body for key, (body, _) in world.store.objects.items() if not key.startswith(".indexes/"))
+
+
+def lines(number: int, size: int) -> bytes:
+    return b"".join(b'{"topic":%d,"n":%d}\n' % (number, at) for at in range(size))
+
+
+def test_each_topic_lands_its_own_records_by_one_job() -> None:
+    worlds, session = topics(3, 1, 7, 2, 5, 4), Session()
+    landed = land(worlds, session)
+    assert session.jobs == [4]
+    assert [bodies(world) for world in worlds] == [lines(*one) for one in enumerate((3, 1, 7, 2, 5, 4))]
+    assert [one[0].sums.landed for one in landed if isinstance(one, list)] == [3, 1, 7, 2, 5, 4]
+
+
+def test_a_topic_whose_record_is_refused_fails_alone() -> None:
+    worlds = topics(3, 3, 3)
+    worlds[1].produce(0, b"{")
+    first, second, third = land(worlds, Session())
+    assert isinstance(second, RecordError)
+    assert (bodies(worlds[1]), worlds[1].store.uploads) == (b"", {})
+    assert isinstance(first, list)
+    assert isinstance(third, list)
+
+
+def test_each_topic_is_read_by_its_name() -> None:
+    (world,), session = topics(3), Session()
+    lander, given = landing(world, session)
+    Fleet([_of(lander)], lambda: session).outcomes[0].result(20)  # type: ignore[arg-type,return-value]
+    assert given.tasks == [(TOPIC, Range(0, 0, 3))]
+
+
+@pytest.mark.parametrize(
+    ("error", "met"),
+    [
+        (ZeroDivisionError("of the test"), TaskFailedError("landing topic 'orders': ZeroDivisionError: of the test")),
+        (KafkaUnavailableError("no broker answers"), KafkaUnavailableError("no broker answers")),
+    ],
+)
+def test_what_one_topic_s_reader_meets_is_no_other_s(error: Exception, met: Exception) -> None:
+    class Broken(Given):
+        def batches(self, *_: Any) -> Any:
+            raise error
+
+    worlds, session = topics(3, 3), Session()
+    landings = [landing(world, session)[0] for world in worlds]
+    landings[1].reader = Broken(worlds[1])
+    under_way = Fleet([_of(one) for one in landings], lambda: session)  # type: ignore[arg-type,return-value]
+    first, second = under_way.outcomes
+    assert first.result(20)[0].sums.landed == 3
+    failure = second.exception(20)
+    assert (type(failure), str(failure), session.jobs) == (type(met), str(met), [2])
+
+
+def test_an_hour_far_into_its_topic_is_small_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet, "SMALL", 4)
+    worlds, session = topics(3, 3), Session()
+    for world in worlds:
+        world.produce(1, b"{}")
+    land(worlds, session, SECOND)
+    assert session.jobs == [2, 2]
+
+
+def test_a_topic_of_many_records_has_a_job_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet, "SMALL", 4)
+    worlds, session = topics(3, 4, 2), Session()
+    land(worlds, session)
+    assert sorted(session.jobs) == [1, 2]
+    assert [bodies(world) for world in worlds] == [lines(0, 3), lines(1, 4), lines(2, 2)]
+
+
+def test_where_the_shared_job_fails_each_topic_has_one_of_its_own() -> None:
+    worlds, session = topics(3, 1), Session(failures=[OSError("a worker died")])
+    landed = land(worlds, session)
+    assert all(isinstance(one, list) for one in landed)
+    assert [bodies(world) for world in worlds] == [lines(0, 3), lines(1, 1)]
+
+
+def test_a_job_of_one_topic_that_fails_is_that_topic_s_failure() -> None:
+    (world,), session = topics(3), Session(failures=[OSError("a worker died")])
+    (failure,) = land([world], session)
+    assert isinstance(failure, TransientError)
+    assert "Spark went away while landing 1 topics in one job" in str(failure)
+
+
+def test_where_spark_is_gone_no_topic_is_tried_alone() -> None:
+    worlds, session = topics(3, 1), Session(failures=[OSError("gone"), OSError("gone")])
+    assert [type(one).__name__ for one in land(worlds, session)] == ["SparkUnavailableError"] * 2
+    assert [bodies(world) for world in worlds] == [b"", b""]
+
+
+def test_more_topics_than_land_at_once_are_all_landed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet, "MOST", 2)
+    worlds = topics(1, 2, 3, 4, 5)
+    land(worlds, Session())
+    assert [bodies(world) for world in worlds] == [lines(*one) for one in enumerate((1, 2, 3, 4, 5))]
+
+
+def test_once_it_is_cancelled_nothing_begins_and_who_was_about_to_read_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet, "MOST", 1)
+    worlds, session = topics(1, 2), Session()
+    landings = [landing(world, session)[0] for world in worlds]
+    begun, cancelled = threading.Event(), threading.Event()
+
+    def slow(run: Run) -> list[LandedHour]:
+        begun.set()
+        assert cancelled.wait(60)
+        return landings[0].land([FIRST], run)
+
+    under_way = Fleet([slow, _of(landings[1])], lambda: session)  # type: ignore[arg-type,return-value]
+    assert begun.wait(60)
+    under_way.cancel(0)
+    cancelled.set()
+    assert isinstance(under_way.outcomes[0].exception(60), TransientError)
+    under_way.cancel(60)
+    assert (under_way.outcomes[1].done(), session.jobs) == (False, [])
+
+
+def test_on_real_parts_each_topic_has_a_job_of_its_own_if_the_shared_one_fails(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A task that takes its worker along would fail all topics, again and again."""
-    monkeypatch.setattr("s3lake.land.fleet._shared_out", lambda *_: [[_exit]])
-    topics = Topics(lake, 3)
-    topics.land()
-    topics.assert_all_landed()
+
+    def exit_worker() -> None:
+        raise SystemExit(9)
+
+    monkeypatch.setattr(fleet, "_shared_out", lambda *_: [[exit_worker]])
+    names = [lake.filled(values(80 + number), at(START, 5)) for number in range(3)]
+    landings = [lake.landing(topic, "flush: {count: 5000}", at("2026-01-06T00")) for topic in names]
+    for outcome in Fleet([partial(one.land, [START]) for one in landings], lake.session).outcomes:
+        outcome.result(300)
+    reports = [lake.verify(one) for one in landings]
+    assert [(report.differences, report.landed) for report in reports] == [((), 80 + number) for number in range(3)]
 
 
-def _exit() -> Any:
-    raise SystemExit(9)
+# Tasks of a shared job
+
+
+def request(topic: str, **reads: tuple[int, int]) -> fleet._Request:
+    engine: Any = TaskEngine(topic, lambda: pytest.fail("no session is needed"), f"reader of {topic}", 1)  # type: ignore[arg-type]
+    return fleet._Request(engine, f"work of {topic}", {int(one[1:]): ends for one, ends in reads.items()})  # type: ignore[arg-type]
+
+
+def test_a_task_has_of_each_of_its_topics_the_number_the_work_and_all_ranges() -> None:
+    ((load,),) = fleet._shared_out([request("a", p1=(5, 9), p0=(0, 2))], 4)
+    assert load == fleet._Load(0, "work of a", "reader of a", "a", (Range(0, 0, 2), Range(1, 5, 9)))  # type: ignore[arg-type]
+
+
+def test_topics_are_shared_out_so_that_tasks_have_as_much_to_read() -> None:
+    sizes = {"a": 10, "b": 50_000, "c": 20_000, "d": 31_000, "e": 100}
+    requests = [request(topic, p0=(7, 7 + size)) for topic, size in sizes.items()]
+    loads = fleet._shared_out(requests, 2)
+    assert [[(load.topic, load.number) for load in task] for task in loads] == [
+        [("b", 1), ("e", 4), ("a", 0)],
+        [("d", 3), ("c", 2)],
+    ]
+
+
+def test_a_topic_costs_a_task_something_however_few_its_records_are() -> None:
+    requests = [request("a", p0=(0, 4_500)), *(request(f"b{number}", p0=(0, 1)) for number in range(5))]
+    assert [len(task) for task in fleet._shared_out(requests, 2)] == [2, 4]
+
+
+def test_there_are_no_more_tasks_than_topics() -> None:
+    assert len(fleet._shared_out([request("a", p0=(0, 9)), request("b", p0=(0, 9))], 8)) == 2

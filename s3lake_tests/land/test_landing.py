@@ -1,36 +1,26 @@
 """Landing on real parts: a broker, an S3 API, a Spark session; compared with Kafka in the end."""
 
-import io
 import itertools
 import json
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from datetime import datetime, timezone
-from decimal import Decimal
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
-import fastavro
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from s3lake import hours
-from s3lake.commit.accept import accept
-from s3lake.demo.kafka import EmbeddedKafka
-from s3lake.demo.s3 import EmbeddedS3, find_program
-from s3lake.errors import DataLossError, FencedError, RecordError, TransientError
+from s3lake.errors import FencedError, RecordError
 from s3lake.land.landing import Landing
 from s3lake.land.observer import LandedHour
 from s3lake.plan.tile import Span
 from s3lake.readback.spark import read_frame
-from s3lake.source.kafka import reader
 from s3lake_tests.conftest import slow_after
 from s3lake_tests.lake import START, Lake, at, values
 from s3lake_tests.processes import until
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 NINE, TEN, ELEVEN = "2026-01-05T09", "2026-01-05T10", "2026-01-05T11"
 AFTER = at("2026-01-06T00")
@@ -114,24 +104,6 @@ class TestHours:
         assert rows(landed) == 10
         assert set(again.requests) <= {"GetObject", "HeadObject"}
 
-    def test_an_empty_topic_has_empty_hours_that_are_complete(self, lake: Lake) -> None:
-        topic = lake.topic(partitions=2)
-        landing = lake.landing(topic, now_ms=AFTER)
-        landing.spark = _no_spark
-        landed = landing.land([NINE, TEN])
-        assert [one.tile.complete for one in landed] == [True, True]
-        assert_all_landed(lake, landing, 0)
-
-    def test_from_earliest_the_first_tile_takes_what_is_older(self, lake: Lake) -> None:
-        topic = lake.filled(values(5), at("2025-06-01T00"))
-        lake.produce(topic, values(5, first=5), at(START, 5))
-        (landed,) = lake.landing(topic, now_ms=AFTER).land([START])
-        assert intervals(landed) == [(5, 10)]
-        everything = lake.landing(topic, "from: earliest, prefix: all, index: {prefix: other}", AFTER)
-        (landed,) = everything.land([START])
-        assert intervals(landed) == [(0, 10)]
-        assert sum(read.late for manifest in landed.manifests for read in manifest.partitions.values()) == 5
-
 
 def _no_spark() -> NoReturn:
     raise AssertionError("a session is started for nothing")
@@ -180,75 +152,6 @@ class TestMicroBatches:
         assert landed.new == 4
         assert_all_landed(lake, landing, 1000)
 
-    def test_of_several_topic_partitions_advance_together(self, lake: Lake) -> None:
-        topic = lake.topic(partitions=2)
-        lake.produce(topic, values(300), at(TEN, 5), 0)
-        lake.produce(topic, values(100), at(TEN, 5), 1)
-        landing = lake.landing(topic, f"{SMALL}, batch_records: 200", AFTER)
-        (landed,) = landing.land([TEN])
-        assert intervals(landed, 0) == [(0, 150), (150, 300)]
-        assert intervals(landed, 1) == [(0, 50), (50, 100)]
-        assert_all_landed(lake, landing, 400)
-
-
-class TestTopicPartitions:
-    def test_added_later_they_are_landed_from_their_first_record(self, lake: Lake) -> None:
-        topic = lake.filled(values(10), at(NINE, 5))
-        lake.landing(topic, now_ms=at(TEN, 5)).land([NINE])
-        lake.add_partitions(topic, 2)
-        lake.produce(topic, values(3), at(NINE, 30), 1)
-        lake.produce(topic, values(4, first=3), at(TEN, 30), 1)
-        landing = lake.landing(topic, now_ms=AFTER)
-        (landed,) = landing.land([TEN])
-        assert intervals(landed, 1) == [(0, 7)]
-        assert landed.manifests[0].partitions[1].late == 3
-        assert_all_landed(lake, landing, 17)
-
-    def test_added_to_the_hour_under_way_they_join_its_tile(self, lake: Lake) -> None:
-        topic = lake.filled(values(10), at(TEN, 5))
-        lake.landing(topic, now_ms=at(TEN, 10)).land([TEN])
-        lake.add_partitions(topic, 2)
-        lake.produce(topic, values(4), at(TEN, 30), 1)
-        landing = lake.landing(topic, now_ms=at(TEN, 40))
-        (landed,) = landing.land([TEN])
-        assert intervals(landed, 1) == [(0, 4)]
-        assert_all_landed(lake, landing, 14)
-
-
-class TestTimestamps:
-    def test_out_of_order_every_record_is_in_exactly_one_hour(self, lake: Lake) -> None:
-        topic = lake.topic()
-        minutes = [0, 70, 30, 65, 10, 130, 59, 125]
-        lake.produce(topic, values(8), [at(NINE, minute) for minute in minutes])
-        landing = lake.landing(topic, now_ms=AFTER)
-        landed = landing.land([NINE, TEN, ELEVEN])
-        assert [intervals(one) for one in landed] == [[(0, 1)], [(1, 5)], [(5, 8)]]
-        assert [sum(read.late for read in one.manifests[0].partitions.values()) for one in landed] == [0, 2, 1]
-        assert_all_landed(lake, landing, 8)
-
-    def test_from_the_far_future_they_neither_stall_nor_skip_anything(self, lake: Lake) -> None:
-        topic = lake.filled(values(3), at(NINE, 5))
-        lake.produce(topic, values(1, first=3), at("2099-01-01T00"))
-        lake.produce(topic, values(3, first=4), at(NINE, 6))
-        lake.landing(topic, now_ms=at(NINE, 10)).land([NINE])
-        lake.produce(topic, values(3, first=7), at(TEN, 5))
-        landing = lake.landing(topic, now_ms=at(TEN, 10))
-        landed = landing.land([NINE, TEN])
-        assert [intervals(one) for one in landed] == [[(0, 7)], [(7, 10)]]
-        assert_all_landed(lake, landing, 10)
-
-    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
-    def test_of_the_broker_s_clock_hours_are_when_it_appended(self, lake: Lake) -> None:
-        topic = lake.topic(message_timestamp_type="LogAppendTime")
-        before = hours.key_of_ms(int(time.time() * 1000))
-        lake.produce(topic, values(10), at(START, 5))
-        after = hours.key_of_ms(int(time.time() * 1000))
-        landing = lake.landing(topic)
-        landed = landing.land([START, *hours.span(before, after)])
-        assert rows(landed[0]) == 0
-        assert sum(map(rows, landed)) == 10
-        assert_all_landed(lake, landing, 10)
-
 
 class TestRetention:
     def test_what_expired_before_it_was_landed_is_recorded_and_the_rest_is_landed(self, lake: Lake) -> None:
@@ -278,16 +181,6 @@ class TestTransactions:
         landing = lake.landing(topic)
         last = hours.key_of_ms(int(time.time() * 1000))
         return landing, sum(map(rows, landing.land(list(hours.span(first, last)))))
-
-    def test_aborted_records_are_not_landed(self, lake: Lake, now: str) -> None:
-        topic, stamp = lake.topic(), int(time.time() * 1000)
-        lake.transaction(topic, values(10), stamp).commit_transaction(10)
-        lake.transaction(topic, values(20, first=100), stamp).abort_transaction(10)
-        lake.produce(topic, values(5, first=10), stamp)
-        until(10, lambda: lake.offsets.ranges(topic) == {0: (0, 37)})  # markers come after the answers
-        landing, landed = self.landed_now(lake, topic, now)
-        assert landed == 15
-        assert_all_landed(lake, landing, 15)
 
     def test_an_open_one_holds_back_what_follows_until_it_ends(self, lake: Lake, now: str) -> None:
         topic, stamp = lake.topic(), int(time.time() * 1000)
@@ -332,14 +225,6 @@ class TestRefusedRecords:
         assert (letter["value"], letter["key"], letter["stage"]) == ("{ broken", "k3", "convert")
         assert_all_landed(lake, landing, 7)
 
-    def test_nulls_are_skipped_and_counted(self, lake: Lake) -> None:
-        topic = lake.filled([*values(3), None, None], at(TEN, 5))
-        landing = lake.landing(topic, now_ms=AFTER)
-        (landed,) = landing.land([TEN])
-        read = landed.manifests[0].partitions[0]
-        assert (read.read, read.landed, read.skipped) == (5, 3, 2)
-        assert_all_landed(lake, landing, 5)
-
 
 class TestRewrite:
     def test_replaces_the_files_by_others_with_the_same_records(self, lake: Lake) -> None:
@@ -353,54 +238,6 @@ class TestRewrite:
         assert len(before) == len(lake.objects()) == 4
         assert set(before) & set(lake.objects()) == set()
         assert_all_landed(lake, landing, 100)
-
-    def test_is_refused_when_kafka_has_expired_some_of_it(self, lake: Lake) -> None:
-        topic = lake.filled(values(10), at(TEN, 5))
-        landing = lake.landing(topic, now_ms=AFTER)
-        landing.land([TEN])
-        before = lake.objects()
-        lake.expire(topic, before=1)
-        with pytest.raises(DataLossError, match="expired"):
-            landing.rewrite(TEN)
-        assert lake.objects() == before
-
-
-@pytest.mark.slow("a case more on real parts; commit/test_recreated.py has its rules")
-class TestTopicCreatedAgain:
-    def test_is_refused_until_it_is_accepted_and_then_landed_from_its_start(self, lake: Lake) -> None:
-        topic = lake.filled(values(10), at(NINE, 5))
-        lake.landing(topic, now_ms=at(NINE, 10)).land([NINE])
-        lake.delete(topic)
-        lake.topic(name=topic)
-        lake.produce(topic, values(4), at(TEN, 5))
-        landing = lake.landing(topic, now_ms=AFTER)
-        with pytest.raises(DataLossError, match=r"was created again.*s3lake index accept"):
-            landing.land([NINE, TEN])
-        assert accept(landing.index, landing.offsets) == TEN
-        (landed,) = landing.land([TEN])
-        assert intervals(landed) == [(0, 4)]
-        assert len(lake.objects()) == 2
-        assert lake.verify(landing).clean
-
-    def test_deleted_before_it_is_read_is_told_as_something_to_plan_again(
-        self, lake: Lake, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setitem(reader._DEFAULTS, "topic.metadata.propagation.max.ms", "500")
-        topic = lake.filled(values(10), at(NINE, 5))
-        landing = lake.landing(topic, now_ms=AFTER)
-        session = landing.spark
-
-        def late() -> "SparkSession":
-            if landing.offsets.ranges(topic):
-                lake.delete(topic)
-            return session()
-
-        landing.spark = late
-        with pytest.raises(TransientError, match=rf"topic '{topic}', partition 0 is not there any more.*planning"):
-            landing.land([NINE])
-        with pytest.raises(DataLossError, match="was deleted"):
-            landing.land([NINE])
-        assert (lake.objects(), lake.uploads()) == ([], [])
 
 
 class TestAtLeastOnce:
@@ -445,28 +282,6 @@ class TestTwoWriters:
         assert_all_landed(lake, landings[0], 1200)
 
 
-@pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
-class TestVersitygw:
-    @pytest.fixture
-    def server(self) -> Iterator[EmbeddedS3]:
-        if find_program("versitygw") is None:
-            pytest.skip("versitygw is missing: go install github.com/versity/versitygw/cmd/versitygw@v1.8.0")
-        with EmbeddedS3.start("versitygw") as running:
-            yield running
-
-    def test_serves_as_the_store_too(self, lake: Lake, kafka: EmbeddedKafka, server: EmbeddedS3) -> None:
-        posix = Lake(kafka, server, lake.session)
-        topic = posix.topic(partitions=2)
-        for hour in (NINE, TEN):
-            for partition in (0, 1):
-                posix.produce(topic, values(300), at(hour, 5), partition)
-        landing = posix.landing(topic, "format: {type: parquet}, flush: {count: 100}, prefix: raw", AFTER)
-        landed = landing.land([NINE, TEN])
-        assert [rows(one) for one in landed] == [600, 600]
-        landing.rewrite(TEN)
-        assert_all_landed(posix, landing, 1200)
-
-
 FORMATS = [
     "format: {type: json, codec: gzip}",
     "format: {type: csv}, columns: {id: int64, type: string}",
@@ -496,23 +311,6 @@ class TestFormats:
         read = read_frame(lake.session, landing.sink, topic, landing.stores, [START])
         assert len(read.collect()) == 300
 
-    @pytest.mark.parametrize(
-        "format",
-        slow_after(
-            1, "another format on real parts; encode/ and verify/ try each in memory", ["avro", "parquet", "json"]
-        ),
-    )
-    def test_an_envelope_gives_back_what_kafka_had(self, lake: Lake, format: str) -> None:
-        from pyspark.sql import Row
-
-        topic = lake.filled([b'{"id": 1}', None], at(START, 5))
-        landing = lake.landing(topic, f"format: {{type: {format}}}, envelope: {{}}, nulls: write", AFTER)
-        landing.land([START])
-        first, second = read_frame(lake.session, landing.sink, topic, landing.stores, [START]).collect()
-        assert (first["key"], second["key"], second["value"]) == ("k0", "k1", None)
-        assert first["value"] == ('{"id": 1}' if format == "json" else Row(id=1))
-        assert first["metadata"].asDict() == {"timestamp": at(START, 5), "topic": topic, "partition": 0, "offset": 0}
-
     def test_sidecars_stand_beside_their_data(self, lake: Lake) -> None:
         topic = lake.filled([b"1", None, b"3"], at(START, 5))
         layout = (
@@ -528,38 +326,6 @@ class TestFormats:
             f"{topic}/tombstone/{topic}+0+0000000001.keys.json",
         ]
         assert_all_landed(lake, landing, 3)
-
-    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
-    def test_keys_with_a_schema_and_headers_stand_there_as_the_connector_writes_them(self, lake: Lake) -> None:
-        topic = lake.topic()
-        number = {"type": "struct", "name": "com.x.Id", "fields": [{"field": "id", "type": "int64"}]}
-        keys = [
-            json.dumps({"schema": schema, "payload": payload}).encode()
-            for schema, payload in (({"type": "string"}, "a"), (number, {"id": 5}), (None, {"id": 6}))
-        ]
-        for key in (*keys, keys[0], None):
-            at_five = {"timestamp": at(START, 5), "partition": 0, "headers": [("h", b"x")]}
-            lake.producer.produce(topic, b'{"n": 1}', key=key, **at_five)
-        assert lake.producer.flush(20) == 0
-        beside = "converter: {key: connect_json}, sidecars: {keys: avro, headers: avro}"
-        landing = lake.landing(topic, f"{beside}, format: {{type: parquet}}", AFTER)
-        landing.land([START])
-        files = {key: lake.body(key) for key in lake.objects() if key.endswith(".avro")}
-        held = {repr(list(fastavro.reader(io.BytesIO(body)))) for body in files.values()}
-        header = {"key": "h", "value": "x"}
-        assert held == {*map(repr, (["a", "a"], [{"id": 5}], ['{"id": 6}', None], [[header]], [[header], [header]]))}
-        assert_all_landed(lake, landing, 5)
-
-    def test_names_may_tell_what_only_a_closed_file_knows(self, lake: Lake) -> None:
-        topic = lake.filled(values(5), at(START, 5))
-        stamp = at(START, 5)
-        landing = lake.landing(topic, "layout: {connector_names: true}, flush: {count: 3}", AFTER)
-        landing.land([START])
-        assert lake.objects() == [
-            f"{topic}/0/000000000002_{stamp}_{stamp}.json",
-            f"{topic}/0/000000000004_{stamp}_{stamp}.json",
-        ]
-        assert_all_landed(lake, landing, 5)
 
 
 class TestSql:
@@ -577,24 +343,3 @@ class TestSql:
         )
         counts = [(read.read, read.landed, read.filtered) for m in landed.manifests for read in m.partitions.values()]
         assert counts == [(10, 2, 8), (10, 2, 8)]
-
-    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
-    def test_gives_tables_the_types_that_it_casts_to(self, lake: Lake) -> None:
-        topic = lake.filled([b'{"amount": "12.34", "at": "2026-01-05T08:00:00Z"}'], at(START, 5))
-        select = "cast(amount AS decimal(10,2)) AS amount, to_timestamp(at) AS at"
-        landing = lake.landing(topic, f"sql: {{select: '{select}'}}, format: {{type: parquet}}", AFTER)
-        landing.land([START])
-        table = pq.read_table(io.BytesIO(lake.body(lake.objects()[0])))
-        assert table.schema.types == [pa.decimal128(10, 2), pa.timestamp("ms", "UTC")]
-        assert table.to_pylist() == [{"amount": Decimal("12.34"), "at": datetime(2026, 1, 5, 8, tzinfo=timezone.utc)}]
-
-    @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
-    def test_fails_on_a_record_and_not_on_the_others(self, lake: Lake) -> None:
-        topic = lake.filled(values(40), at(START, 5))
-        landing = lake.landing(topic, "sql: {select: 'id, 10 / (id - 7) AS x'}, errors: {tolerance: all}", AFTER)
-        (landed,) = landing.land([START])
-        assert rows(landed) == 39
-        (letters,) = [key for key in lake.objects() if "_dead_letters" in key]
-        letter = json.loads(lake.body(letters))
-        assert (letter["offset"], letter["stage"], letter["value"]) == (7, "sql", '{"id": 7, "type": "t1"}')
-        assert "DIVIDE_BY_ZERO" in letter["message"]

@@ -1,7 +1,6 @@
 """What a landing says of what is landed, and removes of what dead writers left."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -9,37 +8,14 @@ import pytest
 
 from s3lake.commit.clean import Cleaned
 from s3lake.plan.tile import Span, Tile
-from s3lake.store import Document
-from s3lake.store.memory import MemoryStore
 from s3lake_tests.commit.kafka import TOPIC, ms
+from s3lake_tests.kit.stores import CountedStore
 from s3lake_tests.land.unstaged import FIRST, SECOND, Filed, World
 
 THREE_DAYS = 3 * 24 * 60
 LEFT = f"{TOPIC}/date=2026-11-20/hour=01/0-000000000010.json"
 TRIALS = [f".indexes/events/.probe/{ms(70) // 1000}-a", f".probe/{ms(70) // 1000}-b"]
 """Named as a trial of the store that was killed, or as data that a user put there."""
-
-
-@dataclass
-class Group:
-    """A consumer group that nobody but the test looks at."""
-
-    told: list[tuple[str, Mapping[int, int]]] = field(default_factory=list)
-
-    def publish(self, topic: str, offsets: Mapping[int, int]) -> None:
-        self.told.append((topic, offsets))
-
-
-class Noted(MemoryStore):
-    """Notes which keys are read."""
-
-    def __init__(self) -> None:
-        super().__init__("lake")
-        self.keys: list[str] = []
-
-    def get(self, key: str, span: tuple[int, int] | None = None) -> Document | None:
-        self.keys.append(key)
-        return super().get(key, span)
 
 
 @pytest.fixture
@@ -51,11 +27,10 @@ def world() -> World:
 
 
 def test_after_each_commit_the_group_is_told_how_far_the_topic_is(world: World) -> None:
-    landing = world.landing()
-    group: Any = Group()
-    landing.group = group
+    landing, published = world.landing(), list[Any]()
+    landing.group = SimpleNamespace(publish=lambda *offsets: published.append(offsets))  # type: ignore[assignment]
     landing.land([FIRST])
-    assert group.told == [(TOPIC, {0: 4}), (TOPIC, {0: 8}), (TOPIC, {0: 10})]
+    assert published == [(TOPIC, {0: 4}), (TOPIC, {0: 8}), (TOPIC, {0: 10})]
 
 
 def test_a_topic_without_a_tile_has_reached_nothing(world: World) -> None:
@@ -75,13 +50,13 @@ def test_an_hour_that_nobody_landed_is_empty_and_nothing_of_it_is_new(world: Wor
 
 
 def test_an_hour_is_told_without_reading_what_this_run_has_just_written(world: World) -> None:
-    world.store = store = Noted()
+    world.store = store = CountedStore()
     world.settings["batch_records"] = 10
     landing = world.landing()
     (landed,) = landing.land([FIRST])
     (manifest,) = landed.manifests
-    assert store.keys.count(landing.index.tile_key(FIRST)) == 1
-    assert store.keys.count(landing.index.manifest_key(FIRST, manifest.id)) == 1
+    assert store.calls.count(("get", landing.index.tile_key(FIRST))) == 1
+    assert store.calls.count(("get", landing.index.manifest_key(FIRST, manifest.id))) == 1
 
 
 def test_an_hour_that_is_told_twice_is_told_as_it_is_then(world: World) -> None:

@@ -24,7 +24,7 @@ from s3lake.sink import Sink
 from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.offsets import Waiting
 from s3lake_tests import indexes
-from s3lake_tests.counted import CountedStore
+from s3lake_tests.kit.stores import CountedStore
 
 NOW = hours.start_ms("2026-01-05T12") + 30 * 60_000
 

@@ -201,3 +201,65 @@ def test_an_hour_under_way_and_one_of_a_sink_that_merges_none_keep_their_commits
     now_minute: float, settings: dict[str, Any]
 ) -> None:
     assert [line[0] for line in merged(now_minute, **settings).lines] == ["planned", *["committed"] * 3, "done"]
+
+
+# ---------------------------------------------------------------------------------------------------------------- table
+
+
+@pytest.fixture
+def world() -> at_hand.World:
+    """A sink whose table follows, and hours of two commits and of one."""
+    world = at_hand.World(batch_records=2)
+    world.produce(0, b"1", b"2", b"3")
+    world.produce(1, b"4")
+    world.table = at_hand.Table(world.store)
+    return world
+
+
+def test_the_table_is_brought_to_all_hours_of_a_run_first_and_then_to_each_whose_commits_changed(
+    world: at_hand.World,
+) -> None:
+    world.landing().land([FIRST, SECOND])
+    followed = [hours for hours, _ in world.table.followed]
+    assert followed == [(FIRST, SECOND), (FIRST,), (FIRST,), (FIRST,), (SECOND,)]
+
+
+def test_the_table_follows_a_merge_before_the_merged_files_are_deleted(world: at_hand.World) -> None:
+    world.landing().land([FIRST])
+    assert [len(objects) for _, objects in world.table.followed] == [0, 1, 2, 3]
+    assert sum(not key.startswith(".indexes/") for key in world.store.objects) == 1
+
+
+def test_a_snapshot_is_reported_after_the_commit_that_it_follows(world: at_hand.World) -> None:
+    landing = world.landing()
+    told = Told()
+    landing.land([FIRST], Run(told))
+    assert [line for line in told.lines if line[0] != "planned"] == [
+        ("committed", FIRST, 2),
+        ("followed", "snapshot 1", False),
+        ("followed", "snapshot 2", False),
+        ("committed", FIRST, 1),
+        ("followed", "snapshot 3", False),
+        ("merged", FIRST, "2 commits of 2 files became one of 1"),
+        ("followed", "snapshot 4", False),
+        ("done", FIRST, 3),
+    ]
+
+
+def test_the_table_follows_a_rewrite_and_that_is_reported(world: at_hand.World) -> None:
+    world.landing().land([FIRST])
+    landing = world.landing()
+    told = Told()
+    landing.rewrite(FIRST, Run(told))
+    assert ("followed", "snapshot 5", False) in told.lines
+    assert len(world.table.followed[-1][1]) == 2
+
+
+def test_a_table_that_cannot_follow_is_reported_and_all_is_landed(world: at_hand.World) -> None:
+    world.table.away = range(1, 99)
+    landing = world.landing()
+    told = Told()
+    (landed,) = landing.land([FIRST], Run(told))
+    assert landed.tile.complete
+    assert set(told.lines) >= {("followed", "the catalog is away", True)}
+    assert "followed" in [line[0] for line in told.lines][-3:]

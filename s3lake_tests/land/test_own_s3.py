@@ -2,28 +2,20 @@
 
 import base64
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-import trustme
-from botocore.exceptions import ClientError
 
 from s3lake.config import native
-from s3lake.demo.kafka import EmbeddedKafka
-from s3lake.demo.s3 import GO_PROGRAMS, EmbeddedS3, find_program
-from s3lake.errors import StoreDeniedError
 from s3lake.land.landing import Landing
 from s3lake.land.opening import open_stores, open_topic_sink, s3_connection
 from s3lake.readback.spark import read_frame
 from s3lake.sink import Config
-from s3lake.store.client import make_client
-from s3lake.store.s3 import S3Store
 from s3lake_tests.lake import START, Lake, at, values
 from s3lake_tests.store.watching import Watching
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 KEY = base64.b64encode(b"0123456789abcdef0123456789abcdef").decode()
 
@@ -34,25 +26,11 @@ def watched(lake: Lake) -> Iterator[Watching]:
         yield proxy
 
 
-@pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedS3]:
-    """A store behind TLS whose certificate only an authority of our own has signed."""
-    if find_program("minio") is None:
-        pytest.skip(f"MinIO is missing: go install {GO_PROGRAMS['minio']}")
-    files, authority = tmp_path_factory.mktemp("certificates"), trustme.CA()
-    authority.cert_pem.write_to_path(files / "ca.pem")
-    certificate = authority.issue_cert("127.0.0.1")
-    certificate.private_key_pem.write_to_path(files / "private.key")
-    (files / "public.crt").write_bytes(b"".join(one.bytes() for one in certificate.cert_chain_pems))
-    with EmbeddedS3.start("minio", certificates=files) as server:
-        yield server
-
-
-def config_of(lake: Lake, address: str, topic: str, more: str = "") -> Config:
+def config_of(lake: Lake, address: str, topic: str) -> Config:
     """Nobody is where the configuration's own `s3` leads."""
     keys = f"access_key_id: {lake.s3.access_key_id}, secret_access_key: {lake.s3.secret_access_key}"
     objects = f"customer_key: {KEY}, tags: {{team: data}}, offset_tags: required"
-    own = f"s3: {{endpoint_url: '{address}', credentials: {{{keys}}}, objects: {{{objects}}}{more}}}"
+    own = f"s3: {{endpoint_url: '{address}', credentials: {{{keys}}}, objects: {{{objects}}}}}"
     text = lake.config_text(f"name: events, topics: ['{topic}'], prefix: raw, format: {{type: parquet}}, {own}")
     return native.loads(
         text.replace(f"endpoint_url: '{lake.s3.endpoint_url}'", "endpoint_url: 'http://127.0.0.1:1'", 1), ""
@@ -89,31 +67,3 @@ def test_with_a_key_of_its_own_it_is_landed_rewritten_verified_and_read_and_the_
         answer = lake.client.get_object_tagging(Bucket=lake.bucket, Key=key)
         held = {"startOffset": "0", "endOffset": "9", "recordCount": "10"} if key.startswith("raw/") else {}
         assert {tag["Key"]: tag["Value"] for tag in answer["TagSet"]} == {"team": "data", **held}
-
-
-@pytest.mark.slow("MinIO with certificates")
-def test_on_a_store_that_enforces_it_nothing_is_read_without_the_key_nor_by_who_does_not_know_its_authority(
-    kafka: EmbeddedKafka, spark: "SparkSession", secured: EmbeddedS3
-) -> None:
-    lake = Lake(kafka, secured, lambda: spark)
-    topic = lake.topic()
-    lake.produce(topic, values(10), at(START, 5))
-    config = config_of(lake, secured.endpoint_url, topic, f", ca_file: '{secured.ca_file}'")
-    lander = landing_of(lake, config, topic)
-    lander.land([START])
-    lander.rewrite(START)
-    report = lake.verify(lander)
-    assert (report.landed, report.differences) == (10, ())
-    opened = open_stores(s3_connection(config, config.sinks[0]))
-    assert read_frame(lake.session, config.sinks[0], topic, opened, [START]).count() == 10
-    store = opened(lake.bucket)
-    assert isinstance(store, S3Store)
-    plain = make_client(replace(store.connection, customer_key=None))
-    keys = [one["Key"] for one in plain.list_objects_v2(Bucket=lake.bucket)["Contents"]]
-    assert any(key.startswith("raw/") for key in keys)
-    for key in keys:
-        with pytest.raises(ClientError, match="Server Side Encryption"):
-            plain.get_object(Bucket=lake.bucket, Key=key)
-    distrusting = S3Store(replace(store.connection, ca_file=None), lake.bucket)
-    with pytest.raises(StoreDeniedError, match=r"CERTIFICATE_VERIFY_FAILED.* give s3.ca_file"):
-        distrusting.head(keys[0])

@@ -1,7 +1,6 @@
 """What the consumer group `s3lake-<sink>` shows after landing, to everybody who looks at lag there."""
 
 import logging
-from dataclasses import replace
 
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions
@@ -39,20 +38,6 @@ def test_landed_offsets_show_in_the_group_and_a_backfill_of_an_earlier_hour_does
     landing.land([EIGHT])
     assert landing.report(EIGHT).sums.landed == 10
     assert committed(lake, published.name, topic) == {0: 15, 1: 16}
-
-
-@pytest.mark.slow("a case more on a real broker")
-def test_brokers_that_do_not_answer_are_a_warning_and_the_hour_is_landed(
-    lake: Lake, published: PublishedGroup, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(group, "_TIMEOUT_S", 0.5)
-    topic = lake.filled(values(5), at(TEN, 10))
-    landing = lake.landing(topic, now_ms=at("2026-01-06T00"))
-    landing.group = replace(published, bootstrap_servers="127.0.0.1:1")
-    with caplog.at_level(logging.WARNING):
-        (landed,) = landing.land([TEN])
-    assert landed.sums.landed == 5
-    assert f"offsets of {topic} are not published to consumer group {published.name}" in caplog.text
 
 
 @pytest.mark.slow("a case more on a real broker")

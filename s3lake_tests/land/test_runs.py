@@ -1,6 +1,5 @@
 """What a run makes of its hours, and what it leaves where it ends early: no Spark, no Kafka, no S3."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -10,9 +9,9 @@ from s3lake.commit.index import TopicIndex
 from s3lake.commit.protocol import Attempt
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, ForeignObjectError, TooManyFilesError
 from s3lake.plan.tile import Tile
-from s3lake.store.memory import MemoryStore
 from s3lake.store.s3 import S3Store
 from s3lake_tests.commit.kafka import TOPIC
+from s3lake_tests.kit.stores import CountedStore
 from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Filed, Landed, World
 
 
@@ -232,19 +231,7 @@ def test_a_record_that_has_too_many_files_alone_ends_the_run() -> None:
 # The store
 
 
-class Tried(MemoryStore):
-    """Notes where uploads begin."""
-
-    def __init__(self) -> None:
-        super().__init__("lake")
-        self.begun: list[str] = []
-
-    def create_upload(self, key: str, metadata: Mapping[str, str]) -> str:
-        self.begun.append(key)
-        return super().create_upload(key, metadata)
-
-
-class Encrypting(Tried, S3Store):
+class Encrypting(CountedStore, S3Store):
     """Is asked to encrypt what it is given, and does."""
 
     requirements = "aws:kms"
@@ -253,9 +240,10 @@ class Encrypting(Tried, S3Store):
         return []
 
 
-@pytest.mark.parametrize(("store", "exactly_once"), [(Tried, True), (Encrypting, False)])
-def test_the_store_is_tried_where_the_sink_s_data_will_be(store: type[Tried], exactly_once: bool) -> None:
+@pytest.mark.parametrize(("store", "exactly_once"), [(CountedStore, True), (Encrypting, False)])
+def test_the_store_is_tried_where_the_sink_s_data_will_be(store: type[CountedStore], exactly_once: bool) -> None:
     made = World(prefix="lake", exactly_once=exactly_once)
     made.store = tried = store()
     made.landing().land([FIRST])
-    assert {key[: len("lake/.probe/")] for key in tried.begun} == {"lake/.probe/"}
+    begun = [key for name, key in tried.calls if name == "create_upload"]
+    assert {key[: len("lake/.probe/")] for key in begun} == {"lake/.probe/"}

@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from s3lake.commit import index as index_module
 from s3lake.commit.clean import DAY_MS, clean
 from s3lake.commit.documents import Manifest
 from s3lake.commit.index import TopicIndex
@@ -36,8 +35,9 @@ from s3lake.sink.key_space import KeySpace
 from s3lake.store import Store
 from s3lake.store.memory import MemoryStore
 from s3lake.verify import verify_against
+from s3lake_tests.kit.crashes import Crash
+from s3lake_tests.kit.stores import crash_everywhere
 from s3lake_tests.land import at_hand
-from s3lake_tests.land.maintenance.held import Died, Dying
 
 HOUR, NEXT = "2026-11-20T05", "2026-11-20T06"
 NAME = "daily"
@@ -235,34 +235,19 @@ def test_wherever_a_process_crashes_the_hour_has_the_old_rows_or_the_new_and_the
     old, new = [{"n": 1}, {"n": 2}], [{"n": 3}]
     target = target_of(flush={"count": 1})
     land_value(target, HOUR, numbers(1, 2))
-    store = target.store
+    store, seen = target.store, set()
     assert isinstance(store, MemoryStore)
-    objects, seen = dict(store.objects), set()
-    with mock.patch.object(index_module, "PAUSES_S", (0.0,)), mock.patch("s3lake.land.value.ensure_tried"):
-        for dying in _dying(store, objects):
-            try:
-                land_value(target_of(dying, flush={"count": 1}), HOUR, numbers(3))  # type: ignore[arg-type]
-            except Died:
-                found = _settled(target)
-                assert found in (old, new)
-                seen.add(len(found))
-                land_value(target, HOUR, numbers(3))
-                assert (rows(target), len(data_keys(target))) == (new, 1)
-            else:
-                break
+
+    def land(through: Store) -> None:
+        land_value(target_of(through, flush={"count": 1}), HOUR, numbers(3))
+
+    with mock.patch("s3lake.land.value.ensure_tried"):
+        for place in crash_everywhere(store, land):
+            seen.add(len(rows(target)))
+            assert rows(target) in (old, new), place
+            land_value(target, HOUR, numbers(3))
+            assert (rows(target), len(data_keys(target))) == (new, 1), place
     assert seen == {1, 2}
-
-
-def _dying(store: MemoryStore, objects: dict[str, Any]) -> Iterator[Dying]:
-    for at in range(1, 200):
-        for after in (False, True):
-            store.objects, store.uploads = dict(objects), {}
-            yield Dying(store, at, after=after)
-
-
-def _settled(target: TopicSink) -> list[dict[str, Any]]:
-    """What a reader of the index sees: the objects of the listed commits are there, whatever is pending."""
-    return rows(target)
 
 
 def test_of_two_writers_of_an_hour_one_is_fenced_and_nothing_of_it_is_visible() -> None:
@@ -288,7 +273,7 @@ def test_hours_land_in_any_order_though_the_layout_names_no_hour() -> None:
 
 def test_an_hour_whose_creator_crashed_is_finished_by_the_next_writer() -> None:
     target = target_of()
-    with mock.patch.object(TopicIndex, "create", _only_heads), pytest.raises(Died):
+    with mock.patch.object(TopicIndex, "create", _only_heads), pytest.raises(Crash):
         land_value(target, HOUR, numbers(1))
     land_value(target, NEXT, numbers(2))
     land_value(target, HOUR, numbers(1))
@@ -297,7 +282,7 @@ def test_an_hour_whose_creator_crashed_is_finished_by_the_next_writer() -> None:
 
 def _only_heads(index: TopicIndex, key: str, document: Any) -> bool:
     if key != index.head_key:
-        raise Died
+        raise Crash
     return index._write(key, document, None) is not None
 
 

@@ -23,7 +23,7 @@ from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.offsets import LogRange, Snapshot
 from s3lake.store import Store
 from s3lake_tests import indexes
-from s3lake_tests.counted import CountedStore
+from s3lake_tests.kit.stores import CountedStore
 
 START, HOUR = "2026-01-05T08", "2026-01-05T10"
 MINUTE_MS = 60_000

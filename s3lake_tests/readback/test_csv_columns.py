@@ -14,8 +14,7 @@ from s3lake.readback.arrow import open_dataset
 from s3lake.readback.committed import committed_files
 from s3lake.schema.types import to_document
 from s3lake.store.connection import S3Connection
-from s3lake_tests.land.maintenance.held import holding
-from s3lake_tests.land.maintenance.parts import Parts
+from s3lake_tests.land.maintenance.parts import Parts, holding
 from s3lake_tests.verify.test_writer_agrees import connect_value
 from s3lake_tests.verify.world import HOUR, TOPIC
 

@@ -50,32 +50,17 @@ def java_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return calls
 
 
-def test_the_cache_is_where_the_environment_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("S3LAKE_CACHE", str(tmp_path))
-    assert jars.cache_dir() == tmp_path
+def resolve(*coordinates: str) -> tuple[Path, ...]:
+    return jars.resolve("clients", coordinates or ["org.apache.kafka:kafka-clients:3.9.0"])
 
 
-@pytest.mark.usefixtures("java_calls")
-def test_jars_are_resolved_into_the_cache(cache: Path) -> None:
-    (jar,) = jars.resolve("clients", ["org.apache.kafka:kafka-clients:3.9.0"])
-    assert jar.name == "kafka-clients-3.9.0.jar"
-    assert jar.is_file()
-    assert jar.parent.parent == cache
-
-
-@pytest.mark.usefixtures("cache")
-def test_a_second_call_starts_no_java(java_calls: Path) -> None:
-    first = jars.resolve("clients", ["org.apache.kafka:kafka-clients:3.9.0"])
+def test_jars_are_resolved_into_the_cache_once(cache: Path, java_calls: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (jar,) = resolve()
+    assert (jar.name, jar.is_file(), jar.parent.parent) == ("kafka-clients-3.9.0.jar", True, cache)
     java_calls.unlink()
-    assert jars.resolve("clients", ["org.apache.kafka:kafka-clients:3.9.0"]) == first
-    assert not java_calls.exists()
-
-
-@pytest.mark.usefixtures("cache", "java_calls")
-def test_cached_jars_need_no_java(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = jars.resolve("clients", ["org.apache.kafka:kafka-clients:3.9.0"])
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
-    assert jars.resolve("clients", ["org.apache.kafka:kafka-clients:3.9.0"]) == first
+    assert resolve() == (jar,)
+    assert not java_calls.exists()
 
 
 @pytest.mark.usefixtures("java_calls")
@@ -83,13 +68,13 @@ def test_cached_jars_need_no_java(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_cache_that_cannot_be_written_to_is_named_with_the_setting_of_another(
     code: int, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(*_: object, **__: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr("tempfile.mkdtemp", refused)
+    monkeypatch.setattr("tempfile.mkdtemp", refuse)
     expected = rf"{cache} cannot be written to \({os.strerror(code)}\).* set S3LAKE_CACHE to a directory that can"
     with pytest.raises(ConfigurationError, match=expected):
-        jars.resolve("clients", ["org.apache.kafka:kafka-clients:3.9.0"])
+        resolve()
 
 
 @pytest.mark.usefixtures("java_calls")
@@ -97,20 +82,14 @@ def test_a_cache_below_a_file_is_named_too(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "file").touch()
     monkeypatch.setenv("S3LAKE_CACHE", str(tmp_path / "file"))
     with pytest.raises(ConfigurationError, match=rf"{tmp_path}/file/jars cannot be written to"):
-        jars.resolve("clients", ["org.apache.kafka:kafka-clients:3.9.0"])
+        resolve()
 
 
 @pytest.mark.usefixtures("cache", "java_calls")
-def test_other_coordinates_are_resolved_apart() -> None:
-    (one,) = jars.resolve("clients", ["org.apache.kafka:kafka-clients:3.9.0"])
-    (two,) = jars.resolve("clients", ["org.apache.kafka:kafka-clients:4.1.1"])
-    assert one.parent != two.parent
-
-
-@pytest.mark.usefixtures("cache", "java_calls")
-def test_the_order_of_coordinates_does_not_matter() -> None:
+def test_other_coordinates_are_resolved_apart_in_whatever_order() -> None:
+    assert resolve()[0].parent != resolve("org.apache.kafka:kafka-clients:4.1.1")[0].parent
     coordinates = ["org.slf4j:slf4j-api:2.0.16", "org.apache.kafka:kafka-clients:3.9.0"]
-    assert jars.resolve("clients", coordinates) == jars.resolve("clients", coordinates[::-1])
+    assert resolve(*coordinates) == resolve(*coordinates[::-1])
 
 
 @pytest.mark.usefixtures("java_calls")
@@ -128,7 +107,7 @@ def test_ivy_settings_of_the_environment_are_used(
 ) -> None:
     settings = tmp_path / "ivysettings.xml"
     monkeypatch.setenv("S3LAKE_IVY_SETTINGS", str(settings))
-    jars.resolve("clients", ["org.apache.kafka:kafka-clients:3.9.0"])
+    resolve()
     assert f"-settings {settings}" in java_calls.read_text()
 
 

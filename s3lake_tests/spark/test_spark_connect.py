@@ -105,18 +105,13 @@ class TestAddresses:
         assert "PLANTED" not in str(told.value)
 
 
+@pytest.mark.slow("starts a Spark Connect server of its own")
 @pytest.mark.usefixtures("jvm")
 class TestServer:
-    @pytest.mark.slow("starts a Spark Connect server of its own")
-    def test_says_that_it_serves(self, server: str) -> None:
-        assert _check(server).returncode == 0
-
-    @pytest.mark.slow("starts a Spark Connect server of its own")
-    def test_that_is_not_there_is_a_failure(self) -> None:
+    def test_says_that_it_serves_and_one_that_is_missing_is_a_failure(self, server: str) -> None:
         (port,) = free_ports(1)
-        assert _check(f"sc://127.0.0.1:{port}").returncode == 3
+        assert (_check(server).returncode, _check(f"sc://127.0.0.1:{port}").returncode) == (0, 3)
 
-    @pytest.mark.slow("starts a Spark Connect server of its own")
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
     def test_that_is_told_to_end_leaves_nothing_behind(self, number: signal.Signals, tmp_path: Path) -> None:
         running = SparkServer(tmp_path / "home")
@@ -128,7 +123,6 @@ class TestServer:
         finally:
             running.kill()
 
-    @pytest.mark.slow("starts a Spark Connect server of its own")
     def test_whose_process_is_killed_leaves_no_process_behind(self, tmp_path: Path) -> None:
         running = SparkServer(tmp_path / "home")
         try:
@@ -140,7 +134,6 @@ class TestServer:
         finally:
             running.kill()
 
-    @pytest.mark.slow("starts a Spark Connect server of its own")
     def test_that_has_nothing_to_do_ends_by_itself(self, tmp_path: Path) -> None:
         running = SparkServer(tmp_path / "home", "--idle", "2s")
         try:
@@ -150,7 +143,6 @@ class TestServer:
         finally:
             running.kill()
 
-    @pytest.mark.slow("starts a Spark Connect server of its own")
     def test_refuses_a_port_that_is_taken(self, server: str, tmp_path: Path) -> None:
         port = int(server.rpartition(":")[2])
         running = SparkServer(tmp_path / "home", port=port)
@@ -160,7 +152,6 @@ class TestServer:
         finally:
             running.kill()
 
-    @pytest.mark.slow("starts a Spark Connect server of its own")
     def test_has_no_setting_on_a_command_line(
         self, tmp_path: Path, kafka: EmbeddedKafka, s3_server: EmbeddedS3
     ) -> None:
@@ -179,24 +170,15 @@ class TestServer:
             running.kill()
 
 
+@pytest.mark.slow("starts a Spark Connect server of its own")
 @pytest.mark.usefixtures("jvm")
 class TestRuns:
-    @pytest.mark.slow("starts a Spark Connect server of its own")
-    def test_one_after_the_other_have_the_same_warm_workers(self, server: str) -> None:
-        first, second = (json.loads(client(WORKERS, server)) for _ in range(2))
-        assert first["warm"]
-        assert second == first
-
-    @pytest.mark.slow("starts a Spark Connect server of its own")
-    def test_have_as_many_tasks_as_the_server_has_cores(self, server: str) -> None:
+    def test_have_the_same_warm_workers_although_each_stops_its_session(self, server: str) -> None:
+        first = client(WORKERS + "session().stop()", server)
+        assert json.loads(first)["warm"]
+        assert client(WORKERS, server) == first
         assert client("print(spark.parallelism(session()))", server).strip() == "3"
 
-    @pytest.mark.slow("starts a Spark Connect server of its own")
-    def test_that_stop_their_session_leave_it_to_the_others(self, server: str) -> None:
-        found = client(WORKERS + "session().stop()", server)
-        assert client(WORKERS, server) == found
-
-    @pytest.mark.slow("starts a Spark Connect server of its own")
     def test_find_nothing_of_those_before(
         self, server: str, kafka: EmbeddedKafka, s3_server: EmbeddedS3, tmp_path: Path
     ) -> None:
@@ -217,7 +199,6 @@ print([*seen, made.conf.get("spark.sql.shuffle.partitions")])
         assert client(LAND, server, CONFIG=str(config), HOUR=TEN) == "[1]\n"
         assert client(program, server) == before
 
-    @pytest.mark.slow("starts a Spark Connect server of its own")
     def test_make_a_session_again_that_the_server_has_closed(self, server: str) -> None:
         program = """
 conf = {"spark.sql.shuffle.partitions": "7"}
@@ -229,7 +210,6 @@ print(made._session_id != before, made.range(3).count(), session(**conf) is made
 """
         assert client(program, server).strip() == "True 3 True"
 
-    @pytest.mark.slow("starts a Spark Connect server of its own")
     def test_make_a_session_again_at_a_server_that_was_started_again(self, tmp_path: Path) -> None:
         (port,) = free_ports(1)
         first = SparkServer(tmp_path / "home", port=port)

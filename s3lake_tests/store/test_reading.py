@@ -9,7 +9,7 @@ from s3lake.errors import DataLossError
 from s3lake.store import COMMIT, reading
 from s3lake.store.memory import MemoryStore
 from s3lake.store.reading import open_object
-from s3lake_tests.counted import CountedStore
+from s3lake_tests.kit.stores import CountedStore
 
 PART_BYTES = 2**19  # more than is read at once, as 32 MiB are
 

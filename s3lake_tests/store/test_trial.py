@@ -12,7 +12,7 @@ from s3lake.store import COMMIT, Completion, Document, Store
 from s3lake.store.memory import MemoryStore
 from s3lake.store.s3 import S3Store
 from s3lake.store.trial import ensure_settings_work, ensure_tried, try_store
-from s3lake_tests.counted import CountedStore
+from s3lake_tests.kit.stores import CountedStore
 
 
 class Counting(MemoryStore):

@@ -16,7 +16,7 @@ from s3lake.store import COMMIT
 from s3lake.store import upload as uploads
 from s3lake.store.memory import MemoryStore
 from s3lake.store.upload import Spill, Upload, stage_object
-from s3lake_tests.counted import CountedStore
+from s3lake_tests.kit.stores import CountedStore
 
 SMALLEST = 5 * 2**20
 SENT_BYTES = uploads.PART_BYTES

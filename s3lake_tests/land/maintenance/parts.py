@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-import pyarrow as pa
-
 from s3lake import hours
+from s3lake.commit.index import TopicIndex
 from s3lake.commit.protocol import mark_of
 from s3lake.land import binding
+from s3lake.land import given as records_at_hand
+from s3lake.land.target import TopicSink
 from s3lake.land.task.outcomes import with_seen
 from s3lake.schema.types import Columns, to_document
 from s3lake.store import Store
@@ -17,7 +18,6 @@ from s3lake_tests.verify.world import HOUR, IN_TIME, TOPIC, World
 
 Record = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]
 """Key, value and headers."""
-HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
 class Parts(World):
@@ -42,19 +42,10 @@ class Parts(World):
         self.log.add([value for _, value, _ in records], partition=partition)
         for at, (key, _, headers) in enumerate(records):
             self.log.more[partition, first + at] = (key, headers)
-        batch = pa.record_batch(
-            {
-                "partition": pa.array([partition] * len(records), pa.int32()),
-                "offset": pa.array(range(first, first + len(records)), pa.int64()),
-                "timestamp": pa.array([IN_TIME * 1000] * len(records), pa.timestamp("us", "UTC")),
-                "value": pa.array([value for _, value, _ in records], pa.binary()),
-                "key": pa.array([key for key, _, _ in records], pa.binary()),
-                "headers": pa.array(
-                    [[{"key": name, "value": one} for name, one in headers] or None for _, _, headers in records],
-                    HEADERS,
-                ),
-            }
-        )
+        rows = [
+            records_at_hand.Record(TOPIC, partition, first + at, IN_TIME, key, value, tuple(headers))
+            for at, (key, value, headers) in enumerate(records)
+        ]
         work = binding.work(
             self.sink,
             TOPIC,
@@ -65,7 +56,7 @@ class Parts(World):
             columns=self.columns,
             wallclock_ms=0,
         )
-        outcome, work = settled(work, batch)
+        outcome, work = settled(work, records_at_hand.batch(rows))
         for file in outcome.files:
             self.store.complete_upload(file.key, file.upload, file.parts)
         columns = None if work.file_columns is None else with_seen(work.file_columns, [outcome])
@@ -91,3 +82,10 @@ class Parts(World):
     def bodies(self) -> dict[str, bytes]:
         """Objects by key, those of the index apart."""
         return {key: body for key, (body, _) in self.store.objects.items() if not key.startswith(".indexes")}
+
+
+def holding(world: Parts, store: Store | None = None) -> TopicSink:
+    """Return what the world's sink holds, seen through a store."""
+    store = store or world.store
+    index = TopicIndex(store, ".indexes/events", world.index.topic, world.sink.root)
+    return TopicSink(world.sink, index, lambda _: store)

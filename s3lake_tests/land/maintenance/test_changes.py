@@ -27,8 +27,8 @@ from s3lake.land.target import TopicSink
 from s3lake.sink import Sink
 from s3lake.sink.marker import key as marker_key
 from s3lake_tests.conftest import slow_after
-from s3lake_tests.land.maintenance.held import Overtaken, holding, killed_everywhere
-from s3lake_tests.land.maintenance.parts import Parts
+from s3lake_tests.kit.stores import RacingStore, crash_everywhere
+from s3lake_tests.land.maintenance.parts import Parts, holding
 from s3lake_tests.verify.sinks import sinks
 from s3lake_tests.verify.test_writer_agrees import records
 from s3lake_tests.verify.world import HOUR
@@ -139,14 +139,15 @@ def test_a_change_keeps_each_record_or_says_where_it_is(name: str) -> None:
 def test_wherever_a_process_stops_the_next_one_ends_the_change(name: str) -> None:
     world, change = landed(), CHANGES[name]
     configure(world, change.settings)
-    for place in killed_everywhere(world, change.run):
+    for place in crash_everywhere(world.store, lambda store: change.run(holding(world, store))):
+        change.run(holding(world))
         assert_changed(world, change, place)
 
 
 @pytest.mark.parametrize("name", sorted({*CHANGES} - {"merge", "retention"}))
 def test_objects_that_another_writer_has_replaced_are_found_where_they_are_now(name: str) -> None:
     world, change = landed(), CHANGES[name]
-    store: Any = Overtaken(world.store, partial(compact, holding(world), HOUR))
+    store: Any = RacingStore(world.store, partial(compact, holding(world), HOUR))
     configure(world, change.settings)
     change.run(holding(world, store))
     assert_changed(world, change)

@@ -9,8 +9,7 @@ import pytest
 from s3lake.encode.text import TextJoiner
 from s3lake.land.maintenance.compact import compact, plan_compact
 from s3lake.store import Document, reading
-from s3lake_tests.land.maintenance.held import holding
-from s3lake_tests.land.maintenance.parts import Parts
+from s3lake_tests.land.maintenance.parts import Parts, holding
 from s3lake_tests.land.maintenance.test_merge import values
 from s3lake_tests.verify.world import HOUR, texts
 

@@ -18,8 +18,7 @@ from s3lake.commit.replace import begin_rewrite
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.land.maintenance.condition import Condition
 from s3lake.land.maintenance.erase import EraseConditions, erase, erase_hours
-from s3lake_tests.land.maintenance.held import holding
-from s3lake_tests.land.maintenance.parts import Parts
+from s3lake_tests.land.maintenance.parts import Parts, holding
 from s3lake_tests.verify.sinks import sinks
 from s3lake_tests.verify.world import HOUR
 
@@ -159,26 +158,6 @@ def test_dead_letters_without_the_column_stay_and_the_report_names_the_remedy() 
     assert left(world) == []
     (manifest,) = holding(world).manifests(HOUR) or []
     assert manifest.letters == ()
-
-
-def test_an_hour_of_which_only_dead_letters_are_not_asked_is_reported_and_stays() -> None:
-    world = Parts(format={"type": "parquet"})
-    world.land(value(BOB, 1), b"no JSON " + ALICE.encode())
-    world.write_index()
-    before = dict(world.store.objects)
-    for yes in (False, True):
-        (outcome,) = erase_hours(holding(world), [HOUR], person(f"user = '{ALICE}'", letters=None), yes=yes)
-        assert (outcome.records, outcome.unasked, outcome.is_possible) == (0, 1, False)
-    assert {key: world.store.objects[key] for key in before} == before
-
-
-def test_dead_letters_are_asked_for_the_columns_that_they_have() -> None:
-    world = Parts(format={"type": "parquet"}, envelope={"fields": ["key", "value"]})
-    world.land_records([(ALICE.encode(), b"no JSON", []), (BOB.encode(), b"no JSON", []), (b"k", value(BOB, 1), [])])
-    world.write_index()
-    done = erase(holding(world), HOUR, person(f"key = '{ALICE}'", letters=None))
-    assert (done.records, done.unasked) == (1, 0)
-    assert left(world) == []
 
 
 def test_dead_letters_whose_values_the_condition_does_not_fit_change_nothing_and_the_remedy_is_said() -> None:

@@ -8,7 +8,7 @@ from s3lake.land.maintenance.reformat import reformat
 from s3lake.land.maintenance.replay import replay
 from s3lake.land.maintenance.retention import expire
 from s3lake_tests.lake import START, Lake, at, values
-from s3lake_tests.land.test_landing import AFTER
+from s3lake_tests.land.test_landing import AFTER, assert_all_landed
 
 
 def test_an_hour_is_compacted_reformatted_freed_of_some_rows_and_expires(lake: Lake) -> None:
@@ -47,3 +47,17 @@ def test_dead_letters_land_once_the_sink_accepts_them(lake: Lake) -> None:
     report = lake.verify(loose)
     assert (report.differences, report.landed, report.dead_letters) == ((), 2, 1)
     assert lake.uploads() == []
+
+
+def test_the_small_commits_of_a_closed_hour_become_one_file_of_each_output_partition(lake: Lake) -> None:
+    topic, settings = lake.topic(partitions=2), "layout: {partition_by: [type]}, format: {type: parquet}"
+    for number in range(3):
+        for partition in (0, 1):
+            lake.produce(topic, values(50, first=number * 100 + partition * 50), at(START, 5 + number), partition)
+        lake.landing(topic, settings, at(START, 6 + number)).land([START])
+    landing = lake.landing(topic, settings, AFTER)
+    (landed,) = landing.land([START])
+    files = [file for manifest in landed.manifests for file in manifest.files]
+    assert (len(landed.tile.commits), landed.tile.complete, landed.new) == (1, True, 1)
+    assert sorted((file.partition, file.records) for file in files) == [(0, 50)] * 3 + [(1, 50)] * 3
+    assert_all_landed(lake, landing, 300)

@@ -1,6 +1,5 @@
 """Merging an hour's commits: the same records in few files, and whatever stands in the way leaves the hour as it is."""
 
-import gzip
 import io
 import json
 from collections.abc import Iterator
@@ -14,11 +13,11 @@ import pytest
 from s3lake.commit.documents import Manifest
 from s3lake.commit.protocol import Committed
 from s3lake.errors import DataLossError
-from s3lake.land.maintenance.compact import CompactOptions, merge
+from s3lake.land.maintenance.compact import CompactOptions, find_blocker, merge, plan_outputs
 from s3lake.land.maintenance.joining import CannotJoin
 from s3lake.land.target import TopicSink
 from s3lake_tests.land.maintenance.parts import Parts
-from s3lake_tests.verify.world import HOUR
+from s3lake_tests.verify.world import HOUR, TOPIC
 
 
 def merging(world: Parts, *manifests: Manifest) -> Iterator[Committed]:
@@ -77,14 +76,6 @@ def test_json_lines_of_many_commits_are_one_file() -> None:
     assert file.key == f"verified/date=2026-11-20/hour=05/0-000000000000~{manifest.id[:12]}.json"
     assert (file.first_offset, file.last_offset, file.records, file.partition) == (0, 11, 12, 0)
     assert manifest.replaces == ("c0", "c1", "c2", "c3", "c4", "c5")
-
-
-def test_gzip_of_many_commits_is_one_file() -> None:
-    world = Parts(format={"type": "json", "codec": "gzip"})
-    for number in range(3):
-        world.land(*values(number))
-    (file,) = merged(world).files
-    assert gzip.decompress(world.store.objects[file.key][0]) == b"".join(value + b"\n" for value in values(0, 1, 2))
 
 
 def test_parquet_of_growing_columns_is_a_commit_for_each() -> None:
@@ -148,13 +139,6 @@ def test_each_output_partition_has_its_file() -> None:
     assert [file.records for file in manifest.files] == [4, 4, 4]
 
 
-def test_each_topic_partition_has_its_file() -> None:
-    world = Parts()
-    for partition in (0, 1, 0, 1):
-        world.land(*values(1, 2), partition=partition)
-    assert [(file.partition, file.records) for file in merged(world).files] == [(0, 4), (1, 4)]
-
-
 def test_files_are_filled_up_to_the_flush_size_and_count() -> None:
     world = Parts(flush={"count": 5})
     for number in range(8):
@@ -193,14 +177,6 @@ def test_dead_letters_are_carried() -> None:
     assert world.verified().clean
 
 
-def test_counts_of_what_was_read_are_those_of_all_commits() -> None:
-    world = Parts(nulls="skip")
-    for number in range(3):
-        world.land(b"broken", None, *values(number))
-    (read,) = merged(world).partitions.values()
-    assert (read.start, read.end, read.read, read.landed, read.skipped, read.dead) == (0, 9, 9, 3, 3, 3)
-
-
 def test_names_that_say_the_last_offset_and_the_records_say_those_of_the_file() -> None:
     world = Parts(layout={"template": "{topic}/{partition}-{offset:03}-{last_offset:03}-{records}"})
     for number in range(3):
@@ -217,14 +193,6 @@ def test_few_large_files_are_left_alone() -> None:
     assert list(merging(world)) == []
 
 
-def test_a_merged_hour_is_left_alone() -> None:
-    world = Parts()
-    for number in range(3):
-        world.land(*values(number))
-    manifest = merged(world)
-    assert list(merging(world, manifest)) == []
-
-
 class TestLeftAlone:
     """Hours whose files cannot be joined stay as they are, and say why."""
 
@@ -235,12 +203,6 @@ class TestLeftAlone:
 
     def test_without_exactly_once(self) -> None:
         assert left_alone(self.two(Parts(exactly_once=False))) == "exactly_once is off"
-
-    def test_names_with_timestamps(self) -> None:
-        template = "{topic}/{partition}-{offset}-{min_timestamp}"
-        assert left_alone(self.two(Parts(layout={"template": template}))) == (
-            "its names say timestamps of records, which are not known any more"
-        )
 
     def test_files_of_a_time_span(self) -> None:
         assert "flush.span closes its files" in left_alone(self.two(Parts(flush={"span": "1m"})))
@@ -278,3 +240,51 @@ class TestLeftAlone:
         with pytest.raises(DataLossError, match="of commit c1 has 9 bytes of 9 or is another's"):
             list(merging(world))
         assert world.store.uploads == {}
+
+
+# Which files become one, and which hours may be merged at all
+
+
+def two_files(**sink: Any) -> Parts:
+    """Two commits of a file of two records each."""
+    world = Parts(**sink)
+    world.land(*values(1, 2))
+    world.land(*values(3, 4), renamed=True)
+    return world
+
+
+def blocker(world: Parts) -> str:
+    return find_blocker(world.sink, TOPIC, list(world.manifests.values()))
+
+
+@pytest.mark.parametrize(("size", "count", "made"), [(0, 0, 1), (-1, 0, 2), (0, -1, 2)])
+def test_an_output_file_may_be_just_as_large_as_its_rule_says(size: int, count: int, made: int) -> None:
+    manifests = list(two_files().manifests.values())
+    both = sum(file.bytes for manifest in manifests for file in manifest.files)
+    assert len(plan_outputs(manifests, CompactOptions(both + size, 4 + count))) == made
+
+
+def test_each_output_file_is_counted_from_nothing() -> None:
+    world = two_files()
+    world.land(*values(5, 6))
+    world.land(*values(7, 8))
+    manifests = list(world.manifests.values())
+    size = manifests[0].files[0].bytes
+    assert [len(sources) for sources in plan_outputs(manifests, CompactOptions(2 * size, 4))] == [2, 2]
+
+
+@pytest.mark.parametrize("format", [{"type": "json"}, {"type": "csv", "header": True}], ids=lambda form: form["type"])
+def test_files_with_the_mark_of_their_commit_and_without_may_be_one(format: dict[str, Any]) -> None:
+    assert blocker(two_files(format=format)) == ""
+
+
+def test_dead_letters_block_nothing() -> None:
+    world = Parts()
+    world.land(b"no JSON", *values(1))
+    world.land(*values(2))
+    assert blocker(world) == ""
+
+
+def test_names_that_say_the_last_time_alone_block_a_merge() -> None:
+    world = two_files(layout={"template": "{topic}/{partition}-{offset}-{max_timestamp}"})
+    assert blocker(world) == "its names say timestamps of records, which are not known any more"

@@ -18,8 +18,7 @@ from s3lake.land.maintenance import reencode
 from s3lake.land.maintenance.reformat import plan_reformat, reformat
 from s3lake.land.task.staging import Rows
 from s3lake.sink import Sink
-from s3lake_tests.land.maintenance.held import holding
-from s3lake_tests.land.maintenance.parts import Parts
+from s3lake_tests.land.maintenance.parts import Parts, holding
 from s3lake_tests.verify.world import HOUR
 
 ROWS = [b'{"user":"%d","n":%d}' % (number % 3, number) for number in range(7)]

@@ -1,39 +1,20 @@
 """One commit replaces others: which objects are deleted, when, and what is raised if they may not be."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
 from s3lake.commit.documents import Manifest, Read, Written
-from s3lake.errors import StoreDeniedError, TableUnavailableError
+from s3lake.errors import ConfigurationError, FencedError, StoreDeniedError, TableUnavailableError
 from s3lake.land.maintenance.compact import compact
 from s3lake.land.maintenance.replace import group_compatible, settle_hour
 from s3lake.land.observer import TableFollower
-from s3lake.land.target import TopicSink
+from s3lake.land.target import TopicSink, retry_fenced
 from s3lake.store.memory import MemoryStore
-from s3lake_tests.land.maintenance.held import holding
-from s3lake_tests.land.maintenance.parts import Parts
+from s3lake_tests.land.at_hand import Table, World
+from s3lake_tests.land.maintenance.parts import Parts, holding
 from s3lake_tests.land.maintenance.test_compact import many
 from s3lake_tests.verify.world import HOUR
-
-
-class Table:
-    """Notes the objects that there are each time that it follows.
-
-    Attributes:
-        away: the times, counted from 1, at which it cannot.
-    """
-
-    def __init__(self, world: Parts, *away: int) -> None:
-        self.world, self.away = world, away
-        self.followed: list[tuple[list[str], set[str]]] = []
-
-    def follow(self, hours: Iterable[str]) -> list[str]:
-        self.followed.append((list(hours), set(self.world.bodies())))
-        if len(self.followed) in self.away:
-            raise TableUnavailableError("the catalog is away")
-        return []
 
 
 class Denying(MemoryStore):
@@ -50,7 +31,7 @@ class Denying(MemoryStore):
 
 def followed(world: Parts, *away: int) -> tuple[TopicSink, Table]:
     """What it holds, and a table that follows."""
-    table: Any = Table(world, *away)
+    table: Any = Table(world.store, away)
     held = holding(world)
     held.index.follower = TableFollower(table)
     return held, table
@@ -62,7 +43,7 @@ def test_the_table_follows_before_the_objects_go_that_were_replaced() -> None:
     held, table = followed(world)
     compact(held, HOUR)
     after = set(world.bodies())
-    assert table.followed == [([HOUR], before), ([HOUR], before | after)]
+    assert table.followed == [((HOUR,), before), ((HOUR,), before | after)]
     assert before.isdisjoint(after)
 
 
@@ -129,3 +110,30 @@ def test_commits_of_one_form_that_follow_each_other_are_one() -> None:
 def test_commits_of_several_forms_are_read_apart_and_no_commit_reaches_over_another(form: dict[str, Any]) -> None:
     first, second, third = commit(0), commit(1, **form), commit(2)
     assert group_compatible([first, second, third]) == [[first], [third], [second]]
+
+
+def test_the_target_of_a_landing_has_its_index_and_stores() -> None:
+    landing = World().landing()
+    assert landing.target.require_exactly_once() == TopicSink(landing.sink, landing.index, landing.stores)
+
+
+def test_a_sink_that_is_not_exactly_once_cannot_be_changed_commit_by_commit() -> None:
+    with pytest.raises(ConfigurationError, match="sink events has exactly_once: false"):
+        World(exactly_once=False).landing().target.require_exactly_once()
+
+
+def test_a_topic_that_was_never_landed_has_no_hours() -> None:
+    assert World().landing().target.hours() == []
+
+
+def test_a_change_gives_up_if_others_are_always_faster() -> None:
+    tries = []
+
+    @retry_fenced
+    def change() -> None:
+        tries.append(len(tries) + 1)
+        raise FencedError("another writer was first")
+
+    with pytest.raises(FencedError):
+        change()
+    assert tries == [1, 2, 3, 4, 5]

@@ -8,7 +8,7 @@ import pytest
 from s3lake.commit import protocol
 from s3lake.commit.documents import Recorded
 from s3lake.commit.letters import reason_of
-from s3lake.errors import ConfigurationError, DataLossError, FencedError
+from s3lake.errors import ConfigurationError, FencedError
 from s3lake.land.maintenance.dead_letters import ReasonFilter, letters_of, reasons_of
 from s3lake.land.maintenance.reformat import reformat
 from s3lake.land.maintenance.replay import replay
@@ -42,15 +42,6 @@ def test_each_is_marked_by_the_commit_that_took_it(lake: Lake) -> None:
         [(replayed[1].commit, ((0, 9, 10),))],
     ]
     assert {each.reason for each in lake.commits} == {"replay"}
-
-
-def test_replaying_again_changes_nothing(lake: Lake) -> None:
-    lake.mended(**MENDED)
-    lake.replay()
-    before = dict(lake.store.objects)
-    again = lake.replay()
-    assert [(one.chosen, one.landed, one.commit) for one in again] == [(1, 0, None), (1, 0, None)]
-    assert (lake.store.objects, lake.store.uploads) == (before, {})
 
 
 def test_what_fails_again_for_another_reason_has_the_new_one(lake: Lake) -> None:
@@ -90,33 +81,6 @@ def test_a_dry_run_says_the_same_and_changes_nothing(lake: Lake) -> None:
         (one.chosen, one.landed, one.refused) for one in did
     ]
     assert {one.commit for one in would} == {None}
-
-
-def test_the_objects_are_those_that_the_commits_list(lake: Lake) -> None:
-    lake.mended(**MENDED)
-    lake.replay()
-    assert lake.bodies().keys() == {file.key for one in lake.commits for file in one.files}
-    assert lake.store.uploads == {}
-
-
-def test_a_commit_that_another_writer_replaces_meanwhile_is_looked_at_again(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other = Lake.replay
-    lake.mended(**MENDED)
-    commit, faster = protocol.commit, []
-
-    def fenced(*arguments: Any) -> Any:
-        if not faster:
-            faster.append(True)
-            other(lake)
-        return commit(*arguments)
-
-    monkeypatch.setattr(protocol, "commit", fenced)
-    assert all(one.landed == 0 for one in replay(lake.landing().target, HOUR, ReasonFilter(), lake.landing().spark))
-    report = lake.verified()
-    assert report.clean, report.differences
-    assert (report.landed, report.dead_letters) == (9, 2)
 
 
 def test_where_all_was_refused_any_configuration_can_take_it() -> None:
@@ -210,15 +174,6 @@ def test_a_column_that_came_later_is_none_of_the_commit() -> None:
     assert [one.landed for one in lake.replay()] == [1]
     report = lake.verified()
     assert report.clean, report.differences
-
-
-def test_an_object_that_is_gone_is_said(lake: Lake) -> None:
-    key = next(key for key in lake.bodies() if "_dead_letters" not in key)
-    lake.store.delete(key)
-    lake.mended(**MENDED)
-    with pytest.raises(DataLossError, match="is gone"):
-        lake.replay()
-    assert lake.store.uploads == {}
 
 
 def test_a_dead_letter_comes_back_as_it_was() -> None:

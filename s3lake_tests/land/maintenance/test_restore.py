@@ -15,9 +15,10 @@ from s3lake.land.maintenance import restore as restoring
 from s3lake.land.maintenance.compact import compact
 from s3lake.land.maintenance.restore import Restore, _produce, restore
 from s3lake_tests.conftest import slow_after
+from s3lake_tests.kit.crashes import Crash
+from s3lake_tests.kit.stores import RacingStore
 from s3lake_tests.lake import Lake
-from s3lake_tests.land.maintenance.held import Died, Overtaken, holding
-from s3lake_tests.land.maintenance.parts import Parts
+from s3lake_tests.land.maintenance.parts import Parts, holding
 from s3lake_tests.verify.world import HOUR, IN_TIME
 
 RECORD = {"style": "record", "fields": ["key", "value", "headers", "metadata"]}
@@ -75,9 +76,9 @@ def test_wherever_it_is_stopped_each_record_is_there_once_and_as_it_was(lake: La
 
     def stopped_between(done: int) -> None:
         if done == 3:
-            raise Died
+            raise Crash
 
-    with pytest.raises(Died):
+    with pytest.raises(Crash):
         restore(wanted, lake.kafka.bootstrap_servers, {}, stopped_between, transaction=3)
     assert len(consumed(lake, into)) == 3
 
@@ -85,10 +86,10 @@ def test_wherever_it_is_stopped_each_record_is_there_once_and_as_it_was(lake: La
         def records(self) -> Iterator[Any]:
             for number, record in enumerate(super().records()):
                 if number == 5:
-                    raise Died  # in the middle of a transaction
+                    raise Crash  # in the middle of a transaction
                 yield record
 
-    with pytest.raises(Died):
+    with pytest.raises(Crash):
         restore(Broken(holding(world), [HOUR], into), lake.kafka.bootstrap_servers, {}, transaction=3)
     told: list[int] = []
     done = restore(Restore(holding(world), [HOUR], into), lake.kafka.bootstrap_servers, {}, told.append, transaction=3)
@@ -263,7 +264,7 @@ def test_a_restoration_that_is_given_up_leaves_no_object_open(monkeypatch: pytes
 @pytest.mark.slow("a case more on a real broker")
 def test_what_is_compacted_before_the_first_record_is_read_is_restored_from_what_it_became(lake: Lake) -> None:
     world, into = landed(), lake.topic(partitions=2)
-    store = Overtaken(world.store, lambda: compact(holding(world), HOUR))
+    store = RacingStore(world.store, lambda: compact(holding(world), HOUR))
     done = restore(Restore(holding(world, store), [HOUR], into), lake.kafka.bootstrap_servers, {})  # type: ignore[arg-type]
     assert (done.done, done.files) == (8, 3)
     assert consumed(lake, into) == as_they_were(world)

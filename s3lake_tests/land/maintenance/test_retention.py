@@ -10,8 +10,7 @@ from s3lake.errors import ConfigurationError, StoreUnavailableError
 from s3lake.land.maintenance import retention
 from s3lake.land.maintenance.retention import expire, expire_hours, kept_s
 from s3lake.land.target import TopicSink
-from s3lake_tests.land.maintenance.held import holding
-from s3lake_tests.land.maintenance.parts import Parts
+from s3lake_tests.land.maintenance.parts import Parts, holding
 from s3lake_tests.land.maintenance.test_merge import values
 from s3lake_tests.verify.world import HOUR
 
