@@ -16,7 +16,7 @@ from s3lake_tests.commit.invariants import Violation
 from s3lake_tests.commit.kafka import hour
 from s3lake_tests.commit.test_protocol import begin, tile
 from s3lake_tests.commit.test_traces import completes
-from s3lake_tests.commit.works import PACE, cleaning, materialise, stage
+from s3lake_tests.commit.works import cleaning, materialise, stage
 from s3lake_tests.commit.world import Mode, World
 
 
@@ -71,19 +71,6 @@ def test_a_name_that_a_dead_writer_took_gets_a_suffix(world: World):
     assert tile(world, 0).partitions == {0: Span(0, 5)}
     world.check(invariants.AT_EVERY_STEP, world.view())
     world.check([invariants.never_less_than_once], world.view())
-
-
-def test_a_commit_sent_twice_is_one_commit(world: World):
-    opening.open_hour(world.index, world.kafka, hour(0))
-    attempt = begin(world, 0)
-    staged = staged_by(world, attempt)
-    protocol.commit_at_once(world.index, attempt, staged)
-    found, etag = world.index.tile(hour(0))
-    world.index.swap_tile(found.changed(), etag)  # somebody else went on meanwhile
-
-    protocol.commit_at_once(world.index, attempt, staged, PACE)
-
-    assert tile(world, 0).commits == ("c1",)
 
 
 # ------------------------------------------------------------------------------------- traces that break without a rule

@@ -22,7 +22,7 @@ from s3lake_tests.commit.kafka import hour, ms
 from s3lake_tests.commit.test_traces import completes, enters_pending
 from s3lake_tests.commit.works import PACE, materialise, recovering, rewriting
 from s3lake_tests.commit.world import World
-from s3lake_tests.counted import CountedStore
+from s3lake_tests.kit.stores import CountedStore
 
 NOW = ms(5)
 
@@ -59,13 +59,6 @@ def test_what_the_tile_lists_is_never_touched(dead: World):
     assert dead.view().data == before
     assert dead.view().tiles[hour(0)].commits == ("c2",)
     assert "c2" in dead.view().manifests
-
-
-def test_what_is_pending_is_left_to_recovery(world: World):
-    world.do("A", materialise(0), until=completes).crash()
-
-    assert run(world, days=30) == []
-    assert world.view().tiles[hour(0)].pending == "c1"
 
 
 def test_what_is_pending_where_no_run_comes_any_more_is_settled_after_a_day(world: World):
@@ -125,11 +118,6 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(dead: World):
     assert before == (dead.bucket.objects, dead.bucket.uploads)
 
 
-def test_ages_can_be_chosen(dead: World):
-    assert run(dead, days=0.1, spare_ms=0, keep_ms=DAY_MS) == [Cleaned(hour(0), "c1", 3, "fence and sweep")]
-    assert run(dead, days=1, spare_ms=0, keep_ms=DAY_MS) == [Cleaned(hour(0), "c1", 3, "delete manifest")]
-
-
 def test_a_writer_that_was_only_slow_is_fenced_and_plans_again(world: World):
     a = world.do("A", materialise(0), until=enters_pending)
 
@@ -148,12 +136,6 @@ def test_what_a_rewrite_replaced_goes_with_its_manifest(world: World):
     assert run(world, days=30) == [Cleaned(hour(0), "c1", 2, "delete manifest")]
     assert list(world.view().manifests) == ["c2"]
     assert {head.metadata["s3lake-commit"] for _, head in world.view().data.values()} == {"c2"}
-
-
-def test_nothing_is_left_to_clean_in_a_healthy_index(world: World):
-    world.do("A", materialise(0))
-
-    assert run(world, days=300) == []
 
 
 def test_what_was_found_settled_is_written_down_and_never_believed_against_the_names(dead: World):
@@ -256,13 +238,6 @@ class TestUploadsThatNoManifestNames:
         assert self.clean(index, days=2) == [Cleaned("", "", 1, "end uploads")]
         assert sorted(index.store.uploads) == sorted(ids[:2])
 
-    def test_are_told_beside_dead_commits(self, index: TopicIndex):
-        self.upload(index, "data/orders/date=2026-11-20/hour=05/3-000000000007.json")
-        index.create(index.tile_key(self.hour(0)), Tile(self.hour(0), {3: Span(0, 0)}))
-        index.record(Manifest("c1", "orders", self.hour(0), {}))
-
-        assert [done.action for done in self.clean(index, days=2)] == ["delete manifest", "end uploads"]
-
     def test_are_ended_from_the_first_millisecond_of_the_topic_to_that_of_a_day_ago(self, index: TopicIndex):
         upload = self.upload(index, "data/orders/date=2026-11-20/hour=05/3-000000000007.json")
         begun_ms = index.store.uploads[upload].begun_ms = hours.start_ms(self.hour(366 * 24))
@@ -287,12 +262,6 @@ class TestUploadsThatNoManifestNames:
 
         assert self.clean(index, days=30) == []
         assert "left to the bucket's lifecycle rule: ListMultipartUploads s3://lake/data/" in caplog.text
-
-    def test_without_an_index_there_are_none(self):
-        index = TopicIndex(CountedStore(), "index/sink", "orders")
-        self.upload(index, "data/orders/date=2026-11-20/hour=05/3-000000000007.json")
-
-        assert self.clean(index, days=30) == []
 
 
 @pytest.mark.s3

@@ -16,7 +16,7 @@ from s3lake.plan.batch import Batch
 from s3lake.plan.tile import Span, Tile, Wait
 from s3lake.store import COMMIT
 from s3lake.store.memory import MemoryStore
-from s3lake_tests.counted import CountedStore
+from s3lake_tests.kit.stores import CountedStore
 
 FIVE = "2026-11-20T05"
 PACE = Pace(parallel=1, looks=1, pause_s=0, patience_s=0)
@@ -90,7 +90,7 @@ def test_a_tile_that_was_taken_away_before_fences(index: TopicIndex):
     assert list(index.store.list_uploads("")) == []
 
 
-def test_a_commit_that_meets_somebody_elses_object_is_swept_and_names_it(index: TopicIndex):
+def test_a_commit_that_meets_a_foreign_object_is_swept_and_names_it(index: TopicIndex):
     index.store.put("orders/b", b"theirs")
     attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
 
@@ -195,10 +195,3 @@ class TestAtOnce:
         with pytest.raises(FencedError, match=f"commit new of orders {FIVE}: {why}; 1 of its objects are visible"):
             commit_at_once(index, attempt, files, PACE)
         assert index.existing_tile(FIVE)[0].burnt == {0: 5, 1: 9}
-
-    def test_who_was_first_is_why_its_objects_are_not_in_the_index(self, index: TopicIndex):
-        attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
-        index.swap_tile(attempt.tile.changed(), attempt.etag)
-
-        with pytest.raises(FencedError, match="another writer changed the hour first; 1 of its objects are visible"):
-            commit_at_once(index, attempt, staged(index.store, "orders/new"), PACE)

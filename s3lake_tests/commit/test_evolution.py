@@ -58,14 +58,6 @@ def test_a_topic_without_anything_has_no_columns_and_no_steps(index: TopicIndex)
     assert list(steps(index)) == []
 
 
-def test_steps_come_in_order_and_the_first_columns_are_no_change(index: TopicIndex):
-    land(index, FIVE, c1={"id": "int64"})
-    land(index, SIX, c2={"id": "int64", "note": "string"})
-    record(index, Changed(FIVE, "c1", (ID,)), Changed(SIX, "c2", (NOTE,)))
-
-    assert list(steps(index)) == [Step(FIVE, "c1", ID, first=True), Step(SIX, "c2", NOTE, first=False)]
-
-
 def test_steps_of_an_hour_are_those_that_it_brought(index: TopicIndex):
     land(index, FIVE, c1={"id": "int64"})
     land(index, SIX, c2={"id": "int64", "note": "string"})
@@ -84,12 +76,6 @@ def test_a_change_seen_by_an_attempt_that_came_to_nothing_is_of_the_first_commit
 @pytest.mark.parametrize("columns", [None, {"id": "int64"}])
 def test_a_change_that_no_commit_has_is_of_none(columns: dict[str, Any] | None, index: TopicIndex):
     land(index, FIVE, c1=columns)
-    record(index, Changed(FIVE, "gone", (NOTE,)))
-
-    assert [step.commit for step in steps(index)] == [None]
-
-
-def test_a_change_of_an_hour_without_a_tile_is_of_no_commit(index: TopicIndex):
     record(index, Changed(FIVE, "gone", (NOTE,)))
 
     assert [step.commit for step in steps(index)] == [None]

@@ -6,7 +6,9 @@ from s3lake.commit.clean import DAY_MS, forget_replaced
 from s3lake.commit.documents import Manifest
 from s3lake.commit.index import TopicIndex
 from s3lake.plan.tile import Span, Tile
+from s3lake.store import Store
 from s3lake.store.memory import MemoryStore
+from s3lake_tests.kit.stores import crash_everywhere
 
 FIVE = "2026-11-20T05"
 
@@ -36,24 +38,9 @@ def test_what_was_replaced_is_forgotten_where_a_commit_has_the_reason_whoever_re
     assert list(index.store.list(f"{index.root}/{FIVE}/")) == [index.manifest_key(FIVE, "c")]
 
 
-def test_where_no_commit_has_the_reason_everything_is_kept(index: TopicIndex):
-    hour(index, manifest("a"), manifest("b", "a", reason="merge"))
-    forget_replaced(index, FIVE, "erase")
-
-    assert index.manifest_ids(FIVE) == ["a", "b"]
-
-
 @pytest.mark.parametrize("state", [{"garbage": ("a",)}, {"pending": "c"}], ids=["garbage", "pending"])
 def test_while_something_is_to_be_done_in_the_hour_everything_is_kept(state: dict[str, object], index: TopicIndex):
     hour(index, manifest("a"), manifest("b", "a", reason="erase"), **state)
-    forget_replaced(index, FIVE, "erase")
-
-    assert index.manifest_ids(FIVE) == ["a", "b"]
-
-
-def test_an_hour_without_a_tile_is_left_alone(index: TopicIndex):
-    for document in (manifest("a"), manifest("b", "a", reason="erase")):
-        index.record(document)
     forget_replaced(index, FIVE, "erase")
 
     assert index.manifest_ids(FIVE) == ["a", "b"]
@@ -68,24 +55,16 @@ def test_a_listed_commit_that_an_attempt_was_to_replace_is_kept(index: TopicInde
     assert index.manifest_ids(FIVE) == ["0", "b", "c"]
 
 
-@pytest.mark.parametrize("deletes", range(4))
-def test_what_a_process_that_died_had_not_forgotten_yet_the_next_one_forgets(
-    deletes: int, index: TopicIndex, monkeypatch: pytest.MonkeyPatch
-):
+def test_what_a_crashed_process_had_not_forgotten_yet_the_next_one_forgets(index: TopicIndex):
     hour(index, manifest("z"), manifest("b", "z", reason="merge"), manifest("c", "b", reason="erase"))
-    delete, left = index.store.delete, [None] * deletes
+    assert isinstance(index.store, MemoryStore)
 
-    def dying(key: str) -> None:
-        left.pop()
-        delete(key)
+    def forget(store: Store) -> None:
+        forget_replaced(TopicIndex(store, ".indexes/events", "orders"), FIVE, "erase")
 
-    monkeypatch.setattr(index.store, "delete", dying)
-    with pytest.raises(IndexError):
-        forget_replaced(index, FIVE, "erase")
-    monkeypatch.setattr(index.store, "delete", delete)
-    forget_replaced(index, FIVE, "erase")
-
-    assert index.manifest_ids(FIVE) == ["c"]
+    for place in crash_everywhere(index.store, forget):
+        forget(index.store)
+        assert index.manifest_ids(FIVE) == ["c"], place
 
 
 @pytest.mark.parametrize(("age_ms", "kept"), [(DAY_MS - 1, ["a", "c"]), (DAY_MS, ["c"])])

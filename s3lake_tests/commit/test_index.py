@@ -130,20 +130,6 @@ def test_a_head_and_a_manifest_read_as_they_were_written(index: TopicIndex):
     assert index.manifest(HOUR, "c1") == manifest
 
 
-def test_what_is_not_there_is_none(index: TopicIndex):
-    assert index.head() is None
-    assert index.tile(HOUR) is None
-    assert index.manifest(HOUR, "c1") is None
-    assert index.columns() is None
-    assert list(index.tiles()) == []
-
-
-def test_columns_have_a_revision(index: TopicIndex):
-    index.create(index.columns_key, Recorded({"id": "long"}))
-
-    assert index.columns()[0] == Recorded({"id": "long"}, rev=0)
-
-
 def test_tiles_come_by_hour_and_only_those_of_the_head(index: TopicIndex):
     index.create(
         index.head_key, TopicHead(hours=(("2026-11-20T05", "2026-11-20T06"), ("2026-11-20T09", "2026-11-20T09")))
@@ -196,18 +182,6 @@ def test_what_is_no_document_of_ours_is_refused_by_name(body: bytes, index: Topi
 
 
 # --------------------------------------------------------------------------------------------------- conditional writes
-
-
-def test_a_document_is_created_once(index: TopicIndex):
-    assert index.create(index.tile_key(HOUR), TILE)
-    assert not index.create(index.tile_key(HOUR), TILE.changed())
-    assert index.tile(HOUR)[0] == TILE
-
-
-def test_creating_the_same_document_again_is_fine(index: TopicIndex):
-    index.create(index.tile_key(HOUR), TILE)
-
-    assert index.create(index.tile_key(HOUR), TILE)
 
 
 def test_a_swap_takes_place_only_on_what_was_read(index: TopicIndex):
@@ -303,26 +277,6 @@ def test_a_document_damaged_on_its_way_is_read_again(index: TopicIndex, store: F
     assert index.tile(HOUR)[0] == TILE
 
 
-def test_a_write_that_was_not_carried_out_stays_a_failure(index: TopicIndex, store: Flaky):
-    store.trouble = "timeout, not done"
-
-    with pytest.raises(StoreUnavailableError):
-        index.create(index.tile_key(HOUR), TILE)
-
-
-def test_every_change_of_a_tile_is_a_new_revision_so_no_etag_comes_twice(index: TopicIndex):
-    index.create(index.tile_key(HOUR), TILE)
-    _, first = index.tile(HOUR)
-
-    there = TILE.changed(garbage=("c9",))
-    back = there.changed(garbage=TILE.garbage)
-    second = index.swap_tile(there, first)
-    third = index.swap_tile(back, second)
-
-    assert msgspec.structs.replace(back, rev=TILE.rev) == TILE
-    assert third != first
-
-
 def test_a_manifest_that_shows_late_is_read(index: TopicIndex, monkeypatch: pytest.MonkeyPatch):
     manifest = Manifest("c1", "orders", HOUR, {0: Read(0, 5)})
     index.create(index.tile_key(HOUR), TILE)
@@ -330,10 +284,6 @@ def test_a_manifest_that_shows_late_is_read(index: TopicIndex, monkeypatch: pyte
     monkeypatch.setattr("s3lake.commit.index.time", late)
 
     assert index.listed(HOUR, "c1") == manifest
-
-
-def test_no_two_revisions_of_a_topics_head_are_the_same_document():
-    assert TopicHead(rev=3).changed(since=None) == TopicHead(rev=4)
 
 
 def test_tiles_of_the_present_topic_come_the_newest_first_and_are_read_when_asked_for(index: TopicIndex):

@@ -8,10 +8,6 @@ def test_a_reason_leaves_out_what_it_quotes_and_counts():
     assert reason_of("'amount' is 12.5 at byte 0x1f of \"a\nb\", not `int32`") == "… is … at byte … of …, not …"
 
 
-def test_a_reason_is_cut_after_120_characters():
-    assert reason_of("x" * 121) == "x" * 120
-
-
 def test_refusals_for_the_same_reason_are_one_that_names_the_first():
     tally = Tally()
     tally.add("value", "no JSON at byte 3", 2, 70)

@@ -9,7 +9,7 @@ from s3lake.commit.marker import CONTENT, body_of, renew
 from s3lake.errors import ForeignObjectError, StoreConflictError
 from s3lake.plan.tile import Span, Tile
 from s3lake.store.memory import MemoryStore
-from s3lake_tests.counted import CountedStore
+from s3lake_tests.kit.stores import CountedStore
 
 KEY = "raw/orders/date=2026-01-05/hour=10/_SUCCESS"
 TILE = Tile("2026-01-05T10", {0: Span(5, 9, 9)}, rev=4, commits=("a",))
@@ -35,13 +35,6 @@ def test_it_is_written_once() -> None:
     assert not renew(store, KEY, TILE, b"")
     assert store.requests["put"] == 1
     assert store.objects[KEY][0] == b""
-
-
-def test_other_content_renews_it() -> None:
-    store = MemoryStore()
-    renew(store, KEY, TILE, b"1")
-    assert renew(store, KEY, REWRITTEN, b"2")
-    assert store.objects[KEY][0] == b"2"
 
 
 def test_who_comes_late_with_an_older_tile_leaves_it() -> None:

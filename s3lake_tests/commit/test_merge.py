@@ -4,7 +4,7 @@ import pytest
 
 from s3lake.commit.replace import MERGE, begin_replacement
 from s3lake_tests.commit.kafka import hour
-from s3lake_tests.commit.works import PACE, accepting, materialise, merging, reading, recovering
+from s3lake_tests.commit.works import PACE, materialise, merging, reading, recovering
 from s3lake_tests.commit.world import World
 
 
@@ -17,18 +17,6 @@ def landed(world: World) -> World:
     assert world.view().tiles[hour(0)].complete
     assert len(world.view().tiles[hour(0)].commits) == 4
     return world
-
-
-def test_one_commit_takes_the_place_of_all(landed: World):
-    before = landed.view()
-    landed.do("merge", merging(0))
-
-    after = landed.view()
-    (commit,) = after.tiles[hour(0)].commits
-    assert list(after.data) == [f"data/orders/0+0~{commit}"]
-    assert after.manifests[commit].replaces == before.tiles[hour(0)].commits
-    assert after.tiles[hour(0)].complete
-    assert after.tiles[hour(0)].partitions == before.tiles[hour(0)].partitions
 
 
 def test_some_of_the_commits_can_be_merged(landed: World):
@@ -46,13 +34,6 @@ def test_commits_that_do_not_follow_each_other_are_left_alone(landed: World):
     assert begin_replacement(landed.index, hour(0), [first, third], MERGE, PACE) is None
 
 
-def test_kafka_is_not_asked_and_may_have_lost_the_records(landed: World):
-    landed.kafka.retain(0, 4)
-    landed.do("merge", merging(0))
-
-    assert landed.outcomes["merged"] == 1
-
-
 def test_records_that_had_expired_before_they_were_landed_stay_noted(world: World):
     world.do("A", materialise(0, rounds=0))
     world.kafka.retain(0, 1)
@@ -65,14 +46,6 @@ def test_records_that_had_expired_before_they_were_landed_stay_noted(world: Worl
     assert len(before.commits) > len(tile.commits) == 1
     assert tile.expired == before.expired == ((0, 0, 1),)
     assert world.view().manifests[tile.commits[0]].expired == ((0, 0, 1),)
-
-
-def test_an_hour_of_a_topic_that_was_created_again_is_merged(landed: World):
-    landed.kafka.create_topic(1)
-    landed.do("accept", accepting())
-    landed.do("merge", merging(0))
-
-    assert landed.outcomes["merged"] == 1
 
 
 @pytest.mark.parametrize("fault", ["crash before", "crash after", "timeout, done", "timeout, not done", "answer lost"])

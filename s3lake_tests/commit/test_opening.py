@@ -54,25 +54,6 @@ def test_a_tile_that_was_announced_is_written_before_another_is_announced(world:
     assert world.index.existing_tile(hour(2))[0] == announced.new
 
 
-def test_a_commit_under_way_in_the_hour_before_is_left_to_its_writer(world: World):
-    world.minute = 65
-    world.do("A", materialise(0), until=completes)
-    opening.open_hour(world.index, world.kafka, hour(1))
-
-    assert world.index.existing_tile(hour(0))[0].pending == "c1"
-
-
-def test_an_hour_whose_tile_was_only_announced_is_closed(world: World):
-    head = opening.open_hour(world.index, world.kafka, hour(0))
-    assert head is not None
-    del world.bucket.objects[world.index.tile_key(hour(0))]
-
-    closed = opening.close_hour(world.index, world.kafka, head, hour(0))
-
-    assert closed == world.index.existing_tile(hour(0))[0]
-    assert closed.partitions == {0: Span(0, 0, 4)}
-
-
 @pytest.mark.parametrize(
     ("since", "burnt"), [(None, {0: 5}), (hour(0), {0: UNKNOWN_END})], ids=["whole", "created again"]
 )
@@ -88,13 +69,6 @@ def test_names_that_nobody_knows_the_end_of_are_burnt_to_the_end_of_a_log_that_w
     opening.open_hour(world.index, world.kafka, hour(1))
 
     assert world.index.existing_tile(hour(1))[0].burnt == burnt
-
-
-def test_the_first_tile_notes_the_offsets_before_the_start(world: World):
-    world.kafka.logs[0].stamps = [ms(-9_000)] * 7 + [ms(61)]
-    opening.open_hour(world.index, world.kafka, hour(1))
-
-    assert world.index.existing_tile(hour(1))[0].before_start == {0: 7}
 
 
 def test_closing_an_hour_notes_a_record_that_is_stamped_ahead_of_the_clock(world: World):

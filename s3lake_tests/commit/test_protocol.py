@@ -1,26 +1,21 @@
 """Opening, closing and writing, one behaviour at a time. `test_traces.py` has what happens when actors meet."""
 
-import dataclasses
-
 import pytest
 
 from s3lake.commit import opening, protocol
 from s3lake.commit.documents import File
-from s3lake.commit.index import TopicIndex
 from s3lake.commit.protocol import Staged
 from s3lake.errors import (
     FencedError,
     ForeignObjectError,
     KafkaUnavailableError,
     MissingDocumentError,
-    StoreConflictError,
     StoreDeniedError,
 )
 from s3lake.plan.tile import Span, Tile
-from s3lake.source.offsets import Snapshot
 from s3lake_tests.commit.actors import Actor, Work
-from s3lake_tests.commit.bucket import PREFIX, Circumstances
-from s3lake_tests.commit.kafka import TOPIC, FakeKafka, hour, ms
+from s3lake_tests.commit.bucket import Circumstances
+from s3lake_tests.commit.kafka import hour, ms
 from s3lake_tests.commit.test_traces import completes, creates, enters_pending, puts_manifest
 from s3lake_tests.commit.works import PACE, closing, materialise, recovering, void
 from s3lake_tests.commit.world import World
@@ -46,18 +41,6 @@ def test_a_topic_that_does_not_exist_yet_gets_no_tile(world: World):
     assert world.view().tiles == {}
 
 
-def test_the_first_tile_begins_at_the_hours_first_record(world: World):
-    opening.open_hour(world.index, world.kafka, hour(1))
-
-    assert tile(world, 1).partitions == {0: Span(4, 4)}
-
-
-def test_the_sinks_first_hour_begins_at_the_log_start_when_asked_to(world: World):
-    opening.open_hour(world.index, world.kafka, hour(1), earliest_hour=hour(1))
-
-    assert tile(world, 1).partitions == {0: Span(0, 0)}
-
-
 def test_opening_an_hour_closes_the_one_before_whatever_the_clock_says(world: World):
     opening.open_hour(world.index, world.kafka, hour(0))
     opening.open_hour(world.index, world.kafka, hour(1))
@@ -75,24 +58,6 @@ def test_an_hour_that_has_a_tile_is_opened_without_asking_kafka_or_writing(world
     assert [line.split()[1] for line in world.log if line.startswith(reader.name)] == ["get"]
 
 
-def test_an_earlier_hour_can_be_opened_later(world: World):
-    opening.open_hour(world.index, world.kafka, hour(1))
-    opening.open_hour(world.index, world.kafka, hour(0))
-
-    assert tile(world, 0).partitions == {0: Span(0, 0, 4)}
-    assert tile(world, 1).partitions == {0: Span(4, 4)}
-
-
-def test_who_loses_the_race_for_the_head_opens_after_the_winner(world: World):
-    late = world.do("late", materialise(0), until=creates(0))
-    world.do("first", materialise(1))
-
-    world.run(late)
-
-    assert tile(world, 0).partitions == {0: Span(0, 4, 4)}
-    assert tile(world, 1).partitions == {0: Span(4, 5)}
-
-
 def test_a_tile_beside_it_that_is_not_there_is_looked_for_again_and_then_named(world: World):
     world.do("A", materialise(0))
     head, etag = world.index.head()
@@ -108,25 +73,6 @@ def test_a_tile_beside_it_that_is_not_there_is_looked_for_again_and_then_named(w
 # -------------------------------------------------------------------------------------------------------------- closing
 
 
-def test_an_hour_is_closed_once_its_grace_is_over(world: World):
-    world.minute = 69
-    world.do("A", materialise(0, grace=10))
-    assert not tile(world, 0).closed
-
-    world.minute = 70
-    world.do("A", materialise(0, grace=10))
-    assert tile(world, 0).closed
-
-
-def test_an_open_hour_takes_what_has_arrived_until_it_is_closed(world: World):
-    world.do("A", materialise(0))
-    assert tile(world, 0).partitions == {0: Span(0, 5)}  # also the record stamped in hour 1
-
-    world.minute = 61
-    world.do("A", materialise(0))
-    assert tile(world, 0).partitions == {0: Span(0, 5, 5)}
-
-
 def test_within_its_grace_an_hour_waits_for_late_records_and_takes_none_of_the_next_hours(world: World):
     world.minute = 64
     world.do("A", materialise(0, grace=10))
@@ -140,45 +86,6 @@ def test_within_its_grace_an_hour_waits_for_late_records_and_takes_none_of_the_n
     world.do("C", materialise(0, 1, grace=10))
     assert tile(world, 0).partitions == {0: Span(0, 4, 4)}
     assert tile(world, 1).partitions == {0: Span(4, 7)}
-
-
-def test_within_its_grace_an_hour_takes_late_records_before_the_first_of_the_next_hour(world: World):
-    world.add_partition()
-    world.kafka.produce(1, 58)
-    world.minute = 64
-    world.do("A", materialise(0, grace=10))
-    world.kafka.produce(1, 59, 62)
-
-    world.do("B", materialise(0, grace=10))
-
-    assert tile(world, 0).partitions == {0: Span(0, 4), 1: Span(0, 2)}
-
-
-def test_an_hour_under_way_is_landed_up_to_where_the_log_ended_when_the_run_began(world: World):
-    class Growing(FakeKafka):
-        def snapshot(self, topic: str, hour: str, *, known: bool = False) -> Snapshot:
-            self.produce(0, 5)
-            return super().snapshot(topic, hour, known=known)
-
-    world.kafka = Growing(1)
-    world.topics = {"": world.kafka.topic_id}
-    world.kafka.produce(0, 1, 2, 3)
-
-    world.do("A", materialise(0, rounds=50))
-
-    assert tile(world, 0).partitions == {0: Span(0, 3)}
-    assert len(tile(world, 0).commits) == 1
-
-
-def test_an_hour_that_was_closed_meanwhile_is_landed_to_its_end(world: World):
-    late = world.do("late", materialise(0), until=creates(0))
-    world.kafka.produce(0, 59)
-    world.kafka.logs[0].stamps.sort()
-    world.do("B", materialise(1))
-
-    world.run(late)
-
-    assert tile(world, 0).partitions == {0: Span(0, 5, 5)}
 
 
 @pytest.mark.parametrize("work", [materialise(0), closing(0), materialise(1), materialise(3)])
@@ -201,12 +108,6 @@ def test_a_topic_partition_that_kafka_leaves_out_once_ends_nowhere(world: World,
     assert tile(world, 0).partitions[1] == Span(0, 2, 4)
 
 
-def test_closing_an_hour_without_a_tile_does_nothing(world: World):
-    head = opening.open_hour(world.index, world.kafka, hour(0))
-
-    assert opening.close_hour(world.index, world.kafka, head, hour(3)) is None
-
-
 def test_an_hour_that_is_over_is_closed_and_planned_by_one_look_at_its_tile_and_one_at_kafka(world: World):
     world.do("A", materialise(0, rounds=0))
     world.minute = 61
@@ -219,16 +120,6 @@ def test_an_hour_that_is_over_is_closed_and_planned_by_one_look_at_its_tile_and_
     assert methods[: methods.index("read")] == ["ranges", "get", "get", "snapshot", "put"]
 
 
-def test_closing_settles_what_is_pending_first(world: World):
-    world.do("A", materialise(0), until=completes)
-    head, _ = world.index.head()
-
-    shut = opening.close_hour(world.index, world.kafka, head, hour(0), PACE)
-
-    assert shut.partitions == {0: Span(0, 5, 5)}
-    assert shut.commits == ("c1",)
-
-
 # -------------------------------------------------------------------------------------------------------------- writing
 
 
@@ -238,19 +129,6 @@ def test_an_hour_is_landed_in_batches_of_at_most_the_limit(world: World):
     manifests = world.view().manifests.values()
     assert [manifest.partitions[0].end for manifest in manifests] == [2, 4, 5]
     assert tile(world, 0).partitions == {0: Span(0, 5)}
-
-
-def test_names_are_the_layouts_own_as_long_as_nothing_was_rolled_back(world: World):
-    world.do("A", materialise(0), chunk=3)
-
-    assert list(world.view().data) == ["data/orders/0+0", "data/orders/0+3"]
-
-
-def test_there_is_nothing_to_begin_in_a_landed_hour(world: World):
-    world.minute = 61
-    world.do("A", materialise(0))
-
-    assert begin(world, 0) is None
 
 
 def test_an_hour_without_records_is_landed_without_a_commit(world: World):
@@ -276,29 +154,6 @@ def test_a_wholly_expired_interval_is_committed_without_files(world: World):
     assert world.view().data == {}
 
 
-def test_expired_offsets_are_passed_over_and_recorded(world: World):
-    world.do("A", materialise(0, rounds=0))
-    world.kafka.retain(0, 1)
-    world.minute = 61
-
-    world.do("B", materialise(0), chunk=9)
-
-    assert tile(world, 0).partitions == {0: Span(0, 4, 4)}
-    assert tile(world, 0).expired == ((0, 0, 1),)
-    assert list(world.view().data) == ["data/orders/0+1"]
-
-
-def test_offsets_that_expire_while_they_are_read_are_planned_again(world: World):
-    a = world.do("A", materialise(0), until=lambda request: request.method == "read")
-    world.kafka.retain(0, 2)
-
-    world.run(a)
-
-    assert a.error is None
-    assert tile(world, 0).expired == ((0, 0, 2),)
-    assert tile(world, 0).partitions == {0: Span(0, 5)}
-
-
 def test_a_second_writer_of_the_same_interval_is_fenced_and_takes_only_its_own_uploads_back(world: World):
     a = world.do("A", materialise(0, rounds=1), until=enters_pending)
     world.do("B", materialise(0))
@@ -319,23 +174,6 @@ def test_the_fenced_writers_message_names_the_winner(world: World):
         FencedError, match=r"orders 2026-11-20T00 first \(revision 2, commit c2\); nothing of commit c1"
     ):
         protocol.commit(world.index, attempt, Staged((), {}), PACE)
-
-
-def test_the_first_instant_after_an_hour_closes_it_where_nothing_is_said_of_a_grace(world: World):
-    opening.open_hour(world.index, world.kafka, hour(0))
-    world.minute = 60
-
-    assert begin(world, 0).tile.closed
-
-
-def test_in_the_first_instant_of_its_grace_an_hour_takes_none_of_the_next_hours_records(world: World):
-    head = opening.open_hour(world.index, world.kafka, hour(0))
-    attempt = protocol.begin(
-        world.index, world.kafka, head, hour(0), limit=99, now_ms=ms(60), grace_ms=ms(10) - ms(0), pace=PACE
-    )
-
-    assert not attempt.tile.closed
-    assert attempt.batch.intervals == {0: (0, 4)}
 
 
 def test_an_hour_whose_tile_was_only_announced_is_begun(world: World):
@@ -361,20 +199,6 @@ def test_a_writer_recognises_its_own_request_whose_answer_was_lost(fault, step, 
     world.do("B", materialise(0))
     assert not tile(world, 0).burnt
     assert tile(world, 0).partitions == {0: Span(0, 5)}
-
-
-def test_nobody_goes_on_before_the_manifest_was_read_back(world: World):
-    a = world.do("A", materialise(0), until=puts_manifest)
-    world.step(a)
-    assert a.wants.method == "get"
-    assert a.wants.key == world.index.manifest_key(hour(0), "c1")
-    del world.bucket.objects[a.wants.key]
-
-    world.run(a)
-
-    assert isinstance(a.error, StoreConflictError)
-    assert tile(world, 0).commits == ()
-    assert world.bucket.uploads == {}
 
 
 # --------------------------------------------------------------------------------------------------------- rolling back
@@ -506,17 +330,6 @@ def test_an_upload_that_the_store_refuses_to_complete_for_good_rolls_back_and_th
     assert world.bucket.uploads == {}
 
 
-def test_a_conflict_that_consumed_the_upload_rolls_back(world: World):
-    world.bucket.circumstances = dataclasses.replace(world.bucket.circumstances, conflicts=True)
-    a = world.do("A", materialise(0), until=completes)
-    world.step(a, twist="conflict")
-    world.run(a)
-
-    assert a.error is None
-    assert tile(world, 0).burnt
-    assert tile(world, 0).partitions == {0: Span(0, 5)}
-
-
 # ------------------------------------------------------------------------------------------------------ foreign objects
 
 
@@ -551,25 +364,6 @@ def test_nothing_is_tried_under_another_name_while_the_object_is_there(world: Wo
 
     assert isinstance(b.error, ForeignObjectError)
     assert not [line for line in world.log[written:] if "upload" in line]
-
-
-def test_recovery_by_others_meets_the_foreign_object_too(world: World):
-    a = world.do("A", materialise(0), chunk=3, until=completes)
-    world.place_foreign("data/orders/0+0")
-    a.crash()
-
-    world.do("B", recovering(0))
-
-    assert tile(world, 0).foreign == ("data/orders/0+0",)
-    assert tile(world, 0).pending is None
-
-
-def test_once_the_sink_has_another_prefix_the_next_write_goes_on(world: World):
-    meeting_foreign(world)
-    protocol.ready(TopicIndex(world.bucket, PREFIX, TOPIC, "elsewhere/"), hour(0), PACE)
-
-    assert tile(world, 0).foreign == ()
-    assert "data/orders/0+0" in world.view().data
 
 
 def test_once_the_object_is_gone_the_next_write_goes_on(world: World):

@@ -10,7 +10,7 @@ import pytest
 from s3lake.commit import recovery
 from s3lake.commit.documents import File, Manifest, Read
 from s3lake.commit.index import TopicIndex
-from s3lake.commit.recovery import back, fence
+from s3lake.commit.recovery import fence
 from s3lake.plan.tile import Span, Tile
 from s3lake.store import COMMIT
 from s3lake.store.memory import MemoryStore
@@ -19,7 +19,7 @@ from s3lake_tests.commit.kafka import hour, ms
 from s3lake_tests.commit.test_traces import completes
 from s3lake_tests.commit.works import materialise
 from s3lake_tests.commit.world import World
-from s3lake_tests.counted import CountedStore
+from s3lake_tests.kit.stores import CountedStore
 
 FIVE = "2026-11-20T05"
 NOW_MS = 1_700_000_010_000
@@ -49,12 +49,6 @@ def manifest(commit: str, *keys: str, **more: object) -> Manifest:
     return Manifest(commit, "orders", FIVE, {0: Read(0, 5)}, tuple(map(file, keys)), **more)  # type: ignore[arg-type]
 
 
-def test_a_commit_that_is_published_leaves_no_foreign_object_in_the_tile(index: TopicIndex):
-    tile = Tile(FIVE, {0: Span(0, 5, 0)}, pending="new", foreign=("orders/a.json",))
-
-    assert recovery.forward(index, tile, manifest("new")).foreign == ()
-
-
 @pytest.mark.parametrize(
     ("begun_ms", "took_ms"),
     [(NOW_MS - 2_500, 2_500), (NOW_MS, 0), (NOW_MS + 1, 0), (0, 0)],
@@ -64,14 +58,6 @@ def test_a_tile_says_how_long_its_newest_commit_took(begun_ms: int, took_ms: obj
     tile = Tile(FIVE, {0: Span(0, 5, 0)}, pending="new", took_ms=7)
 
     assert recovery.forward(index, tile, manifest("new", begun_ms=begun_ms)).took_ms == took_ms
-
-
-def test_who_lost_the_race_to_settle_and_made_nothing_visible_leaves_the_tile_alone(index: TopicIndex):
-    stale = Tile(FIVE, {0: Span(0, 5, 0)}, pending="new")
-    index.create(index.tile_key(FIVE), stale.changed(pending=None))
-
-    assert recovery.finish(index, stale, '"of before"', manifest("new", "a")) is None
-    assert index.existing_tile(FIVE)[0].garbage == ()
 
 
 def put(index: TopicIndex, key: str, commit: str) -> None:
@@ -95,15 +81,6 @@ def test_manifests_that_are_at_hand_are_not_read_to_sweep(index: TopicIndex):
     recovery.sweep(index, FIVE, manifests_at_hand=at_hand)
 
     assert ended(index) == ["b"]
-
-
-def test_an_hour_whose_tile_is_taken_away_while_it_is_swept_has_none(
-    index: TopicIndex, monkeypatch: pytest.MonkeyPatch
-):
-    index.create(index.tile_key(FIVE), Tile(FIVE, {0: Span(0, 5, 5)}, garbage=("gone",)))
-    monkeypatch.setattr(recovery, "sweep", lambda *_: None)
-
-    assert recovery.tidy(index, FIVE) is None
 
 
 def test_of_a_commit_whose_keys_say_no_offset_only_dead_letters_are_deleted(index: TopicIndex):
@@ -160,16 +137,6 @@ def test_a_commit_that_is_fenced_comes_last_of_the_garbage_once_and_the_tile_cha
 def test_a_commit_that_the_tile_has_as_its_own_is_not_fenced(begun: TopicIndex, commit: str):
     assert fence(begun, FIVE, commit) is False
     assert begun.existing_tile(FIVE)[0].rev == 0
-
-
-def test_an_hour_without_a_tile_has_nothing_to_fence(begun: TopicIndex):
-    assert fence(begun, "2026-11-20T06", "gone") is False
-
-
-def test_names_that_were_burnt_stay_so_when_another_commit_is_rolled_back():
-    tile = Tile(FIVE, {0: Span(5, 5), 1: Span(0, 0)}, pending="second", burnt={0: 5, 1: 9})
-    given_up = back(tile, Manifest("second", "orders", FIVE, {0: Read(5, 8)}), ())
-    assert (given_up.pending, given_up.garbage, given_up.burnt) == (None, ("second",), {0: 8, 1: 9})
 
 
 # How long a Complete that may be under way elsewhere is waited for before its commit is rolled back

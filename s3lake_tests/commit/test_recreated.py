@@ -5,11 +5,9 @@ import pytest
 from s3lake.commit import opening
 from s3lake.commit.accept import accept
 from s3lake.commit.documents import TopicHead
-from s3lake.commit.sealing import Sealing
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.plan.tile import Span, Tile
 from s3lake_tests.commit.kafka import hour
-from s3lake_tests.commit.test_traces import completes
 from s3lake_tests.commit.works import PACE, accepting, materialise
 from s3lake_tests.commit.world import World
 
@@ -58,21 +56,6 @@ def test_no_edge_of_the_former_topics_hours_comes_from_the_present_one(again: Wo
     assert hour(1) not in again.view().tiles
 
 
-def test_a_landed_hour_of_a_deleted_topic_stays_a_success(world: World):
-    world.minute = 65
-    world.do("A", materialise(0))
-    world.kafka.delete_topic()
-
-    assert world.do("B", materialise(0)).error is None
-
-
-def test_accepting_ends_unfinished_hours_where_they_are(again: World):
-    assert accept(again.index, again.kafka, PACE) == hour(1)
-
-    assert again.view().tiles[hour(0)].partitions == {0: Span(0, 2, 2)}
-    assert again.view().tiles[hour(0)].complete
-
-
 def test_accepting_records_what_a_closed_hour_had_not_landed(world: World):
     world.do("A", materialise(0, rounds=1), limit=2)
     world.do("A", materialise(1, rounds=0))
@@ -83,26 +66,6 @@ def test_accepting_records_what_a_closed_hour_had_not_landed(world: World):
 
     assert world.view().tiles[hour(0)].partitions == {0: Span(0, 4, 4)}
     assert world.view().tiles[hour(0)].expired == ((0, 2, 4),)
-
-
-def test_accepting_settles_what_is_pending_first(world: World):
-    world.do("A", materialise(0), until=completes).crash()
-    world.kafka.create_topic(1)
-
-    accept(world.index, world.kafka, PACE)
-
-    assert world.view().tiles[hour(0)].commits == ("c1",)
-    assert world.view().tiles[hour(0)].partitions == {0: Span(0, 5, 5)}
-
-
-def test_accepting_finishes_an_announced_tile_so_that_its_creator_adds_no_open_one(world: World):
-    paused = world.do("A", materialise(0), until=lambda request: request.puts_tile is not None)
-    world.kafka.create_topic(1)
-
-    accept(world.index, world.kafka, PACE)
-    world.run(paused)
-
-    assert world.view().tiles[hour(0)].landed
 
 
 def test_after_accepting_the_present_topic_is_landed_from_its_log_start_under_suffixed_names(again: World):
@@ -116,15 +79,6 @@ def test_after_accepting_the_present_topic_is_landed_from_its_log_start_under_su
     assert tile.partitions == {0: Span(1, 6)}
     assert tile.burnt == {0: 2}
     assert list(again.view().data) == ["data/orders/0+0", "data/orders/0+1~c2"]
-
-
-def test_names_have_a_suffix_until_the_former_topics_offsets_are_passed(again: World):
-    again.do("accept", accepting())
-    again.minute = 65
-    again.do("B", materialise(1, rounds=9), chunk=1, limit=1)
-
-    assert [name.partition("~")[1] for name in again.view().data if "0+0~" in name or "0+1~" in name] == ["~", "~"]
-    assert {"data/orders/0+2", "data/orders/0+3", "data/orders/0+5"} <= set(again.view().data)
 
 
 def test_hours_of_the_former_topic_cannot_be_opened_any_more(again: World):
@@ -162,21 +116,6 @@ def test_a_topic_can_be_created_again_more_than_once(again: World):
 
     assert list(again.view().data) == ["data/orders/0+0", "data/orders/0+0~c2", "data/orders/0+0~c3"]
     assert (again.view().head.since, again.view().head.earlier) == (hour(2), (hour(1),))
-
-
-def test_hours_that_were_sealed_stay_so_when_the_topic_is_created_again_and_again(again: World):
-    for number in (1, 2):
-        again.do("accept", accepting())
-        again.minute = 60 * number + 10
-        again.do("B", materialise(number), chunk=9)
-        again.kafka.create_topic(1)
-        again.kafka.produce(0, *range(60 * number + 20, 60 * number + 24))
-    again.do("accept", accepting())
-    again.minute = 190
-    again.do("C", materialise(3), chunk=9)
-
-    head = again.view().head
-    assert [Sealing.of(again.index, head).flaw(hour(number)) for number in (0, 1, 2)] == [None] * 3
 
 
 @pytest.mark.parametrize(
@@ -243,21 +182,3 @@ def test_accepting_leaves_landed_hours_and_those_without_a_tile_as_they_are(worl
     assert accept(world.index, world.kafka, PACE) == hour(2)
     assert world.index.tile(hour(0)) == before
     assert world.index.tile(hour(1)) is None
-
-
-def test_accepted_the_head_announces_no_tile_of_the_former_topic(again: World):
-    accept(again.index, again.kafka, PACE)
-
-    assert again.index.head()[0].new is None
-
-
-def test_leaders_of_the_former_topic_say_nothing_of_the_present_one(world: World):
-    world.kafka.elect(0)
-    world.do("A", materialise(0))
-    world.kafka.create_topic(1)
-    world.kafka.produce(0, 66, 67)
-    world.minute = 70
-    accept(world.index, world.kafka, PACE)
-    world.do("B", materialise(1))
-
-    assert world.view().tiles[hour(1)].partitions == {0: Span(0, 2)}

@@ -5,7 +5,6 @@ import pytest
 from s3lake.commit import protocol
 from s3lake.commit.replace import begin_rewrite
 from s3lake.errors import DataLossError, IncompleteError
-from s3lake.source.offsets import Snapshot
 from s3lake_tests.commit.kafka import hour
 from s3lake_tests.commit.works import PACE, accepting, materialise, rewriting, stage
 from s3lake_tests.commit.world import World
@@ -27,15 +26,6 @@ def refused(world: World, number: int) -> str:
     return str(caught.value)
 
 
-def test_a_rewrite_takes_the_place_of_all_commits_under_new_names(landed: World):
-    landed.do("rewrite", rewriting(0), chunk=4)
-
-    tile = landed.view().tiles[hour(0)]
-    assert tile.commits == ("c2",)
-    assert list(landed.view().data) == ["data/orders/0+0~c2"]
-    assert landed.view().manifests["c2"].replaces == ("c1",)
-
-
 def test_an_hour_that_is_not_landed_is_not_rewritten(world: World):
     world.do("A", materialise(0))
 
@@ -50,16 +40,6 @@ def test_an_hour_that_kafka_has_no_longer_is_not_rewritten(landed: World):
     landed.kafka.retain(0, 1)
 
     assert "Kafka has expired some of these records; a rewrite would lose them" in refused(landed, 0)
-
-
-def test_an_hour_that_was_never_complete_in_kafka_is_not_rewritten(world: World):
-    world.do("A", materialise(0, rounds=0))
-    world.kafka.retain(0, 1)
-    world.minute = 65
-    world.do("A", materialise(0))
-    assert world.view().tiles[hour(0)].landed
-
-    assert "Kafka has expired some of these records" in refused(world, 0)
 
 
 def test_an_hour_that_compaction_took_records_from_is_not_rewritten(landed: World):
@@ -103,16 +83,6 @@ def test_not_even_after_the_new_topic_was_accepted_and_has_offsets_enough(landed
     assert "its topic was deleted since, or a connector landed it; the files are all there is" in refused(landed, 0)
 
 
-def test_an_empty_hour_can_be_rewritten(world: World):
-    world.minute = 300
-    world.do("A", materialise(3))
-
-    world.do("rewrite", rewriting(3))
-
-    assert world.view().data == {}
-    assert world.view().tiles[hour(3)].complete
-
-
 def test_the_first_hour_of_a_topic_created_again_is_rewritten_for_the_reason_that_is_said(landed: World):
     landed.kafka.create_topic(1)
     landed.kafka.produce(0, 66, 67)
@@ -125,18 +95,3 @@ def test_the_first_hour_of_a_topic_created_again_is_rewritten_for_the_reason_tha
     attempt = begin_rewrite(landed.index, landed.kafka, head, hour(1), PACE, reason="mend")
     assert attempt.reason == "mend"
     assert attempt.batch.reads == {0: (0, 2)}
-
-
-def test_kafka_is_told_that_the_topic_was_there_before(landed: World, monkeypatch: pytest.MonkeyPatch):
-    told: list[bool] = []
-    snapshot = landed.kafka.snapshot
-
-    def asked(topic: str, hour: str, *, known: bool = False) -> Snapshot:
-        told.append(known)
-        return snapshot(topic, hour)
-
-    monkeypatch.setattr(landed.kafka, "snapshot", asked)
-    head, _ = landed.index.head()
-    begin_rewrite(landed.index, landed.kafka, head, hour(0), PACE)
-
-    assert told == [True]

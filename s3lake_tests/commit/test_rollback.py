@@ -40,12 +40,6 @@ def test_its_records_are_landed_again_under_other_names(stuck: World):
     assert stuck.view().tiles[hour(0)].partitions == {0: Span(0, 5)}
 
 
-def test_it_goes_also_without_its_manifest(stuck: World):
-    del stuck.bucket.objects[stuck.index.manifest_key(hour(0), "c1")]
-
-    assert run(stuck) == RolledBack("c1", 0, 0)
-
-
 def test_records_that_kafka_has_no_longer_are_given_up_only_knowingly(stuck: World):
     stuck.kafka.retain(0, 2)
 
@@ -68,13 +62,6 @@ def test_a_rewrite_that_is_given_up_loses_nothing(world: World):
     assert run(world).commit == "c2"
     assert world.view().data == before
     assert world.view().tiles[hour(0)].commits == ("c1",)
-
-
-def test_offsets_of_a_later_commit_are_counted_from_where_it_began(world: World):
-    world.do("A", materialise(0, rounds=1), limit=2)
-    world.do("B", materialise(0), until=completes).crash()
-
-    assert run(world) == RolledBack("c2", 3, 0)
 
 
 def test_offsets_that_had_expired_before_the_commit_are_not_given_up_with_it(world: World):

@@ -9,7 +9,7 @@ from s3lake.commit.documents import TopicHead, Watermark
 from s3lake.commit.index import TopicIndex
 from s3lake.commit.sealing import Sealing
 from s3lake.plan.tile import Span, Sums, Tile
-from s3lake_tests.counted import CountedStore
+from s3lake_tests.kit.stores import CountedStore
 
 START = "2026-01-05T08"
 EIGHT, NINE, TEN, ELEVEN = hours.span(START, "2026-01-05T11")
@@ -47,9 +47,6 @@ def world() -> World:
 
 
 class TestHour:
-    def test_that_is_complete_and_explained_is_sealed(self, world: World) -> None:
-        assert world.sealing.flaw(NINE) is None
-
     @pytest.mark.parametrize(
         ("changes", "why"),
         [
@@ -65,9 +62,6 @@ class TestHour:
         world.write(world.tile(1, **changes))
         assert world.sealing.flaw(NINE) == why
 
-    def test_without_a_tile_is_not(self, world: World) -> None:
-        assert world.sealing.flaw("2026-01-05T12") == "it is not landed as a whole"
-
     def test_that_the_head_does_not_name_is_not_asked_for(self, world: World) -> None:
         world.write(world.tile(4))
         assert world.sealing.tile("2026-01-05T12") is None
@@ -76,12 +70,6 @@ class TestHour:
         at_hand = Sealing.of(world.index, world.head, [world.tile(number) for number in range(3)])
         assert at_hand.flaw(NINE) is None
         assert world.store.requests == {}
-
-    def test_of_a_topic_that_was_created_again_need_not_meet_those_of_the_former_one(self, world: World) -> None:
-        world.head = world.head.changed(since=TEN)
-        world.write(world.tile(2, partitions={0: Span(0, 10, 10)}), world.tile(3, partitions={0: Span(10, 20, 20)}))
-        assert world.sealing.flaw(NINE) is None
-        assert world.sealing.flaw(TEN) is None
 
     def test_of_a_topic_that_was_created_again_stays_sealed_when_it_is_once_more(self, world: World) -> None:
         world.head = world.head.changed(since=ELEVEN, earlier=(TEN,))
@@ -109,10 +97,6 @@ class TestWatermark:
     def test_may_be_the_first_hour(self, world: World) -> None:
         world.write(world.tile(1, pending="d"))
         assert world.sealing.upto(START) == START
-
-    def test_of_a_topic_without_hours_is_none(self, world: World) -> None:
-        world.head = TopicHead()
-        assert world.sealing.upto(START) is None
 
     def test_stands_still_where_hours_since_the_start_have_no_tile(self, world: World) -> None:
         assert world.sealing.upto("2026-01-05T06") is None

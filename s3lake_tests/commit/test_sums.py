@@ -9,7 +9,7 @@ from s3lake.commit.index import TopicIndex
 from s3lake.commit.recovery import forward
 from s3lake.commit.sums import Commits, waited
 from s3lake.plan.tile import Span, Sums, Tile, Wait, joined
-from s3lake_tests.counted import CountedStore
+from s3lake_tests.kit.stores import CountedStore
 
 HOUR = "2026-11-20T05"
 
@@ -42,13 +42,6 @@ def index() -> TopicIndex:
     return TopicIndex(CountedStore(), ".indexes/events", "orders")
 
 
-def test_a_first_commit_makes_them_without_a_request(index: TopicIndex):
-    tile = forward(index, Tile(HOUR, {0: Span(0, 0)}), manifest("a", 0, expired=4))
-
-    assert tile.sums == msgspec.structs.replace(ONE, landed_ms=1000)
-    assert index.store.requests.total() == 0
-
-
 def test_a_further_commit_adds_to_them_without_a_request(index: TopicIndex):
     one = forward(index, Tile(HOUR, {0: Span(0, 0)}), manifest("a", 0))
     two = forward(index, one, manifest("b", 20))
@@ -79,12 +72,6 @@ def test_what_each_commit_says_of_waits_and_of_records_that_are_not_there_adds_u
     assert (both.expired, both.erased, both.taken) == (6, 7, 6)
     assert both.waits == (Wait(9, 1, 2), Wait(10, 3, 4))
     assert both.dropped == {"card": 5, "name": 1}
-
-
-def test_a_rewrite_has_its_own(index: TopicIndex):
-    tile = Tile(HOUR, {0: Span(0, 40, 40)}, commits=("a", "b"), sums=sums.total([manifest("a", 0), manifest("b", 20)]))
-
-    assert forward(index, tile, manifest("c", 0, replaces=("a", "b"))).sums == sums.total([manifest("c", 0)])
 
 
 def test_where_a_manifest_is_gone_a_replacing_commit_counts_the_others(index: TopicIndex):

@@ -10,7 +10,7 @@ from s3lake.commit.protocol import Attempt, must_be_the_log
 from s3lake.commit.replace import begin_rewrite
 from s3lake.commit.sealing import Sealing
 from s3lake.errors import ConfigurationError, DataLossError, KafkaUnavailableError
-from s3lake.plan.tile import Interval, Span, Tile
+from s3lake.plan.tile import Interval, Span
 from s3lake.verify import index_checks
 from s3lake_tests.commit.actors import Request
 from s3lake_tests.commit.kafka import hour
@@ -162,43 +162,6 @@ def test_accepted_what_was_pending_is_not_landed_again(world: World):
     assert offsets(world, 1) == [0, 1, 2, 3]
 
 
-def test_a_log_that_was_cut_off_as_a_whole_is_landed_from_its_first_record(world: World):
-    world.kafka.elect(0, end=0)
-    world.kafka.produce(0, 61, 61)
-    world.minute = 65
-
-    go_on(world, 1)
-
-    assert tile(world, 1).partitions[0] == Span(0, 2)
-
-
-def test_accepted_a_topic_partition_that_was_added_later_is_landed_from_its_first_record(world: World):
-    world.minute = 65
-    world.do("B", materialise(0))
-    world.add_partition()
-    world.kafka.produce(2, 66)
-    opening.open_hour(world.index, world.kafka, hour(1))
-    world.kafka.elect(0, end=4)
-
-    go_on(world, 2)
-
-    assert tile(world, 2).partitions[2] == Span(0, 1)
-
-
-def test_a_log_that_is_cut_again_can_be_accepted_again(cut: World):
-    go_on(cut, 1)
-    cut.kafka.elect(0, end=8)
-    cut.kafka.produce(0, *[70] * 6)
-    cut.kafka.produce(1, 70)
-    cut.minute = 125
-
-    assert accept(cut.index, cut.kafka, PACE) == hour(2)
-    cut.do("C", materialise(2))
-
-    assert tile(cut, 1).partitions == {0: Span(4, 12, 12), 1: Span(2, 2, 2)}
-    assert tile(cut, 2).partitions == {0: Span(8, 14), 1: Span(2, 3)}
-
-
 def two_landed_behind_one_that_is_not(world: World) -> None:
     """Hour 0 lacks offsets of topic-partition 1; hours 1 and 2 have landed."""
     world.kafka.produce(1, 3, 4, 5)
@@ -267,21 +230,6 @@ def test_accepted_what_the_cut_took_before_it_was_landed_is_expired_unless_some_
     assert tile(world, 2).partitions[0] == Span(min(end, 10), end + 9)
 
 
-def test_accepted_what_an_earlier_hour_has_landed_since_the_cut_is_not_landed_again(world: World):
-    """The cut is behind what hour 0 had landed, and before where hour 1 was opened."""
-    world.kafka.produce(0, 3, 4)
-    world.minute = 65
-    opening.open_hour(world.index, world.kafka, hour(1))
-    world.kafka.elect(0, end=11)
-    world.kafka.produce(0, *[66] * 4)
-    world.do("B", materialise(0))
-    assert tile(world, 0).partitions[0] == Span(0, 12, 12)
-
-    go_on(world, 2)
-
-    assert offsets(world, 0) == list(range(15))
-
-
 def test_a_log_that_was_cut_behind_all_that_is_landed_needs_no_accept_and_is_landed_once_it_has_grown(world: World):
     """The next hour was opened since, and begins where the former log had ended."""
     world.kafka.produce(1, 3, 4)
@@ -304,22 +252,6 @@ def test_a_log_that_was_cut_behind_all_that_is_landed_needs_no_accept_and_is_lan
     assert offsets(world, 1) == [0, 1, 2, 3, 4]
 
 
-def test_accepted_landing_goes_on_where_two_cuts_one_after_the_other_left_of_what_was_landed(world: World):
-    world.kafka.elect(0)
-    world.kafka.produce(0, 61, 61)
-    world.minute = 65
-    world.do("B", materialise(1))
-    world.kafka.elect(0, end=11)
-    world.kafka.produce(0, 66)
-    world.kafka.elect(0, end=8)
-    world.kafka.produce(0, *[67] * 6)
-    assert (tile(world, 0).epochs[0], tile(world, 1).epochs[0]) == (0, 1)
-
-    go_on(world, 2)
-
-    assert tile(world, 2).partitions[0] == Span(8, 14)
-
-
 @pytest.fixture
 def under_way(world: World) -> World:
     """A commit of hour 0's last two records is under way when a leader is elected that lacks them."""
@@ -337,42 +269,6 @@ def test_no_hour_is_opened_behind_a_commit_under_way_of_records_that_were_cut(un
         opening.open_hour(under_way.index, under_way.kafka, hour(1))
 
     assert tile(under_way, 0).partitions[0] == Span(0, 12, 12)
-
-
-def test_a_cut_that_only_an_hour_before_the_last_one_knows_of_can_be_accepted(under_way: World):
-    """An earlier s3lake opened the last one behind such a commit, under the new leader."""
-    head, etag = under_way.index.head()
-    spans = {0: Span(12, 12), 1: Span(2, 2)}
-    last = Tile(hour(1), spans, epochs={0: 1, 1: 0})
-    under_way.index.swap(under_way.index.head_key, head.changed(hours=((hour(0), hour(1)),), new=last), etag)
-
-    go_on(under_way, 2)
-
-    assert tile(under_way, 2).partitions[0] == Span(10, 12)
-
-
-def test_a_log_that_is_cut_again_before_the_new_hour_is_opened_is_landed_from_there(cut: World):
-    accept(cut.index, cut.kafka, PACE)
-    cut.kafka.elect(1, end=1)
-    cut.kafka.produce(1, 66, 66)
-
-    cut.do("B", materialise(1))
-
-    assert tile(cut, 1).partitions == {0: Span(4, 12), 1: Span(1, 3)}
-
-
-def test_accepted_what_was_written_where_nobody_had_opened_an_hour_is_landed(world: World):
-    """The cut is in an hour without records of ours, between two that have tiles."""
-    world.kafka.produce(0, 61, 61)
-    world.minute = 125
-    opening.open_hour(world.index, world.kafka, hour(2))
-    world.kafka.elect(0, end=11)
-    world.kafka.produce(0, 126, 126)
-    assert tile(world, 2).partitions[0] == Span(12, 12)
-
-    go_on(world, 3)
-
-    assert tile(world, 3).partitions[0] == Span(11, 13)
 
 
 @pytest.mark.parametrize("end", [None, 5])
@@ -406,17 +302,6 @@ def test_accept_that_dies_before_or_after_anything_it_writes_is_done_by_the_next
     assert offsets(behind, 1) == [0, 1, 2, 3, 4]
 
 
-def test_an_hour_that_somebody_changes_while_it_is_moved_is_moved_all_the_same(behind: World):
-    a = behind.start("accept", accepting())
-    behind.run(a, until=lambda request: writes(request) and request.key.endswith(f"{hour(1)}.json"))
-    between, etag = behind.index.tile(hour(1))
-    behind.index.swap_tile(between.changed(), etag)
-    behind.run(a)
-
-    assert [tile(behind, number).partitions[1] for number in range(3)] == [Span(0, 3, 3), Span(3, 3, 3), Span(3, 3, 3)]
-    assert behind.view().head.since == hour(3)
-
-
 def test_an_hour_that_lands_while_a_cut_log_is_accepted_keeps_what_it_landed(behind: World):
     a = behind.start("accept", accepting())
     behind.run(a, until=lambda request: writes(request) and request.key.endswith(f"{hour(0)}.json"))
@@ -434,24 +319,6 @@ def test_an_hour_that_lands_while_a_cut_log_is_accepted_keeps_what_it_landed(beh
     ]
 
 
-def test_an_hour_that_is_opened_while_a_cut_log_is_accepted_loses_nothing(behind: World):
-    """Who opens it had asked Kafka before the log was cut."""
-    del behind.kafka.logs[0].epochs[1:]
-    opens = behind.do("B", materialise(3), until=lambda request: writes(request) and request.key.endswith("topic.json"))
-    behind.kafka.elect(0, end=11)
-    a = behind.do("accept", accepting(), until=lambda request: writes(request) and request.key.endswith("topic.json"))
-    behind.run(opens, until=lambda request: request.method == "snapshot")
-    opens.crash()
-    assert tile(behind, 3).partitions[1] == Span(5, 5)
-
-    behind.run(a)
-    behind.minute = 250
-    behind.do("C", materialise(4))
-
-    assert tile(behind, 4).partitions[1] == Span(3, 5)
-    assert offsets(behind, 1) == [0, 1, 2, 3, 4]
-
-
 # Step 2, once all is read: whether what was read is what the log holds
 
 
@@ -466,22 +333,6 @@ def unlanded(ten_landed: World) -> World:
 def check(world: World, attempt: Attempt | None) -> None:
     head, _ = world.index.head()
     must_be_the_log(world.index, world.kafka, head, attempt)
-
-
-def test_what_was_read_is_the_log_after_an_election_that_was_over_when_it_was_planned(unlanded: World):
-    unlanded.kafka.elect(0, end=11)
-    unlanded.kafka.produce(0, 6, 7)
-    attempt = begin(unlanded, 0)
-    assert attempt is not None
-    assert (attempt.tile.epochs[0], attempt.batch.epochs[0]) == (0, 1)
-    check(unlanded, attempt)
-
-
-def test_what_was_read_is_the_log_if_another_leader_lacks_nothing_of_it(unlanded: World):
-    attempt = begin(unlanded, 0)
-    unlanded.kafka.elect(0)
-    unlanded.kafka.produce(0, 6)
-    check(unlanded, attempt)
 
 
 def test_what_was_read_is_not_the_log_if_another_leader_lacked_some_of_it(unlanded: World):
@@ -502,29 +353,3 @@ def test_records_that_wait_where_others_are_landed_are_told_first(unlanded: Worl
     unlanded.kafka.elect(1, end=3)
     with pytest.raises(DataLossError, match=r"'orders'.*\(topic-partition 0: offsets 4 to 9\)"):
         check(unlanded, attempt)
-
-
-def test_a_rewrite_of_a_log_that_was_cut_meanwhile_is_refused(unlanded: World):
-    unlanded.minute = 65
-    unlanded.do("B", materialise(0))
-    head, _ = unlanded.index.head()
-    attempt = begin_rewrite(unlanded.index, unlanded.kafka, head, hour(0), PACE)
-    unlanded.kafka.elect(0, end=4)
-    with pytest.raises(DataLossError, match=r"\(topic-partition 0: offsets 4 to 12\)"):
-        check(unlanded, attempt)
-
-
-def test_what_was_read_of_a_topic_that_was_created_again_is_refused(unlanded: World):
-    attempt = begin(unlanded, 0)
-    unlanded.kafka.create_topic(2)
-    with pytest.raises(DataLossError, match="topic 'orders' was created again"):
-        check(unlanded, attempt)
-
-
-def test_kafka_is_asked_about_the_hour_that_was_read(unlanded: World, monkeypatch: pytest.MonkeyPatch):
-    attempt = begin(unlanded, 0)
-    asked = []
-    snapshot = unlanded.kafka.snapshot
-    monkeypatch.setattr(unlanded.kafka, "snapshot", lambda *of, known: asked.append((*of, known)) or snapshot(*of))
-    check(unlanded, attempt)
-    assert asked == [("orders", hour(0), True)]
