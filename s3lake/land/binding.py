@@ -19,7 +19,7 @@ from s3lake.errors import ConfigurationError
 from s3lake.layout.composition import KeyTemplate
 from s3lake.layout.elements import Reading
 from s3lake.layout.key import KeyLayout
-from s3lake.layout.pieces import Number, Text
+from s3lake.layout.pieces import Text
 from s3lake.schema import grammar
 from s3lake.schema.types import fields_of, to_document
 from s3lake.schema.unite import shown
@@ -218,7 +218,7 @@ def key_rule(sink: Sink, topic: str, renamed: str = "", *, wallclock_ms: int = 0
             hour_ms=hour_ms,
         )
 
-    layout, padding = sink.layout, sink.layout.padding
+    layout = sink.layout
     tombstones = layout.tombstone_pieces
     return KeyLayout(
         root=sink.root,
@@ -229,7 +229,7 @@ def key_rule(sink: Sink, topic: str, renamed: str = "", *, wallclock_ms: int = 0
         tombstones=composed(tombstones) if tombstones else None,
         reading=Reading(sink.converter.key, layout.missing),
         reserved=tuple(f"{prefix}/" for prefix in (sink.index.prefix, *sink.other_indexes)),
-        offset=Number("offset", padding.offset, padding.type, padding.char),
+        offset=layout.padding.numbers[1],
     )
 
 

@@ -6,7 +6,7 @@ The text of some pieces depends on the topic-partition, of some (elements) on th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 RESERVED_STEPS = frozenset((".", "..", "_dead_letters", ".probe"))
 """Names that no step of a key may have: clients resolve the first two, s3lake uses the others itself."""
@@ -16,34 +16,6 @@ NumberName = Literal["partition", "offset", "last_offset", "min_timestamp", "max
 NUMBERS: tuple[NumberName, ...] = ("partition", "offset", "last_offset", "min_timestamp", "max_timestamp", "records")
 LARGEST: dict[NumberName, int] = {**dict.fromkeys(NUMBERS, 2**63 - 1), "partition": 2**31 - 1}
 Source = Literal["value", "key", "header", "timestamp", "schema", "topic"]
-
-
-class Padding(Protocol):
-    """How numbers are filled up by default; `sink.Padding` is one."""
-
-    @property
-    def type(self) -> PaddingType: ...
-    @property
-    def char(self) -> str: ...
-    @property
-    def partition(self) -> int: ...
-    @property
-    def offset(self) -> int: ...
-
-
-class Clock(Protocol):
-    """The time that `{time:…}` prints, and how; `sink.Time` is one."""
-
-    @property
-    def source(self) -> Literal["record", "wallclock", "field"]: ...
-    @property
-    def field(self) -> str: ...
-    @property
-    def timezone(self) -> str: ...
-    @property
-    def locale(self) -> str: ...
-    @property
-    def duration(self) -> float | None: ...
 
 
 class NoObjectKeyError(ValueError):

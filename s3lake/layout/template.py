@@ -7,16 +7,14 @@ with zeros on the left, without one as `layout.padding` says.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from dataclasses import replace
 from difflib import get_close_matches
-from itertools import groupby
 
 from s3lake import hours
 from s3lake.layout import partitioners
 from s3lake.layout.pieces import (
     NUMBERS,
     RESERVED_STEPS,
-    Clock,
     Extension,
     Field,
     Header,
@@ -24,7 +22,6 @@ from s3lake.layout.pieces import (
     Key,
     Number,
     NumberName,
-    Padding,
     Piece,
     Schema,
     Text,
@@ -39,82 +36,58 @@ _ALLOWED = (
 )
 _NAMES = (*NUMBERS, "topic", "field", "key", "header", "hour", "time", "schema", "extension")
 _EXAMPLES = {"field": "user.id", "header": "region", "hour": "yyyy-MM-dd", "time": "yyyy-MM-dd"}
-_OPENING = re.compile(r"\{([^{}:]*)")
+# Braces in the quotes of a time's pattern are text.
+_TOKEN = re.compile(r"\{\{|\}\}|[^{}]+|\{(?P<name>[^{}:]*)(:(?P<argument>(?:[^{}']|'[^']*')*(?:'[^{}']*)?))?\}")
 _WIDTH = re.compile(r"(0?)([1-9]\d?)", re.ASCII)
 _LONGEST_NUMBER = 64
 
 
-def parse_template(text: str, time: Clock, padding: Padding) -> tuple[Piece, ...]:
+def parse_template(text: str, time: Time, padding: Number) -> tuple[Piece, ...]:
     """Parse a template to pieces; the extension is appended if it is not among them.
 
     Args:
         text: the template.
-        time: the time of `{time:…}`.
-        padding: of a length without a zero.
+        time: the piece of `{time:…}`, without its pattern.
+        padding: a number as one is padded whose length has no zero.
 
     Raises:
         ValueError: it is invalid; the message names the character and what is allowed.
     """
-    pieces = list(_merge_adjacent_text(_read(text, time, padding)))
-    if not any(isinstance(piece, Extension) for piece in pieces):
+    pieces: list[Piece] = []
+    position = 0
+    while position < len(text):
+        token = _TOKEN.match(text, position)
+        if token is None and text[position] == "}":
+            raise template_error(text, position, "'}' closes nothing: write '}}' for a brace")
+        if token is None:
+            raise template_error(text, position, "'{' is not closed: write '}' after the name, or '{{' for a brace")
+        if token["name"] is not None:
+            pieces.append(_parse_braces(text, token, time, padding))
+        else:
+            plain = token[0][0] if token[0] in ("{{", "}}") else token[0]
+            before = pieces.pop().text if pieces and isinstance(pieces[-1], Text) else ""  # type: ignore[union-attr]
+            pieces.append(Text(before + plain))
+        position = token.end()
+    if Extension() not in pieces:
         pieces.append(Extension())
     _check_extension(text, pieces)
     _check_text(text, pieces)
     return tuple(pieces)
 
 
-def _read(text: str, time: Clock, padding: Padding) -> Iterator[Piece]:
-    position = 0
-    while position < len(text):
-        if text[position : position + 2] in ("{{", "}}"):
-            yield Text(text[position])
-            position += 2
-        elif text[position] == "}":
-            raise template_error(text, position, "'}' closes nothing: write '}}' for a brace")
-        elif text[position] == "{":
-            piece, position = _braced(text, position, time, padding)
-            yield piece
-        else:
-            yield Text(text[position])
-            position += 1
-
-
-def _braced(text: str, start: int, time: Clock, padding: Padding) -> tuple[Piece, int]:
-    opening = _OPENING.match(text, start)
-    assert opening is not None
-    name = opening[1]
-    if text[opening.end() :].startswith(":"):
-        argument, end = _argument(text, start, opening.end() + 1, quotes=name in ("hour", "time"))
-    elif text[opening.end() :].startswith("}"):
-        argument, end = None, opening.end() + 1
-    else:
-        raise template_error(text, start, "'{' is not closed: write '}' after the name, or '{{' for a brace")
+def _parse_braces(text: str, token: re.Match[str], time: Time, padding: Number) -> Piece:
+    name = token["name"]
     if name not in _NAMES:
         near = get_close_matches(name, _NAMES, 1)
         nearest = f"did you mean {{{near[0]}}}? " if near else ""
-        raise template_error(text, start, f"{text[start:end]} is unknown; {nearest}There are {_ALLOWED}")
+        raise template_error(text, token.start(), f"{token[0]} is unknown; {nearest}There are {_ALLOWED}")
     try:
-        return _piece(name, argument, time, padding), end
+        return _piece(name, token["argument"], time, padding)
     except ValueError as error:
-        raise template_error(text, start, f"{text[start:end]}: {error}") from None
+        raise template_error(text, token.start(), f"{token[0]}: {error}") from None
 
 
-def _argument(text: str, start: int, begin: int, *, quotes: bool) -> tuple[str, int]:
-    """Return the text from `begin` to the closing brace, and its end; braces in the quotes of a time are text."""
-    quoted = False
-    for position in range(begin, len(text)):
-        char = text[position]
-        if quotes and char == "'":
-            quoted = not quoted
-        elif char == "}" and not quoted:
-            return text[begin:position], position + 1
-        elif char == "{" and not quoted:
-            raise template_error(text, position, "'{' is inside braces: close the first with '}'")
-    missing = "a quote of the time pattern is not closed" if quoted else "'{' is not closed: write '}'"
-    raise template_error(text, start, missing)
-
-
-def _piece(name: str, argument: str | None, time: Clock, padding: Padding) -> Piece:
+def _piece(name: str, argument: str | None, time: Time, padding: Number) -> Piece:
     if name in ("topic", "schema", "extension") and argument is not None:
         raise ValueError(f"takes nothing after a colon: write {{{name}}}")
     if name in _EXAMPLES and not argument:
@@ -137,12 +110,12 @@ def _piece(name: str, argument: str | None, time: Clock, padding: Padding) -> Pi
         case "hour":
             return _hour(argument or "")
         case "time":
-            return _time(argument or "", time)
-        case _:
-            return _number(name, argument, padding)  # type: ignore[arg-type]
+            joda.compile_formatter(argument or "", time.zone, time.locale)
+            return replace(time, pattern=argument or "")
+    return _number(name, argument, padding)  # type: ignore[arg-type]
 
 
-def _number(name: NumberName, argument: str | None, padding: Padding) -> Number:
+def _number(name: NumberName, argument: str | None, padding: Number) -> Number:
     if argument is None:
         return Number(name)
     width = _WIDTH.fullmatch(argument)
@@ -151,9 +124,7 @@ def _number(name: NumberName, argument: str | None, padding: Padding) -> Number:
             f"{argument!r} is not a length: write 1 to {_LONGEST_NUMBER}, with a zero before it to fill up with zeros, "
             f"for example {{{name}:010}}"
         )
-    if width[1]:
-        return Number(name, int(width[2]))
-    return Number(name, int(width[2]), padding.type, padding.char)
+    return Number(name, int(width[2])) if width[1] else replace(padding, name=name, length=int(width[2]))
 
 
 def _hour(pattern: str) -> Hour:
@@ -163,32 +134,10 @@ def _hour(pattern: str) -> Hour:
     return Hour(pattern)
 
 
-def _time(pattern: str, time: Clock) -> Time:
-    joda.compile_formatter(pattern, time.timezone, time.locale)
-    return Time(
-        pattern,
-        time.source,
-        partitioners.parse_field_path(time.field) if time.source == "field" else (),
-        time.timezone,
-        time.locale,
-        round(time.duration * 1000) if time.duration is not None else None,
-    )
-
-
-def _merge_adjacent_text(pieces: Iterator[Piece]) -> Iterator[Piece]:
-    """Yield the pieces with adjacent texts merged."""
-    for is_text, run in groupby(pieces, lambda piece: isinstance(piece, Text)):
-        if is_text:
-            yield Text("".join(piece.text for piece in run if isinstance(piece, Text)))
-        else:
-            yield from run
-
-
 def _check_extension(text: str, pieces: list[Piece]) -> None:
-    places = [position for position, piece in enumerate(pieces) if isinstance(piece, Extension)]
-    if len(places) > 1:
+    if pieces.count(Extension()) > 1:
         raise template_error(text, text.rindex("{extension}"), "{extension} is there twice: take one out")
-    after = "".join(piece.text for piece in pieces[places[0] :] if isinstance(piece, Text))
+    after = "".join(piece.text for piece in pieces[pieces.index(Extension()) :] if isinstance(piece, Text))
     if "/" in after:
         raise template_error(
             text, text.index("{extension}"), "{extension} belongs into the file name, after the last '/'"

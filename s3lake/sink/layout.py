@@ -1,11 +1,13 @@
 """The layout: the rule that gives an object its key."""
 
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from s3lake.layout import partitioners, template
-from s3lake.layout.pieces import Piece
+from s3lake.layout import pieces as key_pieces
+from s3lake.layout.pieces import Number, Piece
 from s3lake.sink.model import ConfigModel, Duration, RuleError, accepted_by, at_least, matches
 from s3lake.text.dates import zones
 
@@ -48,6 +50,14 @@ class Padding(ConfigModel):
             )
         return self
 
+    @property
+    def numbers(self) -> tuple[Number, Number]:
+        """The topic-partition and the offset as they are padded in names."""
+        return (
+            Number("partition", self.partition, self.type, self.char),
+            Number("offset", self.offset, self.type, self.char),
+        )
+
 
 class Time(ConfigModel):
     """The time that `{time:…}` of a template prints (Confluent's and Aiven's choices).
@@ -76,6 +86,13 @@ class Time(ConfigModel):
         except ValueError as error:
             raise ValueError(f"{value!r} is not a field: {error}") from None
         return value
+
+    @property
+    def piece(self) -> key_pieces.Time:
+        """The piece of a key, without its pattern."""
+        path = partitioners.parse_field_path(self.field) if self.source == "field" else ()
+        bucket_ms = round(self.duration * 1000) if self.duration is not None else None
+        return key_pieces.Time("", self.source, path, self.timezone, self.locale, bucket_ms)
 
 
 class Layout(ConfigModel):
@@ -135,7 +152,7 @@ class Layout(ConfigModel):
         for name, text in (("template", self.template), ("tombstones", self.tombstones)):
             if text is not None:
                 try:
-                    template.parse_template(text, self.time, self.padding)
+                    self._parse(text)
                 except ValueError as error:
                     raise RuleError(str(error), name) from None
         if self.template is None and self.tombstones is not None:
@@ -149,14 +166,19 @@ class Layout(ConfigModel):
                 raise RuleError(f"{name} has no meaning with a template: write it into the template", name)
         return self
 
+    def _parse(self, text: str) -> tuple[Piece, ...]:
+        return template.parse_template(text, self.time.piece, self.padding.numbers[0])
+
     @property
     def pieces(self) -> tuple[Piece, ...]:
         """The pieces of data objects' keys, below the prefix."""
         if self.template is not None:
-            return template.parse_template(self.template, self.time, self.padding)
+            return self._parse(self.template)
+        partition, offset = self.padding.numbers
         return partitioners.lenses_pieces(
             self.partition_by,
-            self.padding,
+            partition,
+            replace(offset, name="last_offset") if self.connector_names else offset,
             include_keys=bool(self.include_keys),
             connector_names=self.connector_names,
             suffix=self.suffix,
@@ -165,4 +187,4 @@ class Layout(ConfigModel):
     @property
     def tombstone_pieces(self) -> tuple[Piece, ...] | None:
         """The pieces of keys of records without a value; None if they have no keys of their own."""
-        return None if self.tombstones is None else template.parse_template(self.tombstones, self.time, self.padding)
+        return None if self.tombstones is None else self._parse(self.tombstones)

@@ -13,6 +13,8 @@ from s3lake.convert import converters
 from s3lake.convert.converters import CONVERTERS
 from s3lake.encode.formats import FORMATS
 from s3lake.layout import partitioners
+from s3lake.layout.pieces import Field as ValueField
+from s3lake.layout.pieces import Key
 from s3lake.schema import grammar
 from s3lake.schema.types import Decimal, Primitive
 from s3lake.schema.unite import LEGAL_NAME
@@ -263,14 +265,16 @@ class Sink(ConfigModel):
             )
 
     def _check_partition_fields(self, after: Converter) -> None:
-        for position, element in enumerate(map(partitioners.parse_element, self.layout.partition_by)):
-            for source, converter in (("value", after.value), ("key", after.key)):
-                if element.source == source and element.path and CONVERTERS[converter].gives != "json":
-                    raise RuleError(
-                        f"{element.text!r} needs a field of the {source}, which converter.{source} {converter} does "
-                        f"not give: set converter.{source} to json or partition by something else",
-                        *("layout", "partition_by", position),
-                    )
+        for position, text in enumerate(self.layout.partition_by):
+            match partitioners.parse_element(text)[1]:
+                case ValueField(path, source) | Key(path, source=source) if path:
+                    converter = after.key if source == "key" else after.value
+                    if CONVERTERS[converter].gives != "json":
+                        raise RuleError(
+                            f"{text!r} needs a field of the {source}, which converter.{source} {converter} does not "
+                            f"give: set converter.{source} to json or partition by something else",
+                            *("layout", "partition_by", position),
+                        )
 
     @property
     def has_several_topics(self) -> bool:

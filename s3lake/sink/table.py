@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field, field_validator
 
 from s3lake.layout import partitioners
+from s3lake.layout.pieces import Field as ValueField
 from s3lake.sink.model import ConfigModel, Properties, RuleError, matches
 
 if TYPE_CHECKING:
@@ -80,11 +81,8 @@ class Table(ConfigModel):
             raise RuleError(
                 f"{self.name!r} would hold several topics: give each a table of its own with {{topic}}", "table", "name"
             )
-        fields = [
-            ".".join(element.path)
-            for element in map(partitioners.parse_element, sink.layout.partition_by)
-            if element.source == "value" and element.path
-        ]
+        pieces = [partitioners.parse_element(text)[1] for text in sink.layout.partition_by]
+        fields = [".".join(piece.path) for piece in pieces if isinstance(piece, ValueField)]
         if HOUR not in self.partition:
             raise RuleError(
                 f"{HOUR} is missing: without it the rows of a replaced hour are not known; add it", *_PARTITION

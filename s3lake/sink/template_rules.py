@@ -1,18 +1,14 @@
 """The rules of a template that need the whole sink."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from s3lake.convert import converters
 from s3lake.convert.converters import CONVERTERS
 from s3lake.layout import template
-from s3lake.layout.composition import MAX_KEY_BYTES, KeyTemplate
-from s3lake.layout.pieces import LARGEST, Extension, Field, Header, Key, Number, Piece, Text, Time, Topic
+from s3lake.layout.pieces import Extension, Field, Header, Key, Number, Piece, Text, Time, Topic
 
 if TYPE_CHECKING:
     from s3lake.sink import Sink
-
-_TOPIC_BYTES = 249
 
 
 def check_template(sink: "Sink") -> None:
@@ -23,12 +19,14 @@ def check_template(sink: "Sink") -> None:
     """
     layout = sink.layout
     offsets = []
-    for name, text in (("template", layout.template), ("tombstones", layout.tombstones)):
-        if text is not None:
-            pieces = template.parse_template(text, layout.time, layout.padding)
+    for name, text, pieces in (
+        ("template", layout.template, layout.pieces),
+        ("tombstones", layout.tombstones, layout.tombstone_pieces),
+    ):
+        if text is not None and pieces is not None:
             if text.startswith("/") and sink.root:
                 raise template.template_error(text, 0, "a name is missing between the prefix and '/': take it out")
-            for rule in (_check_converters, _check_elements, _check_digits, _check_index, _check_length):
+            for rule in (_check_converters, _check_elements, _check_digits, _check_index):
                 rule(name, pieces, sink)
             if name == "tombstones":
                 _check_tombstones(pieces)
@@ -121,28 +119,6 @@ def _check_index(name: str, pieces: tuple[Piece, ...], sink: "Sink") -> None:
         raise ValueError(
             f"{name}: {head!r} is in the index {index!r}: choose another beginning, or another index.prefix"
         )
-
-
-def _check_length(name: str, pieces: tuple[Piece, ...], sink: "Sink") -> None:
-    size = _measure(pieces, sink)
-    if size > MAX_KEY_BYTES:
-        raise ValueError(
-            f"{name}: keys would have {size} bytes before any value is in them, and S3 takes {MAX_KEY_BYTES}: "
-            "shorten it, or the lengths of its numbers"
-        )
-
-
-def _measure(pieces: Sequence[Piece], sink: "Sink") -> int:
-    """Return the bytes of the longest key of `pieces` whose elements are all empty."""
-    key = KeyTemplate.from_pieces(
-        (Text(sink.root), *pieces),
-        max(sink.topics, key=len, default="t" * _TOPIC_BYTES),
-        extension=sink.extension,
-        sidecars=sink.sidecars.endings,
-        routed=sink.renames_topics,
-    )
-    nothing = [""] * len(key.elements)
-    return len(key.group(LARGEST["partition"], nothing).encode()) + key.reserve
 
 
 def _check_tombstones(pieces: tuple[Piece, ...]) -> None:

@@ -1,38 +1,37 @@
 """Elements of `partition_by`: what is one."""
 
-from typing import Any
-
 import pytest
 
-from s3lake.layout.partitioners import Element, parse_element
+from s3lake.layout.partitioners import parse_element
+from s3lake.layout.pieces import Date, Field, Header, Key, Number, Piece, Topic
 
 
 @pytest.mark.parametrize(
-    ("text", "source", "path", "name"),
+    ("text", "name", "piece"),
     [
-        ("type", "value", ("type",), "type"),
-        ("a.b.c", "value", ("a", "b", "c"), "a.b.c"),
-        ("_value.user.name", "value", ("user", "name"), "user.name"),
-        ("items.0.id", "value", ("items", "0", "id"), "items.0.id"),
-        ("_key", "key", (), "key"),
-        ("_key.region", "key", ("region",), "region"),
-        ("_header.phonePrefix", "header", ("phonePrefix",), "phonePrefix"),
-        ("_headers.h.a", "header", ("h", "a"), "h.a"),
-        ("_topic", "topic", (), "topic"),
-        ("_partition", "partition", (), "partition"),
-        ("_date.yyyy-MM-dd", "date", ("yyyy-MM-dd",), "date"),
-        ("_date.yyyy.MM", "date", ("yyyy.MM",), "date"),
-        ("_KEY", "value", ("_KEY",), "_KEY"),
-        ("_id", "value", ("_id",), "_id"),
-        ("`a.b`", "value", ("a.b",), "a.b"),
-        ("a.`b.c`.d", "value", ("a", "b.c", "d"), "a.b.c.d"),
-        ("_key.`cost.centre.id`", "key", ("cost.centre.id",), "cost.centre.id"),
-        ("_header.`ce.type`", "header", ("ce.type",), "ce.type"),
-        ("`_key`", "value", ("_key",), "_key"),
+        ("type", "type", Field(("type",))),
+        ("a.b.c", "a.b.c", Field(("a", "b", "c"))),
+        ("_value.user.name", "user.name", Field(("user", "name"))),
+        ("items.0.id", "items.0.id", Field(("items", "0", "id"))),
+        ("_key", "key", Key((), required=True)),
+        ("_key.region", "region", Key(("region",), required=True)),
+        ("_header.phonePrefix", "phonePrefix", Header("phonePrefix")),
+        ("_headers.h.a", "h.a", Header("h", ("a",))),
+        ("_topic", "topic", Topic()),
+        ("_partition", "partition", Number("partition")),
+        ("_date.yyyy-MM-dd", "date", Date("yyyy-MM-dd")),
+        ("_date.yyyy.MM", "date", Date("yyyy.MM")),
+        ("_KEY", "_KEY", Field(("_KEY",))),
+        ("_id", "_id", Field(("_id",))),
+        ("`a.b`", "a.b", Field(("a.b",))),
+        ("a.`b.c`.d", "a.b.c.d", Field(("a", "b.c", "d"))),
+        ("_key.`cost.centre.id`", "cost.centre.id", Key(("cost.centre.id",), required=True)),
+        ("_header.`ce.type`", "ce.type", Header("ce.type")),
+        ("`_key`", "_key", Field(("_key",))),
     ],
 )
-def test_an_element_is_parsed(text: str, source: Any, path: tuple[str, ...], name: str) -> None:
-    assert parse_element(text) == Element(text, source, path, name)
+def test_an_element_is_parsed(text: str, name: str, piece: Piece) -> None:
+    assert parse_element(text) == (name, piece)
 
 
 @pytest.mark.parametrize(

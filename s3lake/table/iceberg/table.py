@@ -241,7 +241,7 @@ class LakeTable:
 
 def _column(sink: Sink, text: str) -> str:
     """Return the column of a field of the value."""
-    path = ".".join(partitioners.parse_element(text).path)
+    path = partitioners.parse_element(text)[0]
     return f"value.{path}" if sink.envelope is not None and sink.envelope.style == "record" else path
 
 
