@@ -8,9 +8,9 @@ from types import NoneType
 from typing import Any, NamedTuple, TypeVar
 
 from s3lake.config.draft import SHARED, Draft
-from s3lake.config.overrides import accepts, fields, nested_models
+from s3lake.config.overrides import accepts, names_of_model, nested_models
 from s3lake.config.report import Reference, Report, Setting, Value, by_key, variable
-from s3lake.sink import Config, ConfigModel, Sink
+from s3lake.sink import Config, Sink
 from s3lake.text import options
 from s3lake.text.options import did_you_mean, find_nearest
 
@@ -229,35 +229,27 @@ def _put_native(setting: Setting, sinks: Sequence[Draft], report: Report) -> Non
     path, value = setting.key.removeprefix(PREFIX), setting.value
     if path == "kafka.bootstrap.servers":
         path = "kafka.bootstrap_servers"
-    steps: list[str] = []
-    rest = path
-    model: type[ConfigModel] = Config if path.partition(".")[0] in SHARED else Sink
-    while True:
-        name, _, rest = rest.partition(".")
-        allowed_names = list(fields(model))
-        if name not in allowed_names:
-            allowed = [*allowed_names, *(SHARED if model is Sink else ())]
-            near = did_you_mean(name, allowed)
-            report.error(setting, f"{name!r} is not a native setting; {near}allowed here: {', '.join(allowed)}")
+    is_shared = path.partition(".")[0] in SHARED
+    names, steps, rest = names_of_model(Config if is_shared else Sink), list[str](), path
+    while rest:
+        if names.added is not None:  # a name of a mapping may hold dots
+            names, steps, rest = names.added, [*steps, rest], ""
+            continue
+        name, _, below = rest.partition(".")
+        if name not in names.inside:
+            allowed = [*map(str, names.inside), *(() if steps or is_shared else SHARED)]
+            wrong = f"{name!r} is not a native setting; {did_you_mean(name, allowed)}allowed here: {', '.join(allowed)}"
+            if not any(nested_models(names.annotation)):
+                wrong = f"{steps[-1]!r} holds nothing below it; take {'.' + rest!r} out"
+            report.error(setting, wrong)
             return
-        steps.append(name)
-        annotation = fields(model)[name].annotation
-        inner = list(nested_models(annotation))
-        if accepts(annotation, dict) and rest:
-            steps.append(rest)
-            break
-        if not rest:
-            if (inner and value == "") or accepts(annotation, dict):
-                message = f"holds several settings: name one of them, for example {setting.key}.NAME"
-                report.error(setting, f"{path!r} {message}")
-                return
-            break
-        if not inner:
-            report.error(setting, f"{name!r} holds nothing below it; take {'.' + rest!r} out")
-            return
-        model = inner[0]
+        names, steps, rest = names.inside[name], [*steps, name], below
+    if names.added is not None or (value == "" and any(nested_models(names.annotation))):
+        message = f"holds several settings: name one of them, for example {setting.key}.NAME"
+        report.error(setting, f"{path!r} {message}")
+        return
     for sink in sinks:
-        sink.put(steps, _typed(value, annotation), setting)
+        sink.put(steps, _typed(value, names.annotation), setting)
 
 
 def _typed(value: str, annotation: object) -> object:

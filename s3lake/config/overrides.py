@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Protocol, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
@@ -71,71 +72,59 @@ def accepts(annotation: Any, *types: Any) -> bool:
 # One matcher for the names of variables
 
 
-class Names(Protocol):
-    """A place in a configuration, and the names that may be below it."""
+@dataclass(frozen=True)
+class Names:
+    """A place in a configuration.
 
-    def inside(self) -> Iterator[tuple[str | int, Names]]:
-        """Yield the names, those first that count if several fit."""
+    Attributes:
+        inside: the places below it by their names.
+        typed: returns the value that a text has here.
+        added: the place of a name that is not known; None if there cannot be one.
+        annotation: of the model's field.
+    """
 
-    def added(self) -> Names | None:
-        """Return the place of a name that is not known; None if there cannot be one."""
-
-    def typed(self, text: str) -> Any:
-        """Return the value that a text has at this place."""
+    inside: Mapping[str | int, Names]
+    typed: Callable[[str], Any]
+    added: Names | None = None
+    annotation: Any = None
 
 
 def match(name: str, names: Names) -> tuple[Path, Names] | None:
     """Return the path that a variable's name means below a place, and what is there; None if there is no such name."""
-    inside = list(names.inside())
-    for title, place in inside:
+    for title, place in names.inside.items():
         if name == upper(title):
             return (title,), place
-    for title, place in inside:
+    for title, place in sorted(names.inside.items(), key=lambda item: -len(str(item[0]))):
         rest = name.removeprefix(f"{upper(title)}_")
         if rest != name and (found := match(rest, place)) is not None:
             return (title, *found[0]), found[1]
-    new = names.added()
-    return None if new is None or not name else ((name.lower(),), new)
+    return None if names.added is None or not name else ((name.lower(),), names.added)
 
 
-@dataclass(frozen=True)
-class ModelNames:
-    """Names of the model, and of what the file has at this place."""
+def names_of_model(annotation: Any, present: Any = None) -> Names:
+    """Return the names of the model, and of what the file has at this place: `present`."""
+    inside: dict[str | int, Names] = {}
+    added = None
+    for option in union_members(annotation):
+        if is_group(option):
+            for name, info in fields(option).items():
+                inside[name] = names_of_model(info.annotation, _inner(present, name))
+        elif get_origin(option) is dict:
+            added = names_of_model(get_args(option)[1])
+            inside |= dict.fromkeys(present if isinstance(present, Mapping) else (), added)
+        elif get_origin(option) is tuple:  # the positions of a list, and the one after its last
+            for position, element in enumerate([*(present if isinstance(present, list) else ()), None]):
+                inside[position] = names_of_model(get_args(option)[0], element)
+    return Names(inside, partial(_typed, annotation), added, annotation)
 
-    annotation: Any
-    present: Any = None
 
-    def inside(self) -> Iterator[tuple[str | int, ModelNames]]:
-        """Yield names of fields, keys that the file has, and positions in a list with the one after its last."""
-        for option in union_members(self.annotation):
-            if is_group(option):
-                for name, info in sorted(fields(option).items(), key=lambda item: -len(item[0])):
-                    yield name, ModelNames(info.annotation, _inner(self.present, name))
-            elif get_origin(option) is dict and isinstance(self.present, Mapping):
-                for name in self.present:
-                    yield name, ModelNames(get_args(option)[1])
-            elif get_origin(option) is tuple:
-                elements = self.present if isinstance(self.present, list) else []
-                for position, element in enumerate([*elements, None]):
-                    yield position, ModelNames(get_args(option)[0], element)
-
-    def added(self) -> ModelNames | None:
-        """Return the place of a new name of a mapping."""
-        for option in union_members(self.annotation):
-            if get_origin(option) is dict:
-                return ModelNames(get_args(option)[1])
-        return None
-
-    def typed(self, text: str) -> Any:
-        """Return a text if the model wants one, a list of one for a list, else what Iggy makes of the text."""
-        for option in union_members(self.annotation):
-            if get_origin(option) is tuple:
-                texts = _items(text) if _is_list(text) else [text]
-                return [ModelNames(get_args(option)[0]).typed(item) for item in texts]
-        texts_only = accepts(self.annotation, str, SecretStr, Literal) and not accepts(
-            self.annotation, int, float, bool
-        )
-        return text if texts_only else parse_value(text)
+def _typed(annotation: Any, text: str) -> Any:
+    """Return a text if the model wants one, a list of one for a list, else what Iggy makes of the text."""
+    for option in union_members(annotation):
+        if get_origin(option) is tuple:
+            return [_typed(get_args(option)[0], item) for item in (_items(text) if _is_list(text) else [text])]
+    is_text = accepts(annotation, str, SecretStr, Literal) and not accepts(annotation, int, float, bool)
+    return text if is_text else parse_value(text)
 
 
 def is_group(option: Any) -> bool:
@@ -253,7 +242,7 @@ def _override(variable: str, text: str, sinks: Mapping[str, tuple[int, Any]]) ->
     settings = {
         name: matched
         for name in begun
-        if (matched := match(variable.removeprefix(prefix_of(name)), ModelNames(Sink, sinks[name][1])))
+        if (matched := match(variable.removeprefix(prefix_of(name)), names_of_model(Sink, sinks[name][1])))
     }
     if len(settings) > 1:
         meanings = " and ".join(f"{dotted(path)} of sink {name}" for name, (path, _) in settings.items())
@@ -265,7 +254,6 @@ def _override(variable: str, text: str, sinks: Mapping[str, tuple[int, Any]]) ->
         groups = ", ".join(field.upper() for field in fields(Sink))
         raise ConfigurationError(f"{variable}: unknown setting of sink {sink}; {hint}settings begin with: {groups}")
     ((name, (path, place)),) = settings.items()
-    assert isinstance(place, ModelNames)
     groups_here = [option for option in union_members(place.annotation) if option is not NoneType]
     if all(map(is_group, groups_here)):
         inner = ", ".join(f"{variable}_{field.upper()}" for field in fields(groups_here[0]))

@@ -9,13 +9,13 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from s3lake.config import source
 from s3lake.config.draft import Draft
 from s3lake.config.keys import Key, Keys
-from s3lake.config.overrides import match, parse_value, set_path, upper
+from s3lake.config.overrides import Names, match, parse_value, set_path, upper
 from s3lake.config.report import Path, Place, Report, Setting, variable
 from s3lake.config.syntax import toml
 from s3lake.config.syntax.toml import File
@@ -230,7 +230,7 @@ def _apply(tree: dict[str, Any], known: _Known, variables: Mapping[str, str], re
     """Set what variables name. Return the path of each value with the variable's place."""
     places: dict[Path, Place] = {}
     for name, text in variables.items():
-        matched = match(name.removeprefix(PREFIX), _Names(tree, known))
+        matched = match(name.removeprefix(PREFIX), _names_of(tree, known))
         if matched is None:
             report.error(variable(name), _unknown(name.removeprefix(PREFIX), known))
             continue
@@ -261,28 +261,15 @@ def _flat(known: _Known, group: str = "") -> Iterator[tuple[str, str]]:
             yield f"{group}{upper(title)}", group
 
 
-@dataclass(frozen=True)
-class _Names:
-    """Names of a table of a file, and those that Iggy knows there."""
-
-    value: Any
-    known: _Known
-
-    def inside(self) -> Iterator[tuple[str | int, _Names]]:
-        """Yield names of the file first, then those that Iggy knows, the longest first; positions of a list."""
-        if isinstance(self.value, list):
-            yield from ((position, _Names(value, {})) for position, value in enumerate([*self.value, {}]))
-        elif isinstance(self.value, dict):
-            titles = sorted({*self.known, *self.value}, key=lambda title: (title not in self.value, -len(title)))
-            for title in titles:
-                group: Any = ([] if title == "streams" else {}) if title in (*_GROUPS, *_RUNTIME) else None
-                if title != "transforms":
-                    yield title, _Names(self.value.get(title, group), self.known.get(title, {}))
-
-    def added(self) -> _Names | None:
-        """Return the place of a name that the file does not have."""
-        return _Names(None, {}) if isinstance(self.value, dict) and not self.known else None
-
-    def typed(self, text: str) -> Any:
-        """Return a text if the file has one there: a password of digits is not a number."""
-        return text if isinstance(self.value, str) else parse_value(text)
+def _names_of(value: Any, known: _Known) -> Names:
+    """Return the names of a table of a file, and those that Iggy knows there."""
+    inside: dict[str | int, Names] = {}
+    if isinstance(value, list):
+        inside = {position: _names_of(item, {}) for position, item in enumerate([*value, {}])}
+    elif isinstance(value, dict):
+        for title in {*known, *value} - {"transforms"}:
+            group: Any = ([] if title == "streams" else {}) if title in (*_GROUPS, *_RUNTIME) else None
+            inside[title] = _names_of(value.get(title, group), known.get(title, {}))
+    added = Names({}, parse_value) if isinstance(value, dict) and not known else None
+    # A text where the file has one: a password of digits is not a number.
+    return Names(inside, str if isinstance(value, str) else parse_value, added)
