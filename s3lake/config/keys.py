@@ -15,6 +15,7 @@ from s3lake.text import options
 from s3lake.text.options import did_you_mean, find_nearest
 
 _LISTED = 24
+_UNUSED = "changes nothing next to the other settings of this file"
 SPELLED_OTHERWISE = {
     "s3.endpoint": "store.url",
     "s3.endpoint.url": "store.url",
@@ -66,8 +67,10 @@ def same(*words: str) -> dict[str, str]:
 class Keys:
     """The settings of one connector."""
 
-    def __init__(self, settings: Sequence[Setting], report: Report) -> None:
+    def __init__(self, settings: Sequence[Setting], report: Report, deciding: Sequence[str] = ()) -> None:
+        """Initialize; of keys that are `deciding` the choice among other keys is the effect."""
         self.report = report
+        self.deciding = set(deciding)
         self._settings = dict(by_key(settings, report))
         self._known: dict[str, None] = {}
 
@@ -102,7 +105,10 @@ class Keys:
         if setting is None:
             return Value(default)
         try:
-            return Value(reader(setting.value), setting)
+            value = reader(setting.value)
+            if value == default:
+                self.deciding.add(key)
+            return Value(value, setting)
         except ValueError as error:
             quoted = repr(setting.value) in str(error)
             self.wrong(setting, str(error) if quoted else f"{setting.masked_value} {error}")
@@ -179,10 +185,13 @@ class Keys:
         """Report what is wrong with a setting."""
         self.report.error(where, message)
 
-    def report_unknown(self) -> None:
-        """Note every key that was not asked for: another program may read it, so it is a notice."""
+    def report_unused(self, sinks: Sequence[Draft]) -> None:
+        """Note unknown keys, which another program may read, and list known ones from which nothing in `sinks` came."""
+        used = {setting.place for sink in sinks for setting in sink.origins.values()}
         for key, setting in self._settings.items():
             if key in self._known:
+                if key not in self.deciding and setting.place not in used and not self.report.mentions(setting.place):
+                    self.report.no_effect(setting, _UNUSED)
                 continue
             usual = SPELLED_OTHERWISE.get(key, "")
             near = usual if usual in self._known or " " in usual else find_nearest(key, list(self._known))

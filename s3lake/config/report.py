@@ -171,6 +171,10 @@ class Report:
         """Note a known setting that has no effect here."""
         self.without_effect[Notice(self._place(where), self._masked(reason))] = None
 
+    def mentions(self, place: Place) -> bool:
+        """Return whether something is noted at a place."""
+        return any(note.place == place for note in (*self._problems, *self.notices, *self.without_effect))
+
     @property
     def failed(self) -> bool:
         """True if there is an error."""

@@ -137,7 +137,7 @@ def test_tags_that_the_connector_would_not_give_are_told() -> None:
     idle = {"s3.object.tagging.key.value.pairs": "team:data", "s3.object.behavior.on.tagging.error": "fail"}
     configuration = loaded(idle)
     assert (configuration.config.s3.objects.tags, configuration.config.s3.objects.offset_tags) == ({}, None)
-    told = "has no effect without s3.object.tagging=true"
+    told = "changes nothing next to the other settings of this file"
     assert [notice.place.key for notice in bases.remarks(configuration) if told in notice.message] == [*idle]
 
 

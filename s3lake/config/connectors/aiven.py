@@ -116,8 +116,6 @@ def _put_format(keys: Keys, sink: Draft, form: Value[str]) -> str | None:
             message = "an Avro file that is compressed as a whole opens in no reader; write none, and a codec"
             keys.wrong(codec.setting, f"{codec.setting.masked_value}: {message} in avro.codec")
         return None
-    name = next(name for name, native in _TYPES.items() if native == form.value)
-    keys.note(f"has no effect with format.output.type {name}", avro)
     if form.value == "parquet":
         sink.put("format.codec", codec if codec.setting else "none")
         return codec.value if codec.setting else None
@@ -150,9 +148,7 @@ def _put_layout(keys: Keys, sink: Draft, form: str, codec: str | None) -> None:
     for start in ("timestamp.", "file.name.timestamp."):
         source = keys.choice(f"{start}source", {"wallclock": "wallclock", "event": "record"}, "wallclock")
         timezone = keys.text(f"{start}timezone", "UTC")
-        if start != clock or not is_timed:
-            keys.note("has no effect: no variable of the name prints that time", source, timezone)
-        if start == clock:
+        if start == clock and is_timed:
             sink.put("layout.time.source", source)
             sink.put("layout.time.timezone", timezone.map(lambda zone: "UTC" if zone in ("", "Z") else zone))
     template = "{topic}-{partition}-{offset}"

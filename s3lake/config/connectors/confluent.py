@@ -34,17 +34,14 @@ _PARTITIONERS = {
 }
 _TIMED = ("time", "daily", "hourly", "fields and time")
 _DAY_S, _HOUR_S = 86_400, 3_600
-_OF_FORMATS = {
-    "avro.codec": ("avro",),
-    "parquet.codec": ("parquet",),
-    "s3.compression.type": ("json", "bytes"),
-    "json.decimal.format": ("json",),
-    "format.bytearray.extension": ("bytes",),
-    "format.bytearray.separator": ("bytes",),
-}
-"""The formats that use a key."""
+_DECIDING = (
+    *("storage.class", "partitioner.class", "directory.delim", "file.delim", "s3.schema.partition.affix.type"),
+    *("s3.ssea.name", "s3.object.tagging", "store.kafka.keys", "store.kafka.headers"),
+)
+"""Keys that decide what others mean."""
 _ONE_BY_ONE = "files are uploaded in parts of a few MB, whatever is in memory"
 _NO_EFFECT = {
+    "connect.meta.data": "Avro's schemas keep what Connect says of types; readers ignore it",
     "s3.http.send.expect.continue": "boto3 decides that",
     "s3.send.digest": "every upload carries a checksum",
     "s3.elastic.buffer.enable": _ONE_BY_ONE,
@@ -84,7 +81,7 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     Raises:
         ConfigurationError: it is invalid; one line per error.
     """
-    keys, sink = connect.open_keys(settings, report), Draft()
+    keys, sink = connect.open_keys(settings, report, deciding=_DECIDING), Draft()
     connect.put_name_and_topics(keys, sink)
     converters.put_converters(keys, sink)
     connect.put_framework(keys, sink)
@@ -94,9 +91,6 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
     _put_format(keys, sink)
     _put_flush(keys, sink)
     _put_layout(keys, sink)
-    metadata = keys.boolean("connect.meta.data", True)
-    if not metadata.value:
-        report.no_effect(metadata.setting, "Avro's schemas keep what Connect says of types; readers ignore it")
     return connect.finish(keys, [sink], environment, _NO_EFFECT)
 
 
@@ -119,7 +113,6 @@ def _put_tags(keys: Keys, sink: Draft) -> None:
     tagged, pairs = keys.boolean("s3.object.tagging", False), keys.names("s3.object.tagging.key.value.pairs")
     refused = keys.choice("s3.object.behavior.on.tagging.error", {"ignore": "tried", "fail": "required"}, "ignore")
     if not tagged.value:
-        keys.note("has no effect without s3.object.tagging=true", *([pairs] if pairs.value else []), refused)
         return
     sink.put("s3.objects.offset_tags", refused.value, refused.setting or tagged.setting)
     if pairs.setting is not None and not all(":" in pair for pair in pairs.value):
@@ -143,9 +136,6 @@ def _put_format(keys: Keys, sink: Draft) -> None:
     }
     sink.put("format.type", form)
     sink.put("format.codec", codecs[form.value])
-    for key, formats in _OF_FORMATS.items():
-        if form.value not in formats:
-            keys.note(f"has no effect with format {form.value}", keys.text(key))
     level = keys.integer("s3.compression.level", -1, -1, 9)
     if level.value != -1:
         sink.put("format.level", level)
@@ -169,7 +159,6 @@ def _put_format(keys: Keys, sink: Draft) -> None:
         allowed = {name: form for name, form in _FORMATS.items() if part == "keys" or form != "bytes"}
         kind = _read_class(keys, f"{part}.format.class", allowed, "AvroFormat")
         if not asked.value:
-            keys.note(f"has no effect without store.kafka.{part}=true", kind)
             continue
         sink.put(f"sidecars.{part}", kind.value, kind.setting or asked.setting)
         sink.put(f"sidecars.codecs.{kind.value}", codecs[kind.value])
@@ -191,12 +180,11 @@ def _put_flush(keys: Keys, sink: Draft) -> None:
         if interval.value == 0:
             keys.wrong(interval.setting, "'0' is not allowed; write milliseconds, or -1 for never")
     extractor = keys.text("timestamp.extractor").value.rpartition(".")[2].removesuffix("TimestampExtractor")
-    if span.value > 0 and _read_partitioner(keys).value in ("default", "field"):
-        keys.note("has no effect without a time based partitioner", span)
-    elif span.value > 0 and extractor in ("", "Wallclock"):  # its time does not move within a micro-batch
+    is_timed = span.value > 0 and _read_partitioner(keys).value in _TIMED
+    if is_timed and extractor in ("", "Wallclock"):  # its time does not move within a micro-batch
         sink.put("flush.interval", span.map(connect.seconds))
         keys.note("is by the wall clock: a micro-batch begins when a record waits that long", span)
-    elif span.value > 0:
+    elif is_timed:
         sink.put("flush.span", span.map(connect.seconds))
     if schedule.value > 0:
         if not keys.text("timezone").value:
@@ -268,9 +256,7 @@ def _partition_template(keys: Keys, sink: Draft, partitioner: Value[str], delimi
         if not all(step.strip() for step in field.split(".")):
             keys.wrong(fields.setting, f"{field!r} is not a field: a step of the path is empty")
     by_field = "field" in partitioner.value
-    if not by_field:
-        keys.note("has no effect without partitioner.class=FieldPartitioner", fields)
-    elif not fields.value:
+    if by_field and not fields.value:
         keys.wrong(partitioner.setting, "the partitioner needs fields; add partition.field.name=NAME,NAME")
     if partitioner.value == "fields and time":
         keys.note("is taken as one of several of that name: NAME=VALUE/… and then path.format", partitioner)
@@ -291,10 +277,6 @@ def _time_template(keys: Keys, sink: Draft, partitioner: Value[str], delimiter: 
         if option.value:
             sink.put(f"layout.time.{name}", option)
     if partitioner.value not in _TIMED:
-        unused = ["partition.duration.ms", "locale", "timestamp.extractor"]
-        if keys.get("rotate.schedule.interval.ms") is None:
-            unused.append("timezone")
-        keys.note("has no effect without a time based partitioner", *map(keys.text, unused))
         message = "is read by nothing without partitioner.class=TimeBasedPartitioner: keys have no dates"
         keys.note(message, pattern)
         return "", None
@@ -304,10 +286,9 @@ def _time_template(keys: Keys, sink: Draft, partitioner: Value[str], delimiter: 
     quoted = f"'{delimiter}'" if delimiter.isalpha() else delimiter
     steps = ["'year'=YYYY", "'month'=MM", "'day'=dd", "'hour'=HH"]
     if not own_pattern:
-        keys.note(f"has no effect: the {partitioner.value} partitioner has its own", pattern, duration)
         is_daily = partitioner.value == "daily"
         sink.put("layout.time.duration", float(_DAY_S if is_daily else _HOUR_S), partitioner.setting)
-        return f"{{time:{quoted.join(steps[: 3 if is_daily else 4])}}}", pattern.setting
+        return f"{{time:{quoted.join(steps[: 3 if is_daily else 4])}}}", None
     if duration.setting is None:
         message = f"partition.duration.ms is missing; {_HOUR_S * 1000} (an hour) is taken"
         keys.report.notice(partitioner.setting, message)
@@ -337,5 +318,3 @@ def _put_extractor(keys: Keys, sink: Draft) -> None:
     sink.put("layout.time.source", source, extractor.setting)
     if source == "field":
         sink.put("layout.time.field", field)
-    else:
-        keys.note("has no effect without timestamp.extractor=RecordField", field)

@@ -54,9 +54,16 @@ def escape_braces(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def open_keys(settings: Sequence[Setting], report: Report, renamed: Mapping[str, str] = {}) -> Keys:
+_DECIDING = (
+    *("connector.class", "transforms", "predicates", "key.converter.schemas.enable", "value.converter.schemas.enable"),
+)
+
+
+def open_keys(
+    settings: Sequence[Setting], report: Report, renamed: Mapping[str, str] = {}, deciding: Sequence[str] = ()
+) -> Keys:
     """Return the keys of a connector, those of older versions under their new names."""
-    keys = Keys(settings, report)
+    keys = Keys(settings, report, (*_DECIDING, *deciding))
     keys.get("connector.class")
     for old, new in renamed.items():
         keys.rename(old, new)
@@ -69,7 +76,7 @@ def finish(
     """Put what the file says after `s3lake.`, and report keys that are not read. Return the connector's draft."""
     keys.no_effect({**_NO_EFFECT, **no_effect})
     put_native(keys, sinks or [Draft()], environment)
-    keys.report_unknown()
+    keys.report_unused(sinks)
     connector = Connector(keys.text("name").value, group=keys.text("consumer.override.group.id").value)
     return join_drafts(sinks, keys.report, connector)
 
@@ -148,12 +155,10 @@ def _put_errors(keys: Keys, sink: Draft) -> None:
     queue = keys.text(f"{_QUEUE}topic.name")
     headers = keys.boolean(f"{_QUEUE}context.headers.enable", False)
     replicas = keys.integer(f"{_QUEUE}topic.replication.factor", 3, -1)
-    if not queue.value:
-        keys.note(f"has no effect: no dead letter topic is named; {_QUEUE}topic.name does", headers, replicas)
-    elif tolerance.value == "none":
+    if queue.value and tolerance.value == "none":
         message = "nothing goes there without errors.tolerance=all: the first refused record fails its micro-batch"
         keys.note(message, queue)
-    else:
+    elif queue.value:
         sink.put("errors.dead_letter_topic.name", queue)
         sink.put("errors.dead_letter_topic.context_headers", headers)
         sink.put("errors.dead_letter_topic.replication_factor", replicas)
@@ -197,11 +202,7 @@ def put_compatibility(keys: Keys, sink: Draft, mode: Value[str]) -> None:
     if mode.value == "none":
         return
     form, converter = str(sink.get("format.type") or "json"), str(sink.get("converter.value") or "json")
-    if not FORMATS[form].tabular:
-        keys.note(f"has no effect with format {form}: its files have no schema", mode)
-    elif not CONVERTERS[converter].versioned:
-        keys.note(f"has no effect: values of {converter} have no schema, and columns grow", mode)
-    else:
+    if FORMATS[form].tabular and CONVERTERS[converter].versioned:
         sink.put("schema.compatibility", mode)
         if mode.value == "forward":
             message = "fields that an older schema lacks are left out, as the connector does, and counted in each hour"

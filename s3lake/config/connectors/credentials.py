@@ -108,9 +108,8 @@ def put_provider(keys: Keys, sink: Draft, key: str) -> None:
 
 def put_role(keys: Keys, sink: Draft, prefix: str) -> None:
     """Put `PREFIXrole.arn` and its options: a role that the credentials assume."""
-    role = Draft()
     keys.put(
-        role,
+        sink if keys.has(f"{prefix}role.arn") else Draft(),
         [
             Key(f"{prefix}role.arn", "s3.role.arn"),
             Key(f"{prefix}role.external.id", "s3.role.external_id"),
@@ -119,21 +118,15 @@ def put_role(keys: Keys, sink: Draft, prefix: str) -> None:
             Key(f"{prefix}config.endpoint", "s3.role.endpoint_url"),
         ],
     )
-    for path, setting in role.origins.items():
-        if role.get("s3.role.arn"):
-            sink.put(path, role.at(path), setting)
-        else:
-            keys.wrong(setting, f"is of a role that has no ARN; add {prefix}role.arn, or take this out")
 
 
 def put_proxy(keys: Keys, sink: Draft, prefix: str) -> None:
     """Put `PREFIXurl`, `user` and `password`: the proxy of requests to S3."""
-    url, login = keys.text(f"{prefix}url"), [keys.text(f"{prefix}user"), keys.text(f"{prefix}password")]
+    url = keys.text(f"{prefix}url")
+    table = [Key(f"{prefix}{name}", f"s3.proxy.{name}") for name in ("url", "user", "password")]
+    keys.put(sink if url.value else Draft(), table)
     if url.value:
-        keys.put(sink, [Key(f"{prefix}{name}", f"s3.proxy.{name}") for name in ("url", "user", "password")])
         keys.note("requests to S3 go through it; where it is S3's own address, write it as the endpoint instead", url)
-    else:
-        keys.note(f"has no effect without {prefix}url", *login)
 
 
 def put_encryption(keys: Keys, sink: Draft, algorithm: str, kms_key: str = "", own_key: str = "") -> None:

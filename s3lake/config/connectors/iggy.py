@@ -79,6 +79,7 @@ _STREAM_NO_EFFECT = {
 
 
 _P = "plugin_config."
+_DECIDING = ("type", "enabled", f"{_P}file_rotation", f"{_P}store_class")
 _KEYS = (
     Key(f"{_P}bucket", "bucket", example='"my-bucket"'),
     Key(f"{_P}region", "s3.region", example='"us-east-1"'),
@@ -157,7 +158,8 @@ def _read_connector(
     """Return the sinks of a connector's file; none if others land its topics, and forward them."""
     settings = references.resolve([*file.settings("transforms"), *beside], report)
     template = next((setting for setting in settings if setting.key == "s3lake.topic_template"), None)
-    keys, sink = Keys([setting for setting in settings if setting is not template], report), Draft()
+    keys = Keys([setting for setting in settings if setting is not template], report, _DECIDING)
+    sink = Draft()
     kind = _find_kind(keys, report, alone=alone)
     if kind is None:
         return []
@@ -182,7 +184,7 @@ def _read_connector(
     put_native(keys, sinks, references.environment, where=_WHERE)
     if kind != "s3":
         iggy_forwards.require_buckets(sinks, keys.get("path"), keys, references.environment)
-    keys.report_unknown()
+    keys.report_unused(sinks)
     return sinks
 
 
@@ -232,10 +234,7 @@ def _put_plugin(keys: Keys, sink: Draft) -> None:
         sink.put("format.framing", framing, output.setting)
     sink.put("layout.extension", extension, output.setting)
     metadata, headers = keys.boolean(f"{_P}include_metadata", True), keys.boolean(f"{_P}include_headers", False)
-    if form == "bytes":
-        message = "has no effect with output_format raw, which holds payloads only"
-        keys.note(message, *(flag for flag in (metadata, headers) if flag.value))
-    else:
+    if form != "bytes":
         fields = [name for name, flag in (("metadata", metadata), ("headers", headers)) if flag.value]
         sink.put("envelope.style", "iggy")
         sink.put("envelope.fields", [*fields, "value"], headers.setting or metadata.setting)
@@ -248,11 +247,9 @@ def _put_rotation(keys: Keys, sink: Draft) -> None:
     if by.value == "size":
         sink.put("flush", {**connect.FLUSH, "count": None})
         sink.put("flush.size", size)
-        keys.note(f"has no effect with file_rotation {by.value}", count)
         return
     sink.put("flush", {**connect.FLUSH, "size": connect.LARGEST_FILE})
     sink.put("flush.count", count)
-    keys.note(f"has no effect with file_rotation {by.value}", size)
     if not keys.has(f"{_P}max_messages_per_file"):
         keys.wrong(by.setting, f"'messages' needs a number; add {_P}max_messages_per_file = 10000")
 
@@ -291,6 +288,7 @@ def _read_streams(
 def _topics(keys: Keys, at: int, stream: Any) -> list[str]:
     prefix = f"streams[{at}]."
     keys.required(f"{prefix}stream", '"application_logs"')
+    keys.deciding.add(f"{prefix}stream")
     keys.no_effect({f"{prefix}{name}": reason for name, reason in _STREAM_NO_EFFECT.items()})
     setting = keys.get(f"{prefix}topics")
     if keys.get(f"{prefix}schema") is None:

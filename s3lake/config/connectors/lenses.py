@@ -91,7 +91,7 @@ def loads(settings: Sequence[Setting], report: Report, environment: Mapping[str,
         ConfigurationError: it is invalid; one line per error.
     """
     plain, each = [_plain(setting, environment, report) for setting in settings], Draft()
-    keys = connect.open_keys(plain, report, _RENAMED)
+    keys = connect.open_keys(plain, report, _RENAMED, (f"{_P}aws.auth.mode",))
     name, topics = connect.name(keys), connect.topics(keys)
     converters.put_converters(keys, each)
     connect.put_framework(keys, each)
@@ -178,7 +178,6 @@ def _put_policy(keys: Keys, sink: Draft) -> None:
     if policy.value == "NOOP":
         sink.put("errors.tolerance", "all", policy.setting)
         keys.note("nothing is dropped: refused records become dead letters (errors.tolerance all)", policy)
-    keys.note(f"has no effect without {_P}error.policy=RETRY; s3lake's own retries apply", tries, pause)
 
 
 def _read_sinks(keys: Keys, each: Draft, name: Value[str], topics: connect.Topics) -> list[Draft]:
@@ -340,7 +339,7 @@ def _put_properties(sink: Draft, statement: Statement, query: Setting, keys: Key
         sink.put("layout.template", template, setting)
         last = template.replace("{offset", "{last_offset")
         connect.note_deviation(keys, sink, setting, message, "layout.template", last)
-    own.report_unknown()
+    own.report_unused([sink])
 
 
 def _number(sink: Draft, name: str, length: str, default: int) -> str:

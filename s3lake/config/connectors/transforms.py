@@ -36,10 +36,12 @@ def put_transforms(keys: Keys, sink: Draft) -> None:
         options = dict(entry.options)
         predicate = options.pop("predicate", None)
         options.pop("negate", None)
-        negate = keys.boolean(f"transforms.{entry.name}.negate", False).value
+        negate = keys.boolean(f"transforms.{entry.name}.negate", False)
         values = {name: setting.value for name, setting in options.items()}
-        native: dict[str, Any] = {"name": entry.name, "options": values, "negate": negate}
+        native: dict[str, Any] = {"name": entry.name, "options": values, "negate": negate.value}
         origins: dict[tuple[str | int, ...], Setting] = {("options", name): option for name, option in options.items()}
+        if negate.setting is not None:
+            origins[("negate",)] = negate.setting
         if entry.type is not None:
             native["type"] = entry.type.value
             origins[("type",)] = entry.type
@@ -52,7 +54,8 @@ def put_transforms(keys: Keys, sink: Draft) -> None:
         if predicate is not None and predicate.value in predicates:
             listed = predicates[predicate.value]
             native["predicate"] = {"type": listed.type.value if listed.type else "", "options": listed.values}
-            origins[("predicate",)] = listed.type or predicate
+            origins[("predicate",)] = predicate
+            origins |= {("predicate", "type"): listed.type} if listed.type else {}
             origins |= {("predicate", "options", name): option for name, option in listed.options.items()}
         elif predicate is not None:
             near = did_you_mean(predicate.value, list(predicates))
