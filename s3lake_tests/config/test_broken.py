@@ -61,11 +61,6 @@ def test_there_are_enough_of_them() -> None:
     assert len(list(_cases())) >= 300
 
 
-@pytest.mark.parametrize("base", [bases.LENSES, bases.CONFLUENT, bases.AIVEN])
-def test_the_bases_themselves_load(base: dict[str, str]) -> None:
-    assert bases.load(base).config.sinks[0].name == "demo"
-
-
 def test_no_secret_is_ever_told() -> None:
     changes: dict[str, str | None] = {
         "connect.s3.aws.auth.mode": "Credentials",

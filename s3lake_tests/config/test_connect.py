@@ -87,21 +87,19 @@ def test_refused_records_are_logged_where_connect_would_log_them(keys: dict[str,
 QUEUE = "errors.deadletterqueue."
 
 
-def test_dead_letters_go_to_the_topic_that_is_named_for_them_too() -> None:
-    (sink,) = given(
-        {
-            "errors.tolerance": "all",
-            f"{QUEUE}topic.name": "dlq",
-            f"{QUEUE}topic.replication.factor": "2",
-            f"{QUEUE}context.headers.enable": "true",
-        }
-    ).config.sinks
-    assert sink.errors.dead_letter_topic == DeadLetterTopic(name="dlq", context_headers=True, replication_factor=2)
-
-
-def test_a_dead_letter_topic_is_made_as_connect_makes_it() -> None:
-    (sink,) = given({"errors.tolerance": "all", f"{QUEUE}topic.name": "dlq"}).config.sinks
-    assert sink.errors.dead_letter_topic == DeadLetterTopic(name="dlq", context_headers=False, replication_factor=3)
+@pytest.mark.parametrize(
+    ("settings", "topic"),
+    [
+        ({}, DeadLetterTopic(name="dlq", context_headers=False, replication_factor=3)),
+        (
+            {f"{QUEUE}topic.replication.factor": "2", f"{QUEUE}context.headers.enable": "true"},
+            DeadLetterTopic(name="dlq", context_headers=True, replication_factor=2),
+        ),
+    ],
+)
+def test_a_dead_letter_topic_is_made_as_connect_makes_it(settings: dict[str, str], topic: DeadLetterTopic) -> None:
+    (sink,) = given({"errors.tolerance": "all", f"{QUEUE}topic.name": "dlq", **settings}).config.sinks
+    assert sink.errors.dead_letter_topic == topic
 
 
 @pytest.mark.parametrize("name", [None, ""])
@@ -508,10 +506,6 @@ def test_every_statement_is_of_the_same_connector() -> None:
 def test_its_consumer_group_may_have_another_name(base: dict[str, str]) -> None:
     (connector,) = bases.load(base, {"consumer.override.group.id": "mine"}).connectors.values()
     assert connector.group == "mine"
-
-
-def test_other_dialects_have_no_connector() -> None:
-    assert bases.iggy().connectors == {}
 
 
 def test_several_files_keep_their_connectors(tmp_path: Path) -> None:

@@ -29,14 +29,6 @@ def test_the_readmes_example() -> None:
     assert keys >= {"version", "name", "path", "verbose", "streams[0].batch_length", "streams[0].consumer_group"}
 
 
-def test_i17_the_default_template() -> None:
-    loaded = loads(README, "sink.toml", None, bases.ENVIRONMENT)
-    records = [Record(offset, timestamp=1_710_597_600_000, partition=1) for offset in (0, 99)]
-    assert bases.keys_of(loaded, *records) == [
-        "iggy/raw/app_logs/api_requests/2024-03-16/14/00001-00000000000000000000-00000000000000000099.jsonl"
-    ]
-
-
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
@@ -50,12 +42,6 @@ def test_i17_the_default_template() -> None:
 def test_i19_other_templates(settings: str, expected: str) -> None:
     made = bases.keys_of(plugin(settings), *[Record(offset, partition=1) for offset in (0, 9)])
     assert made == [expected.replace("{0}", f"{0:020}").replace("{9}", f"{9:020}")]
-
-
-def test_names_are_made_safe_as_iggy_does() -> None:
-    loaded = bases.iggy('stream = "logs"', 'stream = "my-logs"')
-    assert loaded.config.sinks[0].layout.template is not None
-    assert loaded.config.sinks[0].layout.template.startswith("my-logs/api/")
 
 
 @pytest.mark.parametrize(

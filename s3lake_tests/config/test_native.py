@@ -1,9 +1,6 @@
 """The native YAML configuration: what it gives, and what each mistake is told."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -289,18 +286,6 @@ def _configs(draw: st.DrawFn) -> Config:
 @given(_configs())
 def test_what_is_printed_loads_as_the_same_configuration(config: Config) -> None:
     assert loads(dump_effective(config), "s3lake.yaml") == config
-
-
-@pytest.mark.long
-def test_loading_imports_nothing_heavy() -> None:
-    code = (
-        "import sys, s3lake.sink, s3lake.config.native; "
-        "print(*({'pyarrow', 'boto3', 'botocore', 'pyspark', 'pandas'} & set(sys.modules)))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=dict(os.environ)
-    )
-    assert done.stdout.split() == []
 
 
 def test_variables_come_from_the_environment_that_is_given(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -185,8 +185,6 @@ def manager() -> Iterator[EmbeddedS3]:
     [
         "com.amazonaws.kafka.config.providers.SecretsManagerConfigProvider",
         "io.lenses.connect.secrets.providers.AWSSecretProvider",
-        "com.github.jcustenborder.kafka.config.aws.SecretsManagerConfigProvider",
-        "io.confluent.csid.config.provider.aws.SecretsManagerConfigProvider",
     ],
 )
 def test_a_secret_of_secrets_manager_is_read_with_the_classes_options(manager: EmbeddedS3, class_name: str) -> None:

@@ -6,16 +6,11 @@ from s3lake.config.source import Text, read_texts, with_dotenv
 from s3lake.errors import ConfigurationError
 
 
-def test_a_file_is_one_source(tmp_path):
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"], ids=["plain", "byte order mark"])
+def test_a_file_is_one_source_and_a_byte_order_mark_is_not_its_text(tmp_path, mark):
     path = tmp_path / "Lake.YAML"
-    path.write_text("sinks: []")
+    path.write_bytes(mark + b"sinks: []")
     assert read_texts(str(path), {}) == (Text(str(path), "sinks: []"),)
-
-
-def test_a_byte_order_mark_is_no_text(tmp_path):
-    path = tmp_path / "a.json"
-    path.write_bytes(b"\xef\xbb\xbf{}")
-    assert read_texts(str(path), {})[0].text == "{}"
 
 
 def test_a_directorys_files_come_in_the_order_of_their_names(tmp_path):
@@ -24,18 +19,11 @@ def test_a_directorys_files_come_in_the_order_of_their_names(tmp_path):
     assert [source.text for source in read_texts(str(tmp_path), {})] == ["a.properties", "b.json", "c"]
 
 
-def test_hidden_files_and_directories_inside_are_left_out(tmp_path):
-    (tmp_path / "a.yaml").write_text("a")
-    (tmp_path / ".hidden.yaml").write_text("b")
-    (tmp_path / "inside").mkdir()
-    (tmp_path / "inside" / "c.yaml").write_text("c")
-    assert [source.text for source in read_texts(str(tmp_path), {})] == ["a"]
-
-
-def test_a_mounted_config_map_is_read_once(tmp_path):
+def test_hidden_files_and_directories_inside_are_left_out_so_a_mounted_config_map_is_read_once(tmp_path):
     (tmp_path / "..data").mkdir()
     (tmp_path / "..data" / "a.yaml").write_text("a")
     (tmp_path / "a.yaml").symlink_to(tmp_path / "..data" / "a.yaml")
+    (tmp_path / ".hidden.yaml").write_text("b")
     assert [source.text for source in read_texts(str(tmp_path), {})] == ["a"]
 
 

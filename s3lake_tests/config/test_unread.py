@@ -93,14 +93,6 @@ offset.storage.topic=offsets
 """
 
 
-def test_a_converter_that_nothing_names_is_guessed_and_told() -> None:
-    loaded = given(base=WITHOUT)
-    assert loaded.config.sinks[0].converter.value == "json"
-    assert any(
-        "value.converter is missing; JsonConverter with schemas.enable=false is guessed" in one for one in told(loaded)
-    )
-
-
 def test_a_workers_file_says_the_converters_and_where_kafka_is(tmp_path: Path) -> None:
     (tmp_path / "worker.properties").write_text(WORKER)
     base = {key: value for key, value in WITHOUT.items() if key != "bootstrap.servers"}

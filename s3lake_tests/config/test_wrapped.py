@@ -93,31 +93,14 @@ def test_several_strimzi_connectors_in_one_file_are_refused_by_name() -> None:
 
 
 WRAPPED = {
-    "posted": {"name": "wrapped", "config": NAMELESS},
-    "answered": {"name": "wrapped", "config": NAMELESS, "tasks": [{"connector": "wrapped", "task": 0}], "type": "sink"},
     "expanded": {"wrapped": {"info": {"name": "wrapped", "config": NAMELESS, "tasks": [], "type": "sink"}}},
     "map of connectors": {"wrapped": NAMELESS},
     "map of configs": {"wrapped": {"config": NAMELESS}},
     "list": {"connectors": [{"name": "wrapped", "config": NAMELESS}]},
     "MSK Connect": {"connectorName": "wrapped", "capacity": {}, "connectorConfiguration": NAMELESS},
     "Terraform's map": {"name": "wrapped", "connector_configuration": NAMELESS},
-    "Terraform's plan": {
-        "format_version": "1.2",
-        "planned_values": {
-            "root_module": {
-                "resources": [
-                    {"type": "aws_s3_bucket", "name": "lake", "values": {"bucket": "lake"}},
-                    {
-                        "type": "aws_mskconnect_connector",
-                        "name": "sink",
-                        "values": {"name": "wrapped", "connector_configuration": NAMELESS},
-                    },
-                ]
-            }
-        },
-        "resource_changes": [{"change": {"after": {"name": "wrapped", "connector_configuration": NAMELESS}}}],
-    },
 }
+"""`test_public.py` has what Connect's REST API takes and answers, and a plan of Terraform's."""
 
 
 @pytest.mark.parametrize("how", WRAPPED)
