@@ -10,10 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import fastavro
-import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from s3lake.convert.envelope import Envelope
 from s3lake.convert.values import Conversion, Converted
@@ -235,13 +232,6 @@ def test_lines_of_two_schema_names_in_turn_are_one_part_in_the_order_of_their_re
     assert part.names.to_pylist() == [f"com.acme.{name}" for name in ("Order", "User", "Order", "User", "Order")]
 
 
-def test_schemas_that_differ_only_in_what_they_say_share_files(registry: SchemaRegistry) -> None:
-    one, other = record(("a", "int")), record(("a", "int"), doc="An order.", **{"connect.version": 2})
-    values = [message(registry, schema, {"a": at}) for at, schema in enumerate((one, other, one))]
-    (part,) = conversion(registry)(batch(*values), {}).parts
-    assert part.streams["data"].to_pylist() == [{"a": 0}, {"a": 1}, {"a": 2}]
-
-
 def test_a_schema_is_fetched_once_for_all_batches(registry: SchemaRegistry) -> None:
     value = message(registry, record(("only", "int")), {"only": 1})
     registry.asked.clear()
@@ -411,60 +401,3 @@ def test_json_schema_without_the_id_or_without_json_is_a_record_error() -> None:
 
 
 # Whatever the schema
-
-
-_NAMES = st.sampled_from(["a", "b", "c"])
-_LEAVES: st.SearchStrategy[tuple[Any, st.SearchStrategy[Any]]] = st.sampled_from(
-    [
-        ("boolean", st.booleans()),
-        ("int", st.integers(-(2**31), 2**31 - 1)),
-        ("long", st.integers(-(2**63), 2**63 - 1)),
-        ("double", st.floats(allow_nan=False)),
-        ("bytes", st.binary(max_size=5)),
-        ("string", st.text(max_size=5)),
-    ]
-)
-
-
-def _wider(
-    inner: st.SearchStrategy[tuple[Any, st.SearchStrategy[Any]]],
-) -> st.SearchStrategy[tuple[Any, st.SearchStrategy[Any]]]:
-    return st.one_of(
-        inner.map(lambda one: ({"type": "array", "items": one[0]}, st.lists(one[1], max_size=3))),
-        inner.map(lambda one: ({"type": "map", "values": one[0]}, st.dictionaries(st.text("xyz"), one[1], max_size=3))),
-        inner.filter(lambda one: not isinstance(one[0], list)).map(
-            lambda one: (["null", one[0]], st.none() | one[1]),
-        ),
-        st.dictionaries(_NAMES, inner, min_size=1, max_size=3).map(_record_of),
-    )
-
-
-_numbers = iter(range(10**9))
-
-
-def _record_of(
-    fields: dict[str, tuple[Any, st.SearchStrategy[Any]]],
-) -> tuple[Any, st.SearchStrategy[Any]]:
-    schema = record(*((name, kind) for name, (kind, _) in fields.items()), name=f"com.acme.R{next(_numbers)}")
-    return schema, st.fixed_dictionaries({name: values for name, (_, values) in fields.items()})
-
-
-def _fresh(schema: Any) -> Any:
-    """Names given anew: a part that stands twice would be defined twice."""
-    if isinstance(schema, list):
-        return [_fresh(one) for one in schema]
-    if isinstance(schema, dict):
-        names = {"name": f"R{next(_numbers)}"} if schema.get("type") == "record" else {}
-        return {name: _fresh(one) for name, one in schema.items()} | names
-    return schema
-
-
-@given(data=st.data())
-def test_a_table_has_what_the_producer_wrote(registry: SchemaRegistry, data: st.DataObject) -> None:
-    kind, values = data.draw(st.recursive(_LEAVES, _wider, max_leaves=6))
-    schema, found = _fresh(record(("x", kind))), data.draw(st.lists(values, min_size=1, max_size=4))
-    number = registry.add(schema)
-    messages = [framed(number, datum(schema, {"x": value})) for value in found]
-    (part,) = conversion(registry)(batch(*messages), {}).parts
-    column = part.streams["data"].column("x")
-    assert column.equals(pa.array(found, column.type))

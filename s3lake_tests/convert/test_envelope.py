@@ -1,13 +1,8 @@
 """The envelope of style `record`: a whole record in one row, and back again."""
 
-import base64
-import json
-from typing import Any, NamedTuple
+from typing import Any
 
-import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from s3lake.convert.envelope import Envelope
 from s3lake.convert.values import Conversion
@@ -190,102 +185,3 @@ def test_differing_headers_do_not_change_the_schema() -> None:
     by = conversion("avro", "headers")
     one, other = (by(batch(b"1", headers=[found]), {}) for found in ([("a", b"1")], [("b", b"2"), ("c", None)]))
     assert one.parts[0].streams["data"].schema == other.parts[0].streams["data"].schema
-
-
-# Back again
-
-
-class Record(NamedTuple):
-    key: bytes | None
-    value: bytes | None
-    headers: list[tuple[str, bytes | None]]
-
-
-_names = st.sampled_from(["a", "b", "a-b", "größe", 'q"', "", "\u2028", "\x00"])
-_headers = st.lists(
-    st.tuples(_names, st.none() | st.binary(max_size=3) | st.text(max_size=3).map(str.encode)), max_size=4
-)
-_texts = st.text(max_size=5).map(str.encode)
-_objects = st.dictionaries(st.sampled_from("abc"), st.integers(-(2**40), 2**40), min_size=1).map(
-    lambda value: json.dumps(value, separators=(",", ":")).encode()
-)
-
-
-def _parts(of: str) -> st.SearchStrategy[bytes | None]:
-    return st.none() | {"string": _texts, "bytes": st.binary(max_size=5), "json": _objects}[of]
-
-
-_records = st.sampled_from([("string", "json"), ("bytes", "bytes"), ("json", "string"), ("json", "json")]).flatmap(
-    lambda made: st.tuples(
-        st.just(made),
-        st.lists(st.builds(Record, _parts(made[0]), _parts(made[1]), _headers), min_size=1, max_size=6),
-    )
-)
-
-
-def _as_batch(records: list[Record]) -> pa.RecordBatch:
-    values = [one.value for one in records]
-    return batch(*values, keys=[one.key for one in records], headers=[one.headers for one in records])
-
-
-def _bytes_of_json(converter: str, found: Any, is_array: bool) -> bytes | None:
-    if found is None:
-        return None
-    if converter == "bytes":
-        assert is_array
-        return base64.b64decode(found)
-    assert not is_array
-    return found.encode() if converter == "string" else json.dumps(found, separators=(",", ":")).encode()
-
-
-def _header_of_json(found: Any) -> bytes | None:
-    if isinstance(found, dict):
-        return base64.b64decode(found["base64"])
-    return None if found is None else found.encode()  # type: ignore[no-any-return]
-
-
-def _headers_of_json(found: dict[str, Any], order: list[str] | None) -> list[tuple[str, bytes | None]]:
-    left = {name: list(one) if isinstance(one, list) else [one] for name, one in found.items()}
-    if order is None:
-        return [(name, _header_of_json(one)) for name, many in left.items() for one in many]
-    return [(name, _header_of_json(left[name].pop(0))) for name in order]
-
-
-@given(_records)
-def test_records_come_back_from_json(made: tuple[tuple[str, str], list[Record]]) -> None:
-    (key, value), records = made
-    found = [json.loads(line) for line in lines(conversion(key=key, value=value), _as_batch(records))]
-    assert [
-        Record(
-            _bytes_of_json(key, one["key"], one.get("keyIsArray", False)),
-            _bytes_of_json(value, one["value"], one.get("valueIsArray", False)),
-            _headers_of_json(one["headers"], one.get("headersOrder")),
-        )
-        for one in found
-    ] == records
-    assert [one["metadata"]["offset"] for one in found] == list(range(100, 100 + len(records)))
-
-
-def _bytes_of_cell(converter: str, found: Any) -> bytes | None:
-    if found is None or converter == "bytes":
-        return found  # type: ignore[no-any-return]
-    if converter == "string":
-        return found.encode()  # type: ignore[no-any-return]
-    return json.dumps({name: one for name, one in found.items() if one is not None}).encode()
-
-
-def _same(found: bytes | None, given: bytes | None, converter: str) -> bool:
-    if converter == "json" and found is not None and given is not None:
-        return bool(json.loads(found) == json.loads(given))
-    return found == given
-
-
-@given(_records)
-def test_records_come_back_from_tables(made: tuple[tuple[str, str], list[Record]]) -> None:
-    (key, value), records = made
-    converted = conversion("parquet", key=key, value=value)(_as_batch(records), {})
-    assert converted.refused == {}
-    for found, record in zip(table(converted), records, strict=True):
-        assert _same(_bytes_of_cell(key, found.get("key")), record.key, key)
-        assert _same(_bytes_of_cell(value, found.get("value")), record.value, value)
-        assert [(one["key"], one["value"]) for one in found["headers"]] == record.headers

@@ -15,7 +15,6 @@ from s3lake.land.given import Record
 from s3lake.land.preview import preview
 from s3lake.land.task.outcomes import Grown, recorded
 from s3lake.schema.types import from_document, to_document
-from s3lake.schema.unite import leaves
 from s3lake_tests.land.preview.test_preview import sink
 
 STAMP = 1_795_290_000_000
@@ -49,17 +48,6 @@ def test_records_with_known_fields_are_read_also_where_more_are_known_than_allow
 
 def test_fields_that_hold_nothing_are_no_columns() -> None:
     assert read([{"a": 1, "b": None, "c": [], "d": {}}], most=1)[0] == 1
-
-
-@pytest.mark.slow("measures CPU time of wide records")
-@pytest.mark.long
-def test_records_that_each_have_fields_of_their_own_cost_what_others_cost() -> None:
-    values = [{"id": row, **{f"{row}_{n}": n for n in range(5)}} for row in range(4000)]
-    began = time.process_time()
-    rows, found, refused = read(values, most=2000)
-    assert time.process_time() - began < 8  # as one table of 20,000 columns: half a minute and gigabytes
-    assert (rows, len(refused)) == (399, 3601)
-    assert leaves(from_document(found)) == 1 + 399 * 5
 
 
 @pytest.mark.long

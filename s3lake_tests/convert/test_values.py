@@ -52,11 +52,6 @@ def test_json_keeps_the_producers_bytes() -> None:
     assert lines(conversion(), *values) == values
 
 
-def test_a_raw_newline_becomes_a_space() -> None:
-    assert lines(conversion(), b'{\r\n"a":\n1}') == [b'{  "a": 1}']
-    assert lines(conversion("string", "text"), b"two\nlines") == [b"two lines"]
-
-
 def test_a_string_is_a_json_string() -> None:
     assert lines(conversion("string"), b'say "hi"\n', "größe".encode(), b"") == [
         b'"say \\"hi\\"\\n"',
@@ -105,12 +100,6 @@ def test_where_all_is_kept_nothing_is_copied() -> None:
     converted = conversion()(records, {})
     assert kept(converted) is None
     assert data(converted).buffers()[2].address == records.column("value").buffers()[2].address
-
-
-def test_a_top_level_number_is_no_row_of_a_table() -> None:
-    converted = convert(conversion(format="parquet"), b'{"a":1}', b"7", b"[1]", None, b"{")
-    assert sorted(converted.refused) == [1, 2, 4]
-    assert data(converted).to_pylist() == [{"a": 1}]
 
 
 def test_conflicts_are_told_by_the_row_of_the_batch() -> None:
@@ -164,39 +153,6 @@ def test_columns_grow_only_for_json_in_parquet() -> None:
     assert conversion("json", "parquet").has_columns
     assert not conversion("string", "parquet").has_columns
     assert not conversion("json", "json").has_columns
-
-
-@pytest.mark.parametrize(
-    ("value", "format", "columns"),
-    [
-        ("string", "parquet", {"value": "string"}),
-        ("bytes", "parquet", {"value": "binary"}),
-        ("json", "json", None),
-        ("json", "text", None),
-    ],
-)
-def test_bare_values_have_one_column(value: str, format: str, columns: dict[str, Any] | None) -> None:
-    fixed = conversion(value, format).fixed_columns
-    assert (fixed and to_document(fixed)) == columns
-
-
-def test_a_batch_shows_its_new_columns() -> None:
-    converted = convert(conversion(format="parquet"), b'{"a":1,"b":"x"}', columns={"a": "double"})
-    assert to_document(converted.columns) == {"a": "double", "b": "string"}
-
-
-def test_it_is_what_the_sink_says_and_travels_to_the_workers() -> None:
-    sink = Sink(
-        name="s",
-        topics=("t",),
-        bucket="lake",
-        start="2026-11-20T00",
-        nulls="fail",
-        format={"type": "parquet"},  # type: ignore[arg-type]
-    )
-    made = binding.conversion(sink, "t")
-    assert made == Conversion("string", "json", "parquet", "fail", max_columns=2000)
-    assert pickle.loads(pickle.dumps(made)) == made
 
 
 # Rows never shift
@@ -294,12 +250,13 @@ def test_recorded_columns_of_another_format_are_left_out_and_stay_recorded() -> 
         assert (data(converted).schema.names, to_document(converted.columns)) == (names, recorded)
 
 
-def test_the_sink_says_what_columns_the_user_gives() -> None:
+def test_a_conversion_is_what_the_sink_says_and_travels_to_the_workers() -> None:
     sink = Sink(
         name="s",
         topics=("t",),
         bucket="lake",
         start="2026-11-20T00",
+        nulls="fail",
         format={"type": "parquet"},  # type: ignore[arg-type]
         columns={"at": "timestamp", "price": "decimal(10,2)"},
         envelope={"style": "record"},  # type: ignore[arg-type]
@@ -307,5 +264,5 @@ def test_the_sink_says_what_columns_the_user_gives() -> None:
     )
     made = binding.conversion(sink, "t")
     assert to_document(made.declared) == {"at": "timestamp", "price": "decimal(10,2)"}
-    assert made.needs == {"key", "headers"}
+    assert (made.nulls, made.needs) == ("fail", {"key", "headers"})
     assert pickle.loads(pickle.dumps(made)) == made
