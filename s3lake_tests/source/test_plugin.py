@@ -44,13 +44,3 @@ def test_a_source_of_another_package_is_landed_and_verified(directory: Path) -> 
     report = verified(configured, lander)
     assert report.clean
     assert [(one.partition, one.landed) for one in report.checked] == [(0, 2), (1, 2)]
-
-
-def test_what_a_plugins_source_gave_otherwise_is_a_difference(directory: Path) -> None:
-    log = directory / "clicks" / "0.txt"
-    log.write_text(f'{at(START)} {{"minute": 0}}\n{at(START, 60)} {{}}\n')
-    configured = config(directory)
-    lander = inline(configured, "clicks", MemoryStore("lake"), lambda: at(START, 90))
-    lander.land([START])
-    log.write_text(f'{at(START)} {{"minute": 5}}\n{at(START, 60)} {{}}\n')
-    assert not verified(configured, lander).clean

@@ -40,37 +40,26 @@ def test_an_hour_is_between_its_first_and_the_next_hours_first_message(
     assert offsets.snapshot("shop.orders", HOUR).partitions == {0: LogRange(low=0, end=4, at=1, next=3)}
 
 
-def test_a_microsecond_decides(server: IggyServer, offsets: IggyOffsets) -> None:
-    server.append("shop", "orders", [b"x"] * 2, [END_US - 1, END_US])
-    assert offsets.snapshot("shop.orders", HOUR).partitions[0].next == 1
-
-
 def test_without_a_message_since_then_the_edge_is_the_end(server: IggyServer, offsets: IggyOffsets) -> None:
     server.append("shop", "orders", [b"x"] * 3, START_US - 1)
     assert offsets.snapshot("shop.orders", HOUR).partitions == {0: LogRange(low=0, end=3, at=3, next=3)}
 
 
-def test_an_empty_partition_begins_and_ends_at_0(offsets: IggyOffsets) -> None:
+def test_an_empty_partition_begins_and_ends_at_0_and_differs_from_one_with_a_message(
+    server: IggyServer, offsets: IggyOffsets
+) -> None:
     assert offsets.ranges("shop.orders") == {0: (0, 0)}
-
-
-def test_one_message_is_told_from_none(server: IggyServer, offsets: IggyOffsets) -> None:
     server.append("shop", "orders", [b"x"], START_US)
     assert offsets.ranges("shop.orders") == {0: (0, 1)}
 
 
-def test_expired_segments_move_the_begin(server: IggyServer, offsets: IggyOffsets) -> None:
-    server.append("shop", "orders", [b"x"] * 5, START_US)
-    server.expire("shop", "orders", 3)
-    assert offsets.ranges("shop.orders") == {0: (3, 5)}
-
-
-def test_of_a_partition_whose_messages_all_expired_the_next_offset_is_known(
-    server: IggyServer, offsets: IggyOffsets
+@pytest.mark.parametrize("expired", [3, 5], ids=["some", "all"])
+def test_expired_messages_move_the_first_offset_and_not_the_next(
+    expired: int, server: IggyServer, offsets: IggyOffsets
 ) -> None:
     server.append("shop", "orders", [b"x"] * 5, START_US)
-    server.expire("shop", "orders", 5)
-    assert offsets.ranges("shop.orders") == {0: (5, 5)}
+    server.expire("shop", "orders", expired)
+    assert offsets.ranges("shop.orders") == {0: (expired, 5)}
 
 
 @pytest.mark.parametrize("first", [0, 1])

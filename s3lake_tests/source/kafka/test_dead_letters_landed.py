@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import pickle
 from typing import Any
 
 import pytest
@@ -128,13 +127,6 @@ def test_many_are_sent_as_they_come_and_each_once(bucket: Bucket, producer: Watc
     assert producer.flushes == 2
 
 
-def test_a_work_with_one_shows_no_secret(bucket: Bucket) -> None:
-    to = DeadLetterTopic("dead", "t", "s", "broker:9092", {"sasl.password": "hush"})
-    of = dataclasses.replace(work(bucket, **TOLERANT), dead_letter_topic=to)
-    assert "hush" not in repr(of)
-    assert pickle.loads(pickle.dumps(of.dead_letter_topic)) == to
-
-
 # A lake of real parts
 
 
@@ -163,14 +155,3 @@ class TestLake:
         assert broken["__connect.errors.exception.message"] == next(
             one["message"].encode() for one in letters if one["partition"] == 0
         )
-
-    @pytest.mark.slow("a case more on a real broker")
-    def test_the_topic_is_made_with_one_topic_partition_and_one_that_exists_is_left_alone(self, lake: Lake) -> None:
-        topic, existing = lake.topic(), lake.topic(partitions=3)
-        lake.produce(topic, [b"{ broken"], at(self.TEN, 5))
-        self.land(lake, topic, f"{topic}-dead")
-        assert len(lake.offsets.ranges(f"{topic}-dead")) == 1
-        other = lake.topic()
-        lake.produce(other, [b"{ broken"], at(self.TEN, 5))
-        self.land(lake, other, existing)
-        assert len(lake.offsets.ranges(existing)) == 3

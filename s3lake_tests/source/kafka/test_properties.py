@@ -49,38 +49,38 @@ class TestPasswords:
         assert client_properties(given) == {"sasl.username": "me", "sasl.password": SECRET}
 
 
-class TestCertificates:
-    def test_authorities_in_a_file(self) -> None:
-        java = {"ssl.truststore.type": "PEM", "ssl.truststore.location": "/ca.pem"}
-        assert client_properties(java) == {"ssl.ca.location": "/ca.pem"}
+PEM_TRUST, PEM_KEYS = {"ssl.truststore.type": "PEM"}, {"ssl.keystore.type": "PEM"}
+PKCS12 = {"ssl.keystore.location": "/me.p12", "ssl.keystore.password": SECRET}
+HOST_NAMES = "ssl.endpoint.identification.algorithm"
 
-    def test_authorities_in_the_configuration(self) -> None:
-        java = {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": "-----BEGIN"}
-        assert client_properties(java) == {"ssl.ca.pem": "-----BEGIN"}
 
-    def test_a_certificate_and_its_key_in_the_configuration(self) -> None:
-        java = {
-            "ssl.keystore.type": "PEM",
-            "ssl.keystore.certificate.chain": "chain",
-            "ssl.keystore.key": "key",
-            "ssl.key.password": SECRET,
-        }
-        expected = {"ssl.certificate.pem": "chain", "ssl.key.pem": "key", "ssl.key.password": SECRET}
-        assert client_properties(java) == expected
-
-    def test_a_certificate_and_its_key_in_one_file(self) -> None:
-        java = {"ssl.keystore.type": "PEM", "ssl.keystore.location": "/me.pem"}
-        assert client_properties(java) == {"ssl.certificate.location": "/me.pem", "ssl.key.location": "/me.pem"}
-
-    @pytest.mark.parametrize("store", [{}, {"ssl.keystore.type": "PKCS12"}])
-    def test_pkcs12_is_read_by_both(self, store: dict[str, str]) -> None:
-        given = {"ssl.keystore.location": "/me.p12", "ssl.keystore.password": SECRET}
-        assert client_properties({**given, **store}) == given
-
-    def test_switching_the_check_of_host_names_off_is_spelt_in_two_ways(self) -> None:
-        name = "ssl.endpoint.identification.algorithm"
-        assert [client_properties({name: off}) for off in ("", "none")] == [{name: "none"}] * 2
-        assert client_properties({name: "https"}) == {name: "https"}
+@pytest.mark.parametrize(
+    ("java", "librdkafka"),
+    [
+        ({**PEM_TRUST, "ssl.truststore.location": "/ca.pem"}, {"ssl.ca.location": "/ca.pem"}),
+        ({**PEM_TRUST, "ssl.truststore.certificates": "-----BEGIN"}, {"ssl.ca.pem": "-----BEGIN"}),
+        (
+            {
+                **PEM_KEYS,
+                "ssl.keystore.certificate.chain": "chain",
+                "ssl.keystore.key": "key",
+                "ssl.key.password": SECRET,
+            },
+            {"ssl.certificate.pem": "chain", "ssl.key.pem": "key", "ssl.key.password": SECRET},
+        ),
+        (
+            {**PEM_KEYS, "ssl.keystore.location": "/me.pem"},
+            {"ssl.certificate.location": "/me.pem", "ssl.key.location": "/me.pem"},
+        ),
+        (PKCS12, PKCS12),
+        ({**PKCS12, "ssl.keystore.type": "PKCS12"}, PKCS12),
+        *(({HOST_NAMES: off}, {HOST_NAMES: "none"}) for off in ("", "none")),
+        ({HOST_NAMES: "https"}, {HOST_NAMES: "https"}),
+    ],
+    ids=str,
+)
+def test_certificates_in_javas_words_are_those_of_librdkafka(java: dict[str, str], librdkafka: dict[str, str]) -> None:
+    assert client_properties(java) == librdkafka
 
 
 UNTRANSLATABLE = [

@@ -103,11 +103,6 @@ class TestRanges:
         log.write(*(b"%d" % number for number in range(100)))
         assert log.values(17, 43) == {offset: b"%d" % offset for offset in range(17, 43)}
 
-    @pytest.mark.slow("a case more of reading a real broker")
-    def test_may_be_one_record(self, log: Log) -> None:
-        log.write(b"a", b"b", b"c")
-        assert log.values(1, 2) == {1: b"b"}
-
     def test_of_several_topic_partitions_come_one_after_the_other(self, kafka: EmbeddedKafka) -> None:
         log = Log(kafka.bootstrap_servers)
         log.write(b"a", b"b", b"c", b"d")
@@ -241,21 +236,10 @@ def test_a_range_is_read_by_a_new_client_when_a_warm_one_gets_nothing_of_it(
 
 
 class TestRecords:
-    def test_keep_null_and_empty_values_and_keys_apart(self, log: Log) -> None:
-        log.write(None, b"", b"v", keys=[None, b"", b"k"])
-        rows = log.table(0, 3, ("key", "value"))
-        assert rows["value"].to_pylist() == [None, b"", b"v"]
-        assert rows["key"].to_pylist() == [None, b"", b"k"]
-
     @pytest.mark.parametrize("stamp_ms", [-5000, -1, 1, 253_402_300_800_000, 2**62 // 1000])
     def test_keep_any_timestamp(self, log: Log, stamp_ms: int) -> None:
         log.write(b"x", stamp_ms=stamp_ms)
         assert log.table(0, 1, ("timestamp",))["timestamp"].cast(pa.int64()).to_pylist() == [stamp_ms * 1000]
-
-    def test_stamped_beyond_what_microseconds_hold_have_the_last_moment_that_they_do(self, log: Log) -> None:
-        log.write(b"x", stamp_ms=2**63 - 1)
-        (stamp,) = log.table(0, 1, ("timestamp",))["timestamp"].cast(pa.int64()).to_pylist()
-        assert stamp == (2**63 - 1) // 1000 * 1000
 
     @pytest.mark.slow("a case more of reading a real broker")
     def test_have_the_brokers_time_where_the_topic_says_so(self, kafka: EmbeddedKafka) -> None:
@@ -264,22 +248,6 @@ class TestRecords:
         log.write(b"x", stamp_ms=5)
         (stamp,) = log.table(0, 1, ("timestamp",))["timestamp"].cast(pa.int64()).to_pylist()
         assert before - 5 < stamp / 1e6 < time.time() + 5
-
-    def test_have_their_headers_in_order_and_repeated(self, log: Log) -> None:
-        headers: list[tuple[str, str | bytes | None]] = [("b", b"\xff"), ("a", None), ("b", b""), ("ä", b"1")]
-        log.producer.produce(log.topic, b"x", partition=0, headers=headers)
-        log.producer.produce(log.topic, b"y", partition=0)
-        log.producer.flush(10)
-        first, second = log.table(0, 2, ("headers",))["headers"].to_pylist()
-        assert [(one["key"], one["value"]) for one in first] == headers
-        assert second is None
-
-    @pytest.mark.slow("a case more of reading a real broker")
-    def test_may_have_a_thousand_headers(self, log: Log) -> None:
-        log.producer.produce(log.topic, b"x", partition=0, headers=[(f"h{n}", b"%d" % n) for n in range(1000)])
-        log.producer.flush(10)
-        (headers,) = log.table(0, 1, ("headers",))["headers"].to_pylist()
-        assert [(one["key"], one["value"]) for one in headers] == [(f"h{n}", b"%d" % n) for n in range(1000)]
 
     @pytest.mark.slow("a case more of reading a real broker")
     def test_may_be_fifty_megabytes(self, kafka: EmbeddedKafka) -> None:
@@ -296,10 +264,6 @@ class TestRecords:
         sizes = [batch.nbytes for batch in log.brokers.batches(log.topic, [Range(0, 0, 300)], ("value",))]
         assert sum(sizes) >= 300 * MEBIBYTE
         assert max(sizes) <= reader.BATCH_BYTES + MEBIBYTE
-
-    def test_have_only_the_columns_that_are_asked_for(self, log: Log) -> None:
-        log.write(b"x")
-        assert log.table(0, 1, ("value", "partition")).column_names == ["value", "partition"]
 
 
 class TestBrokers:

@@ -35,91 +35,57 @@ def secured(jvm: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sec
         yield broker
 
 
-class TestWhatIsRead:
-    @pytest.mark.slow("another way to log in to a real broker")
-    @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
-    def test_with_a_password(self, secured: Secured, mechanism: str) -> None:
-        given = {"security.protocol": "SASL_PLAINTEXT", **login(mechanism)}
-        assert secured.read("SASL", given) == [b"behind locks"]
-
-    @pytest.mark.slow("another way to log in to a real broker")
-    @pytest.mark.parametrize(("mechanism", "module"), [("PLAIN", "plain.Plain"), ("SCRAM-SHA-512", "scram.Scram")])
-    def test_with_a_login_of_javas_client(self, secured: Secured, mechanism: str, module: str) -> None:
-        jaas = f'{MODULES}.{module}LoginModule required username="me" password="{QUOTED}";'
-        given = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": mechanism, "sasl.jaas.config": jaas}
-        assert secured.read("SASL", given) == [b"behind locks"]
-
-    @pytest.mark.slow("another way to log in to a real broker")
-    def test_with_a_token(self, secured: Secured) -> None:
-        given = {
-            "security.protocol": "SASL_PLAINTEXT",
-            "sasl.mechanism": "OAUTHBEARER",
-            "enable.sasl.oauthbearer.unsecure.jwt": "true",
-            "sasl.oauthbearer.config": "principal=me",
-        }
-        assert secured.read("SASL", given) == [b"behind locks"]
-
-    @pytest.mark.slow("another way to log in to a real broker")
-    def test_with_a_token_of_a_provider_of_identities(self, secured: Secured) -> None:
-        given = {"security.protocol": "SASL_SSL", **secured.authority, **secured.token}
-        assert secured.read("OIDC", given) == [b"behind locks"]
-        assert secured.issuer.asked > 0
-
-    @pytest.mark.slow("another way to log in to a real broker")
-    def test_with_a_password_over_tls(self, secured: Secured) -> None:
-        given = {"security.protocol": "SASL_SSL", "ssl.ca.location": str(secured.files / "ca.pem"), **login("PLAIN")}
-        assert secured.read("SASLTLS", given) == [b"behind locks"]
-
-    @pytest.mark.slow("another way to log in to a real broker")
-    def test_over_tls_with_an_authority_in_javas_words(self, secured: Secured) -> None:
-        store = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(secured.files / "ca.pem")}
-        assert secured.read("TLS", {"security.protocol": "SSL", **store}) == [b"behind locks"]
-
-    @pytest.mark.slow("another way to log in to a real broker")
-    def test_over_tls_with_an_authority_in_the_configuration(self, secured: Secured) -> None:
-        given = {"security.protocol": "SSL", "ssl.ca.pem": (secured.files / "ca.pem").read_text()}
-        assert secured.read("TLS", given) == [b"behind locks"]
-
-    @pytest.mark.slow("another way to log in to a real broker")
-    @pytest.mark.parametrize(
-        "certificate",
-        [
-            lambda files: {
-                "ssl.certificate.location": str(files / "client.crt"),
-                "ssl.key.location": str(files / "client.key"),
-            },
-            lambda files: {
-                "ssl.certificate.location": str(files / "client.crt"),
-                "ssl.key.location": str(files / "client.locked.key"),
-                "ssl.key.password": "hunter2",
-            },
-            lambda files: {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(files / "client.pem")},
-            lambda files: {
-                "ssl.certificate.pem": (files / "client.crt").read_text(),
-                "ssl.key.pem": (files / "client.key").read_text(),
-            },
-        ],
-        ids=["two files", "a locked key", "one file in Java's words", "in the configuration"],
-    )
-    def test_with_a_certificate_of_the_client(
-        self, secured: Secured, certificate: Callable[[Path], dict[str, str]]
-    ) -> None:
-        given = {"security.protocol": "SSL", "ssl.ca.location": str(secured.files / "ca.pem")}
-        assert secured.read("MUTUAL", {**given, **certificate(secured.files)}) == [b"behind locks"]
+Way = tuple[str, Callable[[Secured], dict[str, str]]]
+"""A listener, and the properties of a client for it."""
 
 
-def over_tls(mechanism: str) -> Callable[[Secured], dict[str, str]]:
-    return lambda secured: {"security.protocol": "SASL_SSL", **secured.authority, **login(mechanism)}
+def over_tls(listener: str, **properties: str) -> Way:
+    written = {name.replace("_", "."): value for name, value in properties.items()}
+    return listener, lambda secured: {
+        "security.protocol": "SSL",
+        **secured.authority,
+        **{name: value.format(files=secured.files) for name, value in written.items()},
+    }
 
 
-WAYS: dict[str, tuple[str, Callable[[Secured], dict[str, str]]]] = {
-    "PLAIN": ("SASLTLS", over_tls("PLAIN")),
-    "SCRAM-SHA-256": ("SASLTLS", over_tls("SCRAM-SHA-256")),
-    "SCRAM-SHA-512": ("SASLTLS", over_tls("SCRAM-SHA-512")),
+def with_password(mechanism: str) -> Way:
+    return "SASLTLS", lambda secured: {"security.protocol": "SASL_SSL", **secured.authority, **login(mechanism)}
+
+
+WAYS: dict[str, Way] = {
+    **{mechanism: with_password(mechanism) for mechanism in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")},
     "OAUTHBEARER": ("OIDC", lambda secured: {"security.protocol": "SASL_SSL", **secured.authority, **secured.token}),
-    "TLS": ("TLS", lambda secured: {"security.protocol": "SSL", **secured.authority}),
+    "TLS": over_tls("TLS"),
     "mTLS": ("MUTUAL", lambda secured: {"security.protocol": "SSL", **secured.authority, **secured.certificate}),
 }
+JAAS = f'{MODULES}.scram.ScramLoginModule required username="me" password="{QUOTED}";'
+WRITTEN_OTHERWISE: dict[str, Way] = {
+    "Java's login": (
+        "SASL",
+        lambda _: {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.jaas.config": JAAS,
+        },
+    ),
+    "a locked key": over_tls(
+        "MUTUAL",
+        ssl_certificate_location="{files}/client.crt",
+        ssl_key_location="{files}/client.locked.key",
+        ssl_key_password="hunter2",
+    ),
+    "a certificate in one file in Java's words": over_tls(
+        "MUTUAL", ssl_keystore_type="PEM", ssl_keystore_location="{files}/client.pem"
+    ),
+}
+"""`test_properties.py` has all words of Java's client."""
+
+
+@pytest.mark.slow("another way to log in to a real broker")
+@pytest.mark.parametrize("way", WRITTEN_OTHERWISE)
+def test_planning_and_reading_take_what_is_written_otherwise(secured: Secured, way: str) -> None:
+    listener, properties = WRITTEN_OTHERWISE[way]
+    assert secured.read(listener, properties(secured)) == [b"behind locks"]
 
 
 @pytest.mark.slow("another way to log in to a real broker")
