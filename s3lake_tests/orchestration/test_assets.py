@@ -53,21 +53,9 @@ class Runs:
         return "\n".join(dg.serialize_value(record.event_log_entry) for record in records)
 
 
-def failures(result: dg.ExecuteInProcessResult) -> list[str]:
-    return [
-        str(event.event_specific_data.user_failure_data or event.event_specific_data.error.cause)  # type: ignore[union-attr]
-        for event in result.all_events
-        if event.is_step_failure
-    ]
-
-
 def offsets(metadata: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     """Topic-partition, start, landed, end and lag, a row each."""
     return [tuple(row.data.values()) for row in metadata["offsets"].records]
-
-
-def retried(result: dg.ExecuteInProcessResult) -> int:
-    return sum(event.event_type_value == "STEP_UP_FOR_RETRY" for event in result.all_events)
 
 
 def state(lake: Lake) -> list[tuple[str, str, Any, int]]:
@@ -115,16 +103,6 @@ class TestOneHour:
         assert sorted(key for key, _ in objects) == sorted(landed)
         assert sum(rows for _, rows in objects) == 50
 
-    def test_the_checks_are_made_in_the_same_run(self, lake: Lake, instance: dg.DagsterInstance) -> None:
-        topic = lake.filled([*values(10), b"{ broken"], at(TEN, 5))
-        runs = Runs(instance, lake, topic, "errors: {tolerance: all}")
-        evaluations = runs.land(TEN).get_asset_check_evaluations()
-        found = {one.check_name: one.passed for one in evaluations}
-        assert found == {"offsets_contiguous": True, "rows_equal_offsets": True, "lag": True, "dead_letters": False}
-        assert {one.partition for one in evaluations} == {TEN}
-        (letters,) = [one.metadata["files"].value for one in evaluations if one.check_name == "dead_letters"]
-        assert letters == [f"s3://{lake.bucket}/{key}" for key in lake.objects() if "_dead_letters" in key]
-
 
 class TestRangeOfHours:
     @pytest.fixture
@@ -133,30 +111,6 @@ class TestRangeOfHours:
         for number, hour in enumerate((NINE, TEN, ELEVEN), 1):
             lake.produce(topic, values(10 * number), at(hour, 5))
         return Runs(instance, lake, topic, "flush: {count: 10}")
-
-    def test_rewrite_lands_them_once_more_in_place_of_what_was_landed(self, runs: Runs, lake: Lake) -> None:
-        runs.land(NINE, ELEVEN)
-        before = lake.objects()
-        result = runs.land(TEN, ELEVEN, rewrite=True)
-        assert result.success
-        assert [one["dagster/row_count"] for one in runs.metadata(result).values()] == [20, 30]
-        assert len(set(lake.objects()) & set(before)) == 1
-        assert len(lake.objects()) == len(before)
-
-    @pytest.mark.slow("a case more of an asset on real parts")
-    def test_what_a_sensor_asks_for_is_what_a_job_takes(self, runs: Runs) -> None:
-        sensor = runs.definitions.get_repository_def().get_sensor_def(f"kafka_{runs.topic}".replace("-", "_"))
-        with dg.build_sensor_context(
-            instance=runs.instance,
-            definitions=runs.definitions,
-        ) as context:
-            (request,) = sensor.evaluate_tick(context).run_requests or ()
-        assert request.job_name == "land_events"
-        result = runs.definitions.resolve_job_def("land_events").execute_in_process(
-            tags=request.tags, asset_selection=list(request.asset_selection or ()), instance=runs.instance
-        )
-        assert [one["dagster/row_count"] for one in runs.metadata(result).values()][:4] == [0, 10, 20, 30]
-        assert len(result.get_asset_check_evaluations()) == 4 * len(runs.metadata(result))
 
     @pytest.mark.slow("a case more of an asset on real parts")
     def test_the_example_downstream_counts_exactly_what_was_landed(
@@ -178,57 +132,6 @@ class TestRangeOfHours:
             {"t0": 4, "t1": 3, "t2": 3},
             {"t0": 2, "t1": 2, "t2": 1},
         ]
-
-
-class TestErrors:
-    def test_that_cannot_pass_fail_it_at_once(self, lake: Lake, instance: dg.DagsterInstance) -> None:
-        topic = lake.filled([*values(3), b"{ broken"], at(TEN, 5))
-        runs = Runs(instance, lake, topic)
-        result = runs.land(TEN)
-        assert not result.success
-        assert retried(result) == 0
-        (failure,) = failures(result)
-        assert "RecordError" in failure
-        assert "partition 0, offset 3, stage convert" in failure
-        assert lake.objects() == []
-
-
-@pytest.mark.slow("a case more of an asset on real parts")
-class TestStandIns:
-    """Whatever has the same attributes can stand in for `spark` and `s3`."""
-
-    # Dagster uses its own deprecated attribute where a configurable resource is nested in another.
-    @pytest.mark.filterwarnings("ignore:InitResourceContext.dagster_run is deprecated:DeprecationWarning")
-    def test_a_lazy_pyspark_resource_and_an_s3_resource(self, lake: Lake, instance: dg.DagsterInstance) -> None:
-        from dagster_aws.s3 import S3Resource
-        from dagster_pyspark import LazyPySparkResource
-
-        topic = lake.topic()
-        for hour in (NINE, TEN):
-            lake.produce(topic, values(10), at(hour, 5))
-        session = lake.session()
-        s3 = S3Resource(
-            endpoint_url=lake.s3.endpoint_url,
-            region_name=lake.s3.region,
-            aws_access_key_id=lake.s3.access_key_id,
-            aws_secret_access_key=lake.s3.secret_access_key,
-        )
-        runs = Runs(
-            instance,
-            lake,
-            topic,
-            "format: {type: parquet}",
-            s3=s3,
-            spark=LazyPySparkResource(spark_config={"spark.app.name": session.sparkContext.appName}),
-        )
-        result = runs.definitions.resolve_implicit_global_asset_job_def().execute_in_process(
-            asset_selection=[runs.key, dg.AssetKey(["example", "events", f"{topic}_by_type"])],
-            tags={FIRST: NINE, LAST: TEN},
-            instance=runs.instance,
-            raise_on_error=False,
-        )
-        assert result.success, failures(result)
-        assert [one["dagster/row_count"] for one in runs.metadata(result).values()] == [10, 10]
 
 
 class TestSecrets:

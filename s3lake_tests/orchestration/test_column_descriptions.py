@@ -75,6 +75,7 @@ def sink(url: str = "", converter: Any = "avro", registry: Any = None, **setting
     ("converter", "kind", "schema", "words"),
     [
         ("avro", "", ORDER, {"id": "The order's key."}),
+        ("avro", "", ["null", ORDER], {"id": "The order's key."}),
         ("json_schema", "JSON", CLICK, {"page": "Its path.", "ms": "When"}),
     ],
 )
@@ -159,7 +160,3 @@ def test_in_an_envelope_a_column_has_the_words_of_its_fields(registry: SchemaReg
     words = describe_columns(sink(registry.url, converter=both, envelope=enveloped), "orders", INDEX)
     assert (words["key"], words["value"]) == ("n: Its number.", "id: The order's key.")
     assert words["metadata"].startswith("The record's topic, topic-partition and offset")
-
-
-def test_a_record_beside_null_is_the_record() -> None:
-    assert read_descriptions("AVRO", f'["null", {json.dumps(ORDER)}]', {}) == {"id": "The order's key."}

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
@@ -20,7 +19,6 @@ from dagster.components.testing.test_cases import TestTranslation
 
 import s3lake
 from s3lake.errors import ConfigurationError
-from s3lake.orchestration import topics
 from s3lake.orchestration.build import build_definitions
 from s3lake.sink import Config, Sink
 
@@ -200,30 +198,6 @@ class TestTranslations(TestTranslation):
         assert assertion(
             definitions.resolve_asset_graph().get((key_modifier or (lambda one: one))(key)).to_asset_spec()
         )
-
-
-def test_a_component_s_own_class_says_what_assets_are(tmp_path: Path) -> None:
-    class Shop(s3lake.SinkComponent):
-        def get_asset_spec(self, sink: Sink, topic: str) -> dg.AssetSpec:
-            return super().get_asset_spec(sink, topic).replace_attributes(key=["shop", topic, sink.name])
-
-    (tmp_path / "sinks.yaml").write_text(yaml.safe_dump(CONFIG))
-    component = Shop(config=str(tmp_path / "sinks.yaml"))
-    assert "shop/orders/events_sealed" in keys(component.build_defs(dg.ComponentTree.for_test().load_context))
-
-
-def test_a_component_asks_the_source_for_the_topics_of_an_expression(
-    loaded: Callable[..., dg.Definitions], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Source:
-        place = "kafka:9092"
-        offsets = SimpleNamespace(topics=lambda: ["shop.orders", "other"])
-
-    monkeypatch.setattr(topics, "opened", lambda *_: Source)
-    monkeypatch.setattr(topics, "_remembered", dict)
-    monkeypatch.setattr(topics, "_remember", lambda _: None)
-    sink = {"name": "events", "topics_regex": "shop.*", "bucket": "lake", "start": "2026-11-20T00"}
-    assert "s3/events/shop.orders" in keys(loaded({**CONFIG, "sinks": [sink]}))
 
 
 def test_a_mistake_in_the_file_is_named_with_its_place(loaded: Callable[..., dg.Definitions]) -> None:

@@ -70,11 +70,6 @@ class TestHour:
         columns = self.metadata(columns={"a": document})["dagster/column_schema"].columns
         assert [column.type for column in columns] == [written]
 
-    def test_describes_columns_by_their_names(self) -> None:
-        columns = {"id": "int64", "city": "string"}
-        schema = self.metadata(columns=columns, words={"id": "the order's key", "other": "x"})["dagster/column_schema"]
-        assert {one.name: one.description for one in schema.columns} == {"id": "the order's key", "city": None}
-
     def test_has_numbers_of_what_there_is(self) -> None:
         def numbers(metadata: dict[str, Any]) -> dict[str, float]:
             return {name: value for name, value in metadata.items() if type(value) in (int, float)}

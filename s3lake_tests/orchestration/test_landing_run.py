@@ -15,7 +15,6 @@ from dagster._core.loader import LoadingContextForTest
 from s3lake.commit.protocol import Attempt
 from s3lake.errors import KafkaUnavailableError, RecordError, S3LakeError, StoreUnavailableError
 from s3lake.orchestration import names
-from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.jobs import group_job
 from s3lake.orchestration.landing_run import as_dagster_errors, log_start
 from s3lake.orchestration.runs import group_config
@@ -50,15 +49,6 @@ class TestLog:
             f"events orders, hour {FIRST}: done, 10 rows in 0 files; 1 of 1 hours, 100%",
             "ASSET_MATERIALIZATION",
             "HANDLED_OUTPUT",
-        ]
-
-    def test_says_the_share_of_the_hours_that_is_done(self, runs: OneTopic) -> None:
-        runs.land()
-        done = [line for line in runs.lines() if ": done" in line]
-        assert [line.rpartition("; ")[2] for line in done] == [
-            "1 of 3 hours, 33%",
-            "2 of 3 hours, 66%",
-            "3 of 3 hours, 100%",
         ]
 
     def test_says_of_hours_that_are_complete_that_there_is_nothing_new(self, runs: OneTopic) -> None:
@@ -98,11 +88,6 @@ class TestMaterialisations:
         assert runs.hours()[TOPIC] == [FIRST, SECOND, THIRD]
         assert [one.metadata["dagster/row_count"].value for one in runs.materialisations()] == [10, 10, 10]
 
-    def test_a_run_of_one_hour_has_one_too(self, runs: OneTopic) -> None:
-        tags = {"dagster/partition": FIRST}
-        assert runs.job.execute_in_process(tags=tags, instance=runs.instance).success
-        assert runs.hours()[TOPIC] == [FIRST]
-
     def test_a_cancelled_run_has_them_for_what_it_has_committed(
         self, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -139,15 +124,6 @@ class TestMaterialisations:
         (failure,) = [event.step_failure_data for event in result.all_events if event.is_step_failure]
         assert failure.error_source is ErrorSource.INTERRUPT
         assert runs.hours()[TOPIC] == []
-
-    def test_what_became_visible_after_the_run_was_cancelled_has_one_too(self, runs: OneTopic) -> None:
-        def cancel(attempt: Attempt) -> None:
-            if attempt.tile.hour == SECOND:
-                raise KeyboardInterrupt
-
-        runs.landings[TOPIC].before = cancel
-        assert not runs.land().success
-        assert runs.hours()[TOPIC] == [FIRST]
 
     def test_an_hour_that_failed_has_none_and_those_before_it_have(
         self, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
@@ -379,12 +355,3 @@ class TestManyTopics:
         assert not group.land().success
         assert group.hours()["one"] == ALL
         assert group.hours()["two"][0] == FIRST
-
-    def test_hours_stay_fresh_when_their_topic_goes_on(self, group: Group, instance: dg.DagsterInstance) -> None:
-        key, graph = group.catalog.key(group.sink, "one"), build_definitions(group.config).resolve_asset_graph()
-        observed = group.catalog.topic("one").key
-        instance.report_runless_asset_event(dg.AssetObservation(observed, tags={"dagster/data_version": "before"}))
-        group.land()
-        instance.report_runless_asset_event(dg.AssetObservation(observed, tags={"dagster/data_version": "after"}))
-        resolver = CachingStaleStatusResolver(instance, graph, LoadingContextForTest(instance))
-        assert resolver.get_status(key, FIRST) == StaleStatus.FRESH

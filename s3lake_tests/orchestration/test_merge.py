@@ -166,11 +166,6 @@ def test_a_project_keeps_its_executor_and_logger_and_ours_have_theirs(project: P
     assert built.get_job("__ASSET_JOB").executor_def is merged["shop"].shop.executor
 
 
-def test_a_project_without_an_executor_still_has_none(project: Path) -> None:
-    merged = imported(project, "merged")
-    assert all(definitions.executor is None for definitions in merged["ours"])
-
-
 def test_a_project_s_assets_are_materialised_as_before(project: Path) -> None:
     merged = imported(project, "merged")
     with dg.instance_for_test() as instance:

@@ -9,10 +9,8 @@ import pytest
 import s3lake
 from s3lake.config import load as configuration
 from s3lake.errors import ConfigurationError
-from s3lake.orchestration import topics
 from s3lake.orchestration.assets import land
 from s3lake.orchestration.build import build_definitions
-from s3lake.sink import Sink
 from s3lake_tests.land.unstaged import FIRST, THIRD
 from s3lake_tests.orchestration import unstaged_runs
 from s3lake_tests.orchestration.unstaged_runs import ALL, STAND_INS
@@ -48,11 +46,6 @@ def plain(context: dg.AssetExecutionContext) -> Iterator[Any]:
 def test_every_hour_of_every_topic_is_landed_and_materialised_once(runs: Runs) -> None:
     assert runs.land(plain).success
     assert runs.hours() == dict.fromkeys(TOPICS, ALL)
-
-
-def test_only_the_topics_that_a_run_selects_are_landed(runs: Runs) -> None:
-    assert runs.land(plain, "two").success
-    assert runs.hours() == {"one": [], "two": ALL}
 
 
 def test_the_body_sees_what_was_landed_of_each_topic(runs: Runs) -> None:
@@ -104,16 +97,6 @@ def test_a_sink_of_many_topics_that_has_a_body_is_no_fleet(runs: Runs) -> None:
     names = {one.name for one in build_definitions(config, assets=[assets]).sensors or ()}
     assert {"kafka_one", "kafka_two"} < names
     assert "sink_events" not in names
-
-
-def test_a_sink_that_has_a_body_is_no_fleet_while_no_topic_matches_either(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(topics, "matching", lambda _: {})
-    matching = Sink(name="events", topics_regex="shop.*", bucket="lake", start=FIRST)
-    config = runs.config.model_copy(update={"sinks": (matching,)})
-    assets = s3lake.sink_assets(config, "events")(plain)
-    assert [one.name for one in build_definitions(config, assets=[assets]).sensors or ()] == []
 
 
 def test_without_sensors_and_schedules_the_resources_are_enough(runs: Runs) -> None:

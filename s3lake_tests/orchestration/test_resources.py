@@ -40,30 +40,21 @@ def materialise(asset: dg.AssetsDefinition, **resources: object) -> bool:
         return dg.materialize([asset], resources=resources, instance=instance, raise_on_error=False).success
 
 
-def test_an_asset_of_the_project_gets_our_s3_with_all_that_the_configuration_says(config: Config) -> None:
+@pytest.mark.parametrize("annotation", [s3lake.S3Resource, dagster_aws.s3.S3Resource], ids=["ours", "dagster-aws's"])
+def test_an_asset_of_the_project_gets_our_s3_with_all_that_the_configuration_says(
+    annotation: Any, config: Config
+) -> None:
     found: list[Any] = []
 
     @dg.asset
-    def report(s3lake_s3: s3lake.S3Resource) -> None:
+    def report(s3lake_s3: annotation) -> None:
         found.append(s3lake_s3)
 
     assert materialise(report, **s3lake.resources(config))
-    assert isinstance(found[0], dagster_aws.s3.S3Resource)
     assert (found[0].region_name, found[0].endpoint_url) == ("eu-west-1", "http://127.0.0.1:1")
     assert found[0].connection.secret_access_key == "hunter2"
     assert dict(found[0].connection.created_with)["SSEKMSKeyId"] == "alias/lake"
     assert found[0].get_client().meta.region_name == "eu-west-1"
-
-
-def test_an_asset_that_asks_for_dagster_aws_s_resource_gets_ours(config: Config) -> None:
-    found: list[Any] = []
-
-    @dg.asset
-    def report(s3lake_s3: dagster_aws.s3.S3Resource) -> None:
-        found.append(s3lake_s3)
-
-    assert materialise(report, **s3lake.resources(config))
-    assert isinstance(found[0], s3lake.S3Resource)
 
 
 def test_an_asset_of_the_project_gets_our_session_when_it_first_uses_it(

@@ -72,13 +72,6 @@ def test_nothing_is_expected_before_a_sink_s_first_hour_is_over_and_its_time(wor
     assert world.tick() == []
 
 
-def test_an_hour_that_is_sealed_in_time_is_green(world: World) -> None:
-    for topic in TOPICS:
-        world.sealed(topic, EIGHT)
-    world.at(NINE, 15)
-    assert world.tick() == [("orders", EIGHT, True), ("clicks", EIGHT, True)]
-
-
 def test_an_hour_that_is_not_is_red_once_and_the_run_that_seals_it_turns_it_green(world: World) -> None:
     world.sealed("clicks", EIGHT)
     world.at(NINE, 15)
@@ -102,11 +95,6 @@ def test_a_tick_says_what_it_has_evaluated_or_when_it_will(world: World) -> None
     assert world.said == "2 hours of topics are evaluated, 1 were not sealed in time"
     world.tick()
     assert world.said == "no hour is new since 2026-01-05T08: each is evaluated 15m after its end"
-
-
-def test_the_sensor_has_no_target_for_it_starts_no_runs(world: World) -> None:
-    assert not world.sensor.has_jobs
-    assert world.sensor.asset_selection is None
 
 
 def test_what_a_tick_said_whose_cursor_was_lost_is_not_said_again(world: World) -> None:

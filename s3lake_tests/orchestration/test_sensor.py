@@ -107,9 +107,6 @@ class TestHoursOfTheIndex:
         monkeypatch.setattr(sealed, "HOURS_PER_TICK", 8)
         monkeypatch.setattr(sealing, "WATERMARK_TILES", 6)
 
-    def test_an_empty_index_wants_everything_since_the_sink_s_start(self, world: World) -> None:
-        assert ranges(world.tick()) == [(START, HOUR)]
-
     def test_a_long_way_is_gone_in_runs_of_hours_per_run_the_oldest_first(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -127,26 +124,15 @@ class TestHoursOfTheIndex:
         assert ranges(result) == []
         assert result.skip_message == "events: no offsets wait"
 
-    def test_at_an_hour_s_turn_the_grace_is_waited_for(self, world: World) -> None:
+    def test_after_the_grace_of_an_hour_it_and_the_next_one_are_one_range(self, world: World) -> None:
         world.write(Tile(HOUR, {0: Span(0, 100)}))
         world.now = at(HOUR, 64.9)
         assert ranges(world.tick()) == []
-
-    def test_then_the_previous_hour_and_the_new_one_are_one_range(self, world: World) -> None:
-        world.write(Tile(HOUR, {0: Span(0, 100)}))
         world.now = at(HOUR, 65)
         assert ranges(world.tick()) == [(HOUR, "2026-01-05T11")]
 
-    @pytest.mark.parametrize(
-        "tile",
-        [
-            pytest.param(Tile("2026-01-05T09", {0: Span(0, 20, 50)}), id="closed, and not all landed"),
-            pytest.param(Tile("2026-01-05T09", {0: Span(0, 50, 50)}, pending="c"), id="a commit is pending"),
-            pytest.param(Tile("2026-01-05T09", {0: Span(0, 50, 50)}, garbage=("c",)), id="garbage is left"),
-        ],
-    )
-    def test_an_hour_that_a_run_left_behind_is_asked_for_again(self, tile: Tile, world: World) -> None:
-        world.write(tile, Tile(HOUR, {0: Span(50, 100)}))
+    def test_an_hour_that_a_run_left_behind_is_asked_for_again(self, world: World) -> None:
+        world.write(Tile("2026-01-05T09", {0: Span(0, 50, 50)}, garbage=("c",)), Tile(HOUR, {0: Span(50, 100)}))
         (request,) = world.tick().run_requests
         assert (request.tags[FIRST], request.tags[LAST]) == ("2026-01-05T09", "2026-01-05T09")
         assert request.tags["s3lake/reason"] == "incomplete"
@@ -249,13 +235,6 @@ class TestBacklog:
         assert self.reason(world) is None
         assert world.kafka.asked == {"ends": 1}
 
-    def test_enough_records(self, world: World) -> None:
-        world.write(Tile(HOUR, {0: Span(0, 0), 1: Span(0, 0)}))
-        world.kafka.logs["orders"] = {0: 150, 1: 49}
-        assert self.reason(world) is None
-        world.kafka.logs["orders"] = {0: 150, 1: 50}
-        assert self.reason(world) == "count"
-
     def test_enough_bytes_by_the_size_of_what_was_landed_before(self, world: World) -> None:
         world.write(Tile(HOUR, {0: Span(0, 10)}, commits=("c",)))
         world.write_commit(HOUR, "c", size=2_000, records=10)
@@ -287,15 +266,6 @@ class TestBacklog:
         world.now += MINUTE_MS
         assert self.reason(world) == "interval"
 
-    def test_a_record_from_the_future_does_not_keep_the_others_waiting(self, world: World) -> None:
-        world.write(Tile(HOUR, {0: Span(0, 99)}))
-        world.kafka.since = {0: 3}
-        assert self.reason(world) is None
-        world.now += 9 * MINUTE_MS
-        assert self.reason(world) is None
-        world.now += TICK_MS
-        assert self.reason(world) == "interval"
-
     def test_within_the_grace_only_what_comes_before_the_next_hour_s_first_record(self, world: World) -> None:
         world.write(Tile(HOUR, {0: Span(0, 100)}))
         world.kafka.logs["orders"], world.now = {0: 500}, at(HOUR, 61)
@@ -308,11 +278,6 @@ class TestBacklog:
         world.write(Tile(HOUR, {0: Span(0, 100), 1: Span(0, 99)}))
         world.kafka.logs["orders"], world.kafka.since = {0: 100, 1: 100}, {0: 101, 1: 99}
         assert self.reason(world) is None
-
-    def test_an_older_hour_comes_first(self, world: World) -> None:
-        world.write(Tile("2026-01-05T09", {0: Span(0, 20, 50)}), Tile(HOUR, {0: Span(50, 50)}))
-        world.kafka.logs["orders"] = {0: 500}
-        assert ranges(world.tick()) == [("2026-01-05T09", HOUR)]
 
 
 class TestRequests:
@@ -358,10 +323,6 @@ class TestRequests:
         world.now = ended + pause_ms + 60_000
         assert len(world.tick().run_requests) == 1
 
-    def test_after_a_run_that_succeeded_the_index_decides(self, world: World) -> None:
-        self.run(world, dg.DagsterRunStatus.SUCCESS)
-        assert ranges(world.tick()) == [(START, HOUR)]
-
     def test_runs_of_other_topics_and_sinks_are_none_of_its_business(self, world: World) -> None:
         for tags in ({"s3lake/sink": "events", "s3lake/topic": "clicks"}, {"s3lake/topic": "orders"}):
             create_run_for_test(world.instance, tags=tags, status=dg.DagsterRunStatus.STARTED)
@@ -380,10 +341,6 @@ class TestSinksOfOneTopic:
         assert request.job_name == "land_events"
         assert (request.tags[FIRST], request.tags[LAST]) == ("2026-01-05T09", HOUR)
 
-    def test_both_may_be_asked_for_in_one_tick(self, two: World) -> None:
-        requests = two.tick().run_requests
-        assert {one.job_name for one in requests} == {"land_events", "land_copy"}
-
     def test_a_run_of_one_does_not_hold_up_the_other(self, two: World) -> None:
         tags = {"s3lake/sink": "events", "s3lake/topic": "orders"}
         create_run_for_test(two.instance, tags=tags, status=dg.DagsterRunStatus.STARTED)
@@ -400,18 +357,14 @@ class TestCursor:
     @pytest.mark.parametrize(
         "cursor",
         [
-            *(None, "", "null", "7", "{", "eJw=", "e30=", "\x00"),
+            *(None, "{", "eJw=", "e30="),
             *map(cursor, ({"complete": [("a", "b")]}, {"announced": [("", "b")]}, {"looked_again": "yesterday"})),
+            cursor({"complete": [("2020-01-01T00", "2030-01-01T00")]}),
         ],
     )
-    def test_lost_or_garbage_it_changes_nothing(self, cursor: str | None, world: World) -> None:
+    def test_lost_damaged_or_claiming_too_much_it_changes_nothing(self, cursor: str | None, world: World) -> None:
         world.write(Tile("2026-01-05T09", {0: Span(0, 20, 50)}), Tile(HOUR, {0: Span(50, 100)}))
         world.cursor = cursor
-        assert ranges(world.tick()) == [("2026-01-05T09", "2026-01-05T09")]
-
-    def test_claiming_too_much_it_is_corrected(self, world: World) -> None:
-        world.write(Tile("2026-01-05T09", {0: Span(0, 20, 50)}), Tile(HOUR, {0: Span(50, 100)}))
-        world.cursor = cursor({"complete": [("2020-01-01T00", "2030-01-01T00")]})
         assert ranges(world.tick()) == [("2026-01-05T09", "2026-01-05T09")]
 
     def test_is_short_however_many_hours_there_are(self, world: World) -> None:

@@ -159,14 +159,13 @@ class TestPrefix:
     def built(self, **settings: Any) -> dg.Definitions:
         return definitions(s3lake.SinkTranslator("archive"), SINK.model_copy(update=settings))
 
-    def test_keys_of_assets_do(self) -> None:
-        keys = self.built().resolve_asset_graph().get_all_asset_keys()
+    def test_keys_of_assets_and_resources_do(self) -> None:
+        built = self.built()
+        assert set(built.resources or ()) == {"archive_events", "archive_s3", "archive_spark"}
+        keys = built.resolve_asset_graph().get_all_asset_keys()
         assert {key.path[0] for key in keys} == {"archive"}
         assert s3lake.sink_key("events", "orders", "archive") in keys
         assert s3lake.sealed_key("events", "orders", "archive") in keys
-
-    def test_keys_of_resources_do(self) -> None:
-        assert set(self.built().resources or ()) == {"archive_events", "archive_s3", "archive_spark"}
 
     @pytest.mark.parametrize("together", [True, False])
     def test_names_pools_and_tags_do(self, together: bool) -> None:
@@ -190,10 +189,6 @@ class TestPrefix:
 
 class TestResources:
     """Those of the project can stand in for ours."""
-
-    def test_an_object_has_our_key(self) -> None:
-        mine = object()
-        assert (definitions(resources={"spark": mine}).resources or {})["s3lake_spark"] is mine
 
     def test_a_key_is_that_of_the_project_s_own(self) -> None:
         built = definitions(resources={"spark": "cluster"})
