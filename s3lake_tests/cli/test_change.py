@@ -68,7 +68,12 @@ COMMANDS: dict[str, tuple[tuple[str, ...], Callable[[Lake], None], str]] = {
     "reformat": (("reformat",), compress, "files"),
     "retention": (("retention", "--older-than", "1d"), leave_it, "11 records in 4 files of"),
     "restore": ((*RESTORE, "--from", HOUR, "--to", HOUR), leave_it, "records"),
-    "replay": (("dead-letters", "replay"), correct_the_layout, "can be landed"),
+    "replay": (
+        ("dead-letters", "replay"),
+        correct_the_layout,
+        f"events verified {HOUR}: 3 dead letters: 2 can be landed, 1 stay dead letters, "
+        "1 for convert: JSON is malformed: expected … (byte …)\n",
+    ),
     "rollback": (
         ("index", "rollback", "--sink", "events", "--topic", TOPIC, "--hour", HOUR),
         leave_a_commit_pending,

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from s3lake import cli
-from s3lake_tests.cli.conftest import Run
+from s3lake_tests.kit.console import Run
 from s3lake_tests.lake import NOBODY, START
 
 TEN = "2026-01-05T10"
@@ -56,11 +56,6 @@ class TestExitCodeTwo:
         outcome = run("check")
         assert outcome.code == 2
         assert "set S3LAKE_CONFIG to a file, a directory or an address, or give CONFIG" in outcome.err
-
-    def test_no_such_file(self, run: Run, tmp_path: Path) -> None:
-        outcome = run("check", tmp_path / "missing.yaml")
-        assert outcome.code == 2
-        assert "missing.yaml: no such file" in outcome.err
 
     def test_an_unknown_setting(self, run: Run, nobody: Path) -> None:
         nobody.write_text(NOBODY.replace("bucket:", "buckte:"))

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 from s3lake.cli import app
 from s3lake.cli.request import Request
 from s3lake.errors import StoreUnavailableError
-from s3lake_tests.land.maintenance.refused import GOOD, MENDED, Lake
+from s3lake_tests.land.maintenance.refused import MENDED, Lake
 from s3lake_tests.verify.world import HOUR, IN_TIME
 
 Run = Callable[..., Result]
@@ -75,17 +75,6 @@ def test_show_leaves_out_what_is_beyond_its_limit(run: Run) -> None:
     assert "only the first 1" in result.stderr
 
 
-def test_replay_without_yes_prints_what_it_would_do_and_changes_nothing(run: Run, lake: Lake) -> None:
-    lake.mended(**MENDED)
-    before = dict(lake.store.objects)
-    refused = "convert: JSON is malformed: expected … (byte …)"
-    line = f"events verified {HOUR}: 3 dead letters: 2 can be landed, 1 stay dead letters, 1 for {refused}"
-    result = run("replay")
-    assert (result.exit_code, result.stdout.splitlines()[0]) == (0, line)
-    assert result.stdout.endswith("\nnothing is changed yet: --yes does it\n")
-    assert lake.store.objects == before
-
-
 def test_replay_lands_them_and_says_which_commit_took_them(run: Run, lake: Lake) -> None:
     lake.mended(**MENDED)
     done = rows(run("replay", "--yes", "--json"))
@@ -109,14 +98,3 @@ def test_a_store_that_does_not_answer_is_exit_code_three(run: Run, lake: Lake, m
 
 def test_an_hour_and_a_range_together_are_refused(run: Run) -> None:
     assert "give one of them" in str(run("list", "--hour", HOUR, "--from", HOUR).exception)
-
-
-def test_a_topic_without_dead_letters_is_reported(run: Run, lake: Lake) -> None:
-    lake.mended(**MENDED)
-    for name in list(lake.store.objects):
-        lake.store.delete(name)
-    lake.tiles.clear()
-    lake.manifests.clear()
-    lake.land(GOOD % 1)
-    lake.write_index()
-    assert run("list").stdout == "no dead letters\n"

@@ -11,7 +11,7 @@ import pytest
 
 from s3lake import hours
 from s3lake.config import load as configuration
-from s3lake_tests.cli.conftest import Outcome, Run
+from s3lake_tests.kit.console import Outcome, Run
 from s3lake_tests.lake import NOBODY, START
 
 

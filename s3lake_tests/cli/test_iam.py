@@ -1,7 +1,6 @@
 """`s3lake iam`: the policy allows what landing, rewriting, cleaning and verifying ask of S3, and no more."""
 
 import json
-import sys
 import urllib.request
 import uuid
 from collections.abc import Iterator
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pytest
 
-from s3lake import cli
 from s3lake.cli.check import connection_checks, try_connection
 from s3lake.cli.iam import policy_of, policy_of_caller
 from s3lake.config import native
@@ -22,6 +20,7 @@ from s3lake.errors import StoreDeniedError
 from s3lake.sink.s3 import Role
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
+from s3lake_tests.kit.console import Run
 from s3lake_tests.lake import START, Lake, at, values
 
 if TYPE_CHECKING:
@@ -123,29 +122,28 @@ def test_a_key_by_its_alias_is_allowed_by_a_condition() -> None:
     assert statement["Condition"] == {"ForAnyValue:StringEquals": {"kms:ResourceAliases": "alias/lake"}}
 
 
-def test_an_acl_takes_its_own_right() -> None:
-    assert "s3:PutObjectAcl" in policy(ORDERS, s3="{objects: {acl: private}}")["Statement"][1]["Action"]
+@pytest.mark.parametrize(
+    ("objects", "action"),
+    [("tags: {team: data}", "Tagging"), ("offset_tags: tried", "Tagging"), ("acl: private", "Acl")],
+)
+def test_tags_and_an_acl_take_their_own_right(objects: str, action: str) -> None:
+    s3 = f"{{objects: {{{objects}}}}}"
+    assert f"s3:PutObject{action}" in policy(ORDERS, s3=s3)["Statement"][1]["Action"]
+    assert policy(ORDERS, s3=s3, read_only=True)["Statement"][1]["Action"] == ["s3:GetObject"]
 
 
-@pytest.mark.parametrize("objects", ["tags: {team: data}", "offset_tags: tried"])
-def test_tags_take_their_own_right(objects: str) -> None:
-    assert "s3:PutObjectTagging" in policy(ORDERS, s3=f"{{objects: {{{objects}}}}}")["Statement"][1]["Action"]
-    read = policy(ORDERS, s3="{objects: {tags: {team: data}}}", read_only=True)
-    assert read["Statement"][1]["Action"] == ["s3:GetObject"]
+ROLE = f"s3: {{role: {{arn: '{ARN}'}}}}"
 
 
-def test_the_command_prints_the_policy_and_says_whose_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "s3lake.yaml"
-    role = "s3: {role: {arn: 'arn:aws:iam::123456789012:role/lake'}}"
-    path.write_text(f"kafka: {{bootstrap_servers: 'kafka:9092'}}\n{role}\nsinks:\n- {{{ORDERS}, start: {START}}}\n")
-    monkeypatch.setattr(sys, "argv", ["s3lake", "iam", str(path)])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    out, err = capsys.readouterr()
-    assert (ended.value.code, json.loads(out)) == (0, policy(ORDERS))
-    assert "this is the policy of arn:aws:iam::123456789012:role/lake" in err
+def written(path: Path, s3: str) -> Path:
+    path.write_text(f"kafka: {{bootstrap_servers: 'kafka:9092'}}\n{s3}\nsinks:\n- {{{ORDERS}, start: {START}}}\n")
+    return path
+
+
+def test_the_command_prints_the_policy_and_says_whose_it_is(run: Run, tmp_path: Path) -> None:
+    outcome = run("iam", written(tmp_path / "s3lake.yaml", ROLE))
+    assert (outcome.code, json.loads(outcome.out)) == (0, policy(ORDERS))
+    assert f"this is the policy of {ARN}" in outcome.err
 
 
 def test_the_callers_policy_is_the_right_to_assume_and_a_web_identity_needs_none() -> None:
@@ -157,23 +155,14 @@ def test_the_callers_policy_is_the_right_to_assume_and_a_web_identity_needs_none
 
 @pytest.mark.parametrize(
     ("s3", "exit_code", "words"),
-    [(f"s3: {{role: {{arn: '{ARN}'}}}}", 0, '"sts:AssumeRole"'), ("", 2, "no role is assumed: leave it out")],
+    [(ROLE, 0, '"sts:AssumeRole"'), ("", 2, "no role is assumed: leave it out")],
 )
 def test_the_command_prints_the_callers_policy_where_there_is_a_role(
-    s3: str,
-    exit_code: int,
-    words: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    s3: str, exit_code: int, words: str, run: Run, tmp_path: Path
 ) -> None:
-    path = tmp_path / "s3lake.yaml"
-    path.write_text(f"kafka: {{bootstrap_servers: 'kafka:9092'}}\n{s3}\nsinks:\n- {{{ORDERS}, start: {START}}}\n")
-    monkeypatch.setattr(sys, "argv", ["s3lake", "iam", str(path), "--caller"])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert ended.value.code == exit_code
-    assert words in "".join(capsys.readouterr())
+    outcome = run("iam", written(tmp_path / "s3lake.yaml", s3), "--caller")
+    assert outcome.code == exit_code
+    assert words in outcome.out + outcome.err
 
 
 # A store that enforces it

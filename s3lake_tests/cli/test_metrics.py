@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from s3lake import cli
 from s3lake.source import opening
-from s3lake_tests.lake import NOBODY, Lake, at, values
+from s3lake_tests.kit.console import Run
+from s3lake_tests.lake import Lake, at, values
 
 EIGHT, TEN = "2026-01-05T08", "2026-01-05T10"
 
@@ -23,39 +23,26 @@ def samples(text: str) -> dict[tuple[str, ...], float]:
     return {(one.name, *(value for _, value in sorted(one.labels.items()))): one.value for one in found}
 
 
-def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> object:
-    """The exit code of the console script."""
-    monkeypatch.setattr(sys, "argv", ["s3lake", "metrics", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    return ended.value.code
-
-
 def test_without_kafka_and_s3_it_says_so_and_ends_and_tells_no_secret(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    run: Run, nobody: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = tmp_path / "sinks.yaml"
-    config.write_text(NOBODY)
     fast = functools.partial(opening.opened, timeout_s=0.3)
     monkeypatch.setattr(opening, "opened", lambda config, _: fast(config))
     began = time.monotonic()
-    assert run(monkeypatch, str(config)) == 0
+    outcome = run("metrics", nobody)
+    assert outcome.code == 0
     assert time.monotonic() - began < 20
-    out, err = capsys.readouterr()
-    told = samples(out)
+    told = samples(outcome.out)
     assert told["s3lake_up", "kafka", "events", "orders"] == told["s3lake_up", "s3", "events", "orders"] == 0
     assert told["s3lake_errors_total", "s3", "events", "orders"] == 1
-    assert "hunter2" not in out + err
+    assert "hunter2" not in outcome.out + outcome.err
 
 
 @pytest.mark.parametrize("listen", ["9108", "127.0.0.1:99999", "127.0.0.1:", "http://127.0.0.1:9108/metrics"])
-def test_where_nobody_can_listen_is_refused(
-    listen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config = tmp_path / "sinks.yaml"
-    config.write_text(NOBODY)
-    assert run(monkeypatch, str(config), "--listen", listen) == 2
-    assert f"--listen {listen}: write HOST:PORT, for example 127.0.0.1:9108" in capsys.readouterr().err
+def test_where_nobody_can_listen_is_refused(listen: str, run: Run, nobody: Path) -> None:
+    outcome = run("metrics", nobody, "--listen", listen)
+    assert outcome.code == 2
+    assert f"--listen {listen}: write HOST:PORT, for example 127.0.0.1:9108" in outcome.err
 
 
 @pytest.fixture
@@ -66,15 +53,8 @@ def served(lake: Lake, tmp_path: Path) -> Iterator[tuple[str, str]]:
     lake.produce(topic, values(7), int(time.time() * 1000) - 1_000_000)
     config = tmp_path / "sinks.yaml"
     config.write_text(lake.config_text(f"name: events, topics: ['{topic}']"))
-    command = [
-        sys.executable,
-        "-c",
-        "from s3lake.cli import main; main()",
-        "metrics",
-        str(config),
-        "--listen",
-        "127.0.0.1:0",
-    ]
+    main = "from s3lake.cli import main; main()"
+    command = [sys.executable, "-c", main, "metrics", str(config), "--listen", "127.0.0.1:0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         try:

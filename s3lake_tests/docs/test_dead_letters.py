@@ -39,12 +39,9 @@ def plain(text: str) -> list[list[str]]:
 
 def test_the_commands_print_what_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     lake = Lake()
-    lake.land_records(
-        [(b"k0", GOOD % 0, []), (b"k1", TOKEN, REGION), (b"k2", GOOD % 2, []), (b"k3", b'{"at":"noon"}', [])]
-    )
-    lake.land_records([(b"k4", GOOD % 4, []), (b"k5", b'{"id":5}', []), (b"k6", b"{ broken", []), (b"k7", b"\xff", [])])
+    for records in COMMITS:
+        lake.land_records(records)
     lake.write_index()
-
     monkeypatch.setattr(Request, "landings", lambda *_, **__: iter([lake.landing()]))
     count = 0
     for command, printed in shown():

@@ -1,19 +1,19 @@
 """Every example of the product documents, by the commands that a reader types: check, preview, land, verify."""
 
 import json
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from s3lake import cli, hours
+from s3lake import hours
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.land.preview.records import Records
 from s3lake_tests.config.documents import NOON, load
 from s3lake_tests.config.examples import EXAMPLES, HOUR, Example, registered
+from s3lake_tests.kit.console import script
 from s3lake_tests.lake import Lake
 
 if TYPE_CHECKING:
@@ -55,12 +55,9 @@ def test_an_example_of_the_documents_lands_and_verifies(
     file, lines = str(tmp_path / "connector"), tmp_path / "records.jsonl"
 
     def run(command: str, *options: str) -> str:
-        monkeypatch.setattr(sys, "argv", ["s3lake", command, file, *options])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        printed, said = capsys.readouterr()
-        assert ended.value.code == 0, f"s3lake {command}: {printed}{said}"
-        return printed
+        outcome = script(monkeypatch, capsys)(command, file, *options)
+        assert outcome.code == 0, f"s3lake {command}: {outcome}"
+        return outcome.out
 
     with registered(example) as (text, records):
         sinks = load(text, AWS_ACCESS_KEY="x", AWS_SECRET_KEY="x").config.sinks

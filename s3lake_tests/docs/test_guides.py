@@ -7,7 +7,6 @@ Replaced are addresses, the hour from which on, and what is done elsewhere: the 
 import json
 import re
 import shlex
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,11 +17,12 @@ import dagster as dg
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from s3lake import cli, definitions, hours
+from s3lake import definitions, hours
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake_tests.adopt.buckets import lock
 from s3lake_tests.docs.test_shown import Block, blocks, title
+from s3lake_tests.kit.console import script
 from s3lake_tests.lake import Lake
 
 if TYPE_CHECKING:
@@ -94,15 +94,13 @@ class Guide:
         command, _, path = command.partition(" > ")
         if command.startswith("adopt") and not command.endswith("--yes"):
             self.stop_the_connector()
-        self.monkeypatch.setattr(sys, "argv", ["s3lake", *command.split()])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        printed, said = self.capsys.readouterr()
-        assert ended.value.code == 0, f"s3lake {command}: {printed}{said}"
+        outcome = script(self.monkeypatch, self.capsys)(*command.split())
+        assert outcome.code == 0, f"s3lake {command}: {outcome}"
         if path:
-            Path(path).write_text(printed)
-        self.printed[command] = printed + said if command.startswith("check") else printed  # notices are said
-        return printed
+            Path(path).write_text(outcome.out)
+        noticed = outcome.err if command.startswith("check") else ""
+        self.printed[command] = outcome.out + noticed
+        return outcome.out
 
     def produce(self, stamp_ms: int) -> None:
         """Three records like the page's own, of this time."""

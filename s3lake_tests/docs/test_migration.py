@@ -1,14 +1,14 @@
 """The pages that lead from a connector to s3lake: their files come to what stands there."""
 
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from s3lake import cli, hours
-from s3lake_tests.docs.test_shown import Block, blocks
+from s3lake import hours
+from s3lake_tests.docs.test_shown import Block, blocks, title
+from s3lake_tests.kit.console import script
 
 PAGES = sorted({block.document for block in blocks("yaml") if block.document.startswith("docs/migrate/")})
 ENVIRONMENT = {
@@ -35,8 +35,7 @@ def run(
 
     def run(page: str, *arguments: str) -> tuple[str, Path]:
         for block in on(page, "json", "properties", "toml"):
-            name = block.title.removeprefix("title=").strip('"')
-            (tmp_path / name).write_text(block.text, encoding="utf-8")
+            (tmp_path / title(block)).write_text(block.text, encoding="utf-8")
         for name in list(os.environ):
             if name.startswith("S3LAKE_SINKS"):
                 monkeypatch.delenv(name)
@@ -44,17 +43,15 @@ def run(
             monkeypatch.setenv(name, value)
         monkeypatch.setattr(hours, "now_ms", lambda: hours.start_ms("2026-11-22T10"))  # the day that pages show
         monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr(sys, "argv", ["s3lake", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        assert ended.value.code == 0
-        return capsys.readouterr().out, tmp_path
+        outcome = script(monkeypatch, capsys)(*arguments)
+        assert outcome.code == 0, outcome
+        return outcome.out, tmp_path
 
     return run
 
 
 def connectors_file(page: str) -> str:
-    return on(page, "json", "properties", "toml")[0].title.removeprefix("title=").strip('"')
+    return title(on(page, "json", "properties", "toml")[0])
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -320,15 +320,6 @@ def test_python_compiles_and_what_it_imports_is_there(block: Block) -> None:
     assert code
 
 
-@pytest.mark.parametrize(
-    "block",
-    [block for block in blocks("python", "yaml", "json", "text") if title(block).startswith("docs/examples/")],
-    ids=str,
-)
-def test_an_example_is_the_file_that_tests_run(block: Block) -> None:
-    assert block.text == (ROOT / title(block)).read_text("utf-8")
-
-
 def engine(block: Block) -> str:
     return title(block).lower()
 
@@ -358,9 +349,10 @@ def test_duckdb_reads_what_the_sink_beside_it_lands(block: Block, tmp_path: Path
     assert rows == [("click", 3, 7.5), ("view", 3, 7.5)]
 
 
-@pytest.mark.parametrize(
-    "block", [block for block in blocks("yaml", "json", "properties", "python") if "/" in title(block)], ids=str
-)
+FILES = [block for block in blocks("yaml", "json", "properties", "python", "text") if "/" in title(block)]
+
+
+@pytest.mark.parametrize("block", FILES, ids=str)
 def test_a_block_that_is_called_like_a_file_is_that_file(block: Block) -> None:
     assert block.text == (ROOT / title(block)).read_text("utf-8")
 

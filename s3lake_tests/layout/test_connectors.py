@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from s3lake.layout.key import RecordColumns, Span
-from s3lake_tests.layout.files import Record, files, ms, refusal, rule
+from s3lake.layout.key import RecordColumns
+from s3lake_tests.layout.files import Record, files, rule
 
 # Confluent
 
@@ -62,28 +62,6 @@ def test_a_time_of_the_record_or_of_a_field(time: dict[str, Any], value: str, di
     record = Record(timestamp=APRIL, value=value.encode())
     made = confluent("{time:YYYY/M/d/H}", record, time={**CLOCK, **time})
     assert made == [f"t/{directory}/t#0#0000000000.avro"]
-
-
-def test_a_timestamp_that_is_missing_is_a_record_error() -> None:
-    layout = {"template": "{topic}/{time:HH}/" + FILE, "time": {**CLOCK, "source": "field"}, "missing": "null"}
-    assert "time field timestamp is null or missing" in refusal(rule(topics=("t",), layout=layout), Record(value=b"{}"))
-
-
-def test_c17_tombstones_have_a_directory_of_their_own() -> None:
-    layout = {"template": "{topic}/{time:HH}/" + FILE, "tombstones": "{topic}/tombstone/" + FILE, "time": CLOCK}
-    keys = rule(topics=("t",), layout=layout, nulls="write", sidecars={"keys": "avro"}, format={"type": "avro"})
-    assert files(keys, Record(timestamp=1_737_543_576_000)) == ["t/02/t#0#0000000000.avro"]
-    (group,) = keys.tombstone_groups(12, RecordColumns(), 1)
-    assert isinstance(group, str)
-    assert keys.sidecar_key(group, Span(2, 2, 0, 0, 1), ".keys.avro") == "t/tombstone/t#12#0000000002.keys.avro"
-
-
-def test_c20_sidecars_are_next_to_their_file() -> None:
-    keys = rule(topics=("t",), layout={"template": FILE, "extension": ".avro"})
-    group, span = keys.fixed_group(12), Span(0, 2, 0, 0, 3)
-    assert group is not None
-    assert keys.key(group, span) == "t#12#0000000000.avro"
-    assert keys.sidecar_key(group, span, ".keys.avro") == "t#12#0000000000.keys.avro"
 
 
 # Lenses: the names that the connector really gives (reference/lenses.md 1.6)
@@ -159,20 +137,7 @@ def test_43_the_codec_of_avro_and_parquet_is_not_in_the_name(format: str) -> Non
     assert files(keys, Record()) == [f"t/0/000000000000_0_0.{format}"]
 
 
-def test_44_a_missing_header_is_refused() -> None:
-    keys = rule(topics=("t",), layout={"partition_by": ("_header.hair",)})
-    assert refusal(keys, Record()) == "header 'hair' is not in the record"
-
-
 # Aiven
-
-
-def test_a16_a22_a_new_schema_begins_a_file_with_its_own_offset() -> None:
-    # Staging keeps one open file per schema; each is named after the first record that it holds.
-    keys = rule(topics=("t",), layout={"template": "{topic}-{partition}-{offset}", "extension": ""})
-    group = keys.fixed_group(0)
-    assert group is not None
-    assert [keys.key(group, Span(first, first, 0, 0, 1)) for first in (1000, 1002)] == ["t-0-1000", "t-0-1002"]
 
 
 def test_a17_a_file_of_a_key_is_replaced_over_all_topic_partitions() -> None:
@@ -190,10 +155,3 @@ def test_a_file_of_a_key_and_topic_partition_is_replaced_in_it() -> None:
     assert keys.replaces
     records = [Record(0, key=b"a"), Record(1, key=b"a"), Record(5, key=b"a", partition=1)]
     assert files(keys, *records) == ["a-t-0", "a-t-1"]
-
-
-def test_a_wallclock_time_has_its_zone() -> None:
-    layout = {"template": "{time:yyyy/MM/dd}/{topic}-{partition}-{offset}", "extension": ""}
-    layout["time"] = {"source": "wallclock", "timezone": "Europe/Berlin"}
-    keys = rule(topics=("t",), layout=layout, wallclock_ms=ms(2024, 1, 14, 23, 30))
-    assert files(keys, Record()) == ["2024/01/15/t-0-0"]
