@@ -14,7 +14,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.fixture
-def nobody(tmp_path: Path) -> Path:
+def offline(tmp_path: Path) -> Path:
     """A configuration whose Kafka and S3 are down."""
     path = tmp_path / "s3lake.yaml"
     path.write_text(NOBODY)

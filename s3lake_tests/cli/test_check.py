@@ -23,73 +23,73 @@ from s3lake_tests.lake import NOBODY, Lake
 
 
 class TestCheck:
-    def test_shows_each_sink_in_short(self, run: Run, nobody: Path) -> None:
-        outcome = run("check", nobody)
+    def test_shows_each_sink_in_short(self, run: Run, offline: Path) -> None:
+        outcome = run("check", offline)
         assert outcome.code == 0
         for line in ("sink events", "topics +orders", "format +json none", "flush +128MiB, at latest after 5m"):
             assert re.search(line, outcome.out), outcome.out
         assert re.search(r"key +orders/date=2026-01-05/hour=00/0-000000000000\.json", outcome.out)
 
-    def test_shows_every_setting_that_was_made_and_where_it_was_read_from(self, run: Run, nobody: Path) -> None:
-        rows = run("check", nobody).out.splitlines()
+    def test_shows_every_setting_that_was_made_and_where_it_was_read_from(self, run: Run, offline: Path) -> None:
+        rows = run("check", offline).out.splitlines()
         (name,) = [row for row in rows if row.startswith("sinks.0.name ")]
         assert re.search(r"events +\S+/s3lake\.yaml:\d+:\d+ sinks\[0\]\.name", name)
         assert not any(row.startswith("sinks.0.flush.size ") for row in rows)
 
-    def test_all_shows_defaults_too(self, run: Run, nobody: Path) -> None:
-        assert re.search(r"sinks\.0\.flush\.size +128MiB +default", run("check", nobody, "--all").out)
+    def test_all_shows_defaults_too(self, run: Run, offline: Path) -> None:
+        assert re.search(r"sinks\.0\.flush\.size +128MiB +default", run("check", offline, "--all").out)
 
     def test_shows_where_the_default_of_a_connector_differs(self, run: Run) -> None:
         quickstart = Path(__file__).parents[1] / "config" / "public" / "quickstart.properties"
         outcome = run("check", quickstart)
         assert re.search(r"sinks\.0\.prefix +topics +default", outcome.out), outcome.out
 
-    def test_gives_the_effective_configuration_as_json(self, run: Run, nobody: Path) -> None:
-        effective, summary = run("check", nobody, "--json").rows
+    def test_gives_the_effective_configuration_as_json(self, run: Run, offline: Path) -> None:
+        effective, summary = run("check", offline, "--json").rows
         (sink,) = effective["sinks"]
         assert sink["flush"] == {"count": None, "size": "128MiB", "interval": "5m", "span": None, "merge": True}
         assert (sink["from"], sink["index"]) == ("start", {"prefix": ".indexes", "name": None})
         assert (summary["sink"], summary["topics"], summary["bucket"]) == ("events", ["orders"], "lake")
 
     @pytest.mark.parametrize("option", [(), ("--json",)])
-    def test_masks_secrets(self, option: tuple[str, ...], run: Run, nobody: Path) -> None:
-        outcome = run("check", nobody, *option)
+    def test_masks_secrets(self, option: tuple[str, ...], run: Run, offline: Path) -> None:
+        outcome = run("check", offline, *option)
         assert "hunter2" not in outcome.out + outcome.err
         assert outcome.out.count("********") == 2
 
-    def test_tables_alone_need_no_kafka(self, run: Run, nobody: Path) -> None:
-        nobody.write_text("sinks: [{name: tables, bucket: lake, start: 2026-01-05T08, format: {type: parquet}}]\n")
-        outcome = run("check", nobody)
+    def test_tables_alone_need_no_kafka(self, run: Run, offline: Path) -> None:
+        offline.write_text("sinks: [{name: tables, bucket: lake, start: 2026-01-05T08, format: {type: parquet}}]\n")
+        outcome = run("check", offline)
         assert outcome.code == 0, outcome.err
         with pytest.raises(ConfigurationError, match="no sink of the configuration has topics"):
-            opened(native.loads(nobody.read_text(), "f")).offsets.topics()
+            opened(native.loads(offline.read_text(), "f")).offsets.topics()
 
-    def test_a_sink_without_topics_is_a_notice(self, run: Run, nobody: Path) -> None:
-        nobody.write_text(NOBODY.replace("topics: [orders], ", ""))
-        outcome = run("check", nobody)
+    def test_a_sink_without_topics_is_a_notice(self, run: Run, offline: Path) -> None:
+        offline.write_text(NOBODY.replace("topics: [orders], ", ""))
+        outcome = run("check", offline)
         assert "sink events: it has no topics: only tables that assets return land there" in " ".join(
             (outcome.out + outcome.err).split()
         )
 
-    def test_strict_refuses_a_configuration_that_has_notices(self, run: Run, nobody: Path) -> None:
+    def test_strict_refuses_a_configuration_that_has_notices(self, run: Run, offline: Path) -> None:
         quickstart = Path(__file__).parents[1] / "config" / "public" / "quickstart.properties"
         notice = re.search(r"notice: (.+)", run("check", quickstart).out)
         assert notice
         outcome = run("check", quickstart, "--strict")
         assert outcome.code == 2
         assert notice[1] in outcome.err
-        assert run("check", nobody, "--strict").code == 0
-        nobody.write_text(NOBODY.replace("bucket: lake,", "bucket: lake, exactly_once: false,"))
-        assert run("check", nobody, "--strict").code == 2
+        assert run("check", offline, "--strict").code == 0
+        offline.write_text(NOBODY.replace("bucket: lake,", "bucket: lake, exactly_once: false,"))
+        assert run("check", offline, "--strict").code == 2
 
-    def test_opens_each_destination_that_hours_are_forwarded_to(self, run: Run, nobody: Path) -> None:
+    def test_opens_each_destination_that_hours_are_forwarded_to(self, run: Run, offline: Path) -> None:
         forward = "{to: postgres, options: {conninfo: 'host=db password=hunter2-pg', table: 'a;b'}}"
-        nobody.write_text(NOBODY.replace("bucket: lake,", f"bucket: lake, forwards: [{forward}],"))
-        outcome = run("check", nobody)
+        offline.write_text(NOBODY.replace("bucket: lake,", f"bucket: lake, forwards: [{forward}],"))
+        outcome = run("check", offline)
         assert outcome.code == 2
         assert "sink events: forwards[0]: table 'a;b'" in outcome.err
-        nobody.write_text(nobody.read_text().replace("a;b", "lake.orders"))
-        outcome = run("check", nobody)
+        offline.write_text(offline.read_text().replace("a;b", "lake.orders"))
+        outcome = run("check", offline)
         assert outcome.code == 0
         assert re.search(r"forwards +postgres", outcome.out)
         assert "hunter2" not in outcome.out + outcome.err
@@ -101,24 +101,24 @@ class TestCheck:
         assert "s3lake has no plugins" not in short
         assert re.search(r"connector\.plugin\.version +s3lake has no plugins", long)
 
-    def test_finds_properties_that_librdkafka_cannot_have(self, run: Run, nobody: Path) -> None:
-        nobody.write_text(NOBODY.replace("sasl.username: me", "ssl.truststore.location: /ca.jks"))
-        outcome = run("check", nobody)
+    def test_finds_properties_that_librdkafka_cannot_have(self, run: Run, offline: Path) -> None:
+        offline.write_text(NOBODY.replace("sasl.username: me", "ssl.truststore.location: /ca.jks"))
+        outcome = run("check", offline)
         assert outcome.code == 2
         assert "ssl.truststore.location cannot be translated for librdkafka" in outcome.err
 
     def test_takes_the_file_that_the_environment_names(
-        self, run: Run, nobody: Path, monkeypatch: pytest.MonkeyPatch
+        self, run: Run, offline: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setenv("S3LAKE_CONFIG", str(nobody))
+        monkeypatch.setenv("S3LAKE_CONFIG", str(offline))
         assert run("check").code == 0
 
     def test_connect_reports_what_does_not_answer(
-        self, run: Run, nobody: Path, monkeypatch: pytest.MonkeyPatch
+        self, run: Run, offline: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         hasty = functools.partial(offsets.KafkaSource, timeout_s=0.2)
         monkeypatch.setattr(offsets, "KafkaSource", lambda settings, _: hasty(settings))
-        outcome = run("check", nobody, "--connect", "--json")
+        outcome = run("check", offline, "--connect", "--json")
         assert outcome.code == 3
         said = {row["check"]: row["outcome"] for row in outcome.rows if "check" in row}
         assert list(said) == [

@@ -57,9 +57,9 @@ class TestExitCodeTwo:
         assert outcome.code == 2
         assert "set S3LAKE_CONFIG to a file, a directory or an address, or give CONFIG" in outcome.err
 
-    def test_an_unknown_setting(self, run: Run, nobody: Path) -> None:
-        nobody.write_text(NOBODY.replace("bucket:", "buckte:"))
-        outcome = run("check", nobody)
+    def test_an_unknown_setting(self, run: Run, offline: Path) -> None:
+        offline.write_text(NOBODY.replace("bucket:", "buckte:"))
+        outcome = run("check", offline)
         assert outcome.code == 2
         assert re.search(r"s3lake\.yaml:10:\d+: .*did you mean bucket\?", outcome.err)
         assert "hunter2" not in outcome.err
@@ -86,8 +86,8 @@ class TestExitCodeTwo:
             (("rewrite",), "--from H and --to H missing: this command never changes everything"),
         ],
     )
-    def test_invalid_options(self, arguments: tuple[str, ...], message: str, run: Run, nobody: Path) -> None:
-        outcome = run(*arguments, nobody)
+    def test_invalid_options(self, arguments: tuple[str, ...], message: str, run: Run, offline: Path) -> None:
+        outcome = run(*arguments, offline)
         assert outcome.code == 2
         assert message in outcome.err
 
@@ -120,16 +120,16 @@ class TestExitCodeThree:
     """It failed while running: trying again may help."""
 
     @pytest.mark.parametrize("command", [("verify",), ("index", "show"), ("clean",), ("land",)])
-    def test_s3_is_down(self, command: tuple[str, ...], run: Run, nobody: Path) -> None:
-        outcome = run(*command, nobody)
+    def test_s3_is_down(self, command: tuple[str, ...], run: Run, offline: Path) -> None:
+        outcome = run(*command, offline)
         assert outcome.code == 3
         assert "StoreUnavailableError: " in outcome.err
         assert "http://127.0.0.1:1" in outcome.err
         assert "hunter2" not in outcome.err
 
     @pytest.mark.long
-    def test_a_closed_pipe_is_not_reported_as_a_difference(self, nobody: Path) -> None:
-        command = [Path(sys.executable).parent / "s3lake", "check", nobody, "--json"]
+    def test_a_closed_pipe_is_not_reported_as_a_difference(self, offline: Path) -> None:
+        command = [Path(sys.executable).parent / "s3lake", "check", offline, "--json"]
         reader, writer = os.pipe()
         os.close(reader)
         ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
@@ -137,9 +137,9 @@ class TestExitCodeThree:
         assert (ended.returncode, ended.stderr) == (141, "")
 
     def test_an_unexpected_error_is_not_reported_as_a_difference(
-        self, run: Run, nobody: Path, monkeypatch: pytest.MonkeyPatch
+        self, run: Run, offline: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("s3lake.cli.check.describe_sink", lambda _: 1 / 0)
-        outcome = run("check", nobody)
+        outcome = run("check", offline)
         assert outcome.code == 3
         assert "ZeroDivisionError" in outcome.err

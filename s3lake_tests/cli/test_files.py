@@ -22,8 +22,8 @@ class TestPreview:
         records.write_text("".join(json.dumps(record) + "\n" for record in told))
         return run("preview", config, "--records", records, *options)
 
-    def test_prints_an_object_a_line(self, run: Run, nobody: Path) -> None:
-        outcome = self.preview(run, nobody, "1", "2")
+    def test_prints_an_object_a_line(self, run: Run, offline: Path) -> None:
+        outcome = self.preview(run, offline, "1", "2")
         assert (outcome.code, outcome.err) == (0, "")
         assert outcome.rows == [
             {
@@ -37,40 +37,40 @@ class TestPreview:
             }
         ]
 
-    def test_out_writes_the_objects_below_a_directory(self, run: Run, nobody: Path, tmp_path: Path) -> None:
-        assert self.preview(run, nobody, "1", options=("--out", str(tmp_path / "out"))).code == 0
+    def test_out_writes_the_objects_below_a_directory(self, run: Run, offline: Path, tmp_path: Path) -> None:
+        assert self.preview(run, offline, "1", options=("--out", str(tmp_path / "out"))).code == 0
         assert (
             tmp_path / "out" / "orders" / "date=2026-01-05" / "hour=08" / "0-000000000000.json"
         ).read_bytes() == b"1\n"
 
-    def test_one_refused_record_is_exit_code_one_and_no_object(self, run: Run, nobody: Path) -> None:
-        outcome = self.preview(run, nobody, "1", "{")
+    def test_one_refused_record_is_exit_code_one_and_no_object(self, run: Run, offline: Path) -> None:
+        outcome = self.preview(run, offline, "1", "{")
         assert (outcome.code, outcome.out) == (1, "")
         error = json.loads(outcome.err)
         assert (error["offset"], error["stage"]) == (1, "convert")
 
-    def test_dead_letters_are_objects_and_not_a_failure(self, run: Run, nobody: Path) -> None:
-        nobody.write_text(NOBODY.replace("bucket: lake,", "bucket: lake, errors: {tolerance: all},"))
-        outcome = self.preview(run, nobody, "1", "{")
+    def test_dead_letters_are_objects_and_not_a_failure(self, run: Run, offline: Path) -> None:
+        offline.write_text(NOBODY.replace("bucket: lake,", "bucket: lake, errors: {tolerance: all},"))
+        outcome = self.preview(run, offline, "1", "{")
         assert outcome.code == 0
         assert [row["key"].partition("/")[0] for row in outcome.rows] == ["_dead_letters", "orders"]
         assert json.loads(outcome.err)["offset"] == 1
 
     @pytest.mark.parametrize("change", [("lake", "l"), ("topics", "topcis")])
-    def test_a_wrong_configuration_is_exit_code_two(self, change: tuple[str, str], run: Run, nobody: Path) -> None:
-        nobody.write_text(NOBODY.replace(*change))
-        assert self.preview(run, nobody, "1").code == 2
+    def test_a_wrong_configuration_is_exit_code_two(self, change: tuple[str, str], run: Run, offline: Path) -> None:
+        offline.write_text(NOBODY.replace(*change))
+        assert self.preview(run, offline, "1").code == 2
 
-    def test_no_records_are_nothing_to_preview(self, run: Run, nobody: Path) -> None:
-        outcome = self.preview(run, nobody, options=())
+    def test_no_records_are_nothing_to_preview(self, run: Run, offline: Path) -> None:
+        outcome = self.preview(run, offline, options=())
         assert (outcome.code, outcome.out) == (
             0,
-            f"nothing to preview: {nobody.parent}/records.jsonl has no record\n",
+            f"nothing to preview: {offline.parent}/records.jsonl has no record\n",
         )
 
-    def test_records_that_no_sink_reads_are_exit_code_two(self, run: Run, nobody: Path) -> None:
-        nobody.write_text(NOBODY.replace("topics: [orders]", "topics: [clicks]"))
-        outcome = self.preview(run, nobody, "1")
+    def test_records_that_no_sink_reads_are_exit_code_two(self, run: Run, offline: Path) -> None:
+        offline.write_text(NOBODY.replace("topics: [orders]", "topics: [clicks]"))
+        outcome = self.preview(run, offline, "1")
         assert outcome.code == 2
         assert "no sink reads topic 'orders'" in outcome.err
 
@@ -112,13 +112,13 @@ class TestTest:
         written = (cases / "types.expected.json").read_text()
         assert written == (EXAMPLES / "test" / "types.expected.json").read_text()
 
-    def test_notices_of_the_configuration_can_be_expected(self, run: Run, nobody: Path, cases: Path) -> None:
-        nobody.write_text(NOBODY.replace("bucket: lake,", "bucket: lake, exactly_once: false,"))
-        run("test", nobody, cases, "--write")
+    def test_notices_of_the_configuration_can_be_expected(self, run: Run, offline: Path, cases: Path) -> None:
+        offline.write_text(NOBODY.replace("bucket: lake,", "bucket: lake, exactly_once: false,"))
+        run("test", offline, cases, "--write")
         notices = cases / "notices.expected.json"
         assert "exactly_once is off" in notices.read_text()
         notices.write_text("[]")
-        outcome = run("test", nobody, cases)
+        outcome = run("test", offline, cases)
         assert outcome.code == 1
         assert "sink events: exactly_once is off" in outcome.out
 
@@ -131,9 +131,9 @@ class TestTest:
 
 class TestConvert:
     def test_prints_native_yaml_with_variables_for_secrets(
-        self, run: Run, nobody: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, run: Run, offline: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        outcome = run("convert", nobody)
+        outcome = run("convert", offline)
         assert outcome.code == 0
         assert "hunter2" not in outcome.out + outcome.err
         for variable, secret in (("KAFKA", "hunter2-kafka"), ("S3_CREDENTIALS_SECRET", "hunter2-s3")):
@@ -142,21 +142,21 @@ class TestConvert:
             monkeypatch.setenv(name, secret)
         again = tmp_path / "again.yaml"
         again.write_text(outcome.out)
-        assert configuration.load(again) == configuration.load(nobody)
+        assert configuration.load(again) == configuration.load(offline)
 
     def test_options_of_a_forward_that_have_a_secret_become_variables(
-        self, run: Run, nobody: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+        self, run: Run, offline: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         conninfo = "host=db password=hunter2-pg"
         forward = f"{{to: postgres, options: {{conninfo: '{conninfo}', table: lake.orders}}}}"
-        nobody.write_text(NOBODY.replace("bucket: lake,", f"bucket: lake, forwards: [{forward}],"))
-        outcome = run("convert", nobody)
+        offline.write_text(NOBODY.replace("bucket: lake,", f"bucket: lake, forwards: [{forward}],"))
+        outcome = run("convert", offline)
         for name in re.findall(r"\$\{(S3LAKE_SECRET_\w+)\}", outcome.out):
             monkeypatch.setenv(name, conninfo if "CONNINFO" in name else "hunter2")
         assert "hunter2" not in outcome.out + outcome.err
         again = tmp_path / "again.yaml"
         again.write_text(outcome.out)
-        assert configuration.load(again).sinks[0].forwards == configuration.load(nobody).sinks[0].forwards
+        assert configuration.load(again).sinks[0].forwards == configuration.load(offline).sinks[0].forwards
 
 
 class TestInit:
@@ -195,8 +195,8 @@ class TestInit:
         assert run("init", path, "--from", source).code == 0
         assert run("check", path, "--json").rows[0]["sinks"][0]["bucket"] == "acme-lake"
 
-    def test_an_existing_file_is_not_overwritten(self, run: Run, nobody: Path) -> None:
-        outcome = run("init", nobody)
+    def test_an_existing_file_is_not_overwritten(self, run: Run, offline: Path) -> None:
+        outcome = run("init", offline)
         assert outcome.code == 2
-        assert f"{nobody} exists already" in outcome.err
-        assert nobody.read_text() == NOBODY
+        assert f"{offline} exists already" in outcome.err
+        assert offline.read_text() == NOBODY

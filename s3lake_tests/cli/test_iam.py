@@ -135,13 +135,13 @@ def test_tags_and_an_acl_take_their_own_right(objects: str, action: str) -> None
 ROLE = f"s3: {{role: {{arn: '{ARN}'}}}}"
 
 
-def written(path: Path, s3: str) -> Path:
+def write_config(path: Path, s3: str) -> Path:
     path.write_text(f"kafka: {{bootstrap_servers: 'kafka:9092'}}\n{s3}\nsinks:\n- {{{ORDERS}, start: {START}}}\n")
     return path
 
 
 def test_the_command_prints_the_policy_and_says_whose_it_is(run: Run, tmp_path: Path) -> None:
-    outcome = run("iam", written(tmp_path / "s3lake.yaml", ROLE))
+    outcome = run("iam", write_config(tmp_path / "s3lake.yaml", ROLE))
     assert (outcome.code, json.loads(outcome.out)) == (0, policy(ORDERS))
     assert f"this is the policy of {ARN}" in outcome.err
 
@@ -160,7 +160,7 @@ def test_the_callers_policy_is_the_right_to_assume_and_a_web_identity_needs_none
 def test_the_command_prints_the_callers_policy_where_there_is_a_role(
     s3: str, exit_code: int, words: str, run: Run, tmp_path: Path
 ) -> None:
-    outcome = run("iam", written(tmp_path / "s3lake.yaml", s3), "--caller")
+    outcome = run("iam", write_config(tmp_path / "s3lake.yaml", s3), "--caller")
     assert outcome.code == exit_code
     assert words in outcome.out + outcome.err
 

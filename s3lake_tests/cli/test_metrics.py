@@ -24,12 +24,12 @@ def samples(text: str) -> dict[tuple[str, ...], float]:
 
 
 def test_without_kafka_and_s3_it_says_so_and_ends_and_tells_no_secret(
-    run: Run, nobody: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, offline: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fast = functools.partial(opening.opened, timeout_s=0.3)
     monkeypatch.setattr(opening, "opened", lambda config, _: fast(config))
     began = time.monotonic()
-    outcome = run("metrics", nobody)
+    outcome = run("metrics", offline)
     assert outcome.code == 0
     assert time.monotonic() - began < 20
     told = samples(outcome.out)
@@ -39,8 +39,8 @@ def test_without_kafka_and_s3_it_says_so_and_ends_and_tells_no_secret(
 
 
 @pytest.mark.parametrize("listen", ["9108", "127.0.0.1:99999", "127.0.0.1:", "http://127.0.0.1:9108/metrics"])
-def test_where_nobody_can_listen_is_refused(listen: str, run: Run, nobody: Path) -> None:
-    outcome = run("metrics", nobody, "--listen", listen)
+def test_where_nobody_can_listen_is_refused(listen: str, run: Run, offline: Path) -> None:
+    outcome = run("metrics", offline, "--listen", listen)
     assert outcome.code == 2
     assert f"--listen {listen}: write HOST:PORT, for example 127.0.0.1:9108" in outcome.err
 
