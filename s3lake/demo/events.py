@@ -44,7 +44,7 @@ _OF_EACH_EVENT = ("type", "order_id", "click_id")
 
 _Headers = list[tuple[str, str | bytes | None]]
 
-_KINDS: tuple[tuple[tuple[str, ...], str, _Headers], ...] = (
+_EVENTS: tuple[tuple[tuple[str, ...], str, _Headers], ...] = (
     (
         ("order_placed", "order_placed", "order_paid", "order_shipped", "order_returned"),
         "order_id",
@@ -197,10 +197,10 @@ class _Shop:
 
     def make_event(self, ms: int) -> _Event:
         """Make the next event, with its time in epoch milliseconds."""
-        kind, draw = int(self._random() >= _ORDERS_SHARE), int(self._random() * _POOL)
+        number, draw = int(self._random() >= _ORDERS_SHARE), int(self._random() * _POOL)
         self._number += 1
-        types, id_name, headers = _KINDS[kind]
-        customer, further = self._pools[kind][draw]
+        types, id_name, headers = _EVENTS[number]
+        customer, further = self._pools[number][draw]
         for path in self._time_fields:
             _set_field(further, path, ms)
         event = {
@@ -210,7 +210,7 @@ class _Shop:
             **further,
         }
         key, partition = b"c-%05d" % customer, customer % self._partitions
-        return _Event(self._topics[kind], partition, key, msgspec.json.encode(event), headers, ms)
+        return _Event(self._topics[number], partition, key, msgspec.json.encode(event), headers, ms)
 
 
 def _make_order(rng: random.Random, customer: int) -> dict[str, object]:
