@@ -14,9 +14,9 @@ from s3lake.commit.clean import forget_replaced
 from s3lake.commit.documents import LETTERS, File, Manifest, Read
 from s3lake.commit.opening import create_hour
 from s3lake.commit.protocol import PUT, Attempt, Staged
-from s3lake.commit.replace import REPLAY
+from s3lake.commit.replace import MERGE, REPLAY
 from s3lake.config.draft import Connector
-from s3lake.errors import ConfigurationError, FencedError
+from s3lake.errors import ConfigurationError, FencedError, ReplacedError
 from s3lake.land.maintenance import retention
 from s3lake.land.maintenance.replace import carry_over, group_compatible, replace_commits, settle_hour
 from s3lake.land.target import TopicSink
@@ -38,7 +38,13 @@ def target_of(me: Actor) -> TopicSink:
 
 
 def exchange(
-    me: Actor, number: int, replaced: Sequence[Manifest] | None, reason: str, write: Callable[[Attempt], Staged]
+    me: Actor,
+    number: int,
+    replaced: Sequence[Manifest] | None,
+    reason: str,
+    write: Callable[[Attempt], Staged],
+    *,
+    keeps_garbage: bool = False,
 ) -> None:
     """Replace commits by the product's own engine."""
 
@@ -48,11 +54,29 @@ def exchange(
         return staged
 
     try:
-        replace_commits(target_of(me), hour(number), replaced, reason, stage)
+        replace_commits(target_of(me), hour(number), replaced, reason, stage, keeps_garbage=keeps_garbage)
     except FencedError as error:
         me.world.outcomes[f"{reason}: {type(error).__name__}"] += 1
         raise
     me.world.outcomes[reason] += 1
+
+
+def merging(number: int, last: int = 99) -> Work:
+    """An hour's last commits become one, as at the end of a landing."""
+
+    def work(me: Actor) -> None:
+        stored = me.index.tile(hour(number))
+        if stored is None or not stored[0].complete:
+            return
+        try:
+            commits = [me.index.listed(hour(number), commit) for commit in stored[0].commits[-last:]]
+        except ReplacedError as error:
+            me.world.log.append(f"{me.name:<14} comes too late: {error}")
+            return
+        if len(commits) > 1:
+            exchange(me, number, commits, MERGE, lambda attempt: _joined(me, commits, attempt), keeps_garbage=True)
+
+    return _of_an_hour(number, work)
 
 
 def compacting(number: int) -> Work:

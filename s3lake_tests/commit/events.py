@@ -197,8 +197,8 @@ class Start:
             "recover": lambda: w.recovering(about),
             "close": lambda: w.closing(about),
             "rewrite": lambda: w.rewriting(about),
-            "merge": lambda: w.merging(about),
-            "land and merge": lambda: w.in_turn(w.materialise(about, rounds=9), w.merging(about)),
+            "merge": lambda: c.merging(about),
+            "land and merge": lambda: w.in_turn(w.materialise(about, rounds=9), c.merging(about)),
             "land and rewrite": lambda: w.in_turn(w.materialise(about, rounds=9), w.rewriting(about)),
             "clean": lambda: w.cleaning(),
             "clean old": lambda: w.cleaning(keep_days=14 if late else 0),  # age is what protects from late objects

@@ -14,7 +14,7 @@ from s3lake import hours
 from s3lake.commit import protocol, recovery
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.errors import DataLossError, KafkaUnavailableError
-from s3lake_tests.commit import works
+from s3lake_tests.commit import changing, works
 from s3lake_tests.commit.actors import Actor
 from s3lake_tests.commit.kafka import FIRST_HOUR, FakeKafka, Record, hour
 from s3lake_tests.commit.world import World
@@ -107,7 +107,7 @@ def _work(world: World, rng: random.Random) -> works.Work:
             works.accepting(),
             works.closing(about),
             works.recovering(about),
-            works.merging(about),
+            changing.merging(about),
             works.rewriting(about),
             works.cleaning(),
         )

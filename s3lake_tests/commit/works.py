@@ -1,12 +1,10 @@
-"""What actors do: they land, rewrite, merge, recover, close, clean and read, by the product's own functions."""
+"""What actors do: they land, rewrite, recover, close, clean and read, by the product's own functions."""
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from s3lake.commit import clean as clean_module
 from s3lake.commit import opening, protocol, recovery
@@ -15,17 +13,13 @@ from s3lake.commit.accept import accept
 from s3lake.commit.documents import LETTERS, File, Read, TopicHead
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import Pace
-from s3lake.errors import ConfigurationError, DataLossError, FencedError, IncompleteError, ReplacedError
-from s3lake.land.task.outcomes import merged
+from s3lake.errors import ConfigurationError, DataLossError, FencedError, IncompleteError
 from s3lake.sink.key_space import KeySpace
 from s3lake.store import COMMIT
 from s3lake_tests.commit import invariants
 from s3lake_tests.commit.actors import Actor, Work
 from s3lake_tests.commit.bucket import DATA
 from s3lake_tests.commit.kafka import MINUTE, TOPIC, ExpiredError, Record, hour
-
-if TYPE_CHECKING:
-    pass
 
 PACE = Pace(parallel=1, looks=2, pause_s=0, patience_s=0)
 _NO_KEY = re.compile("(?!)")
@@ -109,45 +103,6 @@ def rewriting(number: int) -> Work:
             me.world.log.append(f"{me.name:<14} is refused: {error}")
 
     return work
-
-
-def merging(number: int, last: int = 99) -> Work:
-    """Make one commit of an hour's last ones, from their objects; with exactly once only, as the product does."""
-
-    def work(me: Actor) -> None:
-        found = me.index.tile(hour(number)) if me.world.mode == "exactly once" else None
-        if found is None or not found[0].complete:
-            return
-        try:
-            commits = [me.index.listed(hour(number), commit) for commit in found[0].commits[-last:]]
-        except ReplacedError as error:
-            me.world.log.append(f"{me.name:<14} comes too late: {error}")
-            return
-        attempt = (
-            replacing.begin_replacement(me.index, hour(number), commits, replacing.MERGE, PACE)
-            if len(commits) > 1
-            else None
-        )
-        if attempt is not None:
-            commit(me, attempt, lambda: joined(me, attempt), "merged")
-
-    return work
-
-
-def joined(me: Actor, attempt: Attempt) -> Staged:
-    """A toy of what merging does: one upload for each topic-partition, of what the objects hold."""
-    files: list[File] = []
-    for partition, kind in itertools.product(attempt.batch.intervals, ("data", LETTERS)):
-        of_manifests = (file for manifest in attempt.known for file in manifest.files)
-        old = [file for file in of_manifests if (file.partition, file.kind) == (partition, kind)]
-        try:
-            records = [record for file in old for record in records_of(me, file)]
-        except ExpiredError:
-            recovery.abort(me.store, files, PACE)
-            raise
-        if old:
-            files.append(upload(me, attempt, partition, kind, records))
-    return Staged(tuple(files), merged(manifest.partitions for manifest in attempt.known))
 
 
 def _land(me: Actor, attempt: Attempt, head: TopicHead) -> None:
