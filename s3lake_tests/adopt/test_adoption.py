@@ -7,7 +7,7 @@ import pytest
 from s3lake import hours
 from s3lake.adopt import Group, KafkaGroups, Start, adopt, format_evidence
 from s3lake.commit import opening, protocol
-from s3lake.commit.documents import Read, TopicHead
+from s3lake.commit.documents import Read
 from s3lake.commit.index import TopicIndex
 from s3lake.commit.protocol import Staged
 from s3lake.config.draft import Connector
@@ -34,7 +34,7 @@ class Place:
         self.store = bucket(objects)
         self.index = TopicIndex(self.store, ".indexes/sink", "orders")
         self.groups = Groups({GROUP: Group(group or {}, running)})
-        self.log = Log(log or {0: (0, 1000), 1: (0, 1000)})
+        self.log = Log({0: (0, 1000), 1: (0, 1000)} if log is None else log)
 
     def adopt(self, adoption, **options):
         return adopt(*adoption, self.index, self.log, self.groups, now_ms=NOW, **options)
@@ -115,20 +115,6 @@ def test_the_next_hour_goes_on_where_the_first_ends():
     assert place.index.tile(following)[0].partitions == {0: Span(1100, 1100), 1: Span(1001, 1001)}
 
 
-def test_no_earlier_hour_can_be_opened_afterwards():
-    place = Place(group={0: 120, 1: 7})
-    place.adopt(CONFLUENT)
-    with pytest.raises(DataLossError, match=HOUR):
-        opening.open_hour(place.index, place.log, hours.shift(HOUR, -1))
-
-
-def test_a_partition_that_is_added_later_is_landed_whole():
-    place = Place(group={0: 120, 1: 7})
-    place.adopt(CONFLUENT)
-    place.log.partitions[2] = (0, 5)
-    assert place.run(HOUR, NOW)[0][2] == (0, 5)
-
-
 def test_the_tile_is_of_the_topic_that_was_looked_at():
     place = Place(group={0: 120})
     place.adopt(CONFLUENT)
@@ -178,13 +164,64 @@ def test_a_dry_run_returns_everything_and_changes_nothing():
 
 # What is refused
 
-
-def test_a_connector_that_runs_is_refused():
-    place = Place({MASTER: lock(119)}, {0: 120}, running="stable, 2 members")
-    assert place.refused(LENSES) == (
+LATER = (CONFLUENT[0], sink("topics/", {"template": buckets.CONFLUENT}, start="2026-11-21T10"))
+REFUSED = {
+    "a connector that runs": (
+        Place({MASTER: lock(119)}, {0: 120}, running="stable, 2 members"),
+        LENSES,
         "topic orders: consumer group connect-lake is stable, 2 members: the connector still runs. Stop it and wait "
-        "until its tasks are gone"
+        "until its tasks are gone",
+    ),
+    "a sink that starts later": (
+        Place(group={0: 120}),
+        LATER,
+        "topic orders: the sink starts at 2026-11-21T10, later than the present hour 2026-11-21T09, in which it would "
+        "continue: set start: 2026-11-21T09 or earlier",
+    ),
+    "a topic that does not exist": (
+        Place(group={0: 120}, log={}),
+        *(CONFLUENT, "topic 'orders' does not exist in Kafka: there is nothing to continue"),
+    ),
+    "expired offsets": (
+        Place(group={0: 120, 1: 7}, log={0: (200, 1000), 1: (0, 1000)}),
+        CONFLUENT,
+        "topic orders: Kafka does not have these offsets\n"
+        "partition 0 continues at 120 (group), but Kafka's log starts at 200: 80 offsets have expired and cannot be "
+        "landed any more; --accept-expired continues without them and records them as expired",
+    ),
+    "offsets beyond the log": (
+        Place(group={0: 1001}),
+        CONFLUENT,
+        "topic orders: Kafka does not have these offsets\n"
+        "partition 0 continues at 1001 (group), but Kafka's log ends at 1000: the topic was created again (then take "
+        "another prefix and do not adopt), or a transaction is open (then adopt again when it has ended)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("place", "adoption", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_continued_is_refused_with_the_remedy(place, adoption, message):
+    assert place.refused(adoption) == message
+
+
+def test_a_topic_partition_that_kafka_does_not_have_is_refused():
+    assert "but Kafka's topic has no such partition" in Place(group={0: 1, 5: 1}).refused(CONFLUENT)
+
+
+def test_an_index_that_has_tiles_is_refused():
+    place = Place(group={0: 120})
+    place.adopt(CONFLUENT)
+    assert place.refused(CONFLUENT) == (
+        f"topic orders: s3://lake/.indexes/sink/orders/ has tiles already, the first of hour {HOUR}: a sink adopts a "
+        "topic before it has landed any of it. Give the sink another name to begin again"
     )
+
+
+def test_a_topic_of_which_nothing_is_found_is_refused():
+    message = Place({"other/orders/0/1_1_1.json": 1}).refused(LENSES)
+    assert "nothing of a connector was found" in message
+    assert "s3://lake/.indexes/lake/.locks/Topic(orders)/" in message
+    assert "s3://lake/p/orders/" in message
 
 
 def test_a_dry_run_may_look_at_a_connector_that_runs():
@@ -208,23 +245,6 @@ def test_a_connector_that_goes_on_meanwhile_is_refused(what):
     assert place.index.head() is None
 
 
-def test_an_index_that_has_tiles_is_refused():
-    place = Place(group={0: 120})
-    place.adopt(CONFLUENT)
-    assert place.refused(CONFLUENT) == (
-        f"topic orders: s3://lake/.indexes/sink/orders/ has tiles already, the first of hour {HOUR}: a sink adopts a "
-        "topic before it has landed any of it. Give the sink another name to begin again"
-    )
-
-
-def test_a_head_without_hours_is_taken_over():
-    place = Place(group={0: 120})
-    place.index.create(place.index.head_key, TopicHead())
-    place.adopt(CONFLUENT)
-    assert place.index.head()[0].rev == 1
-    assert place.index.tile(HOUR)[0].partitions[0] == Span(120, 120)
-
-
 def test_a_tile_that_was_announced_but_not_written_is_written_by_the_first_run():
     place = Place(group={0: 120, 1: 7})
     place.adopt(CONFLUENT)
@@ -232,52 +252,10 @@ def test_a_tile_that_was_announced_but_not_written_is_written_by_the_first_run()
     assert place.run(HOUR, NOW)[0] == {0: (120, 1000), 1: (7, 1000)}
 
 
-def test_a_sink_that_starts_later_is_refused():
-    later = sink("topics/", {"template": buckets.CONFLUENT}, start="2026-11-21T10")
-    assert Place(group={0: 120}).refused((CONFLUENT[0], later)) == (
-        "topic orders: the sink starts at 2026-11-21T10, later than the present hour 2026-11-21T09, in which it would "
-        "continue: set start: 2026-11-21T09 or earlier"
-    )
-
-
-def test_a_topic_that_does_not_exist_is_refused():
-    place = Place(group={0: 120})
-    place.log.partitions = {}
-    assert place.refused(CONFLUENT) == "topic 'orders' does not exist in Kafka: there is nothing to continue"
-
-
-def test_a_topic_of_which_nothing_is_found_is_refused():
-    message = Place({"other/orders/0/1_1_1.json": 1}).refused(LENSES)
-    assert "nothing of a connector was found" in message
-    assert "s3://lake/.indexes/lake/.locks/Topic(orders)/" in message
-    assert "s3://lake/p/orders/" in message
-
-
-def test_expired_offsets_are_refused_with_the_remedy():
-    place = Place(group={0: 120, 1: 7}, log={0: (200, 1000), 1: (0, 1000)})
-    assert place.refused(CONFLUENT).splitlines() == [
-        "topic orders: Kafka does not have these offsets",
-        "partition 0 continues at 120 (group), but Kafka's log starts at 200: 80 offsets have expired and cannot be "
-        "landed any more; --accept-expired continues without them and records them as expired",
-    ]
-
-
 def test_accepted_expired_offsets_are_recorded_by_the_first_run():
     place = Place(group={0: 120, 1: 7}, log={0: (200, 1000), 1: (0, 1000)})
     place.adopt(CONFLUENT, accept_expired=True)
     assert place.run(HOUR, NOW) == ({0: (120, 1000), 1: (7, 1000)}, ((0, 120, 200),))
-
-
-def test_offsets_beyond_the_log_are_refused_with_the_remedy():
-    place = Place(group={0: 1001})
-    assert place.refused(CONFLUENT, accept_expired=True).splitlines()[1] == (
-        "partition 0 continues at 1001 (group), but Kafka's log ends at 1000: the topic was created again (then take "
-        "another prefix and do not adopt), or a transaction is open (then adopt again when it has ended)"
-    )
-
-
-def test_a_partition_that_kafka_does_not_have_is_refused():
-    assert "but Kafka's topic has no such partition" in Place(group={0: 1, 5: 1}).refused(CONFLUENT)
 
 
 def test_a_group_of_another_name_can_be_given():

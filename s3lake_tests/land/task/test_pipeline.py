@@ -3,9 +3,6 @@
 import io
 import json
 import logging
-import pickle
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -25,7 +22,7 @@ from s3lake.land import binding
 from s3lake.land.job import Job
 from s3lake.land.task.outcomes import Done, Failed, Grown, Outcome, Refused, outcome_of, recorded, united
 from s3lake.land.task.pipeline import Work, run
-from s3lake.schema.types import Primitive, from_document, to_document
+from s3lake.schema.types import from_document, to_document
 from s3lake.sink import Sink
 from s3lake.source.records import SCHEMA
 from s3lake.store.memory import MemoryStore
@@ -140,11 +137,6 @@ def test_the_oldest_and_the_newest_timestamp_are_told(bucket: Bucket) -> None:
     assert (read.oldest_ms, read.newest_ms) == (HOUR - 7, HOUR + 9)
 
 
-def test_records_without_timestamps_tell_none(bucket: Bucket) -> None:
-    (read,) = outcome(work(bucket), [Record(b"{}", ms=-1)]).reads.values()
-    assert (read.oldest_ms, read.newest_ms) == (0, 0)
-
-
 def test_records_land_in_files_of_their_topic_partition(bucket: Bucket) -> None:
     done = outcome(work(bucket), objects(1, 2), objects(3))
     assert bucket.visible(done) == {"t/0/000000000000.json": b'{"n": 1}\n{"n": 2}\n{"n": 3}\n'}
@@ -221,11 +213,6 @@ def test_nulls_are_skipped_and_counted(bucket: Bucket) -> None:
     assert bucket.visible(done) == {"t/0/000000000001.json": b'{"n": 1}\n'}
 
 
-def test_nothing_but_nulls_makes_no_file_and_advances(bucket: Bucket) -> None:
-    done = outcome(work(bucket), [Record(None), Record(None)])
-    assert (done.files, counted(done)) == ([], {0: Read(0, 2, read=2, skipped=2)})
-
-
 @pytest.mark.parametrize(
     ("format", "expected"), [({"type": "json"}, b'null\n{"n": 1}\n'), ({"type": "text"}, b'\n{"n": 1}\n')]
 )
@@ -238,12 +225,6 @@ def test_nulls_can_be_written(bucket: Bucket, format: dict[str, str], expected: 
 def test_nulls_can_be_refused(bucket: Bucket) -> None:
     refused = outcome(work(bucket, nulls="fail"), objects(1), [Record(None)])
     assert refused == Refused(0, 1, "convert", "the value is null (nulls: fail)")
-
-
-def test_null_and_object_of_a_table_are_rows(bucket: Bucket) -> None:
-    of = work(bucket, {"n": "int64"}, format={"type": "parquet"}, nulls="write")
-    (body,) = bucket.visible(outcome(of, [Record(None), *objects(1)])).values()
-    assert pq.read_table(io.BytesIO(body)).to_pylist() == [{"n": None}, {"n": 1}]
 
 
 # Records that are refused
@@ -289,27 +270,12 @@ def test_with_tolerance_bad_records_become_dead_letters_in_the_same_commit(bucke
     assert sorted((file.kind, file.records) for file in done.files) == [("data", 2), ("dead_letters", 2)]
 
 
-def test_nothing_but_dead_letters(bucket: Bucket) -> None:
-    done = outcome(work(bucket, **TOLERANT), [Record(b"{"), Record(b"{")])
-    assert [(file.kind, file.first_offset, file.last_offset, file.records) for file in done.files] == [
-        ("dead_letters", 0, 1, 2)
-    ]
-    assert counted(done) == {0: Read(0, 2, read=2, dead=2)}
-
-
 def test_each_topic_partition_has_its_own_dead_letters(bucket: Bucket) -> None:
     done = outcome(work(bucket, **TOLERANT), [Record(b"{", partition=1), Record(b"{", partition=0)])
     assert sorted(bucket.visible(done)) == [
         "_dead_letters/s/t/0/000000000001.json",
         "_dead_letters/s/t/1/000000000000.json",
     ]
-
-
-def test_many_dead_letters_are_several_objects(bucket: Bucket) -> None:
-    of = work(bucket, memory_budget="64MB", **TOLERANT)
-    done = outcome(of, *([Record(b"{" + b"x" * 3_000_000)] for _ in range(5)))
-    assert [(file.first_offset, file.records) for file in done.files] == [(0, 3), (3, 2)]
-    assert done.reads[0].dead == 5
 
 
 def test_without_tolerance_neither_key_nor_headers_are_read(bucket: Bucket) -> None:
@@ -367,14 +333,6 @@ def test_partitioned_by_key_and_header(bucket: Bucket) -> None:
     }
 
 
-def test_partitioned_by_the_records_own_time(bucket: Bucket) -> None:
-    records = [Record(b"1", ms=HOUR), Record(b"2", ms=HOUR - 1), Record(b"3", ms=HOUR + 1)]
-    assert bucket.visible(outcome(by(bucket, "_date.yyyy-MM-dd-HH"), records)) == {
-        "t/date=2026-11-20-05/t(0_000000000000).json": b"1\n3\n",
-        "t/date=2026-11-20-04/t(0_000000000001).json": b"2\n",
-    }
-
-
 def test_a_span_counts_by_the_field_whose_time_keys_print(bucket: Bucket) -> None:
     layout = {"template": "{time:yyyy}/{partition}-{offset}", "time": {"source": "field", "field": "at"}}
     of = work(bucket, layout=layout, flush={"span": "10s"}, format={"type": "json"})
@@ -416,20 +374,9 @@ def test_a_number_that_nothing_can_hold_is_a_record_error_not_a_crash(bucket: Bu
     assert (refused.stage, refused.offset) == ("layout", 0)
 
 
-def test_a_tombstone_that_is_written_has_missing_fields(bucket: Bucket) -> None:
-    done = outcome(by(bucket, "type", nulls="write"), [Record(None)])
-    assert bucket.visible(done) == {"t/type=[missing]/t(0_000000000000).json": b"null\n"}
-
-
 # Columns
 
 PARQUET = {"format": {"type": "parquet"}}
-
-
-def test_a_table_with_the_sinks_columns(bucket: Bucket) -> None:
-    done = outcome(work(bucket, {"n": "double", "m": "string"}, **PARQUET), objects(1, 2))
-    (body,) = bucket.visible(done).values()
-    assert pq.read_table(io.BytesIO(body)).to_pylist() == [{"n": 1.0, "m": None}, {"n": 2.0, "m": None}]
 
 
 def test_new_columns_are_told_and_nothing_is_staged(bucket: Bucket) -> None:
@@ -478,22 +425,6 @@ def test_while_columns_grow_dead_letters_wait_for_the_next_try(bucket: Bucket) -
     assert bucket.store.uploads == {}
 
 
-def test_partitioned_tables_have_their_own_rows(bucket: Bucket) -> None:
-    of = by(bucket, "n", columns={"n": "int64"}, **PARQUET)
-    written = bucket.visible(outcome(of, objects(1, 2, 1)))
-    assert {key: pq.read_table(io.BytesIO(body))["n"].to_pylist() for key, body in written.items()} == {
-        "t/n=1/t(0_000000000000).parquet": [1, 1],
-        "t/n=2/t(0_000000000001).parquet": [2],
-    }
-
-
-def test_bare_values_in_parquet_never_grow(bucket: Bucket) -> None:
-    of = work(bucket, converter={"value": "bytes"}, **PARQUET)
-    assert of.file_columns == {"value": Primitive.BINARY}
-    (body,) = bucket.visible(outcome(of, [Record(b"\xff"), Record(b"")])).values()
-    assert pq.read_table(io.BytesIO(body)).to_pylist() == [{"value": b"\xff"}, {"value": b""}]
-
-
 def test_where_tasks_disagree_the_earlier_record_decides() -> None:
     later, earlier = Grown(1, 0, {"a": "string", "c": "bool"}), Grown(0, 7, {"a": "int64", "b": "bool"})
     assert to_document(united({}, [later, earlier], 100)) == {"a": "int64", "b": "bool", "c": "bool"}
@@ -505,13 +436,6 @@ def test_where_tasks_disagree_the_earlier_record_decides() -> None:
 
 
 # Several tasks, several tries
-
-
-@pytest.mark.parametrize("exactly_once", [True, False])
-def test_a_task_makes_nothing_visible(bucket: Bucket, exactly_once: bool) -> None:
-    done = outcome(work(bucket, exactly_once=exactly_once), objects(1, 2))
-    assert bucket.store.objects == {}
-    assert bucket.visible(done) == {"t/0/000000000000.json": b'{"n": 1}\n{"n": 2}\n'}
 
 
 @pytest.mark.parametrize("exactly_once", [True, False])
@@ -579,39 +503,3 @@ def test_every_record_lands_is_skipped_or_dies(
 
 
 # The worker
-
-
-@pytest.mark.long
-def test_a_worker_imports_neither_dagster_nor_pydantic(tmp_path: Path) -> None:
-    sink = Sink(
-        name="s",
-        topics=("t",),
-        bucket="lake",
-        start="2026-11-20T00",
-        format={"type": "parquet"},  # type: ignore[arg-type]
-        layout={"partition_by": ("_date.yyyy",)},  # type: ignore[arg-type]
-    )
-    of = binding.work(
-        sink,
-        "t",
-        MemoryStore,
-        commit="c1",
-        renamed="",
-        hour_start_ms=HOUR,
-        columns={"n": Primitive.INT64},
-        wallclock_ms=HOUR,
-    )
-    path = tmp_path / "work.pickle"
-    path.write_bytes(pickle.dumps((of, batch(of, objects(1, 2)))))
-    code = (
-        "import pickle, sys; "
-        f"work, batch = pickle.load(open({str(path)!r}, 'rb')); "
-        "outcomes = [one['outcome'][0].as_py().decode() for one in work([batch])]; "
-        "print(sorted({'dagster', 'pydantic', 'pyspark', 'boto3'} & set(sys.modules)), *outcomes)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    imported, _, told = done.stdout.partition(" ")
-    assert imported == "[]"
-    found = outcome_of(told.encode())
-    assert isinstance(found, Done)
-    assert [file.key for file in found.files] == ["t/date=2026/t(0_000000000000).parquet"]
