@@ -68,9 +68,10 @@ class Column:
         return self.schema is None and self.data.null_count < len(self.data)
 
     @property
-    def array(self) -> pa.Array | None:
-        """All rows, of one schema, as its columns; None where only texts are known."""
-        return self.schemas.array if self.schemas else None
+    def array(self) -> pa.Array:
+        """The columns of all rows, which have one schema; those of a table alone are read."""
+        assert self.schemas is not None, "rows without a schema have texts"
+        return self.schemas.array
 
     def take(self, rows: pa.Int64Array) -> Column:
         """Some of the rows."""

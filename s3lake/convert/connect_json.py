@@ -1,43 +1,151 @@
-"""Connect's JSON with its schema: `{"schema": …, "payload": …}` per value; one without that is plain JSON."""
+"""JSON with a schema of Connect: in each value, or registered as a JSON Schema whose id is before the value."""
 
 from __future__ import annotations
 
+import decimal
+import functools
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
 import msgspec
+import numpy as np
 import pyarrow as pa
 
-from s3lake.convert import cells
+from s3lake.convert import cells, json_table
 from s3lake.convert.cells import Column
 from s3lake.convert.converters import ReadRequest
 from s3lake.convert.gate import Refusals
-from s3lake.convert.schemas import Schemas
-from s3lake.schema import connect
+from s3lake.convert.schemas import Gathering
+from s3lake.convert.wire import HEADER, group_by_id, read_schema_ids
+from s3lake.schema import connect, json_schema
+from s3lake.schema.connect import Schema, SchemaError
+from s3lake.schema.registry import Connection, UnknownSchema, client
+
+_decode = msgspec.json.Decoder(float_hook=decimal.Decimal).decode
+_encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def read(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
-    """Return payloads as texts of one line, and the schemas that came with them."""
+    """Read `{"schema": …, "payload": …}`; any other value is JSON without a schema."""
     lines, refused = cells.json_lines(raw)
-    texts = lines.to_pylist()
-    schemas: list[connect.Schema | None] = [None] * len(lines)
-    known: dict[bytes, tuple[connect.Schema, connect.Read] | str] = {}
-    for row, text in enumerate(texts):
+    payloads = _Payloads("connect_json", lines, request)
+    rows_of: dict[bytes, list[int]] = {}
+    for row, text in enumerate(payloads.texts):
         envelope = connect.split(text) if text is not None else None
-        if envelope is None:
-            continue
-        schema, payload = envelope
-        if schema == b"null":
-            texts[row] = None if payload == b"null" else payload
-            continue
-        compiled = known.get(schema)
-        if compiled is None:
-            compiled = known[schema] = connect.compiled(schema, tabular=request.tabular)
+        if envelope is not None:
+            schema, payload = envelope
+            payloads.texts[row] = None if schema == payload == b"null" else payload
+            if schema != b"null":
+                rows_of.setdefault(schema, []).append(row)
+    for text, rows in rows_of.items():
+        compiled = connect.compiled(text, tabular=request.tabular)
         if isinstance(compiled, str):
-            refused[row] = compiled
-            continue
-        schemas[row], read_payload = compiled
-        try:
-            texts[row] = read_payload(payload)
-        except msgspec.DecodeError as error:
-            refused[row] = f"the payload does not fit its schema: {error}"
+            refused |= dict.fromkeys(rows, compiled)
         else:
-            texts[row] = None if texts[row] == b"null" else texts[row]
-    return Column("connect_json", pa.array(texts, pa.binary()), Schemas.of(schemas)), refused
+            refused |= payloads.read(*compiled, rows, "the payload does not fit its schema")
+    return payloads.to_column(), refused
+
+
+def read_framed(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
+    """Read values with the id of their JSON Schema before them; without a registry, or as lines, they have no schema.
+
+    Raises:
+        TransientError: the registry did not answer.
+        ConfigurationError: it refused.
+    """
+    numbers, refused = read_schema_ids(raw)
+    pairs = zip(raw.to_pylist(), numbers.tolist(), strict=True)
+    data = [value[HEADER:] if value is not None and number >= 0 else None for value, number in pairs]
+    lines, unreadable = cells.json_lines(pa.array(data, pa.binary()))
+    refused |= unreadable
+    if not request.tabular or request.registry is None:
+        return Column("json_schema", lines), refused
+    payloads = _Payloads("json_schema", lines, request)
+    left_out: Counter[str] = Counter()
+    for number, rows in group_by_id(numbers):
+        kept = [row for row in rows.tolist() if row not in refused]
+        reader = _find_reader(request.registry, number) if kept else None
+        if isinstance(reader, str):
+            refused |= dict.fromkeys(kept, f"schema id {number}: {reader}")
+        elif reader is not None:
+            schema, read_one = reader
+            read_payload = functools.partial(read_one, left_out)
+            refused |= payloads.read(schema, read_payload, kept, f"the data does not fit schema id {number}")
+    return payloads.to_column(left_out), refused
+
+
+class _Payloads:
+    """The texts of a batch, of which those with a schema are read, and for a table made columns."""
+
+    def __init__(self, converter: str, lines: pa.BinaryArray, request: ReadRequest) -> None:
+        self.texts: list[bytes | None] = lines.to_pylist()
+        self._converter, self._tabular = converter, request.tabular
+        self._gathering = Gathering.of(len(lines))
+
+    def read(self, schema: Schema, read_one: connect.Read, rows: Sequence[int], misfit: str) -> Refusals:
+        """Read the payloads of one schema. Replaces their texts. Return those that are refused."""
+        refused: Refusals = {}
+        for row in rows:
+            text = self.texts[row]
+            assert text is not None, "a row without a text has no schema"
+            try:
+                payload = read_one(text)
+            except msgspec.DecodeError as error:
+                refused[row] = f"{misfit}: {error}"
+            else:
+                self.texts[row] = None if payload == b"null" else payload
+        kept = [row for row in rows if row not in refused] if refused else rows
+        array = None
+        if self._tabular:
+            array, misfits = json_table.read_values([self.texts[row] for row in kept], schema.type)
+            refused |= {kept[at]: reason for at, reason in misfits.items()}
+            kept = [row for row in kept if row not in refused] if misfits else kept
+        self._gathering.add(schema, np.array(kept, np.int64), array, keep_nulls=True)
+        return refused
+
+    def to_column(self, left_out: Counter[str] | None = None) -> Column:
+        texts = pa.array(self.texts, pa.binary())
+        return Column(self._converter, texts, self._gathering.gathered(), left_out or Counter())
+
+
+def _find_reader(registry: Connection, number: int) -> tuple[Schema, Callable[..., bytes]] | str | None:
+    try:
+        registered = client(registry).schema(number)
+    except UnknownSchema as error:
+        return str(error)
+    if registered.kind != "JSON":
+        return f"it is a schema of {registered.kind}, not of JSON: set the converter that fits"
+    return _compile_json_schema(registered.text, tuple(registered.references.items()))
+
+
+@functools.lru_cache(maxsize=4096)
+def _compile_json_schema(
+    text: str, references: tuple[tuple[str, str], ...]
+) -> tuple[Schema, Callable[..., bytes]] | str | None:
+    """Return a schema and what reads its values, the reason if it is not valid, and None if it allows anything.
+
+    What reads a value adds the paths that it leaves out to its first argument.
+    """
+    try:
+        document = json_schema.to_connect(text, dict(references))
+    except SchemaError as error:
+        return str(error)
+    if document is None:
+        return None
+    compiled = connect.compiled(msgspec.json.encode(document), tabular=True)
+    if isinstance(compiled, str):
+        return compiled
+    schema, read_payload = compiled
+    is_payload = not json_schema.has_anything(document)
+
+    def read_value(left_out: Counter[str], value: bytes) -> bytes:
+        if is_payload:
+            with suppress(msgspec.ValidationError):  # it may have properties that are left out
+                return read_payload(value)
+        paths = set[str]()
+        text = read_payload(_encode(json_schema.adapt(_decode(value), document, paths)))
+        left_out.update(paths)
+        return text
+
+    return schema, read_value

@@ -142,13 +142,9 @@ class Contract:
             return departed
         detail = schema.detail and pruning.detail(schema.detail, schema.type, departures)
         pruned = replace(schema, type=type, file=None, detail=detail)
-        codes = np.where(column.data.is_valid().to_numpy(zero_copy_only=False), 0, -1)
-        if column.array is None:
-            departed = self._of_texts(column, lambda path, _value, _known: departures.get(path))
-            departed.column = replace(departed.column, schemas=Schemas((pruned,), codes))
-            return departed
         array, holding = column.array.cast(arrow_type(type)), pruning.find_holders(column.array, departures)
-        departed = Departed(replace(column, schemas=Schemas((pruned,), codes, (array,), np.arange(len(codes)))))
+        schemas = Schemas((pruned,), np.zeros(len(array), np.int64), (array,), np.arange(len(array)))
+        departed = Departed(replace(column, schemas=schemas))
         for row in np.flatnonzero(np.logical_or.reduce(list(holding.values()))).tolist():
             departed.note(row, [departures[path] for path, rows in holding.items() if rows[row]])
         return departed

@@ -79,12 +79,12 @@ def _call_later(module: str, function: str, *first: Any) -> Callable[..., Any]:
     return lambda *rest: getattr(import_module(f"s3lake.convert.{module}"), function)(*first, *rest)
 
 
-def _define_framed(name: str, module: str, *, asks_registry: bool) -> Converter:
+def _define_framed(name: str, module: str, function: str = "read", *, asks_registry: bool) -> Converter:
     """Return a converter of values with the id of a schema before them, which the module reads."""
     return Converter(
         name,
         "json",
-        read=_call_later(module, "read"),
+        read=_call_later(module, function),
         wrapped=True,
         inferred=not asks_registry,
         asks_registry=asks_registry,
@@ -109,7 +109,7 @@ CONVERTERS: dict[str, Converter] = {
         Converter("string", "text", _call_later("plain", "read_string")),
         Converter("bytes", "bytes", _call_later("plain", "read_bytes")),
         _define_framed("avro", "avro", asks_registry=True),
-        _define_framed("json_schema", "json_schema", asks_registry=False),
+        _define_framed("json_schema", "connect_json", "read_framed", asks_registry=False),
         _define_framed("protobuf", "protobuf", asks_registry=True),
         *map(_define_number, ("short", "integer", "long", "float", "double", "boolean")),
     )

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import structs
 
 from s3lake.convert import headers, json_table, json_text
-from s3lake.convert.cells import Column, Rows
+from s3lake.convert.cells import Rows
 from s3lake.convert.converters import CONVERTERS
 from s3lake.convert.envelope import Envelope
 from s3lake.convert.gate import Refusals
@@ -21,13 +21,12 @@ from s3lake.schema.arrow import apply_detail, make_column, to_arrow
 from s3lake.schema.connect import Schema
 from s3lake.schema.details import NAME, nullability, words
 from s3lake.schema.types import Columns, Map, Primitive, Struct, Type, fields_of
-from s3lake.schema.unite import LEGAL_NAME, beyond, held
+from s3lake.schema.unite import LEGAL_NAME, beyond
 
 ENCODED = b"s3lake.encoded"
 """The member that marks a batch of finished records, with the schema of their file."""
 
 _FLAT_NAME = b"io.aiven.avro.output.schema.connector_records"
-_NO_FIELDS = "the schema has a struct without fields, which a table cannot hold"
 _METADATA: Columns = {
     "timestamp": Primitive.INT64,
     "topic": Primitive.STRING,
@@ -122,21 +121,19 @@ def _spread(shape: Shape, rows: Rows, columns: Columns) -> Found:
     if schema is not None and not fields_of(schema.type):
         # No object, so it is a column of its own.
         return _by_part(_alone(shape), rows, columns)
-    texts, large = part.data, frozenset[str]()
-    texts = pc.fill_null(texts, b"{}") if texts.null_count else texts
     if schema is None:
-        batch, columns, refused, large = json_table.read_objects(
-            texts, columns, shape.declared, shape.limits, checked=part.is_checked
-        )
-        seen: Columns = {}
-    else:
-        seen = fields_of(schema.type)
-        batch, refused = _with_schema(part, texts, schema.name, seen, shape, columns)
-    if batch is not None and schema is not None and schema.file is not None:
+        texts = pc.fill_null(part.data, b"{}") if part.data.null_count else part.data
+        table = json_table.read_objects(texts, columns, shape.declared, shape.limits, checked=part.is_checked)
+        return Found(table.batch, table.refused, table.columns, {}, large=table.large)
+    seen = fields_of(schema.type)
+    reason = _find_unfit(schema, shape, columns)
+    if reason:
+        return Found(None, dict.fromkeys(range(len(rows)), reason), columns, seen)
+    if schema.file is not None:
         batch = _spliced(rows, schema.file)
-    elif batch is not None and schema is not None:
-        batch = _as_described(batch, schema, shape.rule)
-    return Found(batch, refused, columns, seen, {} if schema is None else words(schema.type, schema.detail), large)
+    else:
+        batch = _as_described(pa.RecordBatch.from_struct_array(part.array), schema, shape.rule)
+    return Found(batch, {}, columns, seen, words(schema.type, schema.detail))
 
 
 def _as_described(batch: pa.RecordBatch, schema: Schema, rule: Rule) -> pa.RecordBatch:
@@ -159,38 +156,29 @@ def _alone(shape: Shape) -> Shape:
     return Shape(None, (str(shape.spread),), shape.converters, {}, shape.rule, shape.envelope, shape.most)
 
 
-def _with_schema(
-    part: Column, texts: pa.BinaryArray, name: str | None, columns: Columns, shape: Shape, known: Columns
-) -> tuple[pa.RecordBatch | None, Refusals]:
-    rule = shape.rule
-    reason = misfit(columns, rule) or beyond(columns, {}, shape.most)
-    if rule == "iceberg":
-        reason = reason or find_unpromotable(Struct(known), Struct(columns))
-    if rule == "avro" and name and not all(map(LEGAL_NAME.fullmatch, name.split("."))):
-        reason = f"the schema's name {name!r} is none that Avro allows: letters, digits and '_' between dots"
-    reason = reason or (None if held(columns) == columns != {} else _NO_FIELDS)
-    if reason:
-        return None, dict.fromkeys(range(len(texts)), reason)
-    if (array := part.array) is not None:
-        return pa.RecordBatch.from_struct_array(array), {}
-    batch, _, refused, _ = json_table.read_objects(texts, {}, columns, Limits(rule))
-    return batch, refused
+def _find_unfit(schema: Schema, shape: Shape, known: Columns) -> str | None:
+    """Return why files cannot have the columns of a schema, or its name. Return None if they can."""
+    columns, name = fields_of(schema.type), schema.name
+    if shape.rule == "avro" and name and not all(map(LEGAL_NAME.fullmatch, name.split("."))):
+        return f"the schema's name {name!r} is none that Avro allows: letters, digits and '_' between dots"
+    if reason := misfit(columns, shape.rule) or beyond(columns, {}, shape.most):
+        return reason
+    return find_unpromotable(Struct(known), Struct(columns)) if shape.rule == "iceberg" else None
 
 
 def _by_part(shape: Shape, rows: Rows, columns: Columns) -> Found:
     schemas = {part: schema for part in shape.json_parts if (schema := rows.column(part).schema)}
     seen: Columns = {part: schema.type for part, schema in schemas.items()}
-    reason = misfit(seen, shape.rule) or beyond(seen, {}, shape.most) or (_NO_FIELDS if held(seen) != seen else None)
+    reason = misfit(seen, shape.rule) or beyond(seen, {}, shape.most)
     if reason:
         return Found(None, dict.fromkeys(range(len(rows)), reason), columns, {})
     shown: Columns = {}
     refused: Refusals = {}
     large = frozenset[str]()
-    arrays = {part: array for part in schemas if (array := rows.column(part).array) is not None}
-    texts = replace(shape, parts=tuple(part for part in shape.parts if part not in arrays))
-    if texts.json_parts:
-        of_texts = {part: kind for part, kind in seen.items() if part not in arrays}
-        batch, shown, refused, large = _parsed(texts, rows, columns, of_texts)
+    arrays = {part: rows.column(part).array for part in schemas}
+    parsed_parts = [part for part in shape.json_parts if part not in schemas]
+    if parsed_parts:
+        batch, shown, refused, large = _parsed(shape, parsed_parts, rows, columns)
         if refused:
             left = _others(len(rows), refused)
             rows, arrays = rows.take(left), {part: array.take(left) for part, array in arrays.items()}
@@ -222,29 +210,28 @@ def _column(shape: Shape, part: str, array: pa.Array, schema: Schema | None) -> 
 
 
 def _parsed(
-    shape: Shape, rows: Rows, columns: Columns, seen: Columns
+    shape: Shape, parts: Sequence[str], rows: Rows, columns: Columns
 ) -> tuple[pa.RecordBatch | None, Columns, Refusals, frozenset[str]]:
-    """The columns of the JSON parts: each record as one object, so that primitives and nulls come out right."""
-    declared: Columns = {"value": Struct(shape.declared)} if shape.declared and "value" in shape.json_parts else {}
-    known = {part: columns[part] for part in shape.json_parts if part in columns and part not in seen}
+    """The columns of some JSON parts: each record as one object, so that primitives and nulls come out right."""
+    declared: Columns = {"value": Struct(shape.declared)} if shape.declared and "value" in parts else {}
+    known = {part: columns[part] for part in parts if part in columns}
     pieces: list[json_text.Piece] = []
-    for position, part in enumerate(shape.json_parts):
+    for position, part in enumerate(parts):
         pieces += [(b"," if position else b"{") + b'"' + part.encode() + b'":', rows.column(part).as_json()]
-    batch, found, refused, large = json_table.read_objects(
-        json_text.joined(*pieces, b"}"), known, declared | seen, shape.limits
-    )
+    objects = json_text.joined(*pieces, b"}")
+    batch, found, refused, large = json_table.read_objects(objects, known, declared, shape.limits)
     refused = {row: reason for row, reason in refused.items() if reason != json_table.NOTHING}
-    lost = _lost(shape, rows, found, refused)
+    lost = _lost(parts, rows, found, refused)
     if lost and batch is not None:
         kept = (row for row in range(len(rows)) if row not in refused)
         batch = batch.take(pa.array([at for at, row in enumerate(kept) if row not in lost], pa.int64()))
     return batch, found, refused | lost, large
 
 
-def _lost(shape: Shape, rows: Rows, found: Columns, refused: Refusals) -> Refusals:
+def _lost(parts: Sequence[str], rows: Rows, found: Columns, refused: Refusals) -> Refusals:
     """Rows with an empty object or list where no column could tell it from null."""
     lost: Refusals = {}
-    for part in shape.json_parts:
+    for part in parts:
         if part not in found:
             for row, text in enumerate(rows.column(part).data.to_pylist()):
                 if text is not None and text.strip() != b"null" and row not in refused:

@@ -25,6 +25,7 @@ from s3lake.convert.json_block import Block, is_foreign, make_block
 from s3lake.convert.json_types import LARGE, infer_type, widen
 from s3lake.convert.limits import NO_LIMITS, Limits, misfit
 from s3lake.encode.formats import Rule
+from s3lake.schema.arrow import arrow_type
 from s3lake.schema.changes import find_type
 from s3lake.schema.types import (
     UNKNOWN,
@@ -141,6 +142,23 @@ def read_objects(
         refused |= more
     large = frozenset(json_block.find_large_columns(batch)) | look.find_large_doubles()
     return Table(batch if batch.num_rows else None, agree(columns, found), refused, large)
+
+
+def read_values(texts: Sequence[bytes | None], type: Type) -> tuple[pa.Array, Refusals]:
+    """Return an array of JSON texts that fit the type, and why each of the others does not.
+
+    A text that is missing is an object without fields, or null.
+    """
+    fields = fields_of(type)
+    columns = fields or {"value": type}
+    if fields:
+        objects = [b"{}" if text is None else text for text in texts]
+    else:
+        objects = [b'{"value":%s}' % (b"null" if text is None else text) for text in texts]
+    batch, _, refused, _ = read_objects(pa.array(objects, pa.binary()), {}, columns)
+    if batch is None:
+        return pa.array([], arrow_type(type)), refused
+    return batch.to_struct_array() if fields else batch.column(0), refused
 
 
 def _merge_declared(columns: Columns, declared: Columns, rule: Rule) -> Columns:

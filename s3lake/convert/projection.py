@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -50,65 +49,43 @@ class Standing:
         if schemas is None:
             return column, lost, filled
         present = {int(code): schemas.distinct[code] for code in np.unique(schemas.codes) if code >= 0}
-        places = schemas.at if schemas.arrays else None
-        as_texts = places is None
         for schema in present.values():
-            self._learn(schema, as_texts)
-        targets = {code: self._target(schema, as_texts) for code, schema in present.items()}
+            self._learn(schema)
+        targets = {code: self._target(schema) for code, schema in present.items()}
         if targets == present:
             return column, lost, filled
-        gathering, texts = Gathering.of(len(schemas.codes)), column.data.to_pylist() if as_texts else []
+        gathering = Gathering.of(len(schemas.codes))
         for code, seen in present.items():
             rows, target = np.flatnonzero(schemas.codes == code), targets[code]
             gone = set(_beyond(fields_of(target.type), fields_of(seen.type)))
-            if places is None:
-                for row in rows.tolist() if gone else ():
-                    texts[row] = _cut(texts[row], seen.type, gone, lost)
-                gathering.add(target, rows, None)
-                continue
-            array = schemas.arrays[code].take(pa.array(places[rows]))
+            array = schemas.arrays[code].take(pa.array(schemas.at[rows]))
             if gone:
                 holding = pruning.find_holders(array, gone)
                 lost.update({path: int(held.sum()) for path, held in holding.items() if held.any()})
             if seen != target:
                 filled.update(dict.fromkeys(_defaults(target.type, target.detail, seen.type), len(rows)))
                 array = _filled(array, target.type, target.detail)
-            gathering.add(target, rows, array)
-        data = pa.array(texts, pa.binary()) if as_texts and lost else column.data
-        return replace(column, data=data, schemas=gathering.gathered()), lost, filled
+            gathering.add(target, rows, array, keep_nulls=True)
+        return replace(column, schemas=gathering.gathered()), lost, filled
 
-    def _learn(self, schema: Schema, as_texts: bool) -> None:
+    def _learn(self, schema: Schema) -> None:
         """A schema stands, unless one does that it fits into; it takes the place of those that fit into it."""
         standing = self.schemas.setdefault(schema.name, [])
-        if schema in standing or any(self._fits(schema, one, as_texts) for one in standing):
+        if schema in standing or any(self._fits(schema, one) for one in standing):
             return
-        standing[:] = [*(one for one in standing if not self._fits(one, schema, as_texts)), schema]
+        standing[:] = [*(one for one in standing if not self._fits(one, schema)), schema]
 
-    def _target(self, schema: Schema, as_texts: bool) -> Schema:
+    def _target(self, schema: Schema) -> Schema:
         standing = self.schemas[schema.name]
-        return schema if schema in standing else next(one for one in standing if self._fits(schema, one, as_texts))
+        return schema if schema in standing else next(one for one in standing if self._fits(schema, one))
 
-    def _fits(self, seen: Schema, target: Schema, as_texts: bool) -> bool:
-        """Whether records of one schema can be written with another; what a text lacks becomes null."""
+    def _fits(self, seen: Schema, target: Schema) -> bool:
+        """Whether records of one schema can be written with another."""
         fields, others = fields_of(seen.type), fields_of(target.type)
         more = _beyond(fields, others) if self.narrow else _beyond(others, fields)
         if not fields or not others or any(True for _ in more):
             return False
-        return _holds(target.type, target.detail, seen.type, seen.detail, nulls_only=as_texts)
-
-
-def _cut(text: bytes, type: Type, gone: Collection[str], lost: Counter[str]) -> bytes:
-    """A value as JSON without fields; those that it held are counted."""
-    held: set[str] = set()
-
-    def departs(path: str, value: msgspec.Raw, _type: Type) -> bool:
-        if path in gone and bytes(value) != b"null":
-            held.add(path)
-        return path in gone
-
-    left = bytes(pruning.text(msgspec.Raw(text), type, "", departs))
-    lost.update(held)
-    return left
+        return _holds(target.type, target.detail, seen.type, seen.detail)
 
 
 def _beyond(columns: Columns, others: Columns, path: str = "") -> Iterable[str]:
@@ -128,7 +105,7 @@ def _inside(type: Type, other: Type, path: str) -> Iterable[str]:
         yield from _inside(item_of(type), item_of(other), f"{path}[]")
 
 
-def _holds(target: Type, detail: Detail | None, seen: Type, seen_detail: Detail | None, *, nulls_only: bool) -> bool:
+def _holds(target: Type, detail: Detail | None, seen: Type, seen_detail: Detail | None) -> bool:
     """Whether values of a type fit into another, but for fields that the other lacks.
 
     Args:
@@ -136,23 +113,20 @@ def _holds(target: Type, detail: Detail | None, seen: Type, seen_detail: Detail 
         detail: its detail.
         seen: theirs.
         seen_detail: its detail.
-        nulls_only: whether what they lack can only be null.
     """
     fields, others = fields_of(target), fields_of(seen)
     if fields and others:
         details, seen_details = _by_name(target, detail), _by_name(seen, seen_detail)
         return all(
             _null_fits(details.get(name), seen_details.get(name))
-            and _holds(type, details.get(name), others[name], seen_details.get(name), nulls_only=nulls_only)
+            and _holds(type, details.get(name), others[name], seen_details.get(name))
             if name in others
-            else (default := _default(type, details.get(name))) is not None and not (nulls_only and default.is_valid)
+            else _default(type, details.get(name)) is not None
             for name, type in fields.items()
         )
     if arrow_type(target).__class__ is arrow_type(seen).__class__ and pa.types.is_nested(arrow_type(target)):
         inner, seen_inner = _inner(detail), _inner(seen_detail)
-        return _null_fits(inner, seen_inner) and _holds(
-            item_of(target), inner, item_of(seen), seen_inner, nulls_only=nulls_only
-        )
+        return _null_fits(inner, seen_inner) and _holds(item_of(target), inner, item_of(seen), seen_inner)
     return target == seen or (seen, target) in _EXACT
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,30 +21,19 @@ class Schemas:
     Attributes:
         distinct: no two of them are equal.
         codes: which of them each row has; -1 where none came with it.
-        arrays: for each schema, columns of its rows; empty where only texts are known.
+        arrays: for each schema, columns of its rows; empty if only texts are read.
         at: where in its schema's array each row is.
     """
 
     distinct: tuple[Schema, ...]
     codes: Numbers
-    arrays: tuple[pa.Array, ...] = ()
-    at: Numbers | None = None
-
-    @classmethod
-    def of(cls, schemas: Sequence[Schema | None]) -> Schemas | None:
-        """The schema of each row; None where no row has one."""
-        distinct: list[Schema] = []
-        known: dict[int | None, int] = {id(None): -1}
-        for schema in schemas:
-            if schema is not None and id(schema) not in known:
-                known[id(schema)] = _place(schema, distinct)
-        codes = np.array([known[id(schema)] for schema in schemas], np.int64)
-        return cls(tuple(distinct), codes) if distinct else None
+    arrays: tuple[pa.Array, ...]
+    at: Numbers
 
     def take(self, rows: pa.Int64Array) -> Schemas:
         """Those of some of the rows."""
         chosen = rows.to_numpy()
-        return Schemas(self.distinct, self.codes[chosen], self.arrays, None if self.at is None else self.at[chosen])
+        return Schemas(self.distinct, self.codes[chosen], self.arrays, self.at[chosen])
 
     @property
     def only(self) -> Schema | None:
@@ -61,10 +49,8 @@ class Schemas:
         return pa.array(names, pa.string()).take(pa.array(self.codes, mask=self.codes < 0))
 
     @property
-    def array(self) -> pa.Array | None:
-        """The columns of all rows, which have one schema; None where only texts are known."""
-        if not self.arrays or self.at is None or self.only is None:
-            return None
+    def array(self) -> pa.Array:
+        """The columns of all rows, which have one schema."""
         array = self.arrays[self.codes[0]]
         return array if np.array_equal(self.at, np.arange(len(array))) else array.take(pa.array(self.at))
 
@@ -72,7 +58,7 @@ class Schemas:
         """Return the JSON of all rows, null for those without a schema; each schema has its columns."""
         texts = [make_encoder(of.type)(array) for of, array in zip(self.distinct, self.arrays, strict=True)]
         starts = np.cumsum([0, *map(len, texts)])
-        at = starts[self.codes] + (0 if self.at is None else self.at)
+        at = starts[self.codes] + self.at
         joined = pa.concat_arrays(texts)
         return joined if np.array_equal(at, np.arange(len(joined))) else joined.take(pa.array(at, mask=self.codes < 0))
 
@@ -91,15 +77,16 @@ class Gathering:
         """For so many rows, none of which has a schema yet."""
         return cls(np.full(total, -1), np.zeros(total, np.int64), [], [])
 
-    def add(self, schema: Schema, rows: Numbers, array: pa.Array | None) -> None:
-        """Add rows of a schema with their columns, if these are known; a null is a row without a schema."""
-        code = _place(schema, self.distinct)
-        if code == len(self.arrays):
+    def add(self, schema: Schema, rows: Numbers, array: pa.Array | None, *, keep_nulls: bool = False) -> None:
+        """Add rows of a schema with their columns, if these are read; unless nulls are kept, they have no schema."""
+        if schema not in self.distinct:
+            self.distinct.append(schema)
             self.arrays.append([])
+        code = self.distinct.index(schema)
         if array is not None:
             self.at[rows] = sum(map(len, self.arrays[code])) + np.arange(len(rows))
             self.arrays[code].append(array)
-            if array.null_count:
+            if array.null_count and not keep_nulls:
                 rows = rows[array.is_valid().to_numpy(zero_copy_only=False)]
         self.codes[rows] = code
 
@@ -107,19 +94,5 @@ class Gathering:
         """All of them; None where no row has a schema."""
         if not (self.codes >= 0).any():
             return None
-        has_arrays = any(self.arrays)
-        arrays = tuple(map(_one_array, self.arrays)) if has_arrays else ()
-        return Schemas(tuple(self.distinct), self.codes, arrays, self.at if has_arrays else None)
-
-
-def _place(schema: Schema, distinct: list[Schema]) -> int:
-    """The number of a schema, which is added if none is equal."""
-    if schema not in distinct:
-        distinct.append(schema)
-    return distinct.index(schema)
-
-
-def _one_array(arrays: Sequence[pa.Array]) -> pa.Array:
-    if not arrays:
-        return pa.array([], pa.null())
-    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
+        arrays = tuple(pa.concat_arrays(arrays) for arrays in self.arrays) if any(self.arrays) else ()
+        return Schemas(tuple(self.distinct), self.codes, arrays, self.at)

@@ -236,6 +236,8 @@ def _struct(document: dict[str, Any], path: str, level: int, tabular: bool) -> _
     fields = document.get("fields")
     if not isinstance(fields, list):
         raise SchemaError(f"{path}.fields: a list of the struct's fields is expected")
+    if tabular and not fields:
+        raise SchemaError(f"{path} is a struct without fields, which a table cannot hold")
     nodes: dict[str, _Node] = {}
     members: list[tuple[str, Any, Any]] = []
     for at, field in enumerate(fields):

@@ -1,7 +1,8 @@
-"""JSON Schema told as a schema of Connect, as Confluent's JsonSchemaData does, from draft-04 to 2020-12.
+"""JSON Schema read as a schema of Connect, as Confluent's JsonSchemaData does, from draft-04 to 2020-12.
 
-Where that has no column, ours says what the value is all the same: what may be anything, or nests in itself, is a text
-of its JSON. A property that is not required may be null; one that the schema does not name is left out, and told.
+If Confluent has no column for a value, s3lake still keeps it: a value that may be anything, or nests in itself, is a
+text of its JSON. A property that is not required may be null; one that the schema does not have is left out, and
+counted.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
 
@@ -17,57 +18,74 @@ import msgspec
 
 from s3lake.schema.connect import SchemaError
 from s3lake.schema.types import MOST_LEVELS
+from s3lake.schema.unite import joined
 
-Adapt = Callable[[Any, str, list[str]], Any]
-"""Takes a decoded value, its path, and the paths of what is left out, which it adds to; gives Connect's payload."""
+Document = dict[str, Any]
+"""A schema of Connect: `anything` marks a text of JSON, and `closed` is whether other properties are errors."""
 
+_ANYTHING: Document = {"type": "string", "anything": True}
 _LOGICAL = "org.apache.kafka.connect.data."
 _FULL_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 _NUMBERS = {"float32": "float", "float64": "double", "float": "float", "double": "double"}
 _INTEGERS = ("int8", "int16", "int32", "int64")
-_ANNOTATIONS = ("title", "description", "default", "connect.index")
 _PARTS = 10_000
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
-@dataclass(frozen=True)
-class Part:
-    """A part of a JSON Schema, told as Connect's.
-
-    Attributes:
-        document: Connect's schema.
-        adapt: makes its payload of a value; None where it is the value.
-        plain: whether the payload is the value itself, unless something is left out of it.
-    """
-
-    document: dict[str, Any]
-    adapt: Adapt | None = None
-    plain: bool = True
-
-
-def told(text: str, references: Mapping[str, str]) -> Part | None:
-    """A registered schema; None where a value may be anything.
+def to_connect(text: str, references: Mapping[str, str]) -> Document | None:
+    """Return a registered schema as one of Connect. Return None if a value may be anything.
 
     Args:
         text: the schema.
         references: name -> text of what it refers to.
 
     Raises:
-        SchemaError: it is none, or has a reference that leads nowhere.
+        SchemaError: it is not valid, or has a reference that leads nowhere.
     """
     named = {name: _parsed(body, f"reference {name}") for name, body in references.items()}
     root = _parsed(text, "the schema")
     try:
-        teller = _Teller(named)
-        teller.learn("", root)
-        part, optional = teller.part(root, "", "the schema", ())
+        reader = _Reader(named)
+        reader.learn("", root)
+        document, optional = reader.read(root, "", "the schema", ())
     except SchemaError:
         raise
     except RecursionError:
         raise SchemaError("it is nested too deeply, or refers to itself without end") from None
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise SchemaError(f"a keyword of it holds what it cannot hold: {error}") from None
-    return None if part is _ANYTHING else replace(part, document={**part.document, "optional": optional})
+    return None if document is _ANYTHING else {**document, "optional": optional}
+
+
+def has_anything(document: Document) -> bool:
+    """Return whether a value may have parts that are texts of their JSON, so that it is never the payload itself."""
+    inner = [*document.get("fields", ()), *(document[name] for name in ("items", "values") if name in document)]
+    return "anything" in document or any(map(has_anything, inner))
+
+
+def adapt(value: Any, document: Document, left_out: set[str], path: str = "") -> Any:
+    """Return Connect's payload of a decoded value. Adds to `left_out` the paths that the schema does not have."""
+    if value is None:
+        return None
+    if "anything" in document:
+        return _encode(value).decode()
+    match document["type"], value:
+        case "array", list():
+            return [adapt(item, document["items"], left_out, f"{path}[]") for item in value]
+        case "map", dict():
+            return {name: adapt(inner, document["values"], left_out, f"{path}[]") for name, inner in value.items()}
+        case "struct", dict():
+            fields, payload = {field["field"]: field for field in document["fields"]}, {}
+            for name, inner in value.items():
+                here = joined(path, name)
+                if name in fields:
+                    payload[name] = adapt(inner, fields[name], left_out, here)
+                elif document["closed"]:
+                    payload[name] = inner
+                elif inner is not None:
+                    left_out.add(here)
+            return payload
+    return value
 
 
 def _parsed(text: str, what: str) -> Any:
@@ -78,7 +96,7 @@ def _parsed(text: str, what: str) -> Any:
 
 
 @dataclass
-class _Teller:
+class _Reader:
     """Documents by the names and the ids that references may call them by."""
 
     named: dict[str, Any]
@@ -106,8 +124,8 @@ class _Teller:
             elif isinstance(inner, list):
                 waiting += [(part, base) for part in inner]
 
-    def part(self, schema: Any, base: str, path: str, inside: tuple[int, ...]) -> tuple[Part, bool]:
-        """A part of a schema, and whether it may be null; `base` is the address of the document that it stands in."""
+    def read(self, schema: Any, base: str, path: str, inside: tuple[int, ...]) -> tuple[Document, bool]:
+        """Read a part of a schema. Return whether it may be null, too; `base` is the address of its document."""
         self._count()
         if isinstance(schema, bool):
             return _ANYTHING, True
@@ -119,15 +137,14 @@ class _Teller:
         base = urljoin(base, _id(schema)) if _id(schema) else base
         if "$ref" in schema:
             target, its_base = self._referred(schema["$ref"], base, path)
-            part, optional = self.part(target, its_base, path, inside)
-            notes = {name: schema[name] for name in _ANNOTATIONS if name in schema}
-            return _noted(part, notes), optional
+            document, optional = self.read(target, its_base, path, inside)
+            return _add_notes(schema, document), optional
         if isinstance(schema.get("allOf"), list):
-            return self.part(self._merged(schema, base, path), base, path, inside)
+            return self.read(self._merged(schema, base, path), base, path, inside)
         branches = _branches(schema)
         if branches is not None:
-            return self._union(schema, branches, base, path, inside)
-        return self._single(schema, base, path, inside), _takes_null(schema)
+            return self._read_union(schema, branches, base, path, inside)
+        return self._read_single(schema, base, path, inside), _takes_null(schema)
 
     def _count(self) -> None:
         self.parts += 1
@@ -166,92 +183,49 @@ class _Teller:
                     merged.setdefault(name, value)
         return merged
 
-    def _union(
+    def _read_union(
         self, schema: dict[str, Any], branches: list[Any], base: str, path: str, inside: tuple[int, ...]
-    ) -> tuple[Part, bool]:
-        """What is one of several is a text of its JSON; of one and null it is that one, which may be null."""
+    ) -> tuple[Document, bool]:
+        """Read what is one of several, a text of its JSON; of one and null it is that one, which may be null."""
         present = [branch for branch in branches if branch != {"type": "null"}]
-        told_branches = [self.part(branch, base, path, inside) for branch in present]
-        optional = len(present) < len(branches) or any(nullable for _, nullable in told_branches)
-        parts = [part for part, _ in told_branches]
-        notes = {name: schema[name] for name in _ANNOTATIONS if name in schema}
-        if not parts:
-            return _ANYTHING, True
-        if len(parts) == 1:
-            return _noted(parts[0], notes), optional
-        return _ANYTHING, optional
+        read = [self.read(branch, base, path, inside) for branch in present]
+        optional = not read or len(present) < len(branches) or any(nullable for _, nullable in read)
+        return _add_notes(schema, read[0][0]) if len(read) == 1 else _ANYTHING, optional
 
-    def _single(self, schema: dict[str, Any], base: str, path: str, inside: tuple[int, ...]) -> Part:
+    def _read_single(self, schema: dict[str, Any], base: str, path: str, inside: tuple[int, ...]) -> Document:
         match type_name := _type_of(schema):
             case "object":
-                return self._object(schema, base, path, inside)
+                return _add_notes(schema, self._read_object(schema, base, path, inside))
             case "array":
-                return self._array(schema, base, path, inside)
+                items = schema.get("items")
+                if not isinstance(items, dict) or "prefixItems" in schema:
+                    return _ANYTHING  # items of several types by their places, or of any
+                item = self._read_inner(items, base, f"{path}[]", inside)
+                return _add_notes(schema, {"type": "array", "items": item})
             case "boolean" | "integer" | "number" | "string":
-                return Part(_described(schema, _primitive(schema, type_name)))
+                return _add_notes(schema, _primitive(schema, type_name))
         return _ANYTHING
 
-    def _array(self, schema: dict[str, Any], base: str, path: str, inside: tuple[int, ...]) -> Part:
-        items = schema.get("items")
-        if not isinstance(items, dict) or "prefixItems" in schema:
-            return _ANYTHING  # items of several types by their places, or of any
-        item, nullable = self.part(items, base, f"{path}[]", inside)
-        inner = item.adapt
+    def _read_inner(self, schema: Any, base: str, path: str, inside: tuple[int, ...]) -> Document:
+        document, optional = self.read(schema, base, path, inside)
+        return {**document, "optional": optional}
 
-        def adapt(value: Any, at: str, left_out: list[str]) -> Any:
-            if not isinstance(value, list) or inner is None:
-                return value
-            return [None if one is None else inner(one, f"{at}[]", left_out) for one in value]
-
-        document = {"type": "array", "items": {**item.document, "optional": nullable}}
-        return Part(_described(schema, document), adapt if inner else None, item.plain)
-
-    def _object(self, schema: dict[str, Any], base: str, path: str, inside: tuple[int, ...]) -> Part:
+    def _read_object(self, schema: dict[str, Any], base: str, path: str, inside: tuple[int, ...]) -> Document:
         properties, more = schema.get("properties"), schema.get("additionalProperties")
         if isinstance(more, dict) and (not properties or schema.get("connect.type") == "map"):
-            return self._map(schema, more, base, path, inside)
+            values = self._read_inner(more, base, f"{path}{{}}", inside)
+            return {"type": "map", "keys": {"type": "string"}, "values": values}
         if not isinstance(properties, dict) or not properties:
             return _ANYTHING
-        required = schema.get("required") if isinstance(schema.get("required"), list) else []
-        parts: dict[str, Part] = {}
+        required = schema["required"] if isinstance(schema.get("required"), list) else []
         fields = []
         for name, described in _ordered(properties):
-            part, nullable = self.part(described, base, f"{path}.{name}", inside)
-            parts[name] = part
-            fields.append({**part.document, "field": name, "optional": nullable or name not in (required or [])})
-        closed = more is False
-
-        def adapt(value: Any, at: str, left_out: list[str]) -> Any:
-            if not isinstance(value, dict):
-                return value
-            adapted = {}
-            for name, inner in value.items():
-                here, part = f"{at}.{name}" if at else name, parts.get(name)
-                if part is not None:
-                    adapted[name] = inner if inner is None or part.adapt is None else part.adapt(inner, here, left_out)
-                elif closed:
-                    adapted[name] = inner
-                elif inner is not None:
-                    left_out.append(here)
-            return adapted
-
-        document: dict[str, Any] = {"type": "struct", "fields": fields}
+            inner = self._read_inner(described, base, f"{path}.{name}", inside)
+            fields.append({**inner, "field": name, "optional": inner["optional"] or name not in required})
+        document = {"type": "struct", "fields": fields, "closed": more is False}
         if isinstance(schema.get("title"), str) and _FULL_NAME.fullmatch(schema["title"]):
             document["name"] = schema["title"]
-        plain = all(part.plain for part in parts.values())
-        return Part(_described(schema, document), adapt, plain)
-
-    def _map(self, schema: dict[str, Any], more: Any, base: str, path: str, inside: tuple[int, ...]) -> Part:
-        value, nullable = self.part(more, base, f"{path}{{}}", inside)
-        inner = value.adapt
-
-        def adapt(found: Any, at: str, left_out: list[str]) -> Any:
-            if not isinstance(found, dict) or inner is None:
-                return found
-            return {name: None if one is None else inner(one, f"{at}[]", left_out) for name, one in found.items()}
-
-        document = {"type": "map", "keys": {"type": "string"}, "values": {**value.document, "optional": nullable}}
-        return Part(_described(schema, document), adapt if inner else None, value.plain)
+        return document
 
 
 def _id(schema: dict[str, Any]) -> str:
@@ -319,18 +293,11 @@ def _primitive(schema: dict[str, Any], type_name: str) -> dict[str, Any]:
     return {**document, "name": title} if is_time else document
 
 
-def _described(schema: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
-    notes = {
-        "default": schema.get("default"),
-        "doc": schema.get("description"),
-        "version": schema.get("connect.version"),
-    }
-    return {**document, **{name: value for name, value in notes.items() if value is not None}}
-
-
-def _noted(part: Part, notes: dict[str, Any]) -> Part:
-    """A part with what is said where it is referred to."""
-    return part if part is _ANYTHING or not notes else replace(part, document=_described(notes, part.document))
+def _add_notes(schema: dict[str, Any], document: Document) -> Document:
+    """Return the document with what the schema, or a reference to it, has beside types."""
+    words = {"default": "default", "doc": "description", "version": "connect.version"}
+    notes = {name: schema[word] for name, word in words.items() if schema.get(word) is not None}
+    return document if document is _ANYTHING else {**document, **notes}
 
 
 def _ordered(properties: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -354,11 +321,3 @@ _TESTS: dict[str, Callable[[Any], bool]] = {
     "number": lambda value: not isinstance(value, bool | str | list | dict) and value is not None,
     "string": lambda value: isinstance(value, str),
 }
-
-
-def _as_text(value: Any, _path: str, _left_out: list[str]) -> str:
-    return _encode(value).decode()
-
-
-_ANYTHING = Part({"type": "string"}, _as_text, plain=False)
-"""What may be anything: a text of its JSON."""

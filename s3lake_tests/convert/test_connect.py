@@ -304,7 +304,7 @@ def test_columns_of_the_user_are_for_values_without_a_schema() -> None:
         ),
         ("avro", struct(field("a", "int32"), name="my-topic.Value"), "the schema's name 'my-topic.Value' is none that"),
         ("avro", struct(field("a-b", "int32")), "field 'a-b' has a name that Avro forbids"),
-        ("parquet", struct(), "the schema has a struct without fields"),
+        ("parquet", struct(), "schema is a struct without fields"),
     ],
 )
 def test_a_schema_that_the_format_cannot_hold_is_a_record_error(format: str, schema: Any, said: str) -> None:

@@ -99,6 +99,5 @@ def test_few_modules_know_a_converter_s_name() -> None:
     assert knowing == {
         "convert/converters.py",
         "convert/connect_json.py",
-        "convert/json_schema.py",
         "config/connectors/converters.py",  # Kafka Connect's classes
     }
