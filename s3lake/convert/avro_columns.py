@@ -4,8 +4,9 @@ Datums have no marks to look for, but records of one schema have the same fields
 one position for each record and move all of them on together. That is twenty times as fast as reading one by one, and
 knows of each record where it ends.
 
-Whatever is not plainly right (a length beyond the record, an unknown branch, a value that its column cannot hold) makes
-the record one of those that are left to fastavro, which reads them one by one and has the words for what is wrong.
+A record with a mistake (a length beyond the record, an unknown branch, a value that its column cannot hold) is bad.
+Reading continues, at positions within the record, and what is read of it is dropped at the end. fastavro reads bad
+records again one by one, and has the words for what is wrong.
 """
 
 from __future__ import annotations
@@ -21,52 +22,109 @@ import pyarrow.compute as pc
 
 from s3lake.convert import gate
 from s3lake.convert.arrays import DAY_S
-from s3lake.convert.avro_cursor import PADDING, Cursor, Odd
 from s3lake.convert.schemas import Numbers
-from s3lake.encode.buffers import data_of, slice_values
+from s3lake.encode.buffers import data_of, offsets_of, slice_values
 from s3lake.schema.arrow import arrow_type
 from s3lake.schema.types import TICKS, UNKNOWN, Decimal, Primitive, Type, fields_of, item_of
 
-Decode = Callable[[Cursor], pa.Array]
-"""Reads one value of every record that a cursor stands at."""
-
+_WORD = 8
+_PADDING = 16  # a varint has ten bytes at most, wherever it begins
 _INT32 = 2**31
 _LAPS = 16
 _FEW = 16
-_TRIES = 8
 _UUID = "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"
+_NO_UUID = "00000000-0000-0000-0000-000000000000"
+
+
+class Cursor:
+    """Where in their bytes some records are read: one position for each, all moved on together.
+
+    Attributes:
+        data: of all records, with `_PADDING` behind.
+        words: the eight bytes that begin at each byte.
+        rows: the number of each record.
+        at: where each is read next; ascending.
+        end: where each ends. A record that ends too early is bad, and stays at its end.
+        bad: numbers of bad records, of this cursor and of those it came from.
+    """
+
+    def __init__(
+        self, data: npt.NDArray[np.uint8], rows: Numbers, at: Numbers, end: Numbers, bad: list[Numbers]
+    ) -> None:
+        self.data = data
+        self.words = np.ndarray((len(data) - _WORD,), "<u8", data, strides=(1,))
+        self.rows, self.at, self.end, self.bad = rows, at, end, bad
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    def select(self, at: Any) -> Cursor:
+        """Return a cursor of some of the records, by mask or number."""
+        return Cursor(self.data, self.rows[at], self.at[at], self.end[at], self.bad)
+
+    def mark_bad(self, at: Any) -> None:
+        """Add records to the bad ones, by mask or number."""
+        rows = self.rows[at]
+        if len(rows):
+            self.bad.append(rows)
+
+    def advance(self, size: Any) -> Numbers:
+        """Pass so many bytes, or those that are there. Return where they begin."""
+        start = self.at
+        self.at = start + size
+        short = (self.at > self.end) | (self.at < start)
+        if short.any():
+            self.mark_bad(short)
+            self.at = np.where(short, self.end, self.at)
+        return start
+
+    def read_varint(self) -> Numbers:
+        """Read the next integer of each."""
+        first = self.data[self.at]
+        if first.max(initial=0) < 0x80:
+            self.advance(1)
+            return (first >> 1).astype(np.int64) ^ -(first & 1).astype(np.int64)
+        integers, size, more = (first & 0x7F).astype(np.uint64), np.ones(len(self), np.int64), first >= 0x80
+        for place in range(1, 10):
+            byte = self.data[self.at + place]
+            integers |= np.where(more, byte & 0x7F, 0).astype(np.uint64) << np.uint64(7 * place)
+            size += more
+            more &= byte >= (0x80 if place < 9 else 2)  # the tenth byte has the last of 64 bits
+            if not more.any():
+                break
+        self.mark_bad(more)
+        self.advance(size)
+        half: Numbers = (integers >> np.uint64(1)).view(np.int64)
+        sign: Numbers = (integers & np.uint64(1)).view(np.int64)
+        return half ^ -sign
+
+
+Decode = Callable[[Cursor], pa.Array]
+"""Reads one value of every record that a cursor is at; of bad records it is any value."""
 
 
 def decode(decoder: Decode, raw: pa.BinaryArray, rows: Numbers, skipped: int) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-    """The values of some records, and which records these are; the others are left to be read one by one.
+    """Return the values of the records without a mistake, and which of `rows` these are.
 
     Args:
         decoder: of their schema.
-        raw: of all records, with what stands before each datum.
+        raw: of all records, with what is before each datum.
         rows: which of them, ascending.
-        skipped: how many bytes stand before the datum.
+        skipped: how many bytes are before the datum.
     """
-    starts = np.frombuffer(raw.buffers()[1], np.int32, len(raw) + 1, raw.offset * 4).astype(np.int64)
+    starts = offsets_of(raw).astype(np.int64)
     size = int(starts[-1] - starts[0])
-    data = np.zeros(size + PADDING, np.uint8)
+    data = np.zeros(size + _PADDING, np.uint8)
     if size:
         data[:size] = np.frombuffer(raw.buffers()[2], np.uint8, size, int(starts[0]))
     starts -= starts[0]
-    plain = np.ones(len(rows), np.bool_)
-    for _ in range(_TRIES):
-        left = rows[plain]
-        cursor = Cursor(data, left, starts[left] + skipped, starts[left + 1])
-        try:
-            decoded = decoder(cursor)
-            cursor.refuse(cursor.at != cursor.end)  # something is left after it
-        except Odd as odd:
-            cursor.short.append(odd.rows)
-        else:
-            short = np.isin(left, np.concatenate(cursor.short)) if cursor.short else np.zeros(len(left), np.bool_)
-            plain[plain] = ~short
-            return decoded.filter(pa.array(~short)) if short.any() else decoded, plain
-        plain[np.searchsorted(rows, np.concatenate(cursor.short))] = False
-    return decoder(cursor.some(slice(0))), np.zeros(len(rows), np.bool_)
+    cursor = Cursor(data, rows, starts[rows] + skipped, starts[rows + 1], [])
+    decoded = decoder(cursor)
+    cursor.mark_bad(cursor.at != cursor.end)  # something is left after it
+    if not cursor.bad:
+        return decoded, np.ones(len(rows), np.bool_)
+    is_sound = ~np.isin(rows, np.concatenate(cursor.bad))
+    return decoded.filter(pa.array(is_sound)), is_sound
 
 
 def compile_schema(plain: Any, type: Type) -> Decode:
@@ -102,30 +160,30 @@ def _primitive(name: str, type: Type) -> Decode:
         case "int":
             return _whole(_int32, type)
         case "long":
-            return _whole(Cursor.varint, type)
+            return _whole(Cursor.read_varint, type)
         case "float":
-            return lambda cursor: pa.array(cursor.words[cursor.skip(4)].astype(np.uint32).view(np.float32))
+            return lambda cursor: pa.array(cursor.words[cursor.advance(4)].astype(np.uint32).view(np.float32))
         case "double":
-            return lambda cursor: pa.array(cursor.words[cursor.skip(8)].view(np.float64))
+            return lambda cursor: pa.array(cursor.words[cursor.advance(8)].view(np.float64))
         case "string":
             return _uuid_of_text if type is Primitive.UUID else _text
     return (lambda cursor: _decimal(cursor, *_extent(cursor), type)) if isinstance(type, Decimal) else _bytes
 
 
 def _boolean(cursor: Cursor) -> pa.Array:
-    decoded = cursor.byte()
-    cursor.refuse(decoded > 1)
-    return pa.array(decoded.view(np.bool_))
+    decoded = cursor.data[cursor.advance(1)]
+    cursor.mark_bad(decoded > 1)
+    return pa.array(decoded == 1)
 
 
 def _int32(cursor: Cursor) -> npt.NDArray[np.int32]:
-    decoded = cursor.varint()
-    cursor.refuse((decoded < -_INT32) | (decoded >= _INT32))
+    decoded = cursor.read_varint()
+    cursor.mark_bad((decoded < -_INT32) | (decoded >= _INT32))
     return decoded.astype(np.int32)
 
 
 def _whole(read: Callable[[Cursor], npt.NDArray[Any]], type: Type) -> Decode:
-    """Integers, and dates and times, which are integers too."""
+    """Read integers, and dates and times, which are integers too."""
     arrow = arrow_type(type)
     if type is not Primitive.TIME and type is not Primitive.TIME_US:
         return lambda cursor: pa.array(read(cursor)).view(arrow)
@@ -133,24 +191,20 @@ def _whole(read: Callable[[Cursor], npt.NDArray[Any]], type: Type) -> Decode:
 
     def decode(cursor: Cursor) -> pa.Array:
         decoded = read(cursor)
-        cursor.refuse((decoded < 0) | (decoded >= day))
+        cursor.mark_bad((decoded < 0) | (decoded >= day))
         return pa.array(decoded).view(arrow)
 
     return decode
 
 
 def _extent(cursor: Cursor) -> tuple[Numbers, Numbers]:
-    """Where bytes begin whose number stands before them, and how many they are."""
-    start = cursor.skip(cursor.varint())
+    """Read the length of some bytes, and pass them. Return where they begin, and how many they are."""
+    start = cursor.advance(cursor.read_varint())
     return start, cursor.at - start
 
 
-def _bytes(cursor: Cursor) -> pa.Array:
-    return _slices(cursor, *_extent(cursor))
-
-
-def _slices(cursor: Cursor, start: Numbers, size: Numbers) -> pa.BinaryArray:
-    """So many bytes of each record."""
+def _bytes(cursor: Cursor) -> pa.BinaryArray:
+    start, size = _extent(cursor)
     return slice_values(start, start + size, pa.py_buffer(cursor.data))
 
 
@@ -159,48 +213,50 @@ def _text(cursor: Cursor) -> pa.StringArray:
     try:
         return decoded.cast(pa.string())
     except pa.ArrowInvalid:
-        raise Odd(cursor.rows[list(gate.text_refusals(decoded))]) from None
+        bad = list(gate.text_refusals(decoded))
+        cursor.mark_bad(bad)
+        return pc.replace_with_mask(decoded, np.isin(np.arange(len(cursor)), bad), b"").cast(pa.string())
 
 
 def _uuid_of_text(cursor: Cursor) -> pa.Array:
     decoded = _text(cursor)
-    cursor.refuse(~pc.match_substring_regex(decoded, _UUID).to_numpy(zero_copy_only=False))
+    is_uuid = pc.match_substring_regex(decoded, _UUID)
+    cursor.mark_bad(~is_uuid.to_numpy(zero_copy_only=False))
+    decoded = pc.if_else(is_uuid, decoded, _NO_UUID)
     data = binascii.unhexlify(data_of(pc.replace_substring(decoded, "-", "")))
     storage = pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(decoded), [None, pa.py_buffer(data)])
     return pa.ExtensionArray.from_storage(pa.uuid(), storage)
 
 
 def _enum(symbols: Sequence[str]) -> Decode:
-    texts = pa.array(symbols, pa.string())
+    texts = pa.array([*symbols, None], pa.string())
 
     def decode(cursor: Cursor) -> pa.Array:
-        decoded = cursor.varint()
-        cursor.refuse((decoded < 0) | (decoded >= len(texts)))
-        return texts.take(pa.array(decoded))
+        decoded = cursor.read_varint()
+        bad = (decoded < 0) | (decoded >= len(symbols))
+        cursor.mark_bad(bad)
+        return texts.take(pa.array(np.where(bad, len(symbols), decoded)))
 
     return decode
 
 
 def _fixed(size: int, type: Type) -> Decode:
     def decode(cursor: Cursor) -> pa.Array:
-        start = cursor.skip(size)
-        sizes = cursor.at - start
-        cursor.refuse(sizes != size)
+        start = cursor.advance(size)
         if isinstance(type, Decimal):
-            return _decimal(cursor, start, sizes, type)
-        decoded = _slices(cursor, start, sizes)
-        return (
-            pa.ExtensionArray.from_storage(pa.uuid(), decoded.cast(pa.binary(16)))
-            if type is Primitive.UUID
-            else decoded
-        )
+            return _decimal(cursor, start, cursor.at - start, type)
+        if type is Primitive.UUID:  # as long as the padding, so that one that ends too early is read, too
+            storage = slice_values(start, start + size, pa.py_buffer(cursor.data)).cast(pa.binary(size))
+            return pa.ExtensionArray.from_storage(pa.uuid(), storage)
+        return slice_values(start, cursor.at, pa.py_buffer(cursor.data))
 
     return decode
 
 
 def _decimal(cursor: Cursor, start: Numbers, size: Numbers, type: Decimal) -> pa.Array:
     """Two's complement, the most significant byte first, as Arrow has it: 16 bytes, the least significant first."""
-    cursor.refuse(size > 16)
+    cursor.mark_bad(size > 16)
+    size = np.minimum(size, 16)
     negative = (size > 0) & (cursor.data[start] >= 0x80)
     decoded = np.repeat(np.where(negative, np.uint8(0xFF), np.uint8(0))[:, None], 16, axis=1)
     for at in range(int(size.max(initial=0))):
@@ -210,7 +266,7 @@ def _decimal(cursor: Cursor, start: Numbers, size: Numbers, type: Decimal) -> pa
     (most, more), (least, less) = divmod(10**type.precision, 2**64), divmod(-(10**type.precision), 2**64)
     below = (high < most) | ((high == most) & (low < more))
     above = (high > least) | ((high == least) & (low > less))
-    cursor.refuse(~(below & above))
+    cursor.mark_bad(~(below & above))
     return pa.Array.from_buffers(arrow_type(type), len(start), [None, pa.py_buffer(decoded)])
 
 
@@ -233,9 +289,9 @@ def _optional(plain: Sequence[Any], type: Type) -> Decode:
     read = compile_schema("null" if value is None else plain[value], type)
 
     def decode(cursor: Cursor) -> pa.Array:
-        branch = cursor.varint()
-        cursor.refuse((branch < 0) | (branch >= len(plain)))
-        return _where(cursor, branch == value, read)
+        branch = cursor.read_varint()
+        cursor.mark_bad((branch < 0) | (branch >= len(plain)))
+        return _read_some(cursor, branch == value, read)
 
     return decode
 
@@ -243,15 +299,13 @@ def _optional(plain: Sequence[Any], type: Type) -> Decode:
 def _union(plain: Sequence[Any], type: Type) -> Decode:
     """A union of several types is a struct with a field for each."""
     types, arrow = fields_of(type), arrow_type(type)
-    branches = {
-        at: (one["fields"][0]["name"], one["fields"][0]["type"]) for at, one in enumerate(plain) if one != "null"
-    }
-    reads = {at: (name, compile_schema(one, types.get(name, UNKNOWN))) for at, (name, one) in branches.items()}
+    branches = [(at, one["fields"][0]) for at, one in enumerate(plain) if one != "null"]
+    reads = {at: (one["name"], compile_schema(one["type"], types.get(one["name"], UNKNOWN))) for at, one in branches}
 
     def decode(cursor: Cursor) -> pa.Array:
-        branch = cursor.varint()
-        cursor.refuse((branch < 0) | (branch >= len(plain)))
-        decoded = {name: _where(cursor, branch == at, read) for at, (name, read) in reads.items()}
+        branch = cursor.read_varint()
+        cursor.mark_bad((branch < 0) | (branch >= len(plain)))
+        decoded = {name: _read_some(cursor, branch == at, read) for at, (name, read) in reads.items()}
         nothing = ~np.isin(branch, list(reads))
         mask = pa.array(nothing) if nothing.any() else None
         return pa.StructArray.from_arrays([decoded[field.name] for field in arrow], fields=list(arrow), mask=mask)
@@ -259,11 +313,11 @@ def _union(plain: Sequence[Any], type: Type) -> Decode:
     return decode
 
 
-def _where(cursor: Cursor, chosen: npt.NDArray[np.bool_], read: Decode) -> pa.Array:
-    """Values of the chosen records, null for the others, which have none."""
+def _read_some(cursor: Cursor, chosen: npt.NDArray[np.bool_], read: Decode) -> pa.Array:
+    """Read values of the chosen records; the others have none, which is null."""
     if chosen.all():
         return read(cursor)
-    some = cursor.some(chosen)
+    some = cursor.select(chosen)
     decoded = read(some)
     cursor.at[chosen] = some.at
     return decoded.take(pa.array(np.cumsum(chosen) - 1, mask=~chosen))
@@ -287,8 +341,7 @@ def _map(plain: Any, type: Type) -> Decode:
         codes = names.dictionary_encode().indices.to_numpy() if len(names) else owners
         pairs = np.sort(owners * (len(names) + 1) + codes)
         twice = pairs[1:][pairs[1:] == pairs[:-1]] // (len(names) + 1)
-        if len(twice):
-            raise Odd(np.unique(cursor.rows[twice]))
+        cursor.mark_bad(twice)
         return pa.MapArray.from_arrays(_offsets(cursor, owners), names, values)
 
     return decode
@@ -300,40 +353,44 @@ def _offsets(cursor: Cursor, owners: Numbers) -> pa.Int32Array:
 
 
 def _items(cursor: Cursor, reads: Sequence[Decode]) -> tuple[Numbers, list[pa.Array]]:
-    """What arrays or maps hold, record by record, and which record holds each.
+    """Read what arrays or maps hold, record by record. Return which record holds each item, and the items.
 
-    A lap reads one item of every record that has one left. Where a few records go on for many laps more than the
-    others, they are better read one by one.
+    A lap reads one item of every record that has one left. A few records with many more items than the others are bad:
+    it costs less to read them one by one.
     """
     owners: list[Numbers] = []
     decoded: list[list[pa.Array]] = []
     active = np.arange(len(cursor))
     lap = 0
     while len(active):
-        blocks = cursor.some(active)
-        left = blocks.varint()
+        blocks = cursor.select(active)
+        left = blocks.read_varint()
         sized = left < 0
         if sized.any():
-            some = blocks.some(sized)
-            some.varint()  # the block's size in bytes: for readers that skip it
+            some = blocks.select(sized)
+            some.read_varint()  # the block's size in bytes: for readers that skip it
             blocks.at[sized] = some.at
             left = np.abs(left)
-        blocks.refuse((left < 0) | (left > blocks.end - blocks.at))
+        bad = (left < 0) | (left > blocks.end - blocks.at)
+        blocks.mark_bad(bad)
+        left[bad] = 0
         cursor.at[active] = blocks.at
         rows, active = active[left > 0], active[left > 0]
         left = left[left > 0]
         while len(rows):
-            some = cursor.some(rows)
+            some = cursor.select(rows)
             lap += 1
             if lap > _LAPS and len(rows) < _FEW:
-                raise Odd(some.rows)
+                cursor.mark_bad(rows)
+                active = np.setdiff1d(active, rows)
+                break
             decoded.append([read(some) for read in reads])
             owners.append(rows)
             cursor.at[rows] = some.at
             left -= 1
             rows, left = rows[left > 0], left[left > 0]
     if not decoded:
-        nothing = cursor.some(slice(0))
+        nothing = cursor.select(slice(0))
         return active, [read(nothing) for read in reads]
     if len(decoded) == 1:
         return owners[0], decoded[0]
