@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from s3lake.convert import gate
 from s3lake.convert.arrays import DAY_S
-from s3lake.convert.schemas import Numbers
+from s3lake.convert.column import Numbers
 from s3lake.encode.buffers import data_of, offsets_of, slice_values
 from s3lake.schema.arrow import arrow_type
 from s3lake.schema.types import TICKS, UNKNOWN, Decimal, Primitive, Type, fields_of, item_of

@@ -12,11 +12,10 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from s3lake.convert import cells, json_table
-from s3lake.convert.cells import Column
+from s3lake.convert import column, json_table
+from s3lake.convert.column import Column, Gathering
 from s3lake.convert.converters import ReadRequest
 from s3lake.convert.gate import Refusals
-from s3lake.convert.schemas import Gathering
 from s3lake.convert.wire import HEADER, group_by_id, read_schema_ids
 from s3lake.schema import connect, json_schema
 from s3lake.schema.connect import Schema, SchemaError
@@ -28,7 +27,7 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 def read(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
     """Read `{"schema": …, "payload": …}`; any other value is JSON without a schema."""
-    lines, refused = cells.json_lines(raw)
+    lines, refused = column.json_lines(raw)
     payloads = _Payloads("connect_json", lines, request)
     rows_of: dict[bytes, list[int]] = {}
     for row, text in enumerate(payloads.texts):
@@ -57,7 +56,7 @@ def read_framed(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refu
     numbers, refused = read_schema_ids(raw)
     pairs = zip(raw.to_pylist(), numbers.tolist(), strict=True)
     data = [value[HEADER:] if value is not None and number >= 0 else None for value, number in pairs]
-    lines, unreadable = cells.json_lines(pa.array(data, pa.binary()))
+    lines, unreadable = column.json_lines(pa.array(data, pa.binary()))
     refused |= unreadable
     if not request.tabular or request.registry is None:
         return Column("json_schema", lines), refused

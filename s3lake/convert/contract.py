@@ -17,10 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from s3lake.convert import pruning, rules
-from s3lake.convert.cells import Column
+from s3lake.convert.column import Column, Schemas
 from s3lake.convert.gate import Refusals
 from s3lake.convert.json_types import infer_type, widen
-from s3lake.convert.schemas import Schemas
 from s3lake.schema.arrow import arrow_type
 from s3lake.schema.types import UNKNOWN, Columns, List, Map, Struct, Type, fields_of, item_of
 from s3lake.schema.unite import Conflict, held, joined, shown, unite

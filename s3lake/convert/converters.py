@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from s3lake.convert.cells import Column
+    from s3lake.convert.column import Column
     from s3lake.convert.gate import Refusals
     from s3lake.schema.registry import Connection
 

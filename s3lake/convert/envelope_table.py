@@ -11,9 +11,8 @@ import pyarrow.compute as pc
 from msgspec import structs
 
 from s3lake.convert import headers, json_table, json_text
-from s3lake.convert.cells import Rows
+from s3lake.convert.column import Envelope, Rows
 from s3lake.convert.converters import CONVERTERS
-from s3lake.convert.envelope import Envelope
 from s3lake.convert.gate import Refusals
 from s3lake.convert.limits import Limits, find_unpromotable, misfit
 from s3lake.encode.formats import Rule

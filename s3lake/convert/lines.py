@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.convert import headers, json_text
-from s3lake.convert.cells import Column, Rows
-from s3lake.convert.envelope import Envelope
+from s3lake.convert.column import Column, Envelope, Rows
 from s3lake.convert.gate import Refusals
 from s3lake.convert.json_text import Piece
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from s3lake.convert import cells, gate
-from s3lake.convert.cells import Column
+from s3lake.convert import column, gate
+from s3lake.convert.column import Column, Gathering
 from s3lake.convert.converters import ReadRequest
 from s3lake.convert.gate import Refusals
-from s3lake.convert.schemas import Gathering
 from s3lake.schema.arrow import arrow_type
 from s3lake.schema.connect import Schema
 from s3lake.schema.types import Primitive
@@ -29,14 +28,14 @@ def read_json(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusa
     """Return texts of one line, or the values as they are if they need not be checked."""
     if request.unchecked:
         return Column("json", raw, is_checked=False), {}
-    lines, refused = cells.json_lines(raw)
+    lines, refused = column.json_lines(raw)
     return Column("json", lines), refused
 
 
 def read_string(raw: pa.BinaryArray, _request: ReadRequest) -> tuple[Column, Refusals]:
     """Return texts as they are."""
     refused = gate.text_refusals(raw)
-    return Column("string", cells.without(raw, refused)), refused
+    return Column("string", column.without(raw, refused)), refused
 
 
 def read_bytes(raw: pa.BinaryArray, _request: ReadRequest) -> tuple[Column, Refusals]:

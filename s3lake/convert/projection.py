@@ -16,8 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from s3lake.convert import pruning
-from s3lake.convert.cells import Column
-from s3lake.convert.schemas import Gathering
+from s3lake.convert.column import Column, Gathering
 from s3lake.schema.arrow import arrow_type
 from s3lake.schema.connect import Schema
 from s3lake.schema.details import Detail

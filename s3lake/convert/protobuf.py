@@ -15,10 +15,9 @@ from google.protobuf.message import DecodeError
 
 from s3lake.convert import arrays
 from s3lake.convert.arrays import Build, Get
-from s3lake.convert.cells import Column
+from s3lake.convert.column import Column, Gathering, Numbers
 from s3lake.convert.converters import ReadRequest
 from s3lake.convert.gate import Refusals
-from s3lake.convert.schemas import Gathering, Numbers
 from s3lake.convert.wire import HEADER, group_by_id, read_schema_ids
 from s3lake.schema import protobuf, protoc
 from s3lake.schema.connect import Schema, SchemaError

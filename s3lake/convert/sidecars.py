@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from msgspec import structs
 
 from s3lake.convert import envelope_table, headers, json_text
-from s3lake.convert.cells import Column, Rows
+from s3lake.convert.column import Column, Rows
 from s3lake.convert.gate import Refusals
 from s3lake.encode.formats import FORMATS
 from s3lake.schema.arrow import make_column

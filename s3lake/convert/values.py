@@ -7,37 +7,34 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.convert import envelope_table, gate, headers, json_table, lines, sidecars
-from s3lake.convert.cells import Rows
+from s3lake.convert.column import Envelope, Numbers, Rows
 from s3lake.convert.contract import Contract
 from s3lake.convert.converters import CONVERTERS, ReadRequest
-from s3lake.convert.envelope import Envelope
 from s3lake.convert.envelope_table import Found, Shape
-from s3lake.convert.gate import Refusals, rest
+from s3lake.convert.gate import Refusals
 from s3lake.convert.parts import Part, Streams, merge_parts
 from s3lake.convert.projection import Standing
-from s3lake.convert.schemas import Numbers
 from s3lake.encode.formats import FORMATS, Rule
 from s3lake.schema.registry import Connection
 from s3lake.schema.types import Columns, fields_of
 from s3lake.schema.unite import agree
 
 
-@dataclass(frozen=True)
+@dataclass
 class Converted:
-    """One batch after conversion.
+    """One batch after conversion, and before that what is found of it so far.
 
     Attributes:
+        columns: of a table; those passed united with what the batch showed.
         parts: the kept rows, one part per schema.
         refused: row -> why.
-        skipped: rows left out because their value is null.
-        columns: of a table; those passed united with what the batch showed.
+        skipped: number of rows without a value, which are left out.
         seen: columns of rows that brought their own schema.
         plain: the parts, `key` or `value`, that some row has without a schema.
         forbidden: rows that fail the micro-batch, whatever is tolerated, and why.
@@ -47,53 +44,22 @@ class Converted:
         large: paths of columns in which records without a schema have integers beyond 2^53.
     """
 
-    parts: tuple[Part, ...]
-    refused: Refusals
-    skipped: int
     columns: Columns
+    parts: tuple[Part, ...] = ()
+    refused: Refusals = field(default_factory=dict)
+    skipped: int = 0
     seen: Columns = field(default_factory=dict)
-    plain: frozenset[str] = frozenset()
+    plain: set[str] = field(default_factory=set)
     forbidden: Refusals = field(default_factory=dict)
     broken: int = 0
-    dropped: Mapping[str, int] = field(default_factory=dict)
-    filled: Mapping[str, int] = field(default_factory=dict)
-    large: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True)
-class _Group:
-    """Rows of a batch with one schema.
-
-    Attributes:
-        numbers: theirs in the batch, None for all in order.
-        keys: as their sidecar has them, where there is one.
-    """
-
-    numbers: pa.Int64Array | None
-    rows: Rows
-    keys: Any = None
-
-    def of_batch(self, reasons: Refusals) -> Refusals:
-        """Reasons by the rows' numbers in the batch."""
-        return reasons if self.numbers is None else {self.numbers[row].as_py(): why for row, why in reasons.items()}
-
-    def without(self, lost: Collection[int]) -> _Group:
-        """The other rows."""
-        left = rest(len(self.rows), lost)
-        if left is None:
-            return self
-        keys = None if self.keys is None else self.keys.take(left)
-        return _Group(left if self.numbers is None else self.numbers.take(left), self.rows.take(left), keys)
-
-
-@dataclass
-class _Losses:
-    """What rows of a batch lose, and their large integers: see `values.Converted`."""
-
-    refused: Refusals
-    forbidden: Refusals = field(default_factory=dict)
     dropped: Counter[str] = field(default_factory=Counter)
+    filled: Counter[str] = field(default_factory=Counter)
     large: set[str] = field(default_factory=set)
+
+    def refuse(self, rows: Rows, reasons: Refusals) -> Rows:
+        """Note why some of the rows are refused. Return the others."""
+        self.refused |= rows.by_batch_row(reasons)
+        return rows.drop(reasons)
 
 
 def _group_alike(codes: list[Numbers]) -> list[Numbers] | None:
@@ -210,38 +176,22 @@ class Conversion:
     def __call__(self, batch: pa.RecordBatch, columns: Columns, standing: Standing | None = None) -> Converted:
         """Convert one batch of records; `columns` are the recorded ones, `standing` is what the task remembers."""
         rows, refused, left_out = self._read(batch)
-        dropped, filled = Counter(rows.value.left_out), Counter[str]()
+        converted = Converted(columns, refused=refused, dropped=Counter(rows.value.left_out))
         if standing is not None:
-            value, lost, filled = standing.projected(rows.value)
-            rows, dropped = replace(rows, value=value), dropped + lost
-        broken: Refusals = {}
+            value, lost, converted.filled = standing.projected(rows.value)
+            rows, converted.dropped = replace(rows, value=value), converted.dropped + lost
         if self.contract is not None and self.contract.looks_at_values:
             broken = self.contract.broken(rows.value.data, refused)
-        losses = _Losses(refused | broken, dropped=dropped)
-        kept = rest(batch.num_rows, left_out | losses.refused.keys())
-        parts: list[Part] = []
-        seen: Columns = {}
-        plain: set[str] = set()
+            converted.refused, converted.broken = refused | broken, len(broken)
         json_parts = self._shape.json_parts if self._shape else ()
-        for group in self._groups(_Group(kept, rows if kept is None else rows.take(kept))):
-            plain.update(part for part in json_parts if group.rows.column(part).is_plain)
-            part, columns, more = self._part(group, columns, losses)
-            seen = agree(seen, more)
-            parts.extend([] if part is None else [part])
-        skipped = len(left_out) if self.nulls == "skip" else 0
-        return Converted(
-            merge_parts(parts),
-            losses.refused,
-            skipped,
-            columns,
-            seen,
-            frozenset(plain),
-            losses.forbidden,
-            len(broken),
-            losses.dropped,
-            filled,
-            frozenset(losses.large),
-        )
+        parts = []
+        for group in self._groups(rows.drop(left_out | converted.refused.keys())):
+            converted.plain.update(part for part in json_parts if group.column(part).is_plain)
+            part = self._convert_group(group, converted)
+            parts += [] if part is None else [part]
+        converted.parts = merge_parts(parts)
+        converted.skipped = len(left_out) if self.nulls == "skip" else 0
+        return converted
 
     def _read(self, batch: pa.RecordBatch) -> tuple[Rows, Refusals, set[int]]:
         """A batch as its converters have it, the rows that are refused, and those left out for want of a value."""
@@ -276,9 +226,8 @@ class Conversion:
             refused = {row: reason for row, reason in found.items() if row not in left_out} | refused
         return Rows(batch, value, key), refused, left_out
 
-    def _groups(self, every: _Group) -> Iterator[_Group]:
-        """Rows with one schema each; lines of text only by the schemas of their keys, if these go into typed files."""
-        rows, kept = every.rows, every.numbers
+    def _groups(self, rows: Rows) -> Iterator[Rows]:
+        """Yield rows with one schema each; lines only by the schemas of their keys, if these go into typed files."""
         if not len(rows):
             return
         has_typed_keys = self.keys is not None and FORMATS[self.keys].tabular
@@ -288,69 +237,67 @@ class Conversion:
             codes.append(rows.value.data.is_null().to_numpy(zero_copy_only=False).astype(np.int64))
         groups = _group_alike(codes)
         if groups is None:
-            yield every
-            return
-        for group in groups:
-            at = pa.array(group, pa.int64())
-            yield _Group(at if kept is None else kept.take(at), rows.take(at))
+            yield rows
+        else:
+            yield from (rows.take(pa.array(group, pa.int64())) for group in groups)
 
-    def _part(self, group: _Group, columns: Columns, losses: _Losses) -> tuple[Part | None, Columns, Columns]:
-        """Rows of one schema: what is written, and the columns with those seen; `losses` gets what they lose."""
-        seen: Columns = {}
+    def _convert_group(self, rows: Rows, converted: Converted) -> Part | None:
+        """Convert rows of one schema. Return None if none is left. Adds to `converted` what they lose and show."""
+        if self.keys:
+            keys, lost = sidecars.keys(self.keys, rows, self.max_columns)
+            rows = replace(converted.refuse(rows, lost), key_stream=keys)
+        if not len(rows):
+            return None
         words: Mapping[str, str] = {}
         streams: Streams = {}
-        shape = self._shape
-        if self.keys:
-            keys, lost = sidecars.keys(self.keys, group.rows, self.max_columns)
-            losses.refused |= group.of_batch(lost)
-            group = replace(group.without(lost), keys=keys)
-        if not len(group.rows):
-            return None, columns, seen
-        is_data = not self.apart or group.rows.value.data.null_count < len(group.rows)
-        if is_data and shape is None:
-            streams["data"] = self._texts(group.rows)
-        elif is_data and shape is not None:
-            group, found = self._table(shape, group, columns, losses)
-            columns, seen, words = found.columns, found.seen, found.words
-            losses.large |= found.large
-            lost = found.refused
-            if found.batch is None:
-                lost = dict.fromkeys(range(len(group.rows)), json_table.NOTHING) | lost
-            losses.refused |= group.of_batch(lost)
-            group = group.without(lost)
-            if found.batch is not None:
-                streams["data"] = found.batch
-        rows = group.rows
+        is_data = not self.apart or rows.value.data.null_count < len(rows)
+        if is_data:
+            if self._shape is None:
+                streams["data"] = self._texts(rows)
+            else:
+                rows, found = self._tabulate(self._shape, rows, converted)
+                streams |= {} if found.batch is None else {"data": found.batch}
+                words = found.words
         if not len(rows):
-            return None, columns, seen
-        if group.keys is not None:
-            streams["keys"] = group.keys
+            return None
+        if rows.key_stream is not None:
+            streams["keys"] = rows.key_stream
         if self.headers:
             streams["headers"] = sidecars.header_lists(self.headers, rows)
         names = rows.value.schemas.names() if rows.value.schemas else None
-        schema = names if isinstance(names, str) else None
-        values = rows.value.data if CONVERTERS[self.value].wrapped and self.valued else None
-        texts = rows.column("key").data if self.keyed else None
-        several = names if isinstance(names, pa.Array) else None
-        return Part(group.numbers, streams, values, schema, texts, words, several), columns, seen
+        return Part(
+            rows.numbers,
+            streams,
+            values=rows.value.data if CONVERTERS[self.value].wrapped and self.valued else None,
+            schema=names if isinstance(names, str) else None,
+            keys=rows.column("key").data if self.keyed else None,
+            words=words,
+            names=names if isinstance(names, pa.Array) else None,
+        )
 
-    def _table(self, shape: Shape, group: _Group, columns: Columns, losses: _Losses) -> tuple[_Group, Found]:
-        """Rows as a table, held to the contract."""
-        contract = self.contract
-        if contract is None or not contract.holds_fields:
-            return group, envelope_table.read(shape, group.rows, columns)
-        if group.rows.value.schema is None:
-            found = envelope_table.read(shape, group.rows, columns)
-            if found.columns == columns and not found.refused:
-                return group, found
-        departed = contract.departed(group.rows.value, self.declared)
-        if departed is not None:
-            losses.refused |= group.of_batch(departed.refused)
-            losses.forbidden |= group.of_batch(departed.forbidden)
-            losses.dropped.update(departed.dropped)
-            group = replace(group, rows=replace(group.rows, value=departed.column))
-            group = group.without(departed.refused.keys() | departed.forbidden.keys())
-        return group, envelope_table.read(shape, group.rows, columns)
+    def _tabulate(self, shape: Shape, rows: Rows, converted: Converted) -> tuple[Rows, Found]:
+        """Make a table of rows, held to the contract. Return the rows that it has."""
+        contract = self.contract if self.contract is not None and self.contract.holds_fields else None
+        known = converted.columns
+        has_schema = rows.value.schema is not None
+        found = None if contract is not None and has_schema else envelope_table.read(shape, rows, known)
+        if contract is not None and (found is None or found.columns != known or found.refused):
+            rows = self._apply_contract(contract, rows, converted)
+            found = envelope_table.read(shape, rows, known)
+        assert found is not None, "without a contract it is read at once"
+        converted.columns, converted.seen = found.columns, agree(converted.seen, found.seen)
+        converted.large |= found.large
+        nothing = dict.fromkeys(range(len(rows)), json_table.NOTHING) if found.batch is None else {}
+        return converted.refuse(rows, nothing | found.refused), found
+
+    def _apply_contract(self, contract: Contract, rows: Rows, converted: Converted) -> Rows:
+        departed = contract.departed(rows.value, self.declared)
+        if departed is None:
+            return rows
+        converted.forbidden |= rows.by_batch_row(departed.forbidden)
+        converted.refused |= rows.by_batch_row(departed.refused)
+        converted.dropped.update(departed.dropped)
+        return replace(rows, value=departed.column).drop(departed.refused.keys() | departed.forbidden.keys())
 
     def _texts(self, rows: Rows) -> pa.BinaryArray:
         if self.envelope is not None:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from s3lake.convert.column import Numbers
 from s3lake.convert.gate import Refusals
-from s3lake.convert.schemas import Numbers
 from s3lake.encode.buffers import offsets_of, slice_values
 
 HEADER = 5

@@ -13,7 +13,6 @@ import msgspec
 
 from s3lake.commit import documents
 from s3lake.convert.converters import CONVERTERS
-from s3lake.convert.envelope import Envelope
 from s3lake.encode.formats import FileFormat
 from s3lake.errors import ConfigurationError
 from s3lake.layout.composition import KeyTemplate
@@ -28,6 +27,7 @@ from s3lake.transform import sql
 from s3lake.transform.chain import Chain
 
 if TYPE_CHECKING:
+    from s3lake.convert.column import Envelope
     from s3lake.convert.contract import Contract
     from s3lake.convert.values import Conversion
     from s3lake.land.sql.table import Tabulate
@@ -182,6 +182,8 @@ def contract(sink: Sink) -> Contract | None:
 
 def envelope(sink: Sink, topic: str) -> Envelope | None:
     """The parts of a record that a row holds, None where it holds the value alone."""
+    from s3lake.convert.column import Envelope
+
     configured = sink.envelope
     if configured is None:
         return None

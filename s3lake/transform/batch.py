@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from s3lake.convert.column import Schemas
 from s3lake.convert.converters import CONVERTERS, ReadRequest
-from s3lake.convert.schemas import Schemas
 from s3lake.text.masking import strip_values
 from s3lake.transform.chain import Chain, Link, collect_parts
 from s3lake.transform.record import Header, Record

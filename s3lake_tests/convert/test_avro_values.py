@@ -12,7 +12,7 @@ from uuid import UUID
 import fastavro
 import pytest
 
-from s3lake.convert.envelope import Envelope
+from s3lake.convert.column import Envelope
 from s3lake.convert.values import Conversion, Converted
 from s3lake.errors import TransientError
 from s3lake.schema import registry as module

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from s3lake.convert.envelope import Envelope
+from s3lake.convert.column import Envelope
 from s3lake.convert.values import Conversion, Converted
 from s3lake.schema import connect
 from s3lake.schema.types import Primitive, from_document, to_document

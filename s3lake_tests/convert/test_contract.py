@@ -85,7 +85,7 @@ def test_nothing_is_new_before_columns_were_recorded() -> None:
 
 
 def test_fields_of_an_envelope_s_values_are_held_against_its_column() -> None:
-    from s3lake.convert.envelope import Envelope
+    from s3lake.convert.column import Envelope
 
     envelope = Envelope("record", ("value", "metadata"), "t")
     found = converted(

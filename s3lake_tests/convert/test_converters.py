@@ -14,7 +14,7 @@ import pytest
 from pydantic import ValidationError
 
 import s3lake
-from s3lake.convert import cells
+from s3lake.convert import column
 from s3lake.convert.converters import CONVERTERS, Converter, ReadRequest
 from s3lake.convert.gate import Refusals
 from s3lake.land.given import Record
@@ -24,7 +24,7 @@ from s3lake.sink import Sink
 STAMP = int(datetime.datetime(2026, 11, 20, tzinfo=datetime.timezone.utc).timestamp() * 1000)
 
 
-def read(raw: pa.BinaryArray, _wanted: ReadRequest) -> tuple[cells.Column, Refusals]:
+def read(raw: pa.BinaryArray, _wanted: ReadRequest) -> tuple[column.Column, Refusals]:
     """`a=1;b=x` as a JSON object of texts."""
     pairs = [None if value is None else [part.split(b"=") for part in value.split(b";")] for value in raw.to_pylist()]
     refused = {row: "a pair has no '='" for row, found in enumerate(pairs) if any(len(one) < 2 for one in found or ())}
@@ -32,7 +32,7 @@ def read(raw: pa.BinaryArray, _wanted: ReadRequest) -> tuple[cells.Column, Refus
         None if found is None or row in refused else b"{%s}" % b",".join(b'"%s":"%s"' % tuple(one) for one in found)
         for row, found in enumerate(pairs)
     ]
-    return cells.Column("pairs", pa.array(texts, pa.binary())), refused
+    return column.Column("pairs", pa.array(texts, pa.binary())), refused
 
 
 @pytest.fixture(autouse=True)

@@ -189,7 +189,7 @@ def test_a_part_has_the_words_of_its_schema_for_columns(format: str) -> None:
 
 
 def test_in_an_envelope_a_part_has_the_words_of_its_fields() -> None:
-    from s3lake.convert.envelope import Envelope
+    from s3lake.convert.column import Envelope
 
     by = Conversion("string", "connect_json", "parquet", "write", Envelope("record", ("value", "metadata"), "orders"))
     (part,) = by(batch(payload(ROW, DOCUMENTED)), {}).parts
@@ -205,7 +205,7 @@ def test_schemas_that_differ_in_a_default_alone_are_told_apart() -> None:
 
 @pytest.mark.parametrize("style", ["record", "flat"])
 def test_an_envelope_keeps_what_the_values_schema_says(style: Any) -> None:
-    from s3lake.convert.envelope import Envelope
+    from s3lake.convert.column import Envelope
 
     found = converted("avro", payload(ROW), envelope=Envelope(style, ("value",), "orders")).schema.field("value")
     assert found.nullable == (style == "record")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.convert.envelope import Envelope
+from s3lake.convert.column import Envelope
 from s3lake.convert.values import Conversion
 from s3lake.schema.arrow import to_arrow
 from s3lake.schema.types import from_document, to_document

@@ -6,7 +6,7 @@ import json
 import fastavro
 import pytest
 
-from s3lake.convert.envelope import Envelope
+from s3lake.convert.column import Envelope
 from s3lake.convert.values import Conversion
 from s3lake.encode import FileFormat
 from s3lake.schema.types import Primitive

@@ -9,7 +9,7 @@ import sys
 import pyarrow as pa
 import pytest
 
-from s3lake.convert import cells
+from s3lake.convert import column
 from s3lake.convert.converters import CONVERTERS, ReadRequest
 from s3lake.convert.gate import Refusals
 from s3lake.schema import protobuf
@@ -65,7 +65,7 @@ def test_a_converter_that_loses_or_alters_a_field_is_found(
     assert landed(registry, format, converter, known["right"]).verify().clean
     right = CONVERTERS[converter].read
 
-    def read(raw: pa.BinaryArray, wanted: ReadRequest) -> tuple[cells.Column, Refusals]:
+    def read(raw: pa.BinaryArray, wanted: ReadRequest) -> tuple[column.Column, Refusals]:
         # Avro in Avro is copied, whatever was read of it: this one reads it.
         return right(pa.array([known[mistake]] * len(raw), pa.binary()), dataclasses.replace(wanted, spliced=False))
 

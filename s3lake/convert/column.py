@@ -1,0 +1,263 @@
+"""The keys and values of a batch as its converters have them: texts, the schemas that came with them, refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from s3lake.convert import gate, json_text
+from s3lake.convert.converters import CONVERTERS, Converter
+from s3lake.convert.gate import Refusals
+from s3lake.schema.connect import Schema
+
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Schemas:
+    """The schemas of some rows.
+
+    Attributes:
+        distinct: no two of them are equal.
+        codes: which of them each row has; -1 where none came with it.
+        arrays: for each schema, columns of its rows; empty if only texts are read.
+        at: where in its schema's array each row is.
+    """
+
+    distinct: tuple[Schema, ...]
+    codes: Numbers
+    arrays: tuple[pa.Array, ...]
+    at: Numbers
+
+    def take(self, rows: pa.Int64Array) -> Schemas:
+        """Those of some of the rows."""
+        chosen = rows.to_numpy()
+        return Schemas(self.distinct, self.codes[chosen], self.arrays, self.at[chosen])
+
+    @property
+    def only(self) -> Schema | None:
+        """The schema of all rows, which have the same."""
+        return self.distinct[self.codes[0]] if len(self.codes) and self.codes[0] >= 0 else None
+
+    def names(self) -> str | pa.StringArray | None:
+        """Return the one name of all rows' schemas (None if it has none), or the name of each row's if they differ."""
+        names = [schema.name for schema in self.distinct]
+        present = {names[code] if code >= 0 else None for code in np.unique(self.codes).tolist()}
+        if len(present) == 1:
+            return present.pop()
+        return pa.array(names, pa.string()).take(pa.array(self.codes, mask=self.codes < 0))
+
+    @property
+    def array(self) -> pa.Array:
+        """The columns of all rows, which have one schema."""
+        array = self.arrays[self.codes[0]]
+        return array if np.array_equal(self.at, np.arange(len(array))) else array.take(pa.array(self.at))
+
+    def to_json(self) -> pa.BinaryArray:
+        """Return the JSON of all rows, null for those without a schema; each schema has its columns."""
+        texts = [json_text.make_encoder(of.type)(array) for of, array in zip(self.distinct, self.arrays, strict=True)]
+        starts = np.cumsum([0, *map(len, texts)])
+        at = starts[self.codes] + self.at
+        joined = pa.concat_arrays(texts)
+        return joined if np.array_equal(at, np.arange(len(joined))) else joined.take(pa.array(at, mask=self.codes < 0))
+
+
+@dataclass
+class Gathering:
+    """Columns as they are found, schema by schema."""
+
+    codes: Numbers
+    at: Numbers
+    distinct: list[Schema]
+    arrays: list[list[pa.Array]]
+
+    @classmethod
+    def of(cls, total: int) -> Gathering:
+        """For so many rows, none of which has a schema yet."""
+        return cls(np.full(total, -1), np.zeros(total, np.int64), [], [])
+
+    def add(self, schema: Schema, rows: Numbers, array: pa.Array | None, *, keep_nulls: bool = False) -> None:
+        """Add rows of a schema with their columns, if these are read; unless nulls are kept, they have no schema."""
+        if schema not in self.distinct:
+            self.distinct.append(schema)
+            self.arrays.append([])
+        code = self.distinct.index(schema)
+        if array is not None:
+            self.at[rows] = sum(map(len, self.arrays[code])) + np.arange(len(rows))
+            self.arrays[code].append(array)
+            if array.null_count and not keep_nulls:
+                rows = rows[array.is_valid().to_numpy(zero_copy_only=False)]
+        self.codes[rows] = code
+
+    def gathered(self) -> Schemas | None:
+        """All of them; None where no row has a schema."""
+        if not (self.codes >= 0).any():
+            return None
+        arrays = tuple(pa.concat_arrays(arrays) for arrays in self.arrays) if any(self.arrays) else ()
+        return Schemas(tuple(self.distinct), self.codes, arrays, self.at)
+
+
+@dataclass(frozen=True)
+class Column:
+    """The keys, or the values, of some rows.
+
+    Attributes:
+        converter: of `sink.Converter`.
+        data: JSON texts of one line, UTF-8 texts, or bytes; null where there is none. Of Avro that nobody wants as
+            texts it is what Kafka has.
+        schemas: those that came with the rows; None where no row has one.
+        left_out: path of a field that a row's schema does not name -> of how many rows.
+        is_checked: whether JSON has passed the gate.
+    """
+
+    converter: str
+    data: pa.BinaryArray
+    schemas: Schemas | None = None
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    is_checked: bool = True
+
+    @classmethod
+    def from_columns(cls, converter: str, raw: pa.BinaryArray, gathering: Gathering, *, texts: bool) -> Column:
+        """Return rows whose columns are known: with their JSON, or with what Kafka has if nobody looks at that."""
+        schemas, has_none = gathering.gathered(), gathering.codes < 0
+        if schemas is None:
+            data = pa.nulls(len(raw), pa.binary())
+        elif texts:
+            data = schemas.to_json()
+        else:
+            data = raw.take(pa.array(np.arange(len(raw)), mask=has_none)) if has_none.any() else raw
+        return cls(converter, data, schemas)
+
+    @property
+    def of(self) -> Converter:
+        """What the converter says of itself."""
+        return CONVERTERS[self.converter]
+
+    @property
+    def is_json(self) -> bool:
+        """Whether the data is JSON texts."""
+        return self.of.gives == "json"
+
+    @property
+    def schema(self) -> Schema | None:
+        """The schema of all rows."""
+        return self.schemas.only if self.schemas else None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether rows, all of one schema or of none, have values that came without a schema."""
+        return self.schema is None and self.data.null_count < len(self.data)
+
+    @property
+    def array(self) -> pa.Array:
+        """The columns of all rows, which have one schema; those of a table alone are read."""
+        assert self.schemas is not None, "rows without a schema have texts"
+        return self.schemas.array
+
+    def take(self, rows: pa.Int64Array) -> Column:
+        """Some of the rows."""
+        return replace(self, data=self.data.take(rows), schemas=self.schemas and self.schemas.take(rows))
+
+    def as_json(self) -> pa.BinaryArray:
+        """JSON texts of all rows, `null` where there is none: a string is quoted, bytes are quoted in base64."""
+        if self.is_json:
+            return pc.fill_null(self.data, b"null") if self.data.null_count else self.data
+        return json_text.quoted(self.data) if self.of.gives == "text" else json_text.quoted_base64(self.data)
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """`sink.Envelope` for one topic.
+
+    Attributes:
+        printed_stream, printed_topic: names in the lines of style iggy.
+    """
+
+    style: str
+    fields: tuple[str, ...]
+    topic: str
+    value_encoding: str = "base64"
+    bare: bool = False
+    printed_stream: str = ""
+    printed_topic: str = ""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some records of a batch: what Kafka has of them, and their values and keys as the converters have them.
+
+    Attributes:
+        numbers: their rows in the batch. None if they are all its rows.
+        key_stream: their keys as a sidecar has them, if there is one.
+    """
+
+    kafka: pa.RecordBatch
+    value: Column
+    key: Column | None
+    numbers: pa.Int64Array | None = None
+    key_stream: Any = None
+
+    def __len__(self) -> int:
+        """How many records."""
+        return int(self.kafka.num_rows)
+
+    def take(self, rows: pa.Int64Array) -> Rows:
+        """Return some of the records."""
+        return Rows(
+            self.kafka.take(rows),
+            self.value.take(rows),
+            self.key and self.key.take(rows),
+            rows if self.numbers is None else self.numbers.take(rows),
+            None if self.key_stream is None else self.key_stream.take(rows),
+        )
+
+    def drop(self, lost: Collection[int]) -> Rows:
+        """Return the other records."""
+        left = gate.rest(len(self), lost)
+        return self if left is None else self.take(left)
+
+    def by_batch_row(self, reasons: Refusals) -> Refusals:
+        """Return reasons by the row of the batch."""
+        return reasons if self.numbers is None else {self.numbers[row].as_py(): why for row, why in reasons.items()}
+
+    def column(self, part: str) -> Column:
+        """The keys or the values."""
+        column = self.key if part == "key" else self.value
+        assert column is not None, "Conversion.needs says that keys are needed"
+        return column
+
+    @property
+    def headers(self) -> pa.ListArray:
+        """The headers as Kafka has them."""
+        return self.kafka.column("headers")
+
+    @property
+    def offsets(self) -> pa.Int64Array:
+        """The records' offsets."""
+        return self.kafka.column("offset")
+
+    @property
+    def timestamps(self) -> pa.Int64Array:
+        """The records' timestamps in epoch milliseconds; Spark gives microseconds."""
+        return pc.divide(self.kafka.column("timestamp").cast(pa.int64()), 1000)
+
+
+def json_lines(raw: pa.BinaryArray) -> tuple[pa.BinaryArray, Refusals]:
+    """JSON texts of one line."""
+    refused = gate.json_refusals(raw)
+    return gate.one_line(without(raw, refused)), refused
+
+
+def without(values: pa.BinaryArray, refused: Refusals) -> pa.BinaryArray:
+    """The values without those that are refused, so that whole columns can be worked on."""
+    if not refused:
+        return values
+    lost = np.zeros(len(values), np.bool_)
+    lost[list(refused)] = True
+    return values.take(pa.array(np.arange(len(values)), pa.int64(), mask=lost))
