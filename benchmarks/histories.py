@@ -21,7 +21,7 @@ from s3lake.commit.index import TopicIndex
 from s3lake.commit.sealing import Sealing
 from s3lake.commit.sums import plus
 from s3lake.plan.tile import Span, Sums, Tile
-from s3lake.source.offsets import LogRange, Snapshot
+from s3lake.source.offsets import LogRange, TopicOffsets
 from s3lake.store import Document
 from s3lake.store.memory import MemoryStore
 
@@ -55,11 +55,11 @@ class Log:
 
     end: int
 
-    def snapshot(self, _: str, hour: str, **__: object) -> Snapshot:
+    def snapshot(self, _: str, hour: str, **__: object) -> TopicOffsets:
         at = EACH * (hours.start_ms(hour) - hours.start_ms(FIRST)) // hours.HOUR_MS
-        return Snapshot("id", {0: LogRange(0, self.end, min(at, self.end), min(at + EACH, self.end))})
+        return TopicOffsets("id", {0: LogRange(0, self.end, min(at, self.end), min(at + EACH, self.end))})
 
-    def ranges(self, _: str) -> Mapping[int, tuple[int, int]]:
+    def log_ranges(self, _: str) -> Mapping[int, tuple[int, int]]:
         return {0: (0, self.end)}
 
 

@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def read(servers: str, topic: str) -> Iterator[pa.RecordBatch]:
-    (start, end) = KafkaOffsets(servers).ranges(topic)[0]
+    (start, end) = KafkaOffsets(servers).log_ranges(topic)[0]
     columns = ("partition", "offset", "timestamp", "value")
     return KafkaReader(servers).batches(topic, [Range(0, start, end)], columns)
 

@@ -114,7 +114,7 @@ class Lake:
 
     def await_partitions(self, topic: str, count: int) -> None:
         """Wait until the broker has them all."""
-        while len(self.offsets.ranges(topic)) != count:
+        while len(self.offsets.log_ranges(topic)) != count:
             time.sleep(0.02)
 
     def expire(self, topic: str, before: int, partition: int = 0) -> None:

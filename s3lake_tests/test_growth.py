@@ -28,7 +28,7 @@ from s3lake.plan.sealed import content
 from s3lake.plan.tile import Span, Sums, Tile
 from s3lake.sink import Sink
 from s3lake.source.kafka.reader import KafkaReader
-from s3lake.source.offsets import LogRange, Snapshot, Waiting
+from s3lake.source.offsets import Lag, LogRange, TopicOffsets
 from s3lake.store import COMMIT
 from s3lake_tests.fastest import fastest
 from s3lake_tests.kit.stores import CountedStore
@@ -47,14 +47,14 @@ class Log:
     end: int = 10 * HOURS + 5
     each: int = 10
 
-    def snapshot(self, _: str, hour: str, **__: object) -> Snapshot:
+    def snapshot(self, _: str, hour: str, **__: object) -> TopicOffsets:
         at = self.each * (hours.start_ms(hour) - hours.start_ms(FIRST)) // hours.HOUR_MS
-        return Snapshot("id", {0: LogRange(0, self.end, min(at, self.end), min(at + self.each, self.end))})
+        return TopicOffsets("id", {0: LogRange(0, self.end, min(at, self.end), min(at + self.each, self.end))})
 
-    def ranges(self, _: str) -> Mapping[int, tuple[int, int]]:
+    def log_ranges(self, _: str) -> Mapping[int, tuple[int, int]]:
         return {0: (0, self.end)}
 
-    def first_since(self, *_: object) -> Mapping[int, int]:
+    def find_offset_since(self, *_: object) -> Mapping[int, int]:
         return {}
 
 
@@ -268,7 +268,7 @@ def test_each_of_100_commits_in_one_hour_costs_at_most_12_requests_what_is_said_
         log.end += 7
         store.requests.clear()
         (landed,) = landing.land([FIRST])
-        said = hour_metadata(landed, landing.index, lag=Waiting(0, 0.0))
+        said = hour_metadata(landed, landing.index, lag=Lag(0, 0.0))
         assert (said["dagster/row_count"], said["files"]) == (7 * (number + 1), number + 1)
         assert said["commits"] == f"{number + 1}, 1 of them new"
         dearest = max(dearest, store.requests.total())

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from s3lake import hours
-from s3lake.source.offsets import LogRange, Snapshot, Waiting
+from s3lake.source.offsets import Lag, LogRange, TopicOffsets
 from s3lake.source.records import SCHEMA, Range
 
 Line = tuple[int, bytes]
@@ -30,28 +30,28 @@ class LinesOffsets:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
-    def snapshot(self, topic: str, hour: str, *, known: bool = False) -> Snapshot:
+    def snapshot(self, topic: str, hour: str, *, known: bool = False) -> TopicOffsets:
         """The topic's offsets around an hour; the id tells it from another one that has its name later."""
         found = lines(self.directory, topic)
         if not found:
-            return Snapshot("", {})
+            return TopicOffsets("", {})
         edges = (hours.start_ms(hour), hours.end_ms(hour))
         ranges = {
             number: LogRange(0, len(records), *(bisect.bisect_left(records, (edge,)) for edge in edges))
             for number, records in found.items()
         }
-        return Snapshot(str((self.directory / topic).stat().st_ino), ranges)
+        return TopicOffsets(str((self.directory / topic).stat().st_ino), ranges)
 
-    def ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
+    def log_ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
         """First and next offset per topic-partition."""
         return {number: (0, len(records)) for number, records in lines(self.directory, topic).items()}
 
-    def ends(self, topics: Collection[str]) -> Mapping[str, Mapping[int, int]]:
+    def log_ends(self, topics: Collection[str]) -> Mapping[str, Mapping[int, int]]:
         """Next offsets of many topics; those that do not exist are left out."""
         every = {topic: {number: end for number, (_, end) in self.ranges(topic).items()} for topic in topics}
         return {topic: ends for topic, ends in every.items() if ends}
 
-    def cut(self, topic: str, reached: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
+    def find_truncations(self, topic: str, reached: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
         """Topic-partitions whose log was cut; asked only where `LogRange.epoch` changed, and ours has none."""
         return {}
 
@@ -59,18 +59,18 @@ class LinesOffsets:
         """Names of all topics."""
         return sorted(path.name for path in self.directory.iterdir() if path.is_dir())
 
-    def first_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:
+    def find_offset_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:
         """The first offset stamped then or later, per topic-partition."""
         found = lines(self.directory, topic)
         return {number: bisect.bisect_left(records, (epoch_ms,)) for number, records in found.items()}
 
-    def waiting(self, topic: str, reached: Mapping[int, int], *, begin_ms: int, now_ms: int) -> Waiting:
+    def lag(self, topic: str, reached: Mapping[int, int], *, begin_ms: int, now_ms: int) -> Lag:
         """What is beyond the offsets that were reached; where nothing was, what is stamped `begin_ms` or later."""
-        first = reached or self.first_since(topic, begin_ms)
+        first = reached or self.find_offset_since(topic, begin_ms)
         behind = [
             record for one, records in lines(self.directory, topic).items() for record in records[first.get(one, 0) :]
         ]
-        return Waiting(len(behind), max((now_ms - time for time, _ in behind), default=0) / 1000)
+        return Lag(len(behind), max((now_ms - time for time, _ in behind), default=0) / 1000)
 
 
 class LinesReader:

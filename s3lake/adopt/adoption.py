@@ -18,7 +18,7 @@ from s3lake.commit.opening import finish_creation
 from s3lake.config.draft import Connector
 from s3lake.errors import ConfigurationError
 from s3lake.plan.tile import Span, Tile
-from s3lake.source.offsets import Offsets, Snapshot
+from s3lake.source.offsets import Offsets, TopicOffsets
 
 if TYPE_CHECKING:
     from s3lake.sink import Sink
@@ -127,7 +127,7 @@ def adopt(
             f"continue: set start: {hour} or earlier"
         )
     _refuse_begun(index)
-    log = dict(offsets.ranges(topic))
+    log = dict(offsets.log_ranges(topic))
     if not log:
         raise ConfigurationError(f"topic {topic!r} does not exist in Kafka: there is nothing to continue")
     authority = _read_authority(connector, sink, index, groups)
@@ -250,7 +250,7 @@ def _refuse_begun(index: TopicIndex) -> None:
         )
 
 
-def _require_in_log(topic: str, starts: dict[int, Start], kafka: Snapshot, accept_expired: bool) -> None:
+def _require_in_log(topic: str, starts: dict[int, Start], kafka: TopicOffsets, accept_expired: bool) -> None:
     """Refuse offsets that Kafka no longer has, or never had."""
     wrong = []
     for partition, start in starts.items():
@@ -258,21 +258,22 @@ def _require_in_log(topic: str, starts: dict[int, Start], kafka: Snapshot, accep
         text = f"partition {partition} continues at {start.offset} ({start.source})"
         if log is None:
             wrong.append(f"{text}, but Kafka's topic has no such partition: it was created again with fewer")
-        elif start.offset > log.end:
+        elif start.offset > log.log_end:
             wrong.append(
-                f"{text}, but Kafka's log ends at {log.end}: the topic was created again (then take another prefix and "
-                "do not adopt), or a transaction is open (then adopt again when it has ended)"
+                f"{text}, but Kafka's log ends at {log.log_end}: the topic was created again (then take another prefix "
+                "and do not adopt), or a transaction is open (then adopt again when it has ended)"
             )
-        elif start.offset < log.low and not accept_expired:
+        elif start.offset < log.log_start and not accept_expired:
             wrong.append(
-                f"{text}, but Kafka's log starts at {log.low}: {log.low - start.offset} offsets have expired and "
-                "cannot be landed any more; --accept-expired continues without them and records them as expired"
+                f"{text}, but Kafka's log starts at {log.log_start}: {log.log_start - start.offset} offsets have "
+                "expired and cannot be landed any more; --accept-expired continues without them and records them "
+                "as expired"
             )
     if wrong:
         raise ConfigurationError("\n".join([f"topic {topic}: Kafka does not have these offsets", *wrong]))
 
 
-def _write(index: TopicIndex, hour: str, kafka: Snapshot, starts: dict[int, Start]) -> None:
+def _write(index: TopicIndex, hour: str, kafka: TopicOffsets, starts: dict[int, Start]) -> None:
     spans = {partition: Span(start.offset, start.offset) for partition, start in sorted(starts.items())}
     # Hours before `since` are not opened: they would land again what the connector has landed.
     head = TopicHead(topic_id=kafka.topic_id, hours=((hour, hour),), new=Tile(hour, spans), since=hour)

@@ -18,7 +18,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
-from s3lake.source.kafka.properties import client_properties
+from s3lake.source.kafka.properties import to_librdkafka
 
 _STOPPED = {ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD}
 _AGAIN = {
@@ -65,7 +65,7 @@ class KafkaGroups:
         self._settings: dict[str, Any] = {
             "client.id": "s3lake",
             "log_level": 0,
-            **client_properties(properties),
+            **to_librdkafka(properties),
             "bootstrap.servers": bootstrap_servers,
         }
 

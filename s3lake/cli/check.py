@@ -37,8 +37,8 @@ def check(
 ) -> None:
     """Validate a configuration; show effective settings, where each came from, and warnings."""
     from s3lake.forwarding.destination import open_forwards
-    from s3lake.source.kafka.properties import client_properties
-    from s3lake.source.opening import opener
+    from s3lake.source.kafka.properties import to_librdkafka
+    from s3lake.source.opening import find_opener
 
     as_json, loaded = request.as_json, request.read(to_land=connect)
     notices = [*map(str, loaded.notices), *find_suspicious_settings(loaded.config)]
@@ -57,9 +57,9 @@ def check(
         _print_without_effect(loaded, everything=everything)
     _print_notices(notices, as_json=as_json)
     if loaded.config.kafka is not None:
-        client_properties(loaded.config.kafka.properties)  # raises if librdkafka does not know them
+        to_librdkafka(loaded.config.kafka.properties)  # raises if librdkafka does not know them
     elif loaded.config.source is not None:
-        opener(loaded.config.source.type)  # raises if no package brings it
+        find_opener(loaded.config.source.type)  # raises if no package brings it
     for sink in loaded.config.sinks:
         open_forwards(sink)  # raises if a destination refuses its options; no server is asked
     if connect and not _connect(loaded.config, as_json=as_json):
@@ -210,13 +210,13 @@ def find_suspicious_settings(config: Config) -> list[str]:
 
 def connection_checks(config: Config) -> Iterator[Sequence[Attempt]]:
     """Yield groups of attempts in the order of a run; in a group an attempt needs the ones before it."""
-    from s3lake.source.opening import opened
+    from s3lake.source.opening import open_source
     from s3lake.store.connection import S3Connection
     from s3lake.store.s3 import S3Store
     from s3lake.store.trial import try_store
 
     if config.kafka is not None or config.source is not None:
-        source = opened(config)
+        source = open_source(config)
         yield [
             (source.place, functools.partial(_check_answers, source.offsets)),
             ("topics", functools.partial(check_topics, config.sinks, source.offsets, hours.now_ms())),
@@ -255,11 +255,11 @@ def check_topics(sinks: Sequence[Sink], offsets: "Offsets", now_ms: int) -> list
         SourceUnavailableError: the source did not answer in time.
     """
     from s3lake.land.checks import describe_missing
-    from s3lake.source.offsets import matching
+    from s3lake.source.offsets import match_topics
 
     known, missing, notices = offsets.topics(), list[str](), list[str]()
     for sink in sinks:
-        topics = sink.topics if sink.topics_regex is None else matching(offsets, sink.topics_regex)
+        topics = sink.topics if sink.topics_regex is None else match_topics(offsets, sink.topics_regex)
         if not topics:
             notices.append(f"sink {sink.name}: topics_regex {sink.topics_regex} matches no topic yet")
         for topic in topics:
@@ -284,8 +284,8 @@ def _find_topic_notices(sink: Sink, topic: str, offsets: "Offsets", now_ms: int)
         return None
     notices = describe_stamps_ahead(find_stamps_ahead(kafka, now_ms))
     if sink.from_ == "start" and hours.start_ms(sink.start) <= now_ms:
-        since = offsets.first_since(topic, hours.start_ms(sink.start))
-        counts = {number: since.get(number, log.low) - log.low for number, log in kafka.partitions.items()}
+        since = offsets.find_offset_since(topic, hours.start_ms(sink.start))
+        counts = {number: since.get(number, log.log_start) - log.log_start for number, log in kafka.partitions.items()}
         notices += describe_before_start(sink.start, {number: count for number, count in counts.items() if count > 0})
     return [f"sink {sink.name}: topic {topic!r}: {text}" for text in notices]
 

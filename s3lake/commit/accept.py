@@ -12,7 +12,7 @@ from s3lake.commit.recovery import PACE, Pace, back, sweep, tidy
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.plan import tile as tiles
 from s3lake.plan.tile import NOTHING, Span, Tile
-from s3lake.source.offsets import Offsets, Snapshot
+from s3lake.source.offsets import Offsets, TopicOffsets
 
 
 class _Onward(NamedTuple):
@@ -91,7 +91,7 @@ def accept(index: TopicIndex, offsets: Offsets, pace: Pace = PACE, *, dry_run: b
             return since
 
 
-def _cut(index: TopicIndex, offsets: Offsets, existing: Sequence[Tile], kafka: Snapshot) -> _Cut | None:
+def _cut(index: TopicIndex, offsets: Offsets, existing: Sequence[Tile], kafka: TopicOffsets) -> _Cut | None:
     """How landing goes on where a log was cut below what is landed, or planned; None where none was."""
     cut = cut_below(index, offsets, existing[-1], kafka)
     standing, torn = _standing(index, offsets, existing, kafka)
@@ -103,15 +103,15 @@ def _cut(index: TopicIndex, offsets: Offsets, existing: Sequence[Tile], kafka: S
     return _Cut(given_on, {one: _begins(on, cut.get(one), standing.get(one, 0)) for one, on in onward.items()})
 
 
-def _must_reach(topic: str, last: Tile, kafka: Snapshot) -> None:
+def _must_reach(topic: str, last: Tile, kafka: TopicOffsets) -> None:
     """Say what helps a log that was cut below an hour's end before the next one was opened, and nothing of it lost."""
     for partition, span in last.partitions.items():
         log = kafka.partitions.get(partition)
-        if log is not None and log.end < span.committed:
+        if log is not None and log.log_end < span.committed:
             raise ConfigurationError(
                 f"topic {topic!r} is the one that the index was cut from, and what is landed is in it still: there "
-                f"is nothing to accept. Its topic-partition {partition} ends at offset {log.end}, {last.hour} begins at"
-                f" {span.committed}: landing goes on by itself once that many are there"
+                f"is nothing to accept. Its topic-partition {partition} ends at offset {log.log_end}, {last.hour} "
+                f"begins at {span.committed}: landing goes on by itself once that many are there"
             )
 
 
@@ -145,7 +145,7 @@ def _begins(on: _Onward, cut: int | None, standing: int) -> int:
 
 
 def _standing(
-    index: TopicIndex, offsets: Offsets, existing: Sequence[Tile], kafka: Snapshot
+    index: TopicIndex, offsets: Offsets, existing: Sequence[Tile], kafka: TopicOffsets
 ) -> tuple[dict[int, int], bool]:
     """Up to where what is landed stands in the logs that there are now, and whether some of it does not.
 
@@ -164,10 +164,10 @@ def _standing(
             for one, (epoch, at) in asked.items()
             if epoch is not None and epoch != kafka.partitions[one].epoch
         }
-        cut = offsets.cut(index.topic, elected) if elected else {}
+        cut = offsets.find_truncations(index.topic, elected) if elected else {}
         torn = torn or bool(cut)
         for one, (_, at) in asked.items():
-            standing[one] = max(standing[one], cut.get(one, min(at, kafka.partitions[one].end)))
+            standing[one] = max(standing[one], cut.get(one, min(at, kafka.partitions[one].log_end)))
     return standing, torn
 
 
@@ -262,7 +262,7 @@ def _expired(index: TopicIndex, offsets: Offsets, manifest: Manifest) -> int:
     """Offsets that only this commit holds; what a rewrite was to replace stays."""
     if manifest.replaces:
         return 0
-    logs = offsets.ranges(index.topic)
+    logs = offsets.log_ranges(index.topic)
     return sum(
         max(0, min(read.end, logs.get(partition, (read.end, read.end))[0]) - read.start)
         for partition, read in manifest.partitions.items()

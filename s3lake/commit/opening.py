@@ -13,7 +13,7 @@ from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.plan import tile as tiles
 from s3lake.plan.stamps import find_stamps_ahead
 from s3lake.plan.tile import Span, Tile
-from s3lake.source.offsets import Offsets, Snapshot
+from s3lake.source.offsets import Offsets, TopicOffsets
 
 
 def open_hour(
@@ -122,7 +122,7 @@ def close_hour(
             return shut
 
 
-def asked(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str) -> Snapshot:
+def asked(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str) -> TopicOffsets:
     """What Kafka says around `hour` of the topic that the index was cut from.
 
     Raises:
@@ -134,7 +134,7 @@ def asked(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str) -> Sn
     return kafka
 
 
-def same_topic(index: TopicIndex, head: TopicHead, kafka: Snapshot) -> None:
+def same_topic(index: TopicIndex, head: TopicHead, kafka: TopicOffsets) -> None:
     """Refuse a topic that was deleted, or deleted and created again.
 
     Raises:
@@ -157,7 +157,7 @@ def same_topic(index: TopicIndex, head: TopicHead, kafka: Snapshot) -> None:
         )
 
 
-def same_log(index: TopicIndex, offsets: Offsets, tile: Tile, kafka: Snapshot) -> None:
+def same_log(index: TopicIndex, offsets: Offsets, tile: Tile, kafka: TopicOffsets) -> None:
     """Refuse a log in which other records stand where the tile's were landed from.
 
     Kafka is asked only where another leader was elected since.
@@ -177,15 +177,15 @@ def same_log(index: TopicIndex, offsets: Offsets, tile: Tile, kafka: Snapshot) -
         )
 
 
-def cut_below(index: TopicIndex, offsets: Offsets, tile: Tile, kafka: Snapshot) -> Mapping[int, int]:
+def cut_below(index: TopicIndex, offsets: Offsets, tile: Tile, kafka: TopicOffsets) -> Mapping[int, int]:
     """Per topic-partition of the tile whose log was cut below what is committed: where."""
     reached = {}
     for partition, epoch in tile.epochs.items():
         log, committed = kafka.partitions.get(partition), tile.partitions[partition].committed
-        if log is not None and log.epoch not in (None, epoch) and committed > log.low:
+        if log is not None and log.epoch not in (None, epoch) and committed > log.log_start:
             reached[partition] = (committed, epoch)
-    cut = offsets.cut(index.topic, reached) if reached else {}
-    return {partition: max(at, kafka.partitions[partition].low) for partition, at in sorted(cut.items())}
+    cut = offsets.find_truncations(index.topic, reached) if reached else {}
+    return {partition: max(at, kafka.partitions[partition].log_start) for partition, at in sorted(cut.items())}
 
 
 def _make(

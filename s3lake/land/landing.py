@@ -38,7 +38,7 @@ from s3lake.plan.tile import Tile, reached
 from s3lake.schema.types import from_document
 from s3lake.sink.key_space import KeySpace
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
-from s3lake.source.kafka.group import PublishedGroup
+from s3lake.source.kafka.group import ConsumerGroup
 from s3lake.source.offsets import Offsets
 from s3lake.source.records import Reader
 from s3lake.store import Store
@@ -76,7 +76,7 @@ class Landing:
     offsets: Offsets
     reader: Reader
     dead_letter_topic: DeadLetterTopic | None = None
-    group: PublishedGroup | None = None
+    group: ConsumerGroup | None = None
     clock: Callable[[], int] = hours.now_ms
     engine: Callable[[TaskEngine], Engine] = lambda own: own
     table: LakeTable | None = None
@@ -116,7 +116,7 @@ class Landing:
             DataLossError: Kafka no longer is what the index expects.
             TransientError: Kafka, S3 or another writer was in the way; what was committed stays.
         """
-        until = {partition: end for partition, (_, end) in self.offsets.ranges(self.topic).items()}
+        until = {partition: end for partition, (_, end) in self.offsets.log_ranges(self.topic).items()}
         if not until:
             refuse_missing(self.sink, self.index, self.offsets)
         heads = {hour: self._open(hour) for hour in wanted}

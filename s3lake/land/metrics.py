@@ -22,7 +22,7 @@ from s3lake.errors import DataLossError, S3LakeError, TransientError
 from s3lake.plan import due
 from s3lake.plan.sealed import quantile_s
 from s3lake.plan.tile import Tile, reached
-from s3lake.source.offsets import Waiting
+from s3lake.source.offsets import Lag
 
 if TYPE_CHECKING:
     from s3lake.land.landing import Landing
@@ -111,7 +111,7 @@ class Measured:
     """One look at a sink and topic: a part that did not answer is None, and `errors` says why."""
 
     progress: Progress | None
-    waiting: Waiting | None
+    waiting: Lag | None
     errors: dict[str, S3LakeError]
 
 
@@ -150,7 +150,7 @@ def _count_hours(first: str, last: str) -> int:
     return hours.count([(first, last)]) if first <= last else 0
 
 
-def read_waiting(landing: Landing, progress: Progress) -> Waiting:
+def read_waiting(landing: Landing, progress: Progress) -> Lag:
     """Read what Kafka has beyond what is landed.
 
     Raises:
@@ -158,7 +158,7 @@ def read_waiting(landing: Landing, progress: Progress) -> Waiting:
     """
     sink = landing.sink
     begin_ms = 0 if sink.from_ == "earliest" else hours.start_ms(sink.start)
-    waiting = landing.offsets.waiting(landing.topic, progress.reached, begin_ms=begin_ms, now_ms=landing.clock())
+    waiting = landing.offsets.lag(landing.topic, progress.reached, begin_ms=begin_ms, now_ms=landing.clock())
     if not waiting.ends and (progress.reached or sink.missing_topic == "fail"):
         raise DataLossError(f"topic {landing.topic!r} does not exist in Kafka")
     return waiting

@@ -11,7 +11,7 @@ from s3lake.land.landing import Landing
 from s3lake.readback.committed import index_of
 from s3lake.source import opening
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
-from s3lake.source.kafka.group import PublishedGroup
+from s3lake.source.kafka.group import ConsumerGroup
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
 from s3lake.table.iceberg import LakeTable
@@ -45,7 +45,7 @@ def open_topic_sink(
         timeout_s: within how many seconds the source answers, or a question to it fails.
     """
     connection = s3_connection(config, sink, s3)
-    stores, source, table = open_stores(connection, fail_fast=fail_fast), opening.opened(config, timeout_s), None
+    stores, source, table = open_stores(connection, fail_fast=fail_fast), opening.open_source(config, timeout_s), None
     if sink.table is not None:
         table = LakeTable.of(sink, sink.table, index_of(sink, topic, stores(sink.bucket)), connection)
     dead_letter_topic = group = None
@@ -53,7 +53,7 @@ def open_topic_sink(
         servers, properties = config.kafka.bootstrap_servers, config.kafka.properties
         dead_letter_topic = DeadLetterTopic.of(sink, topic, servers, properties)
         if sink.publish_offsets and spark is not None:
-            group = PublishedGroup(f"s3lake-{sink.name}", servers, properties)
+            group = ConsumerGroup(f"s3lake-{sink.name}", servers, properties)
     return Landing(
         sink=sink,
         topic=topic,

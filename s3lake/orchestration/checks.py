@@ -120,7 +120,10 @@ class HourState:
         if self.landed.tile.partitions:
             return self.landed.tile
         logs = self.target.offsets.snapshot(self.target.topic, self.hour).partitions
-        return Tile(self.hour, {partition: Span(log.at, log.at, log.next) for partition, log in logs.items()})
+        return Tile(
+            self.hour,
+            {partition: Span(log.hour_start, log.hour_start, log.hour_end) for partition, log in logs.items()},
+        )
 
 
 def _check_offsets(state: HourState) -> CheckVerdict:
@@ -162,13 +165,13 @@ def _check_rows(state: HourState) -> CheckVerdict:
 
 def _check_lag(state: HourState) -> CheckVerdict:
     target, tile = state.target, state.tile
-    ends = {} if tile.closed else {one: end for one, (_, end) in target.offsets.ranges(target.topic).items()}
+    ends = {} if tile.closed else {one: end for one, (_, end) in target.offsets.log_ranges(target.topic).items()}
     behind = due.backlog(tile, ends)
     patience_ms, late = int(2 * target.sink.flush.interval * 1000), False
     if behind:
         now = target.clock()
         age = due.Age(now, patience_ms, state.landed.sums.landed_ms, seen_ms=now)
-        since = target.offsets.first_since(target.topic, now - patience_ms)
+        since = target.offsets.find_offset_since(target.topic, now - patience_ms)
         late = due.overdue(tile, {one: first for one, first in since.items() if one in behind}, age)
     return CheckVerdict(
         not late,

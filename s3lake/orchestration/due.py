@@ -100,7 +100,7 @@ def _flush_reason(view: TopicView, tile: "Tile", policy: due.Policy) -> tuple[du
         return None, end_ms + policy.grace_ms
     behind = due.backlog(tile, view.ends)
     if behind and now_ms >= end_ms:  # open for late records; others wait for the next hour's tile
-        following = landing.offsets.first_since(landing.topic, end_ms)
+        following = landing.offsets.find_offset_since(landing.topic, end_ms)
         behind = due.backlog(tile, {number: min(end, following.get(number, end)) for number, end in view.ends.items()})
     if not behind:
         return None, None
@@ -108,7 +108,7 @@ def _flush_reason(view: TopicView, tile: "Tile", policy: due.Policy) -> tuple[du
     # What came after the last request waits since then, however long its run took to land what was there.
     age = due.Age(now_ms, interval_ms, min(tile.sums.landed_ms, since_ms), since_ms)
     # If the times of landing and of seeing decide, Kafka need not be asked for the records' own.
-    since = {} if due.decided(age) else landing.offsets.first_since(landing.topic, now_ms - interval_ms)
+    since = {} if due.decided(age) else landing.offsets.find_offset_since(landing.topic, now_ms - interval_ms)
     waiting = due.Waiting(
         records=sum(behind.values()),
         bytes=int(sum(behind.values()) * mean_size(tile.sums)),

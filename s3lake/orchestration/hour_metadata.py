@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from s3lake.land.observer import LandedHour
     from s3lake.objects.letters import Letter
     from s3lake.plan.tile import Sums, Tile
-    from s3lake.source.offsets import Waiting
+    from s3lake.source.offsets import Lag
     from s3lake.store import Store
 
 _OBJECTS = 10
@@ -45,7 +45,7 @@ def hour_events(
     catalog: Catalog,
     target: "Landing",
     landed: "LandedHour",
-    lag: "Waiting | None" = None,
+    lag: "Lag | None" = None,
     retries: Mapping[str, Any] = {},
 ) -> Iterator[dg.AssetMaterialization]:
     """Yield the materialisation of an hour, and that of its dead letters if it has one.
@@ -69,7 +69,7 @@ def hour_events(
 
 
 def hour_metadata(
-    landed: "LandedHour", index: "TopicIndex", lag: "Waiting | None" = None, descriptions: Mapping[str, str] = {}
+    landed: "LandedHour", index: "TopicIndex", lag: "Lag | None" = None, descriptions: Mapping[str, str] = {}
 ) -> dict[str, Any]:
     """Return the metadata of one hour; `lag` is None if it is closed, `descriptions` are those of its columns."""
     tile, newest = landed.tile, landed.manifests[-1] if landed.manifests else None
@@ -105,7 +105,7 @@ def freshness(waits: Iterable[Wait]) -> dict[str, float]:
     return {name: round(seconds, 1) for name, seconds in quantiles.items() if seconds is not None}
 
 
-def offset_tables(tile: "Tile", sums: "Sums", index: "TopicIndex", lag: "Waiting | None" = None) -> dict[str, Any]:
+def offset_tables(tile: "Tile", sums: "Sums", index: "TopicIndex", lag: "Lag | None" = None) -> dict[str, Any]:
     """Return the tables that explain an hour's offsets, notices about its timestamps, and the place of its tile."""
     notices = find_notices(tile)
     return {

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from s3lake.commit.documents import Manifest
     from s3lake.land.landing import Landing
     from s3lake.land.observer import LandedHour, Run
-    from s3lake.source.offsets import Waiting
+    from s3lake.source.offsets import Lag
 
 _CANCELED_S = 10.0
 A = TypeVar("A")
@@ -302,12 +302,12 @@ def _counted(count: int, noun: str, plural: str = "s") -> str:
     return f"{count:,} {noun}{'' if count == 1 else plural}"
 
 
-def _measure_lag(target: "Landing", landed: "LandedHour") -> "Waiting | None":
+def _measure_lag(target: "Landing", landed: "LandedHour") -> "Lag | None":
     """Return what of an open hour is not landed yet; None if the hour is closed."""
     if landed.tile.closed or not landed.tile.partitions:
         return None
     reached = {partition: span.committed for partition, span in landed.tile.partitions.items()}
-    return target.offsets.waiting(target.topic, reached, begin_ms=0, now_ms=target.clock())
+    return target.offsets.lag(target.topic, reached, begin_ms=0, now_ms=target.clock())
 
 
 def _find_materialised(context: dg.AssetExecutionContext | dg.OpExecutionContext, key: dg.AssetKey) -> set[str]:

@@ -114,11 +114,11 @@ def _sensor(
         required_resource_keys=catalog.own_resource_keys("s3"), minimum_interval_seconds=INTERVAL_S, **definition
     )
     def sense(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        offsets = opening.opened(catalog.config).offsets
+        offsets = opening.open_source(catalog.config).offsets
         now_ms, memory = hours.now_ms(), sensor_memory.decode(context.cursor)
         try:
             routes = find_routes(context, offsets)
-            ends = offsets.ends({route.topic for route in routes})  # one request, which is answered or fails soon
+            ends = offsets.log_ends({route.topic for route in routes})  # one request, which is answered or fails soon
         except S3LakeError as error:
             raise dg.Failure(str(error)) from error
         tick = Tick(

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from s3lake.errors import SourceUnavailableError
 from s3lake.sink import Config
-from s3lake.source.offsets import matching as matching_topics
-from s3lake.source.opening import opened
+from s3lake.source.offsets import match_topics
+from s3lake.source.opening import open_source
 
 _log = logging.getLogger(__name__)
 _TIMEOUT_S = 3.0
@@ -36,10 +36,10 @@ def matching(config: Config) -> Mapping[str, Sequence[str]]:
     expressions = [sink.topics_regex for sink in config.sinks if sink.topics_regex is not None]
     if not expressions:
         return {}
-    source, remembered = opened(config, _TIMEOUT_S), _remembered()
+    source, remembered = open_source(config, _TIMEOUT_S), _remembered()
     remembered_topics = remembered.get(source.place, {})
     try:
-        matches = {one: matching_topics(source.offsets, one) for one in expressions}
+        matches = {one: match_topics(source.offsets, one) for one in expressions}
     except SourceUnavailableError as error:
         _log.warning("%s The topics of its last answer are used.", error)
         return remembered_topics

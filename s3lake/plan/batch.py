@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from s3lake.errors import DataLossError
 from s3lake.plan.tile import Tile, epochs, log_of
-from s3lake.source.offsets import LogRange, Snapshot
+from s3lake.source.offsets import LogRange, TopicOffsets
 
 if TYPE_CHECKING:
     from s3lake.source.records import Range
@@ -43,7 +43,7 @@ class Batch:
 
 
 def next_batch(
-    tile: Tile, kafka: Snapshot, limit: int, until: Mapping[int, int] | None = None, *, ended: bool = False
+    tile: Tile, kafka: TopicOffsets, limit: int, until: Mapping[int, int] | None = None, *, ended: bool = False
 ) -> Batch | None:
     """The next micro-batch of `tile`: at most `limit` offsets to read, or None when there is nothing to do.
 
@@ -77,13 +77,13 @@ def next_batch(
     return replace(batch, left=left, epochs=epochs(kafka, tile.partitions))
 
 
-def whole(tile: Tile, kafka: Snapshot) -> Batch:
+def whole(tile: Tile, kafka: TopicOffsets) -> Batch:
     """The micro-batch that reads a landed tile once more, for a rewrite."""
     spans = {partition: (span.start, span.committed) for partition, span in sorted(tile.partitions.items())}
     return covering({partition: span for partition, span in spans.items() if span[1] > span[0]}, kafka)
 
 
-def covering(intervals: Intervals, kafka: Snapshot) -> Batch:
+def covering(intervals: Intervals, kafka: TopicOffsets) -> Batch:
     """The micro-batch that covers `intervals`, with what Kafka has expired taken out of what is read.
 
     Raises:
@@ -94,7 +94,7 @@ def covering(intervals: Intervals, kafka: Snapshot) -> Batch:
     expired: list[tuple[int, int, int]] = []
     for partition, (start, end) in intervals.items():
         _must_reach(kafka, partition, end)
-        low = min(log_of(kafka, partition).low, end)
+        low = min(log_of(kafka, partition).log_start, end)
         if low > start:
             expired.append((partition, start, low))
         if max(start, low) < end:
@@ -104,22 +104,22 @@ def covering(intervals: Intervals, kafka: Snapshot) -> Batch:
 
 def _reach(log: LogRange, until: int | None, ended: bool) -> int:
     """How far an open tile may be landed now."""
-    end = log.next if ended else log.end
+    end = log.hour_end if ended else log.log_end
     return end if until is None else min(end, until)
 
 
-def _must_reach(kafka: Snapshot, partition: int, end: int) -> None:
+def _must_reach(kafka: TopicOffsets, partition: int, end: int) -> None:
     log = log_of(kafka, partition)
-    if log.end < end:
+    if log.log_end < end:
         raise DataLossError(
-            f"topic-partition {partition}: the index expects offsets up to {end}, Kafka has them up to {log.end}; the "
-            "log was cut off, or the topic was created again (see `s3lake index accept`)"
+            f"topic-partition {partition}: the index expects offsets up to {end}, Kafka has them up to {log.log_end}; "
+            "the log was cut off, or the topic was created again (see `s3lake index accept`)"
         )
 
 
-def _shared_out(open_intervals: Intervals, kafka: Snapshot, limit: int) -> Intervals:
+def _shared_out(open_intervals: Intervals, kafka: TopicOffsets, limit: int) -> Intervals:
     firsts = {
-        partition: min(max(start, log_of(kafka, partition).low), end)
+        partition: min(max(start, log_of(kafka, partition).log_start), end)
         for partition, (start, end) in open_intervals.items()
     }
     readable = {partition: end - firsts[partition] for partition, (_, end) in open_intervals.items()}

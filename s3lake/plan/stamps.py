@@ -10,13 +10,13 @@ from collections.abc import Mapping
 
 from s3lake import hours
 from s3lake.plan.tile import Tile
-from s3lake.source.offsets import Snapshot
+from s3lake.source.offsets import TopicOffsets
 
 AHEAD_MS = hours.HOUR_MS
 """Clocks differ, and late closes wait: a stamp that is less ahead is not reported."""
 
 
-def find_stamps_ahead(kafka: Snapshot, now_ms: int) -> dict[int, tuple[int, int]]:
+def find_stamps_ahead(kafka: TopicOffsets, now_ms: int) -> dict[int, tuple[int, int]]:
     """Return offset and timestamp of the first record after the snapshot's hour where it is stamped ahead of the clock.
 
     Args:
@@ -24,7 +24,7 @@ def find_stamps_ahead(kafka: Snapshot, now_ms: int) -> dict[int, tuple[int, int]
         now_ms: the writer's clock.
     """
     return {
-        partition: (log.next, log.next_stamp_ms)
+        partition: (log.hour_end, log.next_stamp_ms)
         for partition, log in sorted(kafka.partitions.items())
         if log.next_stamp_ms is not None and log.next_stamp_ms > now_ms + AHEAD_MS
     }

@@ -11,7 +11,7 @@ import msgspec
 
 from s3lake import hours
 from s3lake.errors import DataLossError, KafkaUnavailableError
-from s3lake.source.offsets import LogRange, Snapshot
+from s3lake.source.offsets import LogRange, TopicOffsets
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -134,7 +134,7 @@ class Tile(msgspec.Struct, frozen=True):
 
 def opened(
     hour: str,
-    kafka: Snapshot,
+    kafka: TopicOffsets,
     before: Tile | None,
     after: Tile | None,
     *,
@@ -172,14 +172,14 @@ def opened(
             ceiling = after.partitions.get(partition, NOTHING).start
             start = min(start, ceiling)
             adjacent = hours.shift(hour, 1) == after.hour
-            end = ceiling if adjacent else min(max(log.next, start), ceiling)
+            end = ceiling if adjacent else min(max(log.hour_end, start), ceiling)
         partitions[partition] = Span(start, start, end)
     if former is not None:
         burnt = burning(former.burnt, {number: _until(span) for number, span in former.partitions.items()})
     else:
         burnt = before.burnt if before else {}
         if not recreated:  # whatever was rolled back had read no more than there is now
-            ends = {number: log.end for number, log in kafka.partitions.items()}
+            ends = {number: log.log_end for number, log in kafka.partitions.items()}
             burnt = {n: ends.get(n, end) if end == UNKNOWN_END else end for n, end in burnt.items()}
     return Tile(
         hour,
@@ -191,12 +191,12 @@ def opened(
     )
 
 
-def _count_before_start(partitions: Mapping[int, Span], kafka: Snapshot) -> dict[int, int]:
-    counts = {number: span.start - log_of(kafka, number).low for number, span in partitions.items()}
+def _count_before_start(partitions: Mapping[int, Span], kafka: TopicOffsets) -> dict[int, int]:
+    counts = {number: span.start - log_of(kafka, number).log_start for number, span in partitions.items()}
     return {number: count for number, count in counts.items() if count > 0}
 
 
-def epochs(kafka: Snapshot, partitions: Iterable[int]) -> dict[int, int]:
+def epochs(kafka: TopicOffsets, partitions: Iterable[int]) -> dict[int, int]:
     """The leaders' epochs, where brokers say them."""
     known = {partition: kafka.partitions[partition].epoch for partition in partitions if partition in kafka.partitions}
     return {partition: epoch for partition, epoch in known.items() if epoch is not None}
@@ -224,12 +224,12 @@ def _until(span: Span) -> int:
 def _start(hour: str, partition: int, log: LogRange, before: Tile | None, *, earliest: bool) -> int:
     """Where a tile begins: without a gap after the hour before, else at its own first record."""
     if before is None:
-        return log.low if earliest else log.at
+        return log.log_start if earliest else log.hour_start
     floor = _end(before.partitions.get(partition, NOTHING))
-    return floor if hours.shift(before.hour, 1) == hour else max(floor, log.at)
+    return floor if hours.shift(before.hour, 1) == hour else max(floor, log.hour_start)
 
 
-def closed(tile: Tile, kafka: Snapshot, stamped_ahead: Mapping[int, tuple[int, int]] = {}) -> Tile:
+def closed(tile: Tile, kafka: TopicOffsets, stamped_ahead: Mapping[int, tuple[int, int]] = {}) -> Tile:
     """The tile with its edges written: at the next hour's first record, never below what is committed.
 
     Args:
@@ -243,14 +243,14 @@ def closed(tile: Tile, kafka: Snapshot, stamped_ahead: Mapping[int, tuple[int, i
     spans = extended(tile, kafka).partitions
     return tile.changed(
         partitions={
-            partition: msgspec.structs.replace(span, end=max(span.committed, log_of(kafka, partition).next))
+            partition: msgspec.structs.replace(span, end=max(span.committed, log_of(kafka, partition).hour_end))
             for partition, span in spans.items()
         },
         stamped_ahead={**tile.stamped_ahead, **stamped_ahead},
     )
 
 
-def log_of(kafka: Snapshot, partition: int) -> LogRange:
+def log_of(kafka: TopicOffsets, partition: int) -> LogRange:
     """The offsets of a topic-partition that a tile names. A topic never loses one, but a broker's metadata may be old.
 
     Raises:
@@ -265,7 +265,7 @@ def log_of(kafka: Snapshot, partition: int) -> LogRange:
     return log
 
 
-def extended(tile: Tile, kafka: Snapshot, stamped_ahead: Mapping[int, tuple[int, int]] = {}) -> Tile:
+def extended(tile: Tile, kafka: TopicOffsets, stamped_ahead: Mapping[int, tuple[int, int]] = {}) -> Tile:
     """The open tile with topic-partitions that it does not know yet, from offset 0, and with what is stamped ahead.
 
     It is the same object if nothing is new.

@@ -13,26 +13,26 @@ class LogRange:
     """One topic-partition's offsets.
 
     Attributes:
-        low: log start offset, the first one that Kafka still has.
-        end: last stable offset: what a read_committed reader may read up to.
-        at: first offset stamped in the hour or later, `end` if there is none.
-        next: first offset stamped in the following hour or later, `end` if there is none.
-        epoch: of the leader that answered: every record below `end` was written under it or an earlier one. None if
+        log_start: log start offset, the first one that Kafka still has.
+        log_end: last stable offset: what a read_committed reader may read up to.
+        hour_start: first offset stamped in the hour or later, `log_end` if there is none.
+        hour_end: first offset stamped in the following hour or later, `log_end` if there is none.
+        epoch: of the leader that answered: every record below `log_end` was written under it or an earlier one. None if
             brokers do not say.
-        next_stamp_ms: timestamp of the record at `next`, epoch milliseconds. None if no record below `end` is stamped
-            so late, or if the source does not say.
+        next_stamp_ms: timestamp of the record at `hour_end`, epoch milliseconds. None if no record below `log_end` is
+            stamped so late, or if the source does not say.
     """
 
-    low: int
-    end: int
-    at: int
-    next: int
+    log_start: int
+    log_end: int
+    hour_start: int
+    hour_end: int
     epoch: int | None = field(default=None, compare=False)
     next_stamp_ms: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class TopicOffsets:
     """A topic's offsets around one hour.
 
     Attributes:
@@ -50,7 +50,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True)
-class Waiting:
+class Lag:
     """The lag of a topic behind some offsets.
 
     Attributes:
@@ -67,7 +67,7 @@ class Waiting:
 class Offsets(Protocol):
     """The questions to a source. Each raises SourceUnavailableError if it is not answered in time."""
 
-    def snapshot(self, topic: str, hour: str, *, known: bool = False) -> Snapshot:
+    def snapshot(self, topic: str, hour: str, *, known: bool = False) -> TopicOffsets:
         """Return the topic's offsets around `hour`.
 
         Args:
@@ -76,18 +76,18 @@ class Offsets(Protocol):
         """
         ...
 
-    def ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
+    def log_ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
         """Return log start and last stable offset per topic-partition; empty while the topic does not exist."""
         ...
 
-    def ends(self, topics: Collection[str]) -> Mapping[str, Mapping[int, int]]:
+    def log_ends(self, topics: Collection[str]) -> Mapping[str, Mapping[int, int]]:
         """Return the last stable offset per topic-partition of many topics.
 
         Topics that do not exist are left out, and topics of which a broker does not answer for all just now.
         """
         ...
 
-    def cut(self, topic: str, reached: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
+    def find_truncations(self, topic: str, reached: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
         """Return where logs were cut below an offset that they had reached; only topic-partitions that were.
 
         Brokers cut a log if a replica that lacks its end becomes the leader (an unclean election). Such offsets then
@@ -102,11 +102,11 @@ class Offsets(Protocol):
         """Return the names of all topics but Kafka's own, in order."""
         ...
 
-    def first_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:
+    def find_offset_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:
         """Return the first offset stamped `epoch_ms` or later per topic-partition, at most the last stable offset."""
         ...
 
-    def waiting(self, topic: str, reached: Mapping[int, int], *, begin_ms: int, now_ms: int) -> Waiting:
+    def lag(self, topic: str, reached: Mapping[int, int], *, begin_ms: int, now_ms: int) -> Lag:
         """Return the lag behind the offsets that were reached; if none were, behind those stamped `begin_ms`.
 
         A topic-partition of which nothing is reached begins at the log start.
@@ -114,7 +114,7 @@ class Offsets(Protocol):
         ...
 
 
-def matching(offsets: Offsets, regex: str) -> list[str]:
+def match_topics(offsets: Offsets, regex: str) -> list[str]:
     """Return the names of the topics that the whole of `regex` matches, in order.
 
     Raises:

@@ -36,18 +36,18 @@ class Source(Protocol):
         ...
 
 
-Opener = Callable[[Mapping[str, Any], float], Source]
+SourceFactory = Callable[[Mapping[str, Any], float], Source]
 """What an entry point names: settings (`source.options` of a plugin), and within how many seconds to answer."""
 
 
-def opened(config: Config, timeout_s: float = 5.0) -> Source:
+def open_source(config: Config, timeout_s: float = 5.0) -> Source:
     """Open the source of a configuration. Every question to it is answered, or fails, within `timeout_s` seconds.
 
     Raises:
         ConfigurationError: no package brings it, or it refuses the settings.
     """
     if config.source is not None:
-        return opener(config.source.type)(config.source.settings, timeout_s)
+        return find_opener(config.source.type)(config.source.settings, timeout_s)
     if config.kafka is None:
         return _NoSource()
     from s3lake.source.kafka.offsets import KafkaSource
@@ -77,11 +77,11 @@ class _NoSource:
         raise ConfigurationError("no sink of the configuration has topics: add kafka, or source, and topics to read")
 
 
-def opener(source_type: str) -> Opener:
+def find_opener(source_type: str) -> SourceFactory:
     """Return what opens sources of a type.
 
     Raises:
         ConfigurationError: no installed package brings it.
     """
-    found: Opener = load_plugin(source_type, GROUP, _OURS, "source.type", "source")
+    found: SourceFactory = load_plugin(source_type, GROUP, _OURS, "source.type", "source")
     return found

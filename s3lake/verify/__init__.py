@@ -16,8 +16,8 @@ from s3lake.commit.index import TopicIndex
 from s3lake.errors import ConfigurationError, TransientError
 from s3lake.plan.stamps import describe_before_start, describe_stamps_ahead, find_stamps_ahead
 from s3lake.plan.tile import Tile
-from s3lake.source.offsets import Snapshot
-from s3lake.source.opening import opened
+from s3lake.source.offsets import TopicOffsets
+from s3lake.source.opening import open_source
 from s3lake.verify.comparison import VerifyContext
 from s3lake.verify.hour import Advance, compare_hour
 from s3lake.verify.index_checks import check_edges
@@ -66,7 +66,7 @@ def open_log(config: Config) -> Iterator[Log]:
         with KafkaLog(config.kafka.bootstrap_servers, config.kafka.properties) as log:
             yield log
     else:
-        yield SourceLog(opened(config, _PATIENCE_S))
+        yield SourceLog(open_source(config, _PATIENCE_S))
 
 
 def verify_against(sink: Sink, index: TopicIndex, log: Log, grid: Grid, advance: Advance = lambda _: None) -> Report:
@@ -127,7 +127,7 @@ def _hours(
 
 
 def _compare_until_stable(
-    context: VerifyContext, tile: Tile, kafka: Snapshot | None, advance: Advance
+    context: VerifyContext, tile: Tile, kafka: TopicOffsets | None, advance: Advance
 ) -> tuple[Tile, Report]:
     """Compare a tile, again when Kafka expired some of it meanwhile, or a rewrite took its objects away."""
     index = context.index
@@ -144,11 +144,11 @@ def _compare_until_stable(
     raise TransientError(f"{index.topic} {tile.hour} changed {_TRIES} times while it was compared; try again")
 
 
-def _find_notices(head: TopicHead, tile: Tile, kafka: Snapshot, now_ms: int) -> list[str]:
+def _find_notices(head: TopicHead, tile: Tile, kafka: TopicOffsets, now_ms: int) -> list[str]:
     """Return what Kafka's timestamps keep out of the hours that they should be in, as sentences."""
     before_start: dict[int, int] = {}
     if head.since is None and tile.hour == head.hours[0][0]:
-        lows = {partition: log.low for partition, log in kafka.partitions.items()}
+        lows = {partition: log.log_start for partition, log in kafka.partitions.items()}
         starts = {partition: span.start for partition, span in tile.partitions.items() if partition in lows}
         before_start = {number: start - lows[number] for number, start in starts.items() if start > lows[number]}
     stamped_ahead = {**tile.stamped_ahead, **find_stamps_ahead(kafka, now_ms)}
@@ -160,7 +160,7 @@ def _is_present(head: TopicHead, hour: str) -> bool:
     return head.since is None or hour >= head.since
 
 
-def _other_topic(head: TopicHead, kafka: Snapshot) -> str:
+def _other_topic(head: TopicHead, kafka: TopicOffsets) -> str:
     now = f"{kafka.topic_id}: it was created again" if kafka.exists else "no such topic"
     return f"the index was cut from topic id {head.topic_id}, Kafka has {now}; from this hour on nothing can be checked"
 

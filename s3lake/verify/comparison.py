@@ -172,10 +172,10 @@ class Comparison:
         if start < landable:
             yield NotChecked(start, landable, "expired before it was landed")
         if landable < first:
-            yield NotChecked(landable, first, f"expired since: Kafka's log starts at {kafka.low}")
+            yield NotChecked(landable, first, f"expired since: Kafka's log starts at {kafka.log_start}")
         if last < end:
-            yield NotChecked(last, end, f"Kafka's log ends at {kafka.end}")
-            self._report("kafka", f"offsets {last} to {end - 1} are committed, but Kafka's log ends at {kafka.end}")
+            yield NotChecked(last, end, f"Kafka's log ends at {kafka.log_end}")
+            self._report("kafka", f"offsets {last} to {end - 1} are committed, but Kafka's log ends at {kafka.log_end}")
 
     def _concerns(self, file: File) -> bool:
         """Return whether a file may hold records that Kafka still has."""
@@ -302,5 +302,5 @@ class Comparison:
 def _find_window(of: CommitRange, kafka: LogRange | None) -> tuple[int, int]:
     if kafka is None:
         return of.end, of.end
-    first = max(of.start, min(kafka.low, of.end))
-    return first, max(first, min(of.end, kafka.end))
+    first = max(of.start, min(kafka.log_start, of.end))
+    return first, max(first, min(of.end, kafka.log_end))

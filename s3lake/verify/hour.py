@@ -6,7 +6,7 @@ from itertools import chain
 
 from s3lake import hours
 from s3lake.plan.tile import Tile
-from s3lake.source.offsets import LogRange, Snapshot
+from s3lake.source.offsets import LogRange, TopicOffsets
 from s3lake.verify import index_checks
 from s3lake.verify.comparison import Comparison, VerifyContext
 from s3lake.verify.report import Difference, Kind, NotChecked, PartitionReport, add_counts
@@ -18,7 +18,7 @@ _NO_LOG = LogRange(0, 0, 0, 0)
 
 
 def compare_hour(
-    context: VerifyContext, tile: Tile, kafka: Snapshot | None, advance: Advance
+    context: VerifyContext, tile: Tile, kafka: TopicOffsets | None, advance: Advance
 ) -> tuple[list[PartitionReport], list[Difference]]:
     """Compare a tile with Kafka, up to what is committed; `kafka` is None if the topic was deleted since."""
     index = context.index

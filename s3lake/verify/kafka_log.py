@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # t
 
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.source.kafka.offsets import KafkaOffsets
-from s3lake.source.kafka.properties import ErrorLog, client_properties
+from s3lake.source.kafka.properties import ErrorLog, to_librdkafka
 from s3lake.verify.log import UNREADABLE, Headers, LogStartMovedError, Records
 
 _MOST = 10_000
@@ -34,9 +34,9 @@ class KafkaLog:
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, str], patience_s: float = 30.0) -> None:
         self._servers, self._patience_s = bootstrap_servers, patience_s
-        self._client: dict[str, Any] = {**client_properties(properties), "bootstrap.servers": bootstrap_servers}
+        self._client: dict[str, Any] = {**to_librdkafka(properties), "bootstrap.servers": bootstrap_servers}
         offsets = KafkaOffsets(bootstrap_servers, properties, timeout_s=patience_s)
-        self.snapshot, self.first_since = offsets.snapshot, offsets.first_since
+        self.snapshot, self.find_offset_since = offsets.snapshot, offsets.find_offset_since
         self._open: Any = None
         self._compacted: dict[str, bool] = {}
         self._log = ErrorLog(self._client)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.source.offsets import Snapshot
+from s3lake.source.offsets import TopicOffsets
 from s3lake.source.opening import Source
 from s3lake.source.records import Range
 
@@ -50,12 +50,12 @@ class LogStartMovedError(Exception):
 class Log(Protocol):
     """A topic's log, as verifying needs it."""
 
-    def snapshot(self, topic: str, hour: str) -> Snapshot:
+    def snapshot(self, topic: str, hour: str) -> TopicOffsets:
         """See `Offsets.snapshot`."""
         ...
 
-    def first_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:
-        """See `Offsets.first_since`."""
+    def find_offset_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:
+        """See `Offsets.find_offset_since`."""
         ...
 
     def compacted(self, topic: str) -> bool:
@@ -79,7 +79,7 @@ class SourceLog:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self.snapshot, self.first_since = source.offsets.snapshot, source.offsets.first_since
+        self.snapshot, self.find_offset_since = source.offsets.snapshot, source.offsets.find_offset_since
 
     def compacted(self, topic: str) -> bool:
         """See `Log.compacted`: no source says so, so every missing record is reported."""

@@ -94,8 +94,8 @@ class _HourCheck:
         self._sink, self._index, self._log, self._head, self._grid = sink, index, log, head, grid
         now = log.snapshot(index.topic, grid.present)
         self._exists = now.exists
-        self._low = {partition: one.low for partition, one in now.partitions.items()}
-        self._end = {partition: one.end for partition, one in now.partitions.items()}
+        self._low = {partition: one.log_start for partition, one in now.partitions.items()}
+        self._end = {partition: one.log_end for partition, one in now.partitions.items()}
         self._edges: dict[str, Offsets] = {}
         # The offsets of a topic that was deleted say nothing of the present one's.
         self._other = bool(head.topic_id) and now.topic_id != head.topic_id
@@ -195,7 +195,7 @@ class _HourCheck:
         if hour > self._grid.present:
             return self._end
         if hour not in self._edges:
-            self._edges[hour] = self._log.first_since(self._index.topic, hours.start_ms(hour))
+            self._edges[hour] = self._log.find_offset_since(self._index.topic, hours.start_ms(hour))
         return self._edges[hour]
 
     def _tile(self, hour: str) -> Tile | None:

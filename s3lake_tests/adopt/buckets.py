@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from s3lake.adopt.group import Group
 from s3lake.sink import Sink
-from s3lake.source.offsets import LogRange, Snapshot
+from s3lake.source.offsets import LogRange, TopicOffsets
 from s3lake.store.memory import MemoryStore
 
 CONNECTOR = "lake"
@@ -86,13 +86,13 @@ class Log:
 
     def snapshot(self, topic, hour, *, known=False):  # noqa: ARG002
         assert (topic, len(hour)) == ("orders", 13)
-        return Snapshot(
+        return TopicOffsets(
             self.topic_id, {one: LogRange(low, end, low, end) for one, (low, end) in self.partitions.items()}
         )
 
-    def ranges(self, topic):
+    def log_ranges(self, topic):
         assert topic == "orders"
         return self.partitions
 
-    def first_since(self, topic, epoch_ms):
+    def find_offset_since(self, topic, epoch_ms):
         raise NotImplementedError

@@ -15,7 +15,7 @@ from s3lake.cli import app
 from s3lake.cli.request import Request
 from s3lake.commit.documents import Manifest, Read
 from s3lake.land.landing import Landing
-from s3lake.source.offsets import LogRange, Snapshot
+from s3lake.source.offsets import LogRange, TopicOffsets
 from s3lake_tests.lake import NOBODY
 from s3lake_tests.land.maintenance.refused import MENDED, Lake
 from s3lake_tests.verify.world import HOUR, TOPIC
@@ -24,11 +24,11 @@ from s3lake_tests.verify.world import HOUR, TOPIC
 class Log:
     """A topic of one topic-partition that was created again and has 1,000 records."""
 
-    def ranges(self, _: str) -> Mapping[int, tuple[int, int]]:
+    def log_ranges(self, _: str) -> Mapping[int, tuple[int, int]]:
         return {0: (0, 1000)}
 
-    def snapshot(self, *_: str, **__: bool) -> Snapshot:
-        return Snapshot("present", {0: LogRange(0, 1000, 0, 1000)})
+    def snapshot(self, *_: str, **__: bool) -> TopicOffsets:
+        return TopicOffsets("present", {0: LogRange(0, 1000, 0, 1000)})
 
 
 def landing(lake: Lake) -> Landing:

@@ -15,8 +15,8 @@ from s3lake.config import native
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Sink
 from s3lake.source.kafka import offsets
-from s3lake.source.offsets import LogRange, Snapshot
-from s3lake.source.opening import opened
+from s3lake.source.offsets import LogRange, TopicOffsets
+from s3lake.source.opening import open_source
 from s3lake_tests.conftest import slow_after
 from s3lake_tests.kit.console import Run
 from s3lake_tests.lake import NOBODY, Lake
@@ -62,7 +62,7 @@ class TestCheck:
         outcome = run("check", offline)
         assert outcome.code == 0, outcome.err
         with pytest.raises(ConfigurationError, match="no sink of the configuration has topics"):
-            opened(native.loads(offline.read_text(), "f")).offsets.topics()
+            open_source(native.loads(offline.read_text(), "f")).offsets.topics()
 
     def test_a_sink_without_topics_is_a_notice(self, run: Run, offline: Path) -> None:
         offline.write_text(NOBODY.replace("topics: [orders], ", ""))
@@ -169,15 +169,15 @@ class Logs:
     def topics(self) -> list[str]:
         return sorted(self.stamps)
 
-    def snapshot(self, topic: str, hour: str) -> Snapshot:
+    def snapshot(self, topic: str, hour: str) -> TopicOffsets:
         if topic not in self.stamps:
-            return Snapshot("", {})
+            return TopicOffsets("", {})
         since, after = self._first(topic, hours.start_ms(hour)), self._first(topic, hours.end_ms(hour))
         stamps = self.stamps[topic]
         stamp = stamps[after] if after < len(stamps) else None
-        return Snapshot("id", {0: LogRange(0, len(stamps), since, after, next_stamp_ms=stamp)})
+        return TopicOffsets("id", {0: LogRange(0, len(stamps), since, after, next_stamp_ms=stamp)})
 
-    def first_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:
+    def find_offset_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:
         return {0: self._first(topic, epoch_ms)}
 
     def _first(self, topic: str, epoch_ms: int) -> int:

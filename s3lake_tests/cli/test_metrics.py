@@ -26,8 +26,8 @@ def samples(text: str) -> dict[tuple[str, ...], float]:
 def test_without_kafka_and_s3_it_says_so_and_ends_and_tells_no_secret(
     run: Run, offline: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fast = functools.partial(opening.opened, timeout_s=0.3)
-    monkeypatch.setattr(opening, "opened", lambda config, _: fast(config))
+    fast = functools.partial(opening.open_source, timeout_s=0.3)
+    monkeypatch.setattr(opening, "open_source", lambda config, _: fast(config))
     began = time.monotonic()
     outcome = run("metrics", offline)
     assert outcome.code == 0

@@ -16,7 +16,7 @@ from s3lake.cli.request import Request
 from s3lake.errors import KafkaUnavailableError, StoreUnavailableError
 from s3lake.orchestration import names
 from s3lake.plan.tile import Sums
-from s3lake.source.offsets import Waiting
+from s3lake.source.offsets import Lag
 from s3lake_tests.land.maintenance.refused import Lake
 from s3lake_tests.verify.world import HOUR, TOPIC
 
@@ -26,12 +26,12 @@ LATER = hours.end_ms(HOUR) + 20 * 60_000
 class Log:
     """Kafka has five records that are not landed, the oldest of them for an hour and nine minutes."""
 
-    def waiting(self, *_: Any, **__: Any) -> Waiting:
-        return Waiting(5, 4140.0, {0: 16})
+    def lag(self, *_: Any, **__: Any) -> Lag:
+        return Lag(5, 4140.0, {0: 16})
 
 
 class Down:
-    def waiting(self, *_: Any, **__: Any) -> Mapping[int, int]:
+    def lag(self, *_: Any, **__: Any) -> Mapping[int, int]:
         raise KafkaUnavailableError("kafka:9092 did not answer")
 
 

@@ -16,7 +16,7 @@ from s3lake.errors import S3LakeError
 from s3lake.land.maintenance import retention
 from s3lake.land.observer import TableFollower
 from s3lake.plan.tile import Tile
-from s3lake.source.offsets import Snapshot
+from s3lake.source.offsets import TopicOffsets
 from s3lake.store import Completion, Document, Head, PendingUpload
 from s3lake_tests.commit import invariants
 from s3lake_tests.commit.bucket import PREFIX
@@ -207,14 +207,14 @@ class _Door:
     def abort_upload(self, key: str, upload: str) -> None:
         self._ask("store", "abort_upload", key, upload)
 
-    def snapshot(self, topic: str, hour: str, *, known: bool = False) -> Snapshot:
+    def snapshot(self, topic: str, hour: str, *, known: bool = False) -> TopicOffsets:
         return self._ask("kafka", "snapshot", topic, hour, known=known)
 
-    def cut(self, topic: str, reached: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
-        return self._ask("kafka", "cut", topic, reached)
+    def find_truncations(self, topic: str, reached: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
+        return self._ask("kafka", "find_truncations", topic, reached)
 
-    def ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
-        return self._ask("kafka", "ranges", topic)
+    def log_ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
+        return self._ask("kafka", "log_ranges", topic)
 
     def read(self, topic_id: str, partition: int, start: int, end: int) -> Sequence[tuple[str, int, int]]:
         return self._ask("kafka", "read", topic_id, partition, start, end)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from s3lake import hours
-from s3lake.source.offsets import LogRange, Snapshot, Waiting
+from s3lake.source.offsets import Lag, LogRange, TopicOffsets
 
 TOPIC = "orders"
 FIRST_HOUR = "2026-11-20T00"
@@ -42,7 +42,7 @@ class Log:
         """The last stable offset."""
         return len(self.stamps) if self.unstable is None else self.unstable
 
-    def first_since(self, stamp: int) -> int:
+    def find_offset_since(self, stamp: int) -> int:
         """offsets_for_times, at most the last stable offset."""
         found = (offset for offset in range(self.low, self.end) if self.stamps[offset] >= stamp)
         return next(found, self.end)
@@ -90,8 +90,8 @@ class FakeKafka:
         self.elected = True
         log.epochs = [*(min(at, len(log.stamps)) for at in log.epochs), len(log.stamps)]
 
-    def cut(self, topic: str, reached: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
-        """See `Offsets.cut`."""
+    def find_truncations(self, topic: str, reached: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
+        """See `Offsets.find_truncations`."""
         assert topic == self.name
         logs = {one: [*self.logs[one].epochs, len(self.logs[one].stamps)] for one in reached}
         cut = {one: logs[one][epoch + 1] for one, (at, epoch) in reached.items() if logs[one][epoch + 1] < at}
@@ -110,39 +110,39 @@ class FakeKafka:
             self.delete_topic()
         self.topic_id, self.logs = f"topic-{next(self._ids)}", [Log() for _ in range(partitions)]
 
-    def snapshot(self, topic: str, hour: str, *, known: bool = False) -> Snapshot:  # noqa: ARG002
+    def snapshot(self, topic: str, hour: str, *, known: bool = False) -> TopicOffsets:  # noqa: ARG002
         """See `Offsets.snapshot`."""
         assert topic == self.name
         ranges = {
             partition: LogRange(
                 log.low,
                 log.end,
-                log.first_since(hours.start_ms(hour)),
-                log.first_since(hours.end_ms(hour)),
+                log.find_offset_since(hours.start_ms(hour)),
+                log.find_offset_since(hours.end_ms(hour)),
                 epoch=len(log.epochs) - 1,
-                next_stamp_ms=log.stamp_at(log.first_since(hours.end_ms(hour))),
+                next_stamp_ms=log.stamp_at(log.find_offset_since(hours.end_ms(hour))),
             )
             for partition, log in enumerate(self.logs)
             if partition not in self.unseen
         }
         for partition, log_range in ranges.items():
             answered = self.answered.setdefault(partition, {0})
-            answered |= {log_range.low, log_range.end, log_range.at, log_range.next}
-        return Snapshot(self.topic_id, ranges)
+            answered |= {log_range.log_start, log_range.log_end, log_range.hour_start, log_range.hour_end}
+        return TopicOffsets(self.topic_id, ranges)
 
-    def ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
-        """See `Offsets.ranges`."""
+    def log_ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
+        """See `Offsets.log_ranges`."""
         assert topic == self.name
         return {
             partition: (log.low, log.end) for partition, log in enumerate(self.logs) if partition not in self.unseen
         }
 
-    def waiting(self, topic: str, reached: Mapping[int, int], *, begin_ms: int, now_ms: int) -> Waiting:  # noqa: ARG002
-        """See `Offsets.waiting`."""
+    def lag(self, topic: str, reached: Mapping[int, int], *, begin_ms: int, now_ms: int) -> Lag:  # noqa: ARG002
+        """See `Offsets.lag`."""
         ends = {partition: end for partition, (_, end) in self.ranges(topic).items()}
         stamps = [self.logs[partition].stamps[at:end] for partition, end in ends.items() for at in [reached[partition]]]
         ages_s = [(now_ms - stamp) / 1000 for some in stamps for stamp in some]
-        return Waiting(len(ages_s), max(ages_s, default=0.0), ends)
+        return Lag(len(ages_s), max(ages_s, default=0.0), ends)
 
     def connector(self) -> Mapping[int, int]:
         """What the consumer group of a connector committed."""

@@ -6,7 +6,7 @@ import pytest
 
 from s3lake.commit import opening
 from s3lake.plan.tile import UNKNOWN_END, Span
-from s3lake.source.offsets import Snapshot
+from s3lake.source.offsets import TopicOffsets
 from s3lake_tests.commit.kafka import hour, ms
 from s3lake_tests.commit.test_traces import completes
 from s3lake_tests.commit.works import materialise
@@ -32,7 +32,7 @@ def test_a_tile_that_shows_late_is_settled_and_closed_before_the_next_one_is_cut
 def test_kafka_is_told_whether_the_topic_was_there_before(world: World, monkeypatch: pytest.MonkeyPatch):
     told: list[bool] = []
 
-    def snapshot(topic: str, hour: str, *, known: bool = False) -> Snapshot:
+    def snapshot(topic: str, hour: str, *, known: bool = False) -> TopicOffsets:
         told.append(known)
         return type(world.kafka).snapshot(world.kafka, topic, hour)
 

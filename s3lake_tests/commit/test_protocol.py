@@ -117,7 +117,7 @@ def test_an_hour_that_is_over_is_closed_and_planned_by_one_look_at_its_tile_and_
 
     methods = [line.split()[1] for line in world.log[asked:] if line.startswith("B#")]
     # The ends of the topic, its head, the tile; then it is closed, and its records are read.
-    assert methods[: methods.index("read")] == ["ranges", "get", "get", "snapshot", "put"]
+    assert methods[: methods.index("read")] == ["log_ranges", "get", "get", "snapshot", "put"]
 
 
 # -------------------------------------------------------------------------------------------------------------- writing

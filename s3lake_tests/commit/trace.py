@@ -6,7 +6,7 @@ import msgspec
 
 from s3lake.commit.documents import Manifest, TopicHead
 from s3lake.plan.tile import Tile
-from s3lake.source.offsets import Snapshot
+from s3lake.source.offsets import TopicOffsets
 from s3lake.store import Document, Head
 from s3lake_tests.commit.bucket import PREFIX
 
@@ -17,8 +17,10 @@ def short(what: object) -> str:
         return short(what.body)
     if isinstance(what, Head):
         return str(dict(what.metadata) or "no metadata")
-    if isinstance(what, Snapshot):
-        logs = ", ".join(f"{p}:[{r.low}..{r.at}..{r.next}..{r.end}]" for p, r in what.partitions.items())
+    if isinstance(what, TopicOffsets):
+        logs = ", ".join(
+            f"{p}:[{r.log_start}..{r.hour_start}..{r.hour_end}..{r.log_end}]" for p, r in what.partitions.items()
+        )
         return f"{what.topic_id} {logs}"
     if isinstance(what, bytes):
         return _document(what)

@@ -67,7 +67,7 @@ def materialise(*numbers: int, rounds: int = 3, grace: float = 0) -> Work:
     """Open these hours, and land what Kafka has when the work begins, each in up to `rounds` micro-batches."""
 
     def work(me: Actor) -> None:
-        until = {partition: end for partition, (_, end) in me.offsets.ranges(TOPIC).items()}
+        until = {partition: end for partition, (_, end) in me.offsets.log_ranges(TOPIC).items()}
         heads = {number: opening.open_hour(me.index, me.offsets, hour(number), pace=PACE) for number in numbers}
         for number, head in heads.items():
             for _ in range(rounds if head else 0):

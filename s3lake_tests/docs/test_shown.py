@@ -28,7 +28,7 @@ from s3lake.land.given import Record
 from s3lake.land.preview import preview
 from s3lake.land.preview.records import read
 from s3lake.sink import Config, Sink
-from s3lake.source.kafka.properties import client_properties
+from s3lake.source.kafka.properties import to_librdkafka
 from s3lake_tests.config.bases import loads
 from s3lake_tests.docker.test_docker import SERVICES, parsed
 from s3lake_tests.docs.test_links import DOCUMENTS, ROOT
@@ -241,7 +241,7 @@ def test_yaml_is_a_configuration_or_a_part_of_one_or_settings_of_a_run_or_of_dag
 
 
 def _is_known_to_librdkafka(properties: dict[str, str]) -> None:
-    for name, value in client_properties(properties).items():
+    for name, value in to_librdkafka(properties).items():
         refusal = ""
         try:
             confluent_kafka.Consumer({"group.id": "shown", "log_level": 0, name: value})

@@ -126,9 +126,9 @@ class TestAProducerThatNeverStops:
         producer = threading.Thread(target=produce)
         producer.start()
         try:
-            began = [lake.offsets.ranges(topic)[0][1]]
+            began = [lake.offsets.log_ranges(topic)[0][1]]
             (first,) = landing.land([TEN])
-            began.append(lake.offsets.ranges(topic)[0][1])
+            began.append(lake.offsets.log_ranges(topic)[0][1])
             (second,) = landing.land([TEN])
         finally:
             stop.set()
@@ -140,7 +140,7 @@ class TestAProducerThatNeverStops:
         assert [len(manifest.files) for manifest in second.manifests] == [1, 1]
         landing.clock = lambda: AFTER
         landing.land([TEN])
-        assert_all_landed(lake, landing, lake.offsets.ranges(topic)[0][1])
+        assert_all_landed(lake, landing, lake.offsets.log_ranges(topic)[0][1])
 
 
 class TestMicroBatches:
@@ -190,7 +190,7 @@ class TestTransactions:
         _, landed = self.landed_now(lake, topic, now)
         assert landed == 5
         transaction.commit_transaction(10)
-        until(10, lambda: lake.offsets.ranges(topic) == {0: (0, 16)})  # the marker comes after the answer
+        until(10, lambda: lake.offsets.log_ranges(topic) == {0: (0, 16)})  # the marker comes after the answer
         landing, landed = self.landed_now(lake, topic, now)
         assert landed == 15
         assert_all_landed(lake, landing, 15)

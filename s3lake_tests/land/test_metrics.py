@@ -22,7 +22,7 @@ from s3lake.land.metrics import METRICS, Progress, Scrape, read_waiting
 from s3lake.plan.tile import Span, Sums, Tile, Wait
 from s3lake.sink import Sink
 from s3lake.source.kafka.reader import KafkaReader
-from s3lake.source.offsets import Waiting
+from s3lake.source.offsets import Lag
 from s3lake_tests import indexes
 from s3lake_tests.kit.stores import CountedStore
 
@@ -35,12 +35,12 @@ class FakeKafka:
     down: bool = False
     asked: int = 0
 
-    def waiting(self, _: str, reached: Mapping[int, int], **__: int) -> Waiting:
+    def lag(self, _: str, reached: Mapping[int, int], **__: int) -> Lag:
         self.asked += 1
         if self.down:
             raise KafkaUnavailableError("Kafka at nowhere did not answer")
         records = sum(end - reached.get(partition, 0) for partition, end in self.ends.items())
-        return Waiting(records, 42.0 if records else 0.0, dict(self.ends))
+        return Lag(records, 42.0 if records else 0.0, dict(self.ends))
 
 
 class AwayStore(CountedStore):
@@ -236,7 +236,7 @@ def test_every_metric_is_told_with_its_type_and_what_it_is(world: World) -> None
 
 def test_a_topic_that_was_deleted_or_is_not_waited_for_has_no_lag_but_an_error() -> None:
     sink = Sink.model_validate({"name": "events", "topics": ["orders"], "bucket": "lake", "start": "2026-01-05T08"})
-    offsets = SimpleNamespace(waiting=lambda *_, **__: Waiting(0, 0.0))
+    offsets = SimpleNamespace(lag=lambda *_, **__: Lag(0, 0.0))
 
     def landing(missing_topic: str) -> Any:
         settled = sink.model_copy(update={"missing_topic": missing_topic})
@@ -245,4 +245,4 @@ def test_a_topic_that_was_deleted_or_is_not_waited_for_has_no_lag_but_an_error()
     for setting, progress in (("wait", Progress(reached={0: 5})), ("fail", Progress())):
         with pytest.raises(DataLossError, match="topic 'orders' does not exist in Kafka"):
             read_waiting(landing(setting), progress)
-    assert read_waiting(landing("wait"), Progress()) == Waiting(0, 0.0)
+    assert read_waiting(landing("wait"), Progress()) == Lag(0, 0.0)

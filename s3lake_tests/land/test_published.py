@@ -7,15 +7,15 @@ from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AdminClient
 
 from s3lake.source.kafka import group
-from s3lake.source.kafka.group import PublishedGroup
+from s3lake.source.kafka.group import ConsumerGroup
 from s3lake_tests.lake import Lake, at, values
 
 EIGHT, NINE, TEN = "2026-01-05T08", "2026-01-05T09", "2026-01-05T10"
 
 
 @pytest.fixture
-def published(lake: Lake) -> PublishedGroup:
-    return PublishedGroup(f"s3lake-{lake.bucket}", lake.kafka.bootstrap_servers)
+def published(lake: Lake) -> ConsumerGroup:
+    return ConsumerGroup(f"s3lake-{lake.bucket}", lake.kafka.bootstrap_servers)
 
 
 def committed(lake: Lake, name: str, topic: str) -> dict[int, int]:
@@ -25,7 +25,7 @@ def committed(lake: Lake, name: str, topic: str) -> dict[int, int]:
 
 
 def test_landed_offsets_show_in_the_group_and_a_backfill_of_an_earlier_hour_does_not_put_them_back(
-    lake: Lake, published: PublishedGroup
+    lake: Lake, published: ConsumerGroup
 ) -> None:
     topic = lake.topic(2)
     for partition in (0, 1):
@@ -42,7 +42,7 @@ def test_landed_offsets_show_in_the_group_and_a_backfill_of_an_earlier_hour_does
 
 @pytest.mark.slow("a case more on a real broker")
 def test_a_group_that_has_a_member_is_a_warning_with_the_remedy(
-    lake: Lake, published: PublishedGroup, caplog: pytest.LogCaptureFixture
+    lake: Lake, published: ConsumerGroup, caplog: pytest.LogCaptureFixture
 ) -> None:
     from confluent_kafka import Consumer
 
@@ -64,9 +64,9 @@ def test_a_refusal_is_said_once_with_the_remedy(
 ) -> None:
     from confluent_kafka import KafkaError
 
-    refused = PublishedGroup("s3lake-refused", "127.0.0.1:1")
+    refused = ConsumerGroup("s3lake-refused", "127.0.0.1:1")
     refusal = KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED)
-    monkeypatch.setattr(group.PublishedGroup, "_answer", lambda *_: refusal)
+    monkeypatch.setattr(group.ConsumerGroup, "_answer", lambda *_: refusal)
     with caplog.at_level(logging.WARNING):
         refused.publish("orders", {0: 5})
         refused.publish("orders", {0: 6})

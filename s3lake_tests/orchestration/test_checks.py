@@ -107,7 +107,7 @@ class World:
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     made = World()
     monkeypatch.setattr(opening, "open_stores", lambda *_, **__: lambda _: made.store)
-    monkeypatch.setattr(sources, "opened", lambda *_: made.kafka)
+    monkeypatch.setattr(sources, "open_source", lambda *_: made.kafka)
     return made
 
 

@@ -20,7 +20,7 @@ from s3lake.plan.tile import Span, Sums, Tile, Wait
 from s3lake.schema.grammar import parse
 from s3lake.schema.types import Primitive, to_document
 from s3lake.sink import Config, Kafka, Sink
-from s3lake.source.offsets import Waiting
+from s3lake.source.offsets import Lag
 from s3lake.store import Store
 from s3lake.store.connection import S3Connection
 from s3lake.store.memory import MemoryStore
@@ -129,7 +129,7 @@ class TestHour:
 
 def test_offsets_are_a_table_with_a_row_for_each_topic_partition() -> None:
     tile = Tile(HOUR, {1: Span(3, 4), 0: Span(0, 10, 12)})
-    metadata = hour_metadata(LandedHour(tile, (), 0), INDEX, Waiting(2, 3.04, {0: 20, 1: 9}))
+    metadata = hour_metadata(LandedHour(tile, (), 0), INDEX, Lag(2, 3.04, {0: 20, 1: 9}))
     assert metadata["lag_s"] == 3.0
     assert rows(metadata["offsets"]) == [
         {"topic-partition": "orders-0", "start": 0, "landed": 10, "end": 12, "lag": 2},

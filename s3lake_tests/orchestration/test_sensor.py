@@ -40,7 +40,7 @@ from s3lake_tests.orchestration.world import (
 
 TICK_MOST_S = 60
 """Dagster gives up on a tick then."""
-OPEN_STORES, OPENED = opening.open_stores, sources.opened
+OPEN_STORES, OPENED = opening.open_stores, sources.open_source
 FIRST, LAST = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 
 

@@ -104,7 +104,7 @@ def tick(monkeypatch: pytest.MonkeyPatch, instance: dg.DagsterInstance) -> Calla
     """A tick of the sensor at twelve o'clock and ten minutes, with records and without an index."""
     store = MemoryStore("lake")
     monkeypatch.setattr(opening, "open_stores", lambda *_, **__: lambda _: store)
-    monkeypatch.setattr(sources, "opened", lambda *_: FakeKafka())
+    monkeypatch.setattr(sources, "open_source", lambda *_: FakeKafka())
     monkeypatch.setattr(hours, "now_ms", lambda: hours.start_ms(NOON) + 600_000)
 
     def evaluate(name: str, built: dg.Definitions) -> Sequence[dg.RunRequest]:

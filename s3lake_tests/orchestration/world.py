@@ -20,7 +20,7 @@ from s3lake.plan.tile import Tile
 from s3lake.sink import Config
 from s3lake.source import opening as sources
 from s3lake.source.kafka.reader import KafkaReader
-from s3lake.source.offsets import LogRange, Snapshot
+from s3lake.source.offsets import LogRange, TopicOffsets
 from s3lake.store import Store
 from s3lake_tests import indexes
 from s3lake_tests.kit.stores import CountedStore
@@ -65,11 +65,11 @@ class FakeKafka:
             self.outages -= 1
             raise KafkaUnavailableError("Kafka at nowhere did not answer")
 
-    def ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
+    def log_ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
         self._ask("ranges")
         return {partition: (0, end) for partition, end in self.logs[topic].items()}
 
-    def ends(self, topics: Collection[str]) -> Mapping[str, Mapping[int, int]]:
+    def log_ends(self, topics: Collection[str]) -> Mapping[str, Mapping[int, int]]:
         self._ask("ends")
         return {topic: self.logs[topic] for topic in topics if topic in self.logs}
 
@@ -77,16 +77,16 @@ class FakeKafka:
         self._ask("topics")
         return sorted(self.logs)
 
-    def first_since(self, *_: object) -> Mapping[int, int]:
-        self._ask("first_since")
+    def find_offset_since(self, *_: object) -> Mapping[int, int]:
+        self._ask("find_offset_since")
         return self.since
 
-    def snapshot(self, topic: str, hour: str, *, known: bool = False) -> Snapshot:
+    def snapshot(self, topic: str, hour: str, *, known: bool = False) -> TopicOffsets:
         del known
         if not self.logs.get(topic):
-            return Snapshot("", {})
+            return TopicOffsets("", {})
         end = self.logs[topic][0]
-        return Snapshot("id", {0: LogRange(0, end, self.starts.get(hour, end), end)})
+        return TopicOffsets("id", {0: LogRange(0, end, self.starts.get(hour, end), end)})
 
 
 def add_run(instance: dg.DagsterInstance, job: str, status: dg.DagsterRunStatus, **more: Any) -> dg.DagsterRun:
@@ -120,7 +120,7 @@ class Ticks:
             patch.setattr(opening, "open_stores", lambda *_, **__: lambda _: self.store)
         self.now = at(HOUR, 30)
         patch.setattr(hours, "now_ms", lambda: self.now)
-        patch.setattr(sources, "opened", lambda *_: self.kafka)
+        patch.setattr(sources, "open_source", lambda *_: self.kafka)
         self.instance = dg.DagsterInstance.ephemeral()
         self.cursor: str | None = None
 

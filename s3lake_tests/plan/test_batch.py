@@ -11,22 +11,22 @@ from s3lake.errors import DataLossError, KafkaUnavailableError
 from s3lake.plan import tile as tiles
 from s3lake.plan.batch import Batch, next_batch, split_into_tasks, whole
 from s3lake.plan.tile import Span, Tile
-from s3lake.source.offsets import LogRange, Snapshot
+from s3lake.source.offsets import LogRange, TopicOffsets
 from s3lake.source.records import Range
 
 FIVE = "2026-11-20T05"
 
 
-def kafka(**logs: tuple[int, int]) -> Snapshot:
+def kafka(**logs: tuple[int, int]) -> TopicOffsets:
     """A topic: `p0=(low, end)` and so on; batches need no timestamps."""
-    return Snapshot("topic-1", {int(name[1:]): LogRange(low, end, end, end) for name, (low, end) in logs.items()})
+    return TopicOffsets("topic-1", {int(name[1:]): LogRange(low, end, end, end) for name, (low, end) in logs.items()})
 
 
 def tile(**spans: tuple[int, int, int | None]) -> Tile:
     return Tile(FIVE, {int(name[1:]): Span(*given) for name, given in spans.items()})
 
 
-BATCHES: dict[str, tuple[Tile, Snapshot, dict[str, Any], Batch | None]] = {
+BATCHES: dict[str, tuple[Tile, TopicOffsets, dict[str, Any], Batch | None]] = {
     "an open tile is read to the last stable offset": (
         *(tile(p0=(0, 5, None)), kafka(p0=(0, 9)), {}, Batch({0: (5, 9)}, {0: (5, 9)})),
     ),
@@ -61,13 +61,13 @@ BATCHES: dict[str, tuple[Tile, Snapshot, dict[str, Any], Batch | None]] = {
 
 @pytest.mark.parametrize(("found", "logs", "how", "batch"), BATCHES.values(), ids=BATCHES)
 def test_a_batch_is_the_next_part_of_a_tile(
-    found: Tile, logs: Snapshot, how: dict[str, Any], batch: Batch | None
+    found: Tile, logs: TopicOffsets, how: dict[str, Any], batch: Batch | None
 ) -> None:
     assert next_batch(found, logs, **{"limit": 100, **how}) == batch
 
 
 def test_an_open_tile_leaves_the_records_of_the_next_hour_only_once_its_own_is_over():
-    snapshot = Snapshot("topic-1", {0: LogRange(0, 9, 0, 7)})
+    snapshot = TopicOffsets("topic-1", {0: LogRange(0, 9, 0, 7)})
 
     assert next_batch(tile(p0=(0, 5, None)), snapshot, 100).intervals == {0: (5, 9)}
     assert next_batch(tile(p0=(0, 5, None)), snapshot, 100, {0: 8}, ended=True).intervals == {0: (5, 7)}
@@ -93,7 +93,7 @@ def test_topic_partitions_share_the_limit(
 
 
 def test_a_batch_has_the_epochs_of_the_leaders_that_reported_its_ends():
-    snapshot = Snapshot("topic-1", {0: LogRange(0, 9, 9, 9, epoch=4), 1: LogRange(0, 9, 9, 9, epoch=6)})
+    snapshot = TopicOffsets("topic-1", {0: LogRange(0, 9, 9, 9, epoch=4), 1: LogRange(0, 9, 9, 9, epoch=6)})
 
     assert next_batch(tile(p0=(0, 5, None)), snapshot, 100).epochs == {0: 4}
 
@@ -120,7 +120,7 @@ def test_a_rewrite_reads_the_tile_from_its_start_to_what_is_landed_and_sees_what
 
 
 @st.composite
-def backlogs(draw: st.DrawFn) -> tuple[Tile, Snapshot]:
+def backlogs(draw: st.DrawFn) -> tuple[Tile, TopicOffsets]:
     """A tile, open or closed, and logs that reach its end; some of it may have expired."""
     spans, logs = {}, {}
     is_open = draw(st.booleans())
@@ -131,7 +131,7 @@ def backlogs(draw: st.DrawFn) -> tuple[Tile, Snapshot]:
         spans[partition] = Span(start, committed, None if is_open else end)
         log_end = end + draw(st.integers(0, 20))
         logs[partition] = LogRange(draw(st.integers(0, log_end)), log_end, log_end, log_end)
-    return Tile(FIVE, spans), Snapshot("topic-1", logs)
+    return Tile(FIVE, spans), TopicOffsets("topic-1", logs)
 
 
 @given(backlogs(), st.integers(1, 50))
@@ -153,8 +153,8 @@ def test_what_a_batch_covers_is_read_or_expired(backlog, limit: int):
         expired = {(partition, offset) for partition, *ends in batch.expired for offset in range(*ends)}
         assert covered == read | expired
         assert not read & expired
-        assert all(offset >= logs.partitions[partition].low for partition, offset in read)
-        assert all(offset < logs.partitions[partition].low for partition, offset in expired)
+        assert all(offset >= logs.partitions[partition].log_start for partition, offset in read)
+        assert all(offset < logs.partitions[partition].log_start for partition, offset in expired)
 
 
 @given(backlogs(), st.lists(st.integers(1, 50), min_size=1))
@@ -169,7 +169,7 @@ def test_batch_after_batch_covers_exactly_what_was_to_land(backlog, limits: list
             assert start == at[partition]
             at[partition] = end
         found = found.changed(partitions=tiles.committed(found, at))
-    ends = {p: logs.partitions[p].end if span.end is None else span.end for p, span in found.partitions.items()}
+    ends = {p: logs.partitions[p].log_end if span.end is None else span.end for p, span in found.partitions.items()}
     assert at == ends
 
 

@@ -6,15 +6,15 @@ from s3lake import hours
 from s3lake.plan import stamps
 from s3lake.plan import tile as tiles
 from s3lake.plan.tile import Span, Tile
-from s3lake.source.offsets import LogRange, Snapshot
+from s3lake.source.offsets import LogRange, TopicOffsets
 
 FIVE, SIX = "2026-11-20T05", "2026-11-20T06"
 NOW_MS = hours.end_ms(FIVE)
 IN_2199_MS = 7_226_582_400_000
 
 
-def kafka(*logs: LogRange) -> Snapshot:
-    return Snapshot("topic-1", dict(enumerate(logs)))
+def kafka(*logs: LogRange) -> TopicOffsets:
+    return TopicOffsets("topic-1", dict(enumerate(logs)))
 
 
 def log(stamp_ms: int | None) -> LogRange:

@@ -13,17 +13,19 @@ from s3lake import hours
 from s3lake.errors import DataLossError, KafkaUnavailableError
 from s3lake.plan import tile as tiles
 from s3lake.plan.tile import NOTHING, UNKNOWN_END, Span, Tile, reached
-from s3lake.source.offsets import LogRange, Snapshot
+from s3lake.source.offsets import LogRange, TopicOffsets
 
 FIVE, SIX, SEVEN, NINE = "2026-11-20T05", "2026-11-20T06", "2026-11-20T07", "2026-11-20T09"
 
 
-def kafka(**ranges: tuple[int, int, int, int]) -> Snapshot:
+def kafka(**ranges: tuple[int, int, int, int]) -> TopicOffsets:
     """A topic: `p0=(low, end, at, next)` and so on."""
-    return Snapshot("topic-1", {int(name[1:]): LogRange(*ends) for name, ends in ranges.items()})
+    return TopicOffsets("topic-1", {int(name[1:]): LogRange(*ends) for name, ends in ranges.items()})
 
 
-def opened(hour: str, snapshot: Snapshot, before: Tile | None = None, after: Tile | None = None, **how: Any) -> Tile:
+def opened(
+    hour: str, snapshot: TopicOffsets, before: Tile | None = None, after: Tile | None = None, **how: Any
+) -> Tile:
     return tiles.opened(hour, snapshot, before, after, **{"earliest": False, **how})
 
 
@@ -78,7 +80,7 @@ def test_the_first_tile_begins_at_the_log_start_or_where_a_topic_partition_is_se
 
 
 def test_a_tile_has_the_epochs_of_the_leaders_that_report_them():
-    snapshot = Snapshot("topic-1", {0: LogRange(0, 9, 0, 9, epoch=4), 1: LogRange(0, 9, 0, 9)})
+    snapshot = TopicOffsets("topic-1", {0: LogRange(0, 9, 0, 9, epoch=4), 1: LogRange(0, 9, 0, 9)})
 
     assert opened(FIVE, snapshot).epochs == {0: 4}
     assert tiles.epochs(snapshot, [0, 7]) == {0: 4}
@@ -202,9 +204,9 @@ class Topic:
     logs: dict[int, list[int]] = field(default_factory=lambda: {0: []})
     lows: dict[int, int] = field(default_factory=dict)
 
-    def snapshot(self, number: int) -> Snapshot:
+    def snapshot(self, number: int) -> TopicOffsets:
         """The offsets around hour `number`; timestamps are hours, too."""
-        return Snapshot("topic-1", {partition: self._range(partition, number) for partition in self.logs})
+        return TopicOffsets("topic-1", {partition: self._range(partition, number) for partition in self.logs})
 
     def _range(self, partition: int, number: int) -> LogRange:
         log, low = self.logs[partition], self.lows.get(partition, 0)

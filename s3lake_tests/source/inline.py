@@ -10,7 +10,7 @@ from s3lake.land.task.outcomes import Outcome
 from s3lake.land.task.pipeline import Work, run
 from s3lake.plan.batch import Intervals
 from s3lake.sink import Config
-from s3lake.source.opening import opened
+from s3lake.source.opening import open_source
 from s3lake.source.records import Range
 from s3lake.store.memory import MemoryStore
 from s3lake.verify import Grid, Report, open_log, verify_against
@@ -38,7 +38,7 @@ def nobody() -> Any:
 
 def inline(config: Config, topic: str, store: MemoryStore, clock: Callable[[], int]) -> Landing:
     """What lands a topic into the first sink of a configuration."""
-    source = opened(config)
+    source = open_source(config)
     return Landing(
         config.sinks[0], topic, nobody, lambda _: store, source.offsets, source.reader, clock=clock, engine=Inline
     )

@@ -49,7 +49,7 @@ def transaction(kafka: EmbeddedKafka, topic: str, values: list[bytes], end: str 
     """A transaction in partition 0, committed, aborted or left open."""
     settings = {"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": f"{topic}-{time.monotonic_ns()}"}
     offsets = KafkaOffsets(kafka.bootstrap_servers, timeout_s=PATIENCE_S)
-    before = offsets.ranges(topic)[0][1]
+    before = offsets.log_ranges(topic)[0][1]
     producer = Producer(settings)
     producer.init_transactions(PATIENCE_S)
     producer.begin_transaction()
@@ -61,7 +61,7 @@ def transaction(kafka: EmbeddedKafka, topic: str, values: list[bytes], end: str 
     elif end == "abort":
         producer.abort_transaction(PATIENCE_S)
     if end in ("commit", "abort"):  # the marker comes after the answer
-        until(PATIENCE_S, lambda: offsets.ranges(topic)[0][1] == before + len(values) + 1)
+        until(PATIENCE_S, lambda: offsets.log_ranges(topic)[0][1] == before + len(values) + 1)
     return producer
 
 
@@ -99,7 +99,7 @@ def test_a_topic_more_costs_no_second_more(kafka: EmbeddedKafka, log: KafkaLog) 
 
 def test_a_range_that_ends_in_transaction_markers_ends(kafka: EmbeddedKafka, topic: str, log: KafkaLog) -> None:
     transaction(kafka, topic, [b"0", b"1"])
-    assert log.snapshot(topic, HOUR).partitions[0].end == 3
+    assert log.snapshot(topic, HOUR).partitions[0].log_end == 3
     assert read(log, topic, p0=(0, 3)) == {0: {0: b"0", 1: b"1"}}
     assert read(log, topic, p0=(2, 3)) == {}
 
@@ -119,7 +119,7 @@ def test_an_open_transaction_behind_the_range_does_not_hold_it_up(
     transaction(kafka, topic, [b"0"])
     still_open = transaction(kafka, topic, [b"2"], "leave open")
     produce(kafka, topic, [b"3"])
-    assert log.snapshot(topic, HOUR).partitions[0].end == 2
+    assert log.snapshot(topic, HOUR).partitions[0].log_end == 2
     assert read(log, topic, p0=(0, 2)) == {0: {0: b"0"}}
     still_open.abort_transaction(PATIENCE_S)
 

@@ -9,7 +9,7 @@ from s3lake import hours
 from s3lake.commit.documents import TopicHead
 from s3lake.plan import tile as planning
 from s3lake.plan.tile import Span, Tile
-from s3lake.source.offsets import LogRange, Snapshot
+from s3lake.source.offsets import LogRange, TopicOffsets
 from s3lake.verify import NotLanded
 from s3lake_tests.verify.world import HOUR, NEXT, TOPIC, World
 
@@ -236,13 +236,13 @@ def test_what_is_not_landed_says_where_in_words() -> None:
 
 def test_a_year_without_records_costs_few_questions(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    first_since = world.log.first_since
+    find_offset_since = world.log.find_offset_since
 
     def counted(topic: str, epoch_ms: int) -> object:
         asked.append(epoch_ms)
-        return first_since(topic, epoch_ms)
+        return find_offset_since(topic, epoch_ms)
 
-    monkeypatch.setattr(world.log, "first_since", counted)
+    monkeypatch.setattr(world.log, "find_offset_since", counted)
     assert world.verify(now_ms=at(8760)).not_landed == 8
     assert len(asked) < 60
 
@@ -259,9 +259,9 @@ def test_every_offset_of_the_grid_is_landed_or_named_once(stamps: list[int], til
         world.log.add([b"1"], timestamp=at(0, minute))
     end = len(stamps)
 
-    def kafka(number: int) -> Snapshot:
-        edges = [world.log.first_since(TOPIC, at(one)).get(0, 0) for one in (number, number + 1)]
-        return Snapshot("one", {0: LogRange(0, end, *edges)} if stamps else {})
+    def kafka(number: int) -> TopicOffsets:
+        edges = [world.log.find_offset_since(TOPIC, at(one)).get(0, 0) for one in (number, number + 1)]
+        return TopicOffsets("one", {0: LogRange(0, end, *edges)} if stamps else {})
 
     before: Tile | None = None
     for number in sorted(tiles):

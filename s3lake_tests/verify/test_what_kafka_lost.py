@@ -6,7 +6,7 @@ import pytest
 from s3lake import hours
 from s3lake.commit.documents import Read
 from s3lake.plan.tile import Span
-from s3lake.source.offsets import Snapshot
+from s3lake.source.offsets import TopicOffsets
 from s3lake.verify import NotChecked
 from s3lake_tests.verify.world import HOUR, NEXT, World, kinds, letter, texts
 
@@ -109,9 +109,9 @@ def test_expired_offsets_that_kafka_has_after_all_are_missing() -> None:
 
 def test_a_log_start_that_moves_meanwhile_is_followed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     snapshot = world.log.snapshot
-    answers: list[Snapshot] = []
+    answers: list[TopicOffsets] = []
 
-    def before_it_moves(topic: str, hour: str) -> Snapshot:
+    def before_it_moves(topic: str, hour: str) -> TopicOffsets:
         answers.append(snapshot(topic, hour))
         world.log.expire(5)
         return answers[-1]

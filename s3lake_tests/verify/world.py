@@ -21,7 +21,7 @@ from s3lake.plan.tile import Span, Tile
 from s3lake.schema.arrow import from_arrow
 from s3lake.schema.types import to_document
 from s3lake.sink import Sink
-from s3lake.source.offsets import LogRange, Snapshot
+from s3lake.source.offsets import LogRange, TopicOffsets
 from s3lake.store import COMMIT
 from s3lake.store.memory import MemoryStore
 from s3lake.verify import Grid, Report, verify_against
@@ -61,11 +61,11 @@ class MemoryLog:
     def expire(self, low: int, partition: int = 0) -> None:
         self.low[partition] = low
 
-    def snapshot(self, topic: str, hour: str) -> Snapshot:
+    def snapshot(self, topic: str, hour: str) -> TopicOffsets:
         assert topic == TOPIC
         hours.parse(hour)
         known = {one: LogRange(self.low.get(one, 0), end, 0, *self._after(one, hour)) for one, end in self.end.items()}
-        return Snapshot(self.topic_id, known if self.topic_id else {})
+        return TopicOffsets(self.topic_id, known if self.topic_id else {})
 
     def _after(self, partition: int, hour: str) -> tuple[int, None, int | None]:
         """The first offset after an hour, no epoch, and the timestamp of its record."""
@@ -74,7 +74,7 @@ class MemoryLog:
         stamp = None if offset is None else self.records[partition][offset][0]
         return self.end[partition] if offset is None else offset, None, stamp
 
-    def first_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:
+    def find_offset_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:
         assert topic == TOPIC
         found = {}
         for one, end in self.end.items() if self.topic_id else ():

@@ -24,7 +24,7 @@ from s3lake.land.maintenance.kafka_records import Parts, records
 from s3lake.land.target import TopicSink, retry_fenced
 from s3lake.objects import Shape
 from s3lake.objects.letters import letters
-from s3lake.source.kafka.properties import client_properties
+from s3lake.source.kafka.properties import to_librdkafka
 from s3lake.store.reading import open_object
 from s3lake.store.upload import PART_BYTES
 
@@ -259,7 +259,7 @@ def restore(
     # which records are in the topic, and that is refused.
     request = replace(request)
     planned, group = request.planned, request.group
-    settings: dict[str, Any] = {**client_properties(properties), "bootstrap.servers": bootstrap_servers}
+    settings: dict[str, Any] = {**to_librdkafka(properties), "bootstrap.servers": bootstrap_servers}
     consumer = Consumer({**settings, "log_level": "0", "group.id": group, "enable.auto.commit": "false"})
     try:
         producer = Producer({**settings, **_SETTINGS, "transactional.id": group})

@@ -14,7 +14,7 @@ from s3lake.encode.dead_letters import Letter
 from s3lake.errors import printable
 from s3lake.land.task.prepared import milliseconds
 from s3lake.land.task.staging import Staging
-from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic, Outbox
+from s3lake.source.kafka.dead_letter_topic import DeadLetterProducer, DeadLetterTopic
 
 if TYPE_CHECKING:
     from s3lake.layout.key import KeyLayout
@@ -30,7 +30,7 @@ class Letters:
     def __init__(self, staging: Staging, topic: DeadLetterTopic | None, witness: Witness | None, most: int) -> None:
         self.tally = Tally()
         self._staging = staging
-        self._outbox = Outbox(topic) if topic else None
+        self._outbox = DeadLetterProducer(topic) if topic else None
         self._witness = witness
         self._most = most
         self._lines: dict[int, list[tuple[int, bytes]]] = {}

@@ -14,7 +14,7 @@ from s3lake import hours
 from s3lake.errors import SourceUnavailableError
 from s3lake.source.iggy.connection import Connection, NotFoundError
 from s3lake.source.iggy.partitions import Name, Partition, describe_topic, join_name
-from s3lake.source.offsets import LogRange, Snapshot, Waiting
+from s3lake.source.offsets import Lag, LogRange, TopicOffsets
 
 if TYPE_CHECKING:
     from apache_iggy import IggyClient
@@ -52,7 +52,7 @@ class IggyOffsets:
     def __repr__(self) -> str:
         return f"IggyOffsets({self._connection.address!r})"
 
-    def snapshot(self, topic: str, hour: str, *, known: bool = False) -> Snapshot:
+    def snapshot(self, topic: str, hour: str, *, known: bool = False) -> TopicOffsets:
         """See `Offsets.snapshot`."""
         del known  # a server that answers knows its topics
         start_us, end_us = hours.start_ms(hour) * 1000, hours.end_ms(hour) * 1000
@@ -64,19 +64,19 @@ class IggyOffsets:
             next_hour = await partition.find_offset_since(end_us, at, end)
             return LogRange(low, end, at, next_hour, last.timestamp() if last is not None else None)
 
-        return Snapshot(*self._ask_each(topic, read))
+        return TopicOffsets(*self._ask_each(topic, read))
 
-    def ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
-        """See `Offsets.ranges`."""
+    def log_ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
+        """See `Offsets.log_ranges`."""
         return self._ask_each(topic, Partition.read_bounds)[1]
 
-    def ends(self, topics: Collection[str]) -> Mapping[str, Mapping[int, int]]:
-        """See `Offsets.ends`."""
-        bounds = {topic: self.ranges(topic) for topic in topics}
+    def log_ends(self, topics: Collection[str]) -> Mapping[str, Mapping[int, int]]:
+        """See `Offsets.log_ends`."""
+        bounds = {topic: self.log_ranges(topic) for topic in topics}
         return {topic: {one: end for one, (_, end) in ranges.items()} for topic, ranges in bounds.items() if ranges}
 
-    def cut(self, topic: str, reached: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
-        """See `Offsets.cut`; an epoch is the time of the last message that there was."""
+    def find_truncations(self, topic: str, reached: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
+        """See `Offsets.find_truncations`; an epoch is the time of the last message that there was."""
 
         async def find(partition: Partition) -> int | None:
             if partition.number not in reached:
@@ -101,29 +101,29 @@ class IggyOffsets:
 
         return self._connection.ask("the names of topics", question)
 
-    def first_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:
-        """See `Offsets.first_since`."""
+    def find_offset_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:
+        """See `Offsets.find_offset_since`."""
 
         async def find(partition: Partition) -> int:
             return await partition.find_offset_since(epoch_ms * 1000, *await partition.read_bounds())
 
         return self._ask_each(topic, find)[1]
 
-    def waiting(self, topic: str, reached: Mapping[int, int], *, begin_ms: int, now_ms: int) -> Waiting:
-        """See `Offsets.waiting`."""
+    def lag(self, topic: str, reached: Mapping[int, int], *, begin_ms: int, now_ms: int) -> Lag:
+        """See `Offsets.lag`."""
 
-        async def measure(partition: Partition) -> Waiting:
+        async def measure(partition: Partition) -> Lag:
             low, end = await partition.read_bounds()
             begin = await partition.find_offset_since(begin_ms * 1000, low, end) if not reached and begin_ms else low
             first = max(low, reached.get(partition.number, begin))
             message = await partition.read_message(first) if first < end else None
             age = now_ms / 1000 - message.timestamp() / 1e6 if message is not None else 0.0
-            return Waiting(max(0, end - first), max(0.0, age), {partition.number: end})
+            return Lag(max(0, end - first), max(0.0, age), {partition.number: end})
 
         parts = self._ask_each(topic, measure)[1].values()
         seconds = max((part.seconds for part in parts), default=0.0)
         ends = {number: end for part in parts for number, end in part.ends.items()}
-        return Waiting(sum(part.records for part in parts), seconds, ends)
+        return Lag(sum(part.records for part in parts), seconds, ends)
 
     def _ask_each(self, topic: str, ask: Callable[[Partition], Awaitable[A]]) -> tuple[str, dict[int, A]]:
         """Return the topic's identity, and the answer of each partition; both are empty if there is no topic."""

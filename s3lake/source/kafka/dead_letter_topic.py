@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from s3lake.encode.dead_letters import ERROR, Letter
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
-from s3lake.source.kafka.properties import ErrorLog, client_properties, without_secrets
+from s3lake.source.kafka.properties import ErrorLog, hide_secrets, to_librdkafka
 
 if TYPE_CHECKING:
     from confluent_kafka import Producer
@@ -105,7 +105,7 @@ class DeadLetterTopic:
         return own + [(_PREFIX + name, text.encode()) for name, text in context.items() if _PREFIX + name not in names]
 
 
-class Outbox:
+class DeadLetterProducer:
     """Refused records of one task on their way to the dead letter topic; connects when it first sends."""
 
     def __init__(self, topic: DeadLetterTopic) -> None:
@@ -182,7 +182,7 @@ def make_producer(topic: DeadLetterTopic, log: ErrorLog) -> Producer:
     """
     from confluent_kafka import KafkaException, Producer
 
-    settings: dict[str, Any] = {**_DEFAULTS, **client_properties(topic.properties), **_DURABLE}
+    settings: dict[str, Any] = {**_DEFAULTS, **to_librdkafka(topic.properties), **_DURABLE}
     settings |= {
         "message.timeout.ms": str(round(topic.timeout_s * 1000)),
         "bootstrap.servers": topic.bootstrap_servers,
@@ -191,7 +191,7 @@ def make_producer(topic: DeadLetterTopic, log: ErrorLog) -> Producer:
     try:
         return Producer(settings)
     except KafkaException as error:
-        reason = without_secrets(error.args[0].str(), topic.properties)
+        reason = hide_secrets(error.args[0].str(), topic.properties)
         raise ConfigurationError(
             f"kafka.properties: librdkafka, which writes dead letters, refuses them: {reason}"
         ) from None
@@ -237,5 +237,5 @@ def _ensure(name: str, replication_factor: int, servers: str, properties: tuple[
     from s3lake.source.kafka.offsets import KafkaOffsets
 
     offsets = KafkaOffsets(servers, dict(properties))
-    if not offsets.ranges(name):
+    if not offsets.log_ranges(name):
         create(offsets.admin, name, replication_factor)

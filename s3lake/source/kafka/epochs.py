@@ -25,10 +25,10 @@ _SETTINGS = {
 }
 
 
-def cut(
+def find_truncations(
     settings: Mapping[str, str], topic: str, reached: Mapping[int, tuple[int, int]], timeout_s: float
 ) -> dict[int, int]:
-    """See `Offsets.cut`; `settings` are librdkafka's."""
+    """See `Offsets.find_truncations`; `settings` are librdkafka's."""
     ends: dict[int, int] = {}
     waiting, reason, deadline = set(reached), "no answer", time.monotonic() + timeout_s
     properties: dict[str, Any] = {**settings, **_SETTINGS, "error_cb": lambda _: None}

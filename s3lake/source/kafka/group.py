@@ -25,7 +25,7 @@ _refused: set[tuple[str, str]] = set()  # brokers and groups for which this proc
 
 
 @dataclass(frozen=True)
-class PublishedGroup:
+class ConsumerGroup:
     """The group `s3lake-<sink>`. Its offsets are set from outside, which brokers allow while it has no members.
 
     Attributes:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 
 from s3lake.errors import ConfigurationError
-from s3lake.source.kafka.properties import without_secrets
+from s3lake.source.kafka.properties import hide_secrets
 
 MOST = 10_000
 """How many messages one poll returns at most."""
@@ -217,7 +217,7 @@ class Consumer:
             client = rd.new(_CONSUMER, properties, reason, len(reason))
         if client is None:
             rd.conf_destroy(properties)
-            why = without_secrets(reason.value.decode(errors="replace"), settings)
+            why = hide_secrets(reason.value.decode(errors="replace"), settings)
             raise ConfigurationError(f"kafka.properties: librdkafka refuses them: {why}")
         rd.poll_set_consumer(client)
         self._client, self._queue = client, rd.queue_get_consumer(client)

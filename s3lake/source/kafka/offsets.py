@@ -21,8 +21,8 @@ from confluent_kafka.admin import AdminClient, OffsetSpec, TopicMetadata  # type
 from s3lake import hours
 from s3lake.errors import ConfigurationError, KafkaUnavailableError, S3LakeError
 from s3lake.source.kafka import epochs
-from s3lake.source.kafka.properties import REMEDY, ErrorLog, client_properties, without_secrets
-from s3lake.source.offsets import LogRange, Snapshot, Waiting
+from s3lake.source.kafka.properties import REMEDY, ErrorLog, hide_secrets, to_librdkafka
+from s3lake.source.offsets import Lag, LogRange, TopicOffsets
 
 if TYPE_CHECKING:
     from s3lake.source.kafka.reader import KafkaReader
@@ -94,7 +94,7 @@ class KafkaOffsets:
     ) -> None:
         self.bootstrap_servers = bootstrap_servers
         self.timeout_s = timeout_s
-        self._settings = tuple(sorted({**_SETTINGS, **client_properties(properties or {})}.items()))
+        self._settings = tuple(sorted({**_SETTINGS, **to_librdkafka(properties or {})}.items()))
 
     def __repr__(self) -> str:
         return f"KafkaOffsets({self.bootstrap_servers!r}, timeout_s={self.timeout_s})"
@@ -108,11 +108,11 @@ class KafkaOffsets:
         """
         return _client(os.getpid(), self.bootstrap_servers, self._settings)[0]
 
-    def snapshot(self, topic: str, hour: str, *, known: bool = False) -> Snapshot:
+    def snapshot(self, topic: str, hour: str, *, known: bool = False) -> TopicOffsets:
         """See `Offsets.snapshot`."""
         start, end = OffsetSpec.for_timestamp(hours.start_ms(hour)), OffsetSpec.for_timestamp(hours.end_ms(hour))
 
-        def question(ask: _Query) -> Snapshot:
+        def question(ask: _Query) -> TopicOffsets:
             topic_id, partitions = ask.describe(topic, known=known)
             # Before the timestamps: if none is late enough the end is the answer, which must not have moved on since.
             bounds = ask.bounds(topic, partitions)
@@ -127,47 +127,47 @@ class KafkaOffsets:
                 stamp = stamp_ms if 0 <= offset < last else None
                 next_hour = max(first, _clamp(offset, last))
                 ranges[partition] = LogRange(low, last, first, next_hour, ask.epochs.get(partition), stamp)
-            return Snapshot(topic_id, ranges)
+            return TopicOffsets(topic_id, ranges)
 
         return self._answer(f"the offsets of topic {topic!r}", question)
 
-    def ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
-        """See `Offsets.ranges`."""
+    def log_ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
+        """See `Offsets.log_ranges`."""
         return self._answer(f"the offsets of topic {topic!r}", lambda ask: ask.bounds(topic, ask.describe(topic)[1]))
 
-    def ends(self, topics: Collection[str]) -> Mapping[str, Mapping[int, int]]:
-        """See `Offsets.ends`."""
+    def log_ends(self, topics: Collection[str]) -> Mapping[str, Mapping[int, int]]:
+        """See `Offsets.log_ends`."""
         return self._answer(f"the offsets of {len(topics)} topics", lambda ask: ask.ends_of_all(topics))
 
-    def first_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:
-        """See `Offsets.first_since`."""
+    def find_offset_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:
+        """See `Offsets.find_offset_since`."""
 
         def question(ask: _Query) -> Mapping[int, int]:
             _, partitions = ask.describe(topic)
-            return ask.first_since(topic, ask.bounds(topic, partitions), epoch_ms)
+            return ask.find_offset_since(topic, ask.bounds(topic, partitions), epoch_ms)
 
         return self._answer(f"the offsets of topic {topic!r}", question)
 
-    def waiting(self, topic: str, reached: Mapping[int, int], *, begin_ms: int, now_ms: int) -> Waiting:
-        """See `Offsets.waiting`."""
+    def lag(self, topic: str, reached: Mapping[int, int], *, begin_ms: int, now_ms: int) -> Lag:
+        """See `Offsets.lag`."""
 
-        def question(ask: _Query) -> Waiting:
+        def question(ask: _Query) -> Lag:
             bounds = ask.bounds(topic, ask.describe(topic)[1])
             begin = reached
             if not reached and begin_ms:
-                begin = ask.first_since(topic, bounds, begin_ms)
+                begin = ask.find_offset_since(topic, bounds, begin_ms)
             at = {partition: max(low, begin.get(partition, 0)) for partition, (low, _) in bounds.items()}
             behind = {partition: at[partition] for partition, (_, end) in bounds.items() if end > at[partition]}
             records = sum(bounds[partition][1] - first for partition, first in behind.items())
             oldest_s = find_oldest_age_s(ask, topic, behind, now_ms) if behind else 0.0
-            return Waiting(records, oldest_s, {partition: end for partition, (_, end) in bounds.items()})
+            return Lag(records, oldest_s, {partition: end for partition, (_, end) in bounds.items()})
 
         return self._answer(f"what waits in topic {topic!r}", question)
 
-    def cut(self, topic: str, reached: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
-        """See `Offsets.cut`."""
+    def find_truncations(self, topic: str, reached: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
+        """See `Offsets.find_truncations`."""
         settings = {**dict(self._settings), "bootstrap.servers": self.bootstrap_servers}
-        return epochs.cut(settings, topic, reached, self.timeout_s)
+        return epochs.find_truncations(settings, topic, reached, self.timeout_s)
 
     def topics(self) -> list[str]:
         """See `Offsets.topics`."""
@@ -225,7 +225,7 @@ class _Query:
         # Asked at once, answered one after the other: the log start may have gone on past the end of a moment ago.
         return {partition: (low[partition], max(low[partition], end[partition])) for partition in end}
 
-    def first_since(self, topic: str, bounds: Mapping[int, tuple[int, int]], epoch_ms: int) -> dict[int, int]:
+    def find_offset_since(self, topic: str, bounds: Mapping[int, tuple[int, int]], epoch_ms: int) -> dict[int, int]:
         """Return the first offset of each partition stamped then or later, its end if there is none."""
         (since,) = self.offsets(topic, bounds, OffsetSpec.for_timestamp(epoch_ms))
         return {partition: _clamp(since[partition], end) for partition, (_, end) in bounds.items()}
@@ -357,7 +357,7 @@ def _client(pid: int, servers: str, settings: tuple[tuple[str, str], ...]) -> tu
         properties: dict[str, Any] = {**dict(settings), "bootstrap.servers": servers, "error_cb": log.record_error}
         client = AdminClient(properties, logger=log)
     except KafkaException as error:
-        reason = without_secrets(error.args[0].str(), dict(settings))
+        reason = hide_secrets(error.args[0].str(), dict(settings))
         raise ConfigurationError(
             f"kafka.properties: librdkafka refuses them: {reason}. To go on: correct the value, or take out a name "
             "that only Java's client knows."

@@ -45,7 +45,7 @@ class _JavaProperty(NamedTuple):
     translate: Callable[[Mapping[str, str]], dict[str, str] | None]
 
 
-def client_properties(properties: Mapping[str, str]) -> dict[str, str]:
+def to_librdkafka(properties: Mapping[str, str]) -> dict[str, str]:
     """Translate the properties for librdkafka.
 
     Raises:
@@ -67,7 +67,7 @@ def client_properties(properties: Mapping[str, str]) -> dict[str, str]:
     return passed
 
 
-def without_secrets(text: str, properties: Mapping[str, str]) -> str:
+def hide_secrets(text: str, properties: Mapping[str, str]) -> str:
     """Mask the secrets of `properties` in what librdkafka, a broker or a provider of tokens says: they quote."""
     return mask_secrets(text, [value for name, value in properties.items() if mask_value(name, value) != value])
 
@@ -91,7 +91,7 @@ class ErrorLog:
     def record(self, name: str, text: str) -> None:
         """Keep an error by its name and librdkafka's text."""
         if name != "_ALL_BROKERS_DOWN":  # says nothing that the one before it did not
-            self.name, self.text = name, without_secrets(text, self._settings)
+            self.name, self.text = name, hide_secrets(text, self._settings)
 
     def record_error(self, error: KafkaError) -> None:
         """Keep the error that confluent-kafka calls an `error_cb` with."""
@@ -99,7 +99,7 @@ class ErrorLog:
 
     def log(self, _: int, message: str, *args: object) -> None:
         """Log what confluent-kafka calls a `logger` with."""
-        _log.debug("%s", without_secrets(message % args, self._settings))
+        _log.debug("%s", hide_secrets(message % args, self._settings))
 
     def clear(self) -> None:
         """Forget the error, because the client works again."""

@@ -19,7 +19,7 @@ import pyarrow as pa
 from s3lake.errors import ConfigurationError, KafkaUnavailableError, TransientError
 from s3lake.source.kafka.columns import choose_take
 from s3lake.source.kafka.librdkafka import MOST, Consumer, KafkaRequestError
-from s3lake.source.kafka.properties import REMEDY, ErrorLog, client_properties
+from s3lake.source.kafka.properties import REMEDY, ErrorLog, to_librdkafka
 from s3lake.source.records import Range
 
 FIRST_ROWS = 100
@@ -81,7 +81,7 @@ class KafkaReader:
         Raises:
             ConfigurationError: a property has a meaning for Java's client only.
         """
-        properties = client_properties(self.properties)
+        properties = to_librdkafka(self.properties)
         return {**_DEFAULTS, **properties, **_FIXED, "bootstrap.servers": self.bootstrap_servers}
 
     def batches(self, topic: str, ranges: Iterable[Range], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -27,7 +27,7 @@ Files = Mapping[str, Mapping[str, "DataFile"]]
 
 
 @dataclass(frozen=True)
-class Followed:
+class SyncResult:
     """A snapshot.
 
     Attributes:
@@ -56,7 +56,7 @@ def snapshot(
     *,
     notes: Mapping[str, str],
     by_files: bool,
-) -> Followed:
+) -> SyncResult:
     """Commit one snapshot to a table, if it did not change since it was loaded.
 
     Raises:
@@ -96,7 +96,7 @@ def snapshot(
         }
     )
     change.commit_transaction()
-    return Followed(
+    return SyncResult(
         hours=tuple(hours),
         commits=sum(len(one.added) for one in taken),
         files=len(files),

@@ -21,7 +21,7 @@ from s3lake.table.iceberg import catalog, ledger
 from s3lake.table.iceberg.columns import LANDED_HOUR, grow, of_files, with_hour
 from s3lake.table.iceberg.entries import Footers, find_hour
 from s3lake.table.iceberg.ledger import Difference, find_differences
-from s3lake.table.iceberg.snapshot import Followed, list_files, name_files, snapshot
+from s3lake.table.iceberg.snapshot import SyncResult, list_files, name_files, snapshot
 from s3lake.text.masking import mask_secrets
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class LakeTable:
             columns=tuple(_column(sink, text) for text in settings.partition if text != HOUR),
         )
 
-    def follow(self, hours: Iterable[str] | None = None, *, by_files: bool = False) -> list[Followed]:
+    def follow(self, hours: Iterable[str] | None = None, *, by_files: bool = False) -> list[SyncResult]:
         """Bring the table to the state of the index for these hours, or for all. Return the snapshots.
 
         Args:
@@ -121,7 +121,9 @@ class LakeTable:
         noted = ledger.read_ledger(table.properties) if table else {}
         return sorted({*noted, *(hourly.expand(head[0].hours) if head else ())})
 
-    def _sync_and_retry(self, hours: list[str], footers: Footers, by_files: bool) -> tuple[Followed | None, list[str]]:
+    def _sync_and_retry(
+        self, hours: list[str], footers: Footers, by_files: bool
+    ) -> tuple[SyncResult | None, list[str]]:
         """Commit one snapshot, again if another writer was faster. Return it and the remaining hours."""
         from pyiceberg.exceptions import (
             CommitFailedException,
@@ -147,7 +149,7 @@ class LakeTable:
                     time.sleep(min(_PAUSE_S * 2**tries, _LONGEST_PAUSE_S) * random.uniform(0.5, 1))
         raise AssertionError("not reached")
 
-    def _try_sync(self, hours: list[str], footers: Footers, by_files: bool) -> tuple[Followed | None, list[str]]:
+    def _try_sync(self, hours: list[str], footers: Footers, by_files: bool) -> tuple[SyncResult | None, list[str]]:
         # The table is read before the tiles, and the snapshot is committed only if the table did not change since. So
         # an older state of the index never replaces a newer one.
         table = self.loaded()

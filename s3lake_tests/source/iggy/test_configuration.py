@@ -6,7 +6,7 @@ from s3lake.config import native
 from s3lake.errors import ConfigurationError
 from s3lake.source.iggy.connection import Connection
 from s3lake.source.iggy.offsets import IggySource
-from s3lake.source.opening import opened
+from s3lake.source.opening import open_source
 
 SINK = "{name: events, topics: [shop.orders], bucket: lake, start: 2026-11-20T00}"
 
@@ -25,7 +25,7 @@ IGGY = "{type: iggy, address: 'iggy:8090', username: lake, password: hunter2}"
 
 
 def test_a_server_is_opened_as_it_is_written() -> None:
-    source = opened(native.loads(text(IGGY), "f"), 3.0)
+    source = open_source(native.loads(text(IGGY), "f"), 3.0)
     assert isinstance(source, IggySource)
     assert source.place == "iggy iggy:8090"
     assert source._connection == Connection("iggy:8090", "tcp", "lake", "hunter2", timeout_s=3.0)
@@ -38,8 +38,8 @@ def test_its_secrets_are_printed_nowhere() -> None:
         native.dump_effective(config),
         printed,
         repr(config),
-        repr(opened(config)),
-        repr(opened(config).reader),
+        repr(open_source(config)),
+        repr(open_source(config).reader),
         refusal("{type: iggy, address: 'a', password: hunter2}"),
     ]
     assert "hunter2" not in "".join(shown)
@@ -86,4 +86,4 @@ def test_topics_are_in_one_place() -> None:
 
 def test_a_source_that_no_package_brings_is_told() -> None:
     with pytest.raises(ConfigurationError, match=r"no installed package brings 'other'; there are iggy\."):
-        opened(native.loads(text("{type: other}"), "f"))
+        open_source(native.loads(text("{type: other}"), "f"))

@@ -94,7 +94,7 @@ class Secured:
     def read(self, listener: str, properties: Mapping[str, str]) -> list[bytes]:
         """The values of the topic of one record, planned and read by one configuration."""
         offsets = KafkaOffsets(self.server(listener), properties, timeout_s=20)
-        (start, end) = offsets.ranges("secured")[0]
+        (start, end) = offsets.log_ranges("secured")[0]
         brokers = KafkaReader(self.server(listener), properties)
         found = brokers.batches("secured", [Range(0, start, end)], ("value",))
         return [value for batch in found for value in batch["value"].to_pylist()]

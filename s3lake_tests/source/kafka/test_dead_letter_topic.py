@@ -18,7 +18,7 @@ from s3lake.encode.dead_letters import Letter
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.sink import Sink
 from s3lake.source.kafka import dead_letter_topic
-from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic, Header, Outbox, create, make_producer
+from s3lake.source.kafka.dead_letter_topic import DeadLetterProducer, DeadLetterTopic, Header, create, make_producer
 from s3lake.source.kafka.properties import ErrorLog
 from s3lake_tests.source.kafka import mock_broker
 
@@ -99,8 +99,8 @@ class FakeProducer:
 TOPIC = DeadLetterTopic(name="dead", topic="orders", connector="events", bootstrap_servers="broker:9092")
 
 
-def outbox_to(producer: Any, to: DeadLetterTopic = TOPIC) -> Outbox:
-    outbox = Outbox(to)
+def outbox_to(producer: Any, to: DeadLetterTopic = TOPIC) -> DeadLetterProducer:
+    outbox = DeadLetterProducer(to)
     outbox._producer = producer
     return outbox
 
@@ -152,13 +152,13 @@ def test_a_record_that_was_refused_before_keeps_its_first_context() -> None:
 
 def test_nothing_connects_before_there_is_something_to_send(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dead_letter_topic, "make_producer", None)
-    Outbox(TOPIC).send()
+    DeadLetterProducer(TOPIC).send()
 
 
 def test_each_record_is_sent_once_over_one_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     producer, made = FakeProducer(), []
     monkeypatch.setattr(dead_letter_topic, "make_producer", lambda *_: made.append(1) or producer)
-    outbox = Outbox(TOPIC)
+    outbox = DeadLetterProducer(TOPIC)
     for offset in (1, 2):
         outbox.add(structs.replace(REFUSED, value=b"%d" % offset))
         outbox.send()
@@ -325,7 +325,7 @@ def read(broker: str, name: str, count: int) -> list[Message]:
 
 
 def test_a_record_can_be_read_back_as_it_was(broker: str) -> None:
-    outbox = Outbox(replace(TOPIC, name="read-back", bootstrap_servers=broker))
+    outbox = DeadLetterProducer(replace(TOPIC, name="read-back", bootstrap_servers=broker))
     outbox.add(REFUSED)
     outbox.send()
     (found,) = read(broker, "read-back", 1)
@@ -334,7 +334,7 @@ def test_a_record_can_be_read_back_as_it_was(broker: str) -> None:
 
 
 def test_a_tombstone_and_a_record_larger_than_a_producer_sends_by_itself_go_too(broker: str) -> None:
-    outbox = Outbox(replace(TOPIC, name="sizes", bootstrap_servers=broker, context_headers=True))
+    outbox = DeadLetterProducer(replace(TOPIC, name="sizes", bootstrap_servers=broker, context_headers=True))
     outbox.add(structs.replace(REFUSED, key=None, value=None, headers=None))
     outbox.add(structs.replace(REFUSED, key=None, value=b"x" * 2_000_000, headers=None))
     outbox.send()
@@ -344,7 +344,7 @@ def test_a_tombstone_and_a_record_larger_than_a_producer_sends_by_itself_go_too(
 
 
 def test_brokers_that_are_away_are_told_with_what_the_connection_says() -> None:
-    outbox = Outbox(replace(TOPIC, bootstrap_servers="127.0.0.1:1", timeout_s=0.3))
+    outbox = DeadLetterProducer(replace(TOPIC, bootstrap_servers="127.0.0.1:1", timeout_s=0.3))
     outbox.add(REFUSED)
     with pytest.raises(KafkaUnavailableError, match=r"127\.0\.0\.1:1 did not take.*Connection refused"):
         outbox.send()

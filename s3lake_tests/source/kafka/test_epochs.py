@@ -36,7 +36,7 @@ def test_a_log_that_was_cut_and_grew_again_is_told_where_it_was_cut(tmp_path: Pa
     with EmbeddedKafka.start(home) as kafka:
         produce(kafka.bootstrap_servers, 6)
         logs = KafkaOffsets(kafka.bootstrap_servers).snapshot("orders", HOUR).partitions
-        reached = {one: (log.end, log.epoch) for one, log in logs.items() if log.epoch is not None}
+        reached = {one: (log.log_end, log.epoch) for one, log in logs.items() if log.epoch is not None}
     assert {one: end for one, (end, _) in reached.items()} == {0: 10, 1: 3}
     shutil.rmtree(home / "data" / "orders-0")
     shutil.copytree(copy, home / "data" / "orders-0")
@@ -44,10 +44,10 @@ def test_a_log_that_was_cut_and_grew_again_is_told_where_it_was_cut(tmp_path: Pa
         produce(kafka.bootstrap_servers, 8)
         offsets = KafkaOffsets(kafka.bootstrap_servers)
         logs = offsets.snapshot("orders", HOUR).partitions
-        assert {one: log.end for one, log in logs.items()} == {0: 12, 1: 3}
+        assert {one: log.log_end for one, log in logs.items()} == {0: 12, 1: 3}
         assert all(log.epoch != reached[one][1] for one, log in logs.items())
-        assert offsets.cut("orders", reached) == {0: 4}
-        assert offsets.cut("orders", {0: (4, reached[0][1]), 1: reached[1]}) == {}
+        assert offsets.find_truncations("orders", reached) == {0: 4}
+        assert offsets.find_truncations("orders", {0: (4, reached[0][1]), 1: reached[1]}) == {}
 
 
 def test_a_cut_log_in_words_that_are_not_known_is_not_taken_for_an_empty_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,9 +70,9 @@ def test_a_cut_log_in_words_that_are_not_known_is_not_taken_for_an_empty_one(mon
 
     monkeypatch.setattr(epochs, "Consumer", Other)
     with pytest.raises(KafkaUnavailableError, match="was cut, and not where: partition log truncation detected"):
-        epochs.cut({"bootstrap.servers": "127.0.0.1:1", "log_level": "0"}, "orders", {0: (4, 1)}, 1)
+        epochs.find_truncations({"bootstrap.servers": "127.0.0.1:1", "log_level": "0"}, "orders", {0: (4, 1)}, 1)
 
 
 def test_brokers_that_are_away_end_the_question_in_time() -> None:
     with pytest.raises(KafkaUnavailableError, match=r"did not tell within 0.2 s whether topic 'orders' still has"):
-        KafkaOffsets("127.0.0.1:1", timeout_s=0.2).cut("orders", {0: (4, 1)})
+        KafkaOffsets("127.0.0.1:1", timeout_s=0.2).find_truncations("orders", {0: (4, 1)})

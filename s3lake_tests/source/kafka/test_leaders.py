@@ -64,7 +64,7 @@ def test_a_leader_that_goes_is_followed_by_the_next_and_no_record_is_lost_or_dou
     admin = AdminClient(plain)
     admin.create_topics([NewTopic(topic, num_partitions=1, replica_assignment=[[2, 1]])])[topic].result()
     offsets = KafkaOffsets(first.bootstrap_servers, timeout_s=30)
-    until(30, lambda: offsets.ranges(topic) == {0: (0, 0)})
+    until(30, lambda: offsets.log_ranges(topic) == {0: (0, 0)})
     producer = Producer({**plain, "acks": "all"})
     for number in range(RECORDS):
         producer.produce(topic, b"%d %b" % (number, os.urandom(1000)), partition=0)

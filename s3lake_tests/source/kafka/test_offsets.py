@@ -15,7 +15,7 @@ from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.source.kafka import offsets as questions
 from s3lake.source.kafka.offsets import KafkaOffsets
-from s3lake.source.offsets import LogRange, Snapshot, matching
+from s3lake.source.offsets import LogRange, TopicOffsets, match_topics
 from s3lake_tests.processes import until
 
 HOUR = "2026-01-05T10"
@@ -37,13 +37,13 @@ class Topics:
         topic = name or f"t-{uuid.uuid4()}"
         settings = {key.replace("_", "."): value for key, value in config.items()}
         self.admin.create_topics([NewTopic(topic, partitions, 1, config=settings)])[topic].result()
-        while len(KafkaOffsets(self.servers).ranges(topic)) != partitions:
+        while len(KafkaOffsets(self.servers).log_ranges(topic)) != partitions:
             time.sleep(0.02)
         return topic
 
     def delete(self, topic: str) -> None:
         self.admin.delete_topics([topic])[topic].result()
-        while KafkaOffsets(self.servers).ranges(topic):
+        while KafkaOffsets(self.servers).log_ranges(topic):
             time.sleep(0.02)
 
     def produce(self, topic: str, stamps: Sequence[int], partition: int = 0) -> None:
@@ -87,8 +87,8 @@ class TestEndsOfManyTopics:
         one, other = topics.create(partitions=2), topics.create()
         topics.produce(one, [minute(HOUR)] * 3, partition=1)
         topics.produce(other, [minute(HOUR)] * 2)
-        assert offsets.ends([one, other, "no-such-topic"]) == {one: {0: 0, 1: 3}, other: {0: 2}}
-        assert offsets.ends(["no-such-topic"]) == {}
+        assert offsets.log_ends([one, other, "no-such-topic"]) == {one: {0: 0, 1: 3}, other: {0: 2}}
+        assert offsets.log_ends(["no-such-topic"]) == {}
 
     @pytest.mark.slow("waits for what does not come, or for a change of a topic")
     def test_leave_out_a_topic_of_which_a_broker_does_not_tell_all(
@@ -103,11 +103,11 @@ class TestEndsOfManyTopics:
             return result(self, future)
 
         monkeypatch.setattr(questions._Query, "_result", told)
-        assert offsets.ends([one, other]) == {other: {0: 0}}
+        assert offsets.log_ends([one, other]) == {other: {0: 0}}
 
     def test_are_an_error_where_nobody_answers(self) -> None:
         with pytest.raises(KafkaUnavailableError, match=r"did not tell the offsets of 2 topics within 0\.5 s"):
-            KafkaOffsets("127.0.0.1:1", timeout_s=0.5).ends(["a", "b"])
+            KafkaOffsets("127.0.0.1:1", timeout_s=0.5).log_ends(["a", "b"])
 
 
 class TestSnapshot:
@@ -120,7 +120,7 @@ class TestSnapshot:
         topics.produce(topic, [minute(HOUR), minute(NEXT, 3)], partition=1)
         topics.produce(topic, [minute(HOUR)], partition=2)
         logs = offsets.snapshot(topic, HOUR).partitions
-        assert {number: (log.next, log.next_stamp_ms) for number, log in logs.items()} == {
+        assert {number: (log.hour_end, log.next_stamp_ms) for number, log in logs.items()} == {
             0: (1, in_microseconds),
             1: (1, minute(NEXT, 3)),
             2: (1, None),
@@ -145,7 +145,7 @@ class TestSnapshot:
 
     def test_a_topic_that_does_not_exist_is_an_answer(self, offsets: KafkaOffsets) -> None:
         snapshot = offsets.snapshot("no-such-topic", HOUR)
-        assert snapshot == Snapshot("", {})
+        assert snapshot == TopicOffsets("", {})
         assert not snapshot.exists
         assert "no-such-topic" not in offsets.topics()
 
@@ -166,13 +166,13 @@ class TestSnapshot:
         monkeypatch.setattr(questions._Query, "_result", stale)
         assert offsets.snapshot(topic, HOUR, known=True).partitions == {0: LogRange(0, 3, 0, 3)}
         calls.clear()
-        assert offsets.snapshot(topic, HOUR) == Snapshot("", {})
+        assert offsets.snapshot(topic, HOUR) == TopicOffsets("", {})
 
     @pytest.mark.slow("waits for what does not come, or for a change of a topic")
     def test_a_known_topic_that_stays_away_does_not_exist(self, kafka: EmbeddedKafka) -> None:
         begun = time.monotonic()
         offsets = KafkaOffsets(kafka.bootstrap_servers, timeout_s=1.0)
-        assert offsets.snapshot("no-such-topic", HOUR, known=True) == Snapshot("", {})
+        assert offsets.snapshot("no-such-topic", HOUR, known=True) == TopicOffsets("", {})
         assert 0.3 < time.monotonic() - begun < 1.5
 
     def test_timestamps_out_of_order_take_the_first_that_is_late_enough(
@@ -200,7 +200,7 @@ class TestSnapshot:
         topic = topics.create(message_timestamp_type="LogAppendTime")
         topics.produce(topic, [minute(HOUR), minute(HOUR, 1)])
         assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(0, 2, 0, 0)
-        assert offsets.snapshot(topic, now).partitions[0].at == 0
+        assert offsets.snapshot(topic, now).partitions[0].hour_start == 0
         assert offsets.snapshot(topic, hours.shift(now, 2)).partitions[0] == LogRange(0, 2, 2, 2)
 
     def test_records_that_kafka_deleted_raise_the_log_start(self, topics: Topics, offsets: KafkaOffsets) -> None:
@@ -230,7 +230,7 @@ class TestSnapshot:
         topics.produce(topic, [minute(HOUR)] * 3)
         before = offsets.snapshot(topic, HOUR)
         topics.delete(topic)
-        assert offsets.snapshot(topic, HOUR) == Snapshot("", {})
+        assert offsets.snapshot(topic, HOUR) == TopicOffsets("", {})
         topics.create(name=topic)
         after = offsets.snapshot(topic, HOUR)
         assert after.topic_id not in ("", before.topic_id)
@@ -259,7 +259,7 @@ class TestSnapshot:
     ) -> None:
         topic = topics.create()
         _before(monkeypatch, "bounds", 1, lambda: topics.delete(topic))
-        assert offsets.snapshot(topic, HOUR) == Snapshot("", {})
+        assert offsets.snapshot(topic, HOUR) == TopicOffsets("", {})
 
     @pytest.mark.slow("waits for what does not come, or for a change of a topic")
     def test_records_that_come_while_asking_lie_behind_every_edge(
@@ -282,11 +282,11 @@ class TestTransactions:
         topics.produce(topic, [minute(NEXT)])
         assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(0, 2, 0, 2)
         assert offsets.snapshot(topic, NEXT).partitions[0] == LogRange(0, 2, 2, 2)
-        assert offsets.ranges(topic) == {0: (0, 2)}
-        assert offsets.first_since(topic, minute(HOUR, 1)) == {0: 2}
+        assert offsets.log_ranges(topic) == {0: (0, 2)}
+        assert offsets.find_offset_since(topic, minute(HOUR, 1)) == {0: 2}
         producer.commit_transaction(10)
         # Two records, two of the transaction, one after it, and the marker, which is written after the answer.
-        until(10, lambda: offsets.ranges(topic) == {0: (0, 6)})
+        until(10, lambda: offsets.log_ranges(topic) == {0: (0, 6)})
         assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(0, 6, 0, 3)
 
     def test_an_aborted_transaction_is_a_gap_before_the_end(self, topics: Topics, offsets: KafkaOffsets) -> None:
@@ -294,7 +294,7 @@ class TestTransactions:
         producer = topics.transaction()
         _fill(producer, topic, [minute(HOUR)] * 4)
         producer.abort_transaction(10)
-        until(10, lambda: offsets.ranges(topic) == {0: (0, 5)})
+        until(10, lambda: offsets.log_ranges(topic) == {0: (0, 5)})
         topics.produce(topic, [minute(HOUR, 1)])
         assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(0, 6, 0, 4)
 
@@ -309,24 +309,24 @@ class TestTransactions:
             producer = topics.transaction()
             _fill(producer, topic, [minute(hour, number % 60) for number in range(100)])
             producer.commit_transaction(10)
-        until(10, lambda: offsets.ranges(topic) == {0: (0, 404)})
-        assert [offsets.snapshot(topic, hour).partitions[0].at for hour in past] == [0, 100, 100, 100]
-        assert [offsets.snapshot(topic, hour).partitions[0].next for hour in past] == [100, 100, 100, 100]
+        until(10, lambda: offsets.log_ranges(topic) == {0: (0, 404)})
+        assert [offsets.snapshot(topic, hour).partitions[0].hour_start for hour in past] == [0, 100, 100, 100]
+        assert [offsets.snapshot(topic, hour).partitions[0].hour_end for hour in past] == [100, 100, 100, 100]
 
 
 class TestOtherQuestions:
     def test_ranges_are_log_start_and_end(self, topics: Topics, offsets: KafkaOffsets) -> None:
         topic = topics.create(partitions=2)
         topics.produce(topic, [minute(HOUR)] * 3, partition=1)
-        assert offsets.ranges(topic) == {0: (0, 0), 1: (0, 3)}
-        assert offsets.ranges("no-such-topic") == {}
+        assert offsets.log_ranges(topic) == {0: (0, 0), 1: (0, 3)}
+        assert offsets.log_ranges("no-such-topic") == {}
 
     def test_first_since_is_the_end_where_nothing_is_late_enough(self, topics: Topics, offsets: KafkaOffsets) -> None:
         topic = topics.create(partitions=3)
         topics.produce(topic, [minute(HOUR), minute(HOUR, 1)], partition=1)
         topics.produce(topic, [minute(HOUR)], partition=2)
-        assert offsets.first_since(topic, minute(HOUR, 1)) == {0: 0, 1: 1, 2: 1}
-        assert offsets.first_since("no-such-topic", 0) == {}
+        assert offsets.find_offset_since(topic, minute(HOUR, 1)) == {0: 0, 1: 1, 2: 1}
+        assert offsets.find_offset_since("no-such-topic", 0) == {}
 
     def test_topics_are_those_that_users_made(self, topics: Topics, offsets: KafkaOffsets) -> None:
         names = [topics.create(name=f"{kind}-{uuid.uuid4()}") for kind in ("orders", "orders.eu", "payments")]
@@ -334,8 +334,8 @@ class TestOtherQuestions:
         assert set(names) <= set(offsets.topics())
         assert offsets.topics() == sorted(offsets.topics())
         assert not any(name.startswith("__") for name in offsets.topics())
-        assert set(matching(offsets, r"orders[.-].*")) & set(names) == set(names[:2])
-        assert matching(offsets, "orders") == []
+        assert set(match_topics(offsets, r"orders[.-].*")) & set(names) == set(names[:2])
+        assert match_topics(offsets, "orders") == []
 
     @pytest.mark.slow("waits for what does not come, or for a change of a topic")
     def test_a_hundred_partitions_are_planned_within_a_second(self, topics: Topics, offsets: KafkaOffsets) -> None:
@@ -351,16 +351,16 @@ class TestOtherQuestions:
 class TestClient:
     def test_objects_with_the_same_settings_share_a_client(self, kafka: EmbeddedKafka, topics: Topics) -> None:
         topic = topics.create()
-        KafkaOffsets(kafka.bootstrap_servers).ranges(topic)
+        KafkaOffsets(kafka.bootstrap_servers).log_ranges(topic)
         made = questions._client.cache_info().misses
-        KafkaOffsets(kafka.bootstrap_servers, {}, timeout_s=3.0).ranges(topic)
+        KafkaOffsets(kafka.bootstrap_servers, {}, timeout_s=3.0).log_ranges(topic)
         assert questions._client.cache_info().misses == made
-        KafkaOffsets(kafka.bootstrap_servers, {"client.id": "another"}).ranges(topic)
+        KafkaOffsets(kafka.bootstrap_servers, {"client.id": "another"}).log_ranges(topic)
         assert questions._client.cache_info().misses == made + 1
 
     def test_it_can_be_sent_to_another_process(self, topics: Topics, offsets: KafkaOffsets) -> None:
         topic = topics.create()
-        assert pickle.loads(pickle.dumps(offsets)).ranges(topic) == {0: (0, 0)}
+        assert pickle.loads(pickle.dumps(offsets)).log_ranges(topic) == {0: (0, 0)}
 
     def test_a_topic_name_that_cannot_be_is_refused_for_good(self, offsets: KafkaOffsets) -> None:
         with pytest.raises(ConfigurationError, match=r"refuses to tell the offsets of topic 'a b'.*correct the topic"):
@@ -385,11 +385,11 @@ class TestBrokersDown:
         "ask",
         [
             lambda offsets: offsets.snapshot("t", HOUR),
-            lambda offsets: offsets.ranges("t"),
-            lambda offsets: offsets.first_since("t", 0),
+            lambda offsets: offsets.log_ranges("t"),
+            lambda offsets: offsets.find_offset_since("t", 0),
             lambda offsets: offsets.topics(),
         ],
-        ids=["snapshot", "ranges", "first_since", "topics"],
+        ids=["snapshot", "ranges", "find_offset_since", "topics"],
     )
     def test_every_question_ends_in_time(
         self, dead_servers: str, ask: Callable[[KafkaOffsets], object], capfd: pytest.CaptureFixture[str]

@@ -3,7 +3,7 @@
 import pytest
 
 from s3lake.errors import ConfigurationError
-from s3lake.source.kafka.properties import client_properties
+from s3lake.source.kafka.properties import to_librdkafka
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -13,10 +13,10 @@ SECRET = "hunter2-hunter2"
 class TestPassingThrough:
     def test_what_both_clients_know_stays_as_it_is(self) -> None:
         given = {"security.protocol": "SASL_SSL", "fetch.max.bytes": "1", "client.id": "me", "client.rack": "a"}
-        assert client_properties(given) == given
+        assert to_librdkafka(given) == given
 
     def test_nothing_is_nothing(self) -> None:
-        assert client_properties({}) == {}
+        assert to_librdkafka({}) == {}
 
     def test_librdkafkas_own_words_stay_as_they_are(self) -> None:
         given = {
@@ -25,7 +25,7 @@ class TestPassingThrough:
             "ssl.ca.pem": "-----BEGIN",
             "enable.ssl.certificate.verification": "false",
         }
-        assert client_properties(given) == given
+        assert to_librdkafka(given) == given
 
 
 class TestPasswords:
@@ -36,17 +36,17 @@ class TestPasswords:
         login = f'{module}  required\n  password="{SECRET}"\n  username=me ;'
         given = {"sasl.mechanism": mechanism, "sasl.jaas.config": login}
         expected = {"sasl.mechanism": mechanism, "sasl.username": "me", "sasl.password": SECRET}
-        assert client_properties(given) == expected
+        assert to_librdkafka(given) == expected
 
     @pytest.mark.parametrize("password", ['a"b', "a\\b", 'a\\"b;c', "a;b", "a b=c", "ä'", 'x" serviceName="y'])
     def test_any_quoted_password_is_understood(self, password: str) -> None:
         quoted = password.replace("\\", "\\\\").replace('"', '\\"')
         login = f'{PLAIN} required username="me" password="{quoted}";'
-        assert client_properties({"sasl.jaas.config": login}) == {"sasl.username": "me", "sasl.password": password}
+        assert to_librdkafka({"sasl.jaas.config": login}) == {"sasl.username": "me", "sasl.password": password}
 
     def test_librdkafkas_own_words_win(self) -> None:
         given = {"sasl.jaas.config": "com.acme.Login required;", "sasl.username": "me", "sasl.password": SECRET}
-        assert client_properties(given) == {"sasl.username": "me", "sasl.password": SECRET}
+        assert to_librdkafka(given) == {"sasl.username": "me", "sasl.password": SECRET}
 
 
 PEM_TRUST, PEM_KEYS = {"ssl.truststore.type": "PEM"}, {"ssl.keystore.type": "PEM"}
@@ -80,7 +80,7 @@ HOST_NAMES = "ssl.endpoint.identification.algorithm"
     ids=str,
 )
 def test_certificates_in_javas_words_are_those_of_librdkafka(java: dict[str, str], librdkafka: dict[str, str]) -> None:
-    assert client_properties(java) == librdkafka
+    assert to_librdkafka(java) == librdkafka
 
 
 UNTRANSLATABLE = [
@@ -96,6 +96,6 @@ UNTRANSLATABLE = [
 @pytest.mark.parametrize("given", UNTRANSLATABLE, ids=str)
 def test_what_librdkafka_cannot_be_told_is_refused_with_its_own_words_as_the_way_out(given: dict[str, str]) -> None:
     with pytest.raises(ConfigurationError, match=r"cannot be translated for librdkafka.*in their place, \w+\.") as e:
-        client_properties(given)
+        to_librdkafka(given)
     assert SECRET not in str(e.value)
     assert str(e.value).startswith(f"kafka.properties: {next(iter(given))}")

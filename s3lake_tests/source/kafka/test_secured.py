@@ -197,7 +197,7 @@ def refusals(secured: Secured) -> dict[str, tuple[list[str], list[str]]]:
 
     def planning(listener: str, properties: dict[str, str]) -> str:
         with pytest.raises(KafkaUnavailableError) as told:
-            KafkaOffsets(secured.server(listener), properties, timeout_s=reader.SILENCE_S).ranges("secured")
+            KafkaOffsets(secured.server(listener), properties, timeout_s=reader.SILENCE_S).log_ranges("secured")
         return str(told.value)
 
     def reading(listener: str, properties: dict[str, str]) -> str:
