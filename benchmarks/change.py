@@ -85,10 +85,8 @@ class Hour:
                 HOUR,
                 reads,
                 tuple(files),
-                format=landed.format.type,
-                converter=landed.converter.value,
+                form=binding.form_of(landed),
                 nulls=landed.nulls,
-                shape=binding.written_by(landed),
                 columns=columns,
             )
         )

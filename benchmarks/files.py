@@ -12,7 +12,7 @@ import msgspec
 
 import s3lake
 from s3lake import hours
-from s3lake.commit.documents import File, Manifest, Read, TopicHead
+from s3lake.commit.documents import File, FileForm, Manifest, Read, TopicHead
 from s3lake.commit.index import TopicIndex
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.plan.tile import Span, Tile
@@ -64,7 +64,7 @@ def fill(index: TopicIndex, commits: int) -> None:
             )
             reads = {part: Read(first, first + RECORDS, RECORDS, RECORDS) for part in range(PARTITIONS)}
             columns = {"id": "int64", "name": "string"}
-            manifest = Manifest(name, "orders", hour, reads, files, format="parquet", converter="json", columns=columns)
+            manifest = Manifest(name, "orders", hour, reads, files, form=FileForm("parquet"), columns=columns)
             index.store.put(index.manifest_key(hour, name), msgspec.json.encode(manifest))
         end = begin + commits * RECORDS
         tile = Tile(hour, {part: Span(begin, end, end) for part in range(PARTITIONS)}, commits=names)

@@ -147,10 +147,12 @@ class Sidecars(msgspec.Struct, frozen=True):
     codecs: tuple[tuple[str, str], ...] = ()
 
 
-class Written(msgspec.Struct, frozen=True):
-    """What else than format, converter and columns a reader has to know of a commit's files.
+class FileForm(msgspec.Struct, frozen=True):
+    """What a commit's data files hold, and how they are written: all that a reader has to know, but for their columns.
 
     Attributes:
+        format: as `format.type` has it; empty if there is no data.
+        value: the converter of values.
         key: the converter of keys.
         codec: of the format.
         header: True if a CSV file begins with the names of its columns.
@@ -160,6 +162,8 @@ class Written(msgspec.Struct, frozen=True):
         transforms: digest of the transforms and the SQL, as configured; empty if there are none.
     """
 
+    format: str = ""
+    value: str = "json"
     key: str = "string"
     codec: str = "none"
     header: bool = True
@@ -170,8 +174,8 @@ class Written(msgspec.Struct, frozen=True):
     transforms: str = ""
 
     @property
-    def form(self) -> Written:
-        """How files are written, whatever transforms had done before."""
+    def without_transforms(self) -> FileForm:
+        """The form of files with these rows, whatever transforms had done before."""
         return msgspec.structs.replace(self, transformed=(), transforms="")
 
 
@@ -217,7 +221,7 @@ MOST_FILES = 50_000
 class Manifest(msgspec.Struct, frozen=True):
     """What one commit consists of; never changed once written.
 
-    `format`, `converter`, `nulls` and `shape` are the sink's at the time, which may be configured otherwise later.
+    `form` and `nulls` are the sink's at the time, which may be configured otherwise later.
 
     Attributes:
         epochs: see `Tile`, as they were when it was planned.
@@ -241,10 +245,8 @@ class Manifest(msgspec.Struct, frozen=True):
     files: tuple[File, ...] = ()
     replaces: tuple[str, ...] = ()
     expired: tuple[tuple[int, int, int], ...] = ()
-    format: str = ""
-    converter: str = ""
+    form: FileForm = FileForm()
     nulls: str = ""
-    shape: Written = Written()
     columns: dict[str, Any] | None = None
     created_ms: int = 0
     begun_ms: int = 0

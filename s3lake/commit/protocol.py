@@ -14,7 +14,7 @@ import msgspec
 
 from s3lake import hours
 from s3lake.commit import opening
-from s3lake.commit.documents import File, Manifest, Read, Reason, Taken, TopicHead, Written
+from s3lake.commit.documents import File, FileForm, Manifest, Read, Reason, Taken, TopicHead
 from s3lake.commit.index import TopicIndex
 from s3lake.commit.opening import cut_below, same_log
 from s3lake.commit.recovery import PACE, Pace, abort, finish, forward, publish, settle, sweep, tidy
@@ -79,10 +79,8 @@ class Staged:
 
     files: tuple[File, ...]
     reads: Mapping[int, Read]
-    format: str = ""
-    converter: str = ""
+    form: FileForm = field(default_factory=FileForm)
     nulls: str = ""
-    shape: Written = field(default_factory=Written)
     columns: dict[str, Any] | None = None
     replacing: bool = False
     waits: tuple[Wait, ...] = ()
@@ -371,10 +369,8 @@ def _manifest(index: TopicIndex, attempt: Attempt, staged: Staged) -> Manifest:
         files=staged.files,
         replaces=attempt.replaces,
         expired=attempt.batch.expired,
-        format=staged.format,
-        converter=staged.converter,
+        form=staged.form,
         nulls=staged.nulls,
-        shape=staged.shape,
         columns=staged.columns,
         created_ms=now_ms,
         epochs=dict(attempt.batch.epochs),

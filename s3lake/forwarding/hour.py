@@ -12,7 +12,7 @@ import pyarrow as pa
 from s3lake.commit.documents import files_of
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, UnreadableError
 from s3lake.objects import Shape, batches, columns
-from s3lake.objects.shape import BYTES, TEXT
+from s3lake.objects.shape import BYTES, STRING
 from s3lake.plan.sealed import content
 from s3lake.readback.committed import complete_tiles, index_of, manifests, recorded_columns
 from s3lake.store.reading import open_object
@@ -217,12 +217,12 @@ def _json_columns(shape: Shape, schema: pa.Schema) -> list[str]:
     """Return the columns that contain JSON as text."""
     if not shape.format.startswith("json") or _is_one_text(shape):
         return []
-    return [name for name in ("key", "value") if name in schema.names and shape.converter(name) not in (TEXT, BYTES)]
+    return [name for name in ("key", "value") if name in schema.names and shape.converter(name) not in (STRING, BYTES)]
 
 
 def _find_offset(shape: Shape, row: dict[str, Any]) -> int | None:
     """Return the offset of an envelope that contains it. A field of the value may have the same name."""
-    if shape.spread is not None or shape.envelope is None or shape.envelope.style == "iggy":
+    if shape.spread_part is not None or shape.envelope is None or shape.envelope.style == "iggy":
         return None
     fields = shape.envelope.fields
     if "metadata" in fields:

@@ -84,10 +84,12 @@ def work(
     )
 
 
-def written_by(sink: Sink) -> documents.Written:
-    """How this sink's files are written, for their manifest."""
+def form_of(sink: Sink) -> documents.FileForm:
+    """Return the form of the sink's files, for their manifest."""
     frame, envelope, sidecars = sink.format.effective_framing, sink.envelope, sink.sidecars
-    return documents.Written(
+    return documents.FileForm(
+        format=sink.format.type,
+        value=sink.converter.value,
         key=sink.converter.key,
         codec=sink.format.codec,
         header=sink.format.header,
@@ -104,10 +106,10 @@ def written_by(sink: Sink) -> documents.Written:
 
 
 def shape_of(sink: Sink) -> Shape:
-    """What this sink's files hold, as who reads them has it of their manifest."""
+    """Return the shape of the sink's files, as readers get it from their manifest."""
     from s3lake.objects.shape import Shape
 
-    return Shape.written(written_by(sink), format=sink.format.type, value=sink.converter.value)
+    return Shape.from_form(form_of(sink))
 
 
 def chain(sink: Sink) -> Chain:

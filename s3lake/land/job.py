@@ -354,10 +354,8 @@ def staged(sink: Sink, topic: str, store: Store, work: Work, done: Sequence[Done
         clocks=tuple((partition, read.end, work.wallclock_ms) for partition, read in sorted(reads.items()))
         if work.chain
         else (),
-        format=landed.format.type,
-        converter=landed.converter.value,
+        form=binding.form_of(landed),
         nulls=landed.nulls,
-        shape=binding.written_by(landed),
         columns=None
         if work.file_columns is None
         else to_document(outcomes.with_seen(work.file_columns, done, work.conversion.integral)),

@@ -219,9 +219,7 @@ def _as_commit(sink: Sink, form: Form, files: list[File], columns: Columns) -> S
     return Staged(
         files=(),
         reads={0: Read(0, 1, read=rows, landed=rows)},
-        format=sink.format.type,
-        converter=sink.converter.value,
+        form=binding.form_of(sink),
         nulls=sink.nulls,
-        shape=binding.written_by(sink),
         columns=to_document(columns) if form == "columns" else None,
     )

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.errors import ConfigurationError
-from s3lake.objects.shape import BYTES, TEXT, Shape
+from s3lake.objects.shape import BYTES, STRING, Shape
 from s3lake.schema.types import Columns, Decimal, Primitive, Type, Unknown, fold
 
 Cast = Callable[[pa.Array, pa.DataType], pa.Array]
@@ -49,7 +49,7 @@ def of(shape: Shape, recorded: Columns) -> pa.Schema:
     Files of columns have those that are `recorded`, of the sink or of one commit. Text files have one column `value`,
     with an envelope one for each of its fields.
     """
-    if shape.in_columns and shape.spread and shape.converter(shape.spread) not in (TEXT, BYTES):
+    if shape.in_columns and shape.spread_part and shape.converter(shape.spread_part) not in (STRING, BYTES):
         return pa.schema([(name, _arrow_type(type)) for name, type in recorded.items()])
     if shape.envelope and shape.envelope.style != "iggy":
         return pa.schema([(field, _envelope_type(shape, field, recorded)) for field in shape.envelope.fields])
@@ -76,12 +76,12 @@ def _leaf_type(leaf: Primitive | Decimal | Unknown) -> pa.DataType:
 
 def _envelope_type(shape: Shape, field: str, recorded: Columns) -> pa.DataType:
     assert shape.envelope is not None
-    if field in _FLAT_TABLE and shape.envelope.style == "flat" and shape.in_columns and not shape.spelled:
+    if field in _FLAT_TABLE and shape.envelope.style == "flat" and shape.in_columns and not shape.json_as_text:
         return _FLAT_TABLE[field]
     if field in _ENVELOPE:
         return _ENVELOPE[field]
     converter = shape.converter(field)
-    if shape.in_columns and converter not in (TEXT, BYTES) and field in recorded:
+    if shape.in_columns and converter not in (STRING, BYTES) and field in recorded:
         return _arrow_type(recorded[field])
     encoded = shape.format == "csv" and (field == "key" or shape.envelope.value_encoding == "base64")
     return pa.binary() if converter == BYTES or encoded else pa.string()

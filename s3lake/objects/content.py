@@ -8,7 +8,7 @@ from typing import IO, TypeVar
 import pyarrow as pa
 
 from s3lake.errors import UnreadableError
-from s3lake.objects.shape import Frame, Shape
+from s3lake.objects.shape import Framing, Shape
 
 Row = TypeVar("Row")
 Body = bytes | IO[bytes]
@@ -58,7 +58,7 @@ def blocks(body: Body, key: str, codec: str) -> Iterator[bytes]:
         raise UnreadableError(f"{key} is not whole {codec}: {error}") from None
 
 
-def split(content: Iterable[bytes], frame: Frame, key: str) -> Iterator[list[bytes]]:
+def split(content: Iterable[bytes], frame: Framing, key: str) -> Iterator[list[bytes]]:
     """Yield the records of a text file whose separator is nowhere else, some at a time.
 
     Raises:
@@ -90,7 +90,7 @@ def split(content: Iterable[bytes], frame: Frame, key: str) -> Iterator[list[byt
     )
 
 
-def whole(content: Iterable[bytes], frame: Frame, key: str) -> bytes:
+def whole(content: Iterable[bytes], frame: Framing, key: str) -> bytes:
     """Return what is between opening and closing.
 
     Raises:
@@ -102,7 +102,7 @@ def whole(content: Iterable[bytes], frame: Frame, key: str) -> bytes:
     return body[: len(body) - len(frame.closing)]
 
 
-def json_values(content: Iterable[bytes], frame: Frame, key: str) -> Iterator[list[bytes]]:
+def json_values(content: Iterable[bytes], frame: Framing, key: str) -> Iterator[list[bytes]]:
     """Yield the records of a JSON file whose separator may also be inside of a value, without the space around them.
 
     Raises:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from s3lake.errors import UnreadableError
 from s3lake.objects.columns import RoundedError
 from s3lake.objects.content import ROWS, Body, blocks, whole
-from s3lake.objects.shape import BYTES, LINES, TEXT, Shape
+from s3lake.objects.shape import BYTES, LINE_FRAMING, STRING, Shape
 
 _ZONE = r"(Z|[+-]\d\d:?\d\d)$"
 _MILLIS, _MICROS, _NANOS = (pa.timestamp(unit, "UTC") for unit in ("ms", "us", "ns"))
@@ -28,7 +28,7 @@ def opened(
     """
     from pyarrow import csv
 
-    frame = shape.frame or LINES
+    frame = shape.frame or LINE_FRAMING
     text = whole(blocks(body, key, shape.codec), frame, key)
     if frame.between not in (b"\n", b"\r\n"):
         text = b"\n".join(rows(text, frame.between))
@@ -41,7 +41,7 @@ def opened(
             if shape.header:
                 names, text = fields, text[len(first) :].removeprefix(b"\r").removeprefix(b"\n")
             else:
-                alone = shape.value in (TEXT, BYTES)
+                alone = shape.value in (STRING, BYTES)
                 names = ["value"] if alone else [f"column {number}" for number in range(len(fields))]
         schema = pa.schema(dict.fromkeys(names, pa.string()))
         if not text and shape.header and len(names) > 1:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from s3lake.commit.documents import Envelope
 from s3lake.objects.instants import parse_timestamp
-from s3lake.objects.shape import BYTES, TEXT, Shape
+from s3lake.objects.shape import BYTES, STRING, Shape
 
 Row = dict[str, Any]
 _Read = Callable[[Any], Any]
@@ -95,7 +95,7 @@ def _require_empty(members: dict[str, msgspec.Raw], row: Row) -> Row:
 def _part_reader(shape: Shape, part: str) -> _Read:
     if not shape.format.startswith("json"):
         return bytes
-    return {TEXT: _string, BYTES: _parse_base64}.get(shape.converter(part), _json_text)
+    return {STRING: _string, BYTES: _parse_base64}.get(shape.converter(part), _json_text)
 
 
 def _json_text(text: Any) -> bytes | None:

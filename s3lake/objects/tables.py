@@ -33,7 +33,7 @@ def opened(shape: Shape, body: Body, key: str, columns: Collection[str] | None =
         UnreadableError: it is not of its format; also while its batches are read, of which those before still count.
     """
     if shape.format == "avro":
-        return Table(*avro.opened(body, key, columns, shape.alone))
+        return Table(*avro.opened(body, key, columns, shape.bare_column))
     if shape.format == "csv":
         return Table(*csv.opened(shape, body, key, columns))
     try:

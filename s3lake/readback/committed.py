@@ -100,7 +100,7 @@ def committed_files(bucket: str, committed: Iterable[Manifest], recorded: Column
                 own = shape.of_file(file)
                 schemas[file.columns] = columns.of(own, own.columns.fields if own.columns else recorded)
             origin = (bucket, file.key, manifest.hour, manifest.id, file.partition, file.first_offset, file.last_offset)
-            yield CommittedFile(*origin, file.records, file.bytes, manifest.format, schemas[file.columns])
+            yield CommittedFile(*origin, file.records, file.bytes, manifest.form.format, schemas[file.columns])
 
 
 def index_of(sink: Sink, topic: str, store: Store) -> TopicIndex:

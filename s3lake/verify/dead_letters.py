@@ -4,7 +4,7 @@ from s3lake.commit.documents import File
 from s3lake.errors import UnreadableError
 from s3lake.objects import content
 from s3lake.objects.letters import Letter, parse
-from s3lake.objects.shape import LINES
+from s3lake.objects.shape import LINE_FRAMING
 from s3lake.store import Store
 from s3lake.verify.digests import describe_offsets
 from s3lake.verify.files import read_body
@@ -34,7 +34,7 @@ class DeadLetters:
         count = 0
         try:
             body = read_body(store, file.key)
-            for lines in content.split(content.blocks(body, file.key, "none"), LINES, file.key):
+            for lines in content.split(content.blocks(body, file.key, "none"), LINE_FRAMING, file.key):
                 for line in lines:
                     self._read_line(line, f"{file.key} row {count}")
                     count += 1

@@ -42,7 +42,7 @@ class ExpectedRecords:
             self.only_count(_NO_REGISTRY, "incomparable")
         if replaces:
             self.only_count(_REPLACED)
-        elif of.manifest is not None and of.manifest.shape.transforms:
+        elif of.manifest is not None and of.manifest.form.transforms:
             self._prepare_transforms(sink, topic, of)
         fields = shape.envelope.fields if shape.envelope else ()
         beside = {"key": shape.sidecars.keys, "headers": shape.sidecars.headers}
@@ -71,7 +71,7 @@ class ExpectedRecords:
 
     def _prepare_transforms(self, sink: Sink, topic: str, of: CommitRange) -> None:
         assert of.manifest is not None
-        landed, written = sink.after_transforms.converter, of.manifest.shape
+        landed, written = sink.after_transforms.converter, of.manifest.form
         now = (sink.transforms_digest, landed.key, landed.value)
         if (written.transforms, self._shape.key, self._shape.value) != now:
             self.only_count(_CHANGED)

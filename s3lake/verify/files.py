@@ -13,7 +13,7 @@ from typing import Any
 from s3lake.commit.documents import File
 from s3lake.errors import UnreadableError
 from s3lake.objects import content, tables
-from s3lake.objects.shape import Frame, Shape
+from s3lake.objects.shape import Framing, Shape
 from s3lake.schema.registry import Connection
 from s3lake.store import Store
 from s3lake.verify.log import Records
@@ -21,7 +21,7 @@ from s3lake.verify.rows import Rows
 from s3lake.verify.values import DIGEST_BYTES, digest_row
 
 _ROWS = 10_000
-_JOINED = Frame(b"", b"", b"")
+_JOINED = Framing(b"", b"", b"")
 _OVERLAP = "its files overlap, and what separates their records may stand inside of one"
 _UNSEPARATED = "s3lake wrote its rows, in which what separates them may stand: use format json"
 _NO_DATA = digest_row("no data")
@@ -212,7 +212,7 @@ class FileOrder:
         is_apart: True if a record's offset says in which file it is.
     """
 
-    def __init__(self, files: Sequence[File], frame: Frame) -> None:
+    def __init__(self, files: Sequence[File], frame: Framing) -> None:
         """Prepare to compare `files`, in which the units of records are framed so."""
         self._frame, self._files = frame, sorted(files, key=attrgetter("first_offset"))
         neighbours = zip(self._files, self._files[1:], strict=False)

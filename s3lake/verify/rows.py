@@ -17,7 +17,7 @@ import pyarrow as pa
 from s3lake.commit.documents import File
 from s3lake.objects import avro, content, tables
 from s3lake.objects.rows import build_row_reader
-from s3lake.objects.shape import BYTES, TEXT, Shape
+from s3lake.objects.shape import BYTES, STRING, Shape
 from s3lake.schema.registry import Connection
 from s3lake.schema.types import UNKNOWN, Decimal, Primitive, Type, fields_of, has
 from s3lake.verify.column_values import cast_cell, cast_json, strip_schema
@@ -53,7 +53,7 @@ class Rows:
 
     def __init__(self, shape: Shape, topic: str, registry: Connection | None) -> None:
         self._shape, self._topic, self._envelope = shape, topic, shape.envelope
-        self._spread = shape.spread if shape.in_columns else None  # the part whose own fields are the columns
+        self._spread = shape.spread_part if shape.in_columns else None  # the part whose own fields are the columns
         spread = self._spread or "value"
         self._fields = shape.envelope.fields if shape.envelope and self._spread is None else (spread,)
         # The names of a row's cells, in one order for all files.
@@ -97,7 +97,7 @@ class Rows:
         """Yield how many rows there are, and the type and the cells of each column; times are integers."""
         shape = self._shape.of_file(file)
         if shape.format == "avro":
-            schema, rows = avro.open_rows(body, file.key, shape.alone)
+            schema, rows = avro.open_rows(body, file.key, shape.bare_column)
             types = [(field.name, _integer_type(field.type)) for field in schema]
             for some in content.in_batches(rows, _ROWS):
                 yield len(some), {name: (type, [row[name] for row in some]) for name, type in types}
@@ -137,7 +137,7 @@ class Rows:
 
     def _expect_headers(self, headers: Iterable[tuple[str, bytes | None]]) -> Any:
         shape = self._shape
-        if self._envelope and self._envelope.style == "flat" and shape.in_columns and not shape.spelled:
+        if self._envelope and self._envelope.style == "flat" and shape.in_columns and not shape.json_as_text:
             headers = sorted(dict(headers).items())  # a map, in which the last of a name counts
         if shape.format == "csv":
             headers = [(name, value or None) for name, value in headers]
@@ -149,12 +149,14 @@ class Rows:
         """Return what makes a key or a value what its columns hold."""
         shape, converter = self._shape, self._shape.converter(name)
         paths = _split_paths(shape) if name == "value" or self._spread else []
-        if shape.spelled and converter == "json":
+        if shape.json_as_text and converter == "json":
             return _decode_line
-        if shape.spelled and converter == "connect_json":
+        if shape.json_as_text and converter == "connect_json":
             return lambda data: column_form(decode_connect(data, _decode_line))
         columns = shape.columns if self._spread else fields_of(shape.columns).get(name)
-        cast = strip_schema if shape.spelled else cast_json(columns or UNKNOWN, by_schema=converter == "json_schema")
+        cast = (
+            strip_schema if shape.json_as_text else cast_json(columns or UNKNOWN, by_schema=converter == "json_schema")
+        )
 
         def plain(value: Any) -> Any:
             value = exclude_fields(value, paths)
@@ -162,7 +164,7 @@ class Rows:
 
         has_decimals = has(columns or UNKNOWN, lambda leaf: isinstance(leaf, Decimal))
         decode = build_decoder(converter, registry, plain, parse_json if has_decimals else parse_json_doubles)
-        if converter in ("json", "json_schema", TEXT, BYTES):
+        if converter in ("json", "json_schema", STRING, BYTES):
             return decode
         return lambda data: exclude_fields(column_form(decode(data)), paths)
 
@@ -188,8 +190,8 @@ class Rows:
     def _parse_cells(self, name: str, texts: list[Any]) -> list[Any]:
         """Return the cells of a column of CSV; a text that is not of the column's type is a pair, which no value is."""
         converter = self._shape.value
-        if converter in (TEXT, BYTES):
-            type: Type = Primitive.STRING if converter == TEXT else Primitive.BINARY
+        if converter in (STRING, BYTES):
+            type: Type = Primitive.STRING if converter == STRING else Primitive.BINARY
         else:
             type = fields_of(self._shape.columns).get(name, Primitive.STRING)
         cast, nothing = cast_cell(type), (None,) if type in (Primitive.STRING, Primitive.BINARY) else (None, "")
@@ -213,7 +215,7 @@ class Rows:
             return _to_json_text
         if in_json and converter == "json_schema":
             return lambda data: _to_json_text(data[5:])
-        if in_json and converter in (TEXT, BYTES):
+        if in_json and converter in (STRING, BYTES):
             return build_decoder(converter, None)
         if converter in TYPED or converter == "json_schema":
             decode = build_decoder(converter, None if converter == "json_schema" else registry, has_floats=False)

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from s3lake.commit import protocol
-from s3lake.commit.documents import File, Manifest, Read, Reason, Taken, Written
+from s3lake.commit.documents import File, FileForm, Manifest, Read, Reason, Taken
 from s3lake.commit.index import TopicIndex
 from s3lake.commit.protocol import Attempt, Staged, commit, commit_at_once
 from s3lake.commit.recovery import Pace
@@ -128,14 +128,12 @@ def test_a_manifest_says_all_that_was_planned_and_staged(index: TopicIndex):
     index.create(index.tile_key(FIVE), Tile(FIVE, {0: Span(0, 0)}))
     batch = Batch({0: (0, 5), 1: (7, 7)}, {}, ((0, 4, 5),), epochs={0: 3})
     attempt = Attempt("new", *index.existing_tile(FIVE), batch, reason="merge", begun_ms=17)
-    shape = Written(key="avro", codec="zstd")
+    form = FileForm("json", "avro", key="avro", codec="zstd")
     more = Staged(
         (),
         {0: Read(0, 0, 5, 4, dead=1, oldest_ms=1, newest_ms=2)},
-        format="json",
-        converter="avro",
+        form=form,
         nulls="keep",
-        shape=shape,
         columns={"id": "int64"},
         waits=(Wait(5, 1, 2),),
         letters=(Reason("value", "gone", 1, 0, 3),),
@@ -153,10 +151,8 @@ def test_a_manifest_says_all_that_was_planned_and_staged(index: TopicIndex):
         FIVE,
         {0: Read(0, 5, 5, 4, dead=1, oldest_ms=1, newest_ms=2), 1: Read(7, 7)},
         expired=((0, 4, 5),),
-        format="json",
-        converter="avro",
+        form=form,
         nulls="keep",
-        shape=shape,
         columns={"id": "int64"},
         begun_ms=17,
         epochs={0: 3},

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from s3lake.commit.documents import Envelope, File, Manifest, Read, Recorded, Sidecars, TopicHead, Written, files_of
+from s3lake.commit.documents import Envelope, File, FileForm, Manifest, Read, Recorded, Sidecars, TopicHead, files_of
 from s3lake.commit.index import TopicIndex
 from s3lake.errors import DataLossError, MissingDocumentError, ReplacedError, StoreConflictError, StoreUnavailableError
 from s3lake.plan.tile import Span, Tile
@@ -27,7 +27,9 @@ TILE = Tile(
 )
 
 
-WRITTEN = Written(
+FORM = FileForm(
+    format="parquet",
+    value="avro",
     key="avro",
     codec="zstd",
     header=False,
@@ -119,8 +121,7 @@ def test_a_head_and_a_manifest_read_as_they_were_written(index: TopicIndex):
         files=(File("data/0+100", "u1", ('"a"', '"b"'), 0, 100, 249, 130, 9999),),
         replaces=("c0",),
         expired=((0, 90, 100),),
-        format="parquet",
-        shape=WRITTEN,
+        form=FORM,
         columns={"id": "long"},
         created_ms=1,
     )

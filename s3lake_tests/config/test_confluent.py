@@ -295,7 +295,7 @@ def test_rotation_by_the_records_time_is_a_span(extractor: str) -> None:
 def test_how_files_with_sidecars_are_written_can_be_hashed() -> None:
     """Commits whose files are alike are read together, and are found by that."""
     sink = load({"store.kafka.keys": "true"}).config.sinks[0]
-    assert hash(binding.written_by(sink)) == hash(binding.written_by(sink))
+    assert hash(binding.form_of(sink)) == hash(binding.form_of(sink))
 
 
 SCHEMAS: dict[str, str | None] = {

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from s3lake.commit.documents import Envelope, Manifest, Written
+from s3lake.commit.documents import Envelope, FileForm, Manifest
 from s3lake.errors import ConfigurationError, DataLossError, UnreadableError
 from s3lake.objects import Shape, batches, columns
 from s3lake.schema.types import from_document
@@ -36,10 +36,8 @@ def rows(body: bytes, form: str, *, recorded: dict[str, Any] | None = None, key:
 
 
 def shape_of(form: str, value: str, recorded: dict[str, Any] | None = None, **said: Any) -> Shape:
-    written = msgspec.convert(said, Written)
-    return Shape.of(
-        Manifest("c", "t", "2026-01-01T00", {}, format=form, converter=value, shape=written, columns=recorded)
-    )
+    written = msgspec.convert({"format": form, "value": value, **said}, FileForm)
+    return Shape.of(Manifest("c", "t", "2026-01-01T00", {}, form=written, columns=recorded))
 
 
 def values(found: list[Any]) -> list[Any]:

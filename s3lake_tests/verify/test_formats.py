@@ -185,6 +185,6 @@ def test_the_codec_of_a_commit_is_its_own_and_not_its_names() -> None:
     world = landed(list(VALUES), b"".join(value + b"\n" for value in VALUES), format={"codec": "gzip"})
     plain = world.manifests["c1"].files[0]
     world.overwrite(plain, compressed(b"".join(value + b"\n" for value in VALUES), "zstd"))
-    world.change("c1", shape=msgspec.structs.replace(world.manifests["c1"].shape, codec="zstd"))
+    world.change("c1", form=msgspec.structs.replace(world.manifests["c1"].form, codec="zstd"))
     assert kinds(world.verify()) <= {"object"}
     assert world.verify().missing == 0

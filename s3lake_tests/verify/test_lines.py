@@ -6,7 +6,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from s3lake.commit.documents import Read
+from s3lake.commit.documents import FileForm, Read
 from s3lake_tests.verify.world import HOUR, IN_TIME, NEXT, World, kinds, texts
 
 VALUES = [b'{"n":%d}' % n for n in range(8)]
@@ -325,7 +325,7 @@ def test_two_commits_that_can_only_be_compared_with_a_registry_are_not_clean(wor
     world.landed(VALUES[:3])
     world.landed(VALUES[3:], commit="c2")
     for commit in ("c1", "c2"):
-        world.change(commit, converter="avro")
+        world.change(commit, form=FileForm("json", "avro"))
     report = world.verify()
     (unchecked,) = report.checked[0].not_checkable
     assert (unchecked.first, unchecked.end, unchecked.state) == (0, 8, "incomparable")

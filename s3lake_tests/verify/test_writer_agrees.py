@@ -127,9 +127,8 @@ def staged(world: World, records: list[Record], held_to: Columns | None = None) 
     world.change(
         "c1",
         clocks=((0, len(given), CLOCK_MS),) if landed.transforms else (),
-        converter=landed.converter.value,
+        form=binding.form_of(landed),
         nulls=landed.nulls,
-        shape=binding.written_by(landed),
         dropped=outcome.dropped,
         filled=outcome.filled,
         columns=None if work.file_columns is None else to_document(with_seen(work.file_columns, [outcome])),

@@ -234,10 +234,8 @@ class World:
             dict(reads),
             tuple(files),
             expired=expired,
-            format=self.sink.format.type,
-            converter=self.sink.after_transforms.converter.value,
+            form=binding.form_of(self.sink.after_transforms),
             nulls=self.sink.nulls,
-            shape=binding.written_by(self.sink.after_transforms),
         )
         tile = self.tiles.get(hour, Tile(hour, {}))
         spans = dict(tile.partitions)

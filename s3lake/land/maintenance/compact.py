@@ -156,7 +156,7 @@ def plan_merges(sink: Sink, topic: str, manifests: Sequence[Manifest], options: 
     Raises:
         CannotJoin: the hour stays as it is; the reason.
     """
-    groups = [list(group) for _, group in groupby(manifests, attrgetter("columns", "shape"))]
+    groups = [list(group) for _, group in groupby(manifests, attrgetter("columns", "form"))]
     merges = [Merge(group, plan_outputs(group, options)) for group in groups if len(group) >= options.fewest]
     merges = [merge for merge in merges if _is_worth_it(merge.outputs, options)]
     blocker = find_blocker(sink, topic, manifests) if merges else ""
@@ -196,12 +196,13 @@ def find_blocker(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str:
         return "its names say timestamps of records, which are not known any more"
     if sink.flush.span is not None:
         return "flush.span closes its files by timestamps of records, which are not known any more"
-    if binding.shape_of(landed).nameless:
+    form = binding.form_of(landed)
+    if form.format == "csv" and form.envelope is None and not form.header:
         return "of CSV without header lines each file may have columns of its own"
     if landed.format.one_record_an_object:
         return "format bytes without a framing has one record an object, and nothing would tell two in one apart"
-    now = (landed.format.type, landed.converter.value, landed.nulls, binding.written_by(landed).form)
-    if any((one.format, one.converter, one.nulls, one.shape.form) != now for one in manifests):
+    now = (form.without_transforms, landed.nulls)
+    if any((one.form.without_transforms, one.nulls) != now for one in manifests):
         return "some of it was landed with another configuration"
     if not all(_has_present_keys(sink, topic, manifest) for manifest in manifests):
         return "some of it was landed with another layout"

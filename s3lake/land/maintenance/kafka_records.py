@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from s3lake.commit.documents import File
 from s3lake.land.given import Record
 from s3lake.objects import Body, Shape, batches, columns, read_rows
-from s3lake.objects.shape import BYTES, TEXT
+from s3lake.objects.shape import BYTES, STRING
 
 _MICROS_PER_MS = 1000
 
@@ -37,7 +37,7 @@ class Parts:
         """Those of a shape."""
         fields = shape.envelope.fields if shape.envelope else ()
         metadata = "metadata" in fields
-        key = "key" in fields and (shape.key in (TEXT, BYTES) or not shape.in_columns)
+        key = "key" in fields and (shape.key in (STRING, BYTES) or not shape.in_columns)
         # One style has no column of them, another a map, which keeps one header of each name.
         column = next((column for column in columns.of(shape, {}) if column.name == "headers"), None)
         headers = "headers" in fields and column is not None and not pa.types.is_map(column.type)
@@ -48,7 +48,7 @@ def _lacking(shape: Shape) -> str:
     envelope = shape.envelope
     if envelope is not None and (envelope.style == "iggy" or "value" not in envelope.fields or envelope.bare):
         return "its envelope does not hold the value as it was"
-    if shape.value not in (TEXT, BYTES, "json"):
+    if shape.value not in (STRING, BYTES, "json"):
         return f"converter.value {shape.value} made something else of the bytes that Kafka had"
     if shape.in_columns and shape.value == "json":
         return "its columns are fields of the value, whose text is not kept"

@@ -93,11 +93,9 @@ class Reencoder:
         if sum(file.records for file in files) != sum(file.records for file in self._sources):
             raise CannotReformat("fewer or more records would be in its files")
         last = self.manifests[-1]
-        form = parts[-1] if parts else Staged((), {}, last.format, last.converter, last.nulls, last.shape, last.columns)
-        shape = msgspec.structs.replace(
-            form.shape, transformed=last.shape.transformed, transforms=last.shape.transforms
-        )
-        return replace(form, nulls=last.nulls, shape=shape)
+        done = parts[-1] if parts else Staged((), {}, last.form, last.nulls, last.columns)
+        form = msgspec.structs.replace(done.form, transformed=last.form.transformed, transforms=last.form.transforms)
+        return replace(done, form=form, nulls=last.nulls)
 
     def _write_each(self, attempt: Attempt, files: list[File]) -> list[Staged]:
         """Write object by object: a file ends where its source does, so what is known of offsets stays what it was."""
@@ -168,8 +166,7 @@ class Reencoder:
                 raise
             if is_compared:
                 self._compare(file, files, self._digest_rows(keys, file, body, files), copies)
-        shape, columns = binding.written_by(sink), self.manifests[-1].columns
-        return Staged(tuple(files), {}, sink.format.type, sink.converter.value, shape=shape, columns=columns)
+        return Staged(tuple(files), {}, binding.form_of(sink), columns=self.manifests[-1].columns)
 
     def _read_rows(self, file: File, body: bytes) -> Iterator[pa.RecordBatch]:
         assert self._shape.columns is not None  # else there was a blocker
@@ -207,7 +204,7 @@ class Reencoder:
         Raises:
             CannotReformat: a file would not hold these records.
         """
-        shape = replace(binding.shape_of(self._sink), columns=self._shape.columns)
+        shape = msgspec.structs.replace(binding.shape_of(self._sink), columns=self._shape.columns)
         wrong = next((new.key for new in files if not copies.holds(new, shape, digests[new.key])), None)
         if wrong is not None:
             abort(self.target.store, files)

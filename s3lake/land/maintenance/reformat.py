@@ -73,7 +73,7 @@ def reformat(target: TopicSink, hour: str) -> HourChange:
 def _describe(hour: str, stale: Sequence[Manifest], blocker: str) -> HourChange:
     files = files_of(stale)
     size = sum(file.bytes for file in files)
-    form = " and ".join(sorted({f"{one.format} {one.shape.codec}".strip() for one in stale}))
+    form = " and ".join(sorted({f"{one.form.format} {one.form.codec}".strip() for one in stale}))
     summary = f"it stays {form}" if blocker else f"{len(files):,} files of {size:,} bytes, {form}, are written again"
     return HourChange(hour, summary, 0, len(files), size, blocker=blocker)
 
@@ -81,15 +81,12 @@ def _describe(hour: str, stale: Sequence[Manifest], blocker: str) -> HourChange:
 def _find_stale(target: TopicSink, manifests: Sequence[Manifest]) -> list[Manifest]:
     """Return the commits that have another form than the sink would give them."""
     landed = target.sink.after_transforms
-    now = (landed.format.type, landed.converter.value, binding.written_by(landed).form)
+    now = binding.form_of(landed).without_transforms
     return [
         manifest
         for manifest in manifests
         if manifest.files
-        and (
-            (manifest.format, manifest.converter, manifest.shape.form) != now
-            or not _is_placed_as_now(landed, target.topic, manifest)
-        )
+        and (manifest.form.without_transforms != now or not _is_placed_as_now(landed, target.topic, manifest))
     ]
 
 
@@ -146,5 +143,4 @@ def _write(target: TopicSink, manifests: Sequence[Manifest], attempt: Attempt, f
             if file.kind == LETTERS:
                 key = keys.dead_letters_key(file.partition, file.first_offset)
                 files.append(copy_file(target.store, manifest, file, key, attempt.commit))
-    form = {name: getattr(data, name) for name in ("format", "converter", "nulls", "shape", "columns")}
-    return replace(carry_over(manifests), **form)
+    return replace(carry_over(manifests), form=data.form, nulls=data.nulls, columns=data.columns)

@@ -170,10 +170,8 @@ def carry_over(manifests: Sequence[Manifest]) -> Staged:
     return Staged(
         files=(),
         reads=merged(one.partitions for one in manifests),
-        format=last.format,
-        converter=last.converter,
+        form=last.form,
         nulls=last.nulls,
-        shape=last.shape,
         columns=last.columns,
         waits=tuple(chain.from_iterable(one.waits for one in manifests)),
         letters=letters.united(one.letters for one in manifests),
@@ -191,7 +189,7 @@ def group_compatible(manifests: Sequence[Manifest]) -> list[list[Manifest]]:
     """
     groups: dict[bytes, list[Manifest]] = {}
     for manifest in manifests:
-        form = (manifest.format, manifest.converter, manifest.nulls, manifest.shape, manifest.columns)
+        form = (manifest.form, manifest.nulls, manifest.columns)
         groups.setdefault(msgspec.json.encode(form), []).append(manifest)
     return [
         part

@@ -134,11 +134,12 @@ def find_form_difference(sink: Sink, manifest: Manifest) -> str:
         return ""
     if manifest.nulls not in (landed.nulls, "fail"):
         return f"its nulls are {manifest.nulls!r} then and {landed.nulls!r} now"
-    if manifest.format != landed.format.type:
-        return f"its format is {manifest.format!r} then and {landed.format.type!r} now"
-    if manifest.converter != landed.converter.value:
-        return f"its value converter is {manifest.converter!r} then and {landed.converter.value!r} now"
-    if manifest.shape.form != binding.written_by(landed).form:
+    then, now = manifest.form.without_transforms, binding.form_of(landed).without_transforms
+    if then.format != now.format:
+        return f"its format is {then.format!r} then and {now.format!r} now"
+    if then.value != now.value:
+        return f"its value converter is {then.value!r} then and {now.value!r} now"
+    if then != now:
         return "codec and envelope are others now than then"
     return ""
 
@@ -275,13 +276,13 @@ class _Replay:
         taken = tiles.joined(
             (number, offset, offset + 1) for number, offset in self.tried.keys() - tried.refused.keys()
         )
-        shape = tried.staged.shape
-        transformed = tuple(sorted({*shape.transformed, *manifest.shape.transformed}))
-        transforms = shape.transforms or manifest.shape.transforms
+        form = tried.staged.form
+        transformed = tuple(sorted({*form.transformed, *manifest.form.transformed}))
+        transforms = form.transforms or manifest.form.transforms
         return replace(
             tried.staged,
             reads=self._count(tried),
-            shape=msgspec.structs.replace(shape, transformed=transformed, transforms=transforms),
+            form=msgspec.structs.replace(form, transformed=transformed, transforms=transforms),
             clocks=(),  # the replayed records were transformed at another time than those between them
             waits=manifest.waits,
             dropped=Counter(manifest.dropped) + Counter(tried.staged.dropped),

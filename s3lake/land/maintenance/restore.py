@@ -205,7 +205,7 @@ class Restore:
             "value",
             *(part for part in ("key", "headers") if getattr(parts, part) and part not in self.without),
         }
-        changed = [part for part in manifest.shape.transformed if part in restored]
+        changed = [part for part in manifest.form.transformed if part in restored]
         if parts.lacking or changed:
             why = parts.lacking or f"transforms or SQL may have changed the {' and '.join(changed)} of its records"
             raise ConfigurationError(f"{where}: {why}")

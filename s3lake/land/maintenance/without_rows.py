@@ -15,7 +15,7 @@ from s3lake.encode.avro import AvroEncoder
 from s3lake.encode.buffers import finished
 from s3lake.encode.text import TextEncoder
 from s3lake.objects import avro, content, csv
-from s3lake.objects.shape import LINES, Shape
+from s3lake.objects.shape import LINE_FRAMING, Shape
 
 if TYPE_CHECKING:
     from s3lake.encode import Disk
@@ -47,7 +47,7 @@ def write(shape: Shape, body: bytes, key: str, gone: Set[int], out: Callable[[by
 
 
 def _text(shape: Shape, body: bytes, key: str, gone: Set[int], out: Callable[[bytes], None]) -> None:
-    frame = shape.frame or LINES
+    frame = shape.frame or LINE_FRAMING
     framing = (frame.opening.decode(), frame.between.decode(), frame.closing.decode())
     encoder = TextEncoder(FileFormat(shape.format, shape.codec, header=False, framing=framing), out)
     row = 0
@@ -64,7 +64,7 @@ def _records(shape: Shape, body: bytes, key: str) -> Iterator[list[bytes]]:
     if not shape.in_columns:
         yield from content.records(shape, body, key)
         return
-    frame = shape.frame or LINES
+    frame = shape.frame or LINE_FRAMING
     yield list(csv.rows(content.whole(content.blocks(body, key, shape.codec), frame, key), frame.between))
 
 

@@ -20,7 +20,7 @@ from s3lake.errors import ConfigurationError
 from s3lake.land import binding
 from s3lake.land.preview import preview
 from s3lake.objects import content
-from s3lake.objects.shape import LINES, Shape
+from s3lake.objects.shape import Shape
 
 if TYPE_CHECKING:
     from s3lake.land.given import Record
@@ -89,7 +89,7 @@ def read_rows(sink: Sink, key: str, body: bytes) -> list[Any]:
             import fastavro
 
             rows = map(_to_json, fastavro.reader(io.BytesIO(body)))
-            return [{shape.alone: row} for row in rows] if shape.alone else list(rows)
+            return [{shape.bare_column: row} for row in rows] if shape.bare_column else list(rows)
     read = json.loads if shape.format in ("json", "json_array") else _to_json
     return list(map(read, chain.from_iterable(content.records(shape, body, key))))
 
@@ -97,8 +97,8 @@ def read_rows(sink: Sink, key: str, body: bytes) -> list[Any]:
 def _find_shape(sink: Sink, key: str) -> Shape:
     for stream, type in sink.sidecars.types.items():
         if key.endswith(sink.sidecars.by_stream[stream]):
-            alone = binding.shape_of(sink).sidecar(stream).alone
-            return Shape(type, "json", codec=sink.sidecars.codecs.get(type, "none"), frame=LINES, alone=alone)
+            bare = binding.shape_of(sink).sidecar(stream).bare_column
+            return Shape(type, codec=sink.sidecars.codecs.get(type, "none"), bare_column=bare)
     return binding.shape_of(sink.after_transforms)
 
 

@@ -66,9 +66,8 @@ class Parts(World):
         landed = self.sink.after_transforms
         self.change(
             commit,
-            converter=landed.converter.value,
+            form=binding.form_of(landed),
             nulls=landed.nulls,
-            shape=binding.written_by(landed),
             dropped=outcome.dropped,
             filled=outcome.filled,
             columns=document,

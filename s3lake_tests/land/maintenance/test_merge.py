@@ -95,11 +95,11 @@ def test_commits_of_other_transforms_are_merged_apart() -> None:
     for number in range(4):
         world.land(*values(number))
     for commit in ("c0", "c1"):
-        world.change(commit, shape=msgspec.structs.replace(world.manifests[commit].shape, transforms="earlier"))
+        world.change(commit, form=msgspec.structs.replace(world.manifests[commit].form, transforms="earlier"))
     world.write_index()
     merge_all = merging(world)
     manifests = [done.manifest for done in merge_all]
-    assert [(manifest.replaces, manifest.shape.transforms) for manifest in manifests] == [
+    assert [(manifest.replaces, manifest.form.transforms) for manifest in manifests] == [
         (("c0", "c1"), "earlier"),
         (("c2", "c3"), ""),
     ]

@@ -68,13 +68,13 @@ def test_verify_finds_the_same_records_in_another_form(was: dict[str, Any], now:
     assert report.clean, report.differences
     assert (report.landed, report.dead_letters) == (7, 1)
     (manifest,) = holding(world).manifests(HOUR) or []
-    assert (manifest.format, manifest.reason) == (world.sink.format.type, "reformat")
+    assert (manifest.form.format, manifest.reason) == (world.sink.format.type, "reformat")
     assert plan_reformat(holding(world), HOUR) is None
 
 
 def test_other_transforms_are_not_another_form() -> None:
     world = landed()
-    world.change("c0", shape=msgspec.structs.replace(world.manifests["c0"].shape, transforms="earlier"))
+    world.change("c0", form=msgspec.structs.replace(world.manifests["c0"].form, transforms="earlier"))
     world.write_index()
     assert plan_reformat(holding(world), HOUR) is None
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from s3lake.commit.documents import Manifest, Read, Written
+from s3lake.commit.documents import FileForm, Manifest, Read
 from s3lake.errors import ConfigurationError, FencedError, StoreDeniedError, TableUnavailableError
 from s3lake.land.maintenance.compact import compact
 from s3lake.land.maintenance.replace import group_compatible, settle_hour
@@ -92,20 +92,20 @@ def commit(number: int, **form: Any) -> Manifest:
 
 
 def test_commits_of_one_form_that_follow_each_other_are_one() -> None:
-    commits = [commit(number, format="json", columns={"a": "int64"}) for number in range(3)]
+    commits = [commit(number, form=FileForm("json"), columns={"a": "int64"}) for number in range(3)]
     assert group_compatible(commits) == [commits]
 
 
 @pytest.mark.parametrize(
     "form",
     [
-        {"format": "parquet"},
-        {"converter": "avro"},
+        {"form": FileForm(format="parquet")},
+        {"form": FileForm(value="avro")},
+        {"form": FileForm(codec="gzip")},
         {"nulls": "write"},
-        {"shape": Written(codec="gzip")},
         {"columns": {"a": "int64"}},
     ],
-    ids=lambda form: next(iter(form)),
+    ids=str,
 )
 def test_commits_of_several_forms_are_read_apart_and_no_commit_reaches_over_another(form: dict[str, Any]) -> None:
     first, second, third = commit(0), commit(1, **form), commit(2)

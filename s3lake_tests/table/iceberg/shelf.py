@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from s3lake import hours
-from s3lake.commit.documents import File, Manifest, Read, TopicHead
+from s3lake.commit.documents import File, FileForm, Manifest, Read, TopicHead
 from s3lake.commit.index import TopicIndex
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.plan.tile import Span, Tile
@@ -97,7 +97,7 @@ class Shelf:
             partitions={0: Read(start, self.offset, records, records)},
             files=tuple(made),
             replaces=tuple(replaces),
-            format="parquet",
+            form=FileForm("parquet"),
         )
         self.index.record(manifest)
         self._enter(manifest)
