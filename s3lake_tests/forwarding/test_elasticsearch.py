@@ -1,5 +1,7 @@
 """Hours in an index of Elasticsearch: what is its own."""
 
+import base64
+
 import pytest
 
 from s3lake.errors import DestinationRefusedError, DestinationUnavailableError
@@ -61,7 +63,10 @@ def test_rows_of_a_former_content_that_stay_leave_the_hour_under_way(
     assert in_search.open().read_content(hour) is None
 
 
-def test_a_password_that_is_refused_is_in_no_message(search: Search, land: Land) -> None:
+def test_a_user_writes_with_a_password_and_one_that_is_refused_is_in_no_message(search: Search, land: Land) -> None:
+    search.authorization = f"Basic {base64.b64encode(b'me:hunter2').decode()}"
+    right = Elasticsearch(search.url, username="me", password="hunter2")
+    assert forward_hour(hour_of(land()), right).outcome == "written"
     refused = Elasticsearch(search.url, username="me", password="hunter2-wrong")
     with pytest.raises(DestinationRefusedError, match="was answered 401") as error:
         refused.read_content(hour_of(land()))

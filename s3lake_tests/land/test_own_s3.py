@@ -22,7 +22,7 @@ KEY = base64.b64encode(b"0123456789abcdef0123456789abcdef").decode()
 
 @pytest.fixture
 def watched(lake: Lake) -> Iterator[Watching]:
-    with Watching(lake.s3.endpoint_url, strict=True) as proxy:
+    with Watching(lake.s3.endpoint_url) as proxy:
         yield proxy
 
 

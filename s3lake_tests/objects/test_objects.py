@@ -19,7 +19,7 @@ from s3lake.commit.documents import Envelope, FileForm, Manifest
 from s3lake.errors import ConfigurationError, DataLossError, UnreadableError
 from s3lake.objects import Shape, batches, columns
 from s3lake.schema.types import from_document
-from s3lake_tests.avro import LOGICAL, METADATA, optional
+from s3lake_tests.verify.world import optional
 
 LINES = ["", "\n", "\n"]
 
@@ -149,7 +149,6 @@ COLUMNS = {
     "place": {"struct": {"at": "timestamp"}},
 }
 AT = datetime(2026, 1, 2, 3, 4, 5, 678_000, timezone.utc)
-STAMP = int(AT.timestamp() * 1000)
 WHO = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
 FULL = {
     "id": 2**62,
@@ -197,36 +196,6 @@ def avro(records: Sequence[Any], *fields: Any, codec: str = "null") -> bytes:
     out = BytesIO()
     fastavro.writer(out, {"type": "record", "name": "r", "fields": list(fields)}, records, codec=codec)
     return out.getvalue()
-
-
-AVRO = [
-    optional("id", "int"),
-    optional("small", "int"),
-    optional("single", "float"),
-    optional("name", "string"),
-    optional("ok", "boolean"),
-    optional("raw", "bytes"),
-    *LOGICAL,
-    optional("tags", {"type": "array", "items": ["null", "string"]}),
-    optional("counts", {"type": "map", "values": ["null", "long"]}),
-    optional(
-        "place",
-        {
-            "type": "record",
-            "name": "p",
-            "fields": [optional("at", {"type": "long", "logicalType": "timestamp-millis"})],
-        },
-    ),
-    optional("dropped", "p"),
-]
-
-
-@pytest.mark.parametrize("codec", ["null", "deflate", "snappy", "zstandard", "bzip2", "xz"])
-def test_avro_gives_the_recorded_columns(codec: str) -> None:
-    day = (AT.date() - datetime(1970, 1, 1).date()).days
-    row = {**FULL, "id": 7, "counts": {"a": 1, "b": None}, "clock": STAMP % 86_400_000, "day": day}
-    body = avro([row, {}], *AVRO, codec=codec)
-    assert rows(body, "avro", recorded=COLUMNS) == [{**FULL, "id": 7}, EMPTY]
 
 
 @pytest.mark.parametrize(("held", "recorded"), [("string", "int64"), ("long", "string"), ("double", "int64")])
@@ -355,6 +324,21 @@ def test_an_iggy_line_is_a_value() -> None:
     line = b'{"offset":1,"payload":{}}'
     fields = envelope("iggy", "metadata", "value")
     assert read_with_key(line + b"\n", "json", "string", framing=LINES, envelope=fields) == [{"value": line.decode()}]
+
+
+METADATA = optional(
+    "metadata",
+    {
+        "type": "record",
+        "name": "m",
+        "fields": [
+            {"name": "timestamp", "type": "long"},
+            {"name": "topic", "type": "string"},
+            {"name": "partition", "type": "int"},
+            {"name": "offset", "type": "long"},
+        ],
+    },
+)
 
 
 def test_records_in_columns_have_the_recorded_value() -> None:

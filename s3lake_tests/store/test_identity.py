@@ -1,23 +1,18 @@
 """Who a connection is to S3: keys, one place of them, a role, a web identity; and what its requests go through."""
 
-import base64
 import logging
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 import pytest
 from botocore.session import Session
 
-from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import StoreDeniedError
 from s3lake.sink import S3
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
 from s3lake_tests.kit.http import Response, as_json, serve
-from s3lake_tests.proxy import Answer as Passed
-from s3lake_tests.proxy import ProxiedS3
 from s3lake_tests.store.conftest import BUCKET
 from s3lake_tests.store.scripted import Scripted, answering, ok
 
@@ -186,27 +181,3 @@ def test_the_containers_credentials_are_asked_for(server: Scripted, monkeypatch:
 def test_nobody_in_particular_signs_nothing(server: Scripted) -> None:
     store_of(server, credentials="anonymous").head("a")
     assert "authorization" not in server.headers[-1]
-
-
-def test_data_and_index_go_through_the_proxy_with_its_user(moto: EmbeddedS3, prefix: str) -> None:
-    passed: list[tuple[str, str, str | None]] = []
-
-    class Forward(ProxiedS3):
-        def passed_on(self, request: BaseHTTPRequestHandler, body: bytes) -> tuple[Passed, bytes]:
-            address = urlsplit(request.path)
-            place, login = f"{address.scheme}://{address.netloc}", request.headers["Proxy-Authorization"]
-            passed.append((str(request.command), place, login))
-            request.path = request.path.partition(address.netloc)[2]
-            return super().passed_on(request, body)
-
-    with Forward(moto.endpoint_url) as forward:
-        proxy = {"url": forward.url, "user": "me", "password": "p@ss/word"}
-        s3 = S3.model_validate({"endpoint_url": moto.endpoint_url, "credentials": KEYS, "proxy": proxy})
-        store = S3Store(S3Connection.of(s3), BUCKET)
-        store.put(f"{prefix}index.json", b"{}")
-        upload = store.create_upload(f"{prefix}data", {})
-        store.complete_upload(f"{prefix}data", upload, [store.upload_part(f"{prefix}data", upload, 1, b"x")])
-        assert store.head(f"{prefix}data") is not None
-    login = f"Basic {base64.b64encode(b'me:p@ss/word').decode()}"
-    assert [command for command, _, _ in passed] == ["PUT", "POST", "PUT", "POST", "HEAD"]
-    assert {(upstream, user) for _, upstream, user in passed} == {(moto.endpoint_url, login)}

@@ -34,91 +34,39 @@ def spill() -> Iterator[Spill]:
         yield disk
 
 
-def begun(store: MemoryStore, spill: Spill) -> Upload:
-    return Upload(store, "key", {COMMIT: "c1"}, spill)
-
-
 def parts(store: MemoryStore) -> list[int]:
-    """Sizes of the parts of the one upload."""
-    (upload,) = store.uploads.values()
-    return [len(upload.parts[number]) for number in sorted(upload.parts)]
+    """Sizes of the parts of the upload, if there is one."""
+    return [len(upload.parts[number]) for upload in store.uploads.values() for number in sorted(upload.parts)]
 
 
-def body(store: MemoryStore, upload: Upload) -> bytes:
-    identity, etags = upload.finish("key")
-    assert store.complete_upload("key", identity, etags) == "completed"
-    return store.objects["key"][0]
-
-
-def test_a_small_object_is_one_part(spill: Spill) -> None:
+@pytest.mark.parametrize("key", ["key", None])
+@pytest.mark.parametrize(
+    "writes",
+    [[], [1, 1], [PART_BYTES], [2 * PART_BYTES], [3 * PART_BYTES + 1], [PART_BYTES - 1, 2, PART_BYTES], [2_000] * 40],
+)
+def test_a_full_part_is_sent_once_there_is_a_key_and_the_rest_at_the_end(
+    key: str | None, writes: list[int], spill: Spill
+) -> None:
     store = MemoryStore()
-    upload = begun(store, spill)
-    upload.write(b"a")
-    upload.write(b"b")
-    assert (upload.size, upload.buffered, store.uploads) == (2, 2, {})
-    assert body(store, upload) == b"ab"
-
-
-def test_an_empty_object_is_one_empty_part(spill: Spill) -> None:
-    store = MemoryStore()
-    upload = begun(store, spill)
-    upload.finish("key")
-    assert parts(store) == [0]
-
-
-def test_a_full_part_is_sent_at_once(spill: Spill) -> None:
-    store = MemoryStore()
-    upload = begun(store, spill)
-    upload.write(b"x" * PART_BYTES)
-    assert parts(store) == [PART_BYTES]
-    assert upload.buffered == 0
-
-
-@pytest.mark.parametrize("writes", [[3 * PART_BYTES + 1], [PART_BYTES - 1, 2, PART_BYTES], [2_000] * 40, [PART_BYTES]])
-def test_all_parts_but_the_last_are_large(writes: list[int], spill: Spill) -> None:
-    store = MemoryStore()
-    upload = begun(store, spill)
+    upload = Upload(store, key, {COMMIT: "c1"}, spill)
     for size in writes:
         upload.write(b"x" * size)
         assert upload.buffered < PART_BYTES
-    upload.finish("key")
-    sizes = parts(store)
-    assert sum(sizes) == upload.size == sum(writes)
-    assert all(size >= PART_BYTES for size in sizes[:-1])
-    assert sizes[-1] > 0
+    full, rest = divmod(sum(writes), PART_BYTES)
+    assert parts(store) == [PART_BYTES] * (full if key else 0)
+    staged = upload.finish("key")
+    assert parts(store) == [PART_BYTES] * full + [rest] * (rest > 0 or full == 0)
+    assert store.complete_upload("key", *staged) == "completed"
+    assert (upload.size, store.objects["key"][1].metadata) == (sum(writes), {COMMIT: "c1"})
 
 
 def test_a_part_is_as_large_as_s3_wants_it() -> None:
     assert SENT_BYTES >= SMALLEST
 
 
-def test_a_multiple_of_a_part_has_no_empty_part(spill: Spill) -> None:
-    store = MemoryStore()
-    upload = begun(store, spill)
-    upload.write(b"x" * (2 * PART_BYTES))
-    upload.finish("key")
-    assert parts(store) == [PART_BYTES, PART_BYTES]
-
-
-def test_an_upload_carries_its_commit(spill: Spill) -> None:
-    store = MemoryStore()
-    upload = begun(store, spill)
-    upload.write(b"a")
-    body(store, upload)
-    assert store.objects["key"][1].metadata == {COMMIT: "c1"}
-
-
-def test_an_aborted_upload_is_gone(spill: Spill) -> None:
-    store = MemoryStore()
-    upload = begun(store, spill)
-    upload.write(b"x" * PART_BYTES)
-    upload.abort()
-    assert store.uploads == {}
-
-
 def test_aborting_what_has_not_begun_asks_nothing_of_the_store(spill: Spill) -> None:
     store = CountedStore()
-    begun(store, spill).abort()
+    Upload(store, "key", {}, spill).abort()
     assert not store.requests
 
 
@@ -134,17 +82,6 @@ def test_an_upload_that_got_its_key_late_and_failed_is_aborted(spill: Spill, mon
         upload.finish("key")
     upload.abort()
     assert store.uploads == {}
-
-
-def test_what_waited_for_its_key_is_sent_in_whole_parts(spill: Spill) -> None:
-    store = MemoryStore()
-    upload = Upload(store, None, {}, spill)
-    for size in (PART_BYTES + 7, PART_BYTES - 9, 5):
-        upload.write(b"x" * size)
-    upload.finish("key")
-    assert parts(store) == [PART_BYTES, PART_BYTES, 3]
-    assert [sorted(upload.parts) for upload in store.uploads.values()] == [[1, 2, 3]]
-    assert upload.buffered == 0
 
 
 def test_an_object_is_staged_as_a_whole_with_its_size() -> None:
@@ -189,33 +126,6 @@ def test_what_is_spilled_is_in_no_buffer(monkeypatch: pytest.MonkeyPatch) -> Non
         assert os.fstat(opened[0].fileno()).st_size == 10
 
 
-def test_spilled_bytes_are_not_in_memory_and_not_lost(spill: Spill) -> None:
-    store = MemoryStore()
-    upload = begun(store, spill)
-    for piece in (b"one ", b"two ", b"three"):
-        upload.write(piece)
-        upload.spill()
-        assert upload.buffered == 0
-    assert upload.size == 13
-    assert body(store, upload) == b"one two three"
-
-
-def test_spilled_bytes_fill_a_part(spill: Spill) -> None:
-    store = MemoryStore()
-    upload = begun(store, spill)
-    upload.write(b"a" * (PART_BYTES - 1))
-    upload.spill()
-    upload.write(b"b")
-    assert parts(store) == [PART_BYTES]
-
-
-def test_spilling_nothing_makes_no_file(spill: Spill) -> None:
-    store = MemoryStore()
-    upload = begun(store, spill)
-    upload.spill()
-    assert body(store, upload) == b""
-
-
 def test_one_spill_serves_many_uploads(spill: Spill) -> None:
     store = MemoryStore()
     many = {f"key {number}": Upload(store, f"key {number}", {}, spill) for number in range(20)}
@@ -228,36 +138,24 @@ def test_one_spill_serves_many_uploads(spill: Spill) -> None:
         assert store.objects[key][0].decode() == "".join(f"{key}, {turn}\n" for turn in range(3))
 
 
-@given(st.lists(st.tuples(st.integers(0, 40), st.booleans()), max_size=20))
-def test_every_byte_arrives_in_order(writes: list[tuple[int, bool]]) -> None:
+@given(st.lists(st.tuples(st.integers(0, 40), st.booleans()), max_size=20), st.sampled_from(["key", None]))
+def test_every_byte_arrives_in_order(writes: list[tuple[int, bool]], key: str | None) -> None:
     store = MemoryStore()
     with pytest.MonkeyPatch.context() as patch, closing(Spill()) as disk:
         patch.setattr(uploads, "PART_BYTES", 16)
-        upload = begun(store, disk)
+        upload = Upload(store, key, {}, disk)
         expected = b""
         for number, (size, spill) in enumerate(writes):
             data = bytes([number]) * size
             expected += data
             upload.write(data)
-            assert upload.buffered < 16
             if spill:
                 upload.spill()
-        identity, etags = upload.finish("key")
+            assert upload.buffered < (1 if spill else 16)
+        staged = upload.finish("key")
     assert all(size >= 16 for size in parts(store)[:-1])
-    store.complete_upload("key", identity, etags)
+    store.complete_upload("key", *staged)
     assert store.objects["key"][0] == expected
-
-
-def test_without_a_key_nothing_is_sent_and_little_is_held(spill: Spill) -> None:
-    store = MemoryStore()
-    upload = Upload(store, None, {COMMIT: "c1"}, spill)
-    written = b""
-    for number in range(5):
-        upload.write(bytes([number]) * 18_000)
-        written += bytes([number]) * 18_000
-        assert upload.buffered < PART_BYTES
-    assert store.uploads == {}
-    assert body(store, upload) == written
 
 
 def test_an_object_that_a_full_directory_cannot_hold_leaves_nothing_behind(full: Path) -> None:

@@ -1,4 +1,4 @@
-"""A proxy in front of an S3 server that keeps what is asked, and holds clients to S3's rules for their own keys."""
+"""A proxy in front of an S3 server that holds clients to S3's rules for their own keys."""
 
 import base64
 import hashlib
@@ -13,12 +13,11 @@ _KEY = "x-amz-server-side-encryption-customer-key"
 
 @dataclass(frozen=True)
 class Asked:
-    """A request: its operation in S3's words, path, headers in lower case, body."""
+    """A request: its operation in S3's words, path, headers in lower case."""
 
     operation: str
     path: str
     headers: dict[str, str]
-    body: bytes
 
 
 @dataclass
@@ -36,33 +35,26 @@ class Refusal:
 
 
 class Watching(ProxiedS3):
-    """Passes requests on and keeps them.
+    """Gives an object that was created with a key of the client's own to nobody without that key.
 
-    With `strict` an object that was created with a key of the client's own is given to nobody without that key, and the
-    parts of an upload need it too. Neither moto nor versitygw do that, so this stands in for S3: a fake of its rules as
-    Amazon's manual states them, in front of a real server.
+    The parts of an upload need the key too. Neither moto nor versitygw do that, so this stands in for S3: a fake of its
+    rules as Amazon's manual states them, in front of a real server.
     """
 
-    def __init__(self, upstream: str, *, strict: bool = False) -> None:
+    def __init__(self, upstream: str) -> None:
         super().__init__(upstream)
-        self.strict = strict
-        self.asked: list[Asked] = []
         self._keys: dict[str, str] = {}
-
-    def of(self, operation: str) -> list[Asked]:
-        return [request for request in self.asked if request.operation == operation]
 
     def passed_on(self, request: BaseHTTPRequestHandler, body: bytes) -> tuple[Answer, bytes]:
         address = urlsplit(request.path)
         query = parse_qs(address.query, keep_blank_values=True)
         headers = {name.lower(): value for name, value in request.headers.items()}
-        asked = Asked(_operation(request.command, address.path, query), address.path, headers, body)
-        self.asked.append(asked)
+        asked = Asked(_operation(request.command, address.path, query), address.path, headers)
         place = query.get("uploadId", [address.path])[0]
-        if self.strict and (why := self._broken(asked, place)):
+        if why := self._broken(asked, place):
             return _refused(asked, why)
         answer, content = super().passed_on(request, body)
-        if self.strict and answer.status < 300:
+        if answer.status < 300:
             if asked.operation in ("GetObject", "HeadObject") and _KEY in headers and place not in self._keys:
                 return _refused(asked, "The encryption parameters are not applicable to this object.")
             self._remember(asked, place, content)
@@ -119,12 +111,8 @@ def _md5(key: bytes) -> str:
 def _operation(method: str, path: str, query: dict[str, list[str]]) -> str:
     if method == "POST":
         return "CreateMultipartUpload" if "uploads" in query else "CompleteMultipartUpload"
-    if method == "PUT" and "tagging" in query:
-        return "PutObjectTagging"
-    if method == "PUT":
+    if method == "PUT" and "tagging" not in query:
         return "UploadPart" if "partNumber" in query else "PutObject"
-    if method == "DELETE":
-        return "AbortMultipartUpload" if "uploadId" in query else "DeleteObject"
-    if path.count("/") < 2 or path.endswith("/contract"):
-        return "ListMultipartUploads" if "uploads" in query else "ListObjectsV2"
-    return "HeadObject" if method == "HEAD" else "GetObject"
+    if method == "HEAD":
+        return "HeadObject"
+    return "GetObject" if method == "GET" and path.count("/") > 1 else "another"

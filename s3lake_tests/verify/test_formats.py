@@ -7,8 +7,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from s3lake_tests.avro import optional
-from s3lake_tests.verify.world import IN_TIME, World, avro, compressed, kinds, parquet, texts
+from s3lake_tests.verify.world import IN_TIME, World, avro, compressed, kinds, optional, parquet, texts
 
 CODECS = ["none", "gzip", "zstd", "snappy_framed"]
 VALUES = [b'{"n":%d,"t":"x"}' % n for n in range(5)]
@@ -130,18 +129,6 @@ def test_csv_that_is_not_quite_right_is_found(value: Any, row: str) -> None:
     assert not landed([json.dumps(value).encode()], body, columns=columns, format={"type": "csv"}).verify().clean
 
 
-def test_csv_of_one_column_tells_null_from_an_empty_text() -> None:
-    world = landed(
-        [b"", None, b"x"],
-        b'value\n""\n\nx\n',
-        columns={"value": "string"},
-        format={"type": "csv"},
-        converter={"value": "string"},
-        nulls="write",
-    )
-    assert is_judged(world, 1, b"y")
-
-
 ROWS = [{"n": n, "t": "x"} for n in range(5)]
 ROW_COLUMNS = {"n": "int64", "t": "string"}
 
@@ -171,14 +158,6 @@ def test_avro_that_is_cut_off_is_named() -> None:
     for wrong in (body[:-5], body[:30], b"Obj\x02" + body[4:], b""):
         world.overwrite(file, wrong)
         assert "object" in kinds(world.verify())
-
-
-@pytest.mark.parametrize(("converter", "type"), [("string", "string"), ("bytes", "bytes")])
-def test_bare_values_are_one_column(converter: str, type: str) -> None:
-    values: list[Any] = ["a", "", None] if converter == "string" else [b"a", b"", None]
-    body = avro([{"value": value} for value in values], [optional("value", type)])
-    world = landed([b"a", b"", None], body, format={"type": "avro"}, converter={"value": converter}, nulls="write")
-    assert is_judged(world, 1, b"other")
 
 
 def test_the_codec_of_a_commit_is_its_own_and_not_its_names() -> None:

@@ -145,6 +145,11 @@ def compressed(body: bytes, codec: str) -> bytes:
     return body
 
 
+def optional(name: str, type: Any) -> dict[str, Any]:
+    """Return a field of an Avro schema that may be null."""
+    return {"name": name, "type": ["null", type], "default": None}
+
+
 def avro(rows: Sequence[Mapping[str, Any]], fields: Sequence[Mapping[str, Any]], codec: str = "null") -> bytes:
     """An Avro file by the reference writer."""
     import fastavro
