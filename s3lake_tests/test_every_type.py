@@ -9,7 +9,7 @@ import pytest
 
 from s3lake.commit.documents import Recorded
 from s3lake.land import binding
-from s3lake.objects import Shape, batches, columns
+from s3lake.objects import Shape, columns, read_batches
 from s3lake.schema import grammar
 from s3lake.schema.types import Primitive, Struct, from_document, to_document
 from s3lake.schema.unite import shown
@@ -98,9 +98,9 @@ def test_it_is_encoded_verified_and_read_back(text: str, format: str, envelope: 
     (manifest,) = world.manifests.values()
     (file,) = manifest.files
     assert manifest.columns
-    shape = Shape.of(manifest)
+    shape = Shape.from_manifest(manifest)
     body = world.store.objects[file.key][0]
-    found = list(batches(shape, body, file.key, columns.of(shape, from_document(manifest.columns))))
+    found = list(read_batches(shape, body, file.key, columns.read_schema(shape)))
     rows = [row for batch in found for row in batch.to_pylist()]
     cells = [(row["value"] if envelope is not None else row)["c"] for row in rows]
     assert [cell is None for cell in cells] == [False, True, True]

@@ -15,7 +15,7 @@ from s3lake.text.contents import format_content
 
 if TYPE_CHECKING:
     from s3lake.land.landing import Landing
-    from s3lake.objects.letters import Letter
+    from s3lake.objects.dead_letters import DeadLetter
 
 app = typer.Typer(no_args_is_help=True, help="Inspect refused records and retry them.")
 HourOption = Annotated[str | None, typer.Option("--hour", metavar="H", help="Only this hour, as 2026-11-20T05 (UTC).")]
@@ -115,7 +115,7 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
     return [*texts, f"{row['count']:,}" if first else "0", first, f"{row['replayed']:,}" if row["replayed"] else ""]
 
 
-def _describe(letter: "Letter", limit: int | None) -> dict[str, Any]:
+def _describe(letter: "DeadLetter", limit: int | None) -> dict[str, Any]:
     return {
         "topic": letter.topic,
         "partition": letter.partition,

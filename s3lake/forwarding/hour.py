@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from s3lake.commit.documents import files_of
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, UnreadableError
-from s3lake.objects import Shape, batches, columns
+from s3lake.objects import Shape, columns, read_batches
 from s3lake.objects.shape import BYTES, STRING
 from s3lake.plan.sealed import content
 from s3lake.readback.committed import complete_tiles, index_of, manifests, recorded_columns
@@ -132,20 +132,20 @@ class Hour:
     def _read(self) -> Iterator[list[Row]]:
         recorded = recorded_columns(self._index)
         for manifest in self._manifests:
-            shape = Shape.of(manifest)
+            shape = Shape.from_manifest(manifest)
             if not shape.separable:
                 raise ConfigurationError(
                     f"{self._what} was landed as {shape.format}, which does not mark where a record ends: "
                     "land it in a format that has records, as parquet or json"
                 )
-            schema = columns.of(shape, shape.columns.fields if shape.columns else recorded)
+            schema = columns.read_schema(shape, recorded)
             for file in files_of([manifest], "data"):
                 yield from self._rows(shape, manifest, file, schema)
 
     def _rows(self, shape: Shape, manifest: Manifest, file: File, schema: object) -> Iterator[list[Row]]:
         number = 0
         with open_object(self._index.store, file.key, file.bytes, manifest.id) as body:
-            for batch in batches(shape, body, file.key, schema):
+            for batch in read_batches(shape, body, file.key, schema):
                 yield list(read_rows(shape, batch, file.key, file.partition, number))
                 number += batch.num_rows
 

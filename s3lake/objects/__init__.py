@@ -2,29 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from s3lake.errors import UnreadableError
-from s3lake.objects import columns, content, csv, rows, tables
+from s3lake.objects import avro, columns, content, csv, rows
 from s3lake.objects.content import Body
 from s3lake.objects.shape import Shape
 
-__all__ = ["Body", "Shape", "batches", "columns", "read_rows"]
+__all__ = ["Body", "OpenFile", "Shape", "columns", "open_columns", "read_batches", "read_rows"]
 
 Result = TypeVar("Result")
 
 
-def batches(shape: Shape, body: Body, key: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+class OpenFile(NamedTuple):
+    """A file of columns; those of CSV are texts.
+
+    Attributes:
+        schema: of all that the file has.
+        batches: of the columns that were asked for.
+    """
+
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+
+
+def open_columns(shape: Shape, body: Body, key: str, columns: Collection[str] | None = None) -> OpenFile:
+    """Open a file of columns; `columns` are those that are read, of those that there are (None: all).
+
+    Raises:
+        UnreadableError: it is not of its format; also while its batches are read, of which those before still count.
+    """
+    if shape.format == "avro":
+        return OpenFile(*avro.open_avro(body, key, columns, shape.bare_column))
+    if shape.format == "csv":
+        return OpenFile(*csv.open_csv(shape, body, key, columns))
+    try:
+        file = pq.ParquetFile(pa.BufferReader(body) if isinstance(body, bytes) else body)
+    except (pa.ArrowException, OSError) as error:
+        raise UnreadableError(f"{key} is not a Parquet file: {error}") from None
+    return OpenFile(file.schema_arrow, _read_parquet(file, key, None if columns is None else list(columns)))
+
+
+def read_batches(shape: Shape, body: Body, key: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield the rows of an object.
 
     Args:
-        shape: of the object, `Shape.of` its manifest.
+        shape: of the object.
         body: its bytes, or a stream of them; of Parquet only the columns that are asked for are read.
         key: its name, for messages.
-        schema: the columns that are asked for, all of `columns.of` or some; those that the object lacks are null.
+        schema: the columns that are asked for, all of `columns.read_schema` or some; those that the object lacks are
+            null.
 
     Raises:
         UnreadableError: it is not of its shape.
@@ -32,7 +63,7 @@ def batches(shape: Shape, body: Body, key: str, schema: pa.Schema) -> Iterator[p
     """
     if shape.in_columns:
         cast = csv.cast_texts if shape.format == "csv" else None
-        for batch in tables.opened(shape, body, key, schema.names).batches:
+        for batch in open_columns(shape, body, key, schema.names).batches:
             yield columns.cast_batch(batch, schema, key, cast)
         return
     yield from _convert(shape, body, key, lambda texts: rows.to_batch(shape, texts, schema))
@@ -49,9 +80,16 @@ def read_rows(shape: Shape, body: Body, key: str) -> Iterator[list[rows.Row]]:
 
 
 def _convert(shape: Shape, body: Body, key: str, convert: Callable[[list[bytes]], Result]) -> Iterator[Result]:
-    for texts in content.records(shape, body, key):
+    for texts in content.split_records(shape, body, key):
         try:
             converted = convert(texts)
         except (ValueError, LookupError, TypeError, StopIteration) as error:
             raise UnreadableError(f"{key} has a record that is not of its shape: {error}") from None
         yield converted
+
+
+def _read_parquet(file: Any, key: str, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from file.iter_batches(batch_size=content.ROWS, columns=columns)
+    except (pa.ArrowException, OSError) as error:
+        raise UnreadableError(f"{key} cannot be read to its end: {error}") from None

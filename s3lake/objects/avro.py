@@ -13,7 +13,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from s3lake.errors import UnreadableError
-from s3lake.objects.content import Body, in_batches
+from s3lake.objects.content import Body, batched
 from s3lake.schema.types import MOST_DIGITS
 
 _ARROW = {
@@ -89,23 +89,23 @@ def _fastavro() -> Any:
     return fastavro
 
 
-def opened(
-    body: Body, key: str, columns: Collection[str] | None = None, alone: str = ""
+def open_avro(
+    body: Body, key: str, columns: Collection[str] | None = None, bare_column: str = ""
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return the columns of a file, and its rows with those of `columns` that there are (None: all).
 
     Raises:
         UnreadableError: see `open_rows`.
     """
-    schema, rows = open_rows(body, key, alone)
+    schema, rows = open_rows(body, key, bare_column)
     wanted = pa.schema([field for field in schema if columns is None or field.name in columns])
-    return schema, (_to_batch(some, wanted, key) for some in in_batches(rows))
+    return schema, (_to_batch(some, wanted, key) for some in batched(rows))
 
 
-def open_rows(body: Body, key: str, alone: str = "") -> tuple[pa.Schema, Iterator[dict[str, Any]]]:
+def open_rows(body: Body, key: str, bare_column: str = "") -> tuple[pa.Schema, Iterator[dict[str, Any]]]:
     """Return the columns of a file, and its rows: times are integers, maps are lists of pairs.
 
-    `alone` is the name of the one column of a file whose datums are not records of columns.
+    `bare_column` is the name of the one column of a file whose datums are not records of columns.
 
     Raises:
         UnreadableError: it is not an Avro file; also while it is read, after the rows before.
@@ -115,9 +115,9 @@ def open_rows(body: Body, key: str, alone: str = "") -> tuple[pa.Schema, Iterato
         stream = io.BytesIO(body) if isinstance(body, bytes) else body
         header: Any = fastavro.schemaless_reader(stream, _HEADER, None)
         schema = json.loads(header["meta"]["avro.schema"])
-        if alone:
+        if bare_column:
             # A record of one field is the field, byte for byte.
-            schema = {"type": "record", "name": "s3lake_alone", "fields": [{"name": alone, "type": schema}]}
+            schema = {"type": "record", "name": "s3lake_bare", "fields": [{"name": bare_column, "type": schema}]}
         if header["magic"] != b"Obj\x01" or schema["type"] != "record":
             raise ValueError("its schema is not a record")
         header["meta"]["avro.schema"] = json.dumps(mark_logical_types(schema)).encode()

@@ -22,25 +22,25 @@ _SNAPPY_STREAM = b"\xff\x06\x00\x00sNaPpY"
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
-def records(shape: Shape, body: Body, key: str) -> Iterator[list[bytes]]:
+def split_records(shape: Shape, body: Body, key: str) -> Iterator[list[bytes]]:
     """Yield the records of a text file, some at a time.
 
     Raises:
         UnreadableError: it is not of its shape; what came before was given.
     """
-    every, frame = blocks(body, key, shape.codec), shape.frame
+    every, frame = decompress(body, key, shape.codec), shape.frame
     if frame is None:
         yield [b"".join(every)]
     elif not frame.between and not shape.format.startswith("json"):
-        yield [whole(every, frame, key)]  # nothing tells where a record ends
+        yield [strip_framing(every, frame, key)]  # nothing tells where a record ends
     # A value in JSON holds no newline, so a separator with one is nowhere else.
     elif b"\n" in frame.between or not shape.format.startswith("json"):
-        yield from split(every, frame, key)
+        yield from split_lines(every, frame, key)
     else:
-        yield from json_values(every, frame, key)
+        yield from split_json(every, frame, key)
 
 
-def blocks(body: Body, key: str, codec: str) -> Iterator[bytes]:
+def decompress(body: Body, key: str, codec: str) -> Iterator[bytes]:
     """Yield the content of an object, never an empty block.
 
     Raises:
@@ -48,7 +48,7 @@ def blocks(body: Body, key: str, codec: str) -> Iterator[bytes]:
     """
     source = pa.BufferReader(body) if isinstance(body, bytes) else body
     if codec == "snappy_framed":
-        yield from _snappy(source.read(), key)
+        yield from _decompress_snappy(source.read(), key)
         return
     try:
         with pa.input_stream(source, compression=None if codec == "none" else codec) as stream:
@@ -58,7 +58,7 @@ def blocks(body: Body, key: str, codec: str) -> Iterator[bytes]:
         raise UnreadableError(f"{key} is not whole {codec}: {error}") from None
 
 
-def split(content: Iterable[bytes], frame: Framing, key: str) -> Iterator[list[bytes]]:
+def split_lines(content: Iterable[bytes], frame: Framing, key: str) -> Iterator[list[bytes]]:
     """Yield the records of a text file whose separator is nowhere else, some at a time.
 
     Raises:
@@ -71,7 +71,7 @@ def split(content: Iterable[bytes], frame: Framing, key: str) -> Iterator[list[b
         if not begun:
             if len(buffered) < len(opening):
                 continue
-            buffered, begun = _opened(buffered, opening, key), True
+            buffered, begun = _strip_opening(buffered, opening, key), True
         # What may be the closing is not a record yet.
         cut = len(buffered) - len(closing)
         if cut > 0 and buffered.find(between, 0, cut) >= 0:
@@ -79,7 +79,7 @@ def split(content: Iterable[bytes], frame: Framing, key: str) -> Iterator[list[b
             buffered = rest + buffered[cut:]
             yield complete
     if not begun:
-        buffered = _opened(buffered, opening, key)
+        buffered = _strip_opening(buffered, opening, key)
     if buffered.endswith(closing):
         yield buffered[: len(buffered) - len(closing)].split(between)
         return
@@ -90,32 +90,32 @@ def split(content: Iterable[bytes], frame: Framing, key: str) -> Iterator[list[b
     )
 
 
-def whole(content: Iterable[bytes], frame: Framing, key: str) -> bytes:
+def strip_framing(content: Iterable[bytes], frame: Framing, key: str) -> bytes:
     """Return what is between opening and closing.
 
     Raises:
         UnreadableError: it does not begin or end as it must.
     """
-    body = _opened(b"".join(content), frame.opening, key)
+    body = _strip_opening(b"".join(content), frame.opening, key)
     if not body.endswith(frame.closing):
         raise UnreadableError(f"{key} does not end with {frame.closing!r}")
     return body[: len(body) - len(frame.closing)]
 
 
-def json_values(content: Iterable[bytes], frame: Framing, key: str) -> Iterator[list[bytes]]:
+def split_json(content: Iterable[bytes], frame: Framing, key: str) -> Iterator[list[bytes]]:
     """Yield the records of a JSON file whose separator may also be inside of a value, without the space around them.
 
     Raises:
         UnreadableError: it is not JSON, or does not begin or end as it must; what came before was given.
     """
     try:
-        text = whole(content, frame, key).decode()
+        text = strip_framing(content, frame, key).decode()
     except UnicodeDecodeError as error:
         raise UnreadableError(f"{key} is not UTF-8: {error}") from None
-    yield from in_batches(_json_values(text, frame.between.decode(), key))
+    yield from batched(_split_json(text, frame.between.decode(), key))
 
 
-def in_batches(rows: Iterable[Row], size: int = ROWS) -> Iterator[list[Row]]:
+def batched(rows: Iterable[Row], size: int = ROWS) -> Iterator[list[Row]]:
     """Yield rows, some at a time; if the file breaks off, first those that came before."""
     batch: list[Row] = []
     try:
@@ -131,36 +131,36 @@ def in_batches(rows: Iterable[Row], size: int = ROWS) -> Iterator[list[Row]]:
         yield batch
 
 
-def _json_values(text: str, between: str, key: str) -> Iterator[bytes]:
+def _split_json(text: str, between: str, key: str) -> Iterator[bytes]:
     scan = json.JSONDecoder(parse_int=str, parse_float=str).raw_decode
-    at = _space(text, 0)
+    at = _skip_space(text, 0)
     while at < len(text):
         try:
             _, end = scan(text, at)
         except (json.JSONDecodeError, RecursionError) as error:
             raise UnreadableError(f"{key} is not JSON: {error}") from None
         yield text[at:end].encode()
-        after = _space(text, end)
+        after = _skip_space(text, end)
         if after == len(text):
             return
         separator = next((start for start in range(end, after + 1) if text.startswith(between, start)), None)
         if separator is None:
             raise UnreadableError(f"{key}: {text[end : end + 10]!r} is where {between!r} must be")
-        at = _space(text, separator + len(between))
+        at = _skip_space(text, separator + len(between))
 
 
-def _opened(text: bytes, opening: bytes, key: str) -> bytes:
+def _strip_opening(text: bytes, opening: bytes, key: str) -> bytes:
     if not text.startswith(opening):
         raise UnreadableError(f"{key} does not begin with {opening!r}")
     return text[len(opening) :]
 
 
-def _space(text: str, at: int) -> int:
+def _skip_space(text: str, at: int) -> int:
     space = _SPACE.match(text, at)
     return space.end() if space else at
 
 
-def _snappy(body: bytes, key: str) -> Iterator[bytes]:
+def _decompress_snappy(body: bytes, key: str) -> Iterator[bytes]:
     import cramjam
 
     if not body:

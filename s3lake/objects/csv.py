@@ -11,14 +11,14 @@ import pyarrow.compute as pc
 
 from s3lake.errors import UnreadableError
 from s3lake.objects.columns import RoundedError
-from s3lake.objects.content import ROWS, Body, blocks, whole
+from s3lake.objects.content import ROWS, Body, decompress, strip_framing
 from s3lake.objects.shape import BYTES, LINE_FRAMING, STRING, Shape
 
 _ZONE = r"(Z|[+-]\d\d:?\d\d)$"
 _MILLIS, _MICROS, _NANOS = (pa.timestamp(unit, "UTC") for unit in ("ms", "us", "ns"))
 
 
-def opened(
+def open_csv(
     shape: Shape, body: Body, key: str, columns: Collection[str] | None = None
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return the columns of a file, and its rows; `columns` are their names if neither it nor its commit has them.
@@ -29,14 +29,14 @@ def opened(
     from pyarrow import csv
 
     frame = shape.frame or LINE_FRAMING
-    text = whole(blocks(body, key, shape.codec), frame, key)
+    text = strip_framing(decompress(body, key, shape.codec), frame, key)
     if frame.between not in (b"\n", b"\r\n"):
-        text = b"\n".join(rows(text, frame.between))
+        text = b"\n".join(split_rows(text, frame.between))
     parsing = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False)
     try:
         names = list(shape.columns.fields if shape.columns else columns or ())
         if shape.header or not names:
-            first = next(rows(text, b"\n"))
+            first = next(split_rows(text, b"\n"))
             fields = csv.read_csv(io.BytesIO(first + b"\n"), parse_options=parsing).column_names
             if shape.header:
                 names, text = fields, text[len(first) :].removeprefix(b"\r").removeprefix(b"\n")
@@ -87,7 +87,7 @@ def cast_texts(texts: pa.Array, target: pa.DataType) -> pa.Array:
     return pc.coalesce(millis.cast(target), micros.cast(target), moments.cast(_MICROS).cast(target))
 
 
-def rows(text: bytes, between: bytes) -> Iterator[bytes]:
+def split_rows(text: bytes, between: bytes) -> Iterator[bytes]:
     """Yield the records of a file: inside of quotes the separator is text."""
     pieces: list[bytes] = []
     quotes = 0

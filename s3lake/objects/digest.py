@@ -1,7 +1,6 @@
 """The digest of an object's records, however its bytes are cut into pages, blocks, row groups and batches.
 
-A commit that joins objects notes it of each new file, by what the old ones held: so what was replaced can be compared
-with what took its place when neither Kafka nor the old objects are there any more.
+A change that writes records into other objects compares the digests of both before it replaces the old ones.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.objects import content, tables
+from s3lake.objects import content, open_columns
 from s3lake.objects.content import Body
 from s3lake.objects.shape import Shape
 
@@ -38,10 +37,10 @@ class Digest:
         """
         records = 0
         if shape.in_columns:
-            for batch in tables.opened(shape, body, key).batches:
+            for batch in open_columns(shape, body, key).batches:
                 records += self.rows(batch)
             return records
-        for texts in content.records(shape, body, key):
+        for texts in content.split_records(shape, body, key):
             if shape.frame is not None and not shape.frame.between and not shape.separable:
                 self._take("", b"".join(texts))  # nothing says where one ends
                 records += len(texts)

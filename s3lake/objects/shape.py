@@ -40,7 +40,7 @@ class Shape(FileForm, frozen=True):
     uncompared: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, manifest: Manifest) -> Shape:
+    def from_manifest(cls, manifest: Manifest) -> Shape:
         """Return the shape of a commit's data."""
         columns = Struct(from_document(manifest.columns)) if manifest.columns else None
         uncompared = frozenset((*manifest.dropped, *manifest.filled))
@@ -53,7 +53,7 @@ class Shape(FileForm, frozen=True):
         """Return the shape of data files of a form."""
         return cls(**asdict(form.without_transforms), columns=columns, uncompared=uncompared)
 
-    def of_file(self, file: File) -> Shape:
+    def for_file(self, file: File) -> Shape:
         """Return the shape of one of a commit's files: each may have columns of its own."""
         if file.columns is None:
             return self

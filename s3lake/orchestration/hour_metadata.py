@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from s3lake.commit.index import TopicIndex
     from s3lake.land.landing import Landing
     from s3lake.land.observer import LandedHour
-    from s3lake.objects.letters import Letter
+    from s3lake.objects.dead_letters import DeadLetter
     from s3lake.plan.tile import Sums, Tile
     from s3lake.source.offsets import Lag
     from s3lake.store import Store
@@ -250,7 +250,7 @@ def _read_dead_letters(target: "Landing", manifests: Sequence["Manifest"]) -> di
     }
 
 
-def _samples(letters: Iterable["Letter"], *, contents: bool) -> dg.TableMetadataValue:
+def _samples(letters: Iterable["DeadLetter"], *, contents: bool) -> dg.TableMetadataValue:
     """Return the places and sizes of dead letters, or with `contents` the begin of what they hold."""
     further = [("reason",), ("key",), ("value",)] if contents else [("key_bytes", "int"), ("value_bytes", "int")]
     columns = [("topic-partition",), ("offset", "int"), ("timestamp", "int"), ("stage",), ("headers", "int"), *further]

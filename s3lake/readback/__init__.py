@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from s3lake.errors import DataLossError
-from s3lake.objects import Shape, batches
+from s3lake.objects import Shape, read_batches
 
 if TYPE_CHECKING:
     from s3lake.store import Store
@@ -23,4 +23,4 @@ def read_object(store: Store, bucket: str, key: str, shape: Shape, schema: pa.Sc
     document = store.get(key)
     if document is None:
         raise DataLossError(f"s3://{bucket}/{key} is gone: the hour was rewritten meanwhile, or a file deleted")
-    yield from batches(shape, document.body, key, schema)
+    yield from read_batches(shape, document.body, key, schema)

@@ -94,11 +94,10 @@ def files(
 def committed_files(bucket: str, committed: Iterable[Manifest], recorded: Columns) -> Iterator[CommittedFile]:
     """Yield the objects of records of these commits; `recorded` are the columns of commits without columns."""
     for manifest in committed:
-        shape, schemas = Shape.of(manifest), dict[tuple[str, ...] | None, pa.Schema]()
+        shape, schemas = Shape.from_manifest(manifest), dict[tuple[str, ...] | None, pa.Schema]()
         for file in files_of([manifest], "data"):
             if file.columns not in schemas:
-                own = shape.of_file(file)
-                schemas[file.columns] = columns.of(own, own.columns.fields if own.columns else recorded)
+                schemas[file.columns] = columns.read_schema(shape.for_file(file), recorded)
             origin = (bucket, file.key, manifest.hour, manifest.id, file.partition, file.first_offset, file.last_offset)
             yield CommittedFile(*origin, file.records, file.bytes, manifest.form.format, schemas[file.columns])
 
@@ -189,7 +188,7 @@ class CommittedInput:
     @property
     def schema(self) -> pa.Schema:
         """The columns that they are read into."""
-        return columns.of(self.form, self.recorded)
+        return columns.read_schema(self.form, self.recorded)
 
 
 def open_input(
@@ -206,15 +205,15 @@ def open_input(
     files: list[tuple[File, Shape]] = []
     form, since = None, ""
     for manifest in manifests(index, complete_tiles(index, sink, wanted, allow_incomplete=allow_incomplete)):
-        shape = Shape.of(manifest)
+        shape = Shape.from_manifest(manifest)
         if form is None:
-            form, since = shape, manifest.hour
+            form, since = msgspec.structs.replace(shape, columns=None), manifest.hour
         elif _rows(shape) != _rows(form):
             raise ConfigurationError(
                 f"{topic} {manifest.hour} was landed as {_describe(shape)}, and {since} as {_describe(form)}: read "
                 "them apart, or bring them into one form: s3lake reformat"
             )
-        files += [(file, shape.of_file(file)) for file in files_of([manifest], "data")]
+        files += [(file, shape.for_file(file)) for file in files_of([manifest], "data")]
     return CommittedInput(files, form or binding.shape_of(sink.after_transforms), recorded_columns(index))
 
 

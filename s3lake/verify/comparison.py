@@ -83,7 +83,7 @@ class Comparison:
             kafka is not None and self.window[1] == of.end and self.window[0] <= max(of.start, of.landable)
         )  # Kafka still has all that the commit could read
         self._replaces, store, topic = replaces_files(context.sink), context.index.store, context.index.topic
-        self._shape = Shape.of(of.manifest) if of.manifest else Shape(context.sink.format.type)
+        self._shape = Shape.from_manifest(of.manifest) if of.manifest else Shape(context.sink.format.type)
         self._records = ExpectedRecords(context.sink, topic, self._shape, of, replaces=self._replaces)
         self._groups = group_files(of.files)
         compared = [group for group in self._groups if self._concerns(group.first) and not self._records.reason]

@@ -3,7 +3,7 @@
 from s3lake.commit.documents import File
 from s3lake.errors import UnreadableError
 from s3lake.objects import content
-from s3lake.objects.letters import Letter, parse
+from s3lake.objects.dead_letters import DeadLetter, parse_dead_letter
 from s3lake.objects.shape import LINE_FRAMING
 from s3lake.store import Store
 from s3lake.verify.digests import describe_offsets
@@ -34,7 +34,7 @@ class DeadLetters:
         count = 0
         try:
             body = read_body(store, file.key)
-            for lines in content.split(content.blocks(body, file.key, "none"), LINE_FRAMING, file.key):
+            for lines in content.split_lines(content.decompress(body, file.key, "none"), LINE_FRAMING, file.key):
                 for line in lines:
                     self._read_line(line, f"{file.key} row {count}")
                     count += 1
@@ -84,7 +84,7 @@ class DeadLetters:
 
     def _read_line(self, line: bytes, place: str) -> None:
         try:
-            letter = parse(line)
+            letter = parse_dead_letter(line)
         except ValueError as error:
             self._report("dead_letter", f"{place} is not a dead letter: {error}")
             return
@@ -94,7 +94,7 @@ class DeadLetters:
         else:
             self._digests[letter.offset] = _digest(letter.value, letter.timestamp_ms, letter.key, letter.headers)
 
-    def _find_problem(self, letter: Letter, place: str) -> str:
+    def _find_problem(self, letter: DeadLetter, place: str) -> str:
         if (letter.topic, letter.partition) != (self._topic, self._of.partition):
             return f"{place} is of topic {letter.topic} partition {letter.partition}, offset {letter.offset}"
         if letter.offset in self._digests:

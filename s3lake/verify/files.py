@@ -12,7 +12,7 @@ from typing import Any
 
 from s3lake.commit.documents import File
 from s3lake.errors import UnreadableError
-from s3lake.objects import content, tables
+from s3lake.objects import content, open_columns
 from s3lake.objects.shape import Framing, Shape
 from s3lake.schema.registry import Connection
 from s3lake.store import Store
@@ -86,9 +86,9 @@ def count_rows(shape: Shape, group: FileGroup, bodies: Mapping[str, bytes]) -> i
     file, (stream, *_) = group.first, [stream for stream, file in group.files.items() if file is group.first]
     own = stream_shapes(shape)[stream]
     if own.in_columns:
-        batches = tables.opened(own.of_file(file), bodies[stream], file.key).batches
+        batches = open_columns(own.for_file(file), bodies[stream], file.key).batches
         return sum(batch.num_rows for batch in batches)
-    rows = sum(len(texts) for texts in content.records(own, bodies[stream], file.key))
+    rows = sum(len(texts) for texts in content.split_records(own, bodies[stream], file.key))
     return rows if own.separable else file.records
 
 
@@ -175,7 +175,7 @@ class CommitFiles:
         for stream, order in self._orders.items():
             if stream in group.files:
                 file = group.files[stream]
-                order.add_content(file, content.blocks(bodies[stream], file.key, self._shapes[stream].codec))
+                order.add_content(file, content.decompress(bodies[stream], file.key, self._shapes[stream].codec))
 
     def expect(self, records: Records) -> list[bytes]:
         """Return the digests of the rows that records should be."""

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from s3lake.commit.documents import File
-from s3lake.objects import avro, content, tables
+from s3lake.objects import avro, content, open_columns
 from s3lake.objects.rows import build_row_reader
 from s3lake.objects.shape import BYTES, STRING, Shape
 from s3lake.schema.registry import Connection
@@ -80,7 +80,7 @@ class Rows:
         """
         if not self._shape.in_columns:
             read = build_row_reader(self._shape)
-            for texts in content.records(self._shape, body, file.key):
+            for texts in content.split_records(self._shape, body, file.key):
                 yield self._digest_texts(read, texts) if self.texts is None else list(map(digest_bytes, texts))
             return
         for count, columns in self._read_columns(body, file):
@@ -95,14 +95,14 @@ class Rows:
 
     def _read_columns(self, body: bytes, file: File) -> Iterator[tuple[int, dict[str, tuple[pa.DataType, list[Any]]]]]:
         """Yield how many rows there are, and the type and the cells of each column; times are integers."""
-        shape = self._shape.of_file(file)
+        shape = self._shape.for_file(file)
         if shape.format == "avro":
             schema, rows = avro.open_rows(body, file.key, shape.bare_column)
             types = [(field.name, _integer_type(field.type)) for field in schema]
-            for some in content.in_batches(rows, _ROWS):
+            for some in content.batched(rows, _ROWS):
                 yield len(some), {name: (type, [row[name] for row in some]) for name, type in types}
             return
-        whole = tables.opened(shape, body, file.key).batches
+        whole = open_columns(shape, body, file.key).batches
         for batch in (all.slice(start, _ROWS) for all in whole for start in range(0, all.num_rows, _ROWS)):
             columns = {name: _to_integers(batch.column(name)) for name in batch.schema.names}
             yield batch.num_rows, {name: (column.type, _to_list(column)) for name, column in columns.items()}

@@ -17,7 +17,7 @@ import zstandard
 
 from s3lake.commit.documents import Envelope, FileForm, Manifest
 from s3lake.errors import ConfigurationError, DataLossError, UnreadableError
-from s3lake.objects import Shape, batches, columns
+from s3lake.objects import Shape, columns, read_batches
 from s3lake.schema.types import from_document
 from s3lake_tests.verify.world import optional
 
@@ -27,9 +27,9 @@ LINES = ["", "\n", "\n"]
 def rows(body: bytes, form: str, *, recorded: dict[str, Any] | None = None, key: str = "k", **said: Any) -> list[Any]:
     """The rows of an object whose commit said this of its shape."""
     shape = shape_of(form, said.pop("value", "json"), said.pop("columns", recorded), **said)
-    schema = columns.of(shape, from_document(recorded or {}))
-    found = list(batches(shape, body, key, schema))
-    streamed = list(batches(shape, BytesIO(body), key, schema))
+    schema = columns.read_schema(shape, from_document(recorded or {}))
+    found = list(read_batches(shape, body, key, schema))
+    streamed = list(read_batches(shape, BytesIO(body), key, schema))
     assert pa.Table.from_batches(streamed, schema) == pa.Table.from_batches(found, schema)
     assert all(batch.schema == schema for batch in found)
     return [row for batch in found for row in batch.to_pylist()]
@@ -37,7 +37,7 @@ def rows(body: bytes, form: str, *, recorded: dict[str, Any] | None = None, key:
 
 def shape_of(form: str, value: str, recorded: dict[str, Any] | None = None, **said: Any) -> Shape:
     written = msgspec.convert({"format": form, "value": value, **said}, FileForm)
-    return Shape.of(Manifest("c", "t", "2026-01-01T00", {}, form=written, columns=recorded))
+    return Shape.from_manifest(Manifest("c", "t", "2026-01-01T00", {}, form=written, columns=recorded))
 
 
 def values(found: list[Any]) -> list[Any]:
@@ -87,7 +87,7 @@ def test_a_file_that_is_not_whole_is_no_data() -> None:
 def test_an_avro_file_is_not_read_whole_before_its_first_rows() -> None:
     shape, schema = shape_of("avro", "json"), pa.schema([("n", pa.int64())])
     stream = BytesIO(avro([{"n": number} for number in range(60_000)], optional("n", "long")))
-    first = next(batches(shape, stream, "k", schema))
+    first = next(read_batches(shape, stream, "k", schema))
     assert (first.num_rows, stream.tell() < len(stream.getvalue()) // 2) == (10_000, True)
 
 
@@ -121,14 +121,16 @@ def test_columns_of_parquet_that_nobody_asks_for_are_not_read() -> None:
     page = body.index(b"text 500")
     body[page - 3000 : page] = b"\xff" * 3000
     shape, some = shape_of("parquet", "json"), pa.schema([("a", pa.int64())])
-    assert sum(batch.num_rows for batch in batches(shape, bytes(body), "k", some)) == 1000
+    assert sum(batch.num_rows for batch in read_batches(shape, bytes(body), "k", some)) == 1000
     with pytest.raises(UnreadableError):
-        list(batches(shape, bytes(body), "k", table.schema))
+        list(read_batches(shape, bytes(body), "k", table.schema))
 
 
 def test_one_field_of_an_envelope_may_be_asked_for() -> None:
     shape = shape_of("json", "json", framing=LINES, envelope=envelope("flat", "key", "value", "offset"))
-    (batch,) = batches(shape, b'{"key":"k","value":{"n":1},"offset":7}\n', "k", pa.schema([("offset", pa.int64())]))
+    (batch,) = read_batches(
+        shape, b'{"key":"k","value":{"n":1},"offset":7}\n', "k", pa.schema([("offset", pa.int64())])
+    )
     assert batch.to_pylist() == [{"offset": 7}]
 
 
@@ -303,7 +305,7 @@ def test_a_record_is_taken_apart_again() -> None:
 
 def read_with_key(body: bytes, form: str, key: str, value: str = "json", **said: Any) -> list[Any]:
     shape = shape_of(form, value, key=key, **said)
-    return [row for batch in batches(shape, body, "k", columns.of(shape, {})) for row in batch.to_pylist()]
+    return [row for batch in read_batches(shape, body, "k", columns.read_schema(shape)) for row in batch.to_pylist()]
 
 
 def test_a_value_that_nothing_encodes_may_hold_commas() -> None:
@@ -360,7 +362,9 @@ def test_every_schema_is_one_that_spark_has() -> None:
     for style, fields in (("", ()), ("record", ALL), ("flat", ("offset", "timestamp", "headers", "key", "value"))):
         shape = Shape("avro", envelope=Envelope(style, tuple(fields)) if style else None)
         recorded = COLUMNS if not style else {"key": "uuid", "value": {"struct": COLUMNS}}
-        assert from_arrow_schema(columns.of(shape, from_document(recorded))).fieldNames() == list(fields or COLUMNS)
+        assert from_arrow_schema(columns.read_schema(shape, from_document(recorded))).fieldNames() == list(
+            fields or COLUMNS
+        )
 
 
 def test_shapes_that_are_equal_are_one_however_their_sidecars_are_compressed() -> None:

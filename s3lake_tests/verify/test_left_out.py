@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from s3lake.objects import Shape, batches, columns
-from s3lake.schema.types import Columns, List, Primitive, Struct, from_document
+from s3lake.objects import Shape, columns, read_batches
+from s3lake.schema.types import Columns, List, Primitive, Struct
 from s3lake_tests.convert.test_avro_values import datum, record
 from s3lake_tests.schema.registry.server import framed, serving
 from s3lake_tests.verify.test_writer_agrees import staged
@@ -28,11 +28,14 @@ NEW["fields"].append({"name": "note", "type": "string", "default": "none"})
 
 def rows(world: World) -> list[dict[str, Any]]:
     (manifest,) = world.manifests.values()
-    shape = Shape.of(manifest)
-    types = columns.of(shape, from_document(manifest.columns or {}))
+    shape = Shape.from_manifest(manifest)
+    types = columns.read_schema(shape)
     bodies = [(file, world.store.objects[file.key][0]) for file in manifest.files]
     return [
-        row for file, body in bodies for batch in batches(shape, body, file.key, types) for row in batch.to_pylist()
+        row
+        for file, body in bodies
+        for batch in read_batches(shape, body, file.key, types)
+        for row in batch.to_pylist()
     ]
 
 

@@ -16,7 +16,7 @@ from s3lake.commit.documents import File, Manifest, Read, TopicHead
 from s3lake.commit.index import TopicIndex
 from s3lake.commit.sums import total
 from s3lake.land import binding
-from s3lake.objects import tables
+from s3lake.objects import open_columns
 from s3lake.plan.tile import Span, Tile
 from s3lake.schema.arrow import from_arrow
 from s3lake.schema.types import to_document
@@ -302,7 +302,7 @@ class World:
         self.commit("c1", files, {0: Read(0, end, end, records, end - records)})
         form = self.sink.format.type
         if columns is None and body and form in ("avro", "parquet"):
-            schema = tables.opened(binding.shape_of(self.sink), body, "the test's").schema
+            schema = open_columns(binding.shape_of(self.sink), body, "the test's").schema
             columns = to_document(from_arrow(schema))
         self.change("c1", columns=columns)
 

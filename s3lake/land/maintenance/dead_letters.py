@@ -15,7 +15,7 @@ from s3lake.commit.documents import LETTERS, Manifest, Reason
 from s3lake.commit.index import TopicIndex
 from s3lake.commit.letters import Tally, reason_of
 from s3lake.commit.sums import Commits
-from s3lake.objects.letters import Letter, letters
+from s3lake.objects.dead_letters import DeadLetter, read_dead_letters
 from s3lake.plan.tile import Tile
 from s3lake.store import COMMIT, Store
 from s3lake.store.reading import open_object
@@ -34,7 +34,7 @@ class ReasonFilter:
 
     reason: str | None = None
 
-    def __call__(self, letter: Letter) -> bool:
+    def __call__(self, letter: DeadLetter) -> bool:
         """Whether this is one of them."""
         if self.reason is None:
             return True
@@ -42,7 +42,7 @@ class ReasonFilter:
         return any(self.reason.lower() in text for text in texts)
 
 
-def letters_of(store: Store, manifest: Manifest, only: int | None = None) -> Iterator[Letter]:
+def letters_of(store: Store, manifest: Manifest, only: int | None = None) -> Iterator[DeadLetter]:
     """The dead letters of a commit by topic-partition and offset, read as they are asked for.
 
     Args:
@@ -56,16 +56,16 @@ def letters_of(store: Store, manifest: Manifest, only: int | None = None) -> Ite
     files = [file for file in manifest.files if file.kind == LETTERS and only in (None, file.partition)]
     for partition in sorted({file.partition for file in files}):
         objects = (
-            letters(open_object(store, file.key, file.bytes, manifest.id), file.key)
+            read_dead_letters(open_object(store, file.key, file.bytes, manifest.id), file.key)
             for file in files
             if file.partition == partition
         )
         yield from heapq.merge(*objects, key=attrgetter("offset"))
 
 
-def some_of(store: Store, manifests: Iterable[Manifest], most: int) -> list[Letter]:
+def some_of(store: Store, manifests: Iterable[Manifest], most: int) -> list[DeadLetter]:
     """Some dead letters of these commits, `most` at most: those that begin their objects, of which little is read."""
-    some: list[Letter] = []
+    some: list[DeadLetter] = []
     for manifest in manifests:
         for file in manifest.files:
             if file.kind != LETTERS or len(some) >= most:
@@ -73,7 +73,7 @@ def some_of(store: Store, manifests: Iterable[Manifest], most: int) -> list[Lett
             start = store.get(file.key, (0, min(file.bytes, _PEEK_BYTES)))
             if start is not None and start.metadata.get(COMMIT) == manifest.id:
                 whole = start.body[: start.body.rfind(b"\n") + 1]
-                some += itertools.islice(letters(io.BytesIO(whole), file.key), most - len(some))
+                some += itertools.islice(read_dead_letters(io.BytesIO(whole), file.key), most - len(some))
     return some
 
 

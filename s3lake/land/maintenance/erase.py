@@ -34,8 +34,8 @@ from s3lake.land.maintenance.file_sets import (
 from s3lake.land.maintenance.replace import HourChange, carry_over, group_compatible, replace_commits, settle_hour
 from s3lake.land.target import TopicSink, retry_fenced
 from s3lake.land.task.outcomes import merged
-from s3lake.objects import Shape, batches, columns, content, tables
-from s3lake.objects.letters import Letter, letters
+from s3lake.objects import Shape, columns, content, open_columns, read_batches
+from s3lake.objects.dead_letters import DeadLetter, read_dead_letters
 from s3lake.schema.types import Columns, from_document
 from s3lake.sink.key_space import KeySpace
 from s3lake.store import COMMIT, Store
@@ -184,7 +184,7 @@ def _find_in(store: Store, file_set: FileSet, conditions: EraseConditions, recor
     file = file_set.files[LETTERS]
     if conditions.dead_letters is None and where.find_missing(_columns_of(manifest, recorded), _DEAD_LETTER_COLUMNS):
         return _Found(file_set, unasked=file.records)
-    rows = [_to_row(letter) for letter in letters(io.BytesIO(read_whole(store, manifest, file)), file.key)]
+    rows = [_to_row(letter) for letter in read_dead_letters(io.BytesIO(read_whole(store, manifest, file)), file.key)]
     batch = pa.RecordBatch.from_pylist(rows, _DEAD_LETTER_COLUMNS)
     try:
         return _Found(file_set, frozenset((conditions.dead_letters or where).rows(batch, file.key)))
@@ -199,8 +199,7 @@ def _find_in(store: Store, file_set: FileSet, conditions: EraseConditions, recor
 
 def _columns_of(manifest: Manifest, recorded: Columns) -> pa.Schema:
     """Return the columns that rows of a commit's data may have."""
-    data = Shape.of(manifest)
-    return columns.of(data, data.columns.fields if data.columns else recorded)
+    return columns.read_schema(Shape.from_manifest(manifest), recorded)
 
 
 def _find_data(store: Store, file_set: FileSet, where: Condition, recorded: Columns) -> Iterator[int]:
@@ -209,8 +208,8 @@ def _find_data(store: Store, file_set: FileSet, where: Condition, recorded: Colu
     first, manifest = file_set.first, file_set.manifest
     for stream in sorted(file_set.files):  # data before keys
         file = file_set.files[stream]
-        shape, body = shape_of_stream(manifest, stream).of_file(file), read_whole(store, manifest, file)
-        if not shape.separable and sum(map(len, content.records(shape, body, file.key))) != file.records:
+        shape, body = shape_of_stream(manifest, stream).for_file(file), read_whole(store, manifest, file)
+        if not shape.separable and sum(map(len, content.split_records(shape, body, file.key))) != file.records:
             raise ConfigurationError(
                 f"{file.key}: its records cannot be told apart, because their separator stands inside of one: "
                 "nothing can be taken out of it. Retention takes out whole hours"
@@ -231,19 +230,21 @@ def _find_data(store: Store, file_set: FileSet, where: Condition, recorded: Colu
 def _read_table(shape: Shape, body: bytes, key: str, where: Condition, recorded: Columns) -> pa.Table:
     """Read the columns that a condition names, of those that a file really has."""
     if shape.format in ("parquet", "avro"):
-        asked = where.columns(tables.opened(shape, body, key).schema)
-        read = tables.opened(shape, body, key, asked.names).batches
+        asked = where.columns(open_columns(shape, body, key).schema)
+        read = open_columns(shape, body, key, asked.names).batches
     elif shape.format == "bytes":
         name = shape.envelope.fields[0] if shape.envelope else "value"
         asked = where.columns(pa.schema([(name, pa.binary())]))
-        read = (pa.record_batch([pa.array(some, pa.binary())], [name]) for some in content.records(shape, body, key))
+        read = (
+            pa.record_batch([pa.array(some, pa.binary())], [name]) for some in content.split_records(shape, body, key)
+        )
     else:
-        asked = where.columns(columns.of(shape, shape.columns.fields if shape.columns else recorded))
-        read = batches(shape, body, key, asked)
+        asked = where.columns(columns.read_schema(shape, recorded))
+        read = read_batches(shape, body, key, asked)
     return pa.Table.from_batches(read, asked) if asked else asked.empty_table()
 
 
-def _to_row(letter: Letter) -> Mapping[str, object]:
+def _to_row(letter: DeadLetter) -> Mapping[str, object]:
     return {
         "topic": letter.topic,
         "partition": letter.partition,
@@ -318,7 +319,7 @@ def _count_reasons(store: Store, manifest: Manifest, searched: Sequence[_Found])
     tally = Tally()
     for entry in dead:
         file = entry.file_set.files[LETTERS]
-        for row, letter in enumerate(letters(io.BytesIO(read_whole(store, manifest, file)), file.key)):
+        for row, letter in enumerate(read_dead_letters(io.BytesIO(read_whole(store, manifest, file)), file.key)):
             if row not in entry.rows:
                 tally.add(letter.stage, letter.message, letter.partition, letter.offset)
     return tally.reasons

@@ -57,7 +57,7 @@ def shape_of_stream(manifest: Manifest, stream: str) -> Shape:
     """Return the shape of a commit's files of one stream."""
     if stream == LETTERS:
         return Shape("json")
-    shape = Shape.of(manifest)
+    shape = Shape.from_manifest(manifest)
     return shape if stream == "data" else shape.sidecar(stream)
 
 

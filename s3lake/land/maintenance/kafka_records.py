@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from s3lake.commit.documents import File
 from s3lake.land.given import Record
-from s3lake.objects import Body, Shape, batches, columns, read_rows
+from s3lake.objects import Body, Shape, columns, read_batches, read_rows
 from s3lake.objects.shape import BYTES, STRING
 
 _MICROS_PER_MS = 1000
@@ -39,7 +39,7 @@ class Parts:
         metadata = "metadata" in fields
         key = "key" in fields and (shape.key in (STRING, BYTES) or not shape.in_columns)
         # One style has no column of them, another a map, which keeps one header of each name.
-        column = next((column for column in columns.of(shape, {}) if column.name == "headers"), None)
+        column = next((column for column in columns.read_schema(shape) if column.name == "headers"), None)
         headers = "headers" in fields and column is not None and not pa.types.is_map(column.type)
         return cls(key, headers, metadata or "timestamp" in fields, metadata or "offset" in fields, _lacking(shape))
 
@@ -83,7 +83,7 @@ def _read_rows(shape: Shape, body: Body, key: str) -> Iterator[list[dict[str, An
     if not shape.in_columns:
         yield from read_rows(shape, body, key)
         return
-    for batch in batches(shape, body, key, columns.of(shape, {})):
+    for batch in read_batches(shape, body, key, columns.read_schema(shape)):
         yield batch.to_pylist()
 
 

@@ -34,7 +34,7 @@ from s3lake.land.task import outcomes
 from s3lake.land.task.rows import place_rows
 from s3lake.land.task.staging import FileRule, Rows, Staging
 from s3lake.layout.key import KeyLayout
-from s3lake.objects import Shape, content, tables
+from s3lake.objects import Shape, content, open_columns
 from s3lake.objects.columns import cast_batch
 from s3lake.objects.digest import Digest
 from s3lake.plan.batch import Intervals
@@ -75,7 +75,7 @@ class Reencoder:
 
     def __post_init__(self) -> None:
         self._sink = self.target.sink.after_transforms.model_copy(update={"transforms": (), "sql": None})
-        self._shape = Shape.of(self.manifests[0])
+        self._shape = Shape.from_manifest(self.manifests[0])
         sources = files_of(self.manifests, "data")
         self._sources = sorted(sources, key=attrgetter("partition", "first_offset"))
 
@@ -171,7 +171,7 @@ class Reencoder:
     def _read_rows(self, file: File, body: bytes) -> Iterator[pa.RecordBatch]:
         assert self._shape.columns is not None  # else there was a blocker
         schema = to_arrow(self._shape.columns.fields)
-        for some in tables.opened(self._shape, body, file.key).batches:
+        for some in open_columns(self._shape, body, file.key).batches:
             try:
                 yield cast_batch(some, schema, file.key)
             except ConfigurationError as error:
@@ -259,7 +259,7 @@ class Reencoder:
 
     def _digest_texts(self, file: File, body: bytes, files: Sequence[File]) -> dict[str, Digest]:
         """Return by key the digest of the records that each new file is made of."""
-        texts = chain.from_iterable(content.records(self._shape, body, file.key))
+        texts = chain.from_iterable(content.split_records(self._shape, body, file.key))
         digests = {new.key: Digest() for new in files}
         for new in sorted(files, key=attrgetter("first_offset")):
             digests[new.key].texts(list(islice(texts, new.records)))

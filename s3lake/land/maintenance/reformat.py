@@ -111,7 +111,7 @@ def find_blocker(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str:
 
 
 def _find_blocker_of(manifest: Manifest, landed: Sink, topic: str) -> str:
-    shape, keys = Shape.of(manifest), binding.key_rule(landed, topic)
+    shape, keys = Shape.from_manifest(manifest), binding.key_rule(landed, topic)
     if shape.sidecars.keys or shape.sidecars.headers or landed.sidecars.types:
         return "keys and headers beside the data belong to it row by row"
     if keeps_rows(shape, landed):

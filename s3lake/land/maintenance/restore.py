@@ -23,7 +23,7 @@ from s3lake.land.given import Record
 from s3lake.land.maintenance.kafka_records import Parts, records
 from s3lake.land.target import TopicSink, retry_fenced
 from s3lake.objects import Shape
-from s3lake.objects.letters import letters
+from s3lake.objects.dead_letters import read_dead_letters
 from s3lake.source.kafka.properties import to_librdkafka
 from s3lake.store.reading import open_object
 from s3lake.store.upload import PART_BYTES
@@ -189,16 +189,16 @@ class Restore:
             open_object(index.store, file.key, file.bytes, manifest.id, block_bytes) as stream,
         ):
             if file.kind == LETTERS:
-                for letter in letters(stream, file.key):
+                for letter in read_dead_letters(stream, file.key):
                     place = letter.topic, letter.partition, letter.offset, letter.timestamp_ms
                     yield Record(*place, letter.key, letter.value, letter.headers)
             else:
-                yield from chain.from_iterable(records(Shape.of(manifest), stream, file, index.topic))
+                yield from chain.from_iterable(records(Shape.from_manifest(manifest), stream, file, index.topic))
 
     def _must_hold(self, manifest: Manifest) -> None:
         if all(file.kind == LETTERS for file in manifest.files):
             return
-        shape = Shape.of(manifest)
+        shape = Shape.from_manifest(manifest)
         parts = Parts.of(shape)
         where = f"{self.target.topic} {manifest.hour} cannot go back into a topic"
         restored = {

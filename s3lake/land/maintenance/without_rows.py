@@ -62,10 +62,12 @@ def _text(shape: Shape, body: bytes, key: str, gone: Set[int], out: Callable[[by
 
 def _records(shape: Shape, body: bytes, key: str) -> Iterator[list[bytes]]:
     if not shape.in_columns:
-        yield from content.records(shape, body, key)
+        yield from content.split_records(shape, body, key)
         return
     frame = shape.frame or LINE_FRAMING
-    yield list(csv.rows(content.whole(content.blocks(body, key, shape.codec), frame, key), frame.between))
+    yield list(
+        csv.split_rows(content.strip_framing(content.decompress(body, key, shape.codec), frame, key), frame.between)
+    )
 
 
 def _avro(body: bytes, gone: Set[int], out: Callable[[bytes], None], disk: Disk) -> None:

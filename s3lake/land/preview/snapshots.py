@@ -91,7 +91,7 @@ def read_rows(sink: Sink, key: str, body: bytes) -> list[Any]:
             rows = map(_to_json, fastavro.reader(io.BytesIO(body)))
             return [{shape.bare_column: row} for row in rows] if shape.bare_column else list(rows)
     read = json.loads if shape.format in ("json", "json_array") else _to_json
-    return list(map(read, chain.from_iterable(content.records(shape, body, key))))
+    return list(map(read, chain.from_iterable(content.split_records(shape, body, key))))
 
 
 def _find_shape(sink: Sink, key: str) -> Shape:

@@ -37,7 +37,7 @@ class _Line(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Letter:
+class DeadLetter:
     """A refused record, and why it was refused.
 
     Attributes:
@@ -59,7 +59,7 @@ class Letter:
 _decoder = msgspec.json.Decoder(_Line)
 
 
-def letters(body: IO[bytes], key: str) -> Iterator[Letter]:
+def read_dead_letters(body: IO[bytes], key: str) -> Iterator[DeadLetter]:
     """Yield the dead letters of an object, in its order.
 
     Raises:
@@ -67,19 +67,19 @@ def letters(body: IO[bytes], key: str) -> Iterator[Letter]:
     """
     for row, line in enumerate(body):
         try:
-            yield parse(line.removesuffix(b"\n"))
+            yield parse_dead_letter(line.removesuffix(b"\n"))
         except ValueError as error:
             raise UnreadableError(f"{key} row {row} is not a dead letter: {error}") from None
 
 
-def parse(line: bytes) -> Letter:
+def parse_dead_letter(line: bytes) -> DeadLetter:
     """Return the dead letter that a line holds.
 
     Raises:
         ValueError: it is not a dead letter.
     """
     read = _decoder.decode(line)
-    return Letter(
+    return DeadLetter(
         read.topic,
         read.partition,
         read.offset,
