@@ -30,8 +30,12 @@ def cast_json(type: Type, *, by_schema: bool = False) -> Cast | None:
 def cast_cell(type: Type) -> Cast:
     """Return what makes a cell of CSV, which is not null, a value of a column."""
     if isinstance(type, types.Decimal):
-        return lambda text: column_form(Decimal(text))
-    return _CELLS.get(type, keep) if isinstance(type, Primitive) else keep
+        return _decimal
+    if not isinstance(type, Primitive):
+        return keep
+    if type in _INSTANTS:
+        return partial(_instant_cell, TICKS.get(type, 1000) // 1000, _INSTANTS[type])
+    return _CELLS.get(type, _LEAVES[type] or keep)
 
 
 def strip_schema(value: Any) -> Any:
@@ -185,9 +189,5 @@ _CELLS: dict[Primitive, Cast] = {
     Primitive.BOOL: {"true": True, "false": False}.__getitem__,
     Primitive.INT32: _integer_cell,
     Primitive.INT64: _integer_cell,
-    Primitive.FLOAT: _float,
-    Primitive.DOUBLE: lambda text: column_form(float(text)),
-    Primitive.BINARY: to_bytes,
-    Primitive.UUID: _uuid,
-    **{leaf: partial(_instant_cell, TICKS.get(leaf, 1000) // 1000, parse) for leaf, parse in _INSTANTS.items()},
 }
+"""Cells of CSV that are not read as JSON's numbers and texts are."""
