@@ -151,7 +151,7 @@ class FileForm(msgspec.Struct, frozen=True):
     """What a commit's data files hold, and how they are written: all that a reader has to know, but for their columns.
 
     Attributes:
-        format: as `format.type` has it; empty if there is no data.
+        format: as `format.type` has it; empty without data.
         value: the converter of values.
         key: the converter of keys.
         codec: of the format.

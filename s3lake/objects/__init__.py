@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 
 
 class OpenFile(NamedTuple):
-    """A file of columns; those of CSV are texts.
+    """A file of columns; CSV has texts.
 
     Attributes:
         schema: of all that the file has.
@@ -31,7 +31,7 @@ class OpenFile(NamedTuple):
 
 
 def open_columns(shape: Shape, body: Body, key: str, columns: Collection[str] | None = None) -> OpenFile:
-    """Open a file of columns; `columns` are those that are read, of those that there are (None: all).
+    """Open a file of columns and read those of `columns` that it has (None: all).
 
     Raises:
         UnreadableError: it is not of its format; also while its batches are read, of which those before still count.
@@ -54,7 +54,7 @@ def read_batches(shape: Shape, body: Body, key: str, schema: pa.Schema) -> Itera
         shape: of the object.
         body: its bytes, or a stream of them; of Parquet only the columns that are asked for are read.
         key: its name, for messages.
-        schema: the columns that are asked for, all of `columns.read_schema` or some; those that the object lacks are
+        schema: the columns that are asked for, all of `columns.read_schema` or some; if the object lacks one, it is
             null.
 
     Raises:

@@ -92,7 +92,7 @@ def _fastavro() -> Any:
 def open_avro(
     body: Body, key: str, columns: Collection[str] | None = None, bare_column: str = ""
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """Return the columns of a file, and its rows with those of `columns` that there are (None: all).
+    """Return the columns of a file, and its rows with the columns of `columns` that it has (None: all).
 
     Raises:
         UnreadableError: see `open_rows`.

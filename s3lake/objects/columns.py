@@ -46,14 +46,14 @@ _FLAT_TABLE = {"headers": pa.map_(pa.string(), pa.string()), "timestamp": pa.int
 def read_schema(shape: Shape, recorded: Columns | None = None) -> pa.Schema:
     """Return the columns that objects of a shape are read into.
 
-    Files of columns have those of their commit; if it has none, those that are `recorded` of the sink. Text files have
+    Files of columns have the columns of their commit, or those that are `recorded` of the sink. Text files have
     one column `value`, with an envelope one for each of its fields.
     """
-    known = shape.columns.fields if shape.columns else recorded or {}
+    types = shape.columns.fields if shape.columns else recorded or {}
     if shape.in_columns and shape.spread_part and shape.converter(shape.spread_part) not in (STRING, BYTES):
-        return pa.schema([(name, _arrow_type(type)) for name, type in known.items()])
+        return pa.schema([(name, _arrow_type(type)) for name, type in types.items()])
     if shape.envelope and shape.envelope.style != "iggy":
-        return pa.schema([(field, _envelope_type(shape, field, known)) for field in shape.envelope.fields])
+        return pa.schema([(field, _envelope_type(shape, field, types)) for field in shape.envelope.fields])
     raw = shape.format == "bytes" or (shape.value == BYTES and not shape.format.startswith("json"))
     return pa.schema([("value", pa.binary() if raw else pa.string())])
 

@@ -57,8 +57,8 @@ class Shape(FileForm, frozen=True):
         """Return the shape of one of a commit's files: each may have columns of its own."""
         if file.columns is None:
             return self
-        known = fields_of(self.columns)
-        return replace(self, columns=Struct({name: known.get(name, UNKNOWN) for name in file.columns}))
+        types = fields_of(self.columns)
+        return replace(self, columns=Struct({name: types.get(name, UNKNOWN) for name in file.columns}))
 
     @property
     def frame(self) -> Framing | None:
