@@ -185,19 +185,6 @@ class TestOnLandedHours:
         assert len(set(before) & set(lake.objects())) == 1
         assert run("verify", config, "--from", TEN, "--to", TEN).code == 0
 
-    @pytest.mark.slow("lands two hours for one line of output")
-    def test_rewrite_continues_after_a_topic_whose_hour_is_not_landed(
-        self, run: Run, config: Path, landed: str, lake: Lake
-    ) -> None:
-        other = lake.topic(partitions=1)
-        config.write_text(
-            lake.config_text(f"name: events, topics: ['{other}', '{landed}'], errors: {{tolerance: all}}")
-        )
-        outcome = run("rewrite", config, "--from", TEN, "--to", TEN, "--yes")
-        assert outcome.code == 3
-        assert outcome.out.startswith(f"events {landed} {TEN}: 11 offsets = 10 rows + 1 dead letters; 1 data files ")
-        assert f"{other} {TEN} is not landed as a whole: materialise it before rewriting it" in outcome.err
-
     def test_clean_removes_with_yes_what_a_crashed_writer_left(
         self, run: Run, config: Path, landed: str, lake: Lake
     ) -> None:

@@ -134,24 +134,6 @@ class TestMarker:
         assert event.tags is not None
         assert content == event.tags[names.DATA_VERSION]
 
-    def test_landing_again_writes_it_no_more(self, runs: OneTopic) -> None:
-        runs.land()
-        before = dict(runs.world.store.objects)
-        runs.again()
-        runs.land()
-        assert runs.world.store.objects == before
-
-    def test_a_rewrite_renews_it(self, runs: OneTopic) -> None:
-        runs.land()
-        before, content = self.marker(runs)
-        runs.again().rewrite(SECOND)
-        runs.land(SECOND, SECOND)
-        after, renewed = self.marker(runs)
-        assert renewed != content
-        assert {one["key"] for one in json.loads(after)["objects"]}.isdisjoint(
-            one["key"] for one in json.loads(before)["objects"]
-        )
-
     def test_an_object_of_somebody_else_in_its_place_fails_the_check_s_step_and_nothing_is_announced(
         self, runs: OneTopic
     ) -> None:
