@@ -47,7 +47,7 @@ class LinesOffsets:
         return {number: (0, len(records)) for number, records in lines(self.directory, topic).items()}
 
     def log_ends(self, topics: Collection[str]) -> Mapping[str, Mapping[int, int]]:
-        """Next offsets of many topics; those that do not exist are left out."""
+        """Next offsets of many topics; missing topics are left out."""
         every = {topic: {number: end for number, (_, end) in self.ranges(topic).items()} for topic in topics}
         return {topic: ends for topic, ends in every.items() if ends}
 

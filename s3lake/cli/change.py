@@ -52,7 +52,7 @@ def erase(
 def reformat(request: Request) -> None:
     """Write landed hours again in the present format and layout.
 
-    Codec and columns too are those that the sink has now.
+    Codec and columns are also the sink's present ones.
     """
     from s3lake.land.maintenance.reformat import reformat_hours
 

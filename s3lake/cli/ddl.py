@@ -29,7 +29,7 @@ def ddl(
     """Print CREATE TABLE statements for Athena, Glue, Trino, DuckDB or Spark.
 
     For Glue it prints what boto3 would send, and with --yes sends it. Partitions are computed if directories are days
-    and hours; otherwise repeat the command when there are more. Columns are those that were recorded so far.
+    and hours; otherwise repeat the command when there are more. The columns are the ones recorded so far.
     """
     from s3lake.store.client import make_client
     from s3lake.store.connection import S3Connection

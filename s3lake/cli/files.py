@@ -149,7 +149,9 @@ def _write_below(directory: Path, key: str, body: bytes) -> None:
 
 def test(
     request: Request,
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Records in NAME.jsonl, NAME.expected.json beside.")],
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Records in NAME.jsonl, results in NAME.expected.json.")
+    ],
     write_expected: Annotated[bool, typer.Option("--write", help="Write what they become as expected.")] = False,  # noqa: PT028
 ) -> None:
     """Feed a configuration records and compare everything that they become with what is expected.

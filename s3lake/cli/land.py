@@ -140,7 +140,7 @@ def _find_incomplete_hours(landing: "Landing", grid: "Grid") -> Sequence[str]:
 def rewrite(request: Request) -> None:
     """Land complete hours again from Kafka.
 
-    The new objects replace those of each hour.
+    The new objects replace each hour's objects.
     """
     request.require("first", "last")
 

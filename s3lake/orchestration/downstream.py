@@ -113,7 +113,7 @@ def forward(
 
     `forwards` of the sink in a configuration does the same without Python; this is for an object of your own. An hour
     is forwarded when it is sealed, and again, replacing what is there of it, when it was rewritten. Give the assets to
-    `dg.Definitions` with those of `build_definitions` of the same configuration, whose S3 they use.
+    `dg.Definitions` with the result of `build_definitions` for the same configuration, whose S3 they use.
 
     Args:
         config: the configuration.

@@ -43,7 +43,7 @@ class CommittedFile:
         rows: records in it.
         bytes: its size.
         format: as `format.type` calls it.
-        schema: the columns that it is read into; of a CSV file without a header line those that it has, in their order.
+        schema: the columns that it is read into; for a CSV file without a header line its columns, in their order.
     """
 
     bucket: str

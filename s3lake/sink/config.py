@@ -19,7 +19,7 @@ class Config(ConfigModel):
     Attributes:
         kafka: where the topics are; either this or `source`, unless no sink has topics.
         source: where the topics are, if not in Kafka.
-        s3: how the buckets are reached, except those of sinks with `s3` of their own.
+        s3: how the buckets are reached; a sink may have `s3` of its own.
         spark: the session of the runs.
         sinks: routes from topics to buckets, at least one.
         run_history: the shortest time that Dagster's runs of this configuration are kept, in seconds; None for ever.

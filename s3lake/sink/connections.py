@@ -15,7 +15,7 @@ _OURS = ("bootstrap.servers", "group.id", "isolation.level", "enable.auto.commit
 
 
 class Kafka(ConfigModel):
-    """The servers of the topics. `properties` are librdkafka's; those of the Java client are translated or refused.
+    """The topics' servers. `properties` are librdkafka's; properties of the Java client are translated or refused.
 
     Attributes:
         bootstrap_servers: `HOST:PORT`, several with commas.
