@@ -91,11 +91,6 @@ def test_files_have_to_fit_together(tmp_path: Path) -> None:
         loaded(tmp_path, {"a.yaml": native("events"), "b.yaml": native("events", topic="clicks")})
 
 
-def test_without_a_location_the_error_says_what_to_set() -> None:
-    with pytest.raises(ConfigurationError, match="set S3LAKE_CONFIG"):
-        configuration.load_configuration(environment={})
-
-
 def test_load_gives_the_configuration_and_logs_what_has_to_be_said(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -82,7 +82,6 @@ SIX = [
         pytest.param({}, {}, THREE, 9, ["t/1/000000000002_0_2.json"], id="1"),
         pytest.param({}, {}, THREE, 1, [f"t/1/00000000000{n}_{n}_{n}.json" for n in range(3)], id="2, every record"),
         pytest.param({}, GZIP, THREE, 3, ["t/1/000000000002_0_2.json.gz"], id="32, gzip"),
-        pytest.param({"extension": ".gz"}, GZIP, THREE, 3, ["t/1/000000000002_0_2.gz"], id="32, the observed ending"),
         pytest.param({"suffix": "-x"}, {}, THREE, 3, ["t/1/000000000002_0_2-x.json"], id="34"),
         pytest.param({"include_keys": True}, {}, THREE, 3, ["topic=t/partition=1/000000000002_0_2.json"], id="37"),
         # compatibility.md: each length has its default on its own; the real connector stops padding the offset.
@@ -129,12 +128,6 @@ def test_lenses_names(
     keys = rule(topics=("t",), layout={**layout, "connector_names": True}, **changes)
     assert keys.deferred
     assert files(keys, *records, count=count) == expected
-
-
-@pytest.mark.parametrize("format", ["avro", "parquet"])
-def test_43_the_codec_of_avro_and_parquet_is_not_in_the_name(format: str) -> None:
-    keys = rule(topics=("t",), layout={"connector_names": True}, format={"type": format, "codec": "zstd"})
-    assert files(keys, Record()) == [f"t/0/000000000000_0_0.{format}"]
 
 
 # Aiven
