@@ -14,10 +14,10 @@ import s3lake
 from s3lake import hours
 from s3lake.commit.documents import File, FileForm, Manifest, Read, TopicHead
 from s3lake.commit.index import TopicIndex
-from s3lake.demo.s3 import EmbeddedS3
 from s3lake.plan.tile import Span, Tile
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
+from s3lake_tests.kit.s3 import start_s3
 
 HOURS = 1000
 PARTITIONS = 6
@@ -28,7 +28,7 @@ RECORDS = 10
 
 def main(commits: int) -> None:
     """Measures three times, and prints one JSON line each."""
-    with EmbeddedS3.start("versitygw") as s3, tempfile.TemporaryDirectory() as scratch:
+    with start_s3("versitygw") as s3, tempfile.TemporaryDirectory() as scratch:
         s3.create_bucket("lake")
         os.environ |= {"AWS_ACCESS_KEY_ID": s3.access_key_id, "AWS_SECRET_ACCESS_KEY": s3.secret_access_key}
         connection = S3Connection(s3.endpoint_url, s3.region, True, 50, s3.access_key_id, s3.secret_access_key)

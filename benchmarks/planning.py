@@ -18,10 +18,10 @@ from s3lake import hours
 from s3lake.commit import opening, protocol
 from s3lake.commit.index import TopicIndex
 from s3lake.demo.kafka import EmbeddedKafka
-from s3lake.demo.s3 import EmbeddedS3
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
+from s3lake_tests.kit.s3 import start_s3
 
 TOPIC = "planned"
 HOURS = 6
@@ -33,7 +33,7 @@ def main(partitions: int, server: str) -> None:
     """Measures, and prints one JSON line."""
     now = hours.key(datetime.now(timezone.utc))
     wanted = [hours.shift(now, back - HOURS) for back in range(HOURS)]
-    with EmbeddedKafka.start() as kafka, EmbeddedS3.start("versitygw" if server == "versitygw" else "moto") as s3:
+    with EmbeddedKafka.start() as kafka, start_s3("versitygw" if server == "versitygw" else "moto") as s3:
         s3.create_bucket("lake")
         fill(kafka.bootstrap_servers, partitions, wanted)
         connection = S3Connection(s3.endpoint_url, s3.region, True, 50, s3.access_key_id, s3.secret_access_key)

@@ -30,8 +30,8 @@ from benchmarks.process_tree import Meter
 from benchmarks.records import PROTOBUF, PROTOBUF_ID, SCHEMA
 from s3lake import hours
 from s3lake.demo.kafka import EmbeddedKafka
-from s3lake.demo.s3 import EmbeddedS3
 from s3lake.encode.formats import FORMATS
+from s3lake_tests.kit.s3 import start_s3
 
 HERE = Path(__file__).parent
 TOPIC, POISONED, SCHEMA_ID = "measured", "poisoned", 7
@@ -210,7 +210,7 @@ def bucket(options: argparse.Namespace, requests: Path | None = None) -> Iterato
     """An empty bucket, gone afterwards; a server that is started here writes what it is asked into `requests`."""
     name = f"s3lake-benchmark-{uuid.uuid4().hex[:8]}"
     if not options.endpoint:
-        with EmbeddedS3.start(options.server, requests) as s3:
+        with start_s3(options.server, requests) as s3:
             s3.create_bucket(name)
             keys = {"AWS_ACCESS_KEY_ID": s3.access_key_id, "AWS_SECRET_ACCESS_KEY": s3.secret_access_key}
             yield Bucket(s3.endpoint_url, name, keys)

@@ -3,16 +3,12 @@
 import json
 from typing import Any
 
-import dagster as dg
-import msgspec
 import pytest
 
-from s3lake.commit.documents import Recorded
 from s3lake.land import binding
 from s3lake.objects import Shape, columns, read_batches
 from s3lake.schema import grammar
-from s3lake.schema.types import Primitive, Struct, from_document, to_document
-from s3lake.schema.unite import shown
+from s3lake.schema.types import Primitive, Struct, from_document
 from s3lake_tests.land.unstaged import World as Unstaged
 from s3lake_tests.verify.test_writer_agrees import staged
 from s3lake_tests.verify.world import World
@@ -55,21 +51,6 @@ LANDED = [
 
 def test_no_primitive_type_is_left_out() -> None:
     assert SAMPLES.keys() >= set(map(str, Primitive))
-
-
-@pytest.mark.parametrize("text", SAMPLES)
-def test_it_is_written_down_and_read_again(text: str) -> None:
-    type = grammar.parse(text)
-    assert str(type) == text
-    document = Recorded(to_document({"c": type}))
-    assert from_document(msgspec.json.decode(msgspec.json.encode(document), type=Recorded).columns) == {"c": type}
-
-
-@pytest.mark.parametrize("text", SAMPLES)
-def test_messages_and_dagster_s_metadata_have_words_for_it(text: str) -> None:
-    type = grammar.parse(text)
-    assert shown(type) == text
-    assert dg.TableColumn("c", str(type)).type == text
 
 
 @pytest.mark.parametrize("envelope", [None, {}], ids=["plain", "envelope"])

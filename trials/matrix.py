@@ -24,7 +24,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from s3lake.demo.s3 import find_program
+from s3lake_tests.kit.s3 import find_program
 from trials.armed import ArmedKafka, ArmedS3
 from trials.operations import OPERATIONS, Operation
 from trials.rehearsal import UNAVAILABLE, Rehearsal, Row, rehearsal

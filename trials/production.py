@@ -24,9 +24,10 @@ from s3lake import hours
 from s3lake.config import native
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.process import GuardedProcess, free_ports, spawn
-from s3lake.demo.s3 import EmbeddedS3, Server, find_program
+from s3lake.demo.s3 import EmbeddedS3
 from s3lake.land.opening import open_topic_sink
 from s3lake.sink import Config, Sink
+from s3lake_tests.kit.s3 import Server, find_program, start_s3
 
 ROOT = Path(__file__).parents[1]
 BUCKET, SINK = "lake", "events"
@@ -177,7 +178,7 @@ def production(
     """
     server: Server = store or ("versitygw" if find_program("versitygw") else "moto")
     log = home / "requests.log" if server == "versitygw" else None
-    with EmbeddedKafka.start(home / "kafka") as kafka, EmbeddedS3.start(server, log) as s3:
+    with EmbeddedKafka.start(home / "kafka") as kafka, start_s3(server, log) as s3:
         s3.create_bucket(BUCKET)
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
         for made in admin.create_topics([NewTopic(topic, partitions, 1) for topic in topics]).values():

@@ -38,7 +38,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from s3lake import hours
 from s3lake.config import native
-from s3lake.demo.s3 import find_program
+from s3lake_tests.kit.s3 import find_program
 from trials import connector
 from trials.catalog import Catalog, Scans, Tables
 from trials.chaos import ERASES, START, Chaos

@@ -20,8 +20,8 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from s3lake import hours
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.process import GuardedProcess, free_ports, spawn
-from s3lake.demo.s3 import find_program
 from s3lake_tests.docker.test_docker import DOCKER, OURS, dotenv, interpolated, mounted
+from s3lake_tests.kit.s3 import find_program
 from s3lake_tests.lake import fill
 from s3lake_tests.processes import MARK, kill_all
 from s3lake_tests.schema.registry import apicurio

@@ -1,15 +1,16 @@
 """A shop's orders and clicks over the last three closed hours and the open one; the same events for the same seed."""
 
-import json
 import random
 import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass
-from datetime import datetime
+from datetime import datetime, timezone
+from itertools import chain
 from typing import Any, NamedTuple
 
+import msgspec
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
@@ -35,20 +36,23 @@ _MALFORMED = (
 )
 _MALFORMED_EVERY = 50_000
 
-_ORDER_TYPES = (b"order_placed", b"order_placed", b"order_paid", b"order_shipped", b"order_returned")
-_CLICK_TYPES = (b"view", b"view", b"view", b"click", b"click", b"add_to_cart", b"purchase")
 _CURRENCIES = ("EUR", "USD", "GBP", "CHF")
 _CITIES = ("Zürich", "Łódź", "Lyon", "Osaka", "Austin", "Malmö")
 _GOODS = ("lamp-17", "chair-4", "desk-2", "rug-33", "sofa-8", "vase-51")
 _PAGES = ("/", "/search?q=lamp", "/p/lamp-17", "/p/chair-4", "/p/desk-2", "/cart", "/checkout", "/blog/über-uns")
 _OF_EACH_EVENT = ("type", "order_id", "click_id")
-_NOW = 7_777_777_777_777_777
-"""Replaced by the event's time when the event is produced."""
 
 _Headers = list[tuple[str, str | bytes | None]]
 
-_ORDER_HEADERS: _Headers = [("source", b"shop"), ("schema", b"order/1")]
-_CLICK_HEADERS: _Headers = [("source", b"web")]
+_EVENTS: tuple[tuple[tuple[str, ...], str, _Headers], ...] = (
+    (
+        ("order_placed", "order_placed", "order_paid", "order_shipped", "order_returned"),
+        "order_id",
+        [("source", b"shop"), ("schema", b"order/1")],
+    ),
+    (("view", "view", "view", "click", "click", "add_to_cart", "purchase"), "click_id", [("source", b"web")]),
+)
+"""Of orders and of clicks: types, of which some are more frequent; the name of the id; headers."""
 
 Fields = Mapping[tuple[str, ...], bool]
 """The path of each field that events get in addition, and whether it is the event's time in epoch milliseconds."""
@@ -178,52 +182,40 @@ class _Event(NamedTuple):
 
 
 class _Shop:
-    """Makes events: the fields that differ in every event, and one of a pool of ready-made rests.
-
-    json.dumps alone would take longer for a million events than producing them.
-    """
+    """Makes events of a pool of ready-made ones: drawing every field would take longer than producing the event."""
 
     def __init__(self, seed: int, topics: tuple[str, str], partitions: int, fields: Fields) -> None:
-        self._random = random.Random(seed).random
-        self._orders, self._clicks = topics
-        self._partitions = partitions
-        self._seed = seed
-        self._number = 0
-        self._second = -1
-        self._second_text = b""
-        self._has_times = any(fields.values())
-        rng = random.Random(seed)
+        self._seed, self._topics, self._partitions, self._number = seed, topics, partitions, 0
+        self._random, rng = random.Random(seed).random, random.Random(seed)
+        fields = {path: is_time for path, is_time in fields.items() if path[0] not in _OF_EACH_EVENT}
+        self._time_fields = [path for path, is_time in fields.items() if is_time]
         customers = [rng.randrange(20_000) for _ in range(_POOL)]
-        self._order_pool = [(customer, _dump_rest(rng, _make_order(rng, customer), fields)) for customer in customers]
-        self._click_pool = [(customer, _dump_rest(rng, _make_click(rng, customer), fields)) for customer in customers]
+        self._pools = [[(one, make(rng, one)) for one in customers] for make in (_make_order, _make_click)]
+        for _, event in chain(*self._pools):
+            for path in fields:
+                _set_field(event, path, rng.randrange(3))  # few: each value may be a directory of S3
 
     def make_event(self, ms: int) -> _Event:
         """Make the next event, with its time in epoch milliseconds."""
-        share, draw = self._random(), int(self._random() * _POOL)
-        number = self._number = self._number + 1
-        if ms // 1000 != self._second:
-            # Formatting a time is dear, and neighbours nearly always have the same second.
-            self._second = ms // 1000
-            self._second_text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(self._second)).encode()
-        if share < _ORDERS_SHARE:
-            customer, rest = self._order_pool[draw]
-            head = b'{"type":"%b","order_id":"o%d-%08d",'
-            topic, event_type, headers = self._orders, _ORDER_TYPES[number % 5], _ORDER_HEADERS
-        else:
-            customer, rest = self._click_pool[draw]
-            head = b'{"type":"%b","click_id":"c%d-%08d",'
-            topic, event_type, headers = self._clicks, _CLICK_TYPES[number % 7], _CLICK_HEADERS
-        value = head % (event_type, self._seed, number)
-        value += rest.replace(b"%s", b"%b.%03dZ" % (self._second_text, ms % 1000), 1)
-        if self._has_times:
-            value = value.replace(b"%d" % _NOW, b"%d" % ms)
-        return _Event(topic, customer % self._partitions, b"c-%05d" % customer, value, headers, ms)
+        number, draw = int(self._random() >= _ORDERS_SHARE), int(self._random() * _POOL)
+        self._number += 1
+        types, id_name, headers = _EVENTS[number]
+        customer, further = self._pools[number][draw]
+        for path in self._time_fields:
+            _set_field(further, path, ms)
+        event = {
+            "type": types[self._number % len(types)],
+            id_name: f"{id_name[0]}{self._seed}-{self._number:08d}",
+            "ts": datetime.fromtimestamp(ms / 1000, timezone.utc).isoformat(timespec="milliseconds"),
+            **further,
+        }
+        key, partition = b"c-%05d" % customer, customer % self._partitions
+        return _Event(self._topics[number], partition, key, msgspec.json.encode(event), headers, ms)
 
 
 def _make_order(rng: random.Random, customer: int) -> dict[str, object]:
     lines = [(rng.choice(_GOODS), rng.randint(1, 4), rng.randint(499, 29_999)) for _ in range(rng.choice((1, 1, 1, 2)))]
     order: dict[str, object] = {
-        "ts": "%s",
         "customer": f"c-{customer:05d}",
         "city": rng.choice(_CITIES),
         "amount": sum(quantity * cents for _, quantity, cents in lines) / 100,
@@ -237,7 +229,6 @@ def _make_order(rng: random.Random, customer: int) -> dict[str, object]:
 
 def _make_click(rng: random.Random, customer: int) -> dict[str, object]:
     return {
-        "ts": "%s",
         "user": f"c-{customer:05d}",
         "session": f"{rng.getrandbits(64):016x}",
         "url": f"https://shop.example{rng.choice(_PAGES)}",
@@ -247,17 +238,12 @@ def _make_click(rng: random.Random, customer: int) -> dict[str, object]:
     }
 
 
-def _dump_rest(rng: random.Random, event: dict[str, Any], fields: Fields) -> bytes:
-    """Return the event with the named fields as the end of a JSON object, without the opening brace."""
-    for path, is_time in fields.items():
-        target = event
-        for name in path[:-1]:
-            inner = target.get(name)
-            target[name] = inner = inner if isinstance(inner, dict) else {}
-            target = inner
-        if path[0] not in _OF_EACH_EVENT:
-            target[path[-1]] = _NOW if is_time else rng.randrange(3)  # few: each value may be a directory of S3
-    return json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()[1:]
+def _set_field(event: dict[str, Any], path: tuple[str, ...], value: int) -> None:
+    for name in path[:-1]:
+        if not isinstance(event.get(name), dict):
+            event[name] = {}
+        event = event[name]
+    event[path[-1]] = value
 
 
 def _choose_malformed(rng: random.Random, records: int) -> dict[int, bytes]:

@@ -1,7 +1,9 @@
 """The servers, the configuration and the events of a demo."""
 
 import shutil
+import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -13,9 +15,9 @@ from s3lake import hours
 from s3lake.config import native
 from s3lake.demo import events
 from s3lake.demo.kafka import EmbeddedKafka
+from s3lake.demo.process import GuardedProcess, Service, free_port, free_ports, spawn
 from s3lake.demo.s3 import EmbeddedS3
-from s3lake.demo.spark import EmbeddedSpark
-from s3lake.errors import ConfigurationError
+from s3lake.errors import ConfigurationError, SparkUnavailableError
 from s3lake.layout.pieces import Field, Time
 from s3lake.sink import Config, Credentials, Sink, Table
 from s3lake.sink.converter import Converter
@@ -23,6 +25,8 @@ from s3lake.sink.converter import Converter
 BUCKET = "lake"
 SINK = "events"
 TOPICS = ("orders", "clicks")
+_SPARK_START_S = 60.0
+_SPARK_END_S = 20.0  # it first stops Python workers and deletes temporary files
 
 _CONFIG = """\
 kafka:
@@ -57,6 +61,45 @@ _WORKSPACE = """\
 load_from:
   - python_module: {module_name: s3lake.definitions, location_name: s3lake}
 """
+
+
+class EmbeddedSpark(Service):
+    """Warm Spark sessions on this machine: `s3lake spark`, restarted on the same port if it crashes."""
+
+    def __init__(self, command: list[str | Path], log: Path, port: int) -> None:
+        self._command, self._log, self._port = command, log, port
+        self._process = self._spawned()
+
+    @classmethod
+    def start(cls, config: Path, master: str, log: Path) -> "EmbeddedSpark":
+        """Start the server for a configuration and a master, with its output in `log`; `ready` waits for it."""
+        (port,) = free_ports(1)
+        program = [sys.executable, "-c", "from s3lake.cli import main; main()"]
+        return cls([*program, "spark", config, "--master", master, "--port", str(port)], log, port)
+
+    @property
+    def address(self) -> str:
+        """The value of `spark.master`."""
+        return f"sc://127.0.0.1:{self._port}"
+
+    def ready(self) -> None:
+        """Wait until it serves. Raise SparkUnavailableError if it does not start; the message ends with its log."""
+        deadline = time.monotonic() + _SPARK_START_S
+        while free_port(self._port):
+            if not self._process.running or time.monotonic() > deadline:
+                raise SparkUnavailableError(
+                    f"{self.address} does not serve. The end of its log:\n{self._process.log()}"
+                )
+            time.sleep(0.05)
+
+    def keep(self) -> None:
+        """Restart it if it has ended."""
+        if not self._process.running:
+            self._process.stop()
+            self._process = self._spawned()
+
+    def _spawned(self) -> GuardedProcess:
+        return spawn(self._command, self._log, grace_s=_SPARK_END_S)
 
 
 @dataclass(frozen=True)

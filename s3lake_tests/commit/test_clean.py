@@ -10,7 +10,6 @@ from s3lake import hours
 from s3lake.commit.clean import DAY_MS, Cleaned, clean
 from s3lake.commit.documents import File, Manifest, Read, TopicHead
 from s3lake.commit.index import TopicIndex
-from s3lake.demo.s3 import EmbeddedS3, find_program
 from s3lake.errors import StoreDeniedError
 from s3lake.plan.tile import Span, Tile
 from s3lake.sink import Sink
@@ -22,6 +21,7 @@ from s3lake_tests.commit.kafka import hour, ms
 from s3lake_tests.commit.test_traces import completes, enters_pending
 from s3lake_tests.commit.works import PACE, materialise, recovering, rewriting
 from s3lake_tests.commit.world import World
+from s3lake_tests.kit.s3 import find_program, start_s3
 from s3lake_tests.kit.stores import CountedStore
 
 NOW = ms(5)
@@ -272,7 +272,7 @@ class TestUploadsThatNoManifestNames:
 def test_on_a_real_store_too(server: Literal["moto", "versitygw"], left: int):
     if server == "versitygw" and find_program("versitygw") is None:
         pytest.skip("versitygw is missing: go install github.com/versity/versitygw/cmd/versitygw@v1.8.0")
-    with EmbeddedS3.start(server) as s3:
+    with start_s3(server) as s3:
         s3.create_bucket("lake")
         connection = S3Connection(s3.endpoint_url, s3.region, True, 9, s3.access_key_id, s3.secret_access_key)
         outside = TestUploadsThatNoManifestNames()

@@ -169,9 +169,10 @@ def test_keys_beside_a_class_are_what_is_used_and_that_is_told() -> None:
 def test_an_external_id_is_a_secret() -> None:
     role = {"aws.sts.role.arn": "arn:aws:iam::1:role/lake", "aws.sts.role.external.id": "hush-hush"}
     configuration = loaded({**role}, bases.AIVEN)
-    assert S3Connection.of(configuration.config.s3).role_external_id == "hush-hush"
+    connection = S3Connection.of(configuration.config.s3)
+    assert connection.role_external_id == "hush-hush"
     text, variables = write_native(configuration.config)
-    assert "hush" not in dump_effective(configuration.config) + text + repr(configuration)
+    assert "hush" not in dump_effective(configuration.config) + text + repr(configuration) + repr(connection)
     assert variables["S3LAKE_SECRET_S3_ROLE_EXTERNAL_ID"] == "s3.role.external_id"
 
 

@@ -94,7 +94,7 @@ def test_every_event_has_a_type_an_iso_time_a_key_and_headers(messages: dict[str
         if is_one_json_document(message.value()):
             event = json.loads(message.value())
             assert event["type"]
-            stamp = datetime.strptime(event["ts"], "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=timezone.utc)
+            stamp = datetime.strptime(event["ts"], "%Y-%m-%dT%H:%M:%S.%f%z")
             assert round(stamp.timestamp() * 1000) == message.timestamp()[1]
     first = messages["events-orders"][0]
     assert first.key().startswith(b"c-")

@@ -4,26 +4,16 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 
 from s3lake.demo.process import spawn
+from s3lake_tests.processes import until
 
 GUARD = [sys.executable, "-m", "s3lake.demo.guard"]
 IGNORES_TERM = "trap '' TERM; echo ready; while :; do sleep 0.1; done"
-
-
-def within(seconds: float, condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return condition()
 
 
 def gone(pid: int) -> bool:
@@ -94,7 +84,7 @@ def test_the_children_of_the_command_end_too() -> None:
         grandchild = int(first_line(guard))
         guard.send_signal(signal.SIGTERM)
         guard.wait(10)
-    assert within(5, lambda: gone(grandchild))
+    until(5, lambda: gone(grandchild))
 
 
 def test_the_directory_is_removed_after_the_command(tmp_path: Path) -> None:
@@ -116,12 +106,12 @@ def test_sigkill_of_the_starter_ends_the_command(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as starter:
         command = int(first_line(starter))
         starter.kill()
-    assert within(5, lambda: gone(command))
+    until(5, lambda: gone(command))
 
 
 def test_the_terminals_interrupt_does_not_reach_the_command(tmp_path: Path) -> None:
     with spawn(["sleep", "60"], tmp_path / "log") as process:
-        assert within(5, lambda: bool(psutil.Process(process.pid).children()))
+        until(5, lambda: bool(psutil.Process(process.pid).children()))
         (command,) = psutil.Process(process.pid).children()
         assert os.getpgid(process.pid) != os.getpgid(0)
         assert os.getpgid(command.pid) != os.getpgid(0)
@@ -129,7 +119,7 @@ def test_the_terminals_interrupt_does_not_reach_the_command(tmp_path: Path) -> N
 
 def test_spawn_logs_what_the_command_writes(tmp_path: Path) -> None:
     with spawn(["sh", "-c", "echo out; echo err >&2"], tmp_path / "log") as process:
-        assert within(5, lambda: not process.running)
+        until(5, lambda: not process.running)
         assert process.log() == "out\nerr"
 
 
@@ -137,14 +127,14 @@ def test_the_log_can_be_read_after_its_directory_is_gone(tmp_path: Path) -> None
     directory = tmp_path / "data"
     directory.mkdir()
     with spawn(["sh", "-c", "echo why; exit 2"], directory / "log", remove=directory) as process:
-        assert within(5, lambda: not process.running)
+        until(5, lambda: not process.running)
         assert not directory.exists()
         assert (process.returncode, process.log()) == (2, "why")
 
 
 def test_stop_waits_until_the_command_is_gone(tmp_path: Path) -> None:
     process = spawn(["sh", "-c", "echo $$; exec sleep 60"], tmp_path / "log")
-    assert within(5, lambda: bool(process.log()))
+    until(5, lambda: bool(process.log()))
     command = int(process.log())
     process.stop()
     assert gone(command)
@@ -159,7 +149,7 @@ def test_stopping_twice_is_fine(tmp_path: Path) -> None:
 
 def test_the_environment_given_is_the_commands_whole_environment(tmp_path: Path) -> None:
     with spawn(["/usr/bin/env"], tmp_path / "log", {"ONLY": "this"}) as process:
-        assert within(5, lambda: not process.running)
+        until(5, lambda: not process.running)
         assert "ONLY=this" in process.log()
         assert "HOME=" not in process.log()
 

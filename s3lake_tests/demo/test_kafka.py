@@ -18,7 +18,8 @@ from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.process import free_ports
 from s3lake.errors import KafkaUnavailableError
 from s3lake_tests.demo.records import create_topic, read
-from s3lake_tests.demo.test_guard import first_line, within
+from s3lake_tests.demo.test_guard import first_line
+from s3lake_tests.processes import until
 
 pytestmark = pytest.mark.usefixtures("jvm")
 
@@ -129,8 +130,8 @@ def test_the_broker_ends_when_its_starter_is_killed() -> None:
         port = int(address.rpartition(":")[2])
         assert listens(port)
         starter.send_signal(signal.SIGKILL)
-    assert within(10, lambda: not listens(port))
-    assert within(10, lambda: not Path(directory).exists())
+    until(10, lambda: not listens(port))
+    until(10, lambda: not Path(directory).exists())
 
 
 @pytest.mark.slow("waits for compaction")
@@ -147,4 +148,4 @@ def test_a_compacted_topic_is_compacted_within_seconds(kafka: EmbeddedKafka) -> 
         offsets = [record.offset() for record in read(kafka, "compacted")]
         return offsets[0] > 0
 
-    assert within(20, only_the_last_is_left)
+    until(20, only_the_last_is_left)

@@ -12,8 +12,9 @@ from botocore.exceptions import ClientError
 
 from s3lake.demo import s3 as embedded
 from s3lake.demo.process import free_ports
-from s3lake.demo.s3 import GO_PROGRAMS, EmbeddedS3, Server, find_program
-from s3lake.errors import ConfigurationError, StoreUnavailableError
+from s3lake.demo.s3 import EmbeddedS3
+from s3lake.errors import StoreUnavailableError
+from s3lake_tests.kit.s3 import GO_PROGRAMS, Server, find_program, start_s3
 
 needs_versitygw, needs_minio = (
     pytest.mark.skipif(find_program(name) is None, reason=f"{name} is missing: go install {module}")
@@ -39,7 +40,7 @@ def client(server: EmbeddedS3) -> Any:
 
 @pytest.fixture(params=SERVERS)
 def server(request: pytest.FixtureRequest) -> Iterator[EmbeddedS3]:
-    with EmbeddedS3.start(request.param) as started:
+    with start_s3(request.param) as started:
         yield started
 
 
@@ -62,7 +63,7 @@ def test_a_conditional_put_has_one_winner(server: EmbeddedS3) -> None:
 @pytest.mark.parametrize("name", SERVERS)
 def test_it_leaves_no_process_port_or_file(name: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with EmbeddedS3.start(name) as server:
+    with start_s3(name) as server:
         guard = psutil.Process(server.pid)
         (child,) = guard.children()
         assert len(list(tmp_path.iterdir())) == 1
@@ -81,7 +82,7 @@ def test_a_port_taken_meanwhile_is_replaced(name: Server, monkeypatch: pytest.Mo
         listener.listen()
         choices = iter([[listener.getsockname()[1]], [free]])
         monkeypatch.setattr(embedded, "free_ports", lambda _count: next(choices))
-        with EmbeddedS3.start(name) as server:
+        with start_s3(name) as server:
             assert server.endpoint_url == f"http://127.0.0.1:{free}"
 
 
@@ -89,28 +90,12 @@ def test_a_port_taken_meanwhile_is_replaced(name: Server, monkeypatch: pytest.Mo
 @pytest.mark.s3
 @needs_versitygw
 def test_versitygw_works_where_files_have_no_attributes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedded, "_keeps_attributes", lambda _directory: False)
-    with EmbeddedS3.start("versitygw") as server:
+    monkeypatch.setattr("s3lake_tests.kit.s3._keeps_attributes", lambda _directory: False)
+    with start_s3("versitygw") as server:
         server.create_bucket("lake")
         s3 = client(server)
         s3.put_object(Bucket="lake", Key="a", Body=b"1", Metadata={"commit": "c1"})
         assert s3.head_object(Bucket="lake", Key="a")["Metadata"] == {"commit": "c1"}
-
-
-def test_a_missing_versitygw_says_how_to_build_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    with pytest.raises(ConfigurationError, match=r"Install it: go install github\.com/versity"):
-        EmbeddedS3.start("versitygw")
-
-
-def test_versitygw_is_found_where_go_installs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    binary = tmp_path / "go" / "bin" / "versitygw"
-    binary.parent.mkdir(parents=True)
-    binary.touch(mode=0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert find_program("versitygw") == binary
 
 
 def test_a_server_that_does_not_start_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,4 +104,4 @@ def test_a_server_that_does_not_start_says_why(tmp_path: Path, monkeypatch: pyte
     binary.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     with pytest.raises(StoreUnavailableError, match=r"ended with exit code 7\. The end of its log:\nno luck today"):
-        EmbeddedS3.start("versitygw")
+        start_s3("versitygw")

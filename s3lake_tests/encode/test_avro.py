@@ -176,21 +176,11 @@ def test_records_never_share_a_name() -> None:
 # Files
 
 
-@pytest.mark.parametrize("codec", CODECS)
-def test_every_type_is_read_back(codec: str) -> None:
-    assert read(written(FileFormat("avro", codec), [everything()])) == plain_rows([everything()])
-
-
 @pytest.mark.parametrize(("codec", "stored"), [("none", "null"), ("zstd", "zstandard"), ("xz", "xz")])
 def test_the_header_says_codec_and_schema(codec: str, stored: str) -> None:
     reader = fastavro.reader(io.BytesIO(written(FileFormat("avro", codec), [everything()])))
     assert reader.metadata["avro.codec"] == stored
     assert json.loads(reader.metadata["avro.schema"]) == schema_of(EVERYTHING)
-
-
-def test_batches_follow_each_other() -> None:
-    data = written(FileFormat("avro", "snappy"), [batch(a=pa.array([1, 2])), batch(a=pa.array([3]))])
-    assert [row["a"] for row in read(data)] == [1, 2, 3]
 
 
 def test_batches_can_be_prepared_before_they_are_split() -> None:
@@ -258,11 +248,6 @@ def test_a_batch_without_rows_adds_nothing() -> None:
     form = FileFormat("avro", "none")
     assert written(form, [everything().slice(0, 0)]) == b""
     assert len(read(written(form, [everything(), everything().slice(0, 0)]))) == 3
-
-
-def test_columns_of_nothing_but_nulls() -> None:
-    nulls = everything().take(pa.array([1, None]))
-    assert read(written(FileFormat("avro", "none"), [nulls])) == [dict.fromkeys(EVERYTHING.names)] * 2
 
 
 # Properties

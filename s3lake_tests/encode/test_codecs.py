@@ -1,7 +1,6 @@
 """Compression: what the standard readers read, equal input gives equal bytes."""
 
 import bz2
-import gzip
 import lzma
 import zlib
 from collections.abc import Callable
@@ -25,17 +24,6 @@ def compressed(codec: str, level: int | None, *pieces: bytes) -> bytes:
 def test_none_is_no_compressor() -> None:
     assert compressor("none", None) is None
     assert memory("none", None) == 0
-
-
-@pytest.mark.parametrize("level", [None, 1, 9])
-def test_gzip_is_read_by_gzip(level: int | None) -> None:
-    assert gzip.decompress(compressed("gzip", level, b"one\n", b"two\n")) == b"one\ntwo\n"
-
-
-@pytest.mark.parametrize("level", [None, 1, 19])
-def test_zstd_is_read_by_zstandard(level: int | None) -> None:
-    data = compressed("zstd", level, b"one\n", b"two\n")
-    assert zstandard.ZstdDecompressor().decompressobj().decompress(data) == b"one\ntwo\n"
 
 
 def test_zstd_has_a_checksum() -> None:
@@ -62,15 +50,13 @@ def test_higher_levels_take_more_memory() -> None:
     assert 2**20 < memory("zstd", None) < memory("zstd", 19)
 
 
-@pytest.mark.parametrize("codec", ["gzip", "zstd", "snappy_framed"])
+@pytest.mark.parametrize(
+    ("codec", "levels"), [("gzip", [None, 1, 9]), ("zstd", [None, 1, 19]), ("snappy_framed", [None])]
+)
 @given(pieces=st.lists(st.binary(max_size=200), max_size=5))
-def test_every_stream_comes_back(codec: str, pieces: list[bytes]) -> None:
-    assert inflated(codec, compressed(codec, None, *pieces)) == b"".join(pieces)
-
-
-def test_framed_snappy_is_read_by_cramjam() -> None:
-    data = compressed("snappy_framed", None, b"one\n", b"two\n" * 50_000)
-    assert bytes(cramjam.snappy.decompress(data)) == b"one\n" + b"two\n" * 50_000
+def test_every_stream_comes_back(codec: str, levels: list[int | None], pieces: list[bytes]) -> None:
+    for level in levels:
+        assert inflated(codec, compressed(codec, level, *pieces)) == b"".join(pieces)
 
 
 # Blocks of Avro files

@@ -253,11 +253,6 @@ def test_a_batch_without_rows_adds_nothing() -> None:
     assert len(rows_of(written(form, [everything(), everything().slice(0, 0)]))) == 3
 
 
-def test_columns_of_nothing_but_nulls() -> None:
-    nulls = everything().take(pa.array([1, None]))
-    assert rows_of(written(FileFormat("parquet", "none"), [nulls])) == [dict.fromkeys(EVERYTHING.names)] * 2
-
-
 @given(batches(EVERYTHING), st.lists(st.sampled_from(VERBS), max_size=3), st.integers(1, 400))
 def test_every_row_comes_back(payloads: list[pa.RecordBatch], verbs: list[str], chunk: int) -> None:
     expected = plain_rows(payloads)

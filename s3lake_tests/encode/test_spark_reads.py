@@ -59,21 +59,3 @@ def test_parquet_of_every_type(spark: "SparkSession", tmp_path: Path, codec: str
     path.write_bytes(written(FileFormat("parquet", codec, None, True, None), [batch]))
     rows = spark.read.parquet(str(path)).collect()
     assert [seen(row) for row in rows] == [ROW, dict.fromkeys(ROW)]
-
-
-@pytest.mark.slow("DuckDB and Arrow read the same text")
-def test_csv_with_quotes_and_line_breaks(spark: "SparkSession", tmp_path: Path) -> None:
-    values = ['say "x"', "two\nlines", "a,b", "", None]
-    batch = pa.record_batch([pa.array(range(5)), pa.array(values)], names=["id", "text"])
-    path = tmp_path / "file.csv"
-    path.write_bytes(written(FileFormat("csv", "none", None, True, ("", "\n", "\n")), [batch]))
-    frame = spark.read.csv(
-        str(path),
-        schema="id long, text string",
-        header=True,
-        escape='"',
-        multiLine=True,
-        emptyValue="",
-        nullValue="\x01",
-    )
-    assert [row["text"] or "" for row in frame.orderBy("id").collect()] == [value or "" for value in values]

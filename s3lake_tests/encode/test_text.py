@@ -54,12 +54,9 @@ def test_empty_records_count() -> None:
     assert written(form(framing=ARRAY), [records(b""), records(b"")]) == b"[\n,\n\n]"
 
 
-def test_bytes_without_framing_are_the_record_as_it_is() -> None:
-    assert written(form(framing=None, type="bytes"), [records(b"\x00\xff\n")]) == b"\x00\xff\n"
-
-
-def test_an_empty_payload_is_a_zero_byte_object() -> None:
-    assert written(form(framing=None, type="bytes"), [records(b"")]) == b""
+@pytest.mark.parametrize("record", [b"\x00\xff\n", b""])
+def test_bytes_without_framing_are_the_record_as_it_is(record: bytes) -> None:
+    assert written(form(framing=None, type="bytes"), [records(record)]) == record
 
 
 @pytest.mark.parametrize("codec", COMPRESSED)

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 from s3lake.demo.kafka import EmbeddedKafka
-from s3lake.demo.s3 import GO_PROGRAMS, EmbeddedS3, find_program
+from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Spark
 from s3lake.spark import jars
+from s3lake_tests.kit.s3 import GO_PROGRAMS, find_program, start_s3
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,7 +49,7 @@ SPARK_MASTER = os.environ.get("SPARK_MASTER_OF_TESTS", "local[2]")
 """Where the tests run that ask for `spark`: .ci/nightly runs them once more behind a Spark Connect server."""
 
 S3_SERVER = os.environ.get("S3_SERVER_OF_TESTS", "moto")
-"""What `s3_server` is: a server that `EmbeddedS3` starts, or the address of one that has the demo's keys."""
+"""What `s3_server` is: a server that `start_s3` starts, or the address of one that has the demo's keys."""
 
 S3_SERVER_RUNS = "://" in S3_SERVER
 
@@ -71,7 +72,6 @@ class RunningS3(EmbeddedS3):
 
     def __init__(self, endpoint_url: str) -> None:
         self.endpoint_url = endpoint_url
-        self.ca_file = None
 
     def stop(self) -> None:
         """Do nothing: the server is shared."""
@@ -86,7 +86,7 @@ def _serve_kafka() -> Iterator[str]:
 def _s3(name: Any) -> Callable[[], AbstractContextManager[str]]:
     @contextmanager
     def serve() -> Iterator[str]:
-        with EmbeddedS3.start(name) as server:
+        with start_s3(name) as server:
             yield server.endpoint_url
 
     return serve

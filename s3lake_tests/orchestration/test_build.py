@@ -50,6 +50,13 @@ def sink_spec(key: str = "s3/events/orders", *sinks: str) -> dg.AssetSpec:
     )
 
 
+def requests(schedule: dg.ScheduleDefinition, year: int, month: int, day: int, hour: int) -> Sequence[dg.RunRequest]:
+    """What a schedule asks for at six minutes past an hour."""
+    now = datetime(year, month, day, hour, 6, tzinfo=timezone.utc)
+    with instances.in_files() as instance, dg.build_schedule_context(instance, scheduled_execution_time=now) as at:
+        return schedule.evaluate_tick(at).run_requests or ()
+
+
 class TestTopics:
     def test_a_topic_is_an_external_asset(self) -> None:
         node = repository().asset_graph.get(dg.AssetKey(["kafka", "orders"]))
@@ -198,26 +205,21 @@ class TestJobsAndSchedules:
         landing = {job.name for job in built.get_all_jobs() if job.name.startswith(("land_", "__"))}
         assert landing == {"land_events", "land_copy", "__ASSET_JOB"}
 
-    def requests(self, now: datetime, sink: str = EVENTS) -> list[dg.RunRequest]:
-        schedule = repository(sink).get_schedule_def("hourly_events")
-        with (
-            instances.in_files() as instance,
-            dg.build_schedule_context(instance, scheduled_execution_time=now) as context,
-        ):
-            return list(schedule.evaluate_tick(context).run_requests or ())
-
-    def test_every_hour_the_one_before_and_the_one_under_way_are_one_run(self) -> None:
-        (request,) = self.requests(datetime(2026, 1, 7, 15, 6, tzinfo=timezone.utc))
-        assert request.tags["dagster/asset_partition_range_start"] == "2026-01-07T14"
-        assert request.tags["dagster/asset_partition_range_end"] == "2026-01-07T15"
-
-    def test_the_range_begins_no_earlier_than_the_sink(self) -> None:
-        (request,) = self.requests(datetime(2026, 1, 5, 0, 6, tzinfo=timezone.utc))
-        assert request.tags["dagster/asset_partition_range_start"] == "2026-01-05T00"
-        assert request.tags["dagster/asset_partition_range_end"] == "2026-01-05T00"
-
-    def test_before_the_sink_s_start_there_is_nothing_to_do(self) -> None:
-        assert self.requests(datetime(2026, 1, 4, 23, 6, tzinfo=timezone.utc)) == []
+    @pytest.mark.parametrize(
+        ("now", "runs"),
+        [
+            ((2026, 1, 7, 15), [("2026-01-07T14", "2026-01-07T15")]),
+            ((2026, 1, 5, 0), [("2026-01-05T00", "2026-01-05T00")]),
+            ((2026, 1, 4, 23), []),
+        ],
+        ids=["two hours", "no earlier than the sink", "before its start"],
+    )
+    def test_every_hour_the_one_before_and_the_one_under_way_are_one_run(
+        self, now: tuple[int, int, int, int], runs: list[tuple[str, str]]
+    ) -> None:
+        found = requests(repository().get_schedule_def("hourly_events"), *now)
+        ends = [f"dagster/asset_partition_range_{end}" for end in ("start", "end")]
+        assert [tuple(one.tags[end] for end in ends) for one in found] == runs
 
     @pytest.mark.parametrize(("grace", "cron"), [("5m", "6 * * * *"), ("0s", "1 * * * *"), ("3h", "59 * * * *")])
     def test_ticks_when_the_grace_of_the_hour_before_is_over(self, grace: str, cron: str) -> None:
@@ -234,10 +236,6 @@ class TestJobsAndSchedules:
         assert built.get_schedule_def("s3lake_daily_clean").default_status.name == status
         assert built.get_schedule_def("hourly_events").default_status.name == "STOPPED"
 
-    def nightly(self, schedule: dg.ScheduleDefinition) -> Sequence[dg.RunRequest]:
-        with dg.build_schedule_context(scheduled_execution_time=datetime(2026, 1, 7, tzinfo=timezone.utc)) as context:
-            return schedule.evaluate_tick(context).run_requests or ()
-
     def test_every_night_every_topic_of_a_sink_is_cleaned(self, monkeypatch: pytest.MonkeyPatch) -> None:
         store = MemoryStore("lake")
         monkeypatch.setattr(opening, "open_stores", lambda *_, **__: lambda _: store)
@@ -250,7 +248,7 @@ class TestJobsAndSchedules:
         built = repository(EVENTS.replace("[orders]", "[orders, clicks]"))
         schedule = built.get_schedule_def("s3lake_daily_clean")
         assert (schedule.cron_schedule, schedule.execution_timezone) == ("40 3 * * *", "UTC")
-        (request,) = self.nightly(schedule)
+        (request,) = requests(schedule, 2026, 1, 7, 0)
         assert built.get_job(schedule.job_name).execute_in_process(request.run_config).success
         assert [key for key in store.objects if "dead" in key] == []
 
@@ -284,12 +282,7 @@ class TestFleets:
 
     def test_have_a_schedule_that_lands_all_of_them_in_one_run(self) -> None:
         schedule = repository(self.sink(2, ", together: true")).get_schedule_def("hourly_events")
-        now = datetime(2026, 1, 7, 15, 6, tzinfo=timezone.utc)
-        with (
-            instances.in_files() as instance,
-            dg.build_schedule_context(instance, scheduled_execution_time=now) as at,
-        ):
-            (request,) = schedule.evaluate_tick(at).run_requests or ()
+        (request,) = requests(schedule, 2026, 1, 7, 15)
         assert schedule.job_name == "land_together_events"
         config = request.run_config["ops"]["land_together_events_op"]["config"]
         assert config == {"hours": {"2026-01-07T14..2026-01-07T15": ["t0", "t1"]}}

@@ -1,13 +1,11 @@
 """What a configuration may ask of S3 beside keeping bytes."""
 
 import base64
-import json
 from typing import Any
 
 import pytest
 
 from s3lake.sink import S3
-from s3lake.store.connection import S3Connection
 
 MINE = base64.b64encode(b"0123456789abcdef0123456789abcdef").decode()
 
@@ -40,17 +38,3 @@ def test_offset_tags_leave_room_for_seven_tags() -> None:
     tags = {f"tag {number}": "x" for number in range(8)}
     with pytest.raises(ValueError, match="8 tags are too many next to offset_tags: an object has at most 10"):
         S3.model_validate({"objects": {"tags": tags, "offset_tags": "tried"}})
-
-
-def test_a_printed_configuration_contains_no_secret_of_objects() -> None:
-    s3 = S3.model_validate(
-        {
-            "objects": {"customer_key": MINE},
-            "role": {"arn": "arn:aws:iam::1:role/a", "external_id": "hush-hush"},
-        }
-    )
-    connection = S3Connection.of(s3)
-    assert (connection.customer_key, connection.role_external_id) == (MINE, "hush-hush")
-    for text in (repr(s3), str(s3), json.dumps(s3.model_dump(mode="json")), repr(connection)):
-        assert MINE not in text
-        assert "hush-hush" not in text

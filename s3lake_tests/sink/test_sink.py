@@ -174,13 +174,6 @@ def avro_of_strings(**changes: Any) -> dict[str, Any]:
     return {"format": {"type": "avro"}, "converter": {"value": "string"}, **changes}
 
 
-_TEXT_CODECS = ["snappy", "lz4", "lzo", "brotli", "bzip2", "xz", "deflate"]
-# compatibility.md, Formats: the codecs that a format does not take.
-_UNFIT = {
-    "avro": ["gzip", "lz4", "lzo", "brotli"],
-    "parquet": ["lzo", "bzip2", "xz", "deflate"],
-    **dict.fromkeys(("json", "csv", "text"), _TEXT_CODECS),
-}
 REFUSED: list[tuple[str, list[dict[str, Any]]]] = [
     ("flush.size", [{"flush": {"size": size}} for size in ("5XB", "-1", "1.5GB", "", "0", 0, -1, True, "81GB")]),
     (
@@ -237,15 +230,7 @@ REFUSED: list[tuple[str, list[dict[str, Any]]]] = [
             {"layout": {"partition_by": ["_key.region"]}},
         ],
     ),
-    *(
-        (f"codec {codec} cannot be used with format {type}", [{"format": {"type": type, "codec": codec}}])
-        for type, codecs in _UNFIT.items()
-        for codec in codecs
-    ),
-    *(
-        (str(level), [{"format": {"type": "parquet", "codec": codec, "level": level}}])
-        for codec, level in (("gzip", 10), ("gzip", 0), ("zstd", 20), ("snappy", 1), ("none", 1))
-    ),
+    ("1", [{"format": {"type": "parquet", "codec": codec, "level": 1}} for codec in ("snappy", "none")]),
     *(
         (
             f"envelope {style} is not supported for format {type}",

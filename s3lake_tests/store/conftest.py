@@ -23,7 +23,6 @@ def connection_to(server: EmbeddedS3) -> S3Connection:
         region=server.region,
         access_key_id=server.access_key_id,
         secret_access_key=server.secret_access_key,
-        ca_file=str(server.ca_file) if server.ca_file else None,
     )
 
 

@@ -12,13 +12,14 @@ import pytest
 from s3lake.cli.iam import policy_of
 from s3lake.commit.documents import Read
 from s3lake.commit.protocol import Attempt
-from s3lake.demo.s3 import MINIO_KEY, EmbeddedS3
+from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import StoreDeniedError
 from s3lake.sink import S3, Config, Kafka
 from s3lake.store import COMMIT, trial
 from s3lake.store.client import make_client
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
+from s3lake_tests.kit.s3 import MINIO_KEY
 from s3lake_tests.land.unstaged import FIRST, Filed, World
 from s3lake_tests.store.conftest import BUCKET, connection_to
 

@@ -56,8 +56,3 @@ def test_a_search_that_takes_too_long_is_stopped(pattern: str, text: str, monkey
 )
 def test_expressions_match_as_in_python(pattern: str, text: str, fits: bool) -> None:
     assert expressions.compile_pattern(pattern).matches(text) is fits
-
-
-def test_java_means_ascii() -> None:
-    assert not java_regex.compile_java(r"\w+").matches("grün")
-    assert java_regex.compile_replacement(r"(?<first>[a-z]+)-(\d+)", "${first}_$2")("orders-7") == "orders_7"

@@ -6,7 +6,6 @@ import json
 import pickle
 import subprocess
 import sys
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -14,9 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.land import binding
-from s3lake.sink import Converter
-from s3lake.sink.errors import Errors
 from s3lake.sink.transforms import Transform
 from s3lake.source.records import SCHEMA
 from s3lake.transform import batch
@@ -182,13 +178,6 @@ def test_a_chain_is_plain_values_that_travel() -> None:
     )
     run(links, Message({}))
     assert pickle.loads(pickle.dumps(links)) == links
-
-
-def test_a_chain_is_made_of_a_sink() -> None:
-    converter = Converter(key="bytes", value="connect_json")
-    sink: Any = SimpleNamespace(transforms_as_data=(ADD.model_dump(),), converter=converter, errors=Errors())
-    links = binding.chain(sink)
-    assert (links.key, links.value, len(links.links)) == ("bytes", "connect_json", 1)
 
 
 @pytest.mark.long

@@ -132,11 +132,6 @@ def test_what_is_no_timestamp_refuses_its_record(value: Any, why: str) -> None:
     assert reason == f"transform TimestampConverter: {why}"
 
 
-def test_values_and_their_bytes_are_left_alone() -> None:
-    done = run(chain(converter(field="t")), Message(b'{ "t": 0 }'))
-    assert done.batch.column("value").to_pylist() == [b'{ "t": 0 }']
-
-
 def test_the_payload_of_connects_json_is_looked_into_and_left_alone() -> None:
     value = {"schema": {"type": "struct", "fields": [{"field": "t", "type": "int64"}]}, "payload": {"t": 0}}
     done = run(chain(converter(field="t"), value="connect_json"), Message(value))

@@ -6,8 +6,6 @@ import json
 from typing import Any
 
 import fastavro
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from google.protobuf import descriptor_pb2
 
@@ -17,7 +15,6 @@ from s3lake.schema.registry import Connection
 from s3lake.schema.types import to_document
 from s3lake_tests.convert.records import batch
 from s3lake_tests.convert.test_protobuf import BILL, COMMON, of
-from s3lake_tests.lake import START, Lake, at
 from s3lake_tests.schema.registry.apicurio import Apicurio, running
 from s3lake_tests.schema.registry.server import framed
 
@@ -84,21 +81,3 @@ def test_without_the_registry_only_what_is_known_can_be_read() -> None:
         assert converted(registry, known, known).refused == {}
         with pytest.raises(TransientError, match="did not answer in 3 attempts"):
             converted(registry, known, other)
-
-
-def test_avro_is_landed_from_kafka_and_verified(apicurio: Apicurio, lake: Lake) -> None:
-    topic = lake.topic()
-    values = [message(apicurio, topic, OLD, {"id": number}) for number in range(3)]
-    values += [message(apicurio, topic, NEW, {"id": 3, "note": "x"}), None, b"broken"]
-    lake.produce(topic, values, at(START, 5))
-    converter = f"converter: {{value: avro, registry: {{url: '{apicurio.url}'}}}}"
-    landing = lake.landing(topic, f"{converter}, format: {{type: parquet}}, errors: {{tolerance: all}}", at(START, 200))
-    landing.land([START])
-    report = lake.verify(landing)
-    assert report.differences == ()
-    assert (report.landed, report.skipped, report.dead_letters) == (4, 1, 1)
-    tables = [pq.read_table(pa.BufferReader(lake.body(key))) for key in lake.objects() if key.endswith(".parquet")]
-    found = sorted((table.to_pylist() for table in tables), key=str)
-    assert found == [[{"id": 0}, {"id": 1}, {"id": 2}], [{"id": 3, "note": "x"}]]
-    assert {table.schema.field("id").type for table in tables} == {pa.int32()}
-    assert landing.index.columns()[0].columns == {"id": "int32", "note": "string"}

@@ -85,12 +85,6 @@ def test_a_registry_that_is_down_is_a_transient_error(monkeypatch: pytest.Monkey
         Client(down).schema(1)
 
 
-def test_a_registry_that_only_fails_is_a_transient_error(registry: SchemaRegistry) -> None:
-    registry.answers = [(500, b"")] * 9
-    with pytest.raises(TransientError, match="did not answer in 3 attempts: HTTP 500"):
-        Client(registry.connection).schema(1)
-
-
 def test_of_several_addresses_the_first_that_answers_is_taken(registry: SchemaRegistry) -> None:
     with serving() as other:
         down = other.url
