@@ -133,16 +133,7 @@ def restoring(count: int) -> dict[str, Any]:
     hour = Hour(
         format={"type": "json"}, envelope={"style": "record", "fields": ["key", "value", "headers", "metadata"]}
     )
-    work = binding.work(
-        hour.sink,
-        TOPIC,
-        lambda _: hour.store,
-        commit=COMMIT,
-        renamed="",
-        hour_start_ms=hours.start_ms(HOUR),
-        columns={},
-        wallclock_ms=0,
-    )
+    work = binding.build_work(hour.sink, TOPIC, lambda _: hour.store, HOUR, commit=COMMIT)
     stamp = hours.start_ms(HOUR)
     value = b'{"id": %d, "user": "user-%d", "type": "order", "amount": 12.5, "note": "' + b"x" * 120 + b'"}'
     records = [

@@ -85,9 +85,7 @@ def read(servers: str, topic: str) -> Iterator[pa.RecordBatch]:
 def settled(sink: Sink, topic: str, some: Sequence[pa.RecordBatch]) -> Work:
     """The work with the columns of its files, as a second micro-batch has them."""
     store = Counting("lake")
-    work = binding.work(
-        sink, topic, lambda _: store, commit="c", renamed="", hour_start_ms=0, columns={}, wallclock_ms=0
-    )
+    work = binding.build_work(sink, topic, lambda _: store, sink.start, commit="c")
     for outcome in run(work, some):
         seen = outcome.columns if isinstance(outcome, Grown) else outcome.seen if isinstance(outcome, Done) else {}
         work = work.with_columns(agree(work.columns, from_document(seen)))

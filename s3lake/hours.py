@@ -11,7 +11,7 @@ import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, timezone
-from itertools import chain
+from itertools import chain, islice
 from operator import itemgetter
 
 FORMAT = "%Y-%m-%dT%H"
@@ -132,25 +132,14 @@ def after(hour: str, among: Sequence[Range]) -> str | None:
 
 
 def latest(among: Sequence[Range], most: int) -> list[str]:
-    """The last hours of the ranges, at most so many, in order."""
-    chosen: list[str] = []
-    for first, last in reversed(among):
-        if len(chosen) == most:
-            break
-        end = _number(last)
-        chosen += map(_key, range(end, max(_number(first), end - most + len(chosen) + 1) - 1, -1))
-    return chosen[::-1]
+    """Return the last `most` hours of the ranges, in order."""
+    backwards = (range(_number(last), _number(first) - 1, -1) for first, last in reversed(among))
+    return [_key(number) for number in islice(chain.from_iterable(backwards), most)][::-1]
 
 
 def earliest(among: Iterable[Range], most: int) -> list[str]:
-    """The first hours of the ranges, at most so many, in order."""
-    chosen: list[str] = []
-    for first, last in among:
-        if len(chosen) == most:
-            break
-        begin = _number(first)
-        chosen += map(_key, range(begin, min(_number(last), begin + most - len(chosen) - 1) + 1))
-    return chosen
+    """Return the first `most` hours of the ranges, in order."""
+    return list(islice(chain.from_iterable(span(first, last) for first, last in among), most))
 
 
 def expand(among: Iterable[Range]) -> list[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from s3lake import hours
 from s3lake.commit import documents
 from s3lake.convert.converters import CONVERTERS
 from s3lake.encode.formats import FileFormat
@@ -44,32 +45,31 @@ if TYPE_CHECKING:
 _NO_LIMIT = 2**63 - 1
 
 
-def work(
+def build_work(
     sink: Sink,
     topic: str,
     stores: Stores,
+    hour: str,
     *,
     commit: str,
-    renamed: str,
-    hour_start_ms: int,
-    columns: Columns,
-    wallclock_ms: int,
+    mark: str = "",
+    wallclock_ms: int = 0,
     dead_letter_topic: DeadLetterTopic | None = None,
 ) -> Work:
-    """The work of one micro-batch; `wallclock_ms` is its time, whenever its tasks run."""
+    """Build the work of one micro-batch; `wallclock_ms` is its time, whenever its tasks run."""
     from s3lake.land.task.pipeline import Work
 
     transforms = chain(sink) if sink.transforms else None
     needs, projection = transforms.needs if transforms else frozenset[str](), project(sink, transforms)
     if projection is not None:
         needs |= {name.removeprefix("_") for name in projection.query.meta}
-    landed = sink.after_transforms
-    keys = key_rule(landed, topic, renamed, wallclock_ms=wallclock_ms, hour_ms=hour_start_ms)
+    landed, hour_ms = sink.after_transforms, hours.start_ms(hour)
+    keys = key_rule(landed, topic, mark, wallclock_ms=wallclock_ms, hour_ms=hour_ms)
     return Work(
         stores=stores,
         bucket=sink.bucket,
         commit=commit,
-        hour_start_ms=hour_start_ms,
+        hour_start_ms=hour_ms,
         conversion=conversion(landed, topic, keyed=keys.needs("key"), valued=keys.needs("value")),
         keys=keys,
         files=file_rule(sink),
@@ -79,7 +79,6 @@ def work(
         chain=transforms,
         projection=projection,
         needs=needs,
-        columns=columns,
         dead_letter_topic=dead_letter_topic,
     )
 

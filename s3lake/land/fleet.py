@@ -1,7 +1,7 @@
 """Many topics landed at once: one session, and one Spark job for the small ranges of all.
 
 Each topic is landed by its own `Landing` in a thread of its own, with its own plan, commits and errors. Only the Spark
-job is shared: landings that have little to read meet here, and the first one to come starts the job for all of them.
+jobs are shared: one thread waits until all landings have something to read, or have ended, and runs what they wait for.
 """
 
 from __future__ import annotations
@@ -49,17 +49,18 @@ class Fleet(Generic[A]):
     """Topics that are being landed, each with its outcome to come: in a thread of its own, `MOST` at once.
 
     Args:
-        works: each lands one topic with the run that it gets, which has the shared job.
+        works: each lands one topic with the run that it gets, which has the shared jobs.
         session: gives the Spark session; called when there is something to read.
     """
 
     def __init__(self, works: Sequence[Callable[[Run], A]], session: Callable[[], SparkSession]) -> None:
         self.outcomes: list[Future[A]] = [Future() for _ in works]
-        self._shared_job = job = _SharedJob(session, len(works))
-        self._run = Run(session=job.session, engine=job.engine, committing=threading.BoundedSemaphore(AT_WORK))
+        self._jobs = jobs = _Jobs(session, len(works))
+        self._run = Run(session=jobs.session, engine=jobs.engine, committing=threading.BoundedSemaphore(AT_WORK))
         self._waiting = iter(zip(works, self.outcomes, strict=True))
         self._taking = threading.Lock()
         # Daemons: a run that is cancelled does not wait for a Spark job of minutes.
+        threading.Thread(target=jobs.run_all, name="s3lake-fleet-jobs", daemon=True).start()
         self._threads = [
             threading.Thread(target=self._land, name=f"s3lake-fleet-{number}", daemon=True)
             for number in range(min(MOST, len(works)))
@@ -69,18 +70,18 @@ class Fleet(Generic[A]):
 
     def cancel(self, within_s: float) -> None:
         """Begin nothing new; what is being committed has `within_s` seconds to arrive."""
-        self._shared_job.cancelled = True
+        self._jobs.cancelled = True
         deadline = time.monotonic() + within_s
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def _land(self) -> None:
-        while not self._shared_job.cancelled:
+        while not self._jobs.cancelled:
             with self._taking:
                 work, outcome = next(self._waiting, (None, None))
             if work is None or outcome is None:
                 return
-            with self._shared_job.attended():
+            with self._jobs.attended():
                 try:
                     outcome.set_result(work(self._run))
                 except BaseException as error:
@@ -89,20 +90,33 @@ class Fleet(Generic[A]):
 
 @dataclass
 class _Request:
-    """What one landing wants to be read; `alone` where the shared job failed, so that each needs its own."""
+    """What one landing waits for: a part of the shared job, or a job of its own.
+
+    Attributes:
+        job: runs a job for this request alone.
+        reads: offset ranges, if it can be a part of the shared job.
+    """
 
     engine: TaskEngine
     work: Work
-    reads: Intervals
-    granted: Future[list[Outcome] | None] = field(default_factory=Future)
+    job: Callable[[], list[Outcome]]
+    reads: Intervals | None = None
+    outcomes: Future[list[Outcome]] = field(default_factory=Future)
 
     @property
     def size(self) -> int:
-        return _TOPIC + sum(end - start for start, end in self.reads.values())
+        """Offsets to read, and what the topic costs besides."""
+        return _TOPIC + sum(end - start for start, end in (self.reads or {}).values())
+
+    def run_alone(self) -> None:
+        try:
+            self.outcomes.set_result(self.job())
+        except BaseException as error:
+            self.outcomes.set_exception(error)
 
 
-class _SharedJob:
-    """The Spark job that landings share: where they wait for one another."""
+class _Jobs:
+    """The Spark jobs of all landings, and where these wait for one another."""
 
     def __init__(self, spark: Callable[[], SparkSession], landings: int) -> None:
         self.cancelled = False
@@ -110,17 +124,14 @@ class _SharedJob:
         self._made: SparkSession | None = None
         self._making = threading.Lock()
         self._turns = threading.BoundedSemaphore(AT_WORK)
-        self._alone = threading.Lock()
         self._changed = threading.Condition()
         self._unended = landings
-        self._away = 0
         self._requests: list[_Request] = []
         self._came_s = 0.0
-        self._running = False
 
     @contextmanager
     def attended(self) -> Iterator[None]:
-        """A landing, from its begin to its end."""
+        """Count a landing, from its begin to its end."""
         self._turns.acquire()
         try:
             yield
@@ -131,84 +142,59 @@ class _SharedJob:
                 self._changed.notify_all()
 
     def engine(self, own: TaskEngine) -> Engine:
-        """The engine of one micro-batch: its own, or everybody's."""
-        return _Shared(own, self)
+        """Return the engine of one micro-batch, whose jobs are run here."""
+        return _SharedEngine(own, self)
 
-    def outcomes(self, engine: TaskEngine, work: Work, reads: Intervals) -> list[Outcome]:
-        """What the tasks have to say of `reads`, as part of the next job."""
-        request = _Request(engine, work, reads)
-        with self._gone():
-            if self._is_first(request):
-                self._grant(self._gathered())
-            outcomes = request.granted.result()
-        return self.alone(partial(engine.outcomes, work, reads)) if outcomes is None else outcomes
-
-    def alone(self, job: Callable[[], list[Outcome]]) -> list[Outcome]:
-        """What the tasks of a job of its own have to say; one at a time, so each has all cores."""
-        with self._gone(), self._absent(), self._alone:
-            return job()
-
-    @contextmanager
-    def _gone(self) -> Iterator[None]:
-        """While Spark works the thread needs no turn."""
-        if self.cancelled:
-            raise TransientError("the run was cancelled")
-        self._turns.release()
-        try:
-            yield
-        finally:
-            self._turns.acquire()
-
-    @contextmanager
-    def _absent(self) -> Iterator[None]:
-        """Nobody waits for a landing that has a job of its own."""
+    def wait_for(self, request: _Request) -> list[Outcome]:
+        """Return what the tasks of a request report, once its job was run."""
         with self._changed:
-            self._away += 1
-            self._changed.notify_all()
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._away -= 1
-
-    def _is_first(self, request: _Request) -> bool:
-        """Whether `request` is the first of its job: its thread alone waits for the others, and starts it."""
-        with self._changed:
+            if self.cancelled:
+                raise TransientError("the run was cancelled")
             self._requests.append(request)
             self._came_s = time.monotonic()
             self._changed.notify_all()
-            return len(self._requests) == 1
+        self._turns.release()  # while Spark works the thread needs no turn
+        try:
+            return request.outcomes.result()
+        finally:
+            self._turns.acquire()
 
-    def _gathered(self) -> list[_Request]:
-        """All requests, once all are here and no job runs."""
+    def run_all(self) -> None:
+        """Run what landings wait for, until the last one has ended, or the run is cancelled."""
+        while requests := self._take_requests():
+            small = [request for request in requests if request.reads is not None]
+            if small:
+                self._run_shared(small)
+            for request in requests:
+                if request.reads is None:
+                    request.run_alone()
+
+    def _take_requests(self) -> list[_Request]:
         with self._changed:
-            while self._running or not self._are_all_here():
+            while self._unended and not self.cancelled and not (self._requests and self._are_all_here()):
                 self._changed.wait(PATIENCE_S)
-            gathered, self._requests, self._running = self._requests, [], True
-            return gathered
+            requests, self._requests = self._requests, []
+            return requests
 
     def _are_all_here(self) -> bool:
-        expected = min(self._unended, MOST) - self._away
-        return len(self._requests) >= expected or time.monotonic() - self._came_s >= PATIENCE_S
+        return len(self._requests) >= min(self._unended, MOST) or time.monotonic() - self._came_s >= PATIENCE_S
 
-    def _grant(self, requests: list[_Request]) -> None:
+    def _run_shared(self, requests: Sequence[_Request]) -> None:
         try:
-            for request, outcomes in zip(requests, self._run(requests), strict=True):
-                request.granted.set_result(outcomes)
+            found = self._run_job(requests)
         except Exception as error:
             failure = meaning(error, f"landing {len(requests)} topics in one job")
-            each_alone = len(requests) > 1 and self._lives()
+            each_alone = len(requests) > 1 and self._is_session_alive()
             for request in requests:
                 if each_alone:
-                    request.granted.set_result(None)
+                    request.run_alone()
                 else:
-                    request.granted.set_exception(failure)
-        finally:
-            with self._changed:
-                self._running = False
-                self._changed.notify_all()
+                    request.outcomes.set_exception(failure)
+        else:
+            for request, outcomes in zip(requests, found, strict=True):
+                request.outcomes.set_result(outcomes)
 
-    def _run(self, requests: Sequence[_Request]) -> list[list[Outcome]]:
+    def _run_job(self, requests: Sequence[_Request]) -> list[list[Outcome]]:
         session = self.session()
         loads = _shared_out(requests, 2 * parallelism(session))
 
@@ -224,13 +210,13 @@ class _SharedJob:
         return outcomes
 
     def session(self) -> SparkSession:
-        """Made once: Spark itself knows for each thread apart which one is active."""
+        """Return the session, made once: Spark itself knows for each thread apart which one is active."""
         with self._making:
             if self._made is None:
                 self._made = self._make()
             return self._made
 
-    def _lives(self) -> bool:
+    def _is_session_alive(self) -> bool:
         try:
             self.session().range(1).collect()
         except Exception:
@@ -239,17 +225,17 @@ class _SharedJob:
 
 
 @dataclass(frozen=True)
-class _Shared:
+class _SharedEngine:
     """The engine of one landing among others."""
 
     own: TaskEngine
-    shared_job: _SharedJob
+    jobs: _Jobs
 
     def outcomes(self, work: Work, reads: Intervals) -> list[Outcome]:
         """See `Engine.outcomes`."""
-        if sum(end - start for start, end in reads.values()) < SMALL:
-            return self.shared_job.outcomes(self.own, work, reads)
-        return self.shared_job.alone(partial(self.own.outcomes, work, reads))
+        is_small = sum(end - start for start, end in reads.values()) < SMALL
+        job = partial(self.own.outcomes, work, reads)
+        return self.jobs.wait_for(_Request(self.own, work, job, reads if is_small else None))
 
     def table(self, tabulate: Tabulate, reads: Intervals) -> DataFrame:
         """See `Engine.table`."""
@@ -257,7 +243,7 @@ class _Shared:
 
     def projected(self, work: Work, frame: DataFrame) -> list[Outcome]:
         """See `Engine.projected`."""
-        return self.shared_job.alone(partial(self.own.projected, work, frame))
+        return self.jobs.wait_for(_Request(self.own, work, partial(self.own.projected, work, frame)))
 
 
 @dataclass(frozen=True)

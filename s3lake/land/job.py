@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from s3lake import hours
 from s3lake.commit import letters
-from s3lake.commit.documents import MOST_FILES, Recorded, files_of
+from s3lake.commit.documents import MOST_FILES, File, Recorded, files_of
 from s3lake.commit.protocol import Staged
 from s3lake.commit.recovery import abort
 from s3lake.errors import ConfigurationError, RecordError, S3LakeError, TooManyFilesError
@@ -34,7 +34,6 @@ from s3lake.plan.batch import Intervals, split_into_tasks
 from s3lake.schema.types import from_document, to_document
 from s3lake.source.records import Reader
 from s3lake.spark import meaning, parallelism
-from s3lake.store import Store
 from s3lake.text.masking import is_secret, strip_values
 
 if TYPE_CHECKING:
@@ -55,6 +54,9 @@ Failing = dict[int, dict[int, str]]
 
 Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """What a task makes of records."""
+
+Record = Callable[[Sequence[Outcome]], Recorded]
+"""Unites the columns that tasks saw with those that are recorded, and returns the result."""
 
 
 class Engine(Protocol):
@@ -133,36 +135,47 @@ class Job:
     engine: Engine
     spark: Callable[[], SparkSession]
 
-    def staged(
-        self, work: Work, reads: Intervals, known: Recorded | None, record: Callable[[Sequence[Outcome]], Recorded]
-    ) -> tuple[list[Done], Work]:
-        """Stage the records of `reads`, with columns that fit all of them.
+    def stage(
+        self,
+        work: Work,
+        reads: Intervals,
+        known: Recorded | None,
+        record: Record,
+        check: Callable[[Sequence[Done]], None] = lambda _: None,
+    ) -> Staged:
+        """Stage the records of `reads` as one commit, with columns that fit all of them.
 
         Args:
             work: what a task does.
             reads: what to read, per topic-partition.
             known: the columns that are recorded; None for a sink's first micro-batch.
-            record: unites what tasks saw with what is recorded, and gives the result.
-
-        Returns:
-            What the tasks staged, and the work with the columns of its files.
+            record: unites what tasks saw with what is recorded, and returns the result.
+            check: raises if what the tasks staged may not be committed.
 
         Raises:
             ConfigurationError: Spark does not accept the sink's SQL.
             RecordError: a record was refused that the sink does not tolerate.
+            TooManyFilesError: one commit cannot list the files.
             TransientError: Kafka or Spark did not answer, or Kafka expired what was being read.
             TaskFailedError: a task failed in a way that s3lake does not know.
         """
         try:
-            return self._staged(work, reads, known, record)
+            done, work = self._run_until_settled(work, reads, known, record)
         except S3LakeError:
             raise
         except Exception as error:
             raise meaning(error, f"landing topic {self.topic!r} into sink {self.sink.name}") from None
+        try:
+            check(done)
+        except S3LakeError:
+            self._drop(work, files_of(done))
+            raise
+        return self._combine(work, done)
 
-    def _staged(
-        self, work: Work, reads: Intervals, known: Recorded | None, record: Callable[[Sequence[Outcome]], Recorded]
+    def _run_until_settled(
+        self, work: Work, reads: Intervals, known: Recorded | None, record: Record
     ) -> tuple[list[Done], Work]:
+        """Return what the tasks staged, and the work with the columns of its files."""
         columns = known or Recorded({})
         work = work.held_to(from_document(columns.columns))
         if known is None:  # a first look spares reading everything twice
@@ -176,7 +189,7 @@ class Job:
             done = [one for one in outcomes if isinstance(one, Done)]
             if work.settled(outcomes):
                 break
-            self._drop(work, done)
+            self._drop(work, files_of(done))
             columns = record(outcomes)
         # Readers know all columns, whichever schema a file has; and which columns later commits must not round.
         if any(one.seen or {*one.large} - {*columns.exact} for one in done):
@@ -206,7 +219,7 @@ class Job:
         bad = [one for one in outcomes if isinstance(one, Refused | Failed)]
         if not bad:
             return outcomes
-        self._drop(work, [one for one in outcomes if isinstance(one, Done)])
+        self._drop(work, files_of(one for one in outcomes if isinstance(one, Done)))
         first = min(bad, key=_place)
         if isinstance(first, Failed):
             raise first.exception
@@ -224,8 +237,39 @@ class Job:
             reason=refused.reason,
         )
 
-    def _drop(self, work: Work, done: Sequence[Done]) -> None:
-        abort(work.stores(work.bucket), files_of(done))
+    def _drop(self, work: Work, files: Sequence[File]) -> None:
+        if files:
+            abort(work.stores(work.bucket), files)
+
+    def _combine(self, work: Work, done: Sequence[Done]) -> Staged:
+        landed, files = self.sink.after_transforms, files_of(done)
+        if work.keys.replaces:  # of several files with one key the last one stays
+            last = {file.key: file for file in files}
+            self._drop(work, [file for file in files if last[file.key] is not file])
+            files = list(last.values())
+        if len(files) > MOST_FILES:
+            self._drop(work, files)
+            hour = hours.key_of_ms(work.hour_start_ms)
+            raise TooManyFilesError(
+                f"a micro-batch of {self.topic} {hour} has {len(files):,} files, one commit may have {MOST_FILES:,}: "
+                "raise flush.count or flush.size, or let the layout name fewer places"
+            )
+        reads, columns = outcomes.merged(one.reads for one in done), work.file_columns
+        if columns is not None:
+            columns = outcomes.with_seen(columns, done, work.conversion.integral)
+        clocks = tuple((partition, read.end, work.wallclock_ms) for partition, read in sorted(reads.items()))
+        return Staged(
+            files=tuple(sorted(files, key=attrgetter("key"))),
+            reads=reads,
+            clocks=clocks if work.chain else (),
+            form=binding.form_of(landed),
+            nulls=landed.nulls,
+            columns=None if columns is None else to_document(columns),
+            replacing=work.keys.replaces,
+            letters=letters.united(one.letters for one in done),
+            dropped=sum((Counter(one.dropped) for one in done), Counter()),
+            filled=sum((Counter(one.filled) for one in done), Counter()),
+        )
 
     @contextmanager
     def _projected(
@@ -327,40 +371,3 @@ def _place(outcome: Refused | Failed) -> tuple[int, int, int]:
 
 def _first_line(error: Exception) -> Any:
     return str(error).strip().splitlines()[0]
-
-
-def staged(sink: Sink, topic: str, store: Store, work: Work, done: Sequence[Done]) -> Staged:
-    """The commit of a topic that `done` make together.
-
-    Raises:
-        TooManyFilesError: one commit cannot list their files, which are dropped.
-    """
-    landed, files = sink.after_transforms, files_of(done)
-    if work.keys.replaces:  # of several files with one key the last one stays
-        last = {file.key: file for file in files}
-        abort(store, [file for file in files if last[file.key] is not file])
-        files = list(last.values())
-    if len(files) > MOST_FILES:
-        abort(store, files)
-        hour = hours.key_of_ms(work.hour_start_ms)
-        raise TooManyFilesError(
-            f"a micro-batch of {topic} {hour} has {len(files):,} files, one commit may have {MOST_FILES:,}: raise "
-            "flush.count or flush.size, or let the layout name fewer places"
-        )
-    reads = outcomes.merged(one.reads for one in done)
-    return Staged(
-        files=tuple(sorted(files, key=attrgetter("key"))),
-        reads=reads,
-        clocks=tuple((partition, read.end, work.wallclock_ms) for partition, read in sorted(reads.items()))
-        if work.chain
-        else (),
-        form=binding.form_of(landed),
-        nulls=landed.nulls,
-        columns=None
-        if work.file_columns is None
-        else to_document(outcomes.with_seen(work.file_columns, done, work.conversion.integral)),
-        replacing=work.keys.replaces,
-        letters=letters.united(one.letters for one in done),
-        dropped=sum((Counter(one.dropped) for one in done), Counter()),
-        filled=sum((Counter(one.filled) for one in done), Counter()),
-    )

@@ -17,21 +17,22 @@ from typing import TYPE_CHECKING
 from s3lake import hours
 from s3lake.commit import opening, protocol, sums
 from s3lake.commit.clean import Cleaned, clean
-from s3lake.commit.documents import MOST_FILES, Manifest, TopicHead, count_data_files, files_of
+from s3lake.commit.documents import MOST_FILES, Manifest, TopicHead, count_data_files
 from s3lake.commit.index import TopicIndex
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import abort
 from s3lake.commit.replace import begin_rewrite
-from s3lake.errors import DataLossError, FencedError, GateError, S3LakeError, TooManyFilesError
+from s3lake.errors import DataLossError, FencedError, S3LakeError, TooManyFilesError
 from s3lake.land import binding
 from s3lake.land.checks import check_gate, refuse_missing
-from s3lake.land.job import Engine, Job, TaskEngine, staged
+from s3lake.land.job import Engine, Job, TaskEngine
 from s3lake.land.maintenance.compact import CompactOptions, merge
 from s3lake.land.maintenance.joining import CannotJoin
 from s3lake.land.maintenance.replace import commit_staged
 from s3lake.land.observer import ALONE, LandedHour, Logged, Run, TableFollower
 from s3lake.land.target import TopicSink
 from s3lake.land.task import outcomes
+from s3lake.land.task.outcomes import Done
 from s3lake.land.task.pipeline import Stores
 from s3lake.plan.batch import TASK_RECORDS
 from s3lake.plan.tile import Tile, reached
@@ -195,14 +196,14 @@ class Landing:
         """Steps 1 to 2: run the Spark job, with columns that fit all of the micro-batch."""
         if self.dead_letter_topic is not None:
             self.dead_letter_topic.ensure()
-        work = binding.work(
+        hour = attempt.tile.hour
+        work = binding.build_work(
             self.sink,
             self.topic,
             self.stores,
+            hour,
             commit=attempt.commit,
-            renamed=attempt.suffix,
-            hour_start_ms=hours.start_ms(attempt.tile.hour),
-            columns={},
+            mark=attempt.suffix,
             wallclock_ms=self.clock(),
             dead_letter_topic=self.dead_letter_topic,
         )
@@ -211,17 +212,15 @@ class Landing:
         session = run.session or self.spark
         engine = TaskEngine(self.topic, session, self.reader, self.sink.flush.count or TASK_RECORDS)
         job = Job(self.sink, self.topic, (run.engine or self.engine)(engine), session)
-        record = partial(outcomes.record, self.index, self.sink.max_columns, attempt.tile.hour, attempt.commit)
-        done, work = job.staged(work, attempt.batch.reads, recorded[0] if recorded else None, record)
-        for outcome in done:
-            self._staging.update(outcome.requests)
-            self.retries += outcome.retries
-        try:
-            check_gate(self.sink, self.topic, attempt.tile.hour, done)
-        except GateError:
-            abort(self.store, files_of(done))
-            raise
-        return staged(self.sink, self.topic, self.store, work, done)
+        record = partial(outcomes.record, self.index, self.sink.max_columns, hour, attempt.commit)
+
+        def check(done: Sequence[Done]) -> None:
+            for outcome in done:
+                self._staging.update(outcome.requests)
+                self.retries += outcome.retries
+            check_gate(self.sink, self.topic, hour, done)
+
+        return job.stage(work, attempt.batch.reads, recorded[0] if recorded else None, record, check)
 
     def narrow(self, attempt: Attempt) -> bool:
         """Make the next micro-batches smaller after one with too many files. Return False if that is not possible."""

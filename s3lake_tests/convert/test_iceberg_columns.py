@@ -26,7 +26,7 @@ def convert(*values: Any, columns: Any = None, converter: str = "json", table: A
         table=table,
     )
     known = from_document(columns or {})
-    work = binding.work(sink, "orders", None, commit="c", renamed="", hour_start_ms=0, columns={}, wallclock_ms=0)
+    work = binding.build_work(sink, "orders", None, sink.start, commit="c")
     work = work.held_to(known).with_columns(known)
     texts = [value if isinstance(value, bytes) else json.dumps(value).encode() for value in values]
     return work.conversion(batch(*texts), known)

@@ -10,7 +10,7 @@ import pytest
 from s3lake import hours
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
-from s3lake.land.preview.records import Records
+from s3lake.land.preview.records import parse_records
 from s3lake_tests.config.documents import NOON, load
 from s3lake_tests.config.examples import EXAMPLES, HOUR, Example, registered
 from s3lake_tests.kit.console import script
@@ -67,10 +67,7 @@ def test_an_example_of_the_documents_lands_and_verifies(
         for topic in topics:
             lake.topic(1, topic)
         try:
-            parsed = Records()
-            for row in records:
-                parsed.add(row)
-            for record in parsed:
+            for record in parse_records(records):
                 lake.producer.produce(
                     record.topic, record.value, record.key, 0, timestamp=record.timestamp, headers=list(record.headers)
                 )

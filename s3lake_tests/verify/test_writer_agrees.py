@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from s3lake import hours
 from s3lake.commit.documents import Read
 from s3lake.land import binding
 from s3lake.land.task.outcomes import with_seen
@@ -112,10 +111,7 @@ def staged(world: World, records: list[Record], held_to: Columns | None = None) 
             "headers": pa.array(listed, pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
         }
     )
-    start = hours.start_ms(HOUR)
-    work = binding.work(
-        world.sink, TOPIC, stores, commit="c1", renamed="", hour_start_ms=start, columns={}, wallclock_ms=CLOCK_MS
-    )
+    work = binding.build_work(world.sink, TOPIC, stores, HOUR, commit="c1", wallclock_ms=CLOCK_MS)
     work = work.held_to(held_to or {}).with_columns(held_to or {})
     outcome, work = settled(work, batch)
     for file in outcome.files:

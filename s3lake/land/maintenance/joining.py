@@ -173,7 +173,7 @@ class FileJoiner:
             identity, parts = upload.finish(key)
             file = File(key, identity, parts, partition, span.first, span.last, span.records, upload.size, name, group)
             digest = output.digests.get(name)
-            if digest is not None and not copies.holds(file, self.shapes[name], digest):
+            if digest is not None and not copies.hold([file], self.shapes[name], digest):
                 raise CannotJoin(f"{key} would not hold the records of the files that it is made of")
             files.append(file)
         return files

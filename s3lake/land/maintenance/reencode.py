@@ -5,11 +5,11 @@ Rows of columns stay rows of columns, in whatever file; texts go through the pre
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import chain, islice
+from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, NoReturn
 
@@ -25,7 +25,7 @@ from s3lake.encode.formats import FORMATS
 from s3lake.errors import ConfigurationError
 from s3lake.land import binding
 from s3lake.land.given import Batches, GivenEngine, batch
-from s3lake.land.job import Job, staged
+from s3lake.land.job import Job
 from s3lake.land.maintenance.file_sets import read_whole
 from s3lake.land.maintenance.kafka_records import Parts, offsets_of, read_offsets, records, slack
 from s3lake.land.maintenance.staged_copies import StagedCopies
@@ -34,7 +34,7 @@ from s3lake.land.task import outcomes
 from s3lake.land.task.rows import place_rows
 from s3lake.land.task.staging import FileRule, Rows, Staging
 from s3lake.layout.key import KeyLayout
-from s3lake.objects import Shape, content, open_columns
+from s3lake.objects import Shape, open_columns
 from s3lake.objects.columns import cast_batch
 from s3lake.objects.digest import Digest
 from s3lake.plan.batch import Intervals
@@ -165,7 +165,7 @@ class Reencoder:
                 staging.abort()
                 raise
             if is_compared:
-                self._compare(file, files, self._digest_rows(keys, file, body, files), copies)
+                self._compare(file, files, self._digest_rows(keys, file, body), copies)
         return Staged(tuple(files), {}, binding.form_of(sink), columns=self.manifests[-1].columns)
 
     def _read_rows(self, file: File, body: bytes) -> Iterator[pa.RecordBatch]:
@@ -177,52 +177,39 @@ class Reencoder:
             except ConfigurationError as error:
                 raise CannotReformat(str(error)) from None
 
-    def _digest_rows(self, keys: KeyLayout, file: File, body: bytes, files: Sequence[File]) -> dict[str, Digest]:
-        """Return by key the digest of the rows that each new file is made of, which are read again."""
-        left: dict[str | None, list[File]] = {}
-        for new in sorted(files, key=attrgetter("first_offset")):
-            left.setdefault(new.group, []).append(new)
-        digests = {new.key: (Digest(), new.records) for new in files}
+    def _digest_rows(self, keys: KeyLayout, file: File, body: bytes) -> dict[str, Digest]:
+        """Return the digest of each group's rows, which are read again."""
+        digests: dict[str, Digest] = defaultdict(Digest)
         for rows in self._read_rows(file, body):
             groups = _place(keys, file.partition, rows)
-            every = [groups] if isinstance(groups, str) else groups.unique().to_pylist()
-            for group in every:
-                own = rows if isinstance(groups, str) else rows.filter(pc.equal(groups, group))
-                while own.num_rows:
-                    new = left[group][0]
-                    digest, wanted = digests[new.key]
-                    taken = digest.rows(own.slice(0, wanted))
-                    digests[new.key] = digest, wanted - taken
-                    if wanted == taken:
-                        left[group].pop(0)
-                    own = own.slice(taken)
-        return {key: digest for key, (digest, _) in digests.items()}
+            if isinstance(groups, str):
+                digests[groups].rows(rows)
+                continue
+            for group in groups.unique().to_pylist():
+                digests[group].rows(rows.filter(pc.equal(groups, group)))
+        return digests
 
     def _compare(self, file: File, files: Sequence[File], digests: Mapping[str, Digest], copies: StagedCopies) -> None:
-        """Compare staged files with the records of `file` that they are made of; drop them if they differ.
+        """Compare the staged files of each group with the records of `file` that are in it; drop all if they differ.
 
         Raises:
-            CannotReformat: a file would not hold these records.
+            CannotReformat: files would not hold these records.
         """
         shape = msgspec.structs.replace(binding.shape_of(self._sink), columns=self._shape.columns)
-        wrong = next((new.key for new in files if not copies.holds(new, shape, digests[new.key])), None)
-        if wrong is not None:
-            abort(self.target.store, files)
-            raise CannotReformat(f"{wrong} would not hold the records of {file.key}")
+        in_order = sorted(files, key=attrgetter("first_offset"))
+        for group in digests.keys() | {new.group for new in files}:
+            own = [new for new in in_order if new.group == group]
+            if group not in digests or not copies.hold(own, shape, digests[group]):
+                abort(self.target.store, files)
+                raise CannotReformat(f"{', '.join(new.key for new in own)} would not hold the records of {file.key}")
 
     def _write_texts(self, attempt: Attempt, file: File, body: bytes) -> Staged:
         """Write texts through the present converter."""
         target, sink, others = self.target, self._sink, self._dead_of(file)
         stored, hour = target.index.columns(), self.manifests[0].hour
-        work = binding.work(
-            sink,
-            target.topic,
-            target.stores,
-            commit=attempt.commit,
-            renamed=attempt.suffix,
-            hour_start_ms=hourly.start_ms(hour),
-            columns={},
-            wallclock_ms=attempt.begun_ms,
+        at = attempt.begun_ms
+        work = binding.build_work(
+            sink, target.topic, target.stores, hour, commit=attempt.commit, mark=attempt.suffix, wallclock_ms=at
         )
         work = replace(work, files=self._file_rule(work.files, file), tolerant=True)
 
@@ -234,11 +221,10 @@ class Reencoder:
         record = partial(outcomes.record, target.index, sink.max_columns, hour, attempt.commit)
         job = Job(sink, target.topic, engine, _refuse_session)
         with StagedCopies(target.store) as copies:
-            is_compared = self._keeps_texts and work.keys.fixed_group(file.partition) is not None
-            if is_compared:
+            group = work.keys.fixed_group(file.partition) if self._keeps_texts else None
+            if group is not None:
                 work = replace(work, stores=lambda _: copies.store)
-            done, work = job.staged(work, reads, stored[0] if stored else Recorded({}), record)
-            commit = staged(sink, target.topic, target.store, work, done)
+            commit = job.stage(work, reads, stored[0] if stored else Recorded({}), record)
             if engine.refusals:
                 abort(target.store, commit.files)
                 first = engine.refusals[0]
@@ -246,8 +232,10 @@ class Reencoder:
                     f"{len(engine.refusals):,} records of {file.key} are refused by the present configuration, as that "
                     f"near offset {first.offset}: {first.message}"
                 )
-            if is_compared:
-                self._compare(file, commit.files, self._digest_texts(file, body, commit.files), copies)
+            if group is not None:
+                digest = Digest()
+                digest.add(self._shape, body, file.key)
+                self._compare(file, commit.files, {group: digest}, copies)
         return commit
 
     @property
@@ -256,14 +244,6 @@ class Reencoder:
         was, now = self._shape, binding.shape_of(self._sink)
         form = attrgetter("format", "envelope", "key", "value", "in_columns")
         return not was.in_columns and was.format == "json" and form(was) == form(now)
-
-    def _digest_texts(self, file: File, body: bytes, files: Sequence[File]) -> dict[str, Digest]:
-        """Return by key the digest of the records that each new file is made of."""
-        texts = chain.from_iterable(content.split_records(self._shape, body, file.key))
-        digests = {new.key: Digest() for new in files}
-        for new in sorted(files, key=attrgetter("first_offset")):
-            digests[new.key].texts(list(islice(texts, new.records)))
-        return digests
 
 
 def _place(keys: KeyLayout, partition: int, rows: pa.RecordBatch) -> str | pa.Array:

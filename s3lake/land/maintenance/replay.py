@@ -22,7 +22,7 @@ from s3lake.commit.replace import REPLAY
 from s3lake.errors import ConfigurationError, FencedError
 from s3lake.land import binding
 from s3lake.land.given import BATCH, Batches, GivenEngine, Record, batch
-from s3lake.land.job import Job, staged
+from s3lake.land.job import Job
 from s3lake.land.maintenance.dead_letters import ReasonFilter, letters_of
 from s3lake.land.maintenance.file_sets import copy_file, key_in_commit, stage_files
 from s3lake.land.maintenance.replace import replace_commits, settle_hour
@@ -220,23 +220,15 @@ class _Replay:
         recorded = stored[0] if stored else None
         if manifest.columns:  # a record that was landed before may hold an empty value where a column came later
             recorded = msgspec.structs.replace(recorded or Recorded({}), columns=dict(manifest.columns))
-        work = binding.work(
-            sink,
-            target.topic,
-            stores,
-            commit=commit,
-            renamed=mark,
-            hour_start_ms=hours.start_ms(manifest.hour),
-            columns={},
-            wallclock_ms=self.clock(),
-        )
+        hour, now_ms = manifest.hour, self.clock()
+        work = binding.build_work(sink, target.topic, stores, hour, commit=commit, mark=mark, wallclock_ms=now_ms)
         engine = GivenEngine(self._read, self.session)
         reads = {partition: (read.start, read.end) for partition, read in manifest.partitions.items() if read.dead}
         record = record or partial(_unite, [recorded or Recorded({})], sink.max_columns)
         job = Job(sink, target.topic, engine, self.session)
-        done, work = job.staged(replace(work, tolerant=True), reads, recorded, record)
+        staged = job.stage(replace(work, tolerant=True), reads, recorded, record)
         refused = {(one.partition, one.offset): hash((one.stage, one.message)) for one in engine.refusals}
-        return _Tried(staged(sink, target.topic, stores(sink.bucket), work, done), refused)
+        return _Tried(staged, refused)
 
     def _read(self, reads: Intervals) -> Batches:
         return {partition: self._read_partition(partition, span) for partition, span in reads.items()}

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, count, groupby, islice
+from itertools import chain, groupby, islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -160,25 +159,22 @@ class Restore:
         time whose offsets overlap.
         """
         block_bytes = max(LEAST_BLOCK, min(PART_BYTES, MEMORY_BYTES // (2 * _count_overlapping(files))))
-        waiting, positions = deque(files), count()
-        being_read: list[tuple[int, int, Record, Generator[Record, None, None]]] = []
+        # By the offset that is due next. The number of its file decides if two are the same: records have no order.
+        due: list[tuple[int, int, Record | None, Generator[Record, None, None]]] = [
+            (file.first_offset, number, None, self._records(file, block_bytes)) for number, file in enumerate(files)
+        ]
         try:
-            while waiting or being_read:
-                while waiting and (not being_read or waiting[0].first_offset <= being_read[0][0]):
-                    rows = self._records(waiting.popleft(), block_bytes)
-                    position, first = next(positions), next(rows, None)
-                    if first is not None:
-                        heapq.heappush(being_read, (first.offset, position, first, rows))
-                if being_read:
-                    _, position, record, rows = being_read[0]
+            while due:
+                _, number, record, rows = due[0]
+                if record is not None:
                     yield record
-                    following = next(rows, None)
-                    if following is None:
-                        heapq.heappop(being_read)
-                    else:
-                        heapq.heapreplace(being_read, (following.offset, position, following, rows))
+                following = next(rows, None)  # opens the object if it is the first one
+                if following is None:
+                    heapq.heappop(due)
+                else:
+                    heapq.heapreplace(due, (following.offset, number, following, rows))
         finally:
-            for *_, rows in being_read:
+            for *_, rows in due:
                 rows.close()
 
     def _records(self, file: File, block_bytes: int) -> Generator[Record, None, None]:

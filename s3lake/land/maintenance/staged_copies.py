@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import IO, Any, BinaryIO, cast
 
 from s3lake.commit.documents import File
@@ -37,12 +38,14 @@ class StagedCopies:
             self._copies[upload] = open_temporary(len(part))
         write_all(self._copies[upload], part)
 
-    def holds(self, file: File, shape: Shape, records: Digest) -> bool:
-        """Return whether a staged file is one of this shape, and holds exactly these records."""
-        copy, held = self._copies[file.upload], Digest()
-        copy.seek(0)
+    def hold(self, files: Sequence[File], shape: Shape, records: Digest) -> bool:
+        """Return whether staged files are of this shape, and hold exactly these records, one file after the other."""
+        held = Digest()
         try:
-            held.add(shape, copy, file.key)
+            for file in files:
+                copy = self._copies[file.upload]
+                copy.seek(0)
+                held.add(shape, copy, file.key)
         except UnreadableError:
             return False
         return str(held) == str(records)

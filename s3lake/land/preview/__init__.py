@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from s3lake import hours
-from s3lake.commit.documents import File, Recorded, files_of
+from s3lake.commit.documents import File, Recorded
 from s3lake.land import binding
 from s3lake.land.given import GivenEngine, Record, Refusal, within
 from s3lake.land.job import Job
@@ -76,19 +76,9 @@ def preview(
     files: list[File] = []
     refusals: list[Refusal] = []
     for hour, reads in _hours(records, now_ms).items():
-        work = binding.work(
-            sink,
-            topic,
-            lambda _: store,
-            commit=_COMMIT,
-            renamed="",
-            hour_start_ms=hours.start_ms(hour),
-            columns={},
-            wallclock_ms=now_ms,
-        )
+        work = binding.build_work(sink, topic, lambda _: store, hour, commit=_COMMIT, wallclock_ms=now_ms)
         tolerant = replace(work, tolerant=True)  # to name every refused record, not only the first
-        done, _ = job.staged(tolerant, reads, None if sink.sql else seen, record)
-        files += files_of(done)
+        files += job.stage(tolerant, reads, None if sink.sql else seen, record).files
         refusals += engine.refusals
     objects = tuple(_objects(store, topic, files))
     failed = bool(refusals) and sink.errors.tolerance == "none"

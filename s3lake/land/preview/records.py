@@ -5,126 +5,101 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import timezone
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from s3lake.errors import ConfigurationError
 from s3lake.land.given import BATCH, Batches, Record, batch
 from s3lake.text.dates import iso
 
 _LARGEST = 2**63 // 1000 - 1  # a timestamp in microseconds has 64 bits
-_FIELDS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
+_Count = Annotated[int, msgspec.Meta(ge=0, le=_LARGEST)]
+_Milliseconds = Annotated[int, msgspec.Meta(ge=-_LARGEST, le=_LARGEST)]
+
+
+class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A record as it is written in a file: see `parse_records`."""
+
+    topic: str
+    partition: _Count | None = None
+    offset: _Count | None = None
+    timestamp: _Milliseconds | str | None = None
+    key: Any = None
+    value: Any = None
+    headers: dict[str, Any] | list[tuple[str, Any]] | None = None
 
 
 def read(path: Path) -> list[Record]:
-    """Records of a JSON lines file, one a line, as `Records.add` has them.
+    """Read the records of a JSON lines file; see `parse_records`.
 
     Raises:
-        ConfigurationError: the file cannot be read, or a line is no record.
+        ConfigurationError: the file cannot be read, or a line is not a record.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"--records {path}: cannot be read: {error}") from None
-    records = Records()
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            records.add(json.loads(line))
-        except ValueError as error:
-            raise ConfigurationError(f"{path}:{number}: no record: {error}") from None
-    return list(records)
+    number = 0
+
+    def read_rows() -> Iterator[Any]:
+        nonlocal number
+        for line in text.split("\n"):
+            number += 1
+            if line.strip():
+                yield json.loads(line)
+
+    try:
+        return list(parse_records(read_rows()))
+    except ValueError as error:
+        raise ConfigurationError(f"{path}:{number}: not a record: {error}") from None
 
 
-class Records:
-    """Records that somebody writes down, in their order."""
+def parse_records(rows: Iterable[Any]) -> Iterator[Record]:
+    """Yield a record for each `{"topic", "partition", "offset", "timestamp", "key", "value", "headers"}`.
 
-    def __init__(self) -> None:
-        self._by_place: dict[tuple[str, int, int], Record] = {}
-        self._following: dict[tuple[str, int], int] = {}
-
-    def __iter__(self) -> Iterator[Record]:
-        return iter(self._by_place.values())
-
-    def add(self, row: Any) -> None:
-        """One more: `{"topic", "partition", "offset", "timestamp", "key", "value", "headers"}`.
-
-        Key, value and header values: a string stands for its UTF-8 bytes, `{"base64": "…"}` for those bytes, null for
-        null, any other JSON for its compact encoding. Headers are an object or a list of pairs. Without a partition it
-        is 0, without an offset the next one of its topic-partition. A timestamp is in milliseconds or in ISO 8601;
-        without it there is none.
-
-        Raises:
-            ValueError: it is no record.
-        """
-        record = _record(row, self._following)
-        place = (record.topic, record.partition, record.offset)
-        if place in self._by_place:
-            raise ValueError("this topic, partition and offset are those of an earlier one: offsets are unique")
-        self._by_place[place] = record
-        self._following[place[:2]] = record.offset + 1
-
-
-def moment(value: Any) -> int:
-    """Epoch milliseconds as they are written down: a number, or ISO 8601.
+    Key, value and header values: a string stands for its UTF-8 bytes, `{"base64": "…"}` for those bytes, null for null,
+    any other JSON for its compact encoding. Headers are an object or a list of pairs. Without a partition it is 0,
+    without an offset the next one of its topic-partition. A timestamp is in milliseconds or in ISO 8601; without it
+    there is none.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: a row is not a record.
     """
-    if isinstance(value, str):
+    places: set[tuple[str, int, int]] = set()
+    following: dict[tuple[str, int], int] = {}
+    for written in rows:
         try:
-            return iso.parse_epoch_ms(value, timezone.utc)
-        except (ValueError, OverflowError):
-            raise ValueError(f"{value!r} is no time: write milliseconds, or as 2026-11-22T10:15:00Z") from None
-    if type(value) is not int or abs(value) > _LARGEST:
-        raise ValueError(f"{value!r} is no whole number up to {_LARGEST}")
-    return value
+            row = msgspec.convert(written, _Row)
+        except msgspec.ValidationError as error:
+            names = ", ".join(_Row.__struct_fields__)
+            raise ValueError(f"{error}; expected an object with {names}; only topic is required") from None
+        partition = row.partition or 0
+        offset = following.get((row.topic, partition), 0) if row.offset is None else row.offset
+        if (row.topic, partition, offset) in places:
+            raise ValueError("this topic, partition and offset are those of an earlier one: offsets are unique")
+        places.add((row.topic, partition, offset))
+        following[row.topic, partition] = offset + 1
+        pairs = row.headers.items() if isinstance(row.headers, dict) else row.headers or ()
+        headers = tuple((name, _to_bytes(value)) for name, value in pairs)
+        stamp = _parse_timestamp(row.timestamp)
+        yield Record(row.topic, partition, offset, stamp, _to_bytes(row.key), _to_bytes(row.value), headers)
 
 
-def _record(row: Any, following: Mapping[tuple[str, int], int]) -> Record:
-    if not isinstance(row, dict) or not isinstance(row.get("topic"), str):
-        raise ValueError(f"an object is needed with {', '.join(_FIELDS)}; topic is text")
-    unknown = sorted(row.keys() - set(_FIELDS))
-    if unknown:
-        raise ValueError(f"unknown name {unknown[0]!r}; allowed: {', '.join(_FIELDS)}")
-    partition = _number(row, "partition", 0)
-    offset = _number(row, "offset", following.get((row["topic"], partition), 0))
-    if partition < 0 or offset < 0:
-        raise ValueError("partition and offset are not negative")
-    return Record(
-        row["topic"],
-        partition,
-        offset,
-        _timestamp(row),
-        _bytes(row.get("key")),
-        _bytes(row.get("value")),
-        tuple(_headers(row.get("headers"))),
-    )
-
-
-def _number(row: Mapping[str, Any], name: str, default: int) -> int:
-    value = row.get(name)
-    if value is None:
-        return default
-    if type(value) is not int or abs(value) > _LARGEST:
-        raise ValueError(f"{name} {value!r} is no whole number up to {_LARGEST}")
-    return value
-
-
-def _timestamp(row: Mapping[str, Any]) -> int:
-    if row.get("timestamp") is None:
-        return -1
+def _parse_timestamp(value: int | str | None) -> int:
+    if not isinstance(value, str):
+        return -1 if value is None else value
     try:
-        return moment(row["timestamp"])
-    except ValueError as error:
-        raise ValueError(f"timestamp {error}") from None
+        return iso.parse_epoch_ms(value, timezone.utc)
+    except (ValueError, OverflowError):
+        raise ValueError(f"timestamp {value!r} is not a time; expected milliseconds, or 2026-11-22T10:15:00Z") from None
 
 
-def _bytes(value: Any) -> bytes | None:
+def _to_bytes(value: Any) -> bytes | None:
     match value:
         case None:
             return None
@@ -136,14 +111,6 @@ def _bytes(value: Any) -> bytes | None:
             except binascii.Error as error:
                 raise ValueError(f"base64 {text[:40]!r}: {error}") from None
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-def _headers(value: Any) -> Iterator[tuple[str, bytes | None]]:
-    pairs = list(value.items()) if isinstance(value, dict) else value or []
-    for pair in pairs:
-        if not isinstance(pair, list | tuple) or len(pair) != 2 or not isinstance(pair[0], str):
-            raise ValueError("headers are an object, or a list of [name, value]")
-        yield pair[0], _bytes(pair[1])
 
 
 def batches(records: Iterable[Record]) -> Batches:

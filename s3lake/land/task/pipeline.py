@@ -232,16 +232,14 @@ class _Task:
         self.refused: Refused | None = None
         self._columns = work.columns
         self._grown = work.look_only
+        self._done = Done([], {}, {})
+        self._dropped: Counter[str] = Counter()
+        self._filled: Counter[str] = Counter()
         self._shapes: set[str] = set()
-        self._reads: dict[int, Read] = {}
         self._seen: Columns = {}
         self._plain: set[str] = set()
         self._large: set[str] = set()
-        self._words: dict[str, str] = {}
         self._standing = work.conversion.standing
-        self._broken = 0
-        self._dropped: Counter[str] = Counter()
-        self._filled: Counter[str] = Counter()
         self._waiting: dict[tuple[int, Kind], _Waiting] = {}
         self._letters = Letters(self.staging, work.dead_letter_topic, work.witness, work.files.budget // 8)
 
@@ -252,33 +250,25 @@ class _Task:
             self._take(partition, batch if pc.all(same).as_py() else batch.filter(same))
 
     def outcome(self) -> Outcome | None:
-        """What the task has to say; None when it read nothing."""
+        """Return what the driver has to know. Return None if the task read nothing."""
+        done = self._done
         if self.refused is not None:
             self.staging.abort()
             return self.refused
         if self._grown:
             self.staging.abort()
-            first = min(((partition, read.start) for partition, read in self._reads.items()), default=None)
+            first = min(((partition, read.start) for partition, read in done.reads.items()), default=None)
             shapes, large = tuple(sorted(self._shapes)), tuple(sorted(self._large))
             return Grown(*first, to_document(self._columns), shapes, large) if first else None
         for where in list(self._waiting):
             self._sort(where)
         self._letters.finish()  # before staging does, which makes files visible where the sink is not exactly once
-        files = self.staging.finish()
-        return Done(
-            files,
-            self._reads,
-            dict(getattr(self.store, "requests", {})),
-            to_document(self._seen),
-            self._letters.tally.reasons,
-            getattr(self.store, "retries", 0),
-            self._broken,
-            dict(self._dropped),
-            dict(self._filled),
-            self._words,
-            tuple(sorted(self._plain)),
-            tuple(sorted(self._large)),
-        )
+        done.files = self.staging.finish()
+        done.requests, done.retries = dict(getattr(self.store, "requests", {})), getattr(self.store, "retries", 0)
+        done.seen, done.letters = to_document(self._seen), self._letters.tally.reasons
+        done.dropped, done.filled = dict(self._dropped), dict(self._filled)
+        done.plain, done.large = tuple(sorted(self._plain)), tuple(sorted(self._large))
+        return done
 
     def _take(self, partition: int, batch: pa.RecordBatch) -> None:
         ready = self.work.prepared(batch)
@@ -303,13 +293,13 @@ class _Task:
             return
         if converted.refused and not self._refuse(partition, original, "convert", converted.refused):
             return
-        self._broken += converted.broken
+        self._done.broken += converted.broken
         self._dropped.update(converted.dropped)
         self._filled.update(converted.filled)
         landed, dead = 0, sum(map(len, ready.refused.values())) + len(converted.refused)
         placed = not self.work.keys.has_tombstones and self.work.keys.fixed_group(partition) is not None
         for part in () if self._grown else converted.parts:
-            self._words.update(part.words)
+            self._done.words.update(part.words)
             rows = _Laid.of(ready.batch, original, part, placed=placed)
             if self.work.keys.has_tombstones and rows.records.column("value").null_count:
                 nulls = rows.records.column("value").is_null()
@@ -331,7 +321,8 @@ class _Task:
             *_find_time_range(timestamps),
             filtered=ready.filtered,
         )
-        self._reads[partition] = self._reads[partition] + read if partition in self._reads else read
+        reads = self._done.reads
+        reads[partition] = reads[partition] + read if partition in reads else read
 
     def _read_again(self) -> None:
         """Drop what is staged: all of it will be read again, with the columns and shapes that are seen now."""

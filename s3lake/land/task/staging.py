@@ -4,7 +4,7 @@ inside the memory budget by moving bytes to local disk, never by shedding small 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
@@ -97,16 +97,17 @@ class Rows:
         return replace(self, streams={name: prepared(formats[name], one) for name, one in self.streams.items()})
 
     def take(self, order: pa.Array) -> Rows:
-        """These rows, in that order."""
-        streams = {name: payload.take(order) for name, payload in self.streams.items()}
-        clock = None if self.clock is None else self.clock.take(order)
-        return Rows(self.offsets.take(order), self.timestamps.take(order), streams, clock)
+        """Return the rows with these numbers, in this order."""
+        return self._select(lambda column: column.take(order))
 
     def slice(self, start: int, count: int) -> Rows:
-        """Some rows, without a copy."""
-        streams = {name: payload.slice(start, count) for name, payload in self.streams.items()}
-        clock = None if self.clock is None else self.clock.slice(start, count)
-        return Rows(self.offsets.slice(start, count), self.timestamps.slice(start, count), streams, clock)
+        """Return some rows, without a copy."""
+        return self._select(lambda column: column.slice(start, count))
+
+    def _select(self, select: Callable[[Any], Any]) -> Rows:
+        streams = {name: select(payload) for name, payload in self.streams.items()}
+        clock = None if self.clock is None else select(self.clock)
+        return Rows(select(self.offsets), select(self.timestamps), streams, clock)
 
     @classmethod
     def concat(cls, parts: Sequence[Rows]) -> Rows:

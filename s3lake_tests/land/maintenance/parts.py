@@ -1,9 +1,9 @@
 """An hour that the writer's own code lands in several commits, in memory."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from s3lake import hours
 from s3lake.commit.index import TopicIndex
 from s3lake.commit.protocol import mark_of
 from s3lake.land import binding
@@ -46,17 +46,9 @@ class Parts(World):
             records_at_hand.Record(TOPIC, partition, first + at, IN_TIME, key, value, tuple(headers))
             for at, (key, value, headers) in enumerate(records)
         ]
-        work = binding.work(
-            self.sink,
-            TOPIC,
-            self.stores,
-            commit=commit,
-            renamed=mark_of(commit) if renamed else "",
-            hour_start_ms=hours.start_ms(HOUR),
-            columns=self.columns,
-            wallclock_ms=0,
-        )
-        outcome, work = settled(work, records_at_hand.batch(rows))
+        mark = mark_of(commit) if renamed else ""
+        work = binding.build_work(self.sink, TOPIC, self.stores, HOUR, commit=commit, mark=mark)
+        outcome, work = settled(replace(work, columns=self.columns), records_at_hand.batch(rows))
         for file in outcome.files:
             self.store.complete_upload(file.key, file.upload, file.parts)
         columns = None if work.file_columns is None else with_seen(work.file_columns, [outcome])

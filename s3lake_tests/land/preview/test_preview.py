@@ -157,25 +157,25 @@ def test_what_is_left_out_follows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ([], "an object is needed with topic, partition, offset"),
-        ({"value": 1}, "topic is text"),
-        ({"topic": "t", "vlaue": 1}, "unknown name 'vlaue'; allowed: topic, partition, offset, timestamp, key, value"),
-        ({"topic": "t", "offset": -1}, "partition and offset are not negative"),
-        ({"topic": "t", "offset": "1"}, "offset '1' is no whole number"),
-        ({"topic": "t", "timestamp": 2**63}, "is no whole number up to"),
+        ([], "Expected `object`, got `array`; expected an object with topic, partition, offset"),
+        ({"value": 1}, "missing required field `topic`"),
+        ({"topic": "t", "vlaue": 1}, "unknown field `vlaue`; expected an object with topic, partition"),
+        ({"topic": "t", "offset": -1}, r"Expected `int` >= 0 - at `\$\.offset`"),
+        ({"topic": "t", "offset": "1"}, r"Expected `int | null`, got `str` - at `\$\.offset`".replace("|", r"\|")),
+        ({"topic": "t", "timestamp": 2**63}, r"Expected `int` <= 9223372036854774 - at `\$\.timestamp`"),
         ({"topic": "t", "key": {"base64": "?"}}, "base64 '?'"),
-        ({"topic": "t", "headers": ["a"]}, r"headers are an object, or a list of \[name, value\]"),
+        ({"topic": "t", "headers": ["a"]}, r"got `str` - at `\$\.headers\[0\]`"),
     ],
 )
 def test_a_line_that_is_no_record_is_named(tmp_path: Path, row: object, message: str) -> None:
     path = lines(tmp_path, {"topic": "t"}, row)
-    with pytest.raises(ConfigurationError, match=rf"records\.jsonl:2: no record: .*{message}"):
+    with pytest.raises(ConfigurationError, match=rf"records\.jsonl:2: not a record: .*{message}"):
         read(path)
 
 
 def test_offsets_are_unique(tmp_path: Path) -> None:
     with pytest.raises(
-        ConfigurationError, match=r":2: no record: this topic, partition and offset are those of an earlier"
+        ConfigurationError, match=r":2: not a record: this topic, partition and offset are those of an earlier"
     ):
         read(lines(tmp_path, {"topic": "t", "offset": 3}, {"topic": "t", "offset": 3}))
 

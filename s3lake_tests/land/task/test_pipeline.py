@@ -69,16 +69,8 @@ def bucket() -> Bucket:
 def work(bucket: Bucket, columns: dict[str, Any] | None = None, **changes: Any) -> Work:
     fixed = {"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00", "layout": {"template": None}}
     sink = Sink(**{**fixed, **changes})
-    return binding.work(
-        sink,
-        "t",
-        bucket,
-        commit="c1",
-        renamed="",
-        hour_start_ms=HOUR,
-        columns=from_document(columns or {}),
-        wallclock_ms=HOUR,
-    )
+    made = binding.build_work(sink, "t", bucket, "2026-11-20T05", commit="c1", wallclock_ms=HOUR)
+    return replace(made, columns=from_document(columns or {}))
 
 
 def batch(of: Work, records: Sequence[Record]) -> pa.RecordBatch:
@@ -460,11 +452,10 @@ def test_a_manifest_describes_its_objects_when_columns_grow(
 
     sink = Sink(**{"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00", **changes})
     job = Job(sink, "t", Tasks(), lambda: None)
-    done, _ = job.staged(work(bucket, {"n": "int64"}, **changes), {0: (0, 3000), 1: (0, 1)}, known[0], record)
+    staged = job.stage(work(bucket, {"n": "int64"}, **changes), {0: (0, 3000), 1: (0, 1)}, known[0], record)
 
-    files = [file for one in done for file in one.files]
-    for one in done:
-        visible = bucket.visible(one)
+    files = staged.files
+    visible = bucket.visible(Done(list(files), {}, {}))
     assert set(visible) == {file.key for file in files}
     assert {file.key: (file.bytes, file.records) for file in files} == {
         key: (len(body), pq.read_metadata(io.BytesIO(body)).num_rows) for key, body in visible.items()
@@ -500,6 +491,3 @@ def test_every_record_lands_is_skipped_or_dies(
     assert all(file.records <= count for file in data)
     assert sum(file.records for file in done.files if file.kind == "dead_letters") == read.dead
     assert bucket.store.uploads == {}
-
-
-# The worker
