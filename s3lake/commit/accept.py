@@ -8,7 +8,7 @@ from s3lake import hours
 from s3lake.commit.documents import Manifest
 from s3lake.commit.index import TopicIndex
 from s3lake.commit.opening import cut_below, finish_creation
-from s3lake.commit.recovery import PACE, Pace, back, sweep, tidy
+from s3lake.commit.recovery import back, sweep, tidy
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.plan import tile as tiles
 from s3lake.plan.tile import NOTHING, Span, Tile
@@ -36,7 +36,7 @@ class _Cut(NamedTuple):
     begins: dict[int, int]
 
 
-def accept(index: TopicIndex, offsets: Offsets, pace: Pace = PACE, *, dry_run: bool = False) -> str:
+def accept(index: TopicIndex, offsets: Offsets, *, dry_run: bool = False) -> str:
     """Give up what the former topic had not landed, and begin anew: the first hour of the present topic.
 
     Every unfinished tile ends where it was committed; the rest is recorded as expired. The present topic's tiles begin
@@ -47,7 +47,6 @@ def accept(index: TopicIndex, offsets: Offsets, pace: Pace = PACE, *, dry_run: b
     Args:
         index: of the sink and topic.
         offsets: of the source.
-        pace: of the requests.
         dry_run: only return the hour; what is pending in the index stays as it is.
 
     Raises:
@@ -63,7 +62,7 @@ def accept(index: TopicIndex, offsets: Offsets, pace: Pace = PACE, *, dry_run: b
             finish_creation(index, head)
         existing = [hour for hour in hours.expand(head.hours) if head.since is None or hour >= head.since]
         # Settled first: what is pending may be landed. And before Kafka is asked, whose logs grow meanwhile.
-        settled = [tile for hour in existing if (tile := index.tile(hour) if dry_run else tidy(index, hour, pace))]
+        settled = [tile for hour in existing if (tile := index.tile(hour) if dry_run else tidy(index, hour))]
         kafka = offsets.snapshot(index.topic, last)
         cut: _Cut | None = None
         if kafka.topic_id == head.topic_id and settled and settled[-1][0].hour == last:
@@ -219,7 +218,6 @@ def roll_back(
     *,
     give_up_expired: bool = False,
     dry_run: bool = False,
-    pace: Pace = PACE,
 ) -> RolledBack:
     """Roll the pending commit of `hour` back, whether it could be completed or not, and sweep what it had completed.
 
@@ -229,7 +227,6 @@ def roll_back(
         hour: the hour whose commit is pending.
         give_up_expired: also where Kafka has expired some of the records; the next run records them as expired.
         dry_run: only return what would be done.
-        pace: of the sweeping.
 
     Raises:
         ConfigurationError: nothing is pending in this hour.
@@ -254,7 +251,7 @@ def roll_back(
         if dry_run:
             return result
         if index.swap_tile(back(tile, manifest, ()), etag):
-            sweep(index, hour, pace)
+            sweep(index, hour)
             return result
 
 

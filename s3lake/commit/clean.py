@@ -16,7 +16,7 @@ import msgspec
 from s3lake import hours
 from s3lake.commit.documents import Manifest
 from s3lake.commit.index import TopicIndex
-from s3lake.commit.recovery import PACE, Pace, each, fence, settle, sweep
+from s3lake.commit.recovery import each, fence, settle, sweep
 from s3lake.commit.replace import REWRITE
 from s3lake.errors import StoreDeniedError
 from s3lake.plan.tile import Tile
@@ -57,7 +57,6 @@ def clean(
     spare_ms: int = DAY_MS,
     keep_ms: int = 14 * DAY_MS,
     dry_run: bool = False,
-    pace: Pace = PACE,
     keys: KeySpace | None = None,
 ) -> list[Cleaned]:
     """Fence and sweep every commit that no tile lists, and delete its manifest once it is old.
@@ -77,7 +76,6 @@ def clean(
         keep_ms: manifests older than this are swept once more and deleted: longer than the bucket's lifecycle rule
             and than any request, because a completion that was under way may become visible late.
         dry_run: only say what would be done.
-        pace: of the requests.
         keys: that the sink gives; None to leave uploads that no manifest names alone.
     """
     names, before = names_below(index), _settled(index)
@@ -92,7 +90,8 @@ def clean(
         unfollowed = None if dry_run else index.follow(*of_day)
         if unfollowed is not None:
             _log.warning("%s %s: replaced objects stay until the table can follow: %s", index.topic, day, unfollowed)
-        tiles = dict(zip(of_day, each(index.tile, of_day, pace), strict=True))  # a day's: all may be too many to hold
+        # A day's: those of all hours may be too many to hold.
+        tiles = dict(zip(of_day, each(index.tile, of_day, index.pace), strict=True))
         for hour in of_day:
             stored = tiles[hour]
             for manifest in _unlisted(index, stored[0], of_day[hour]) if stored else ():
@@ -102,7 +101,7 @@ def clean(
                     if age >= spare_ms and _is_former(index, hour):
                         done.append(Cleaned(hour, manifest.id, len(manifest.files), "settle"))
                         if not dry_run:
-                            settle(index, hour, pace)
+                            settle(index, hour)
                     continue
                 old = age >= keep_ms
                 waits = age < spare_ms or (not old and manifest.id + _SWEPT in of_day[hour])
@@ -111,7 +110,7 @@ def clean(
                 if unfollowed is not None or (manifest.at_once and not _landed(index, manifest)):
                     continue
                 if not dry_run and fence(index, hour, manifest.id):
-                    swept = sweep(index, hour, pace)
+                    swept = sweep(index, hour)
                     if swept and manifest.id in swept[0].garbage:
                         continue  # its objects may be listed elsewhere still: the next clean comes back to it
                     if old:
@@ -125,14 +124,14 @@ def clean(
             days[day] = _digest(of_day)
     if keys is not None:
         spare, keep = now_ms - spare_ms, now_ms - keep_ms
-        done += _end_uploads(index, keys, named, spare, keep, dry_run=dry_run, pace=pace)
+        done += _end_uploads(index, keys, named, spare, keep, dry_run=dry_run)
     settled = Settled(days)
     if settled != before and not dry_run:
         index.store.put(index.settled_key, msgspec.json.encode(settled))
     return done
 
 
-def forget_replaced(index: TopicIndex, hour: str, reason: str, pace: Pace = PACE) -> None:
+def forget_replaced(index: TopicIndex, hour: str, reason: str) -> None:
     """Delete the manifests of commits that others took the place of, where one of these did it for `reason`.
 
     Keys of objects may say what was to be erased. Nobody has to sweep once more what was replaced by a commit that had
@@ -142,7 +141,7 @@ def forget_replaced(index: TopicIndex, hour: str, reason: str, pace: Pace = PACE
     stored = index.tile(hour)
     if stored is None or stored[0].garbage or stored[0].pending is not None:
         return
-    found = each(lambda commit: index.manifest(hour, commit), index.manifest_ids(hour), pace)
+    found = each(lambda commit: index.manifest(hour, commit), index.manifest_ids(hour), index.pace)
     manifests = [manifest for manifest in found if manifest is not None]
     if any(manifest.reason == reason for manifest in manifests):
         by = {commit: manifest for manifest in manifests for commit in manifest.replaces}
@@ -189,7 +188,6 @@ def _end_uploads(
     former_until_ms: int,
     *,
     dry_run: bool,
-    pace: Pace,
 ) -> list[Cleaned]:
     """End uploads of the sink's keys, and later those of the keys that it had in a former format.
 
@@ -213,7 +211,7 @@ def _end_uploads(
         _log.warning("uploads of writers that died early are left to the bucket's lifecycle rule: %s", error)
         return []
     if not dry_run:
-        each(lambda one: index.store.abort_upload(one.key, one.upload), dead, pace)
+        each(lambda one: index.store.abort_upload(one.key, one.upload), dead, index.pace)
     return [Cleaned("", "", len(dead), "end uploads")] if dead else []
 
 

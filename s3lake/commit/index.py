@@ -9,6 +9,7 @@ the write is sent again; only another document is somebody else's.
 import time
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -39,6 +40,29 @@ class _Versioned(msgspec.Struct, frozen=True):
 T = TypeVar("T", bound=msgspec.Struct)
 
 
+@dataclass(frozen=True)
+class Pace:
+    """How hard recovery tries.
+
+    Attributes:
+        parallel: requests that run at once.
+        looks: how often a vanished upload's key is looked at, at least, before the commit is rolled back.
+        pause_s: seconds before the second look; each pause is twice the one before, up to five seconds.
+        patience_s: how long it is looked at while the commit is young: another process' Complete may be running, which
+            stores answer with 404 to all others, because some take minutes.
+        young_s: how old its manifest is at most.
+    """
+
+    parallel: int = 16
+    looks: int = 3
+    pause_s: float = 0.2
+    patience_s: float = 45.0
+    young_s: float = 900.0
+
+
+PACE = Pace()
+
+
 class Follower(Protocol):
     """Something else that lists objects of the index: the table of its sink."""
 
@@ -53,17 +77,27 @@ class Follower(Protocol):
 class TopicIndex:
     """The index of one sink and one topic."""
 
-    def __init__(self, store: Store, prefix: str, topic: str, data: str = "", follower: Follower | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        prefix: str,
+        topic: str,
+        data: str = "",
+        follower: Follower | None = None,
+        pace: Pace = PACE,
+    ) -> None:
         """The documents of one sink and topic.
 
         Args:
             prefix: of the sink's index: `<index.prefix>/<sink name>`.
             data: what keys of the sink's data begin with; only a writer has to say it.
             follower: what else lists objects of this index, and is asked before one is deleted; a reader needs none.
+            pace: of recovery.
         """
         self.store = store
         self.data = data
         self.follower = follower
+        self.pace = pace
         self.topic = topic
         self.root = f"{prefix}/{topic}"
 

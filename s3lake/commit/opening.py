@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from s3lake import hours
 from s3lake.commit.documents import TABLE, TopicHead
 from s3lake.commit.index import TopicIndex
-from s3lake.commit.recovery import PACE, Pace, settle
+from s3lake.commit.recovery import settle
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.plan import tile as tiles
 from s3lake.plan.stamps import find_stamps_ahead
@@ -23,7 +23,6 @@ def open_hour(
     *,
     earliest_hour: str | None = None,
     now_ms: int | None = None,
-    pace: Pace = PACE,
 ) -> TopicHead | None:
     """Give `hour` a tile: the topic's head, which announces it, or None while the topic does not exist.
 
@@ -35,7 +34,6 @@ def open_hour(
         hour: the hour to open; an earlier tile still open is closed at once, whatever the clock says.
         earliest_hour: the hour whose tile begins at the log start when no earlier tile exists.
         now_ms: this actor's clock, the system's if None; it decides what is noted as stamped ahead, and nothing else.
-        pace: of the recovery that opening may need.
 
     Raises:
         DataLossError: the topic is another one than the index was cut from.
@@ -51,7 +49,7 @@ def open_hour(
         if head.new is not None and head.new.hour != hours.before(hour, head.hours):
             finish_creation(index, head)  # the tile before is read when it is closed
         clock_ms = hours.now_ms() if now_ms is None else now_ms
-        creation = _make(index, offsets, hour, head, earliest_hour, clock_ms, pace)
+        creation = _make(index, offsets, hour, head, earliest_hour, clock_ms)
         if creation is None:
             return None
         tile, topic_id = creation
@@ -96,7 +94,7 @@ def finish_creation(index: TopicIndex, head: TopicHead) -> None:
 
 
 def close_hour(
-    index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str, pace: Pace = PACE, now_ms: int | None = None
+    index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str, now_ms: int | None = None
 ) -> Tile | None:
     """Write the tile's edges for good, after settling what is pending; None without tile. `now_ms`: see `open_hour`.
 
@@ -112,7 +110,7 @@ def close_hour(
             return stored[0] if stored else None
         tile, etag = stored
         if tile.pending is not None:
-            settle(index, hour, pace)
+            settle(index, hour)
             continue
         kafka = asked(index, offsets, head, hour)
         same_log(index, offsets, tile, kafka)
@@ -195,7 +193,6 @@ def _make(
     head: TopicHead,
     earliest_hour: str | None,
     now_ms: int,
-    pace: Pace,
 ) -> tuple[Tile, str] | None:
     if head.since is not None and hour < head.since:
         raise DataLossError(
@@ -206,17 +203,17 @@ def _make(
     former = None
     if earlier is not None and head.since is not None and earlier < head.since:
         former, earlier = index.existing_tile(earlier)[0], None
-    before = close_hour(index, offsets, head, earlier, pace, now_ms) if earlier else None
+    before = close_hour(index, offsets, head, earlier, now_ms) if earlier else None
     while earlier and before is None:
         index.existing_tile(earlier)
-        before = close_hour(index, offsets, head, earlier, pace, now_ms)
+        before = close_hour(index, offsets, head, earlier, now_ms)
     after = index.existing_tile(later) if later else None
     kafka = asked(index, offsets, head, hour)
     if not kafka.exists:
         return None
     if before is not None:
         if before.pending is not None and tiles.epochs(kafka, before.partitions) != before.epochs:
-            settle(index, before.hour, pace)  # what is under way may be of a log that was cut
+            settle(index, before.hour)  # what is under way may be of a log that was cut
             before = index.existing_tile(before.hour)[0]
         same_log(index, offsets, before, kafka)
     # Between `accept` and now the log may have been cut once more, and nothing is landed of it from there on.

@@ -17,7 +17,7 @@ from s3lake.commit import opening
 from s3lake.commit.documents import File, FileForm, Manifest, Read, Reason, Taken, TopicHead
 from s3lake.commit.index import TopicIndex
 from s3lake.commit.opening import cut_below, same_log
-from s3lake.commit.recovery import PACE, Pace, abort, finish, forward, publish, settle, sweep, tidy
+from s3lake.commit.recovery import abort, finish, forward, publish, settle, sweep, tidy
 from s3lake.commit.sums import Commits, waited
 from s3lake.errors import (
     ConfigurationError,
@@ -108,7 +108,6 @@ def begin(
     now_ms: int,
     grace_ms: int = 0,
     until: Mapping[int, int] | None = None,
-    pace: Pace = PACE,
 ) -> Attempt | None:
     """Step 1 and the plan: what to do next in `hour`, or None when all there is has landed.
 
@@ -121,7 +120,6 @@ def begin(
         now_ms: this actor's clock; it decides when the hour is closed, never whether anything is right.
         grace_ms: how long after its end an hour is left open for late records.
         until: where the run's topic ended when the run began: an open hour is landed up to there; None for no such end.
-        pace: of the recovery that step 1 may need.
 
     Raises:
         DataLossError: the topic is another one than the index was cut from, or its log was truncated.
@@ -129,10 +127,10 @@ def begin(
         StoreDeniedError: all is landed, and what was given up on the way may not be deleted.
     """
     while True:
-        tile, etag = ready(index, hour, pace, head)
+        tile, etag = ready(index, hour, head)
         if tile.landed:
             if tile.garbage:
-                sweep(index, hour, pace)  # if it was denied: all is landed, and somebody has to be told
+                sweep(index, hour)  # if it was denied: all is landed, and somebody has to be told
             return None
         kafka = opening.asked(index, offsets, head, hour)
         same_log(index, offsets, tile, kafka)
@@ -149,7 +147,7 @@ def begin(
         return attempt(tile, etag, batch, renamed=tiles.burns(tile.burnt, batch.intervals)) if batch else None
 
 
-def ready(index: TopicIndex, hour: str, pace: Pace = PACE, head: TopicHead | None = None) -> tuple[Tile, str]:
+def ready(index: TopicIndex, hour: str, head: TopicHead | None = None) -> tuple[Tile, str]:
     """Step 1: the tile with nothing pending, swept, and no key that somebody else has taken, and its ETag.
 
     With the topic's `head` a tile that was announced last and is not there is written.
@@ -159,7 +157,7 @@ def ready(index: TopicIndex, hour: str, pace: Pace = PACE, head: TopicHead | Non
         ForeignObjectError: keys of an earlier attempt are taken by somebody else's objects.
     """
     while True:
-        stored = tidy(index, hour, pace)
+        stored = tidy(index, hour)
         if stored is None:
             if head is not None and head.new is not None and head.new.hour == hour:
                 opening.finish_creation(index, head)
@@ -212,7 +210,7 @@ def must_be_the_log(index: TopicIndex, offsets: Offsets, head: TopicHead, attemp
         )
 
 
-def commit(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pace = PACE) -> Committed:
+def commit(index: TopicIndex, attempt: Attempt, staged: Staged) -> Committed:
     """Steps 3 to 6: make a staged attempt visible, atomically for readers of the index.
 
     What follows the index is brought to the hour then, and after that replaced objects are deleted. If it cannot
@@ -224,15 +222,15 @@ def commit(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pace = PAC
         DataLossError: a rewrite read fewer records than it would replace; nothing of it is visible.
         StoreConflictError: the manifest could not be written; nothing of this attempt is visible.
     """
-    manifest = _recorded(index, _manifest(index, attempt, staged), attempt.known, pace)
+    manifest = _recorded(index, _manifest(index, attempt, staged), attempt.known)
     hour = attempt.tile.hour
     pending = attempt.tile.changed(pending=attempt.commit)
     entered = index.swap_tile(pending, attempt.etag)
     if entered is None:
-        _must_be_mine(index, attempt, staged, pace)
-    settled = (entered and finish(index, pending, entered, manifest, pace)) or settle(index, hour, pace)
+        _must_be_mine(index, attempt, staged)
+    settled = (entered and finish(index, pending, entered, manifest)) or settle(index, hour)
     if settled is None or attempt.commit not in settled[0].commits:
-        tidy(index, hour, pace)
+        tidy(index, hour)
         if settled is not None and settled[0].foreign:
             _refuse_foreign(index, settled[0])
         raise FencedError(
@@ -240,13 +238,13 @@ def commit(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pace = PAC
             "another writer replaced it; nothing of it is visible"
         )
     # Readers of the index have switched. A sweep lets what follows the index follow first.
-    swept = sweep(index, hour, pace, (*attempt.known, manifest)) if attempt.replaces else None
+    swept = sweep(index, hour, (*attempt.known, manifest)) if attempt.replaces else None
     if not attempt.replaces:
         index.follow(hour)
     return Committed(manifest, (swept or settled)[0])
 
 
-def commit_at_once(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pace = PACE) -> Committed:
+def commit_at_once(index: TopicIndex, attempt: Attempt, staged: Staged) -> Committed:
     """Steps 3 to 6 with `exactly_once: false`: make the objects visible one by one, then change the tile once.
 
     Raises:
@@ -256,17 +254,17 @@ def commit_at_once(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pa
         StoreConflictError: the manifest could not be written; nothing of this attempt is visible.
     """
     planned = msgspec.structs.replace(_manifest(index, attempt, staged), at_once=True, replacing=staged.replacing)
-    manifest = _recorded(index, planned, attempt.known, pace)
-    outcomes = publish(index.store, manifest, pace)
+    manifest = _recorded(index, planned, attempt.known)
+    outcomes = publish(index, manifest)
     missing = [file for file in manifest.files if outcomes[file.key] != "landed"]
     if missing:
-        abort(index.store, missing, pace)
+        abort(index.store, missing, index.pace)
         # Plain names of these offsets are in use now, by this attempt or by one that died: the next takes others.
         burnt = tiles.burning(attempt.tile.burnt, {one: read.end for one, read in manifest.partitions.items()})
         index.swap_tile(attempt.tile.changed(burnt=burnt), attempt.etag)
         reason = "another attempt's file is there" if outcomes[missing[0].key] == "foreign" else "its upload vanished"
     elif index.swap_tile(landed := forward(index, attempt.tile, manifest), attempt.etag) or _is_mine(index, attempt):
-        swept = sweep(index, attempt.tile.hour, pace) if attempt.replaces else None
+        swept = sweep(index, attempt.tile.hour) if attempt.replaces else None
         return Committed(manifest, swept[0] if swept else landed)
     else:
         reason = "another writer changed the hour first"
@@ -276,7 +274,7 @@ def commit_at_once(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pa
     )
 
 
-def _recorded(index: TopicIndex, manifest: Manifest, replaced: Sequence[Manifest], pace: Pace) -> Manifest:
+def _recorded(index: TopicIndex, manifest: Manifest, replaced: Sequence[Manifest]) -> Manifest:
     """Step 3: the manifest, once it stands in the index; those that were read of what it replaces spare requests."""
     try:
         if manifest.replaces and manifest.reason != PUT:
@@ -284,7 +282,7 @@ def _recorded(index: TopicIndex, manifest: Manifest, replaced: Sequence[Manifest
             check_no_fewer_records(index.topic, manifest.hour, commits, manifest.partitions)
         index.record(manifest)
     except (DataLossError, StoreConflictError):
-        abort(index.store, manifest.files, pace)  # a silent store is not asked once more for every file
+        abort(index.store, manifest.files, index.pace)  # a silent store is not asked once more for every file
         raise
     return manifest
 
@@ -318,11 +316,11 @@ def check_no_fewer_records(topic: str, hour: str, replaced: Commits, reads: Mapp
         )
 
 
-def _must_be_mine(index: TopicIndex, attempt: Attempt, staged: Staged, pace: Pace) -> None:
+def _must_be_mine(index: TopicIndex, attempt: Attempt, staged: Staged) -> None:
     """Step 4's condition failed: by this attempt's own write, or because somebody else was first."""
     if _is_mine(index, attempt):
         return
-    abort(index.store, staged.files, pace)
+    abort(index.store, staged.files, index.pace)
     stored = index.tile(attempt.tile.hour)
     tile = stored[0] if stored else None
     winner = (tile.pending or next(reversed(tile.commits), None)) if tile else None

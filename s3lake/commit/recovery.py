@@ -10,13 +10,12 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal, TypeVar
 
 from s3lake.commit import sums
 from s3lake.commit.documents import File, Manifest
-from s3lake.commit.index import TopicIndex
+from s3lake.commit.index import PACE, Pace, TopicIndex
 from s3lake.errors import S3LakeError, StoreDeniedError
 from s3lake.plan import tile as tiles
 from s3lake.plan.tile import Tile
@@ -27,43 +26,20 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 
-@dataclass(frozen=True)
-class Pace:
-    """How hard recovery tries.
-
-    Attributes:
-        parallel: requests under way at once.
-        looks: how often a vanished upload's key is looked at, at least, before the commit is rolled back.
-        pause_s: seconds before the second look; each pause is twice the one before, up to five seconds.
-        patience_s: how long it is looked at while the commit is young: somebody else's Complete may be under way, which
-            stores answer with 404 to everybody else, for some take minutes.
-        young_s: how old its manifest is at most.
-    """
-
-    parallel: int = 16
-    looks: int = 3
-    pause_s: float = 0.2
-    patience_s: float = 45.0
-    young_s: float = 900.0
-
-
-PACE = Pace()
 _LONGEST_PAUSE_S = 5.0
 Published = Literal["landed", "foreign", "vanished", "skipped"]
 
 
-def settle(index: TopicIndex, hour: str, pace: Pace = PACE) -> tuple[Tile, str] | None:
+def settle(index: TopicIndex, hour: str) -> tuple[Tile, str] | None:
     """Finish the pending commit of `hour`, if any: the tile without pending and its ETag, None where there is none."""
     while True:
         stored = index.tile(hour)
         if stored is None or stored[0].pending is None:
             return stored
-        finish(index, *stored, index.manifest(hour, stored[0].pending), pace)
+        finish(index, *stored, index.manifest(hour, stored[0].pending))
 
 
-def finish(
-    index: TopicIndex, tile: Tile, etag: str, manifest: Manifest | None, pace: Pace = PACE
-) -> tuple[Tile, str] | None:
+def finish(index: TopicIndex, tile: Tile, etag: str, manifest: Manifest | None) -> tuple[Tile, str] | None:
     """Publish the pending commit of `tile`, or roll it back: the tile then and its ETag, None if it changed meanwhile.
 
     Args:
@@ -71,9 +47,8 @@ def finish(
         tile: with a pending commit.
         etag: of the tile.
         manifest: of the pending commit; None where it is gone.
-        pace: of the requests.
     """
-    outcomes = publish(index.store, manifest, pace) if manifest else {}
+    outcomes = publish(index, manifest) if manifest else {}
     if manifest is not None and all(outcome == "landed" for outcome in outcomes.values()):
         settled = forward(index, tile, manifest)
     else:
@@ -120,9 +95,7 @@ def forward(index: TopicIndex, tile: Tile, manifest: Manifest) -> Tile:
     )
 
 
-def sweep(
-    index: TopicIndex, hour: str, pace: Pace = PACE, manifests_at_hand: Sequence[Manifest] = ()
-) -> tuple[Tile, str] | None:
+def sweep(index: TopicIndex, hour: str, manifests_at_hand: Sequence[Manifest] = ()) -> tuple[Tile, str] | None:
     """Delete what the tile lists as garbage: the tile without garbage and its ETag. Manifests stay, for `clean`.
 
     Nothing is deleted before what follows the index has let go of it (rule R3): if it cannot, a warning is logged, and
@@ -143,7 +116,7 @@ def sweep(
             if manifest is not None:
                 # What was replaced had been committed: of its uploads none is left.
                 take = delete_own if newest and commit in newest.replaces else remove
-                each(partial(take, index.store, manifest), manifest.files, pace)
+                each(partial(take, index.store, manifest), manifest.files, index.pace)
         swept = tile.changed(garbage=())
         if swapped := index.swap_tile(swept, etag):
             return swept, swapped
@@ -164,17 +137,17 @@ def _let_go(index: TopicIndex, tile: Tile) -> bool:
     return error is None
 
 
-def tidy(index: TopicIndex, hour: str, pace: Pace = PACE) -> tuple[Tile, str] | None:
+def tidy(index: TopicIndex, hour: str) -> tuple[Tile, str] | None:
     """Step 1 of every write: the tile with nothing pending and no garbage, and its ETag.
 
     Garbage that may not be deleted, or that a table may list, stays and stops nobody: its names are never used again.
     """
     while True:
-        settled = settle(index, hour, pace)
+        settled = settle(index, hour)
         if settled is None or not settled[0].garbage:
             return settled
         try:
-            swept = sweep(index, hour, pace)
+            swept = sweep(index, hour)
         except StoreDeniedError as error:
             _log.warning("%s %s: files of commits that were given up stay visible: %s", index.topic, hour, error)
             return settled
@@ -230,25 +203,25 @@ def back(tile: Tile, manifest: Manifest | None, foreign: tuple[str, ...]) -> Til
     return tile.changed(pending=None, garbage=garbage, burnt=burnt, foreign=(*tile.foreign, *foreign))
 
 
-def publish(store: Store, manifest: Manifest, pace: Pace) -> dict[str, Published]:
+def publish(index: TopicIndex, manifest: Manifest) -> dict[str, Published]:
     """Make the files of a manifest visible until one cannot be: what came of each key."""
     stop = threading.Event()
-    young = time.time() - manifest.created_ms / 1000 < pace.young_s
-    patient_until = time.monotonic() + (pace.patience_s if young else 0.0)
+    young = time.time() - manifest.created_ms / 1000 < index.pace.young_s
+    patient_until = time.monotonic() + (index.pace.patience_s if young else 0.0)
 
     def publish_file(file: File) -> tuple[str, Published]:
-        outcome: Published = "skipped" if stop.is_set() else _complete(store, file, manifest, pace, patient_until)
+        outcome: Published = "skipped" if stop.is_set() else _complete(index, file, manifest, patient_until)
         if outcome == "landed":
-            store.tag_offsets(file.key, file.first_offset, file.last_offset, file.records)
+            index.store.tag_offsets(file.key, file.first_offset, file.last_offset, file.records)
         else:
             stop.set()  # the commit goes back: make nothing more of it visible
         return file.key, outcome
 
-    return dict(each(publish_file, manifest.files, pace))
+    return dict(each(publish_file, manifest.files, index.pace))
 
 
-def _complete(store: Store, file: File, manifest: Manifest, pace: Pace, patient_until: float) -> Published:
-    pause = pace.pause_s
+def _complete(index: TopicIndex, file: File, manifest: Manifest, patient_until: float) -> Published:
+    store, pause = index.store, index.pace.pause_s
     for look in itertools.count(1):
         answer = store.complete_upload(file.key, file.upload, file.parts, replace=replacing(manifest, file))
         if answer == "completed":
@@ -258,7 +231,7 @@ def _complete(store: Store, file: File, manifest: Manifest, pace: Pace, patient_
             if belongs(head, manifest.id):
                 return "landed"
             return "foreign" if answer == "taken" else "vanished"
-        if answer == "refused" or (look >= pace.looks and time.monotonic() >= patient_until):
+        if answer == "refused" or (look >= index.pace.looks and time.monotonic() >= patient_until):
             break
         time.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE_S)

@@ -8,7 +8,6 @@ from s3lake.commit.documents import Manifest, TopicHead
 from s3lake.commit.index import TopicIndex
 from s3lake.commit.opening import finish_creation, same_log
 from s3lake.commit.protocol import Attempt, attempt, ready
-from s3lake.commit.recovery import PACE, Pace
 from s3lake.errors import DataLossError, IncompleteError
 from s3lake.plan import tile as tiles
 from s3lake.plan.batch import Batch, whole
@@ -18,9 +17,7 @@ MERGE, REPLAY, REWRITE = "merge", "replay", "rewrite"
 """Reasons in manifests; those of changes are in their modules."""
 
 
-def begin_replacement(
-    index: TopicIndex, hour: str, replaced: Sequence[Manifest] | None, reason: str, pace: Pace = PACE
-) -> Attempt | None:
+def begin_replacement(index: TopicIndex, hour: str, replaced: Sequence[Manifest] | None, reason: str) -> Attempt | None:
     """Step 1 and the plan of a commit that is made of the committed objects of others.
 
     Kafka is not asked: it need not have these records any more, and the topic may be another one. The hour may be
@@ -32,7 +29,6 @@ def begin_replacement(
         hour: an hour that has a tile.
         replaced: manifests of commits that follow each other; None to replace all of the hour, whichever they are.
         reason: see `Manifest`.
-        pace: of the recovery that step 1 may need.
 
     Returns:
         None if the hour does not consist of these commits any more, or if they do not follow each other.
@@ -40,7 +36,7 @@ def begin_replacement(
     Raises:
         MissingDocumentError: the store does not show the tile.
     """
-    tile, etag = ready(index, hour, pace)
+    tile, etag = ready(index, hour)
     if replaced is None:
         spans = tile.partitions.items()
         batch = Batch({number: (span.start, span.end or span.start) for number, span in spans}, reads={})
@@ -71,9 +67,7 @@ def merge_offset_ranges(manifests: Iterable[Manifest]) -> dict[int, tuple[int, i
     return merged
 
 
-def begin_rewrite(
-    index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str, pace: Pace = PACE, *, reason: str = REWRITE
-) -> Attempt:
+def begin_rewrite(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str, *, reason: str = REWRITE) -> Attempt:
     """Step 1 and the plan of a rewrite. Readers of the index switch from old to new at one compare-and-swap.
 
     Who lists the bucket sees both versions until the old one is swept. The `reason` goes into the manifest.
@@ -89,7 +83,7 @@ def begin_rewrite(
     if not hours.in_ranges(hour, head.hours):
         raise IncompleteError(unfinished)
     finish_creation(index, head)
-    tile, etag = ready(index, hour, pace)
+    tile, etag = ready(index, hour)
     if not tile.landed:
         raise IncompleteError(unfinished)
     if tile.sums.erased:

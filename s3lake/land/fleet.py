@@ -94,19 +94,19 @@ class _Request:
 
     Attributes:
         job: runs a job for this request alone.
-        reads: offset ranges, if it can be a part of the shared job.
+        reads: offset ranges, if it can be a part of the shared job; else empty.
     """
 
     engine: TaskEngine
     work: Work
     job: Callable[[], list[Outcome]]
-    reads: Intervals | None = None
+    reads: Intervals = field(default_factory=dict)
     outcomes: Future[list[Outcome]] = field(default_factory=Future)
 
     @property
     def size(self) -> int:
         """Offsets to read, and what the topic costs besides."""
-        return _TOPIC + sum(end - start for start, end in (self.reads or {}).values())
+        return _TOPIC + sum(end - start for start, end in self.reads.values())
 
     def run_alone(self) -> None:
         try:
@@ -162,11 +162,11 @@ class _Jobs:
     def run_all(self) -> None:
         """Run what landings wait for, until the last one has ended, or the run is cancelled."""
         while requests := self._take_requests():
-            small = [request for request in requests if request.reads is not None]
+            small = [request for request in requests if request.reads]
             if small:
                 self._run_shared(small)
             for request in requests:
-                if request.reads is None:
+                if not request.reads:
                     request.run_alone()
 
     def _take_requests(self) -> list[_Request]:
@@ -235,7 +235,7 @@ class _SharedEngine:
         """See `Engine.outcomes`."""
         is_small = sum(end - start for start, end in reads.values()) < SMALL
         job = partial(self.own.outcomes, work, reads)
-        return self.jobs.wait_for(_Request(self.own, work, job, reads if is_small else None))
+        return self.jobs.wait_for(_Request(self.own, work, job, reads if is_small else {}))
 
     def table(self, tabulate: Tabulate, reads: Intervals) -> DataFrame:
         """See `Engine.table`."""

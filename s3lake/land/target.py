@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from s3lake import hours
 from s3lake.commit.documents import Manifest
 from s3lake.commit.index import TopicIndex
-from s3lake.commit.recovery import PACE, Pace
 from s3lake.commit.sums import Commits
 from s3lake.errors import ConfigurationError, FencedError
 from s3lake.land.task.pipeline import Stores
@@ -45,13 +44,11 @@ class TopicSink:
     Attributes:
         index: of them; it knows the table that follows.
         stores: opens the bucket, here and in Spark's workers.
-        pace: of requests.
     """
 
     sink: Sink
     index: TopicIndex
     stores: Stores
-    pace: Pace = PACE
 
     @property
     def topic(self) -> str:

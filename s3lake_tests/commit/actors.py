@@ -19,7 +19,7 @@ from s3lake.plan.tile import Tile
 from s3lake.source.offsets import TopicOffsets
 from s3lake.store import Completion, Document, Head, PendingUpload
 from s3lake_tests.commit import invariants
-from s3lake_tests.commit.bucket import PREFIX
+from s3lake_tests.commit.bucket import PACE, PREFIX
 from s3lake_tests.commit.kafka import TOPIC, Record, ms
 from s3lake_tests.commit.table import Table
 from s3lake_tests.commit.trace import short
@@ -139,7 +139,7 @@ class _Index(TopicIndex):
     """The index as an actor sees it; the world notes what each commit was planned on, and what retention takes out."""
 
     def __init__(self, me: Actor, follower: TableFollower) -> None:
-        super().__init__(me.store, PREFIX, TOPIC, follower=follower)
+        super().__init__(me.store, PREFIX, TOPIC, follower=follower, pace=PACE)
         self._me = me
 
     def record(self, manifest: Manifest) -> None:

@@ -5,12 +5,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from s3lake.commit.index import Pace
 from s3lake.errors import StoreConflictError, StoreDeniedError
 from s3lake.store import Completion, Head, PendingUpload
 from s3lake.store.memory import MemoryStore
 
 PREFIX = "index/sink"
 DATA = "data/"
+PACE = Pace(parallel=1, looks=2, pause_s=0, patience_s=0)
 Twist = Literal["none", "conflict", "conflict, in flight", "untrue", "refused", "slow", "late"]
 """What the store makes of a request that is well-founded.
 

@@ -25,7 +25,7 @@ from s3lake.store import trial
 from s3lake_tests.commit.actors import Actor, Work
 from s3lake_tests.commit.bucket import DATA, PREFIX
 from s3lake_tests.commit.kafka import FIRST_HOUR, TOPIC, ExpiredError, Record, hour
-from s3lake_tests.commit.works import PACE, records_of, upload, void
+from s3lake_tests.commit.works import records_of, upload, void
 
 SINK = Sink.model_validate({"name": "sink", "topics": [TOPIC], "bucket": "memory", "start": FIRST_HOUR})
 Contents = Iterable[tuple[int, str, Sequence[Record]]]
@@ -34,7 +34,7 @@ Contents = Iterable[tuple[int, str, Sequence[Record]]]
 
 def target_of(me: Actor) -> TopicSink:
     """What the sink has landed, as one actor sees it."""
-    return TopicSink(SINK, me.index, lambda _: me.store, PACE)
+    return TopicSink(SINK, me.index, lambda _: me.store)
 
 
 def exchange(
@@ -109,7 +109,7 @@ def erasing(number: int, person: int) -> Work:
                     exchange(me, number, some, "erase", partial(stage, some))
             except FencedError:
                 continue
-            forget_replaced(me.index, hour(number), "erase", PACE)
+            forget_replaced(me.index, hour(number), "erase")
             me.world.erased |= gone
             return
 
@@ -121,7 +121,7 @@ def expiring(number: int) -> Work:
 
     def work(me: Actor) -> None:
         retention.expire(target_of(me), hour(number))
-        forget_replaced(me.index, hour(number), retention.REASON, PACE)
+        forget_replaced(me.index, hour(number), retention.REASON)
         me.world.erased |= me.expired
 
     return _of_an_hour(number, work)

@@ -338,8 +338,8 @@ def i12_idempotence(world: "World", view: "View") -> None:
     before = dict(world.bucket.objects), dict(world.bucket.uploads)
     later = world.acting.now_ms + 30 * clean_module.DAY_MS if world.acting else 0
     for hour, tile in view.tiles.items():
-        recovery.settle(world.index, hour, recovery.Pace(parallel=1))
-        recovery.sweep(world.index, hour, recovery.Pace(parallel=1))
+        recovery.settle(world.index, hour)
+        recovery.sweep(world.index, hour)
         opening.open_hour(world.index, world.kafka, hour)
         if tile.closed and view.head:
             opening.close_hour(world.index, world.kafka, view.head, hour)

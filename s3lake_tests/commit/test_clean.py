@@ -17,9 +17,10 @@ from s3lake.sink.key_space import KeySpace
 from s3lake.store import COMMIT, PendingUpload
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
+from s3lake_tests.commit.bucket import PACE
 from s3lake_tests.commit.kafka import hour, ms
 from s3lake_tests.commit.test_traces import completes, enters_pending
-from s3lake_tests.commit.works import PACE, materialise, recovering, rewriting
+from s3lake_tests.commit.works import materialise, recovering, rewriting
 from s3lake_tests.commit.world import World
 from s3lake_tests.kit.s3 import find_program, start_s3
 from s3lake_tests.kit.stores import CountedStore
@@ -38,7 +39,7 @@ def dead(world: World) -> World:
 
 
 def run(world: World, *, days: float, **how) -> list[Cleaned]:
-    return clean(world.index, now_ms=NOW + int(days * DAY_MS), pace=PACE, **how)
+    return clean(world.index, now_ms=NOW + int(days * DAY_MS), **how)
 
 
 def test_a_dead_writers_uploads_are_aborted_after_a_day(dead: World):
@@ -176,7 +177,7 @@ class TestUploadsThatNoManifestNames:
     @pytest.fixture
     def index(self) -> TopicIndex:
         """Of a topic whose hours began a year ago."""
-        index = TopicIndex(CountedStore(), "index/sink", "orders")
+        index = TopicIndex(CountedStore(), "index/sink", "orders", pace=PACE)
         index.create(index.head_key, TopicHead(hours=((self.hour(366 * 24), self.hour(0)),)))
         return index
 
@@ -184,7 +185,7 @@ class TestUploadsThatNoManifestNames:
         return hours.key_of_ms(int(time.time() * 1000) - ago * hours.HOUR_MS)
 
     def clean(self, index: TopicIndex, *, days: float, **how) -> list[Cleaned]:
-        return clean(index, now_ms=int(time.time() * 1000) + int(days * DAY_MS), pace=PACE, keys=self.KEYS, **how)
+        return clean(index, now_ms=int(time.time() * 1000) + int(days * DAY_MS), keys=self.KEYS, **how)
 
     def upload(self, index: TopicIndex, key: str) -> str:
         return index.store.create_upload(key, {COMMIT: "c1"})
@@ -242,7 +243,7 @@ class TestUploadsThatNoManifestNames:
         upload = self.upload(index, "data/orders/date=2026-11-20/hour=05/3-000000000007.json")
         begun_ms = index.store.uploads[upload].begun_ms = hours.start_ms(self.hour(366 * 24))
 
-        done = clean(index, now_ms=begun_ms + DAY_MS, pace=PACE, keys=self.KEYS)
+        done = clean(index, now_ms=begun_ms + DAY_MS, keys=self.KEYS)
         assert done == [Cleaned("", "", 1, "end uploads")]
 
     def test_a_store_that_does_not_keep_the_time_has_none_that_are_known_to_be_old(self, index: TopicIndex):
@@ -276,7 +277,7 @@ def test_on_a_real_store_too(server: Literal["moto", "versitygw"], left: int):
         s3.create_bucket("lake")
         connection = S3Connection(s3.endpoint_url, s3.region, True, 9, s3.access_key_id, s3.secret_access_key)
         outside = TestUploadsThatNoManifestNames()
-        index = TopicIndex(S3Store(connection, "lake"), "index/sink", "orders")
+        index = TopicIndex(S3Store(connection, "lake"), "index/sink", "orders", pace=PACE)
         index.create(index.head_key, TopicHead(hours=((outside.hour(48), outside.hour(0)),)))
         key = "data/orders/date=2026-11-20/hour=05/3-000000000007.json"
         index.store.upload_part(key, outside.upload(index, key), 1, b"x")
@@ -302,21 +303,21 @@ def listed(index: TopicIndex, hour: str, commit: str) -> None:
 
 def test_days_that_were_settled_cost_one_listing_and_one_document_and_only_a_day_that_changed_its_tiles():
     store = CountedStore()
-    index = TopicIndex(store, "index/sink", "orders")
+    index = TopicIndex(store, "index/sink", "orders", pace=PACE)
     for at in ("2026-11-19T05", "2026-11-19T06", "2026-11-20T05"):
         listed(index, at, f"of {at}")
-    clean(index, now_ms=NOW, pace=PACE, dry_run=True)
+    clean(index, now_ms=NOW, dry_run=True)
     assert index.settled_key not in store.objects
 
-    clean(index, now_ms=NOW, pace=PACE)
+    clean(index, now_ms=NOW)
     store.requests.clear()
 
-    assert clean(index, now_ms=NOW, pace=PACE) == []
+    assert clean(index, now_ms=NOW) == []
     assert store.requests == {"list": 1, "get": 1}
 
     store.requests.clear()
     listed(index, "2026-11-20T06", "new")
-    clean(index, now_ms=NOW, pace=PACE)
+    clean(index, now_ms=NOW)
     assert store.requests["get"] - 1 == 1 + 2  # what was settled, and two tiles; the manifest was read back
 
 
@@ -330,28 +331,28 @@ def test_days_that_were_settled_cost_one_listing_and_one_document_and_only_a_day
     ids=["pending", "young", "made visible at once and not landed by others"],
 )
 def test_what_is_spared_spares_nothing_else_of_its_hour(spared: Manifest):
-    index = TopicIndex(CountedStore(), "index/sink", "orders")
+    index = TopicIndex(CountedStore(), "index/sink", "orders", pace=PACE)
     index.create(index.tile_key(spared.hour), Tile(spared.hour, {0: Span(0, 0)}, pending="a"))
     for manifest in (spared, Manifest("c", "orders", spared.hour, {})):
         index.record(manifest)
 
-    assert clean(index, now_ms=NOW, pace=PACE) == [Cleaned(spared.hour, "c", 0, "delete manifest")]
+    assert clean(index, now_ms=NOW) == [Cleaned(spared.hour, "c", 0, "delete manifest")]
 
 
 def test_manifests_of_an_hour_whose_tile_is_gone_are_left_alone():
-    index = TopicIndex(CountedStore(), "index/sink", "orders")
+    index = TopicIndex(CountedStore(), "index/sink", "orders", pace=PACE)
     index.record(Manifest("a", "orders", "2026-11-20T05", {}))
 
-    assert clean(index, now_ms=NOW, pace=PACE) == []
+    assert clean(index, now_ms=NOW) == []
     assert index.manifest_ids("2026-11-20T05") == ["a"]
 
 
 @pytest.mark.parametrize(("upto", "done"), [(4, 0), (5, 1)])
 def test_what_was_made_visible_at_once_goes_once_tiles_from_its_hour_on_have_landed_it(upto: int, done: int):
-    index = TopicIndex(CountedStore(), "index/sink", "orders")
+    index = TopicIndex(CountedStore(), "index/sink", "orders", pace=PACE)
     index.create(index.head_key, TopicHead(hours=(("2026-11-20T05", "2026-11-20T07"),)))
     for at, spans in [("05", {0: Span(0, 3, 3), 1: Span(0, 1, 1)}), ("07", {0: Span(3, upto, 9)})]:
         index.create(index.tile_key(f"2026-11-20T{at}"), Tile(f"2026-11-20T{at}", spans))
     index.record(Manifest("a", "orders", "2026-11-20T05", {0: Read(0, 5)}, at_once=True))
 
-    assert len(clean(index, now_ms=NOW, pace=PACE)) == done
+    assert len(clean(index, now_ms=NOW)) == done

@@ -8,9 +8,8 @@ import pytest
 
 from s3lake.commit import protocol
 from s3lake.commit.documents import File, FileForm, Manifest, Read, Reason, Taken
-from s3lake.commit.index import TopicIndex
+from s3lake.commit.index import Pace, TopicIndex
 from s3lake.commit.protocol import Attempt, Staged, commit, commit_at_once
-from s3lake.commit.recovery import Pace
 from s3lake.errors import ConfigurationError, FencedError, ForeignObjectError, StoreConflictError
 from s3lake.plan.batch import Batch
 from s3lake.plan.tile import Span, Tile, Wait
@@ -20,7 +19,7 @@ from s3lake_tests.kit.stores import CountedStore
 
 FIVE = "2026-11-20T05"
 PACE = Pace(parallel=1, looks=1, pause_s=0, patience_s=0)
-Way = Callable[[TopicIndex, Attempt, Staged, Pace], Manifest]
+Way = Callable[[TopicIndex, Attempt, Staged], Manifest]
 
 
 @pytest.fixture
@@ -30,7 +29,7 @@ def store() -> CountedStore:
 
 @pytest.fixture
 def index(store: CountedStore) -> TopicIndex:
-    return TopicIndex(store, ".indexes/events", "orders")
+    return TopicIndex(store, ".indexes/events", "orders", pace=PACE)
 
 
 def planned(index: TopicIndex, tile: Tile, *replaced: Manifest) -> Attempt:
@@ -57,7 +56,7 @@ def test_what_is_replaced_goes_and_its_manifest_is_not_read_by_who_has_it(
     index.record(old)
     attempt = planned(index, Tile(FIVE, {0: Span(0, 5, 5)}, commits=("old",)), old)
     store.calls.clear()
-    way(index, attempt, staged(store, "orders/new"), PACE)
+    way(index, attempt, staged(store, "orders/new"))
 
     assert index.existing_tile(FIVE)[0].commits == ("new",)
     assert index.existing_tile(FIVE)[0].garbage == ()
@@ -69,7 +68,7 @@ def test_who_finds_the_tile_changed_while_it_finishes_settles_it(index: TopicInd
     monkeypatch.setattr(protocol, "finish", lambda *_: None)
     attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
 
-    assert commit(index, attempt, staged(index.store, "orders/new"), PACE).manifest.id == "new"
+    assert commit(index, attempt, staged(index.store, "orders/new")).manifest.id == "new"
     assert index.existing_tile(FIVE)[0].commits == ("new",)
 
 
@@ -78,7 +77,7 @@ def test_a_tile_that_is_taken_away_while_it_is_finished_fences(index: TopicIndex
     attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
 
     with pytest.raises(FencedError, match="commit new of orders 2026-11-20T05 was rolled back"):
-        commit(index, attempt, staged(index.store), PACE)
+        commit(index, attempt, staged(index.store))
 
 
 def test_a_tile_that_was_taken_away_before_fences(index: TopicIndex):
@@ -86,7 +85,7 @@ def test_a_tile_that_was_taken_away_before_fences(index: TopicIndex):
     index.store.delete(index.tile_key(FIVE))
 
     with pytest.raises(FencedError, match=r"first \(revision \?, commit None\); nothing of commit new is visible"):
-        commit(index, attempt, staged(index.store, "orders/new"), PACE)
+        commit(index, attempt, staged(index.store, "orders/new"))
     assert list(index.store.list_uploads("")) == []
 
 
@@ -95,7 +94,7 @@ def test_a_commit_that_meets_a_foreign_object_is_swept_and_names_it(index: Topic
     attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
 
     with pytest.raises(ForeignObjectError, match=r"s3://[^ ]*/orders/b was not written by this sink"):
-        commit(index, attempt, staged(index.store, "orders/a", "orders/b", "orders/c"), PACE)
+        commit(index, attempt, staged(index.store, "orders/a", "orders/b", "orders/c"))
     tile, _ = index.existing_tile(FIVE)
     assert (tile.foreign, tile.garbage, tile.commits) == (("orders/b",), (), ())
     assert list(index.store.list("orders/")) == ["orders/b"]
@@ -106,7 +105,7 @@ def test_the_key_that_two_files_have_is_named(index: TopicIndex):
     attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
 
     with pytest.raises(ConfigurationError, match="have the key b: "):
-        commit(index, attempt, staged(index.store, "a", "b", "b"), PACE)
+        commit(index, attempt, staged(index.store, "a", "b", "b"))
 
 
 @pytest.mark.parametrize("way", [commit, commit_at_once])
@@ -120,7 +119,7 @@ def test_what_was_staged_is_dropped_where_its_manifest_cannot_be_written(
     attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
 
     with pytest.raises(StoreConflictError, match="refused"):
-        way(index, attempt, staged(index.store, "orders/new"), PACE)
+        way(index, attempt, staged(index.store, "orders/new"))
     assert list(index.store.list_uploads("")) == []
 
 
@@ -142,7 +141,7 @@ def test_a_manifest_says_all_that_was_planned_and_staged(index: TopicIndex):
         filled={"b": 2},
     )
     before_ms = int(time.time() * 1000)
-    manifest, _ = commit(index, attempt, more, PACE)
+    manifest, _ = commit(index, attempt, more)
 
     assert before_ms <= manifest.created_ms <= int(time.time() * 1000)
     assert msgspec.structs.replace(manifest, created_ms=0) == Manifest(
@@ -167,7 +166,7 @@ def test_a_manifest_says_all_that_was_planned_and_staged(index: TopicIndex):
 
 def test_records_that_are_new_have_waited_until_the_commit(index: TopicIndex):
     attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
-    manifest, _ = commit(index, attempt, Staged((), {0: Read(0, 5, 5, oldest_ms=1, newest_ms=2)}), PACE)
+    manifest, _ = commit(index, attempt, Staged((), {0: Read(0, 5, 5, oldest_ms=1, newest_ms=2)}))
 
     assert manifest.waits == (Wait(5, manifest.created_ms - 2, manifest.created_ms - 1),)
 
@@ -189,5 +188,5 @@ class TestAtOnce:
             index.store.put("orders/b", taken)
 
         with pytest.raises(FencedError, match=f"commit new of orders {FIVE}: {why}; 1 of its objects are visible"):
-            commit_at_once(index, attempt, files, PACE)
+            commit_at_once(index, attempt, files)
         assert index.existing_tile(FIVE)[0].burnt == {0: 5, 1: 9}

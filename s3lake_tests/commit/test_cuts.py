@@ -57,7 +57,7 @@ def asked_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
         try:
             protocol.must_be_the_log(me.index, me.offsets, stored[0], attempt)
         except (DataLossError, KafkaUnavailableError):
-            recovery.abort(me.store, read.files, works.PACE)
+            recovery.abort(me.store, read.files, me.index.pace)
             raise
         return read
 

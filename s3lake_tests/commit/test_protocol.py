@@ -17,7 +17,7 @@ from s3lake_tests.commit.actors import Actor, Work
 from s3lake_tests.commit.bucket import Circumstances
 from s3lake_tests.commit.kafka import hour, ms
 from s3lake_tests.commit.test_traces import completes, creates, enters_pending, puts_manifest
-from s3lake_tests.commit.works import PACE, closing, materialise, recovering, void
+from s3lake_tests.commit.works import closing, materialise, recovering, void
 from s3lake_tests.commit.world import World
 
 
@@ -28,7 +28,7 @@ def tile(world: World, number: int) -> Tile:
 def begin(world: World, number: int, limit: int = 99) -> protocol.Attempt | None:
     """As the healthy do it, without an actor."""
     head, _ = world.index.head()
-    return protocol.begin(world.index, world.kafka, head, hour(number), limit=limit, now_ms=ms(world.minute), pace=PACE)
+    return protocol.begin(world.index, world.kafka, head, hour(number), limit=limit, now_ms=ms(world.minute))
 
 
 # -------------------------------------------------------------------------------------------------------------- opening
@@ -51,7 +51,7 @@ def test_opening_an_hour_closes_the_one_before_whatever_the_clock_says(world: Wo
 
 def test_an_hour_that_has_a_tile_is_opened_without_asking_kafka_or_writing(world: World):
     world.do("A", materialise(0))
-    reader = world.start("B", lambda me: void(opening.open_hour(me.index, me.offsets, hour(0), pace=PACE)))
+    reader = world.start("B", lambda me: void(opening.open_hour(me.index, me.offsets, hour(0))))
 
     world.run(reader)
 
@@ -173,7 +173,7 @@ def test_the_fenced_writers_message_names_the_winner(world: World):
     with pytest.raises(
         FencedError, match=r"orders 2026-11-20T00 first \(revision 2, commit c2\); nothing of commit c1"
     ):
-        protocol.commit(world.index, attempt, Staged((), {}), PACE)
+        protocol.commit(world.index, attempt, Staged((), {}))
 
 
 def test_an_hour_whose_tile_was_only_announced_is_begun(world: World):
@@ -279,7 +279,7 @@ def test_a_writer_whose_own_upload_vanished_says_that_nothing_is_visible(world: 
     with pytest.raises(
         FencedError, match="commit c1 of orders 2026-11-20T00 was rolled back: an upload could not be comp"
     ):
-        protocol.commit(world.index, attempt, Staged((gone,), {}), PACE)
+        protocol.commit(world.index, attempt, Staged((gone,), {}))
     assert tile(world, 0).burnt
 
 

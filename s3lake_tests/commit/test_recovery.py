@@ -95,7 +95,7 @@ def test_of_a_commit_whose_keys_say_no_offset_only_dead_letters_are_deleted(inde
 def test_an_upload_that_is_gone_where_somebody_elses_object_stands_has_vanished(index: TopicIndex):
     put(index, "a", "somebody else's")
 
-    assert recovery.publish(index.store, manifest("new", "a"), recovery.PACE) == {"a": "vanished"}
+    assert recovery.publish(index, manifest("new", "a")) == {"a": "vanished"}
 
 
 def test_an_upload_that_the_store_refuses_is_not_tried_again(index: TopicIndex, monkeypatch: pytest.MonkeyPatch):
@@ -103,7 +103,7 @@ def test_an_upload_that_the_store_refuses_is_not_tried_again(index: TopicIndex, 
     monkeypatch.setattr(recovery.time, "sleep", pauses.append)
     monkeypatch.setattr(index.store, "complete_upload", lambda *_, **__: "refused")
 
-    assert recovery.publish(index.store, manifest("new", "a"), recovery.PACE) == {"a": "vanished"}
+    assert recovery.publish(index, manifest("new", "a")) == {"a": "vanished"}
     assert pauses == []
 
 
@@ -170,7 +170,9 @@ def under_way() -> World:
 def settled(world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch):
     time = SimpleNamespace(time=lambda: clock.now, monotonic=lambda: clock.now, sleep=clock.sleep)
     monkeypatch.setattr(recovery, "time", time)
-    return recovery.settle(world.index, hour(0))[0]
+    index = world.index
+    index.pace = recovery.PACE
+    return recovery.settle(index, hour(0))[0]
 
 
 @pytest.mark.parametrize("age_s", [-300, 0, 60, 890])

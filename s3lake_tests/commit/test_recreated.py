@@ -8,7 +8,7 @@ from s3lake.commit.documents import TopicHead
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.plan.tile import Span, Tile
 from s3lake_tests.commit.kafka import hour
-from s3lake_tests.commit.works import PACE, accepting, materialise
+from s3lake_tests.commit.works import accepting, materialise
 from s3lake_tests.commit.world import World
 
 
@@ -62,7 +62,7 @@ def test_accepting_records_what_a_closed_hour_had_not_landed(world: World):
     assert world.view().tiles[hour(0)].partitions == {0: Span(0, 2, 4)}
     world.kafka.create_topic(1)
 
-    accept(world.index, world.kafka, PACE)
+    accept(world.index, world.kafka)
 
     assert world.view().tiles[hour(0)].partitions == {0: Span(0, 4, 4)}
     assert world.view().tiles[hour(0)].expired == ((0, 2, 4),)
@@ -137,7 +137,7 @@ def test_there_is_nothing_to_accept_while_the_topic_is_the_one_of_the_index(worl
     world.do("A", materialise(0))
 
     with pytest.raises(ConfigurationError, match="topic 'orders' is the one that the index was cut from"):
-        accept(world.index, world.kafka, PACE)
+        accept(world.index, world.kafka)
 
 
 def test_there_is_nothing_to_accept_while_the_topic_does_not_exist(world: World):
@@ -145,12 +145,12 @@ def test_there_is_nothing_to_accept_while_the_topic_does_not_exist(world: World)
     world.kafka.delete_topic()
 
     with pytest.raises(ConfigurationError, match="topic 'orders' does not exist in Kafka"):
-        accept(world.index, world.kafka, PACE)
+        accept(world.index, world.kafka)
 
 
 def test_there_is_nothing_to_accept_without_an_index(world: World):
     with pytest.raises(ConfigurationError, match="topic 'orders' has no index yet"):
-        accept(world.index, world.kafka, PACE)
+        accept(world.index, world.kafka)
 
 
 def test_accepting_twice_is_accepting_once(again: World):
@@ -165,7 +165,7 @@ def test_accepting_twice_is_accepting_once(again: World):
 def test_there_is_nothing_to_accept_before_the_first_hour(world: World):
     world.index.create(world.index.head_key, TopicHead())
     with pytest.raises(ConfigurationError, match="has no index yet"):
-        accept(world.index, world.kafka, PACE)
+        accept(world.index, world.kafka)
 
 
 def test_accepting_leaves_landed_hours_and_those_without_a_tile_as_they_are(world: World):
@@ -179,6 +179,6 @@ def test_accepting_leaves_landed_hours_and_those_without_a_tile_as_they_are(worl
     world.kafka.create_topic(1)
     world.kafka.produce(0, 66)
 
-    assert accept(world.index, world.kafka, PACE) == hour(2)
+    assert accept(world.index, world.kafka) == hour(2)
     assert world.index.tile(hour(0)) == before
     assert world.index.tile(hour(1)) is None

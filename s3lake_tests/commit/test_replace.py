@@ -5,7 +5,6 @@ import pytest
 from s3lake.commit.documents import File, Manifest, Read
 from s3lake.commit.index import TopicIndex
 from s3lake.commit.protocol import check_no_fewer_records
-from s3lake.commit.recovery import Pace
 from s3lake.commit.replace import MERGE, begin_replacement
 from s3lake.commit.sums import Commits
 from s3lake.errors import DataLossError
@@ -14,7 +13,7 @@ from s3lake.plan.tile import Span, Tile
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.commit.changing import merging
 from s3lake_tests.commit.kafka import hour
-from s3lake_tests.commit.works import PACE, materialise, reading, recovering
+from s3lake_tests.commit.works import materialise, reading, recovering
 from s3lake_tests.commit.world import World
 
 FIVE = "2026-11-20T05"
@@ -40,7 +39,7 @@ def index() -> TopicIndex:
 def test_an_attempt_covers_what_its_commits_did_replaces_them_and_says_why(
     replaced: list[Manifest], batch: Batch, index: TopicIndex
 ):
-    attempt = begin_replacement(index, FIVE, replaced, "erase", Pace(parallel=2))
+    attempt = begin_replacement(index, FIVE, replaced, "erase")
 
     assert attempt is not None
     assert (attempt.batch, attempt.known, attempt.reason) == (batch, tuple(replaced), "erase")
@@ -108,7 +107,7 @@ def test_some_of_the_commits_can_be_merged(landed: World):
 def test_commits_that_do_not_follow_each_other_are_left_alone(landed: World):
     first, _, third, _ = landed.view().listed(landed.view().tiles[hour(0)])
 
-    assert begin_replacement(landed.index, hour(0), [first, third], MERGE, PACE) is None
+    assert begin_replacement(landed.index, hour(0), [first, third], MERGE) is None
 
 
 def test_records_that_had_expired_before_they_were_landed_stay_noted(world: World):

@@ -6,7 +6,7 @@ from s3lake.commit import protocol
 from s3lake.commit.replace import begin_rewrite
 from s3lake.errors import DataLossError, IncompleteError
 from s3lake_tests.commit.kafka import hour
-from s3lake_tests.commit.works import PACE, accepting, materialise, rewriting, stage
+from s3lake_tests.commit.works import accepting, materialise, rewriting, stage
 from s3lake_tests.commit.world import World
 
 
@@ -22,7 +22,7 @@ def landed(world: World) -> World:
 def refused(world: World, number: int) -> str:
     head, _ = world.index.head()
     with pytest.raises((DataLossError, IncompleteError)) as caught:
-        begin_rewrite(world.index, world.kafka, head, hour(number), PACE)
+        begin_rewrite(world.index, world.kafka, head, hour(number))
     return str(caught.value)
 
 
@@ -46,7 +46,7 @@ def test_an_hour_that_compaction_took_records_from_is_not_rewritten(landed: Worl
     landed.kafka.compact(0, 1, 3)
     before = landed.view()
     head, _ = landed.index.head()
-    attempt = begin_rewrite(landed.index, landed.kafka, head, hour(0), PACE)
+    attempt = begin_rewrite(landed.index, landed.kafka, head, hour(0))
     actor = landed.start("rewrite", lambda me: setattr(me, "staged", stage(me, attempt, landed.kafka.topic_id)))
     landed.run(actor)
 
@@ -55,7 +55,7 @@ def test_an_hour_that_compaction_took_records_from_is_not_rewritten(landed: Worl
         match=r"orders 2026-11-20T00: Kafka has fewer records now than were landed \(topic-partition 0: 2 of 4\), .*"
         "the landed files stay",
     ):
-        protocol.commit(landed.index, attempt, actor.staged, PACE)
+        protocol.commit(landed.index, attempt, actor.staged)
     assert landed.view() == before
     assert landed.bucket.uploads == {}
 
@@ -92,6 +92,6 @@ def test_the_first_hour_of_a_topic_created_again_is_rewritten_for_the_reason_tha
     head, _ = landed.index.head()
     assert head.since == hour(1)
 
-    attempt = begin_rewrite(landed.index, landed.kafka, head, hour(1), PACE, reason="mend")
+    attempt = begin_rewrite(landed.index, landed.kafka, head, hour(1), reason="mend")
     assert attempt.reason == "mend"
     assert attempt.batch.reads == {0: (0, 2)}

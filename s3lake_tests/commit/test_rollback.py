@@ -7,7 +7,7 @@ from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.plan.tile import Span
 from s3lake_tests.commit.kafka import hour
 from s3lake_tests.commit.test_traces import completes
-from s3lake_tests.commit.works import PACE, materialise, rewriting
+from s3lake_tests.commit.works import materialise, rewriting
 from s3lake_tests.commit.world import World
 
 
@@ -20,7 +20,7 @@ def stuck(world: World) -> World:
 
 
 def run(world: World, **how: bool) -> RolledBack:
-    return roll_back(world.index, world.kafka, hour(0), pace=PACE, **how)
+    return roll_back(world.index, world.kafka, hour(0), **how)
 
 
 def test_a_pending_commit_is_given_up_with_all_that_it_had_completed(stuck: World):

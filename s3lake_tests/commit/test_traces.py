@@ -25,7 +25,7 @@ from s3lake_tests.commit.bucket import Circumstances
 from s3lake_tests.commit.changing import compacting, merging
 from s3lake_tests.commit.invariants import Violation
 from s3lake_tests.commit.kafka import hour
-from s3lake_tests.commit.works import PACE, accepting, cleaning, materialise, recovering, rewriting, void
+from s3lake_tests.commit.works import accepting, cleaning, materialise, recovering, rewriting, void
 from s3lake_tests.commit.world import World
 
 Trace = Callable[[World], None]
@@ -476,7 +476,7 @@ def table_behind_when_a_commit_is_rolled_back(world: World) -> None:
     landed_in_a_table(world)
     world.do("rewrite", rewriting(0))
     world.do("another", rewriting(0), until=completes).crash()
-    world.do("rollback", lambda me: void(roll_back(me.index, me.offsets, hour(0), pace=PACE)))
+    world.do("rollback", lambda me: void(roll_back(me.index, me.offsets, hour(0))))
 
 
 # ------------------------------------------------------------------------------------------------------ rules taken out
@@ -501,11 +501,11 @@ def without_inheritance(monkeypatch: pytest.MonkeyPatch) -> None:
 def aborting_on_any_error(monkeypatch: pytest.MonkeyPatch) -> None:
     commit = protocol.commit
 
-    def tidied(index, attempt, staged, pace):
+    def tidied(index, attempt, staged):
         try:
-            return commit(index, attempt, staged, pace)
+            return commit(index, attempt, staged)
         except Exception:
-            recovery.abort(index.store, staged.files, pace)
+            recovery.abort(index.store, staged.files, index.pace)
             raise
 
     monkeypatch.setattr(protocol, "commit", tidied)
@@ -520,7 +520,7 @@ def without_fence(monkeypatch: pytest.MonkeyPatch) -> None:
         doomed[:] = [commit]
         return commit not in tile.commits and commit != tile.pending
 
-    def remove_at_once(index, hour, _pace):
+    def remove_at_once(index, hour):
         manifest = index.manifest(hour, doomed[0])
         for file in manifest.files:
             recovery.remove(index.store, manifest, file)
@@ -560,9 +560,9 @@ def without_queueing_what_is_queued(monkeypatch: pytest.MonkeyPatch) -> None:
 def tidying_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever has swept takes the tile as it is then."""
 
-    def tidy(index, hour, pace=recovery.PACE):
-        settled = recovery.settle(index, hour, pace)
-        return recovery.sweep(index, hour, pace) if settled and settled[0].garbage else settled
+    def tidy(index, hour):
+        settled = recovery.settle(index, hour)
+        return recovery.sweep(index, hour) if settled and settled[0].garbage else settled
 
     monkeypatch.setattr(protocol, "tidy", tidy)
 
@@ -609,9 +609,7 @@ def without_since(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         replacing,
         "begin_rewrite",
-        lambda index, offsets, head, hour, pace: begin(
-            index, offsets, msgspec.structs.replace(head, since=None), hour, pace
-        ),
+        lambda index, offsets, head, hour: begin(index, offsets, msgspec.structs.replace(head, since=None), hour),
     )
 
 

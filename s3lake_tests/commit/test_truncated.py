@@ -16,7 +16,7 @@ from s3lake_tests.commit.actors import Request
 from s3lake_tests.commit.kafka import hour
 from s3lake_tests.commit.test_protocol import begin, tile
 from s3lake_tests.commit.test_traces import completes
-from s3lake_tests.commit.works import PACE, accepting, materialise
+from s3lake_tests.commit.works import accepting, materialise
 from s3lake_tests.commit.world import World
 
 TOLD = r"topic-partition 0: offsets 4 to 9\).*only copy.*`s3lake index accept --topic orders`"
@@ -38,7 +38,7 @@ def cut(world: World) -> World:
 
 def go_on(world: World, number: int) -> None:
     """Accept the log, and land the hour of that number."""
-    accept(world.index, world.kafka, PACE)
+    accept(world.index, world.kafka)
     world.minute = max(world.minute, 60 * number + 5)
     world.do("C", materialise(number), chunk=99)
 
@@ -46,9 +46,9 @@ def go_on(world: World, number: int) -> None:
 def test_records_at_offsets_that_were_landed_before_are_told_not_skipped(cut: World):
     head, _ = cut.index.head()
     with pytest.raises(DataLossError, match=TOLD):
-        protocol.begin(cut.index, cut.kafka, head, hour(0), limit=99, now_ms=0, pace=PACE)
+        protocol.begin(cut.index, cut.kafka, head, hour(0), limit=99, now_ms=0)
     with pytest.raises(DataLossError, match=TOLD):
-        opening.close_hour(cut.index, cut.kafka, head, hour(0), PACE)
+        opening.close_hour(cut.index, cut.kafka, head, hour(0))
     with pytest.raises(DataLossError, match=TOLD):
         opening.open_hour(cut.index, cut.kafka, hour(3))
     assert tile(cut, 0).partitions == {0: Span(0, 10), 1: Span(0, 2)}
@@ -64,7 +64,7 @@ def test_they_are_told_when_the_hour_was_landed_and_closed_before(world: World):
         opening.open_hour(world.index, world.kafka, hour(1))
     head, _ = world.index.head()
     with pytest.raises(DataLossError, match=TOLD):
-        begin_rewrite(world.index, world.kafka, head, hour(0), PACE)
+        begin_rewrite(world.index, world.kafka, head, hour(0))
 
 
 def test_another_leader_that_lacks_nothing_changes_nothing(world: World):
@@ -95,7 +95,7 @@ def test_kafka_is_asked_about_its_log_only_after_an_election(world: World):
 
 
 def test_accepted_the_new_records_are_landed_beside_the_former_ones(cut: World):
-    assert accept(cut.index, cut.kafka, PACE) == hour(1)
+    assert accept(cut.index, cut.kafka) == hour(1)
     cut.kafka.produce(0, 66)
     cut.kafka.produce(1, 66)
 
@@ -107,14 +107,14 @@ def test_accepted_the_new_records_are_landed_beside_the_former_ones(cut: World):
     assert "~" in new
     assert [record[2] for record in json.loads(cut.view().data[new][0])] == list(range(4, 13))
     with pytest.raises(ConfigurationError, match="is the one that the index was cut from"):
-        accept(cut.index, cut.kafka, PACE)
+        accept(cut.index, cut.kafka)
 
 
 def test_a_log_that_is_still_shorter_than_what_is_landed_can_be_accepted(world: World):
     world.kafka.elect(0, end=4)
     world.minute = 65
 
-    accept(world.index, world.kafka, PACE)
+    accept(world.index, world.kafka)
     world.kafka.produce(0, 66)
     world.do("B", materialise(1))
 
@@ -235,7 +235,7 @@ def test_a_log_that_was_cut_behind_all_that_is_landed_needs_no_accept_and_is_lan
     world.kafka.produce(1, 3, 4)
     world.minute = 65
     head, _ = world.index.head()
-    opening.close_hour(world.index, world.kafka, head, hour(0), PACE)
+    opening.close_hour(world.index, world.kafka, head, hour(0))
     world.kafka.elect(1, end=3)
     opening.open_hour(world.index, world.kafka, hour(1))
     with pytest.raises(DataLossError, match=r"expects offsets up to 4, Kafka has them up to 3.*index accept"):
@@ -243,7 +243,7 @@ def test_a_log_that_was_cut_behind_all_that_is_landed_needs_no_accept_and_is_lan
     with pytest.raises(
         ConfigurationError, match=r"'orders'.*topic-partition 1 ends at offset 3, .*T01 begins at 4: landing goes on"
     ):
-        accept(world.index, world.kafka, PACE)
+        accept(world.index, world.kafka)
 
     world.kafka.produce(1, 66, 66)
     for number in (0, 1):

@@ -12,7 +12,6 @@ from s3lake.commit import replace as replacing
 from s3lake.commit.accept import accept
 from s3lake.commit.documents import LETTERS, File, Read, TopicHead
 from s3lake.commit.protocol import Attempt, Staged
-from s3lake.commit.recovery import Pace
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, IncompleteError
 from s3lake.sink.key_space import KeySpace
 from s3lake.store import COMMIT
@@ -21,7 +20,6 @@ from s3lake_tests.commit.actors import Actor, Work
 from s3lake_tests.commit.bucket import DATA
 from s3lake_tests.commit.kafka import MINUTE, TOPIC, ExpiredError, Record, hour
 
-PACE = Pace(parallel=1, looks=2, pause_s=0, patience_s=0)
 _NO_KEY = re.compile("(?!)")
 KEYS = KeySpace((f"{DATA}{TOPIC}/",), _NO_KEY, _NO_KEY, f"{DATA}{TOPIC}/")
 
@@ -68,7 +66,7 @@ def materialise(*numbers: int, rounds: int = 3, grace: float = 0) -> Work:
 
     def work(me: Actor) -> None:
         until = {partition: end for partition, (_, end) in me.offsets.log_ranges(TOPIC).items()}
-        heads = {number: opening.open_hour(me.index, me.offsets, hour(number), pace=PACE) for number in numbers}
+        heads = {number: opening.open_hour(me.index, me.offsets, hour(number)) for number in numbers}
         for number, head in heads.items():
             for _ in range(rounds if head else 0):
                 attempt = protocol.begin(
@@ -80,7 +78,6 @@ def materialise(*numbers: int, rounds: int = 3, grace: float = 0) -> Work:
                     now_ms=me.now_ms,
                     grace_ms=int(grace * MINUTE),
                     until=until,
-                    pace=PACE,
                 )
                 if attempt is None:
                     break
@@ -97,7 +94,7 @@ def rewriting(number: int) -> Work:
         if found is None:
             return
         try:
-            attempt = replacing.begin_rewrite(me.index, me.offsets, found[0], hour(number), PACE)
+            attempt = replacing.begin_rewrite(me.index, me.offsets, found[0], hour(number))
             _land(me, attempt, found[0])
         except (DataLossError, IncompleteError) as error:
             me.world.log.append(f"{me.name:<14} is refused: {error}")
@@ -114,9 +111,9 @@ def commit(me: Actor, attempt: Attempt, stage: Callable[[], Staged], outcome: st
     """Make visible what `stage` stages; an attempt that came to nothing is planned again by somebody."""
     try:
         if me.world.mode != "exactly once":
-            protocol.commit_at_once(me.index, attempt, stage(), PACE)
+            protocol.commit_at_once(me.index, attempt, stage())
         else:
-            protocol.commit(me.index, attempt, stage(), PACE)
+            protocol.commit(me.index, attempt, stage())
     except (ExpiredError, FencedError) as error:
         me.world.outcomes[type(error).__name__] += 1  # plan again
     else:
@@ -125,7 +122,7 @@ def commit(me: Actor, attempt: Attempt, stage: Callable[[], Staged], outcome: st
 
 def recovering(number: int) -> Work:
     """Finish what others left in an hour."""
-    return lambda me: void(recovery.tidy(me.index, hour(number), PACE))
+    return lambda me: void(recovery.tidy(me.index, hour(number)))
 
 
 def closing(number: int) -> Work:
@@ -134,7 +131,7 @@ def closing(number: int) -> Work:
     def work(me: Actor) -> None:
         found = me.index.head()
         if found is not None:
-            opening.close_hour(me.index, me.offsets, found[0], hour(number), PACE)
+            opening.close_hour(me.index, me.offsets, found[0], hour(number))
 
     return work
 
@@ -148,7 +145,6 @@ def cleaning(*, keep_days: int = 14, spare_days: int = 0, later_days: int = 0) -
             now_ms=me.now_ms + later_days * clean_module.DAY_MS,
             spare_ms=spare_days * clean_module.DAY_MS,
             keep_ms=keep_days * clean_module.DAY_MS,
-            pace=PACE,
             keys=KEYS,
         )
 
@@ -160,7 +156,7 @@ def accepting() -> Work:
 
     def work(me: Actor) -> None:
         try:
-            accept(me.index, me.offsets, PACE)
+            accept(me.index, me.offsets)
         except ConfigurationError as error:
             me.world.log.append(f"{me.name:<14} has nothing to accept: {error}")
 

@@ -25,7 +25,7 @@ from s3lake.plan.tile import Tile
 from s3lake.store import COMMIT, Head
 from s3lake_tests.commit import invariants, table
 from s3lake_tests.commit.actors import Actor, Request, Work
-from s3lake_tests.commit.bucket import BEST, PREFIX, Aborted, Bucket, Circumstances, Deleted, Twist, Written
+from s3lake_tests.commit.bucket import BEST, PACE, PREFIX, Aborted, Bucket, Circumstances, Deleted, Twist, Written
 from s3lake_tests.commit.invariants import Violation
 from s3lake_tests.commit.kafka import FIRST_HOUR, TOPIC, ExpiredError, FakeKafka, Log, Record, hour, ms
 from s3lake_tests.commit.stand_ins import ShortId, standing_in
@@ -139,7 +139,7 @@ class World:
     @property
     def index(self) -> TopicIndex:
         """The index, seen by nobody in particular."""
-        return TopicIndex(self.bucket, PREFIX, TOPIC)
+        return TopicIndex(self.bucket, PREFIX, TOPIC, pace=PACE)
 
     def start(self, name: str, work: Work, *, skew: float = 0, chunk: int = 2, limit: int = 99) -> Actor:
         """A new actor, up to its first request."""

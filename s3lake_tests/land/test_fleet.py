@@ -188,7 +188,8 @@ def test_on_real_parts_each_topic_has_a_job_of_its_own_if_the_shared_one_fails(
 
 def request(topic: str, **reads: tuple[int, int]) -> fleet._Request:
     engine: Any = TaskEngine(topic, lambda: pytest.fail("no session is needed"), f"reader of {topic}", 1)  # type: ignore[arg-type]
-    return fleet._Request(engine, f"work of {topic}", {int(one[1:]): ends for one, ends in reads.items()})  # type: ignore[arg-type]
+    ranges = {int(one[1:]): ends for one, ends in reads.items()}
+    return fleet._Request(engine, f"work of {topic}", list, ranges)  # type: ignore[arg-type]
 
 
 def test_a_task_has_of_each_of_its_topics_the_number_the_work_and_all_ranges() -> None:

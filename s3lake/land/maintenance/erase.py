@@ -163,7 +163,7 @@ def erase(target: TopicSink, hour: str, conditions: EraseConditions) -> EraseCha
             done.extend(own)
 
     replace_found()
-    forget_replaced(target.index, hour, REASON, target.pace)
+    forget_replaced(target.index, hour, REASON)
     return _describe(hour, [*done, *others], new_keys)
 
 

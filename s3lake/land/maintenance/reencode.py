@@ -197,7 +197,7 @@ class Reencoder:
         """
         shape = msgspec.structs.replace(binding.shape_of(self._sink), columns=self._shape.columns)
         in_order = sorted(files, key=attrgetter("first_offset"))
-        for group in digests.keys() | {new.group for new in files}:
+        for group in digests.keys() | {new.group or "" for new in files}:
             own = [new for new in in_order if new.group == group]
             if group not in digests or not copies.hold(own, shape, digests[group]):
                 abort(self.target.store, files)

@@ -85,12 +85,12 @@ def settle_hour(target: TopicSink, hour: str) -> Tile:
         TableUnavailableError: the table, its catalog or the store was in the way, and the table may list them.
         TableConflictError: the table cannot follow before somebody has changed something.
     """
-    settle(target.index, hour, target.pace)
+    settle(target.index, hour)
     _follow(target, hour)
-    tile, _ = protocol.ready(target.index, hour, target.pace)
+    tile, _ = protocol.ready(target.index, hour)
     while tile.garbage:  # its deletion was denied, and the caller has to know
         _follow(target, hour)
-        swept = sweep(target.index, hour, target.pace)
+        swept = sweep(target.index, hour)
         tile = swept[0] if swept else tile
     renew_existing(target.index, target.sink, tile)  # a change before may have ended between its switch and this
     return tile
@@ -131,7 +131,7 @@ def replace_commits(
         FencedError: another writer was faster; nothing is changed.
         TableUnavailableError: the table could not follow; the replaced objects stay until this is repeated.
     """
-    attempt = begin_replacement(target.index, hour, replaced, reason, target.pace)
+    attempt = begin_replacement(target.index, hour, replaced, reason)
     if attempt is None:
         raise FencedError(f"{target.topic} {hour} consists of other commits by now; nothing of it is changed")
     files: list[File] = []
@@ -158,7 +158,7 @@ def commit_staged(target: TopicSink, attempt: Attempt, staged: Staged) -> Commit
         FencedError: another writer was faster.
     """
     commit = protocol.commit if target.sink.exactly_once else protocol.commit_at_once
-    done = commit(target.index, attempt, staged, target.pace)
+    done = commit(target.index, attempt, staged)
     if attempt.replaces:
         renew_existing(target.index, target.sink, done.tile)
     return done

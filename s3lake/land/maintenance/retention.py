@@ -44,7 +44,7 @@ def expire_hours(target: TopicSink, *, yes: bool, older_than_s: float | None = N
         below = names_below(target.index)
         for hour in old:
             if len(below.get(hour, ())) > 1:  # also what an earlier try has left
-                forget_replaced(target.index, hour, REASON, target.pace)
+                forget_replaced(target.index, hour, REASON)
 
 
 def kept_s(target: TopicSink, older_than_s: float | None) -> float:
@@ -102,7 +102,7 @@ def _require_visible(target: TopicSink, manifests: Iterable[Manifest]) -> None:
     since_ms = time.time() * 1000 - DAY_MS
     files = files_of(manifest for manifest in manifests if manifest.created_ms > since_ms)
     store = target.store
-    heads = each(lambda file: store.head(file.key), files, target.pace)
+    heads = each(lambda file: store.head(file.key), files, target.index.pace)
     for file, head in zip(files, heads, strict=True):
         if head is None:
             raise StoreUnavailableError(
