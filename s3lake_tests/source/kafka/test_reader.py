@@ -42,7 +42,7 @@ class Log:
 
     @property
     def ranges(self) -> dict[int, tuple[int, int]]:
-        return dict(KafkaOffsets(self.brokers.bootstrap_servers).ranges(self.topic))
+        return dict(KafkaOffsets(self.brokers.bootstrap_servers).log_ranges(self.topic))
 
     def write(self, *values: bytes | None, keys: Sequence[bytes | None] | None = None, stamp_ms: int = 0) -> None:
         """Records; stamped now without a time of their own."""
