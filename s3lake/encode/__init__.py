@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from s3lake.encode.formats import FORMATS, FileFormat
 
-Out = Callable[[bytes], None]
+Out = Callable[[bytes | memoryview], None]
 
 __all__ = ["Disk", "Encoder", "FileFormat", "Out", "encoder", "prepared"]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
-from s3lake.encode import avro, encoder
+from s3lake.encode import Out, avro, encoder
 from s3lake.encode.formats import FileFormat
 from s3lake.encode.text import TextJoiner, opening_of
 
@@ -81,7 +81,7 @@ def likeness(form: FileFormat, body: BinaryIO) -> Likeness:
 def joiner(
     form: FileFormat,
     like: Likeness,
-    out: Callable[[bytes], None],
+    out: Out,
     disk: Disk,
     behind: Behind,
     *,

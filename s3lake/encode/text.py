@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.encode import csv
-from s3lake.encode.buffers import data_of
 from s3lake.encode.codecs import Compressor, compressor, decompress, memory
 from s3lake.encode.formats import FileFormat
 
@@ -22,13 +21,13 @@ class TextEncoder:
     A drained file goes on with another gzip member, zstd frame or snappy stream, which readers take for the same one.
     """
 
-    def __init__(self, form: FileFormat, out: Callable[[bytes], None]) -> None:
+    def __init__(self, form: FileFormat, out: Callable[[bytes | memoryview], None]) -> None:
         self._out, self._form = out, form
         self._opening, self._between, self._closing = form.frame
         # Where files end as records do, each record ends itself, and closing a file has nothing to add.
         self._ends_itself = self._between == self._closing
         self._stream: Compressor | None = None
-        self._buffered: list[bytes] = []
+        self._buffered: list[bytes | memoryview] = []
         self._held_bytes = 0
         self._stream_memory = memory(form.codec, form.level)
         self._begun = False
@@ -70,16 +69,16 @@ class TextEncoder:
             self._put(self._closing)
         self.drain()
 
-    def _joined(self, records: pa.BinaryArray) -> bytes:
+    def _joined(self, records: pa.BinaryArray) -> bytes | memoryview:
         """The records with what stands between them: after each where they end themselves, before each otherwise."""
         pair = (records, b"") if self._ends_itself else (b"", records)
-        block = data_of(pc.binary_join_element_wise(*pair, self._between))
+        block = memoryview(pc.binary_join_element_wise(*pair, self._between).buffers()[2] or b"")
         if self._begun:
             return block
         self._begun = True
-        return self._opening + (block if self._ends_itself else block[len(self._between) :])
+        return self._opening + bytes(block if self._ends_itself else block[len(self._between) :])
 
-    def _put(self, block: bytes) -> None:
+    def _put(self, block: bytes | memoryview) -> None:
         if self._form.codec == "none":
             if block:
                 self._out(block)
@@ -124,7 +123,7 @@ def opening_of(form: FileFormat, body: BinaryIO) -> bytes:
 class TextJoiner:
     """Records of several text files, with the framing of one."""
 
-    def __init__(self, form: FileFormat, opening: bytes, out: Callable[[bytes], None]) -> None:
+    def __init__(self, form: FileFormat, opening: bytes, out: Callable[[bytes | memoryview], None]) -> None:
         """`opening` is what each of the files begins with."""
         self._form, self._opening, self._out = form, opening, out
         _, self._between, closing = form.frame

@@ -56,13 +56,13 @@ class Upload:
         self.size = 0
         self.buffered = 0
         self._store, self._metadata, self._spill = store, metadata, spill
-        self._memory: list[bytes] = []
+        self._memory: list[bytes | memoryview] = []
         self._spilled: list[tuple[int, int]] = []
         self._waiting = 0
         self._parts: list[str] = []
         self._id = ""
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | memoryview) -> None:
         """Add bytes; full parts are uploaded at once."""
         self._memory.append(data)
         self.size += len(data)
@@ -92,27 +92,25 @@ class Upload:
             self._store.abort_upload(self.key, self._id)
 
     def _send(self, key: str, *, last: bool) -> None:
-        waiting: list[bytes | tuple[int, int]] = [*self._spilled, *self._memory]
+        pieces: list[bytes | memoryview | tuple[int, int]] = [*self._spilled, *self._memory]
         self._spilled.clear()
         self._memory.clear()
-        gathered, size = [b""], 0
-        for piece in waiting:
-            gathered.append(piece if isinstance(piece, bytes) else self._spill.take(piece))
-            size += len(gathered[-1])
-            if size < PART_BYTES:
-                continue
-            block = b"".join(gathered)
-            whole = size - size % PART_BYTES
-            for start in range(0, whole, PART_BYTES):
-                self._part(key, block[start : start + PART_BYTES])
-            gathered, size = [block[whole:]], size - whole
-        rest = b"".join(gathered)
-        if last and (rest or not self._parts):
-            self._part(key, rest)
-            rest = b""
-        if rest:
-            self._memory.append(rest)
-        self.buffered = self._waiting = len(rest)
+        part: list[memoryview] = []
+        size = 0
+        for piece in pieces:
+            view = memoryview(self._spill.take(piece) if isinstance(piece, tuple) else piece)
+            while size + len(view) >= PART_BYTES:
+                end = PART_BYTES - size
+                self._part(key, b"".join([*part, view[:end]]))
+                view, part, size = view[end:], [], 0
+            part.append(view)
+            size += len(view)
+        if last and (size or not self._parts):
+            self._part(key, b"".join(part))
+            size = 0
+        if size:
+            self._memory.append(b"".join(part))
+        self.buffered = self._waiting = size
 
     def _part(self, key: str, body: bytes) -> None:
         if not self._id:
@@ -129,7 +127,10 @@ class StagedObject(NamedTuple):
 
 
 def stage_object(
-    store: Store, key: str, metadata: Mapping[str, str], fill: Callable[[Callable[[bytes], None], Spill], None]
+    store: Store,
+    key: str,
+    metadata: Mapping[str, str],
+    fill: Callable[[Callable[[bytes | memoryview], None], Spill], None],
 ) -> StagedObject:
     """Stage one object with the bytes that `fill` writes. If that fails, nothing remains of it."""
     spill = Spill()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Iterator, Set
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from s3lake.encode import FileFormat
+from s3lake.encode import FileFormat, Out
 from s3lake.encode.avro import AvroEncoder
 from s3lake.encode.buffers import finished
 from s3lake.encode.text import TextEncoder
@@ -24,7 +24,7 @@ _AVRO_CODECS = {"null": "none", "zstandard": "zstd"}
 _PARQUET_CODECS = {"uncompressed": "none"}
 
 
-def write(shape: Shape, body: bytes, key: str, gone: Set[int], out: Callable[[bytes], None], disk: Disk) -> None:
+def write(shape: Shape, body: bytes, key: str, gone: Set[int], out: Out, disk: Disk) -> None:
     """Write a file anew.
 
     Args:
@@ -46,7 +46,7 @@ def write(shape: Shape, body: bytes, key: str, gone: Set[int], out: Callable[[by
         _text(shape, body, key, gone, out)
 
 
-def _text(shape: Shape, body: bytes, key: str, gone: Set[int], out: Callable[[bytes], None]) -> None:
+def _text(shape: Shape, body: bytes, key: str, gone: Set[int], out: Out) -> None:
     frame = shape.frame or LINE_FRAMING
     framing = (frame.opening.decode(), frame.between.decode(), frame.closing.decode())
     encoder = TextEncoder(FileFormat(shape.format, shape.codec, header=False, framing=framing), out)
@@ -70,7 +70,7 @@ def _records(shape: Shape, body: bytes, key: str) -> Iterator[list[bytes]]:
     )
 
 
-def _avro(body: bytes, gone: Set[int], out: Callable[[bytes], None], disk: Disk) -> None:
+def _avro(body: bytes, gone: Set[int], out: Out, disk: Disk) -> None:
     import fastavro
 
     blocks: Any = fastavro.block_reader(io.BytesIO(body))
@@ -91,7 +91,7 @@ def _avro(body: bytes, gone: Set[int], out: Callable[[bytes], None], disk: Disk)
     encoder.close()
 
 
-def _parquet(body: bytes, gone: Set[int], out: Callable[[bytes], None], disk: Disk) -> None:
+def _parquet(body: bytes, gone: Set[int], out: Out, disk: Disk) -> None:
     import pyarrow.parquet as pq
 
     from s3lake.encode.parquet import ParquetEncoder
