@@ -44,13 +44,9 @@ class Answer(Protocol):
 
 
 class ProxiedS3:
-    """Passes requests on, each from a thread of its own, and does to it what `fault` says.
+    """Passes requests on, each from a thread of its own, and does to it what `fault` says."""
 
-    With `capitals` it spells the names of headers in its own way, as Go's net/http does.
-    """
-
-    def __init__(self, upstream: str, *, capitals: bool = False) -> None:
-        self.capitals = capitals
+    def __init__(self, upstream: str) -> None:
         self._upstream = str(urlsplit(upstream).netloc)
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
@@ -134,7 +130,7 @@ class ProxiedS3:
                 self.send_response_only(status)
                 for name, value in headers:
                     if name.lower() not in ("transfer-encoding", "connection", "content-length"):
-                        self.send_header(name.title() if proxy.capitals else name, value)
+                        self.send_header(name, value)
                 self.send_header("Content-Length", length or str(len(content)))
                 self.end_headers()
                 self.wfile.write(content)

@@ -32,8 +32,8 @@ class Moment:
 class Proxy(ProxiedS3):
     """When the moment has come `reached` is set, and that request waits until `release`."""
 
-    def __init__(self, upstream: str, *, capitals: bool = False) -> None:
-        super().__init__(upstream, capitals=capitals)
+    def __init__(self, upstream: str) -> None:
+        super().__init__(upstream)
         self.reached = threading.Event()
         self.seen: Counter[Step] = Counter()
         self._released = threading.Event()

@@ -98,12 +98,6 @@ def test_a_port_that_refuses_for_good_is_given_up_when_patience_ends_and_attempt
         often.get("k")
 
 
-def test_one_attempt_is_one_attempt_also_where_nobody_is() -> None:
-    (port,) = free_ports(1)
-    with pytest.raises(StoreUnavailableError, match="failed 1 times"):
-        store(f"http://127.0.0.1:{port}", max_attempts=1).get("k")
-
-
 def test_dropping_uploads_waits_for_a_store_that_is_away_no_second_time(hole: str) -> None:
     silent = store(hole, read_timeout_s=0.1, patience_s=60, max_attempts=1)
     with pytest.raises(StoreUnavailableError, match="UploadPart"):

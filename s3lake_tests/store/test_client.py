@@ -96,20 +96,10 @@ def test_requests_over_https_go_through_the_proxy_too() -> None:
     assert client.make_client(PLACE).meta.config.proxies is None  # what the environment says is found by botocore
 
 
-def test_unsigned_sends_no_credentials(server: Scripted) -> None:
-    server.store(unsigned=True).put("k", b"")
-    assert "authorization" not in server.headers[0]
-
-
 def test_uploads_carry_no_checksum_that_other_stores_refuse(server: Scripted) -> None:
     server.store().put("k", b"body")
     assert not [name for name in server.headers[0] if "checksum" in name or name == "x-amz-trailer"]
     assert server.headers[0]["content-length"] == "4"
-
-
-def test_the_bucket_is_in_the_path(server: Scripted) -> None:
-    server.store().put("raw/a b", b"")
-    assert server.asked == ["PUT /lake/raw/a%20b"]
 
 
 def test_threads_share_one_client(server: Scripted) -> None:

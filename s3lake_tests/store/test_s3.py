@@ -8,7 +8,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -101,14 +100,6 @@ class TestRetries:
             "often and how long to try."
         )
         assert len(server.asked) == 3
-
-    def test_nobody_there(self) -> None:
-        store = S3Store(
-            replace(Scripted(url="http://127.0.0.1:1").store().connection, max_attempts=2, patience_s=0), "lake"
-        )
-        with pytest.raises(StoreUnavailableError, match=r"failed 2 times.*EndpointConnectionError"):
-            store.get("k")
-        assert store.requests == Counter({"GetObject": 2})
 
     def test_one_attempt_is_one_attempt(self, server: Scripted) -> None:
         server.script = [status(503)]

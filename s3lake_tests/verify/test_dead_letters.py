@@ -45,13 +45,6 @@ def test_a_dead_letter_counts_as_landed(bad: bytes | None, value: Any, nulls: st
     )
 
 
-def test_tables_have_dead_letters_as_lines_too() -> None:
-    world = World(format={"type": "parquet"})
-    world.log.add([b"7"])
-    world.commit("c1", [world.letters("c1", {0: letter(0, "7")})])
-    assert world.verify().clean
-
-
 @pytest.mark.parametrize("value", ["other", encoded(BAD + b"!"), None, ""])
 def test_a_dead_letter_with_another_value_is_found(value: Any) -> None:
     report = with_letters(letter(1, value)).verify()

@@ -160,13 +160,6 @@ def test_writer_and_verifier_agree_on_protobuf(registry: SchemaRegistry, format:
     agree(some, [(framed(number, b"\0\x0a\1k"), value, []) for value in values], 1)
 
 
-@pytest.mark.parametrize("format", ["json", "parquet", "avro"])
-def test_writer_and_verifier_agree_on_numbers(registry: SchemaRegistry, format: str) -> None:
-    some = world(registry, {"format": {"type": format}}, {"key": "boolean", "value": "double"})
-    values = [struct.pack(">d", number) for number in (0.1, -2.0, float("inf"))]
-    agree(some, [(b"\1", value, []) for value in (*values, b"short", None)], 1)
-
-
 FLOATS = [struct.pack("<f", number) for number in (0.1, -64.37988, 2.0**-149, float("nan"), -0.0, 7.0385307e-26)]
 
 

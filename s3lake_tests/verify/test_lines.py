@@ -81,16 +81,6 @@ def test_a_duplicated_record_is_named_by_its_last_row(world: World) -> None:
     assert text == f"{file.key} row 1: Kafka has this value fewer times among this commit's records"
 
 
-def test_a_record_in_two_commits_is_duplicated_in_the_one_that_does_not_cover_it(world: World) -> None:
-    world.log.add(VALUES)
-    world.commit("c1", [world.lines("c1", VALUES[:4], 0)])
-    again = world.lines("c2", [VALUES[3], *VALUES[4:]], 4, 7)
-    world.commit("c2", [again], {0: Read(4, 8, 4, 4)})
-    report = world.verify()
-    assert report.duplicated == 1
-    assert texts(report, "duplicated") == [f"{again.key} row 0: Kafka has no such value among this commit's records"]
-
-
 def test_equal_values_count_as_often_as_they_are(world: World) -> None:
     world.landed([b"1"] * 5)
     assert world.verify().clean
@@ -172,13 +162,6 @@ def test_newlines_in_values_are_spaces_in_lines(format: str) -> None:
     assert world.verify().clean
 
 
-def test_a_value_left_with_its_newline_is_found(world: World) -> None:
-    world.log.add([b'{"n":\n1}', b"2"])
-    world.commit("c1", [world.file("c1", b'{"n":\n1}\n2\n', 0, 1, records=2)])
-    report = world.verify()
-    assert (report.missing, report.duplicated) == (1, 2)
-
-
 def test_lines_longer_than_a_block_are_one_line(world: World) -> None:
     world.landed([b'"%s"' % (b"x" * 2_500_000), b"1", b'"%s"' % (b"y" * 1_048_573), b"2"])
     report = world.verify()
@@ -244,12 +227,6 @@ def test_offsets_without_a_record_are_not_missing(world: World) -> None:
     assert world.verify().clean
 
 
-def test_a_range_of_markers_alone_is_clean(world: World) -> None:
-    world.log.marker(count=3)
-    world.commit("c1", [], {0: Read(0, 3)})
-    assert world.verify().clean
-
-
 def test_empty_tiles_and_topic_partitions_are_clean(world: World) -> None:
     world.landed(VALUES)
     world.log.marker(partition=1, count=0)
@@ -264,15 +241,6 @@ def test_empty_tiles_and_topic_partitions_are_clean(world: World) -> None:
         (NEXT, 0, 0),
         (NEXT, 1, 0),
     ]
-
-
-def test_an_open_tile_is_compared_up_to_what_is_committed(world: World) -> None:
-    world.landed(VALUES)
-    world.log.add(VALUES)
-    world.span(0, 8, None)
-    report = world.verify()
-    assert report.allow_current_hour().clean
-    assert report.compared == 8
 
 
 def test_only_the_hours_asked_for_are_compared(world: World) -> None:

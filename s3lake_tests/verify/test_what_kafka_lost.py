@@ -85,19 +85,11 @@ def test_what_had_expired_before_it_was_landed_leaves_the_rest_whole() -> None:
     assert world.verify().clean
     assert unchecked(world) == [NotChecked(0, 4, "expired before it was landed")]
     assert len(world.log.reads) == 2  # once each: no closer look was needed
+    world.log.expire(6)
+    assert unchecked(world)[1:] == [NotChecked(4, 6, "expired since: Kafka's log starts at 6")]
+    world.log.expire(4)
     world.change("c1", partitions={0: Read(0, 9, 4, 5)})
     assert "count" in kinds(world.verify())
-
-
-def test_both_ways_to_expire_are_told_apart() -> None:
-    world = World()
-    world.log.add(VALUES)
-    world.log.expire(6)
-    world.commit("c1", [world.lines("c1", VALUES[4:], 4)], {0: Read(0, 9, 5, 5)}, expired=((0, 0, 4),))
-    assert unchecked(world) == [
-        NotChecked(0, 4, "expired before it was landed"),
-        NotChecked(4, 6, "expired since: Kafka's log starts at 6"),
-    ]
 
 
 def test_expired_offsets_that_kafka_has_after_all_are_missing() -> None:

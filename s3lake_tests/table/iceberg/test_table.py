@@ -57,14 +57,6 @@ def test_asked_again_it_does_nothing(shelf: Shelf) -> None:
     assert loaded(shelf).metadata_location == before
 
 
-def test_a_whole_past_becomes_a_table(shelf: Shelf) -> None:
-    for hour in (FIVE, SIX, SEVEN):
-        shelf.commit(hour)
-        shelf.commit(hour)
-    (followed,) = shelf.table().follow()
-    assert (followed.hours, followed.commits, followed.rows) == ((FIVE, SIX, SEVEN), 6, 60)
-
-
 def test_hours_that_nobody_asked_for_stay_as_they_are(shelf: Shelf) -> None:
     shelf.commit(FIVE)
     shelf.commit(SIX)
@@ -386,21 +378,12 @@ def test_a_sink_without_a_table_has_no_such_check(shelf: Shelf) -> None:
 IDS = ("a" * 32, "b" * 32)
 
 
-def test_hours_are_kept_by_month_with_short_ids() -> None:
-    hours = {"2026-11-30T23": ledger.shorten(IDS), "2026-12-01T00": ledger.shorten(IDS[:1])}
-    assert ledger.update_properties({}, hours) == {
-        "s3lake.landed.2026-11": "30T23=aaaaaaaaaaaa,bbbbbbbbbbbb",
-        "s3lake.landed.2026-12": "01T00=aaaaaaaaaaaa",
-    }
-
-
-def test_what_is_written_is_read() -> None:
+def test_hours_are_kept_by_month_with_short_ids_and_read_again() -> None:
     hours = {"2026-11-30T23": ledger.shorten(IDS), "2026-12-01T00": ("c" * 12,)}
-    assert ledger.read_ledger({**ledger.update_properties({}, hours), "owner": "me"}) == hours
-
-
-def test_an_hour_without_a_commit_leaves() -> None:
-    assert ledger.update_properties({"2026-11-30T23": ("a",)}, {"2026-11-30T23": ()}) == {"s3lake.landed.2026-11": ""}
+    properties = ledger.update_properties({}, hours)
+    assert properties["s3lake.landed.2026-11"] == "30T23=aaaaaaaaaaaa,bbbbbbbbbbbb"
+    assert ledger.read_ledger({**properties, "owner": "me"}) == hours
+    assert ledger.update_properties(hours, dict.fromkeys(hours, ())) == dict.fromkeys(properties, "")
 
 
 def test_only_months_that_change_are_written_and_whole() -> None:
