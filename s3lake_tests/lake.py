@@ -218,7 +218,7 @@ class Lake:
     def verify(self, landing: Landing) -> Report:
         """Kafka and the bucket compared record by record, without the writer's code."""
         tiles = [tile.hour for tile in landing.index.tiles()]
-        grid = Grid.of(landing.sink, landing.clock(), min(tiles, default=None), max(tiles, default=None))
+        grid = Grid.from_sink(landing.sink, landing.clock(), min(tiles, default=None), max(tiles, default=None))
         with KafkaLog(self.kafka.bootstrap_servers, {}) as log:
             return verify_against(landing.sink, landing.index, log, grid)
 

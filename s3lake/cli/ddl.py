@@ -109,9 +109,9 @@ def _rows(sink: "Sink", index: "TopicIndex", engine: str) -> tuple[str, "Columns
 
 
 def _files(index: "TopicIndex", columns: tuple[str, ...]) -> "list[File]":
-    from s3lake.readback.committed import manifests, read_tiles
+    from s3lake.readback.committed import read_manifests, read_tiles
 
-    committed = manifests(index, read_tiles(index, None))
+    committed = read_manifests(index, read_tiles(index, None))
     if beside := files_of(committed, "keys", "headers"):
         raise ConfigurationError(
             f"{beside[0].key} is among the data, and engines read every object of a directory: a topic with sidecars "

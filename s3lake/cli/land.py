@@ -110,7 +110,7 @@ def land(request: Request) -> None:
     from s3lake.verify import Grid
 
     landings, now_ms = list(request.landings()), hours.now_ms()
-    grids = {id(landing): Grid.of(landing.sink, now_ms, request.first, request.last) for landing in landings}
+    grids = {id(landing): Grid.from_sink(landing.sink, now_ms, request.first, request.last) for landing in landings}
     require_due_hours(landings, grids.values())
     count = 0
 

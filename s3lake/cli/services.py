@@ -107,7 +107,7 @@ def demo(
             for landing in landings:
                 row = describe_hour(landing.sink.name, landing.topic, landing.report(hour))
                 emit(as_json, row, format_hour)
-        grids = [Grid.of(landing.sink, hours.now_ms()) for landing in landings]
+        grids = [Grid.from_sink(landing.sink, hours.now_ms()) for landing in landings]
         reports = verify_landings(lake.config, landings, grids, quiet=as_json)
         for landing, report in zip(landings, reports, strict=True):
             print_differences(landing, report, as_json=as_json)

@@ -34,7 +34,7 @@ def verify(
 
     config, now_ms = request.load(), hours.now_ms()
     landings = list(request.landings(config))
-    grids = [Grid.of(landing.sink, now_ms, request.first, request.last) for landing in landings]
+    grids = [Grid.from_sink(landing.sink, now_ms, request.first, request.last) for landing in landings]
     if not any(_landed_hours(landing, grid) for landing, grid in zip(landings, grids, strict=True)):
         require_due_hours(landings, grids)
     reports = verify_landings(config, landings, grids, quiet=request.as_json)

@@ -14,7 +14,7 @@ from s3lake.errors import ConfigurationError, DataLossError, FencedError, Unread
 from s3lake.objects import Shape, columns, read_batches
 from s3lake.objects.shape import BYTES, STRING
 from s3lake.plan.sealed import content
-from s3lake.readback.committed import complete_tiles, index_of, manifests, recorded_columns
+from s3lake.readback.committed import open_index, read_complete_tiles, read_manifests, read_recorded_columns
 from s3lake.store.reading import open_object
 
 if TYPE_CHECKING:
@@ -84,9 +84,9 @@ class Hour:
         Raises:
             IncompleteError: it is not landed as a whole.
         """
-        index = index_of(sink, topic, store)
-        by_hour = complete_tiles(index, sink, [hour])
-        tile, listed = by_hour[hour], tuple(manifests(index, by_hour))
+        index = open_index(sink, topic, store)
+        by_hour = read_complete_tiles(index, sink, [hour])
+        tile, listed = by_hour[hour], tuple(read_manifests(index, by_hour))
         assert tile is not None, "an hour without a tile is not complete"
         return cls(
             sink=sink.name,
@@ -130,7 +130,7 @@ class Hour:
         return f"{self.topic} {self.hour} of sink {self.sink}"
 
     def _read(self) -> Iterator[list[Row]]:
-        recorded = recorded_columns(self._index)
+        recorded = read_recorded_columns(self._index)
         for manifest in self._manifests:
             shape = Shape.from_manifest(manifest)
             if not shape.separable:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from s3lake.land.landing import Landing
-from s3lake.readback.committed import index_of
+from s3lake.readback.committed import open_index
 from s3lake.source import opening
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake.source.kafka.group import ConsumerGroup
@@ -47,7 +47,7 @@ def open_topic_sink(
     connection = s3_connection(config, sink, s3)
     stores, source, table = open_stores(connection, fail_fast=fail_fast), opening.open_source(config, timeout_s), None
     if sink.table is not None:
-        table = LakeTable.of(sink, sink.table, index_of(sink, topic, stores(sink.bucket)), connection)
+        table = LakeTable.of(sink, sink.table, open_index(sink, topic, stores(sink.bucket)), connection)
     dead_letter_topic = group = None
     if config.kafka is not None:
         servers, properties = config.kafka.bootstrap_servers, config.kafka.properties

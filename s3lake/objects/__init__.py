@@ -31,7 +31,7 @@ class OpenFile(NamedTuple):
 
 
 def open_columns(shape: Shape, body: Body, key: str, columns: Collection[str] | None = None) -> OpenFile:
-    """Open a file of columns and read those of `columns` that it has (None: all).
+    """Open a file of columns and read what it has of `columns` (None: all).
 
     Raises:
         UnreadableError: it is not of its format; also while its batches are read, of which those before still count.

@@ -13,7 +13,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from s3lake.errors import UnreadableError
-from s3lake.objects.content import Body, batched
+from s3lake.objects.content import Body, batch_rows
 from s3lake.schema.types import MOST_DIGITS
 
 _ARROW = {
@@ -98,8 +98,8 @@ def open_avro(
         UnreadableError: see `open_rows`.
     """
     schema, rows = open_rows(body, key, bare_column)
-    wanted = pa.schema([field for field in schema if columns is None or field.name in columns])
-    return schema, (_to_batch(some, wanted, key) for some in batched(rows))
+    asked = pa.schema([field for field in schema if columns is None or field.name in columns])
+    return schema, (_to_batch(some, asked, key) for some in batch_rows(rows))
 
 
 def open_rows(body: Body, key: str, bare_column: str = "") -> tuple[pa.Schema, Iterator[dict[str, Any]]]:
@@ -148,7 +148,7 @@ def _to_batch(rows: Sequence[dict[str, Any]], schema: pa.Schema, key: str) -> pa
 
 
 def _to_arrow(schema: Any, named: dict[str, pa.DataType]) -> pa.DataType:
-    """Return the Arrow type of a schema; `named` are those of types with a name so far."""
+    """Return the Arrow type of a schema; `named` are the types with a name so far."""
     if isinstance(schema, list):
         others = [branch for branch in schema if branch != "null"]
         return _to_arrow(others[0], named) if len(others) == 1 else pa.null()
@@ -179,6 +179,6 @@ def mark_logical_types(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     plain = {name: mark_logical_types(part) for name, part in schema.items() if name not in ("logicalType", "default")}
-    kind, logical = schema.get("type"), schema.get("logicalType")
-    mark = "s3lake.entries" if kind == "map" else _MARKS.get(f"{kind} {logical}")
+    of, logical = schema.get("type"), schema.get("logicalType")
+    mark = "s3lake.entries" if of == "map" else _MARKS.get(f"{of} {logical}")
     return {**plain, "logicalType": mark} if mark else plain

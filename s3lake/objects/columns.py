@@ -46,7 +46,7 @@ _FLAT_TABLE = {"headers": pa.map_(pa.string(), pa.string()), "timestamp": pa.int
 def read_schema(shape: Shape, recorded: Columns | None = None) -> pa.Schema:
     """Return the columns that objects of a shape are read into.
 
-    Files of columns have the columns of their commit, or those that are `recorded` of the sink. Text files have
+    Files of columns have the columns of their commit, or the `recorded` ones of the sink. Text files have
     one column `value`, with an envelope one for each of its fields.
     """
     types = shape.columns.fields if shape.columns else recorded or {}

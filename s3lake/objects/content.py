@@ -112,11 +112,11 @@ def split_json(content: Iterable[bytes], frame: Framing, key: str) -> Iterator[l
         text = strip_framing(content, frame, key).decode()
     except UnicodeDecodeError as error:
         raise UnreadableError(f"{key} is not UTF-8: {error}") from None
-    yield from batched(_split_json(text, frame.between.decode(), key))
+    yield from batch_rows(_split_json(text, frame.between.decode(), key))
 
 
-def batched(rows: Iterable[Row], size: int = ROWS) -> Iterator[list[Row]]:
-    """Yield rows, some at a time; if the file breaks off, first those that came before."""
+def batch_rows(rows: Iterable[Row], size: int = ROWS) -> Iterator[list[Row]]:
+    """Yield rows, some at a time; if the file breaks off, first the rows before."""
     batch: list[Row] = []
     try:
         for row in rows:

@@ -67,7 +67,7 @@ def cast_texts(texts: pa.Array, target: pa.DataType) -> pa.Array:
     if of.is_binary(target):
         cells = [None if cell is None else base64.b64decode(cell, validate=True) for cell in texts.to_pylist()]
         return pa.array(cells, pa.binary())
-    texts = pc.if_else(pc.equal(texts, ""), None, texts)  # null in a row of one column, which is no empty line
+    texts = pc.if_else(pc.equal(texts, ""), None, texts)  # null in a row of one column, which is not an empty line
     if of.is_floating(target):
         numbers = texts.cast(target)
         integers = texts.filter(pc.fill_null(pc.match_substring_regex(texts, r"^-?\d{8,}$"), False))

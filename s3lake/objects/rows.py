@@ -79,7 +79,7 @@ def _parse_iggy(fields: Sequence[str], read_value: _Read, text: bytes) -> Row:
     if "metadata" in fields:
         row["metadata"] = {name: _any(members.pop(name)) for name in _IGGY_METADATA}
         row["metadata"]["timestamp"] = parse_timestamp(1000, row["metadata"]["timestamp"])
-    if "headers" in fields:  # without headers there is no member
+    if "headers" in fields:  # without headers the member is missing
         row["headers"] = parse_headers(members.pop("headers", b"{}"), members.pop("headersOrder", None))
     if "value" in fields:
         row["value"] = read_value(members.pop("payload"))

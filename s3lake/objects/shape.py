@@ -14,7 +14,7 @@ STRING, BYTES = "string", "bytes"
 
 
 class Framing(NamedTuple):
-    """What is before the first record of a text file, between two, and after the last."""
+    """The bytes before the first record of a text file, between two, and after the last."""
 
     opening: bytes
     between: bytes

@@ -99,7 +99,7 @@ def read_tables(
     """
     from s3lake.land import opening
     from s3lake.readback.arrow import open_dataset, reader_for_annotation
-    from s3lake.readback.committed import complete_tiles, index_of
+    from s3lake.readback.committed import open_index, read_complete_tiles
     from s3lake.readback.spark import read_frame
 
     annotation, is_dict = _read_annotation(context)
@@ -119,7 +119,7 @@ def read_tables(
     if not is_dict:
         return read(list(by_partition.values()), allow_incomplete=allow_incomplete)
     if not allow_incomplete:  # one error names all hours that are not complete
-        complete_tiles(index_of(sink, topic, stores(sink.bucket)), sink, list(by_partition.values()))
+        read_complete_tiles(open_index(sink, topic, stores(sink.bucket)), sink, list(by_partition.values()))
     return {partition: read([hour], allow_incomplete=True) for partition, hour in by_partition.items()}
 
 

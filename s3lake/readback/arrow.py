@@ -30,14 +30,14 @@ def open_dataset(
     topic: str,
     stores: Stores,
     connection: S3Connection,
-    wanted: Sequence[str] | None,
+    asked_hours: Sequence[str] | None,
     *,
     selected: Sequence[str] | None = None,
     allow_incomplete: bool = False,
 ) -> Dataset:
-    """Return the records that `sink` committed of `topic` in the hours `wanted` (None: all that the index has).
+    """Return the records that `sink` committed of `topic` in the hours `asked_hours` (None: all that the index has).
 
-    Of Parquet nothing but footers is read before somebody scans it, and then only the columns that are asked for. Other
+    Of Parquet only footers are read before a scan, and then only the columns that are asked for. Other
     formats are read here, all of them. `connection` is for Arrow's own file system, `selected` are columns (None: all).
 
     Raises:
@@ -47,7 +47,7 @@ def open_dataset(
     import pyarrow.dataset as ds
 
     store = stores(sink.bucket)
-    committed = open_input(sink, topic, store, wanted, allow_incomplete=allow_incomplete)
+    committed = open_input(sink, topic, store, asked_hours, allow_incomplete=allow_incomplete)
     schema = _select(committed.schema, selected, sink)
     if committed.form.format == "parquet":
         schema = pa.schema([_as_stored(field, committed.recorded) for field in schema])
@@ -67,7 +67,7 @@ def open_dataset(
 def reader_for_annotation(annotation: Any) -> Callable[[Dataset], Any] | None:
     """Return what converts a dataset to an input's annotation; None for Spark's DataFrame, and for no annotation.
 
-    The packages are those that the annotation itself comes from.
+    Only the package of the annotation itself is imported.
     """
     module, name = getattr(annotation, "__module__", ""), getattr(annotation, "__name__", "")
     return _FORMS.get((module.lstrip("_").partition(".")[0], name))

@@ -86,9 +86,9 @@ def files(
 
     loaded = load(config) if isinstance(config, str) else config
     route = loaded.sink(sink)
-    index = index_of(route, topic, S3Store(S3Connection.of(route.s3 or loaded.s3), route.bucket))
-    committed = manifests(index, complete_tiles(index, route, hours, allow_incomplete=allow_incomplete))
-    return list(committed_files(route.bucket, committed, recorded_columns(index)))
+    index = open_index(route, topic, S3Store(S3Connection.of(route.s3 or loaded.s3), route.bucket))
+    committed = read_manifests(index, read_complete_tiles(index, route, hours, allow_incomplete=allow_incomplete))
+    return list(committed_files(route.bucket, committed, read_recorded_columns(index)))
 
 
 def committed_files(bucket: str, committed: Iterable[Manifest], recorded: Columns) -> Iterator[CommittedFile]:
@@ -102,40 +102,40 @@ def committed_files(bucket: str, committed: Iterable[Manifest], recorded: Column
             yield CommittedFile(*origin, file.records, file.bytes, manifest.form.format, schemas[file.columns])
 
 
-def index_of(sink: Sink, topic: str, store: Store) -> TopicIndex:
+def open_index(sink: Sink, topic: str, store: Store) -> TopicIndex:
     """Return the index of a sink's topic."""
     return TopicIndex(store, sink.index_root, topic)
 
 
-def manifests(index: TopicIndex, tiles: Mapping[str, Tile | None]) -> list[Manifest]:
+def read_manifests(index: TopicIndex, tiles: Mapping[str, Tile | None]) -> list[Manifest]:
     """Return the manifests of every commit of the hours, in order."""
     listed = [(hour, commit) for hour, tile in tiles.items() for commit in (tile.commits if tile else ())]
     with ThreadPoolExecutor(_AT_ONCE, "s3lake-index") as pool:
         return list(pool.map(lambda one: index.listed(*one), listed))
 
 
-def recorded_columns(index: TopicIndex) -> Columns:
+def read_recorded_columns(index: TopicIndex) -> Columns:
     """Return the columns of the sink's files; none if nothing was recorded."""
     recorded = index.columns()
     return from_document(recorded[0].columns) if recorded else {}
 
 
-def read_tiles(index: TopicIndex, wanted: Iterable[str] | None) -> dict[str, Tile | None]:
+def read_tiles(index: TopicIndex, asked_hours: Iterable[str] | None) -> dict[str, Tile | None]:
     """Return the tile of each of these hours, in order; without hours, of each that the index has."""
     head = index.head()
     landed = head[0].hours if head else ()
-    wanted = hours.expand(landed) if wanted is None else sorted(set(wanted))
+    asked_hours = hours.expand(landed) if asked_hours is None else sorted(set(asked_hours))
 
     def read(hour: str) -> Tile | None:
         stored = index.tile(hour) if hours.in_ranges(hour, landed) else None
         return stored[0] if stored else None
 
     with ThreadPoolExecutor(_AT_ONCE, "s3lake-index") as pool:
-        return dict(zip(wanted, pool.map(read, wanted), strict=True))
+        return dict(zip(asked_hours, pool.map(read, asked_hours), strict=True))
 
 
-def complete_tiles(
-    index: TopicIndex, sink: Sink, wanted: Iterable[str] | None, *, allow_incomplete: bool = False
+def read_complete_tiles(
+    index: TopicIndex, sink: Sink, asked_hours: Iterable[str] | None, *, allow_incomplete: bool = False
 ) -> dict[str, Tile | None]:
     """Return the tiles of the hours (None: all that the index has), all of them landed unless others are allowed.
 
@@ -144,7 +144,7 @@ def complete_tiles(
     Raises:
         IncompleteError: some are not landed, or only in part.
     """
-    tiles = read_tiles(index, wanted)
+    tiles = read_tiles(index, asked_hours)
     missing = {hour: _find_missing(tile) for hour, tile in tiles.items() if tile is None or not tile.landed}
     if allow_incomplete or (tiles and not missing):
         return tiles
@@ -192,7 +192,7 @@ class CommittedInput:
 
 
 def open_input(
-    sink: Sink, topic: str, store: Store, wanted: Iterable[str] | None, *, allow_incomplete: bool
+    sink: Sink, topic: str, store: Store, asked_hours: Iterable[str] | None, *, allow_incomplete: bool
 ) -> CommittedInput:
     """Find the data of hours (None: all that the index has) through the index.
 
@@ -201,10 +201,11 @@ def open_input(
         ConfigurationError: some have another form than others: format, converters or envelope.
         MissingDocumentError: a manifest is missing from the index.
     """
-    index = index_of(sink, topic, store)
+    index = open_index(sink, topic, store)
     files: list[tuple[File, Shape]] = []
     form, since = None, ""
-    for manifest in manifests(index, complete_tiles(index, sink, wanted, allow_incomplete=allow_incomplete)):
+    tiles = read_complete_tiles(index, sink, asked_hours, allow_incomplete=allow_incomplete)
+    for manifest in read_manifests(index, tiles):
         shape = Shape.from_manifest(manifest)
         if form is None:
             form, since = msgspec.structs.replace(shape, columns=None), manifest.hour
@@ -214,7 +215,7 @@ def open_input(
                 "them apart, or bring them into one form: s3lake reformat"
             )
         files += [(file, shape.for_file(file)) for file in files_of([manifest], "data")]
-    return CommittedInput(files, form or binding.shape_of(sink.after_transforms), recorded_columns(index))
+    return CommittedInput(files, form or binding.shape_of(sink.after_transforms), read_recorded_columns(index))
 
 
 def _rows(shape: Shape) -> Any:

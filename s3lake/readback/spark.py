@@ -23,11 +23,11 @@ def read_frame(
     sink: Sink,
     topic: str,
     stores: Stores,
-    wanted: Sequence[str] | None,
+    asked_hours: Sequence[str] | None,
     *,
     allow_incomplete: bool = False,
 ) -> DataFrame:
-    """Return the records that `sink` committed of `topic` in the hours `wanted` (None: all that the index has).
+    """Return the records that `sink` committed of `topic` in the hours `asked_hours` (None: all that the index has).
 
     Avro, Parquet and CSV give the sink's recorded columns, whichever of them a file has. Text formats give one column
     `value`, with an envelope one column for each of its fields. Keys' and headers' own files are not read.
@@ -39,7 +39,7 @@ def read_frame(
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    committed = open_input(sink, topic, stores(sink.bucket), wanted, allow_incomplete=allow_incomplete)
+    committed = open_input(sink, topic, stores(sink.bucket), asked_hours, allow_incomplete=allow_incomplete)
     shapes: dict[Shape, int] = {}
     files = [(file.key, shapes.setdefault(shape, len(shapes))) for file, shape in committed.files]
     session = spark()

@@ -107,18 +107,16 @@ def _hours(
         stored = index.tile(hour)
         if stored is None:
             if not (head.new and head.new.hour == hour):  # else its creation is under way
-                yield _single(index.topic, hour, "index", "the tile is gone from the index")
+                yield _report_one(index.topic, hour, "index", "the tile is gone from the index")
             before = None
             continue
         tile = stored[0]
         if before is not None and head.leads_on(before, tile):
             edges = check_edges(before, tile)
-            yield build_report(
-                differences=[Difference(kind, index.topic, hour, number, text) for kind, number, text in edges]
-            )
+            yield build_report(differences=[Difference(what, index.topic, hour, *where) for what, *where in edges])
         kafka = context.log.snapshot(index.topic, hour) if _is_present(head, hour) and not replaced else None
         if kafka is not None and kafka.topic_id != head.topic_id:
-            yield _single(index.topic, hour, "kafka", _other_topic(head, kafka))
+            yield _report_one(index.topic, hour, "kafka", _other_topic(head, kafka))
             kafka, replaced = None, True
         if kafka is not None:
             yield build_report(notices=_find_notices(head, tile, kafka, now_ms))
@@ -165,5 +163,5 @@ def _other_topic(head: TopicHead, kafka: TopicOffsets) -> str:
     return f"the index was cut from topic id {head.topic_id}, Kafka has {now}; from this hour on nothing can be checked"
 
 
-def _single(topic: str, hour: str, kind: Kind, text: str) -> Report:
-    return build_report(differences=[Difference(kind, topic, hour, None, text)])
+def _report_one(topic: str, hour: str, what: Kind, text: str) -> Report:
+    return build_report(differences=[Difference(what, topic, hour, None, text)])

@@ -34,16 +34,16 @@ LOGICAL_READERS["fixed-s3lake.uuid"] = lambda value, *_: Uuid(UUID(bytes=value))
 
 @lru_cache(4096)
 def build_reader(text: str, references: tuple[str, ...]) -> Decode:
-    """Return what decodes data of a schema, which may refer to those of `references`.
+    """Return what decodes data of a schema, which may refer to the schemas of `references`.
 
     Raises:
         ValueError, LookupError, TypeError: it is not a schema.
     """
-    known: dict[str, Any] = {}
+    types: dict[str, Any] = {}
     names: dict[str, str] = {}
     for schema_text in (*references, text):
         loaded = schema_text.strip() if schema_text.strip() in _PRIMITIVES else json.loads(schema_text)
-        schema = fastavro.parse_schema(_rewrite(loaded, "", names), known)
+        schema = fastavro.parse_schema(_rewrite(loaded, "", names), types)
 
     def read(data: bytes) -> Any:
         stream = io.BytesIO(data)
@@ -61,7 +61,7 @@ def build_reader(text: str, references: tuple[str, ...]) -> Decode:
 def _rewrite(schema: Any, space: str, names: dict[str, str]) -> Any:
     """Return a schema of the same bytes: wide unions have records of one field, floats, maps and decimals a mark.
 
-    All other logical types are left out, so dates and times are integers. `names` are those of the types so far.
+    All other logical types are left out, so dates and times are integers. `names` are the types so far.
     """
     if isinstance(schema, list):
         return _rewrite_union(schema, space, names)

@@ -48,10 +48,10 @@ _ROW = (1 << _ROW_BITS) - 1
 
 @dataclass(frozen=True)
 class VerifyContext:
-    """What is compared with what: a sink's index of a topic, and the topic's log.
+    """A sink's index of a topic, and the topic's log, which are compared.
 
     Attributes:
-        since: the hour in which s3lake took over from a connector, whose objects it may have; None if there is none.
+        since: the hour in which s3lake took over from a connector, whose objects it may have; None if it did not.
     """
 
     sink: Sink
@@ -71,33 +71,37 @@ class Comparison:
     def __init__(
         self,
         context: VerifyContext,
-        of: CommitRange,
+        commit_range: CommitRange,
         kafka: LogRange | None,
         hour_start_ms: int,
         report: ReportDifference,
     ) -> None:
         """`kafka` is the topic-partition's log, None if the topic was deleted since."""
-        self.of, self.window = of, _find_window(of, kafka)
+        self.range, self.window = commit_range, _find_window(commit_range, kafka)
         self._context, self._report_difference, self._hour_start_ms = context, report, hour_start_ms
         self._whole = (
-            kafka is not None and self.window[1] == of.end and self.window[0] <= max(of.start, of.landable)
+            kafka is not None
+            and self.window[1] == commit_range.end
+            and self.window[0] <= max(commit_range.start, commit_range.landable)
         )  # Kafka still has all that the commit could read
         self._replaces, store, topic = replaces_files(context.sink), context.index.store, context.index.topic
-        self._shape = Shape.from_manifest(of.manifest) if of.manifest else Shape(context.sink.format.type)
-        self._records = ExpectedRecords(context.sink, topic, self._shape, of, replaces=self._replaces)
-        self._groups = group_files(of.files)
+        self._shape = (
+            Shape.from_manifest(commit_range.manifest) if commit_range.manifest else Shape(context.sink.format.type)
+        )
+        self._records = ExpectedRecords(context.sink, topic, self._shape, commit_range, replaces=self._replaces)
+        self._groups = group_files(commit_range.files)
         compared = [group for group in self._groups if self._concerns(group.first) and not self._records.reason]
-        # A merge may join files of a replay, whose records are after those of later offsets.
-        in_order = of.manifest is not None and not of.manifest.replaces
+        # A merge may join files of a replay, whose records come after later offsets.
+        in_order = commit_range.manifest is not None and not commit_range.manifest.replaces
         self._files = CommitFiles(store, topic, self._shape, compared, self._records.registry, in_order=in_order)
         self._records.only_count(self._files.counted_reason)
         self._in_kafka, self._in_files = DigestSums(), DigestSums()
         self._late = self._kafka_records = self._rows = self._skipped = self._stored = 0
         self._missing = self._duplicated = 0
-        self._letters = DeadLetters(topic, of, report)
-        self._erased = of.read.erased if of.read else 0
-        if self._erased and not of.files:  # Kafka is not read for what is in no file on purpose
-            self.window, self._whole = (of.end, of.end), False
+        self._letters = DeadLetters(topic, commit_range, report)
+        self._erased = commit_range.read.erased if commit_range.read else 0
+        if self._erased and not commit_range.files:  # Kafka is not read for what is in no file on purpose
+            self.window, self._whole = (commit_range.end, commit_range.end), False
         self.not_checked = list(self._find_not_checked(kafka))
 
     @property
@@ -108,11 +112,11 @@ class Comparison:
     def read_objects(self) -> None:
         """Read the objects: whether they are there, and what is in them."""
         store, gone = self._context.index.store, set[str]()
-        for file in self.of.files:
+        for file in self.range.files:
             if self._replaces and file.kind != "dead_letters":
                 continue  # it may be another commit's by now
-            assert self.of.manifest is not None  # files come with their manifest
-            size, problems = check_object(store, file, self.of.manifest.id)
+            assert self.range.manifest is not None  # files come with their manifest
+            size, problems = check_object(store, file, self.range.manifest.id)
             for problem in problems:
                 self._report("object", problem)
             self._stored += size or 0
@@ -160,15 +164,15 @@ class Comparison:
         return self._count()
 
     def _find_not_checked(self, kafka: LogRange | None) -> Iterator[NotChecked]:
-        start, end, (first, last) = self.of.start, self.of.end, self.window
-        if self._erased and not self.of.files and self.of.manifest is not None:
-            yield NotChecked(start, end, f"all of it is said to be gone on purpose: {self.of.manifest.reason}")
+        start, end, (first, last) = self.range.start, self.range.end, self.window
+        if self._erased and not self.range.files and self.range.manifest is not None:
+            yield NotChecked(start, end, f"all of it is said to be gone on purpose: {self.range.manifest.reason}")
             return
         if kafka is None:
             if start < end:
                 yield NotChecked(start, end, "its topic was deleted")
             return
-        landable = max(start, min(self.of.landable, first))
+        landable = max(start, min(self.range.landable, first))
         if start < landable:
             yield NotChecked(start, landable, "expired before it was landed")
         if landable < first:
@@ -188,7 +192,7 @@ class Comparison:
         return self._whole or (first <= file.first_offset and file.last_offset < end)
 
     def _read_group(self, group: FileGroup) -> None:
-        """Read the rows of files, or only count them; those of offsets that Kafka lost are as many as listed."""
+        """Read the rows of files, or only count them; of offsets that Kafka lost there are as many as listed."""
         rows = group.first.records
         if not self._replaces and self._concerns(group.first):
             try:
@@ -208,10 +212,10 @@ class Comparison:
 
     def _count_compacted(self) -> int:
         """Count the records that Kafka may have compacted away since the commit read them."""
-        read = self.of.read
+        read = self.range.read
         if read is None or self._kafka_records >= read.read or self.window[0] == self.window[1]:
             return 0
-        if not self._context.log.compacted(self._context.index.topic):
+        if not self._context.log.is_compacted(self._context.index.topic):
             return 0
         # How many of the expired ones were compacted before is not known.
         return read.read - self._kafka_records if self._whole else read.read
@@ -226,28 +230,28 @@ class Comparison:
                     row += len(digests)
             except UnreadableError:
                 pass  # it is reported already; what came before it counts
-        ranges = {self.of.partition: self.window}
+        ranges = {self.range.partition: self.window}
         for records in self._context.log.read(self._context.index.topic, ranges, self.needs):
             expected, _ = self._records.select(self._letters.without_dead_letters(records))
             if digests := self._files.expect(expected):
                 kafka.add(digests, expected.offsets)
         return match_rows(buckets, kafka, rows, spare)
 
-    def _report_rows(self, found: RowDifference, spare: int) -> None:
+    def _report_rows(self, rows: RowDifference, spare: int) -> None:
         """Report what differs. Up to `spare` rows may lack a record, because it was compacted."""
-        missing = max(0, len(found.missing) - self._erased)
+        missing = max(0, len(rows.missing) - self._erased)
         self._missing += missing
-        where = f"topic {self._context.index.topic}, partition {self.of.partition}"
-        whose = f"in no file of commit {self.of.manifest.id}" if self.of.manifest else "in no commit"
+        where = f"topic {self._context.index.topic}, partition {self.range.partition}"
+        whose = f"in no file of commit {self.range.manifest.id}" if self.range.manifest else "in no commit"
         erased = f", and its manifest says that {self._erased} were erased" if self._erased else ""
-        for text in describe_offsets(found.missing) if missing else ():
+        for text in describe_offsets(rows.missing) if missing else ():
             self._report("missing", f"{where}, {text}: {whose}{erased}")
-        if len(found.unknown) + len(found.repeated) <= spare:
+        if len(rows.unknown) + len(rows.repeated) <= spare:
             return
-        self._duplicated += len(found.unknown) + len(found.repeated)
-        for text in self._describe_rows(found.unknown):
+        self._duplicated += len(rows.unknown) + len(rows.repeated)
+        for text in self._describe_rows(rows.unknown):
             self._report("duplicated", f"{text}: Kafka has no such value among this commit's records")
-        for text in self._describe_rows(found.repeated):
+        for text in self._describe_rows(rows.repeated):
             self._report("duplicated", f"{text}: Kafka has this value fewer times among this commit's records")
 
     def _describe_rows(self, places: Sequence[int]) -> Iterator[str]:
@@ -259,28 +263,28 @@ class Comparison:
         return describe_runs(places, describe, " rows")
 
     def _compare_counts(self, compacted: int) -> None:
-        read, manifest = self.of.read, self.of.manifest
+        read, manifest = self.range.read, self.range.manifest
         if read is None or manifest is None:
             return
         if compacted:
             text = f"compacted: {compacted} of the records that were landed are no longer in Kafka"
-            self.not_checked.append(NotChecked(self.of.start, self.of.end, text))
+            self.not_checked.append(NotChecked(self.range.start, self.range.end, text))
             return
-        if (self.of.start, self.of.end) != (read.start, read.end):
+        if (self.range.start, self.range.end) != (read.start, read.end):
             return  # another commit has a part of it, which is reported
         counts = [("read", read.read, self._kafka_records), ("late", read.late, self._late)]
         if not self._records.reason:
             counts.append(("skipped", read.skipped + read.filtered, self._skipped))
-        for what, of_commit, of_kafka in counts:
-            if of_commit != of_kafka:
+        for what, by_commit, by_kafka in counts:
+            if by_commit != by_kafka:
                 self._report(
-                    "count", f"commit {manifest.id} says {what} {of_commit}, by Kafka's records it is {of_kafka}"
+                    "count", f"commit {manifest.id} says {what} {by_commit}, by Kafka's records it is {by_kafka}"
                 )
 
     def _count(self) -> Counts:
-        reason, read = self._records.reason, self.of.read
+        reason, read = self._records.reason, self.range.read
         if reason:
-            self.not_checked.insert(0, NotChecked(self.of.start, self.of.end, reason, self._records.state))
+            self.not_checked.insert(0, NotChecked(self.range.start, self.range.end, reason, self._records.state))
         return Counts(
             kafka_records=self._kafka_records,
             not_compared=self._kafka_records if reason else 0,
@@ -289,18 +293,18 @@ class Comparison:
             dead_letters=self._letters.count,
             missing=self._missing + self._letters.missing,
             duplicated=self._duplicated + self._letters.duplicated,
-            files=sum(file.kind != "dead_letters" for file in self.of.files),
-            dead_letter_files=sum(file.kind == "dead_letters" for file in self.of.files),
+            files=sum(file.kind != "dead_letters" for file in self.range.files),
+            dead_letter_files=sum(file.kind == "dead_letters" for file in self.range.files),
             bytes=self._stored,
             erased=self._erased,
         )
 
     def _report(self, kind: Kind, text: str) -> None:
-        self._report_difference(kind, self.of.partition, text)
+        self._report_difference(kind, self.range.partition, text)
 
 
-def _find_window(of: CommitRange, kafka: LogRange | None) -> tuple[int, int]:
+def _find_window(commit_range: CommitRange, kafka: LogRange | None) -> tuple[int, int]:
     if kafka is None:
-        return of.end, of.end
-    first = max(of.start, min(kafka.log_start, of.end))
-    return first, max(first, min(of.end, kafka.log_end))
+        return commit_range.end, commit_range.end
+    first = max(commit_range.start, min(kafka.log_start, commit_range.end))
+    return first, max(first, min(commit_range.end, kafka.log_end))

@@ -19,13 +19,13 @@ class DeadLetters:
 
     Attributes:
         count: lines in dead-letter objects.
-        missing: those that are not their record as Kafka has it.
-        duplicated: those that no record answers for, or one that is a dead letter already.
+        missing: dead letters that are not their record as Kafka has it.
+        duplicated: dead letters without a record, or of one that is a dead letter already.
     """
 
-    def __init__(self, topic: str, of: CommitRange, report: ReportDifference) -> None:
+    def __init__(self, topic: str, commit_range: CommitRange, report: ReportDifference) -> None:
         self.count = self.missing = self.duplicated = 0
-        self._topic, self._of, self._report_difference = topic, of, report
+        self._topic, self._range, self._report_difference = topic, commit_range, report
         self._digests: dict[int, bytes] = {}
         self._unseen: set[int] = set()
 
@@ -72,7 +72,7 @@ class DeadLetters:
         """Return the records that are not dead letters."""
         if not self._digests or self._digests.keys().isdisjoint(records.offsets):
             return records
-        return records.only([row for row, offset in enumerate(records.offsets) if offset not in self._digests])
+        return records.select([row for row, offset in enumerate(records.offsets) if offset not in self._digests])
 
     def report_unmatched(self, compacted: int) -> None:
         """Report dead letters without a record, unless as many may have been compacted away."""
@@ -95,16 +95,16 @@ class DeadLetters:
             self._digests[letter.offset] = _digest(letter.value, letter.timestamp_ms, letter.key, letter.headers)
 
     def _find_problem(self, letter: DeadLetter, place: str) -> str:
-        if (letter.topic, letter.partition) != (self._topic, self._of.partition):
+        if (letter.topic, letter.partition) != (self._topic, self._range.partition):
             return f"{place} is of topic {letter.topic} partition {letter.partition}, offset {letter.offset}"
         if letter.offset in self._digests:
             return f"offset {letter.offset} is a dead letter twice, again in {place}"
-        if not self._of.start <= letter.offset < self._of.end:
+        if not self._range.start <= letter.offset < self._range.end:
             return f"{place} has offset {letter.offset}, which its commit does not cover"
         return ""
 
     def _report(self, kind: Kind, text: str) -> None:
-        self._report_difference(kind, self._of.partition, text)
+        self._report_difference(kind, self._range.partition, text)
 
 
 def _digest(value: bytes | None, stamp: int, key: bytes | None, headers: Headers) -> bytes:

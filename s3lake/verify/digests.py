@@ -54,7 +54,7 @@ class DigestPlaces:
 
 @dataclass
 class RowDifference:
-    """Where records and rows differ.
+    """The records and rows that differ.
 
     Attributes:
         missing: offsets of records that no row is left for.

@@ -31,22 +31,22 @@ class ExpectedRecords:
         needs: the parts of records that are needed, next to their values.
     """
 
-    def __init__(self, sink: Sink, topic: str, shape: Shape, of: CommitRange, *, replaces: bool) -> None:
+    def __init__(self, sink: Sink, topic: str, shape: Shape, commit_range: CommitRange, *, replaces: bool) -> None:
         """Find out how; `replaces` says that a later record replaces the file of an earlier one."""
         self.registry = sink.converter.registry.connection if sink.converter.registry else None
         self.reason = ""
         self.state: State = "counted"
-        self._shape, self._nulls = shape, (of.manifest.nulls if of.manifest else "") or sink.nulls
+        self._shape, self._nulls = shape, (commit_range.manifest.nulls if commit_range.manifest else "") or sink.nulls
         self._transforms: Transforms | None = None
         if self.registry is None and REGISTERED & {shape.key, shape.value}:
             self.only_count(_NO_REGISTRY, "incomparable")
         if replaces:
             self.only_count(_REPLACED)
-        elif of.manifest is not None and of.manifest.form.transforms:
-            self._prepare_transforms(sink, topic, of)
+        elif commit_range.manifest is not None and commit_range.manifest.form.transforms:
+            self._prepare_transforms(sink, topic, commit_range)
         fields = shape.envelope.fields if shape.envelope else ()
-        beside = {"key": shape.sidecars.keys, "headers": shape.sidecars.headers}
-        in_files = frozenset(part for part, sidecar in beside.items() if part in fields or sidecar)
+        sidecars = {"key": shape.sidecars.keys, "headers": shape.sidecars.headers}
+        in_files = frozenset(part for part, sidecar in sidecars.items() if part in fields or sidecar)
         self.needs = in_files | (self._transforms.needs if self._transforms else frozenset())
         if self.reason:
             self.needs = frozenset()
@@ -59,30 +59,32 @@ class ExpectedRecords:
     def select(self, records: Records) -> tuple[Records, dict[int, str]]:
         """Return which of these records, none of them a dead letter, must be in data files.
 
-        Also returns offset -> reason of those that the transforms refuse.
+        Also returns offset -> reason of the records that the transforms refuse.
         """
         refused: dict[int, str] = {}
         self._require_readable(records)
         if not self.reason and self._transforms is not None and records.offsets:
             records, refused = self._transforms(records)
         if not self.reason and self._nulls == "skip" and None in records.values:
-            records = records.only([row for row, value in enumerate(records.values) if value is not None])
+            records = records.select([row for row, value in enumerate(records.values) if value is not None])
         return records, refused
 
-    def _prepare_transforms(self, sink: Sink, topic: str, of: CommitRange) -> None:
-        assert of.manifest is not None
-        landed, written = sink.after_transforms.converter, of.manifest.form
+    def _prepare_transforms(self, sink: Sink, topic: str, commit_range: CommitRange) -> None:
+        assert commit_range.manifest is not None
+        landed, written = sink.after_transforms.converter, commit_range.manifest.form
         now = (sink.transforms_digest, landed.key, landed.value)
         if (written.transforms, self._shape.key, self._shape.value) != now:
             self.only_count(_CHANGED)
         elif sink.sql is not None:
             self.only_count(_SQL)
-        elif not of.manifest.clocks:
+        elif not commit_range.manifest.clocks:
             self.only_count(_REPLAYED)
         else:
             from s3lake.verify.transforms import Transforms  # the writer's code, only for those who use it
 
-            clocks = sorted((end, ms) for number, end, ms in of.manifest.clocks if number == of.partition)
+            clocks = sorted(
+                (end, ms) for number, end, ms in commit_range.manifest.clocks if number == commit_range.partition
+            )
             self._transforms = Transforms(sink, topic, clocks or [(0, 0)])
 
     def _require_readable(self, records: Records) -> None:

@@ -22,8 +22,8 @@ from s3lake.verify.values import DIGEST_BYTES, digest_row
 
 _ROWS = 10_000
 _JOINED = Framing(b"", b"", b"")
-_OVERLAP = "its files overlap, and what separates their records may stand inside of one"
-_UNSEPARATED = "s3lake wrote its rows, in which what separates them may stand: use format json"
+_OVERLAP = "its files overlap, and what separates their records may be inside of one"
+_UNSEPARATED = "s3lake wrote its rows, in which what separates them may be: use format json"
 _NO_DATA = digest_row("no data")
 _NO_ROW = digest_row("no row")
 
@@ -194,7 +194,7 @@ class CommitFiles:
         for stream, order in self._orders.items():
             own = records
             if stream == "data" and self._without_data:
-                own = records.only([row for row, value in enumerate(records.values) if value is not None])
+                own = records.select([row for row, value in enumerate(records.values) if value is not None])
             order.add_records(own.offsets, self._texts[stream](own))
 
     def find_misordered(self, needs_records: Callable[[File], bool]) -> Iterator[str]:

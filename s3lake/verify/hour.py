@@ -24,8 +24,8 @@ def compare_hour(
     index = context.index
     differences: list[Difference] = []
 
-    def report(kind: Kind, partition: int | None, text: str) -> None:
-        differences.append(Difference(kind, index.topic, tile.hour, partition, text))
+    def report(what: Kind, partition: int | None, text: str) -> None:
+        differences.append(Difference(what, index.topic, tile.hour, partition, text))
 
     manifests, replaces = [], index_checks.replaces_files(context.sink)
     for commit in tile.commits:
@@ -54,7 +54,7 @@ def _read_kafka(context: VerifyContext, parts: dict[int, list[Comparison]], adva
     needs = frozenset().union(*(part.needs for partition in ranges for part in parts[partition]))
     for records in context.log.read(context.index.topic, ranges, needs) if ranges else ():
         for part in parts[records.partition]:
-            own = records.within(*part.window)
+            own = records.in_range(*part.window)
             if own.offsets:
                 part.add_records(own)
         reached = records.offsets[-1] + 1

@@ -91,12 +91,12 @@ def check_manifest(manifest: Manifest, tile: Tile, topic: str, report: ReportDif
         landed = read.landed if replaces else sum(group.first.records for group in group_files(files))
         for what, counted, recorded in (("landed", landed, read.landed), ("dead", letters, read.dead)):
             if counted != recorded:
-                said = f"commit {manifest.id} says {what} {recorded}"
-                report("count", partition, f"{said}, its files have {counted} records")
+                text = f"commit {manifest.id} says {what} {recorded}, its files have {counted} records"
+                report("count", partition, text)
         if read.read != read.landed + read.skipped + read.filtered + read.dead + read.erased:
             sums = f"landed {read.landed}, skipped {read.skipped}, filtered {read.filtered}, dead {read.dead}"
-            said = f"commit {manifest.id} says read {read.read}, but {sums} and erased {read.erased}"
-            report("count", partition, said)
+            text = f"commit {manifest.id} says read {read.read}, but {sums} and erased {read.erased}"
+            report("count", partition, text)
 
 
 def check_object(store: Store, file: File, commit: str) -> tuple[int | None, list[str]]:

@@ -51,8 +51,8 @@ class KafkaLog:
             self._open.close()
             self._open = None
 
-    def compacted(self, topic: str) -> bool:
-        """See `Log.compacted`; a user who may not read the topic's settings gets no for an answer."""
+    def is_compacted(self, topic: str) -> bool:
+        """See `Log.is_compacted`; a user who may not read the topic's settings gets no for an answer."""
         if topic not in self._compacted:
             resource = ConfigResource(ResourceType.TOPIC, topic)
             admin = AdminClient(self._client, logger=self._log)
@@ -64,33 +64,33 @@ class KafkaLog:
         return self._compacted[topic]
 
     def read(self, topic: str, ranges: Mapping[int, tuple[int, int]], parts: Collection[str] = ()) -> Iterator[Records]:
-        left = {partition: end for partition, (start, end) in ranges.items() if start < end}
-        if not left:
+        ends = {partition: end for partition, (start, end) in ranges.items() if start < end}
+        if not ends:
             return
-        at = {partition: ranges[partition][0] for partition in left}
+        positions = {partition: ranges[partition][0] for partition in ends}
         consumer = self._consumer()
         with suppress(KafkaException):  # reading meets the same, and tells what it means
             consumer.list_topics(topic, timeout=_INTRODUCED_S)  # of one that is only assigned it asks a second later
-        consumer.assign([TopicPartition(topic, *start) for start in at.items()])
+        consumer.assign([TopicPartition(topic, *start) for start in positions.items()])
         try:
-            most, heard = _MOST // 10, time.monotonic()
-            while left:
-                wanted = sum(end - at[partition] for partition, end in left.items())
-                messages = consumer.consume(max(1, min(most, wanted)), timeout=0.1)
+            most, last_answer = _MOST // 10, time.monotonic()
+            while ends:
+                remaining = sum(end - positions[partition] for partition, end in ends.items())
+                messages = consumer.consume(max(1, min(most, remaining)), timeout=0.1)
                 batches: dict[int, list[Any]] = {}
                 ended: set[int] = set()
                 for message in messages:
                     if message.error() is not None:
-                        self._take_error(message, left, ended)
-                    elif message.partition() in left:
+                        self._check_error(message, ends, ended)
+                    elif message.partition() in ends:
                         batches.setdefault(message.partition(), []).append(message)
                 if batches or ended:
-                    heard = time.monotonic()
-                elif time.monotonic() - heard > self._patience_s:
-                    raise self._unavailable(topic, left)
+                    last_answer = time.monotonic()
+                elif time.monotonic() - last_answer > self._patience_s:
+                    raise self._unavailable(topic, ends)
                 size = 0
                 for partition, batch in batches.items():
-                    end, at[partition] = left[partition], batch[-1].offset() + 1
+                    end, positions[partition] = ends[partition], batch[-1].offset() + 1
                     if batch[-1].offset() >= end - 1:
                         ended.add(partition)
                         batch = [message for message in batch if message.offset() < end]
@@ -102,8 +102,8 @@ class KafkaLog:
                     # Messages are large or small: what is held at once shall be neither.
                     most = max(1, min(_MOST, _MOST_BYTES * len(messages) // max(1, size)))
                 for partition in ended:
-                    del left[partition]
-                if ended and left:
+                    del ends[partition]
+                if ended and ends:
                     consumer.incremental_unassign([TopicPartition(topic, partition) for partition in ended])
         finally:
             consumer.unassign()
@@ -126,10 +126,10 @@ class KafkaLog:
             self._open = Consumer(settings, logger=self._log)
         return self._open
 
-    def _take_error(self, message: Any, left: Mapping[int, int], ended: set[int]) -> None:
+    def _check_error(self, message: Any, ends: Mapping[int, int], ended: set[int]) -> None:
         error, partition = message.error(), message.partition()
         if error.code() == KafkaError._PARTITION_EOF:
-            if partition in left and message.offset() >= left[partition]:
+            if partition in ends and message.offset() >= ends[partition]:
                 ended.add(partition)
         elif error.code() in _EXPIRED:
             raise LogStartMovedError(error.str())
@@ -141,9 +141,9 @@ class KafkaLog:
         else:
             self._log.record_error(error)
 
-    def _unavailable(self, topic: str, left: Mapping[int, int]) -> KafkaUnavailableError:
+    def _unavailable(self, topic: str, ends: Mapping[int, int]) -> KafkaUnavailableError:
         because = f": {self._log.text}" if self._log.text else ""
-        waiting = ", ".join(f"partition {partition} up to {end}" for partition, end in sorted(left.items())[:5])
+        waiting = ", ".join(f"partition {partition} up to {end}" for partition, end in sorted(ends.items())[:5])
         return KafkaUnavailableError(
             f"Kafka at {self._servers} gave no record of topic {topic!r} for {self._patience_s:g} s{because}; still to "
             f"come: {waiting}. Check that the brokers are up and that their leaders can be reached from here."

@@ -1,7 +1,7 @@
 """The log of a topic as verify reads it: records of given offsets, and what Kafka may have changed since."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,20 +27,16 @@ class Records(NamedTuple):
     keys: Sequence[bytes | None] = ()
     headers: Sequence[Headers] = ()
 
-    def only(self, positions: Sequence[int]) -> "Records":
+    def select(self, positions: Sequence[int]) -> "Records":
         """Return the records at these positions."""
-
-        def select(column: Sequence[Any]) -> list[Any]:
-            return [column[position] for position in positions] if column else []
-
         partition, *columns = self
-        return Records(partition, *map(select, columns))
+        return Records(partition, *([column[one] for one in positions] if column else [] for column in columns))
 
-    def within(self, start: int, end: int) -> "Records":
+    def in_range(self, start: int, end: int) -> "Records":
         """Return the records with offsets of `[start, end)`; the same object if that is all of them."""
         if start <= self.offsets[0] and self.offsets[-1] < end:
             return self
-        return self.only([position for position, offset in enumerate(self.offsets) if start <= offset < end])
+        return self.select([position for position, offset in enumerate(self.offsets) if start <= offset < end])
 
 
 class LogStartMovedError(Exception):
@@ -58,12 +54,12 @@ class Log(Protocol):
         """See `Offsets.find_offset_since`."""
         ...
 
-    def compacted(self, topic: str) -> bool:
-        """Whether records may vanish between others, because a later one has their key."""
+    def is_compacted(self, topic: str) -> bool:
+        """Return whether records may vanish between others, because a later one has their key."""
         ...
 
     def read(self, topic: str, ranges: Mapping[int, tuple[int, int]], parts: Collection[str] = ()) -> Iterator[Records]:
-        """Committed records of `[start, end)` per topic-partition, each in offset order, until every end is reached.
+        """Yield committed records of `[start, end)` per topic-partition, each in offset order, up to every end.
 
         `parts` says what else is needed of them, "key" or "headers": each costs.
 
@@ -75,14 +71,14 @@ class Log(Protocol):
 
 
 class SourceLog:
-    """The log of a source other than Kafka, read by the reader that its tasks use: there is no other one."""
+    """The log of a source other than Kafka, read by the reader that its tasks use: it has only this one."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self.snapshot, self.find_offset_since = source.offsets.snapshot, source.offsets.find_offset_since
 
-    def compacted(self, topic: str) -> bool:
-        """See `Log.compacted`: no source says so, so every missing record is reported."""
+    def is_compacted(self, topic: str) -> bool:
+        """See `Log.is_compacted`: no source says so, so every missing record is reported."""
         del topic
         return False
 

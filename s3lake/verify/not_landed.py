@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Offsets = Mapping[int, int]
 """An offset per topic-partition."""
 Intervals = dict[int, tuple[int, int]]
-"""`[first, end)` per topic-partition, of those that have any."""
+"""`[first, end)` per topic-partition that has any."""
 
 _NO_TOPIC = "Kafka has no such topic"
 
@@ -48,7 +48,7 @@ class Grid:
     grace_ms: int
 
     @classmethod
-    def of(cls, sink: Sink, now_ms: int, first: str | None = None, last: str | None = None) -> Grid:
+    def from_sink(cls, sink: Sink, now_ms: int, first: str | None = None, last: str | None = None) -> Grid:
         """Return the hours of a sink from its start, or `first`, to the present, or `last`."""
         return cls(sink.start, first, last, now_ms, int(sink.close_grace * 1000))
 
@@ -108,7 +108,7 @@ class _HourCheck:
         rest = {} if self._other else self._rest(tile)
         if not rest and not tile.pending and self._grid.under_way(hour):
             return None
-        return self._unlanded(hour, hour, rest, _state(tile))
+        return self._make_not_landed(hour, hour, rest, _state(tile))
 
     def find_missing_hours(self) -> Iterator[NotLanded]:
         """Yield hours of the grid without a tile: each that has offsets, and the others as ranges."""
@@ -122,14 +122,14 @@ class _HourCheck:
                     continue
                 yield from self._empty(empty)
                 empty = []
-                yield self._unlanded(hour, hour, intervals, "no tile")
+                yield self._make_not_landed(hour, hour, intervals, "no tile")
             yield from self._empty(empty)
 
     def _empty(self, gap: Sequence[str]) -> Iterator[NotLanded]:
         if gap:
-            yield self._unlanded(gap[0], gap[-1], {}, "no tile" if self._exists else _NO_TOPIC)
+            yield self._make_not_landed(gap[0], gap[-1], {}, "no tile" if self._exists else _NO_TOPIC)
 
-    def _unlanded(self, first: str, last: str, intervals: Intervals, state: str) -> NotLanded:
+    def _make_not_landed(self, first: str, last: str, intervals: Intervals, state: str) -> NotLanded:
         gone = sum(
             max(0, min(end, self._low.get(partition, 0)) - start) for partition, (start, end) in intervals.items()
         )
@@ -165,14 +165,14 @@ class _HourCheck:
             partition: (floor.get(partition, 0), ceiling.get(partition, end)) for partition, end in self._end.items()
         }
 
-        def clamped(edge: Offsets) -> Offsets:
+        def clamp(edge: Offsets) -> Offsets:
             return {one: max(low, min(edge.get(one, low), high)) for one, (low, high) in inside.items()}
 
-        begin, end = clamped(self._edge(gap[0])), clamped(self._edge(hours.shift(gap[-1], 1)))
+        begin, end = clamp(self._edge(gap[0])), clamp(self._edge(hours.shift(gap[-1], 1)))
         if before is not None and hours.shift(before.hour, 1) == gap[0]:
             begin = {one: low for one, (low, _) in inside.items()}
         elif before is None and self._sink.from_ == "earliest" and gap[0] == self._sink.start:
-            begin = clamped(self._low)
+            begin = clamp(self._low)
         if after is not None and hours.shift(gap[-1], 1) == after.hour:
             end = {one: max(high, begin[one]) for one, (_, high) in inside.items()}
 
@@ -180,7 +180,7 @@ class _HourCheck:
             if len(hours_left) == 1 or begin == end:  # edges never go back: there is nothing between equal ones
                 return [_intervals(begin, end), *({} for _ in hours_left[1:])]
             half = len(hours_left) // 2
-            middle = clamped(self._edge(hours_left[half]))
+            middle = clamp(self._edge(hours_left[half]))
             return [*parts(hours_left[:half], begin, middle), *parts(hours_left[half:], middle, end)]
 
         return parts(gap, begin, end)

@@ -52,7 +52,7 @@ class NotChecked:
 
 @dataclass(frozen=True, kw_only=True)
 class Counts:
-    """What was counted.
+    """Numbers of records, files and bytes.
 
     Attributes:
         kafka_records: committed records that Kafka delivered between the tile's start and what is committed.
@@ -141,7 +141,7 @@ class NotLanded:
 
 @dataclass(frozen=True, kw_only=True)
 class Report(Counts):
-    """What verify found in one or many topics. Offsets that Kafka no longer has do not make it less clean.
+    """The result for one or many topics. Offsets that Kafka no longer has do not make it less clean.
 
     Attributes:
         notices: sentences about what is as configured, and still unlikely to be meant.
@@ -159,7 +159,7 @@ class Report(Counts):
 
     @property
     def not_checkable(self) -> int:
-        """Offsets that Kafka no longer has, and those that could be compared after something is mended."""
+        """Offsets that Kafka no longer has, or that can only be compared after something is mended."""
         return sum(part.end - part.first for part in self._not_checked if part.state != "counted")
 
     @property

@@ -1,6 +1,6 @@
 """Rows of a commit's files, and the rows that Kafka's records should be: both as digests of one comparable form.
 
-A row of an envelope is the tuple of its fields. A row of columns is the tuple of those of its commit, so a file may
+A row of an envelope is the tuple of its fields. A row of columns is the tuple of its commit's columns, so a file may
 lack some of them. Text that is written as Kafka has it is compared as it is.
 """
 
@@ -58,7 +58,7 @@ class Rows:
         self._fields = shape.envelope.fields if shape.envelope and self._spread is None else (spread,)
         # The names of a row's cells, in one order for all files.
         self._names = self._fields if self._spread is None else tuple(fields_of(shape.columns)) or (spread,)
-        self._known = frozenset(self._names)
+        self._column_names = frozenset(self._names)
         self.texts = None if shape.in_columns else _find_texts(shape)
         build = self._build_column_part if shape.in_columns else self._build_text_part
         self._parts = {name: _guard(build(name, registry)) for name in self._fields if name in ("key", "value")}
@@ -84,7 +84,7 @@ class Rows:
                 yield self._digest_texts(read, texts) if self.texts is None else list(map(digest_bytes, texts))
             return
         for count, columns in self._read_columns(body, file):
-            strange = sorted(name for name in columns if name not in self._known)
+            strange = sorted(name for name in columns if name not in self._column_names)
             if any(cell is not None for name in strange for cell in columns[name][1]):
                 yield [digest_row(("not a row", strange, row)) for row in range(count)]
                 continue
@@ -99,7 +99,7 @@ class Rows:
         if shape.format == "avro":
             schema, rows = avro.open_rows(body, file.key, shape.bare_column)
             types = [(field.name, _integer_type(field.type)) for field in schema]
-            for some in content.batched(rows, _ROWS):
+            for some in content.batch_rows(rows, _ROWS):
                 yield len(some), {name: (type, [row[name] for row in some]) for name, type in types}
             return
         whole = open_columns(shape, body, file.key).batches
@@ -108,10 +108,10 @@ class Rows:
             yield batch.num_rows, {name: (column.type, _to_list(column)) for name, column in columns.items()}
 
     def _spread_cell(self, cell: Any) -> Any:
-        """Return the cells of the columns that the fields of a key or a value become; what is no struct is one."""
+        """Return the cells of the columns that the fields of a key or a value become; what is not a struct is one."""
         if type(cell) is not dict:
             cell = {} if cell is None else {self._spread: cell}
-        if not cell.keys() <= self._known:
+        if not cell.keys() <= self._column_names:
             return ("not a value of these columns", cell)
         return list(map(cell.get, self._names))
 
@@ -275,7 +275,7 @@ def exclude_fields(value: Any, paths: Sequence[Sequence[str]]) -> Any:
 
 
 def _split_paths(shape: Shape) -> list[list[str]]:
-    """Return the paths of the fields that are not compared, as steps: those that a contract left out, or filled."""
+    """Return the paths of the fields that are not compared, as steps: a contract left them out, or filled them."""
     return [_STEP.findall(path) for path in sorted(shape.uncompared)]
 
 
@@ -300,13 +300,13 @@ def _is_entry(item: Any) -> bool:
 def _guard(decode: Decode) -> Decode:
     """Return a decoder that makes a pair, which equals nothing of a file, of what cannot be decoded."""
 
-    def guarded(data: bytes) -> Any:
+    def decode_or_mark(data: bytes) -> Any:
         try:
             return decode(data)
         except UNDECODABLE:
             return ("not a value of Kafka", data)
 
-    return guarded
+    return decode_or_mark
 
 
 def _to_one_line(value: bytes) -> bytes:

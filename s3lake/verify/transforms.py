@@ -50,7 +50,7 @@ class Transforms:
         refused: dict[int, str] = {}
         numbered = [(min(bisect_right(ends, offset), len(ends) - 1), row) for row, offset in enumerate(records.offsets)]
         for clock, run in groupby(numbered, key=itemgetter(0)):
-            own = records.only([row for _, row in run])
+            own = records.select([row for _, row in run])
             done = self._chain(_to_batch(own), self._topic, self._clocks[clock][1])
             refused |= {own.offsets[row]: why for row, why in done.refused.items()}
             after.append(_to_records(own, done.rows.to_pylist(), done.batch))

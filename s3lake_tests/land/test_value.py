@@ -29,7 +29,7 @@ from s3lake.land.maintenance.reformat import reformat
 from s3lake.land.maintenance.retention import expire
 from s3lake.land.target import TopicSink
 from s3lake.land.value import land_value
-from s3lake.readback.committed import committed_files, recorded_columns
+from s3lake.readback.committed import committed_files, read_recorded_columns
 from s3lake.sink import Sink
 from s3lake.sink.key_space import KeySpace
 from s3lake.store import Store
@@ -157,7 +157,7 @@ def test_columns_grow_and_older_hours_keep_theirs() -> None:
     land_value(target, HOUR, pa.table({"b": ["y"]}))
     assert rows(target) == [{"a": None, "b": "y"}]
     assert rows(target, NEXT) == [{"a": 2**40, "b": "x"}]
-    assert list(recorded_columns(target.index)) == ["a", "b"]
+    assert list(read_recorded_columns(target.index)) == ["a", "b"]
 
 
 def test_a_row_lies_where_the_layout_places_it() -> None:
@@ -204,11 +204,11 @@ def test_a_sink_or_a_value_that_cannot_be_landed_is_refused_before_anything_is_w
 def test_a_column_of_another_type_is_refused_and_the_hour_stays() -> None:
     target = target_of()
     land_value(target, HOUR, numbers(1, 2))
-    before = recorded_columns(target.index)
+    before = read_recorded_columns(target.index)
     with pytest.raises(ConfigurationError, match="column 'n' is string, and int64 in the hours that are landed"):
         land_value(target, HOUR, pa.table({"n": ["x"], "m": [1]}))
     assert rows(target) == [{"n": 1}, {"n": 2}]
-    assert recorded_columns(target.index) == before
+    assert read_recorded_columns(target.index) == before
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ def test_a_table_is_compacted_erased_cleaned_and_listed_as_what_kafka_gave() -> 
     later = int(datetime.datetime(2100, 1, 1, tzinfo=datetime.timezone.utc).timestamp() * 1000) + DAY_MS
     clean(target.index, now_ms=later, keys=KeySpace.from_sink(target.sink, NAME))
     assert data_keys(target) == listed
-    (file,) = committed_files("lake", manifests(target), recorded_columns(target.index))
+    (file,) = committed_files("lake", manifests(target), read_recorded_columns(target.index))
     assert (file.rows, file.hour, file.schema.names) == (1, HOUR, ["n"])
 
 

@@ -7,7 +7,7 @@ from s3lake import hours
 from s3lake.commit.index import TopicIndex
 from s3lake.errors import IncompleteError
 from s3lake.plan.tile import Span, Tile
-from s3lake.readback.committed import complete_tiles
+from s3lake.readback.committed import read_complete_tiles
 from s3lake.store.memory import MemoryStore
 from s3lake_tests import indexes
 from s3lake_tests.verify.world import World
@@ -29,8 +29,8 @@ def index_of(*tiles: Tile) -> TopicIndex:
 
 def refusal(index: TopicIndex, wanted: list[str] | None) -> str:
     with pytest.raises(IncompleteError) as error:
-        complete_tiles(index, SINK, wanted)
-    assert wanted is None or list(complete_tiles(index, SINK, wanted, allow_incomplete=True)) == wanted
+        read_complete_tiles(index, SINK, wanted)
+    assert wanted is None or list(read_complete_tiles(index, SINK, wanted, allow_incomplete=True)) == wanted
     return str(error.value)
 
 
@@ -38,7 +38,7 @@ def refusal(index: TopicIndex, wanted: list[str] | None) -> str:
 @pytest.mark.parametrize("more", [{}, {"pending": "d"}, {"garbage": ("d",)}], ids=["", "rewritten", "cleaned up"])
 def test_hours_of_which_everything_is_landed_are_taken(more: dict[str, object], wanted: list[str] | None) -> None:
     index = index_of(landed(NINE), msgspec.structs.replace(landed(TEN), **more))
-    assert list(complete_tiles(index, SINK, wanted)) == (wanted or [NINE, TEN])
+    assert list(read_complete_tiles(index, SINK, wanted)) == (wanted or [NINE, TEN])
 
 
 def test_hours_without_a_tile_are_named_as_ranges() -> None:

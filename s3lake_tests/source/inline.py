@@ -49,7 +49,7 @@ def verified(config: Config, landed: Landing) -> Report:
     tiles = [tile.hour for tile in landed.index.tiles()]
     with open_log(config) as log:
         return verify_against(
-            landed.sink, landed.index, log, Grid.of(landed.sink, landed.clock(), min(tiles), max(tiles))
+            landed.sink, landed.index, log, Grid.from_sink(landed.sink, landed.clock(), min(tiles), max(tiles))
         )
 
 

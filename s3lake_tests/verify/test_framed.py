@@ -196,7 +196,7 @@ def test_json_that_s3lake_wrote_is_counted_if_a_separator_may_be_in_it(converter
     staged(some, [(None, value, []) for value in (b"[1,2,3]", b"12345678")])
     report = some.verify()
     assert (report.clean, report.not_compared) == (True, 2)
-    assert report.counted_reasons[0].endswith("in which what separates them may stand: use format json")
+    assert report.counted_reasons[0].endswith("in which what separates them may be: use format json")
 
 
 def world(registry: SchemaRegistry, sink: dict[str, Any], converter: dict[str, Any]) -> World:

@@ -159,9 +159,9 @@ def test_compacted_topics_are_known(kafka: EmbeddedKafka, topic: str, log: Kafka
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
     name = f"{topic}-compacted"
     admin.create_topics([NewTopic(name, 1, config={"cleanup.policy": "compact,delete"})])[name].result()
-    assert log.compacted(name)
-    assert not log.compacted(topic)
-    assert not log.compacted("no-such-topic")
+    assert log.is_compacted(name)
+    assert not log.is_compacted(topic)
+    assert not log.is_compacted("no-such-topic")
 
 
 def test_nothing_is_committed_for_a_group(kafka: EmbeddedKafka, topic: str, log: KafkaLog) -> None:

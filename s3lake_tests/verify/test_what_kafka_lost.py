@@ -168,7 +168,7 @@ def test_records_that_a_compacted_topic_lost_since_are_not_checkable(world: Worl
     for offset in (0, 4, 5):
         del world.log.records[0][offset]
     assert world.verify().duplicated == 3
-    world.log.is_compacted = True
+    world.log.compacted = True
     report = world.verify()
     assert report.clean
     assert [gone.reason for one in report.checked for gone in one.not_checkable] == [
@@ -179,7 +179,7 @@ def test_records_that_a_compacted_topic_lost_since_are_not_checkable(world: Worl
 
 
 def test_rows_beyond_what_was_compacted_away_are_found(world: World) -> None:
-    world.log.is_compacted = True
+    world.log.compacted = True
     del world.log.records[0][4]
     world.overwrite(world.manifests["c1"].files[0], b'{"n":0}\n{"n":1}\n{"n":2}\n{"n":2}\n')
     assert world.verify().duplicated == 2

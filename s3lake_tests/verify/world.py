@@ -43,7 +43,7 @@ class MemoryLog:
     low: dict[int, int] = field(default_factory=dict)
     end: dict[int, int] = field(default_factory=dict)
     topic_id: str = "one"
-    is_compacted: bool = False
+    compacted: bool = False
     batch: int = 3
     reads: list[Mapping[int, tuple[int, int]]] = field(default_factory=list)
 
@@ -82,9 +82,9 @@ class MemoryLog:
             found[one] = max(self.low.get(one, 0), min(young, default=end))
         return found
 
-    def compacted(self, topic: str) -> bool:
+    def is_compacted(self, topic: str) -> bool:
         assert topic == TOPIC
-        return self.is_compacted
+        return self.compacted
 
     def read(self, topic: str, ranges: Mapping[int, tuple[int, int]], parts: Collection[str] = ()) -> Iterator[Records]:
         assert topic == TOPIC
@@ -309,7 +309,7 @@ class World:
     def grid(self, first: str | None = None, last: str | None = None, now_ms: int | None = None) -> Grid:
         """By default when the last tile's hour is just over, so that the hours of the tiles are all that is due."""
         over = hours.end_ms(max(self.tiles, default=HOUR)) - 1
-        return Grid.of(self.sink, over if now_ms is None else now_ms, first, last)
+        return Grid.from_sink(self.sink, over if now_ms is None else now_ms, first, last)
 
     def verify(self, *, advance: Advance = lambda _: None, **grid: Any) -> Report:
         self.write_index()

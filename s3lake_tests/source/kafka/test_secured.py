@@ -117,7 +117,7 @@ def test_the_sensor_asks_for_a_run_which_lands_through_spark(
     assert run.success
     sink = config.sinks[0]
     made = open_topic_sink(config, sink, TO_LAND)
-    grid = Grid.of(sink, made.clock(), START, START)
+    grid = Grid.from_sink(sink, made.clock(), START, START)
     with KafkaLog(secured.server(listener), properties(secured)) as log:
         report = verify_against(sink, made.index, log, grid)
     assert (report.landed, report.differences) == (10, ())
