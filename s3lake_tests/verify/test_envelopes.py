@@ -101,22 +101,6 @@ def test_what_is_wrong_in_an_envelope_is_found(old: str, new: str) -> None:
     assert not landed_records(LINES.replace(old, new, 1)).verify().clean
 
 
-def table_rows(world: World) -> list[dict[str, Any]]:
-    found = []
-    for offset, (timestamp, value) in world.log.records[0].items():
-        key, headers = world.log.more[0, offset]
-        number = None if value is None else json.loads(value).get("n")
-        found.append(
-            {
-                "key": None if key is None else key.decode(),
-                "value": None if value is None else {"n": None if number is None else float(number), "x": None},
-                "headers": [{"key": name, "value": one} for name, one in headers],
-                "metadata": {"timestamp": timestamp, "topic": TOPIC, "partition": 0, "offset": offset},
-            }
-        )
-    return found
-
-
 def test_a_tombstone_in_parquet_is_no_empty_value() -> None:
     records: list[Record] = [(b"k", None, []), (b"k", b"{}", [("a", None)])]
     world = world_of(records, envelope={}, format={"type": "parquet"}, nulls="write")
@@ -130,7 +114,16 @@ def test_a_tombstone_in_parquet_is_no_empty_value() -> None:
             ("metadata", pa.struct(metadata)),
         ]
     )
-    rows = table_rows(world)
+    of_record = {"timestamp": IN_TIME, "topic": TOPIC, "partition": 0, "offset": 0}
+    rows: list[dict[str, Any]] = [
+        {"key": "k", "value": None, "headers": [], "metadata": of_record},
+        {
+            "key": "k",
+            "value": {"n": None, "x": None},
+            "headers": [{"key": "a", "value": None}],
+            "metadata": {**of_record, "timestamp": IN_TIME + 1500, "offset": 1},
+        },
+    ]
     world.landed_as(parquet(rows, schema))
     assert finds_any_change(world)
     rows[0]["value"], rows[1]["value"] = rows[1]["value"], rows[0]["value"]
