@@ -2,7 +2,6 @@
 
 import re
 import threading
-import uuid
 from collections.abc import Mapping, Sequence
 
 import pytest
@@ -15,26 +14,20 @@ from s3lake.store.trial import ensure_settings_work, ensure_tried, try_store
 from s3lake_tests.kit.stores import CountedStore
 
 
-class Counting(MemoryStore):
+class Counting(CountedStore):
     """A store with an address, so that a trial of it is remembered."""
 
-    def __init__(self, endpoint: str | None) -> None:
-        super().__init__()
-        if endpoint is not None:
-            self.endpoint = endpoint
-        self.keys: list[str] = []
+    endpoint = "http://store"
 
-    def put(self, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str | None:
-        self._note(key)
-        return super().put(key, body, if_match=if_match, if_absent=if_absent)
+    @property
+    def keys(self) -> list[str]:
+        """The keys that were written to."""
+        return list(dict.fromkeys(key for request, key in self.calls if request in ("put", "create_upload")))
 
-    def create_upload(self, key: str, metadata: Mapping[str, str]) -> str:
-        self._note(key)
-        return super().create_upload(key, metadata)
 
-    def _note(self, key: str) -> None:
-        if key not in self.keys:
-            self.keys.append(key)
+@pytest.fixture(autouse=True)
+def _nothing_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("s3lake.store.trial._passed", set())
 
 
 class IgnoresIfNoneMatch(MemoryStore):
@@ -176,7 +169,7 @@ PLACES = [(".indexes/events/", "raw/"), ("EX/EX", "X/")]
 def test_it_really_writes_where_the_index_and_the_data_go(
     index: str, data: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = Counting(f"http://{uuid.uuid4()}")
+    store = Counting()
     try_store(store, index, data)
     of_index, of_data = store.keys
     assert of_index.startswith(f"{index.removesuffix('/')}/.probe/")
@@ -192,7 +185,7 @@ def test_only_the_upload_that_came_to_nothing_is_dropped() -> None:
 
 
 def test_without_a_prefix_it_writes_at_the_top() -> None:
-    store = Counting(f"http://{uuid.uuid4()}")
+    store = Counting()
     try_store(store, "", "")
     assert [key.startswith(".probe/") for key in store.keys] == [True, True]
 
@@ -274,8 +267,7 @@ def test_a_store_whose_answers_get_lost_passes() -> None:
 
 
 def test_a_place_is_tried_once_in_a_process() -> None:
-    endpoint = f"http://{uuid.uuid4()}"
-    store, other = Counting(endpoint), Counting(endpoint)
+    store, other = Counting(), Counting()
     ensure_tried(store, "p", "raw/")
     assert [key.partition(".probe/")[0] for key in store.keys] == ["p/", "raw/", "p/"]
     ensure_tried(other, "p", "raw/")
@@ -289,7 +281,7 @@ def test_a_place_is_tried_once_in_a_process() -> None:
 
 @pytest.mark.parametrize(("index", "data"), PLACES)
 def test_a_trial_is_remembered_beside_the_index(index: str, data: str) -> None:
-    store = Counting(f"http://{uuid.uuid4()}")
+    store = Counting()
     ensure_tried(store, index, data)
     (memory,) = store.objects
     assert re.fullmatch(rf"{index.removesuffix('/')}/\.probe/[0-9a-f]{{16}}", memory)
@@ -301,7 +293,7 @@ def test_a_trial_is_remembered_beside_the_index(index: str, data: str) -> None:
     ids=["of now", "of a day", "older than a day", "much older", "from the future"],
 )
 def test_another_process_trusts_a_trial_for_a_day(seconds: int, again: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    store, now = Counting(f"http://{uuid.uuid4()}"), 1_800_000_000
+    store, now = Counting(), 1_800_000_000
     monkeypatch.setattr("time.time", lambda: now)
     ensure_tried(store, "p", "raw/")
     monkeypatch.setattr("s3lake.store.trial._passed", set())
@@ -311,7 +303,7 @@ def test_another_process_trusts_a_trial_for_a_day(seconds: int, again: bool, mon
 
 
 def test_a_memory_that_cannot_be_read_is_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    store = Counting(f"http://{uuid.uuid4()}")
+    store = Counting()
     ensure_tried(store, "p", "raw/")
     (memory,) = store.objects
     store.put(memory, b"\xff")
@@ -321,16 +313,16 @@ def test_a_memory_that_cannot_be_read_is_no_memory(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_failure_is_not_remembered() -> None:
-    endpoint = f"http://{uuid.uuid4()}"
     with pytest.raises(StoreUnavailableError):
-        ensure_tried(Down(endpoint), "p", "raw/")
-    store = Counting(endpoint)
+        ensure_tried(Down(), "p", "raw/")
+    store = Counting()
     ensure_tried(store, "p", "raw/")
     assert len(store.keys) == TRIED_AND_REMEMBERED
 
 
 def test_a_store_without_an_address_is_tried_every_time() -> None:
-    store = Counting(None)
+    store = Counting()
+    store.endpoint = None  # type: ignore[assignment]
     ensure_tried(store, "p", "raw/")
     ensure_tried(store, "p", "raw/")
     assert [key.partition(".probe/")[0] for key in store.keys] == ["p/", "raw/"] * 2
@@ -338,11 +330,6 @@ def test_a_store_without_an_address_is_tried_every_time() -> None:
 
 
 # Stores that have to do more than keep bytes
-
-
-@pytest.fixture
-def _nothing_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("s3lake.store.trial._passed", set())
 
 
 def test_whether_a_store_does_it_is_seen_at_objects_of_the_index_and_of_the_data() -> None:
@@ -360,7 +347,6 @@ def test_a_store_that_does_not_do_it_is_refused() -> None:
         try_store(Asked("s3.objects.acl"), "p", "raw/")
 
 
-@pytest.mark.usefixtures("_nothing_was_tried")
 def test_a_trial_of_a_store_holds_for_what_it_was_asked_to_do() -> None:
     store = Asked()
     ensure_tried(store, "p", "raw/")
@@ -371,7 +357,6 @@ def test_a_trial_of_a_store_holds_for_what_it_was_asked_to_do() -> None:
     assert len(store.looked) == 4
 
 
-@pytest.mark.usefixtures("_nothing_was_tried")
 def test_creating_is_tried_once_in_a_process_for_each_place_and_all_that_is_asked() -> None:
     store = Asked()
     for change in ({}, {}, {"bucket": "other"}, {"endpoint": "http://other"}, {"requirements": "tagged"}):
@@ -383,7 +368,6 @@ def test_creating_is_tried_once_in_a_process_for_each_place_and_all_that_is_aske
     assert store.objects == store.uploads == {}
 
 
-@pytest.mark.usefixtures("_nothing_was_tried")
 def test_a_store_that_does_not_create_as_asked_is_refused_each_time() -> None:
     for _ in range(2):
         with pytest.raises(StoreDeniedError, match=r"did not heed s3\.objects\.acl"):
