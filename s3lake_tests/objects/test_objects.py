@@ -62,23 +62,6 @@ def test_a_line_is_a_row_in_every_codec(codec: str) -> None:
     assert values(rows(body, "json", codec=codec, framing=LINES)) == ['{"n":1}', '"two"']
 
 
-@pytest.mark.parametrize(
-    ("form", "framing", "body", "expected"),
-    [
-        ("json_array", ["[\n", ",\n", "\n]"], b'[\n{"a":"],["},\n2\n]', ['{"a":"],["}', "2"]),
-        ("json_array", ["[", ",", "]"], b'[{"a":"],["}, 2 ,"x,"]', ['{"a":"],["}', "2", '"x,"']),
-        ("json", ["", "\n", ""], b"1\n2", ["1", "2"]),
-        ("text", ["<", "|", ">"], b"<a|b>", ["a", "b"]),
-        ("bytes", ["", "\n", "\n"], b"a\n\xff\n\n", [b"a", b"\xff", b""]),
-        ("bytes", ["", "", ""], b"ab", [b"ab"]),
-        ("bytes", None, b"a\n\xff", [b"a\n\xff"]),
-        ("bytes", None, b"", [b""]),
-    ],
-)
-def test_any_framing(form: str, framing: list[str] | None, body: bytes, expected: list[Any]) -> None:
-    assert values(rows(body, form, framing=framing)) == expected
-
-
 def test_a_file_that_is_not_whole_is_no_data() -> None:
     with pytest.raises(DataLossError, match=r"k does not end with b'\\n\]'"):
         rows(b"[\n1,\n2", "json_array", framing=["[\n", ",\n", "\n]"])

@@ -52,34 +52,26 @@ class TestRetries:
         assert (store.requests, store.retries) == (Counter({operation: 3}), 2)
         assert len(server.asked) == 3
 
-    def test_a_conflict_is_asked_again_of_a_head_too_whose_answer_has_no_body_to_name_it(
-        self, server: Scripted
+    @pytest.mark.parametrize(
+        ("answers", "ask", "expected"),
+        [
+            ([status(409), ok()], lambda store: store.head("k").etag, '"e"'),
+            ([status(400, "RequestTimeout"), ok()], lambda store: store.put("k", b""), '"e"'),
+            ([Response(body=b"only this", cut=True), ok(b"whole")], lambda store: store.get("k").body, b"whole"),
+            (
+                [ok(b"<html>later"), ok(b"<ListBucketResult><Contents><Key>a</Key></Contents></ListBucketResult>")],
+                lambda store: list(store.list("")),
+                ["a"],
+            ),
+        ],
+        ids=["a 409 of a head", "a 400 that is a timeout", "an answer that breaks off", "an answer that is none"],
+    )
+    def test_what_is_not_the_answer_is_asked_for_again(
+        self, server: Scripted, answers: list[Response], ask: Callable[[S3Store], object], expected: object
     ) -> None:
-        store = server.store()
-        server.script = [status(409), ok()]
-        assert store.head("k") is not None
-        assert store.requests == Counter({"HeadObject": 2})
-
-    def test_a_400_can_mean_again(self, server: Scripted) -> None:
-        store = server.store()
-        server.script = [status(400, "RequestTimeout"), ok()]
-        assert store.put("k", b"") == '"e"'
-
-    def test_an_answer_that_breaks_off_is_asked_for_again(self, server: Scripted) -> None:
-        store = server.store()
-        server.script = [Response(body=b"only this", cut=True), ok(b"whole")]
-        found = store.get("k")
-        assert found is not None
-        assert found.body == b"whole"
-
-    def test_an_answer_that_is_none_is_asked_for_again(self, server: Scripted) -> None:
-        store = server.store()
-        server.script = [
-            ok(b"<html>come back later"),
-            ok(b"<ListBucketResult><Contents><Key>a</Key></Contents></ListBucketResult>"),
-        ]
-        assert list(store.list("")) == ["a"]
-        assert store.requests == Counter({"ListObjectsV2": 2})
+        server.script = answers
+        assert ask(server.store()) == expected
+        assert len(server.asked) == 2
 
     def test_a_server_that_takes_too_long_is_asked_again(self, server: Scripted) -> None:
         store = server.store(read_timeout_s=0.3, patience_s=30)

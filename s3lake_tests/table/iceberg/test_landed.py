@@ -3,17 +3,15 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from s3lake.land.landing import Landing
 from s3lake_tests.lake import START, Lake, at, values
 
 AFTER = at("2026-01-06T00")
 
 
-def landing(lake: Lake, topic: str, home: Path, now_ms: int, reachable: bool = True) -> Landing:
-    uri = f"sqlite:///{home}/{'catalog' if reachable else 'no/such/directory'}.db"
-    table = f"table: {{name: 'lake.{{topic}}', catalog: {{type: sql, uri: '{uri}'}}, partition: [hour, type]}}"
+def landing(lake: Lake, topic: str, home: Path, now_ms: int) -> Landing:
+    catalog = f"{{type: sql, uri: 'sqlite:///{home}/catalog.db'}}"
+    table = f"table: {{name: 'lake.{{topic}}', catalog: {catalog}, partition: [hour, type]}}"
     return lake.landing(topic, f"format: {{type: parquet}}, layout: {{partition_by: [type]}}, {table}", now_ms)
 
 
@@ -39,17 +37,3 @@ def test_each_commit_a_merge_and_a_rewrite_are_in_the_table_when_the_run_ends(la
     assert ids(merged) == list(range(300))
     assert merged.table is not None
     assert list(merged.table.differences()) == []
-
-
-@pytest.mark.slow("a case more through Spark; test_table.py does it without")
-def test_a_catalog_that_is_gone_keeps_nothing_from_landing_and_the_next_run_mends_it(
-    lake: Lake, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    topic = lake.topic()
-    lake.produce(topic, values(100), at(START, 5))
-    (landed,) = landing(lake, topic, tmp_path, AFTER, reachable=False).land([START])
-    assert landed.tile.complete
-    assert "What is landed stays landed" in caplog.text
-    mended = landing(lake, topic, tmp_path, AFTER)
-    mended.land([START])
-    assert ids(mended) == list(range(100))
