@@ -64,7 +64,7 @@ class TestRetries:
                 ["a"],
             ),
         ],
-        ids=["a 409 of a head", "a 400 that is a timeout", "an answer that breaks off", "an answer that is none"],
+        ids=["a 409 of a head", "a 400 that is a timeout", "an answer that breaks off", "an answer that is not XML"],
     )
     def test_what_is_not_the_answer_is_asked_for_again(
         self, server: Scripted, answers: list[Response], ask: Callable[[S3Store], object], expected: object
