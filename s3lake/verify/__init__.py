@@ -113,7 +113,9 @@ def _hours(
         tile = stored[0]
         if before is not None and head.leads_on(before, tile):
             edges = check_edges(before, tile)
-            yield build_report(differences=[Difference(what, index.topic, hour, *where) for what, *where in edges])
+            yield build_report(
+                differences=[Difference(what, index.topic, hour, number, text) for what, number, text in edges]
+            )
         kafka = context.log.snapshot(index.topic, hour) if _is_present(head, hour) and not replaced else None
         if kafka is not None and kafka.topic_id != head.topic_id:
             yield _report_one(index.topic, hour, "kafka", _other_topic(head, kafka))

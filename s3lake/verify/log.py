@@ -29,8 +29,12 @@ class Records(NamedTuple):
 
     def select(self, positions: Sequence[int]) -> "Records":
         """Return the records at these positions."""
+
+        def pick(column: Sequence[Any]) -> list[Any]:
+            return [column[position] for position in positions] if column else []
+
         partition, *columns = self
-        return Records(partition, *([column[one] for one in positions] if column else [] for column in columns))
+        return Records(partition, *map(pick, columns))
 
     def in_range(self, start: int, end: int) -> "Records":
         """Return the records with offsets of `[start, end)`; the same object if that is all of them."""
