@@ -1,7 +1,7 @@
 """The log of a topic as verify reads it: records of given offsets, and what Kafka may have changed since."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
