@@ -38,7 +38,7 @@ class S3LakeError(Exception):
 
 
 def printable(text: str) -> str:
-    """A text with every character written out that is neither seen nor a blank or the end of a line."""
+    """Escape all characters of a text that are not printable, except line ends."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text)
@@ -49,7 +49,7 @@ class TerminalError(S3LakeError):
 
 
 class TransientError(S3LakeError):
-    """The same request may pass later; Dagster retries these and only these."""
+    """The request may succeed on retry; Dagster retries these errors and no others."""
 
 
 class ConfigurationError(TerminalError):
@@ -101,7 +101,7 @@ class TableConflictError(TerminalError):
 
 
 class DestinationRefusedError(TerminalError):
-    """What hours are forwarded to cannot take their rows; nothing of them is there."""
+    """A destination cannot take the rows of an hour; it has none of them."""
 
 
 class TaskFailedError(TerminalError):
@@ -113,7 +113,7 @@ class FencedError(TransientError):
 
 
 class SourceUnavailableError(TransientError):
-    """What topics are landed from did not answer in time."""
+    """The source of topics did not answer in time."""
 
 
 class KafkaUnavailableError(SourceUnavailableError):
@@ -137,7 +137,7 @@ class TableUnavailableError(TransientError):
 
 
 class DestinationUnavailableError(TransientError):
-    """What hours are forwarded to does not answer, or gave a transaction up; the same hour may be sent again."""
+    """A destination does not answer, or gave up a transaction; the hour may be sent again."""
 
 
 class LocalDiskError(TransientError):
@@ -152,8 +152,8 @@ class StoreConflictError(StoreUnavailableError):
     """The store answered 409: a request of the same key was under way, and this one was not carried out."""
 
 
-def named(name: str, message: str) -> S3LakeError:
-    """The error of that name, as it was raised in another process."""
+def rebuild_error(name: str, message: str) -> S3LakeError:
+    """Rebuild an error that another process raised. Return a TaskFailedError if s3lake has no error of this name."""
     error = globals().get(name)
     if isinstance(error, type) and issubclass(error, S3LakeError):
         return error(message)

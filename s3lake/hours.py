@@ -67,17 +67,17 @@ def span(first: str, last: str) -> Iterator[str]:
 
 
 def count(among: Iterable[Range]) -> int:
-    """How many hours the ranges have."""
+    """Count the hours of the ranges."""
     return sum(_number(last) - _number(first) + 1 for first, last in among)
 
 
 def ranges(hours: Iterable[str]) -> list[Range]:
-    """Hours as the fewest ranges: how the index writes them down."""
-    return united([(hour, hour) for hour in hours])
+    """Return hours as the fewest ranges, as the index stores them."""
+    return merge_ranges([(hour, hour) for hour in hours])
 
 
-def united(among: Iterable[Range]) -> list[Range]:
-    """Ranges in any order, which may overlap, as the fewest."""
+def merge_ranges(among: Iterable[Range]) -> list[Range]:
+    """Merge ranges, which may overlap, into the fewest."""
     joined: list[Range] = []
     for first, last in sorted(among):
         if joined and _number(first) <= _number(joined[-1][1]) + 1:
@@ -88,7 +88,7 @@ def united(among: Iterable[Range]) -> list[Range]:
 
 
 def without(among: Iterable[Range], others: Sequence[Range]) -> list[Range]:
-    """Ranges of the hours of `among` that `others` have not."""
+    """Return the hours of `among` that are not in `others`, as ranges."""
     rest: list[Range] = []
     for first, last in among:
         for begin, end in others[bisect_left(others, first, key=_last) :]:
@@ -102,14 +102,14 @@ def without(among: Iterable[Range], others: Sequence[Range]) -> list[Range]:
     return rest
 
 
-def between(first: str, last: str, among: Sequence[Range]) -> list[Range]:
-    """What the ranges have from `first` to `last`, both included."""
+def clip_ranges(first: str, last: str, among: Sequence[Range]) -> list[Range]:
+    """Return the parts of the ranges from `first` to `last`, both included."""
     inside = among[bisect_left(among, first, key=_last) : bisect_right(among, last, key=_first)]
     return [(max(first, begin), min(last, end)) for begin, end in inside]
 
 
 def in_ranges(hour: str, among: Sequence[Range]) -> bool:
-    """Whether `hour` lies in one of the ranges."""
+    """Return whether `hour` is in one of the ranges."""
     at = bisect_left(among, hour, key=_last)
     return at < len(among) and among[at][0] <= hour
 
@@ -120,13 +120,13 @@ def is_within(hour: str, first: str | None, last: str | None) -> bool:
 
 
 def before(hour: str, among: Sequence[Range]) -> str | None:
-    """The greatest hour of the ranges that is earlier than `hour`."""
+    """Return the greatest hour of the ranges that is earlier than `hour`."""
     at = bisect_left(among, hour, key=_first)
     return min(among[at - 1][1], shift(hour, -1)) if at else None
 
 
 def after(hour: str, among: Sequence[Range]) -> str | None:
-    """The smallest hour of the ranges that is later than `hour`."""
+    """Return the smallest hour of the ranges that is later than `hour`."""
     at = bisect_right(among, hour, key=_last)
     return max(among[at][0], shift(hour, 1)) if at < len(among) else None
 

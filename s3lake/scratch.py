@@ -29,7 +29,7 @@ def scratch(size: int, remedy: str = "") -> Iterator[None]:
     except OSError as error:
         if error.errno not in _FULL | _CLOSED:
             raise
-        raise LocalDiskError(_told(error, size, remedy)) from None
+        raise LocalDiskError(_describe_failure(error, size, remedy)) from None
 
 
 def open_temporary(size: int, remedy: str = "") -> IO[bytes]:
@@ -54,7 +54,7 @@ def write_all(file: IO[bytes], data: bytes, remedy: str = "") -> None:
             left = left[file.write(left) :]
 
 
-def _told(error: OSError, size: int, remedy: str) -> str:
+def _describe_failure(error: OSError, size: int, remedy: str) -> str:
     ways = f"point TMPDIR elsewhere{f', or {remedy}' if remedy else ''}. Nothing half written is visible"
     try:
         directory = tempfile.gettempdir()

@@ -126,14 +126,14 @@ def test_neighbours_are_found_in_ranges_as_in_a_list(wanted: list[str], hour: st
 def test_ranges_are_united_and_taken_away_as_sets_are(some: list[str], others: list[str]):
     one, other = hours.ranges(some), hours.ranges(others)
 
-    assert hours.united([*one, *other]) == hours.ranges({*some, *others})
+    assert hours.merge_ranges([*one, *other]) == hours.ranges({*some, *others})
     assert hours.without(one, other) == hours.ranges({*some} - {*others})
     assert hours.count(one) == len(some)
 
 
 @given(some_hours(), any_of_them, any_of_them)
 def test_a_part_of_ranges_is_what_lies_between_two_hours(some: list[str], first: str, last: str):
-    part = hours.between(first, last, hours.ranges(some))
+    part = hours.clip_ranges(first, last, hours.ranges(some))
 
     assert part == hours.ranges(hour for hour in some if first <= hour <= last)
 

@@ -118,7 +118,7 @@ class Stage:
         return dict.fromkeys(self._made.topics, traffic.records - 1)
 
     def _reached(self) -> dict[str, int]:
-        return {topic: sum(one.reached().values()) for topic, one in self._landings.items()}
+        return {topic: sum(one.find_landed_offsets().values()) for topic, one in self._landings.items()}
 
     def _another_than(self, run_id: str) -> bool:
         return self._last()[0].dagster_run.run_id != run_id

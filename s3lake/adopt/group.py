@@ -46,7 +46,7 @@ class Group:
 
 
 class Groups(Protocol):
-    """What is asked of Kafka about consumer groups."""
+    """The source of consumer groups: Kafka, or a fake one in tests."""
 
     def of(self, name: str, topic: str) -> Group:
         """The group `name` and its offsets of `topic`; one without offsets where there is no such group."""

@@ -16,7 +16,7 @@ from s3lake.source.offsets import Offsets, TopicOffsets
 
 
 class _Onward(NamedTuple):
-    """What is landed on from the hours of a log that was cut, of one topic-partition.
+    """The place in the hours of one topic-partition, whose log was cut, from which landing continues.
 
     Attributes:
         hour: the one that has landed something of it last.
@@ -30,7 +30,7 @@ class _Onward(NamedTuple):
 
 
 class _Cut(NamedTuple):
-    """What is landed on per topic-partition, where it is in the log still, and where the new hour begins."""
+    """Per topic-partition the hour from which landing continues, and the offset where the new hour begins."""
 
     given_on: Mapping[int, _Onward]
     begins: dict[int, int]
@@ -75,12 +75,12 @@ def accept(index: TopicIndex, offsets: Offsets, *, dry_run: bool = False) -> str
             return since
         given_on, begins = cut or _Cut({}, {})
         # The last hour first: what a later one lands meanwhile is known before an earlier one gives anything on.
-        ending = [(_ended(tile, given_on), of_tile) for tile, of_tile in reversed(settled) if not tile.landed]
+        ending = [(_end_tile(tile, given_on), of_tile) for tile, of_tile in reversed(settled) if not tile.landed]
         if ending:
             all(index.swap_tile(tile, of_tile) for tile, of_tile in ending)
             continue
         # The first hour first: that the log was cut is known by the last one.
-        moving = [(moved, of_tile) for tile, of_tile in settled if (moved := _moved(tile, given_on)) is not tile]
+        moving = [(moved, of_tile) for tile, of_tile in settled if (moved := _move_tile(tile, given_on)) is not tile]
         if not all(index.swap_tile(tile, of_tile) for tile, of_tile in moving):
             continue
         earlier = head.earlier if head.since is None else (*head.earlier, head.since)
@@ -91,19 +91,19 @@ def accept(index: TopicIndex, offsets: Offsets, *, dry_run: bool = False) -> str
 
 
 def _cut(index: TopicIndex, offsets: Offsets, existing: Sequence[Tile], kafka: TopicOffsets) -> _Cut | None:
-    """How landing goes on where a log was cut below what is landed, or planned; None where none was."""
+    """Plan how landing continues after a log was cut below landed or planned offsets. Return None if none was."""
     cut = cut_below(index, offsets, existing[-1], kafka)
     standing, torn = _standing(index, offsets, existing, kafka)
     if not cut and not torn:
-        _must_reach(index.topic, existing[-1], kafka)
+        _refuse_if_cut_before(index.topic, existing[-1], kafka)
         return None
     onward = _onward(existing)
     given_on = {one: on for one, on in onward.items() if one not in cut or on.at < cut[one]}
     return _Cut(given_on, {one: _begins(on, cut.get(one), standing.get(one, 0)) for one, on in onward.items()})
 
 
-def _must_reach(topic: str, last: Tile, kafka: TopicOffsets) -> None:
-    """Say what helps a log that was cut below an hour's end before the next one was opened, and nothing of it lost."""
+def _refuse_if_cut_before(topic: str, last: Tile, kafka: TopicOffsets) -> None:
+    """Refuse if a log was cut below the end of the last hour, and no landed record was lost."""
     for partition, span in last.partitions.items():
         log = kafka.partitions.get(partition)
         if log is not None and log.log_end < span.committed:
@@ -115,7 +115,7 @@ def _must_reach(topic: str, last: Tile, kafka: TopicOffsets) -> None:
 
 
 def _onward(existing: Sequence[Tile]) -> dict[int, _Onward]:
-    """What an hour had not landed is landed from there on, unless a later hour has landed since.
+    """Find per topic-partition where landing continues: after the last hour that has landed something.
 
     Offsets of one hour are an interval: one from there on would hold what is landed a second time.
     """
@@ -137,7 +137,10 @@ def _onward(existing: Sequence[Tile]) -> dict[int, _Onward]:
 
 
 def _begins(on: _Onward, cut: int | None, standing: int) -> int:
-    """Behind all that is landed and stands in the log; not behind where it was cut, unless that was landed since."""
+    """Return where the new hour begins: after all that is landed and still in the log.
+
+    It begins at the cut at the latest, unless offsets after the cut were landed since.
+    """
     if on.landed > standing:
         return standing
     return max(standing, on.at if cut is None else min(on.at, cut))
@@ -146,7 +149,7 @@ def _begins(on: _Onward, cut: int | None, standing: int) -> int:
 def _standing(
     index: TopicIndex, offsets: Offsets, existing: Sequence[Tile], kafka: TopicOffsets
 ) -> tuple[dict[int, int], bool]:
-    """Up to where what is landed stands in the logs that there are now, and whether some of it does not.
+    """Return up to which offsets landed records are in the present logs, and whether some of them are not.
 
     Hours need not have been landed in their order: the last one may have been cut, and one before it landed since, or
     one before it cut, and the last one opened since.
@@ -170,8 +173,8 @@ def _standing(
     return standing, torn
 
 
-def _ended(tile: Tile, given_on: Mapping[int, _Onward]) -> Tile:
-    """Where it is committed; what it lacks has expired, or is landed from there on, under names that it did not use."""
+def _end_tile(tile: Tile, given_on: Mapping[int, _Onward]) -> Tile:
+    """End a tile where it is committed. The rest has expired, or lands in the new hour, under names not used here."""
     spans, expired, burnt = {}, list(tile.expired), tile.burnt
     for partition, span in (tile.partitions or {0: NOTHING}).items():
         on, end = given_on.get(partition), _end(span)
@@ -182,11 +185,11 @@ def _ended(tile: Tile, given_on: Mapping[int, _Onward]) -> Tile:
             spans[partition] = Span(span.start, end, end)
             if end > span.committed:
                 expired.append((partition, span.committed, end))
-    return tile.changed(partitions=spans, expired=tiles.joined(expired), burnt=burnt)
+    return tile.changed(partitions=spans, expired=tiles.join_offset_ranges(expired), burnt=burnt)
 
 
-def _moved(tile: Tile, given_on: Mapping[int, _Onward]) -> Tile:
-    """An hour that has landed nothing since begins and ends where the new one begins, so that all of them meet."""
+def _move_tile(tile: Tile, given_on: Mapping[int, _Onward]) -> Tile:
+    """Let an hour that has landed nothing since begin and end where the new one begins, so that all hours meet."""
     spans = {
         partition: Span(on.at, on.at, on.at)
         for partition, on in given_on.items()
@@ -204,7 +207,7 @@ def _end(span: Span) -> int:
 
 @dataclass(frozen=True)
 class RolledBack:
-    """What became of the pending commit; `offsets` are read from Kafka again, but for those that have `expired`."""
+    """The result of a roll back; `offsets` are read from Kafka again, except for the `expired` ones."""
 
     commit: str
     offsets: int
@@ -240,7 +243,7 @@ def roll_back(
         tile, etag = stored
         commit = stored[0].pending
         manifest = index.manifest(hour, commit)
-        expired = _expired(index, offsets, manifest) if manifest else 0
+        expired = _count_expired(index, offsets, manifest) if manifest else 0
         if expired and not give_up_expired:
             raise DataLossError(
                 f"{index.topic} {hour}: Kafka has expired {expired} offsets that commit {commit} holds; to give "
@@ -255,12 +258,12 @@ def roll_back(
             return result
 
 
-def _expired(index: TopicIndex, offsets: Offsets, manifest: Manifest) -> int:
-    """Offsets that only this commit holds; what a rewrite was to replace stays."""
+def _count_expired(index: TopicIndex, offsets: Offsets, manifest: Manifest) -> int:
+    """Count the expired offsets that only this commit holds; the commits that a rewrite would replace stay."""
     if manifest.replaces:
         return 0
     logs = offsets.log_ranges(index.topic)
     return sum(
         max(0, min(read.end, logs.get(partition, (read.end, read.end))[0]) - read.start)
         for partition, read in manifest.partitions.items()
-    ) - sum(end - start for _, start, end in tiles.joined(manifest.expired))
+    ) - sum(end - start for _, start, end in tiles.join_offset_ranges(manifest.expired))

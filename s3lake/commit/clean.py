@@ -78,7 +78,7 @@ def clean(
         dry_run: only say what would be done.
         keys: that the sink gives; None to leave uploads that no manifest names alone.
     """
-    names, before = names_below(index), _settled(index)
+    names, before = names_below(index), _read_settled(index)
     done: list[Cleaned] = []
     named: set[str] = set()
     days: dict[str, str] = {}
@@ -94,7 +94,7 @@ def clean(
         tiles = dict(zip(of_day, each(index.tile, of_day, index.pace), strict=True))
         for hour in of_day:
             stored = tiles[hour]
-            for manifest in _unlisted(index, stored[0], of_day[hour]) if stored else ():
+            for manifest in _list_unlisted(index, stored[0], of_day[hour]) if stored else ():
                 named.update(file.upload for file in manifest.files)
                 age = now_ms - manifest.created_ms
                 if stored and manifest.id == stored[0].pending:
@@ -107,7 +107,7 @@ def clean(
                 waits = age < spare_ms or (not old and manifest.id + _SWEPT in of_day[hour])
                 if waits and not (stored and manifest.id in stored[0].garbage):
                     continue
-                if unfollowed is not None or (manifest.at_once and not _landed(index, manifest)):
+                if unfollowed is not None or (manifest.at_once and not _is_landed_by_others(index, manifest)):
                     continue
                 if not dry_run and fence(index, hour, manifest.id):
                     swept = sweep(index, hour)
@@ -120,7 +120,7 @@ def clean(
                         index.store.put(_swept_key(index, manifest), b"{}")
                 action: Action = "delete manifest" if old else "fence and sweep"
                 done.append(Cleaned(hour, manifest.id, len(manifest.files), action))
-        if unfollowed is None and all(_all_listed(tiles[hour], of_day[hour]) for hour in of_day):
+        if unfollowed is None and all(_lists_all(tiles[hour], of_day[hour]) for hour in of_day):
             days[day] = _digest(of_day)
     if keys is not None:
         spare, keep = now_ms - spare_ms, now_ms - keep_ms
@@ -155,23 +155,23 @@ def forget_replaced(index: TopicIndex, hour: str, reason: str) -> None:
 
 
 def _is_former(index: TopicIndex, hour: str) -> bool:
-    """Whether no run comes to the hour any more, and recovers what is pending there."""
+    """Return whether the hour is one of a former topic: no run recovers a pending commit there."""
     stored = index.head()
     return stored is not None and stored[0].since is not None and hour < stored[0].since
 
 
 def _steps(commit: str, by: Mapping[str, Manifest]) -> int:
-    """How often the place of a commit was taken, one after another."""
+    """Count how often a commit was replaced, by one that was replaced in turn."""
     return 1 + _steps(by[commit].id, by) if commit in by else 0
 
 
-def _all_listed(stored: tuple[Tile, str] | None, names: set[str]) -> bool:
-    """Whether the tile lists every manifest; where it is gone, nobody will ever list one."""
+def _lists_all(stored: tuple[Tile, str] | None, names: set[str]) -> bool:
+    """Return whether the tile lists every manifest. Return True if there is no tile: no process will list one."""
     return stored is None or names <= {commit + _MANIFEST for commit in stored[0].commits}
 
 
-def _unlisted(index: TopicIndex, tile: Tile, names: set[str]) -> Iterator[Manifest]:
-    """Manifests of commits that the tile does not list; one of them may be pending."""
+def _list_unlisted(index: TopicIndex, tile: Tile, names: set[str]) -> Iterator[Manifest]:
+    """Yield the manifests of commits that the tile does not list; one of them may be pending."""
     for name in sorted(names):
         commit = name.removesuffix(_MANIFEST)
         if name.endswith(_MANIFEST) and commit not in tile.commits:
@@ -215,8 +215,8 @@ def _end_uploads(
     return [Cleaned("", "", len(dead), "end uploads")] if dead else []
 
 
-def _landed(index: TopicIndex, manifest: Manifest) -> bool:
-    """Whether all that a commit held is landed by others, so that nobody takes its plain names any more.
+def _is_landed_by_others(index: TopicIndex, manifest: Manifest) -> bool:
+    """Return whether other commits have landed all offsets of a commit, so that no process takes its names any more.
 
     Objects that are visible before a tile lists them have no other fence: a name that was freed while a writer may
     still take it could be deleted once more, by a clean that looked at it before.
@@ -244,7 +244,7 @@ def _swept_key(index: TopicIndex, manifest: Manifest) -> str:
 
 
 def names_below(index: TopicIndex) -> Names:
-    """Of every hour the documents below it, by one listing."""
+    """List the names of the documents below each hour, by one request."""
     names: dict[str, set[str]] = {}
     for key in index.store.list(f"{index.root}/"):
         hour, below, name = key.removeprefix(f"{index.root}/").partition("/")
@@ -253,7 +253,7 @@ def names_below(index: TopicIndex) -> Names:
     return names
 
 
-def _settled(index: TopicIndex) -> Settled:
+def _read_settled(index: TopicIndex) -> Settled:
     stored = index.store.get(index.settled_key)
     try:
         return msgspec.json.decode(stored.body, type=Settled) if stored else Settled()

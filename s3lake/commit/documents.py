@@ -42,14 +42,14 @@ class TopicHead(msgspec.Struct, frozen=True):
     earlier: tuple[str, ...] = ()
 
     def leads_on(self, earlier: Tile, later: Tile) -> bool:
-        """Whether the offsets of one hour go on in a later one: nobody began anew between them."""
+        """Return whether a later hour continues the offsets of an earlier one: landing did not restart in between."""
         if self.topic_id == TABLE:
             return False
         noted = (*self.earlier, self.since)
         return not any(since is not None and earlier.hour < since <= later.hour for since in noted)
 
     def changed(self, **changes: Any) -> TopicHead:
-        """The next revision."""
+        """Return the next revision with these changes."""
         return msgspec.structs.replace(self, rev=self.rev + 1, **changes)
 
 
@@ -80,7 +80,7 @@ class File(msgspec.Struct, frozen=True):
 
 
 class Read(msgspec.Struct, frozen=True):
-    """What one topic-partition of a commit held; counts are records.
+    """The counts of one topic-partition of a commit, in records.
 
     `end - start` minus `read` are offsets without a record for a reader of committed data: transaction markers,
     aborted and compacted records, and expired offsets.
@@ -123,7 +123,7 @@ class Read(msgspec.Struct, frozen=True):
 
 
 class Envelope(msgspec.Struct, frozen=True):
-    """Which parts of a record a row holds: see `s3lake.sink.Envelope`."""
+    """The parts of a record that a row holds: see `s3lake.sink.Envelope`."""
 
     style: str
     fields: tuple[str, ...]
@@ -148,7 +148,7 @@ class Sidecars(msgspec.Struct, frozen=True):
 
 
 class FileForm(msgspec.Struct, frozen=True):
-    """What a commit's data files hold, and how they are written: all that a reader has to know, but for their columns.
+    """The content and encoding of a commit's data files: all that a reader has to know, except for their columns.
 
     Attributes:
         format: as `format.type` has it; empty without data.
@@ -219,7 +219,7 @@ MOST_FILES = 50_000
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """What one commit consists of; never changed once written.
+    """The contents of one commit; never changed once written.
 
     `form` and `nulls` are the sink's at the time, which may be configured otherwise later.
 
@@ -277,7 +277,7 @@ class Watermark(msgspec.Struct, frozen=True):
 
 
 class Changed(msgspec.Struct, frozen=True):
-    """What one attempt at a commit saw that columns did not have yet.
+    """The changes of columns that one attempt at a commit saw.
 
     Attributes:
         hour: that it read records of; a later attempt at the same records is one at the same hour.
@@ -317,7 +317,7 @@ class Filed(Protocol):
 
 
 def files_of(commits: Iterable[Filed], *kinds: str) -> list[File]:
-    """Their files; only those of `kinds`, where some are named."""
+    """Return the files of commits, or only the files of these `kinds`."""
     return [file for commit in commits for file in commit.files if not kinds or file.kind in kinds]
 
 

@@ -32,7 +32,7 @@ PAUSES_S = (0.1, 0.5, 2.0, 5.0)
 
 
 class _Versioned(msgspec.Struct, frozen=True):
-    """What every version of every document says."""
+    """The field that all versions of all documents have."""
 
     version: int = VERSION
 
@@ -167,7 +167,7 @@ class TopicIndex:
 
     @contextmanager
     def reading(self, hour: str, commits: Iterable[str]) -> Iterator[None]:
-        """While objects are read of commits that the tile of `hour` lists.
+        """Read objects of commits that the tile of `hour` lists, in a `with` block.
 
         Raises:
             ReplacedError: one is gone, or another's, and the tile listed its commit a moment ago.
@@ -194,11 +194,11 @@ class TopicIndex:
         return [key[len(prefix) : -len(".json")] for key in self.store.list(prefix) if key.endswith(".json")]
 
     def create(self, key: str, document: msgspec.Struct) -> bool:
-        """Write a document that must not exist yet: True once it stands there, False when another one does."""
+        """Write a document that must not exist yet. Return False if another one exists."""
         return self._write(key, document, None) is not None
 
     def swap(self, key: str, document: msgspec.Struct, etag: str) -> str | None:
-        """Compare-and-swap: the new ETag, or None when somebody else changed the document first."""
+        """Compare-and-swap a document. Return the new ETag, or None if another process changed the document first."""
         return self._write(key, document, etag)
 
     def swap_tile(self, tile: Tile, etag: str) -> str | None:
@@ -239,9 +239,9 @@ class TopicIndex:
                     yield tile[0]
 
     def _write(self, key: str, document: msgspec.Struct, replaced: str | None) -> str | None:
-        """The ETag of `document` once it stands at `key`, None when neither it nor what it replaces does.
+        """Write `document` at `key`. Return its ETag, or None if another document is there.
 
-        `replaced` is the ETag of what may stand there now, None for nothing.
+        `replaced` is the ETag of the document that it replaces; None if there must not be one.
         """
         body = msgspec.json.encode(document)
         for pause in (*PAUSES_S, None):

@@ -41,7 +41,7 @@ class Tally:
             self.unite([Reason(*name, 1, partition, offset)])
 
     def unite(self, reasons: Iterable[Reason]) -> None:
-        """Those of others too."""
+        """Add the reasons of other counts."""
         for one in reasons:
             name = one.stage, one.reason
             if name not in self._by_reason and len(self._by_reason) >= MOST_REASONS:
@@ -62,8 +62,8 @@ class Tally:
         return tuple(sorted(counted, key=lambda one: (-one.count, one.stage, one.reason)))
 
 
-def united(reasons: Iterable[Iterable[Reason]]) -> tuple[Reason, ...]:
-    """The dead letters of several commits or tasks together."""
+def merge_reasons(reasons: Iterable[Iterable[Reason]]) -> tuple[Reason, ...]:
+    """Merge the reasons of several commits or tasks."""
     tally = Tally()
     for some in reasons:
         tally.unite(some)

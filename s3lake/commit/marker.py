@@ -71,7 +71,7 @@ def renew_existing(index: TopicIndex, sink: Sink, tile: Tile) -> None:
 def body_of(
     marker: Literal["none", "success", "objects"], topic: str, tile: Tile, manifests: Iterable[Manifest]
 ) -> bytes:
-    """What the marker holds: nothing, or the list of the hour's objects."""
+    """Return the body of a marker: empty, or the list of the hour's objects."""
     if marker != "objects":
         return b""
     objects: list[dict[str, Any]] = [

@@ -53,7 +53,7 @@ def open_hour(
         if creation is None:
             return None
         tile, topic_id = creation
-        added = tuple(hours.united([*head.hours, (hour, hour)]))
+        added = tuple(hours.merge_ranges([*head.hours, (hour, hour)]))
         opened = head.changed(hours=added, new=tile, topic_id=topic_id)
         if index.swap(index.head_key, opened, etag):
             index.create(index.tile_key(hour), tile)
@@ -81,7 +81,7 @@ def create_hour(index: TopicIndex, hour: str) -> None:
         if hours.in_ranges(hour, head.hours):
             return
         tile = Tile(hour, {0: Span(0, 0, 1)})
-        added = tuple(hours.united([*head.hours, (hour, hour)]))
+        added = tuple(hours.merge_ranges([*head.hours, (hour, hour)]))
         if index.swap(index.head_key, head.changed(hours=added, new=tile, topic_id=TABLE), etag):
             index.create(index.tile_key(hour), tile)
             return
@@ -112,16 +112,16 @@ def close_hour(
         if tile.pending is not None:
             settle(index, hour)
             continue
-        kafka = asked(index, offsets, head, hour)
+        kafka = ask_kafka(index, offsets, head, hour)
         same_log(index, offsets, tile, kafka)
         clock_ms = hours.now_ms() if now_ms is None else now_ms
-        shut = tiles.closed(tile, kafka, find_stamps_ahead(kafka, clock_ms))
+        shut = tiles.close_tile(tile, kafka, find_stamps_ahead(kafka, clock_ms))
         if index.swap_tile(shut, etag):
             return shut
 
 
-def asked(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str) -> TopicOffsets:
-    """What Kafka says around `hour` of the topic that the index was cut from.
+def ask_kafka(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str) -> TopicOffsets:
+    """Ask Kafka for the offsets around `hour`, of the topic that the index was made from.
 
     Raises:
         DataLossError: the topic was deleted, or is another one.
@@ -208,7 +208,7 @@ def _make(
         index.existing_tile(earlier)
         before = close_hour(index, offsets, head, earlier, now_ms)
     after = index.existing_tile(later) if later else None
-    kafka = asked(index, offsets, head, hour)
+    kafka = ask_kafka(index, offsets, head, hour)
     if not kafka.exists:
         return None
     if before is not None:
@@ -218,7 +218,7 @@ def _make(
         same_log(index, offsets, before, kafka)
     # Between `accept` and now the log may have been cut once more, and nothing is landed of it from there on.
     begun = Tile(hour, {partition: Span(at, at) for partition, at in head.begins.items()}, epochs=head.led)
-    tile = tiles.opened(
+    tile = tiles.open_tile(
         hour,
         kafka,
         before,

@@ -65,7 +65,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Staged:
-    """What the stage returned for an attempt: uploads that are not visible yet, and what was read.
+    """The result of staging an attempt: uploads that are not visible yet, and counts of the records.
 
     Attributes:
         replacing: see `Manifest`; only with `exactly_once: false`.
@@ -92,7 +92,7 @@ class Staged:
 
 
 class Committed(NamedTuple):
-    """What became of an attempt: its manifest, and the tile that lists it; garbage there could not be deleted yet."""
+    """A committed attempt: its manifest, and the tile that lists it; garbage there could not be deleted yet."""
 
     manifest: Manifest
     tile: Tile
@@ -132,12 +132,12 @@ def begin(
             if tile.garbage:
                 sweep(index, hour)  # if it was denied: all is landed, and somebody has to be told
             return None
-        kafka = opening.asked(index, offsets, head, hour)
+        kafka = opening.ask_kafka(index, offsets, head, hour)
         same_log(index, offsets, tile, kafka)
         if not tile.closed:
             over = now_ms >= hours.end_ms(hour) + grace_ms
             ahead = find_stamps_ahead(kafka, now_ms)
-            grown = tiles.closed(tile, kafka, ahead) if over else tiles.extended(tile, kafka, ahead)
+            grown = tiles.close_tile(tile, kafka, ahead) if over else tiles.add_partitions(tile, kafka, ahead)
             if grown is not tile:
                 swapped = index.swap_tile(grown, etag)
                 if swapped is None or grown.landed:
@@ -186,7 +186,7 @@ def attempt(
 
 
 def mark_of(commit: str) -> str:
-    """What names of its files get (rule R2)."""
+    """Return the mark that a commit's file names get (rule R2)."""
     return f"~{commit[:12]}"
 
 
@@ -197,10 +197,10 @@ def must_be_the_log(index: TopicIndex, offsets: Offsets, head: TopicHead, attemp
         DataLossError: the topic is another one, or its log was cut below what is landed.
         KafkaUnavailableError: the log was cut behind it: what was read may not be what stands there now.
     """
-    kafka = opening.asked(index, offsets, head, attempt.tile.hour)
+    kafka = opening.ask_kafka(index, offsets, head, attempt.tile.hour)
     ends = {partition: end for partition, (_, end) in attempt.batch.intervals.items()}
     epochs = {**attempt.tile.epochs, **attempt.batch.epochs}
-    read = attempt.tile.changed(partitions=tiles.committed(attempt.tile, ends), epochs=epochs)
+    read = attempt.tile.changed(partitions=tiles.advance(attempt.tile, ends), epochs=epochs)
     if cut := cut_below(index, offsets, read, kafka):
         same_log(index, offsets, attempt.tile, kafka)
         ranges = ", ".join(f"topic-partition {partition} was cut off at offset {at}" for partition, at in cut.items())
@@ -222,12 +222,12 @@ def commit(index: TopicIndex, attempt: Attempt, staged: Staged) -> Committed:
         DataLossError: a rewrite read fewer records than it would replace; nothing of it is visible.
         StoreConflictError: the manifest could not be written; nothing of this attempt is visible.
     """
-    manifest = _recorded(index, _manifest(index, attempt, staged), attempt.known)
+    manifest = _record(index, _build_manifest(index, attempt, staged), attempt.known)
     hour = attempt.tile.hour
     pending = attempt.tile.changed(pending=attempt.commit)
     entered = index.swap_tile(pending, attempt.etag)
     if entered is None:
-        _must_be_mine(index, attempt, staged)
+        _require_mine(index, attempt, staged)
     settled = (entered and finish(index, pending, entered, manifest)) or settle(index, hour)
     if settled is None or attempt.commit not in settled[0].commits:
         tidy(index, hour)
@@ -253,8 +253,8 @@ def commit_at_once(index: TopicIndex, attempt: Attempt, staged: Staged) -> Commi
         DataLossError: a rewrite read fewer records than it would replace; nothing of it is visible.
         StoreConflictError: the manifest could not be written; nothing of this attempt is visible.
     """
-    planned = msgspec.structs.replace(_manifest(index, attempt, staged), at_once=True, replacing=staged.replacing)
-    manifest = _recorded(index, planned, attempt.known)
+    planned = msgspec.structs.replace(_build_manifest(index, attempt, staged), at_once=True, replacing=staged.replacing)
+    manifest = _record(index, planned, attempt.known)
     outcomes = publish(index, manifest)
     missing = [file for file in manifest.files if outcomes[file.key] != "landed"]
     if missing:
@@ -274,7 +274,7 @@ def commit_at_once(index: TopicIndex, attempt: Attempt, staged: Staged) -> Commi
     )
 
 
-def _recorded(index: TopicIndex, manifest: Manifest, replaced: Sequence[Manifest]) -> Manifest:
+def _record(index: TopicIndex, manifest: Manifest, replaced: Sequence[Manifest]) -> Manifest:
     """Step 3: the manifest, once it stands in the index; those that were read of what it replaces spare requests."""
     try:
         if manifest.replaces and manifest.reason != PUT:
@@ -316,7 +316,7 @@ def check_no_fewer_records(topic: str, hour: str, replaced: Commits, reads: Mapp
         )
 
 
-def _must_be_mine(index: TopicIndex, attempt: Attempt, staged: Staged) -> None:
+def _require_mine(index: TopicIndex, attempt: Attempt, staged: Staged) -> None:
     """Step 4's condition failed: by this attempt's own write, or because somebody else was first."""
     if _is_mine(index, attempt):
         return
@@ -331,7 +331,7 @@ def _must_be_mine(index: TopicIndex, attempt: Attempt, staged: Staged) -> None:
 
 
 def _is_mine(index: TopicIndex, attempt: Attempt) -> bool:
-    """Whether the tile says that this attempt's condition failed by its own, repeated request."""
+    """Return whether the condition of this attempt failed because of its own repeated request."""
     stored = index.tile(attempt.tile.hour)
     return stored is not None and (stored[0].pending == attempt.commit or attempt.commit in stored[0].commits)
 
@@ -348,7 +348,7 @@ def _refuse_foreign(index: TopicIndex, tile: Tile) -> None:
             )
 
 
-def _manifest(index: TopicIndex, attempt: Attempt, staged: Staged) -> Manifest:
+def _build_manifest(index: TopicIndex, attempt: Attempt, staged: Staged) -> Manifest:
     keys = [file.key for file in staged.files]
     if len(set(keys)) != len(keys):
         twice = next(key for key in keys if keys.count(key) > 1)

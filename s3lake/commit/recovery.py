@@ -81,12 +81,12 @@ def fence(index: TopicIndex, hour: str, commit: str) -> bool:
 
 
 def forward(index: TopicIndex, tile: Tile, manifest: Manifest) -> Tile:
-    """The tile with `manifest` committed."""
+    """Return the tile with `manifest` committed."""
     return tile.changed(
-        partitions=tiles.committed(tile, {partition: read.end for partition, read in manifest.partitions.items()}),
+        partitions=tiles.advance(tile, {partition: read.end for partition, read in manifest.partitions.items()}),
         commits=(*(one for one in tile.commits if one not in manifest.replaces), manifest.id),
         garbage=(*tile.garbage, *manifest.replaces),
-        expired=tiles.joined((*tile.expired, *manifest.expired)),
+        expired=tiles.join_offset_ranges((*tile.expired, *manifest.expired)),
         pending=None,
         foreign=(),
         sums=sums.after(index, tile, manifest),
@@ -174,7 +174,7 @@ def delete_own(store: Store, manifest: Manifest, file: File) -> None:
 
 
 def replacing(manifest: Manifest, file: File) -> bool:
-    """Whether the file takes the place of what stands at its key; dead letters always have an offset."""
+    """Return whether the file replaces the object at its key. Dead letters do not: their keys have an offset."""
     return manifest.replacing and file.kind != "dead_letters"
 
 
@@ -195,7 +195,7 @@ def abort(store: Store, files: Iterable[File], pace: Pace = PACE) -> None:
 
 
 def back(tile: Tile, manifest: Manifest | None, foreign: tuple[str, ...]) -> Tile:
-    """The tile with its pending commit given up."""
+    """Return the tile with its pending commit rolled back."""
     # Without a manifest there is nothing to sweep, and nothing can have been completed.
     garbage = (*tile.garbage, manifest.id) if manifest else tile.garbage
     ends = {number: read.end for number, read in manifest.partitions.items()} if manifest else {}

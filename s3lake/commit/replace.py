@@ -45,7 +45,7 @@ def begin_replacement(index: TopicIndex, hour: str, replaced: Sequence[Manifest]
     commits, intervals = tuple(manifest.id for manifest in replaced), merge_offset_ranges(replaced)
     if intervals is None or not set(commits) <= set(tile.commits):
         return None
-    expired = tiles.joined(chain.from_iterable(manifest.expired for manifest in replaced))
+    expired = tiles.join_offset_ranges(chain.from_iterable(manifest.expired for manifest in replaced))
     batch = Batch(intervals, reads={}, expired=expired)
     return attempt(tile, etag, batch, renamed=True, replaces=commits, reason=reason, known=tuple(replaced))
 

@@ -32,7 +32,7 @@ class Sealing:
 
     @classmethod
     def of(cls, index: TopicIndex, head: TopicHead, tiles: Iterable[Tile] = ()) -> "Sealing":
-        """Hours of which `tiles` need not be read."""
+        """Create it with `tiles` that need not be read."""
         return cls(index, head, {tile.hour: tile for tile in tiles})
 
     def tile(self, hour: str) -> Tile | None:
@@ -43,7 +43,7 @@ class Sealing:
         return self._tiles[hour]
 
     def flaw(self, hour: str) -> str | None:
-        """Why `hour` is not sealed; None where it is."""
+        """Return why `hour` is not sealed. Return None if it is sealed."""
         tile = self.tile(hour)
         if tile is None or not tile.complete:
             return "it is not landed as a whole"
@@ -64,12 +64,12 @@ class Sealing:
                     yield earlier, following
 
     def upto(self, start: str) -> str | None:
-        """The last hour such that all up to it, from the sink's `start` on, are sealed, by the tiles themselves."""
+        """Compute from the tiles the last hour up to which all since `start` are sealed. Return None if none is."""
         since = self._since(start)
-        return self._moved(since, hours.shift(since, -1), None)
+        return self._find_last(since, hours.shift(since, -1), None)
 
     def watermark(self, start: str) -> str | None:
-        """The same as it was noted last; None where nothing is noted."""
+        """Return the last sealed hour as it was noted. Return None if none was noted."""
         noted = self.index.watermark()
         return noted[0].upto if noted and noted[0].since == self._since(start) else None
 
@@ -78,7 +78,7 @@ class Sealing:
         since = self._since(start)
         noted = self.index.watermark()
         known = noted[0].upto if noted and noted[0].since == since else None
-        found = self._moved(since, known or hours.shift(since, -1), WATERMARK_TILES)
+        found = self._find_last(since, known or hours.shift(since, -1), WATERMARK_TILES)
         if found is not None and found != known:
             # Lost: somebody else has moved it, and the next one moves it on.
             wanted = Watermark(since, found)
@@ -92,7 +92,7 @@ class Sealing:
         """Hours before were landed by a connector, or belong to a topic that was deleted."""
         return max(start, self.head.since or start)
 
-    def _moved(self, since: str, upto: str, most: int | None) -> str | None:
+    def _find_last(self, since: str, upto: str, most: int | None) -> str | None:
         last = self.head.hours[-1][1] if self.head.hours else upto
         following = hours.span(hours.shift(upto, 1), last)
         for hour in itertools.islice(following, most):

@@ -40,7 +40,7 @@ class Commits:
 
 
 def total(manifests: Iterable[Manifest]) -> Sums:
-    """What these commits hold together."""
+    """Return the sums of these commits."""
     sums = Sums()
     for manifest in manifests:
         sums = plus(sums, manifest)
@@ -48,7 +48,7 @@ def total(manifests: Iterable[Manifest]) -> Sums:
 
 
 def plus(sums: Sums, manifest: Manifest) -> Sums:
-    """Sums with one more commit."""
+    """Return sums with one more commit."""
     reads, data_files = manifest.partitions.values(), count_data_files(manifest)
     return Sums(
         offsets=sums.offsets + sum(read.end - read.start for read in reads),
@@ -72,7 +72,7 @@ def plus(sums: Sums, manifest: Manifest) -> Sums:
 
 
 def waited(reads: Iterable[Read], now_ms: int) -> tuple[Wait, ...]:
-    """How long the records of a commit that is made now have waited; empty where none has a timestamp."""
+    """Return how long the records of a commit made now have waited; empty if no record has a timestamp."""
     stamped = [read for read in reads if read.oldest_ms]
     if not stamped:
         return ()

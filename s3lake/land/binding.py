@@ -168,7 +168,7 @@ def conversion(sink: Sink, topic: str, *, keyed: bool = False, valued: bool = Tr
 
 
 def contract(sink: Sink) -> Contract | None:
-    """What values have to be; None where nothing is asked of them."""
+    """Return the rules that values have to fulfil. Return None if the sink has none."""
     from s3lake.convert.contract import Contract
 
     asked = sink.schema_policy
@@ -209,7 +209,7 @@ def key_rule(sink: Sink, topic: str, renamed: str = "", *, wallclock_ms: int = 0
         hour_ms: when the tile's hour begins.
     """
 
-    def composed(pieces: tuple[Piece, ...]) -> KeyTemplate:
+    def compose(pieces: tuple[Piece, ...]) -> KeyTemplate:
         return KeyTemplate.from_pieces(
             (Text(sink.root), *pieces),
             topic,
@@ -228,8 +228,8 @@ def key_rule(sink: Sink, topic: str, renamed: str = "", *, wallclock_ms: int = 0
         sink=sink.name,
         topic=topic,
         renamed=renamed,
-        data=composed(layout.pieces),
-        tombstones=composed(tombstones) if tombstones else None,
+        data=compose(layout.pieces),
+        tombstones=compose(tombstones) if tombstones else None,
         reading=Reading(sink.converter.key, layout.missing),
         reserved=tuple(f"{prefix}/" for prefix in (sink.index.prefix, *sink.other_indexes)),
         offset=layout.padding.numbers[1],

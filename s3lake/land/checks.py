@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from s3lake.commit.opening import asked
+from s3lake.commit.opening import ask_kafka
 from s3lake.errors import ConfigurationError, GateError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def refuse_absent(sink: Sink, index: TopicIndex, offsets: Offsets) -> None:
     """
     head = index.head()
     if head and head[0].topic_id and head[0].hours:
-        asked(index, offsets, head[0], head[0].hours[-1][1])
+        ask_kafka(index, offsets, head[0], head[0].hours[-1][1])
     refuse_missing(sink, index, offsets)
 
 

@@ -26,7 +26,7 @@ from s3lake.land.task.outcomes import Failed, Outcome, outcome_of
 from s3lake.land.task.pipeline import Work, run
 from s3lake.plan.batch import Intervals
 from s3lake.source.records import Range, Reader
-from s3lake.spark import meaning, parallelism
+from s3lake.spark import parallelism, translate_error
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -81,7 +81,7 @@ class Fleet(Generic[A]):
                 work, outcome = next(self._waiting, (None, None))
             if work is None or outcome is None:
                 return
-            with self._jobs.attended():
+            with self._jobs.count_landing():
                 try:
                     outcome.set_result(work(self._run))
                 except BaseException as error:
@@ -90,7 +90,7 @@ class Fleet(Generic[A]):
 
 @dataclass
 class _Request:
-    """What one landing waits for: a part of the shared job, or a job of its own.
+    """A part of the shared job, or a job of its own, which one landing waits for.
 
     Attributes:
         job: runs a job for this request alone.
@@ -130,7 +130,7 @@ class _Jobs:
         self._came_s = 0.0
 
     @contextmanager
-    def attended(self) -> Iterator[None]:
+    def count_landing(self) -> Iterator[None]:
         """Count a landing, from its begin to its end."""
         self._turns.acquire()
         try:
@@ -183,7 +183,7 @@ class _Jobs:
         try:
             found = self._run_job(requests)
         except Exception as error:
-            failure = meaning(error, f"landing {len(requests)} topics in one job")
+            failure = translate_error(error, f"landing {len(requests)} topics in one job")
             each_alone = len(requests) > 1 and self._is_session_alive()
             for request in requests:
                 if each_alone:
@@ -248,7 +248,7 @@ class _SharedEngine:
 
 @dataclass(frozen=True)
 class _Load:
-    """What a task does for one topic, as plain values."""
+    """The work of a task for one topic, as plain values."""
 
     number: int
     work: Work

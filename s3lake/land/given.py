@@ -92,7 +92,7 @@ def _by_partition(table: pa.Table) -> Batches:
 
 
 def within(record: Record, reads: Intervals) -> bool:
-    """Whether a record is of these ranges."""
+    """Return whether a record is in these offset ranges."""
     start, end = reads.get(record.partition, (0, 0))
     return start <= record.offset < end
 

@@ -33,7 +33,7 @@ from s3lake.land.task.pipeline import Work
 from s3lake.plan.batch import Intervals, split_into_tasks
 from s3lake.schema.types import from_document, to_document
 from s3lake.source.records import Reader
-from s3lake.spark import meaning, parallelism
+from s3lake.spark import parallelism, translate_error
 from s3lake.text.masking import is_secret, strip_values
 
 if TYPE_CHECKING:
@@ -53,25 +53,25 @@ Failing = dict[int, dict[int, str]]
 
 
 Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""What a task makes of records."""
+"""Turns records into the rows that a task returns."""
 
 Record = Callable[[Sequence[Outcome]], Recorded]
 """Unites the columns that tasks saw with those that are recorded, and returns the result."""
 
 
 class Engine(Protocol):
-    """Where a job reads and runs: Spark's tasks over a source, or, for previews, this process over given records."""
+    """The place where a job reads and runs: Spark's tasks over a source, or this process over given records."""
 
     def outcomes(self, work: Work, reads: Intervals) -> list[Outcome]:
-        """What the tasks of `work` have to say of the records of `reads`."""
+        """Run the tasks of `work` over the records of `reads`. Return their results."""
         ...
 
     def table(self, tabulate: Tabulate, reads: Intervals) -> DataFrame:
-        """The records of `reads` as rows for SQL."""
+        """Read the records of `reads` as rows for SQL."""
         ...
 
     def projected(self, work: Work, frame: DataFrame) -> list[Outcome]:
-        """What the tasks of `work` have to say of rows that come from SQL."""
+        """Run the tasks of `work` over rows that come from SQL. Return their results."""
         ...
 
 
@@ -93,7 +93,7 @@ class TaskEngine:
     def outcomes(self, work: Work, reads: Intervals) -> list[Outcome]:
         # Where groups depend on the record, each task would have a file of its own for every value.
         least = None if work.keys.fixed_group(0) is None else self.task_records
-        return _collected(self._read(work, work.record_columns, reads, OUTCOME, least))
+        return _collect(self._read(work, work.record_columns, reads, OUTCOME, least))
 
     def table(self, tabulate: Tabulate, reads: Intervals) -> DataFrame:
         from pyspark.sql.pandas.types import from_arrow_schema
@@ -101,7 +101,7 @@ class TaskEngine:
         return self._read(tabulate, tabulate.carried, reads, from_arrow_schema(tabulate.schema), None)
 
     def projected(self, work: Work, frame: DataFrame) -> list[Outcome]:
-        return _collected(frame.mapInArrow(lambda batches: work(batches), OUTCOME))
+        return _collect(frame.mapInArrow(lambda batches: work(batches), OUTCOME))
 
     def _read(
         self, stage: Stage, columns: Sequence[str], reads: Intervals, schema: StructType | str, least: int | None
@@ -117,13 +117,13 @@ class TaskEngine:
         return session.range(0, len(loads), 1, len(loads)).mapInArrow(read, schema)
 
 
-def _collected(frame: DataFrame) -> list[Outcome]:
+def _collect(frame: DataFrame) -> list[Outcome]:
     return [outcome_of(bytes(row.outcome)) for row in frame.collect()]
 
 
 @dataclass(frozen=True)
 class Job:
-    """What a micro-batch's jobs have in common; a micro-batch may need several, to see its columns.
+    """The Spark jobs of one micro-batch, which may need several to see its columns.
 
     Attributes:
         sink: as configured.
@@ -164,7 +164,7 @@ class Job:
         except S3LakeError:
             raise
         except Exception as error:
-            raise meaning(error, f"landing topic {self.topic!r} into sink {self.sink.name}") from None
+            raise translate_error(error, f"landing topic {self.topic!r} into sink {self.sink.name}") from None
         try:
             check(done)
         except S3LakeError:
@@ -197,25 +197,25 @@ class Job:
         return done, work
 
     def _run(self, work: Work, reads: Intervals, known: Recorded) -> list[Outcome]:
-        """Return what the tasks have to say, none of it an error; `known` has the shapes of records seen so far."""
+        """Run the tasks. Return their results if none is an error; `known` has the shapes of records seen so far."""
         if not reads:
             return []
         if not _is_computed(work):
-            return self._sound(work, self.engine.outcomes(work, reads))
+            return self._require_sound(work, self.engine.outcomes(work, reads))
         tabulate = binding.tabulate(self.sink, self.topic, work)
         while True:
             try:
-                with self._projected(tabulate, reads, known.shapes) as (frame, shapes):
-                    return self._sound(work, self.engine.projected(self._with_shapes(work, shapes), frame))
+                with self._open_projection(tabulate, reads, known.shapes) as (frame, shapes):
+                    return self._require_sound(work, self.engine.projected(self._with_shapes(work, shapes), frame))
             except Exception as error:
                 if failure(error) is None:
                     raise
                 records = self._failing(work, tabulate, reads, known.shapes)
                 if not records:
                     raise
-                tabulate = replace(tabulate, excluded=_merged(tabulate.excluded, records))
+                tabulate = replace(tabulate, excluded=_merge_failing(tabulate.excluded, records))
 
-    def _sound(self, work: Work, outcomes: list[Outcome]) -> list[Outcome]:
+    def _require_sound(self, work: Work, outcomes: list[Outcome]) -> list[Outcome]:
         bad = [one for one in outcomes if isinstance(one, Refused | Failed)]
         if not bad:
             return outcomes
@@ -223,9 +223,9 @@ class Job:
         first = min(bad, key=_place)
         if isinstance(first, Failed):
             raise first.exception
-        raise self._refused(first)
+        raise self._to_error(first)
 
-    def _refused(self, refused: Refused) -> RecordError:
+    def _to_error(self, refused: Refused) -> RecordError:
         return RecordError(
             f"sink {self.sink.name}: record refused in topic {self.topic!r}, partition {refused.partition}, offset "
             f"{refused.offset}, stage {refused.stage}: {refused.reason}; nothing of this micro-batch is visible. "
@@ -254,7 +254,7 @@ class Job:
                 f"a micro-batch of {self.topic} {hour} has {len(files):,} files, one commit may have {MOST_FILES:,}: "
                 "raise flush.count or flush.size, or let the layout name fewer places"
             )
-        reads, columns = outcomes.merged(one.reads for one in done), work.file_columns
+        reads, columns = outcomes.merge_reads(one.reads for one in done), work.file_columns
         if columns is not None:
             columns = outcomes.with_seen(columns, done, work.conversion.integral)
         clocks = tuple((partition, read.end, work.wallclock_ms) for partition, read in sorted(reads.items()))
@@ -266,13 +266,13 @@ class Job:
             nulls=landed.nulls,
             columns=None if columns is None else to_document(columns),
             replacing=work.keys.replaces,
-            letters=letters.united(one.letters for one in done),
+            letters=letters.merge_reasons(one.letters for one in done),
             dropped=sum((Counter(one.dropped) for one in done), Counter()),
             filled=sum((Counter(one.filled) for one in done), Counter()),
         )
 
     @contextmanager
-    def _projected(
+    def _open_projection(
         self, tabulate: Tabulate, reads: Intervals, known: Sequence[str]
     ) -> Iterator[tuple[DataFrame, dict[str, Shape]]]:
         """Yield rows as the pipeline's stage takes them, and how Spark takes the SQL for each known shape."""
@@ -310,11 +310,11 @@ class Job:
         return replace(work, conversion=replace(conversion, contract=work.conversion.contract))
 
     def _failing(self, work: Work, tabulate: Tabulate, reads: Intervals, known: Sequence[str]) -> Failing:
-        """The records that SQL fails on; an intolerant sink has to know only the first."""
+        """Find the records on which SQL fails. Raises for the first one if the sink tolerates no errors."""
         records: Failing = {}
         for partition, offset, reason in find_failing(reads, partial(self._fails, tabulate, known)):
             if not work.tolerant:
-                raise self._refused(Refused(partition, offset, "sql", reason))
+                raise self._to_error(Refused(partition, offset, "sql", reason))
             records.setdefault(partition, {})[offset] = reason
             if sum(map(len, records.values())) > _MOST_FAILING:
                 raise RecordError(
@@ -326,7 +326,7 @@ class Job:
 
     def _fails(self, tabulate: Tabulate, known: Sequence[str], reads: Intervals) -> str | None:
         try:
-            with _quietly(self.spark()), self._projected(tabulate, reads, known) as (frame, _):
+            with _quietly(self.spark()), self._open_projection(tabulate, reads, known) as (frame, _):
                 frame.write.format("noop").mode("overwrite").save()
         except Exception as error:
             reason = failure(error)
@@ -340,7 +340,7 @@ class Job:
 
 @contextmanager
 def _quietly(spark: SparkSession) -> Iterator[None]:
-    """While records are searched that SQL fails on, each failure is expected, and Spark prints a page of each."""
+    """Silence Spark's log while failing records are searched: each failure is expected, and is a page long."""
     logger = logging.getLogger("SQLQueryContextLogger")
     level, context = logger.level, getattr(spark, "_sc", None)
     logger.setLevel(logging.CRITICAL)
@@ -354,7 +354,7 @@ def _quietly(spark: SparkSession) -> Iterator[None]:
             context.setLogLevel("ERROR")
 
 
-def _merged(one: Mapping[int, Mapping[int, str]], other: Failing) -> Failing:
+def _merge_failing(one: Mapping[int, Mapping[int, str]], other: Failing) -> Failing:
     return {
         partition: {**one.get(partition, {}), **other.get(partition, {})} for partition in one.keys() | other.keys()
     }

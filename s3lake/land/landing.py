@@ -35,7 +35,7 @@ from s3lake.land.task import outcomes
 from s3lake.land.task.outcomes import Done
 from s3lake.land.task.pipeline import Stores
 from s3lake.plan.batch import TASK_RECORDS
-from s3lake.plan.tile import Tile, reached
+from s3lake.plan.tile import Tile, find_landed_offsets
 from s3lake.schema.types import from_document
 from s3lake.sink.key_space import KeySpace
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
@@ -145,9 +145,9 @@ class Landing:
         """Remove what dead writers left behind."""
         return clean(self.index, now_ms=self.clock(), dry_run=dry_run, keys=KeySpace.from_sink(self.sink, self.topic))
 
-    def reached(self, newest: Iterable[Tile] = ()) -> dict[int, int]:
+    def find_landed_offsets(self, newest: Iterable[Tile] = ()) -> dict[int, int]:
         """Return how far the topic is landed, per topic-partition. `newest` is its last tile, if that is known."""
-        return reached(chain(newest, self._newest()))
+        return find_landed_offsets(chain(newest, self._newest()))
 
     def _newest(self) -> Iterator[Tile]:
         found = self.index.head()
@@ -158,7 +158,7 @@ class Landing:
         if self.group is None:
             return
         try:
-            self.group.publish(self.topic, self.reached())
+            self.group.publish(self.topic, self.find_landed_offsets())
         except S3LakeError as error:
             _log.warning("%s: offsets are not published to a consumer group: %s", self.name, error)
 
@@ -182,7 +182,7 @@ class Landing:
             until=until,
         )
 
-    def _staged(self, head: TopicHead, attempt: Attempt, run: Run) -> Staged:
+    def _stage_checked(self, head: TopicHead, attempt: Attempt, run: Run) -> Staged:
         """Stage an attempt, and check that Kafka's log is still the one that it was planned on."""
         batch = self._stage(attempt, run)
         try:
@@ -266,7 +266,7 @@ class _LandingRun:
         hour, head = attempt.tile.hour, self.heads[attempt.tile.hour]
         assert head is not None
         self.observer.planned(hour, attempt.batch.offsets, 1)
-        self.observer.committed(self._commit(attempt, self.landing._staged(head, attempt, self.run)))
+        self.observer.committed(self._commit(attempt, self.landing._stage_checked(head, attempt, self.run)))
         self.landing.follower.tell(self.observer)
         self.observer.done(landed := self._report(hour, 1))
         return landed
@@ -275,20 +275,20 @@ class _LandingRun:
         with ThreadPoolExecutor(1, "s3lake-commit") as background:
             try:
                 for hour in wanted:
-                    self._read(hour, background)
+                    self._land_batches(hour, background)
                     self.ended.append(hour)
-                    self._tell()
-                self._arrive()
+                    self._report_ended()
+                self._wait_for_commit()
             except BaseException:  # what is visible in the end is told, whatever happened meanwhile
                 if self.flying is not None and self.flying[1].exception() is None:
-                    self._committed(self.flying[1].result())
+                    self._report_commit(self.flying[1].result())
                 raise
         for hour in self.again:
-            self._insist(hour)
-            self._done(hour)
+            self._land_again(hour)
+            self._finish(hour)
         return [self.landed[hour] for hour in wanted]
 
-    def _read(self, hour: str, background: ThreadPoolExecutor) -> None:
+    def _land_batches(self, hour: str, background: ThreadPoolExecutor) -> None:
         """Stage and commit micro-batches until nothing is left to plan; the last one's commit may be under way then."""
         head, lander = self.heads[hour], self.landing
         begun = False
@@ -298,41 +298,41 @@ class _LandingRun:
                 self.observer.planned(hour, offsets, -(-offsets // lander.limit))
                 begun = True
             try:
-                staged = lander._staged(head, attempt, self.run)
+                staged = lander._stage_checked(head, attempt, self.run)
             except TooManyFilesError:
                 if not lander.narrow(attempt):
                     raise
                 continue
             try:
-                self._arrive()
+                self._wait_for_commit()
             except BaseException:
                 abort(lander.store, staged.files)
                 raise
             self.flying = (hour, background.submit(self._commit, attempt, staged))
             if not attempt.batch.left:
                 return  # the next hour can be read while this one becomes visible
-            self._arrive()
+            self._wait_for_commit()
 
-    def _arrive(self) -> None:
+    def _wait_for_commit(self) -> None:
         """Wait for the commit under way; where another writer was faster its hour is planned again in the end."""
         if self.flying is None:
             return
         hour, commit = self.flying
         try:
-            self._committed(commit.result())
+            self._report_commit(commit.result())
         except FencedError as error:
             _log.warning("%s: %s; planning again", self.landing.name, error)
             self.again.append(hour)
         self.flying = None
-        self._tell()
+        self._report_ended()
 
-    def _insist(self, hour: str) -> None:
+    def _land_again(self, hour: str) -> None:
         head, lander = self.heads[hour], self.landing
         self.tiles.pop(hour, None)  # another writer has changed it since
         for tries in range(1, _TRIES + 1):
             try:
                 while head is not None and (attempt := lander._begin(head, hour, self.until)):
-                    self._committed(self._commit(attempt, lander._staged(head, attempt, self.run)))
+                    self._report_commit(self._commit(attempt, lander._stage_checked(head, attempt, self.run)))
                 return
             except FencedError:
                 if tries == _TRIES:
@@ -345,21 +345,21 @@ class _LandingRun:
         self.last[manifest.hour] = manifest
         return manifest
 
-    def _committed(self, manifest: Manifest) -> None:
+    def _report_commit(self, manifest: Manifest) -> None:
         self.new[manifest.hour] += 1
         self.observer.committed(manifest)
         self.landing.follower.tell(self.observer)
         if self.run.publishes:
             self.landing.publish()
 
-    def _tell(self) -> None:
+    def _report_ended(self) -> None:
         """Hours are told to be done in order, each once its last commit has arrived."""
         while self.ended and not (self.flying and self.flying[0] == self.ended[0]):
             hour = self.ended.pop(0)
             if hour not in self.again:
-                self._done(hour)
+                self._finish(hour)
 
-    def _done(self, hour: str) -> None:
+    def _finish(self, hour: str) -> None:
         landed = self._report(hour, self.new[hour])
         if self._merge(landed):
             self.new[hour] += 1

@@ -21,7 +21,7 @@ from s3lake.commit.sealing import Sealing
 from s3lake.errors import DataLossError, S3LakeError, TransientError
 from s3lake.plan import due
 from s3lake.plan.sealed import quantile_s
-from s3lake.plan.tile import Tile, reached
+from s3lake.plan.tile import Tile, find_landed_offsets
 from s3lake.source.offsets import Lag
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def read_progress(landing: Landing, limit: int = TILES) -> Progress:
     first = hours.shift(head.hours[-1][1], 1) if head.hours else start
     begin = max(start, head.since or start)
     return Progress(
-        reached=reached(tiles),
+        reached=find_landed_offsets(tiles),
         tiles=tiles,
         incomplete=_count_hours(first, last_over)
         + sum(not tile.complete and due.past(tile.hour, now_ms, grace_ms) for tile in tiles),

@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class LandedHour:
-    """What the index says of an hour after a run; `manifests` are its commits', read when they are asked for."""
+    """An hour in the index after a run; the `manifests` of its commits are read when they are needed."""
 
     tile: Tile
     manifests: Commits
@@ -34,12 +34,12 @@ class LandedHour:
 
     @property
     def sums(self) -> Sums:
-        """What the commits hold together."""
+        """The sums of all commits."""
         return self.tile.sums
 
 
 class Observer(Protocol):
-    """Told what a landing does as it happens, in the thread that lands."""
+    """Receives the events of a landing as they happen, in the thread that lands."""
 
     def planned(self, hour: str, offsets: int, batches: int) -> None:
         """An hour is begun: what there is to read of it, and in how many micro-batches."""
@@ -87,7 +87,7 @@ class Logged:
 
 @dataclass(frozen=True)
 class Run:
-    """What a caller brings along to a landing.
+    """The caller's part of a landing.
 
     Attributes:
         observer: is told what is planned, committed and done; None for the log.

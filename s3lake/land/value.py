@@ -26,7 +26,7 @@ from s3lake.objects.columns import cast_column
 from s3lake.schema.arrow import from_arrow, to_arrow
 from s3lake.schema.types import Columns, from_document, to_document
 from s3lake.schema.unite import beyond
-from s3lake.spark import meaning
+from s3lake.spark import translate_error
 from s3lake.store.trial import ensure_tried
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def _check_columns(target: TopicSink, name: str, plain: pa.Schema, form: Form) -
         raise ConfigurationError(f"{name}: the table has no column with a type: null is not a type of files")
     stored = index.columns()
     before = stored[0] if stored else Recorded({})
-    grown = outcomes.recorded(before, [Grown(0, 0, to_document(own))], _UNLIMITED)
+    grown = outcomes.unite_recorded(before, [Grown(0, 0, to_document(own))], _UNLIMITED)
     columns = from_document(grown.columns)
     rule = binding.conversion(sink, target.topic).table or FORMATS[sink.format.type].rule
     reason = misfit(columns, rule) or beyond(columns, from_document(before.columns), sink.max_columns)
@@ -198,7 +198,7 @@ def _stage_in_spark(target: TopicSink, stage: RowStage, frame: DataFrame) -> lis
     try:
         rows = frame.mapInArrow(lambda batches: stage.run_in_spark(batches), OUTCOME).collect()
     except Exception as error:
-        raise meaning(error, f"landing the table {stage.name} into sink {target.sink.name}") from None
+        raise translate_error(error, f"landing the table {stage.name} into sink {target.sink.name}") from None
     results = [outcome_of(bytes(row.outcome)) for row in rows]
     files = files_of(result for result in results if isinstance(result, Done))
     failed = next((result for result in results if isinstance(result, Failed)), None)

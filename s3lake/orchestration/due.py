@@ -137,7 +137,7 @@ def read_tiles(landing: "Landing", head: "TopicHead", memory: RouteMemory, *, ag
         chosen.update(second)
     tiles = [tile for hour in sorted(chosen) if (tile := _tile(landing, head, hour))]
     incomplete = hours.ranges(tile.hour for tile in tiles if not tile.complete)
-    memory.complete = hours.without(hours.united([*known, *hours.ranges(chosen)]), incomplete)
+    memory.complete = hours.without(hours.merge_ranges([*known, *hours.ranges(chosen)]), incomplete)
     return tiles
 
 
@@ -165,4 +165,4 @@ def _tile(landing: "Landing", head: "TopicHead", hour: str) -> "Tile | None":
 
 
 def _later(among: "Sequence[hours.Range]", hour: str) -> "Sequence[hours.Range]":
-    return hours.between(hours.shift(hour, 1), among[-1][1], among) if hour and among else among
+    return hours.clip_ranges(hours.shift(hour, 1), among[-1][1], among) if hour and among else among

@@ -14,7 +14,7 @@ import dagster as dg
 
 from s3lake.commit.documents import files_of
 from s3lake.commit.evolution import steps
-from s3lake.commit.letters import united
+from s3lake.commit.letters import merge_reasons
 from s3lake.errors import S3LakeError
 from s3lake.orchestration import names
 from s3lake.orchestration.catalog import Catalog
@@ -233,7 +233,7 @@ def _read_dead_letters(target: "Landing", manifests: Sequence["Manifest"]) -> di
     from s3lake.land.maintenance.dead_letters import reasons_of, some_of
 
     store, files = target.store, files_of(manifests, "dead_letters")
-    reasons = united(reasons_of(store, manifest) for manifest in manifests)
+    reasons = merge_reasons(reasons_of(store, manifest) for manifest in manifests)
     samples = some_of(store, manifests, _SAMPLES)
     return {
         "reasons": build_table(

@@ -224,7 +224,9 @@ class LandingRun:
         # Offsets are published once, of all topics.
         landed = target.land(report.wanted, dataclasses.replace(run, observer=report, publishes=False))
         # The last tile is the only one that is open.
-        self._reached[target.topic] = target.reached(hour.tile for hour in landed[-1:] if not hour.tile.closed)
+        self._reached[target.topic] = target.find_landed_offsets(
+            hour.tile for hour in landed[-1:] if not hour.tile.closed
+        )
         self._check_landed(target, landed)
 
 

@@ -90,7 +90,7 @@ def unannounced_hours(
     contents = announced_contents(instance, catalog.sealed(target.sink, target.topic).key, chosen)
     # A tile may have been deleted with the objects of its time: its hour is not announced.
     left = [hour for hour in chosen if (tile := sealing.tile(hour)) and contents.get(hour) != content(tile.commits)]
-    memory.announced = hours.without(hours.united([*memory.announced, *hours.ranges(chosen)]), hours.ranges(left))
+    memory.announced = hours.without(hours.merge_ranges([*memory.announced, *hours.ranges(chosen)]), hours.ranges(left))
     return [] if not left or is_running() else seal_events(instance, catalog, target, sealing, left, view.now_ms)
 
 

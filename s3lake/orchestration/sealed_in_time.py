@@ -38,7 +38,7 @@ def in_time_checks(catalog: Catalog, sink: Sink) -> dg.AssetChecksDefinition:
     @dg.multi_asset_check(name=catalog.name("in_time", sink.name), specs=specs, can_subset=True)
     def check(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckEvaluation | dg.Output[None]]:
         first, last = names.find_range(context.run.tags) or (sink.start, _NEVER)
-        wanted = hours.latest(hours.between(first, last, _due_hours(sink)), _MAX_HOURS)
+        wanted = hours.latest(hours.clip_ranges(first, last, _due_hours(sink)), _MAX_HOURS)
         for key in sorted(context.selected_asset_check_keys):
             yield from _evaluate(context.instance, sink, key.asset_key, wanted)
         for output in sorted(context.op_execution_context.selected_output_names):
@@ -62,7 +62,7 @@ def in_time_sensor(catalog: Catalog, sink: Sink, status: dg.DefaultSensorStatus)
     def sense(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         due, last = _due_hours(sink), context.cursor or ""
         try:
-            new = hours.latest(hours.between(hours.shift(last, 1), _NEVER, due) if last else due, _MAX_HOURS)
+            new = hours.latest(hours.clip_ranges(hours.shift(last, 1), _NEVER, due) if last else due, _MAX_HOURS)
         except ValueError:
             new = hours.latest(due, _MAX_HOURS)  # another version's cursor
         before = {(key, hour) for key, hour, _ in _find_evaluations(context.instance, list(keys.values()), new)}

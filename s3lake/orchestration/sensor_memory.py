@@ -62,7 +62,7 @@ def decode(text: str | None) -> Memory:
     try:
         memory = msgspec.json.decode(zlib.decompress(base64.b64decode(text or "")), type=Memory)
         for route in memory.routes.values():
-            route.complete, route.announced = hours.united(route.complete), hours.united(route.announced)
+            route.complete, route.announced = hours.merge_ranges(route.complete), hours.merge_ranges(route.announced)
             if route.looked_again:
                 hours.parse(route.looked_again)
         return memory

@@ -27,7 +27,7 @@ TOGETHER = Reason("together", "others of the sink are due")
 
 @dataclass(frozen=True)
 class Policy:
-    """What of a sink decides when it is landed; sizes are bytes, times milliseconds, `flush_count` may be unlimited."""
+    """The settings of a sink that decide when it is landed; sizes in bytes, times in milliseconds."""
 
     start: str
     grace_ms: int
@@ -37,7 +37,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class Waiting:
-    """What waits in the tile that is open.
+    """The records that wait in the open tile.
 
     Attributes:
         records: offsets beyond what is committed.
@@ -69,7 +69,7 @@ class Age:
 
 
 def incomplete(tiles: Iterable[Tile], now_ms: int, grace_ms: int) -> list[str]:
-    """Hours that have a tile and need somebody to come back, the one under way excepted."""
+    """List the hours that have a tile and need another run, except for the current hour."""
     return [
         tile.hour
         for tile in tiles
@@ -78,7 +78,7 @@ def incomplete(tiles: Iterable[Tile], now_ms: int, grace_ms: int) -> list[str]:
 
 
 def past(hour: str, now_ms: int, grace_ms: int) -> bool:
-    """Whether the hour and its grace are over."""
+    """Return whether the hour and its grace are over."""
     return now_ms >= hours.end_ms(hour) + grace_ms
 
 
@@ -98,7 +98,7 @@ def unopened(last: str | None, policy: Policy, now_ms: int, most: int | None = N
 
 
 def flush_due(waiting: Waiting, policy: Policy) -> Reason | None:
-    """Why the open tile should be landed now, or None."""
+    """Return why the open tile should be landed now. Return None if it should not."""
     if not waiting.records:
         return None
     if policy.flush_count is not None and waiting.records >= policy.flush_count * waiting.partitions:
@@ -111,7 +111,7 @@ def flush_due(waiting: Waiting, policy: Policy) -> Reason | None:
 
 
 def backlog(tile: Tile, ends: Mapping[int, int]) -> dict[int, int]:
-    """Offsets that are not landed, of the topic-partitions that have any.
+    """Count the offsets that are not landed, of the topic-partitions that have any.
 
     Args:
         tile: a tile; up to its edges, or while it is open up to `ends`.
@@ -127,7 +127,7 @@ def backlog(tile: Tile, ends: Mapping[int, int]) -> dict[int, int]:
 
 
 def overdue(tile: Tile, since: Mapping[int, int], age: Age) -> bool:
-    """Whether a record of the open tile has waited for the flush interval.
+    """Return whether a record of the open tile has waited for the flush interval.
 
     A tile is landed at most once an interval on these grounds, however old the records that arrive. Where a record from
     the future makes every later offset look young, the time since the backlog was first seen decides.
@@ -143,7 +143,7 @@ def overdue(tile: Tile, since: Mapping[int, int], age: Age) -> bool:
 
 
 def decided(age: Age) -> bool:
-    """Whether the times of landing and of seeing decide alone, whatever the records' own are."""
+    """Return whether the times of landing and of seeing decide alone, without the records' timestamps."""
     return age.now_ms - age.landed_ms < age.interval_ms or age.now_ms - age.seen_ms >= age.interval_ms
 
 

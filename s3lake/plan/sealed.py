@@ -18,22 +18,22 @@ def content(commits: Sequence[str]) -> str:
 
 
 def between(earlier: Tile, following: Tile) -> dict[int, int]:
-    """Offsets between two tiles, per topic-partition; negative where they overlap."""
+    """Count the offsets between two tiles per topic-partition; negative if they overlap."""
     ends = {partition: span.end or 0 for partition, span in earlier.partitions.items()}
     starts = {partition: span.start for partition, span in following.partitions.items()}
     return {number: starts.get(number, 0) - ends.get(number, 0) for number in sorted({*ends, *starts})}
 
 
 def meet(earlier: Tile, following: Tile) -> bool:
-    """Whether no offset is in both of two tiles, and none between them where their hours are adjacent."""
+    """Return whether no offset is in both of two tiles, or between them if their hours are adjacent."""
     adjacent = hours.shift(earlier.hour, 1) == following.hour  # else nobody has asked for the hours between yet
     return not any(gap < 0 or (gap and adjacent) for gap in between(earlier, following).values())
 
 
 def without_record(tile: Tile, sums: Sums) -> int:
-    """Offsets that are landed and hold no record: markers, aborted and compacted ones."""
+    """Count the landed offsets without a record: markers, aborted and compacted records."""
     expired = sum(end - start for _, start, end in tile.expired)
-    return _covered(tile) - expired - sums.read
+    return _count_covered(tile) - expired - sums.read
 
 
 def explained(tile: Tile, sums: Sums) -> bool:
@@ -43,12 +43,12 @@ def explained(tile: Tile, sums: Sums) -> bool:
     return (
         sums.read == sums.landed + sums.skipped + sums.filtered + sums.dead + sums.erased
         and sums.records == sums.landed + sums.dead
-        and _covered(tile) - given_up == sums.offsets
+        and _count_covered(tile) - given_up == sums.offsets
         and without_record(tile, sums) >= 0
     )
 
 
-def _covered(tile: Tile) -> int:
+def _count_covered(tile: Tile) -> int:
     return sum(span.committed - span.start for span in tile.partitions.values())
 
 

@@ -35,7 +35,7 @@ class Wait(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Sums(msgspec.Struct, frozen=True):
-    """What the commits of a tile hold together.
+    """The sums of a tile's commits.
 
     Attributes:
         offsets: that their intervals cover.
@@ -114,25 +114,25 @@ class Tile(msgspec.Struct, frozen=True):
 
     @property
     def closed(self) -> bool:
-        """Whether every edge is written."""
+        """True if every edge is written."""
         return bool(self.partitions) and all(span.end is not None for span in self.partitions.values())
 
     @property
     def landed(self) -> bool:
-        """Whether the tile is closed and everything up to its end is committed."""
+        """True if the tile is closed and everything up to its end is committed."""
         return self.closed and all(span.committed == span.end for span in self.partitions.values())
 
     @property
     def complete(self) -> bool:
-        """Whether nobody needs to come back to this tile."""
+        """True if the tile is finished: all is landed, no commit is pending, no garbage is left."""
         return self.landed and self.pending is None and not self.garbage
 
     def changed(self, **changes: Any) -> "Tile":
-        """The next revision."""
+        """Return the next revision with these changes."""
         return msgspec.structs.replace(self, rev=self.rev + 1, **changes)
 
 
-def opened(
+def open_tile(
     hour: str,
     kafka: TopicOffsets,
     before: Tile | None,
@@ -144,7 +144,7 @@ def opened(
     begins: Mapping[int, int] = {},
     stamped_ahead: Mapping[int, tuple[int, int]] = {},
 ) -> Tile:
-    """The tile of `hour` as first written.
+    """Return the tile of `hour` as it is first written.
 
     Args:
         hour: the hour to open.
@@ -184,7 +184,7 @@ def opened(
     return Tile(
         hour,
         partitions,
-        burnt=_still(burnt, partitions),
+        burnt=_keep_burnt(burnt, partitions),
         epochs=epochs(kafka, partitions),
         stamped_ahead=dict(stamped_ahead),
         before_start={} if before or earliest else _count_before_start(partitions, kafka),
@@ -197,23 +197,23 @@ def _count_before_start(partitions: Mapping[int, Span], kafka: TopicOffsets) -> 
 
 
 def epochs(kafka: TopicOffsets, partitions: Iterable[int]) -> dict[int, int]:
-    """The leaders' epochs, where brokers say them."""
+    """Return the leaders' epochs that brokers report."""
     known = {partition: kafka.partitions[partition].epoch for partition in partitions if partition in kafka.partitions}
     return {partition: epoch for partition, epoch in known.items() if epoch is not None}
 
 
 def burning(burnt: Mapping[int, int], ends: Mapping[int, int]) -> dict[int, int]:
-    """What is burnt once a commit that had read up to `ends` is rolled back."""
+    """Return `burnt` after the roll back of a commit that had read up to `ends`."""
     return {number: max(burnt.get(number, 0), ends.get(number, 0)) for number in sorted({*burnt, *ends})}
 
 
 def burns(burnt: Mapping[int, int], intervals: Mapping[int, tuple[int, int]]) -> bool:
-    """Whether names of these offsets may have been used before."""
+    """Return whether names of these offsets may have been used before."""
     return any(start < burnt.get(number, 0) for number, (start, _) in intervals.items())
 
 
-def _still(burnt: Mapping[int, int], partitions: Mapping[int, Span]) -> dict[int, int]:
-    """What is burnt in a tile that begins there."""
+def _keep_burnt(burnt: Mapping[int, int], partitions: Mapping[int, Span]) -> dict[int, int]:
+    """Return the part of `burnt` that counts in a tile with these topic-partitions."""
     return {number: end for number, end in burnt.items() if number not in partitions or end > partitions[number].start}
 
 
@@ -222,15 +222,15 @@ def _until(span: Span) -> int:
 
 
 def _start(hour: str, partition: int, log: LogRange, before: Tile | None, *, earliest: bool) -> int:
-    """Where a tile begins: without a gap after the hour before, else at its own first record."""
+    """Return where a tile begins: without a gap after the hour before, else at its own first record."""
     if before is None:
         return log.log_start if earliest else log.hour_start
     floor = _end(before.partitions.get(partition, NOTHING))
     return floor if hours.shift(before.hour, 1) == hour else max(floor, log.hour_start)
 
 
-def closed(tile: Tile, kafka: TopicOffsets, stamped_ahead: Mapping[int, tuple[int, int]] = {}) -> Tile:
-    """The tile with its edges written: at the next hour's first record, never below what is committed.
+def close_tile(tile: Tile, kafka: TopicOffsets, stamped_ahead: Mapping[int, tuple[int, int]] = {}) -> Tile:
+    """Return the tile with its edges written: at the next hour's first record, never below what is committed.
 
     Args:
         tile: the open tile.
@@ -240,7 +240,7 @@ def closed(tile: Tile, kafka: TopicOffsets, stamped_ahead: Mapping[int, tuple[in
     Raises:
         KafkaUnavailableError: a topic-partition of the tile is missing in what Kafka said.
     """
-    spans = extended(tile, kafka).partitions
+    spans = add_partitions(tile, kafka).partitions
     return tile.changed(
         partitions={
             partition: msgspec.structs.replace(span, end=max(span.committed, log_of(kafka, partition).hour_end))
@@ -265,8 +265,8 @@ def log_of(kafka: TopicOffsets, partition: int) -> LogRange:
     return log
 
 
-def extended(tile: Tile, kafka: TopicOffsets, stamped_ahead: Mapping[int, tuple[int, int]] = {}) -> Tile:
-    """The open tile with topic-partitions that it does not know yet, from offset 0, and with what is stamped ahead.
+def add_partitions(tile: Tile, kafka: TopicOffsets, stamped_ahead: Mapping[int, tuple[int, int]] = {}) -> Tile:
+    """Return the open tile with new topic-partitions, from offset 0, and with the records that are stamped ahead.
 
     It is the same object if nothing is new.
     """
@@ -278,16 +278,16 @@ def extended(tile: Tile, kafka: TopicOffsets, stamped_ahead: Mapping[int, tuple[
     return tile.changed(partitions=partitions, stamped_ahead=noted)
 
 
-def committed(tile: Tile, ends: Mapping[int, int]) -> dict[int, Span]:
-    """The tile's topic-partitions with `committed` advanced to `ends`; it never goes back."""
+def advance(tile: Tile, ends: Mapping[int, int]) -> dict[int, Span]:
+    """Return the tile's topic-partitions with `committed` advanced to `ends`; it never goes back."""
     return {
         partition: msgspec.structs.replace(span, committed=max(span.committed, ends.get(partition, 0)))
         for partition, span in tile.partitions.items()
     }
 
 
-def joined(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
-    """Intervals in order, those that touch or overlap as one."""
+def join_offset_ranges(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
+    """Sort offset ranges, and merge those that touch or overlap."""
     whole: list[Interval] = []
     for partition, start, end in sorted(intervals):
         if whole and whole[-1][0] == partition and start <= whole[-1][2]:
@@ -297,7 +297,7 @@ def joined(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
     return tuple(whole)
 
 
-def reached(newest_first: Iterable[Tile]) -> dict[int, int]:
+def find_landed_offsets(newest_first: Iterable[Tile]) -> dict[int, int]:
     """Return how far a topic is landed, as consumers count: one offset per topic-partition.
 
     It is the end of the furthest interval that is landed. Hours are landed in order, so everything below is landed as

@@ -115,7 +115,7 @@ def _launch(settings: Mapping[str, str]) -> None:
     if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
         return
     arguments_before = os.environ.get("PYSPARK_SUBMIT_ARGS")
-    text = "".join(f"{_escaped(name)}={_escaped(value)}\n" for name, value in settings.items())
+    text = "".join(f"{_escape(name)}={_escape(value)}\n" for name, value in settings.items())
     with ExitStack() as stack:
         with scratch(len(text)):
             path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="s3lake-spark-conf-"))) / "spark.conf"
@@ -132,7 +132,7 @@ def _launch(settings: Mapping[str, str]) -> None:
                 os.environ["PYSPARK_SUBMIT_ARGS"] = arguments_before
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """A key or a value of a Java properties file."""
     return "".join(f"\\u{ord(char):04x}" if char in "\\:=#! \t\r\n\f" else char for char in text)
 
@@ -154,7 +154,7 @@ def session(spark: sink.Spark) -> SparkSession:
         try:
             return shared.session(spark.master, _of_sql(settings(spark)), active)
         except Exception as error:
-            raise meaning(error, f"asking for a session at {shared.endpoint(spark.master)}") from None
+            raise translate_error(error, f"asking for a session at {shared.endpoint(spark.master)}") from None
     if active is not None:
         return fit(active)
     opened = started(spark, settings(spark))
@@ -164,12 +164,12 @@ def session(spark: sink.Spark) -> SparkSession:
         agree(opened)
     except Exception as error:
         opened.stop()
-        raise meaning(error, f"asking the workers of {spark.master}") from None
+        raise translate_error(error, f"asking the workers of {spark.master}") from None
     return opened
 
 
 def _of_sql(settings: Mapping[str, str]) -> dict[str, str]:
-    """What a session can set on a server; the rest was settled when that started."""
+    """Return the settings that a session can set on a server; the others are fixed when it starts."""
     return {name: value for name, value in settings.items() if name.startswith("spark.sql.")}
 
 
@@ -199,7 +199,7 @@ def started(spark: sink.Spark, conf: dict[str, str]) -> SparkSession:
         _forget_stopped()
         return builder.getOrCreate()
     except Exception as error:
-        raise meaning(error, f"starting a session with spark.master {spark.master}") from None
+        raise translate_error(error, f"starting a session with spark.master {spark.master}") from None
 
 
 def _forget_stopped() -> None:
@@ -221,8 +221,8 @@ def parallelism(session: SparkSession) -> int:
     return int(shown[1]) if shown else os.cpu_count() or 1
 
 
-def meaning(error: Exception, what: str) -> Exception:
-    """What an exception of Spark means: its several trees of exceptions are told apart by their text.
+def translate_error(error: Exception, what: str) -> Exception:
+    """Translate an exception of Spark: its several trees of exceptions can be told apart only by their text.
 
     Args:
         error: of a job, or of a session that was to be made; one that is none of Spark's is given back.
@@ -234,8 +234,8 @@ def meaning(error: Exception, what: str) -> Exception:
     _log.debug("Spark failed while %s: %s", what, text)
     raised = list(_OURS.finditer(text))
     if raised:  # by a task whose outcome is no row
-        return errors.named(raised[-1][1], raised[-1][2].strip())
-    line = brief(text) or type(error).__name__
+        return errors.rebuild_error(raised[-1][1], raised[-1][2].strip())
+    line = summarize(text) or type(error).__name__
     if any(sign in text for sign in _LOST):
         return SparkUnavailableError(
             f"the session at the Spark Connect server was lost while {what}: {line}. Nothing of this micro-batch is "
@@ -253,8 +253,8 @@ def meaning(error: Exception, what: str) -> Exception:
     )
 
 
-def brief(text: str) -> str:
-    """Of the text of an exception of Spark's: the last line of a Python trace, else the first line."""
+def summarize(text: str) -> str:
+    """Return the last line of a Python trace in the text of Spark's exception, else the first line of the text."""
     traces = re.findall(r"^(\w[\w.]*(?:Error|Exception|Interrupt)\b.*)$", text, re.MULTILINE)
     lines = traces[-1:] or [line for line in text.splitlines() if line.strip() and not _CALLED.match(line)][:1]
     return lines[0].removeprefix(": ").strip()[:500].rstrip(".") if lines else ""

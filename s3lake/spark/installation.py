@@ -25,7 +25,7 @@ _OTHER_PYTHON = re.compile(r"PYTHON_VERSION_MISMATCH\D*(\d+\.\d+)")
 
 
 class Installation(NamedTuple):
-    """What a process runs.
+    """The versions that a process runs.
 
     Attributes:
         version: of s3lake; empty where there is none.
@@ -87,20 +87,20 @@ def fit(session: SparkSession, *, sql: bool = False) -> SparkSession:
 
 
 def _try(session: SparkSession) -> None:
-    from s3lake.spark import brief, meaning
+    from s3lake.spark import summarize, translate_error
 
     try:
         agree(session)
     except S3LakeError:
         raise
     except Exception as error:
-        cause = meaning(error, "asking the session's workers")
+        cause = translate_error(error, "asking the session's workers")
         if not isinstance(cause, TaskFailedError):
             raise cause from None
         raise SparkUnavailableError(
-            f"the session cannot run a Python function on one row: {brief(str(error))}; nothing was begun. It is of "
-            f"Spark {session.version}, and this process has PySpark {_pyspark()}: have one version on both sides, and "
-            "s3lake with all that it needs where Spark's Python workers run"
+            f"the session cannot run a Python function on one row: {summarize(str(error))}; nothing was begun. It is "
+            f"of Spark {session.version}, and this process has PySpark {_pyspark()}: have one version on both sides, "
+            "and s3lake with all that it needs where Spark's Python workers run"
         ) from None
 
 

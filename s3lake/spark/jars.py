@@ -113,7 +113,7 @@ def _java_major(java: Path) -> int | None:
 
 
 def pyspark_jars_dir() -> Path:
-    """Where Spark's own jars are.
+    """Return the directory of Spark's own jars.
 
     Raises:
         ConfigurationError: pyspark is not installed.

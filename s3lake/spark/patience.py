@@ -12,7 +12,7 @@ _TRIES, _LONGEST_WAIT_MS = 8, 2_000
 
 
 class Patience(DefaultPolicy):
-    """Of one client: what one of its requests has waited for in vain no other one waits for again.
+    """The retries of one client: after one of its requests has waited in vain, no other one waits again.
 
     A job leaves requests behind that let the server forget its answers. The process does not end before they have, two
     at a time, and where many were left each would wait as long as the job did.
@@ -23,7 +23,7 @@ class Patience(DefaultPolicy):
         self.at_an_end = False
 
     def to_state(self) -> RetryPolicyState:
-        """Of one request."""
+        """Return the state of one request."""
         return _Request(self)
 
 

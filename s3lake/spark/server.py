@@ -44,9 +44,9 @@ def serve(spark: sink.Spark, host: str, port: int, idle_s: float | None, tell: C
         SparkUnavailableError: the JVM ended by itself.
     """
     ending = threading.Event()
-    _heed(ending)
-    session = _started(spark, host, port)
-    _heed(ending)  # PySpark has put a handler of its own there
+    _handle_signals(ending)
+    session = _start(spark, host, port)
+    _handle_signals(ending)  # PySpark has put a handler of its own there
     try:
         service = _service(session)
         tell(f"sc://{host}:{service.localPort()}", parallelism(session))
@@ -55,12 +55,12 @@ def serve(spark: sink.Spark, host: str, port: int, idle_s: float | None, tell: C
         _end(session)
 
 
-def _heed(ending: threading.Event) -> None:
+def _handle_signals(ending: threading.Event) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ending.set())
 
 
-def _started(spark: sink.Spark, host: str, port: int) -> SparkSession:
+def _start(spark: sink.Spark, host: str, port: int) -> SparkSession:
     conf = settings(spark) | {
         "spark.app.name": "s3lake spark",
         "spark.plugins": ",".join(filter(None, [spark.conf.get("spark.plugins"), _PLUGIN])),

@@ -83,7 +83,7 @@ def i3_one_index_entry(world: "World", view: "View") -> None:
         for partition, start, end in tile.expired:
             given_up = [at for at in range(start, end) if (partition, at) not in said]  # the topic was created again
             covered.setdefault(partition, []).extend((at, at + 1) for at in given_up)
-        if tile.expired != tiles.joined(tile.expired):
+        if tile.expired != tiles.join_offset_ranges(tile.expired):
             raise Violation(world, "I3", f"{tile.hour}: expired intervals are not joined: {tile.expired}")
         if tile.sums != sums.total(manifests):
             raise Violation(world, "I3", f"{tile.hour}: {tile.sums} are not the sums of its commits")

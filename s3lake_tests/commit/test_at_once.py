@@ -102,7 +102,7 @@ def two_writers_of_a_key(world: World) -> None:
 
 
 def without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clean_module, "_landed", lambda *_: True)
+    monkeypatch.setattr(clean_module, "_is_landed_by_others", lambda *_: True)
 
 
 def without_sparing_keys(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 """Reasons of dead letters, counted."""
 
 from s3lake.commit.documents import Reason, Taken
-from s3lake.commit.letters import MOST_REASONS, OTHERS, Tally, reason_of, united
+from s3lake.commit.letters import MOST_REASONS, OTHERS, Tally, merge_reasons, reason_of
 
 
 def test_a_reason_leaves_out_what_it_quotes_and_counts():
@@ -48,7 +48,7 @@ def test_reasons_that_are_too_many_are_counted_together_by_stage():
 def test_the_reasons_of_several_tasks_add_up_and_name_the_first_of_all():
     tasks = [[Reason("key", "gone", 1, 0, 0), Reason("value", "gone", 2, 1, 50)], [Reason("value", "gone", 3, 1, 7)]]
 
-    assert united(tasks) == (Reason("value", "gone", 5, 1, 7), Reason("key", "gone", 1, 0, 0))
+    assert merge_reasons(tasks) == (Reason("value", "gone", 5, 1, 7), Reason("key", "gone", 1, 0, 0))
 
 
 def test_what_a_replay_took_is_counted_by_its_offsets():

@@ -8,7 +8,7 @@ from s3lake.commit.documents import File, Manifest, Read, Taken
 from s3lake.commit.index import TopicIndex
 from s3lake.commit.recovery import forward
 from s3lake.commit.sums import Commits, waited
-from s3lake.plan.tile import Span, Sums, Tile, Wait, joined
+from s3lake.plan.tile import Span, Sums, Tile, Wait, join_offset_ranges
 from s3lake_tests.kit.stores import CountedStore
 
 HOUR = "2026-11-20T05"
@@ -101,7 +101,7 @@ def test_expired_intervals_that_touch_are_one(index: TopicIndex):
     tile = Tile(HOUR, {0: Span(0, 4)}, expired=((0, 0, 4), (1, 7, 9)))
 
     assert forward(index, tile, manifest("b", 4, expired=3)).expired == ((0, 0, 7), (1, 7, 9))
-    assert joined([(0, 5, 9), (0, 0, 2), (1, 2, 5), (0, 1, 3)]) == ((0, 0, 3), (0, 5, 9), (1, 2, 5))
+    assert join_offset_ranges([(0, 5, 9), (0, 0, 2), (1, 2, 5), (0, 1, 3)]) == ((0, 0, 3), (0, 5, 9), (1, 2, 5))
 
 
 @pytest.mark.parametrize(

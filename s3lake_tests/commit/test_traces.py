@@ -492,9 +492,9 @@ def without_burnt(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_inheritance(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = tiles.opened
+    open_tile = tiles.open_tile
     monkeypatch.setattr(
-        tiles, "opened", lambda *given, **named: msgspec.structs.replace(opened(*given, **named), burnt={})
+        tiles, "open_tile", lambda *given, **named: msgspec.structs.replace(open_tile(*given, **named), burnt={})
     )
 
 
@@ -576,7 +576,7 @@ def without_sweeping_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_extension(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiles, "extended", lambda tile, *_: tile)
+    monkeypatch.setattr(tiles, "add_partitions", lambda tile, *_: tile)
 
 
 def rebasing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -593,7 +593,7 @@ def closing_over_pending(monkeypatch: pytest.MonkeyPatch) -> None:
             tile, etag = index.tile(hour)
             if tile.closed:
                 return tile
-            shut = tiles.closed(tile, offsets.snapshot(index.topic, hour))
+            shut = tiles.close_tile(tile, offsets.snapshot(index.topic, hour))
             if index.swap_tile(shut, etag):
                 return shut
 

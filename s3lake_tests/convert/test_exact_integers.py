@@ -11,7 +11,7 @@ from s3lake.commit.documents import Recorded
 from s3lake.convert import json_table
 from s3lake.convert.limits import NO_LIMITS, Limits
 from s3lake.convert.values import Conversion
-from s3lake.land.task.outcomes import Done, Grown, recorded
+from s3lake.land.task.outcomes import Done, Grown, unite_recorded
 from s3lake.schema.types import from_document, to_document
 from s3lake_tests.convert.records import batch
 
@@ -104,15 +104,15 @@ def grown(columns: Any, *large: str, offset: int = 0) -> Grown:
 
 def test_what_tasks_saw_is_one_of_integers_though_another_task_saw_a_fraction() -> None:
     for order in permutations([grown({"id": "double"}), grown({"id": "int64"}, "id", offset=9)]):
-        found = recorded(Recorded({}), order, 9)
+        found = unite_recorded(Recorded({}), order, 9)
         assert (found.columns, found.exact) == ({"id": "int64"}, ("id",))
 
 
 def test_large_integers_of_a_commit_are_remembered() -> None:
     done = Done([], {}, {}, large=("a.b", "id"))
-    found = recorded(Recorded({"id": "double", "a": {"struct": {"b": "int64"}}}), [done], 9)
+    found = unite_recorded(Recorded({"id": "double", "a": {"struct": {"b": "int64"}}}), [done], 9)
     assert found.exact == ("a.b",)
-    assert recorded(found, [done], 9) == found
+    assert unite_recorded(found, [done], 9) == found
 
 
 def test_a_column_that_has_held_large_integers_does_not_widen_later() -> None:

@@ -13,7 +13,7 @@ from s3lake.convert import json_table
 from s3lake.convert.limits import Limits
 from s3lake.land.given import Record
 from s3lake.land.preview import preview
-from s3lake.land.task.outcomes import Grown, recorded
+from s3lake.land.task.outcomes import Grown, unite_recorded
 from s3lake.schema.types import from_document, to_document
 from s3lake_tests.land.preview.test_preview import sink
 
@@ -82,8 +82,8 @@ def test_a_record_beyond_the_limit_is_a_dead_letter_in_an_envelope_too() -> None
 def test_what_tasks_saw_together_keeps_to_the_limit() -> None:
     one = Grown(0, 0, {"a": "int64", "v": {"struct": {"b": "int64", "c": "string"}}})
     other = Grown(1, 0, {"a": "int64", "v": {"struct": {"d": "int64", "e": "int64"}}, "f": "int64"})
-    found = recorded(Recorded({}), [one, other], most=4)
+    found = unite_recorded(Recorded({}), [one, other], most=4)
     assert found.columns == {"a": "int64", "v": {"struct": {"b": "int64", "c": "string", "d": "int64"}}}
-    again = recorded(found, [Grown(1, 0, {"a": "double", "z": "int64"})], most=4)
+    again = unite_recorded(found, [Grown(1, 0, {"a": "double", "z": "int64"})], most=4)
     assert again.columns == {**found.columns, "a": "double"}
-    assert recorded(again, [Grown(2, 0, {"y": "int64"})], most=4) is again
+    assert unite_recorded(again, [Grown(2, 0, {"y": "int64"})], most=4) is again

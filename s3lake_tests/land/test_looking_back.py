@@ -34,14 +34,16 @@ def test_after_each_commit_the_group_is_told_how_far_the_topic_is(world: World) 
 
 
 def test_a_topic_without_a_tile_has_reached_nothing(world: World) -> None:
-    assert world.landing().reached() == {}
+    assert world.landing().find_landed_offsets() == {}
 
 
 def test_how_far_a_topic_is_says_the_newest_tile_of_which_something_is_landed(world: World) -> None:
     world.landing().land([FIRST])
     newer = Tile(SECOND, {0: Span(10, 13)})
-    assert world.landing().reached([newer]) == {0: 13}
-    assert world.landing().reached([msgspec.structs.replace(newer, partitions={0: Span(10, 10)})]) == {0: 10}
+    assert world.landing().find_landed_offsets([newer]) == {0: 13}
+    assert world.landing().find_landed_offsets([msgspec.structs.replace(newer, partitions={0: Span(10, 10)})]) == {
+        0: 10
+    }
 
 
 def test_an_hour_that_nobody_landed_is_empty_and_nothing_of_it_is_new(world: World) -> None:

@@ -32,27 +32,27 @@ def test_a_stamp_is_ahead_if_it_is_more_than_an_hour_later_than_the_clock(stamp_
 
 def test_a_tile_notes_what_is_stamped_ahead_when_it_is_opened_and_closed() -> None:
     noted = {0: (10, IN_2199_MS)}
-    opened = tiles.opened(FIVE, kafka(log(IN_2199_MS)), None, None, earliest=False, stamped_ahead=noted)
+    opened = tiles.open_tile(FIVE, kafka(log(IN_2199_MS)), None, None, earliest=False, stamped_ahead=noted)
     assert opened.stamped_ahead == noted
     tile = Tile(FIVE, {0: Span(5, 7), 1: Span(5, 7)}, rev=3, stamped_ahead={0: (10, IN_2199_MS)})
-    shut = tiles.closed(tile, kafka(log(None), log(None)), {1: (10, IN_2199_MS)})
+    shut = tiles.close_tile(tile, kafka(log(None), log(None)), {1: (10, IN_2199_MS)})
     assert (shut.rev, shut.stamped_ahead) == (4, {0: (10, IN_2199_MS), 1: (10, IN_2199_MS)})
 
 
 def test_an_open_tile_changes_once_when_a_stamp_ahead_is_seen_first() -> None:
     tile, snapshot = Tile(FIVE, {0: Span(5, 7)}, rev=3), kafka(log(IN_2199_MS))
-    noted = tiles.extended(tile, snapshot, {0: (10, IN_2199_MS)})
+    noted = tiles.add_partitions(tile, snapshot, {0: (10, IN_2199_MS)})
     assert (noted.rev, noted.stamped_ahead) == (4, {0: (10, IN_2199_MS)})
-    assert tiles.extended(noted, snapshot, {0: (10, IN_2199_MS)}) is noted
+    assert tiles.add_partitions(noted, snapshot, {0: (10, IN_2199_MS)}) is noted
 
 
 def test_only_the_first_tile_counts_the_offsets_before_it() -> None:
     snapshot = kafka(LogRange(3, 90, 40, 70), LogRange(0, 9, 0, 9), LogRange(0, 9, 1, 9))
-    assert tiles.opened(FIVE, snapshot, None, None, earliest=False).before_start == {0: 37, 2: 1}
+    assert tiles.open_tile(FIVE, snapshot, None, None, earliest=False).before_start == {0: 37, 2: 1}
 
     snapshot, before = kafka(LogRange(3, 90, 40, 70)), Tile(FIVE, {0: Span(10, 20, 20)})
-    assert tiles.opened(FIVE, snapshot, None, None, earliest=True).before_start == {}
-    assert tiles.opened(SIX, snapshot, before, None, earliest=False).before_start == {}
+    assert tiles.open_tile(FIVE, snapshot, None, None, earliest=True).before_start == {}
+    assert tiles.open_tile(SIX, snapshot, before, None, earliest=False).before_start == {}
 
 
 def test_a_warning_names_offset_topic_partition_and_date() -> None:

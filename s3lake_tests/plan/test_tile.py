@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from s3lake import hours
 from s3lake.errors import DataLossError, KafkaUnavailableError
 from s3lake.plan import tile as tiles
-from s3lake.plan.tile import NOTHING, UNKNOWN_END, Span, Tile, reached
+from s3lake.plan.tile import NOTHING, UNKNOWN_END, Span, Tile, find_landed_offsets
 from s3lake.source.offsets import LogRange, TopicOffsets
 
 FIVE, SIX, SEVEN, NINE = "2026-11-20T05", "2026-11-20T06", "2026-11-20T07", "2026-11-20T09"
@@ -26,7 +26,7 @@ def kafka(**ranges: tuple[int, int, int, int]) -> TopicOffsets:
 def opened(
     hour: str, snapshot: TopicOffsets, before: Tile | None = None, after: Tile | None = None, **how: Any
 ) -> Tile:
-    return tiles.opened(hour, snapshot, before, after, **{"earliest": False, **how})
+    return tiles.open_tile(hour, snapshot, before, after, **{"earliest": False, **how})
 
 
 # -------------------------------------------------------------------------------------------------------------- opening
@@ -137,14 +137,14 @@ def test_an_open_tile_with_a_successor_is_not_an_index_of_s3lake():
 
 
 def test_a_tile_is_closed_at_the_following_hours_first_record_and_takes_in_new_topic_partitions():
-    shut = tiles.closed(Tile(FIVE, {0: Span(10, 20)}, rev=3), kafka(p0=(0, 90, 10, 70), p1=(0, 9, 0, 4)))
+    shut = tiles.close_tile(Tile(FIVE, {0: Span(10, 20)}, rev=3), kafka(p0=(0, 90, 10, 70), p1=(0, 9, 0, 4)))
 
     assert (shut.partitions, shut.rev) == ({0: Span(10, 20, 70), 1: Span(0, 0, 4)}, 4)
     assert (shut.closed, shut.landed) == (True, False)
 
 
 def test_a_tile_is_never_closed_below_what_it_has_landed():
-    shut = tiles.closed(Tile(FIVE, {0: Span(10, 80)}), kafka(p0=(0, 90, 10, 70)))
+    shut = tiles.close_tile(Tile(FIVE, {0: Span(10, 80)}), kafka(p0=(0, 90, 10, 70)))
 
     assert (shut.partitions, shut.landed) == ({0: Span(10, 80, 80)}, True)
 
@@ -155,25 +155,25 @@ def test_a_topic_partition_that_kafka_leaves_out_is_not_cut_off():
         match=r"^topic-partition 1 is in the index, and missing in what the brokers say of the topic just now: "
         r"their metadata is out of date\. The next run asks again$",
     ):
-        tiles.closed(Tile(FIVE, {0: Span(10, 20), 1: Span(0, 4)}), kafka(p0=(0, 90, 10, 70)))
+        tiles.close_tile(Tile(FIVE, {0: Span(10, 20), 1: Span(0, 4)}), kafka(p0=(0, 90, 10, 70)))
 
 
 def test_an_open_tile_takes_in_new_topic_partitions_from_0_and_changes_only_then():
-    grown = tiles.extended(Tile(FIVE, {0: Span(10, 20)}, rev=3), kafka(p0=(0, 90, 10, 70), p1=(2, 9, 5, 7)))
+    grown = tiles.add_partitions(Tile(FIVE, {0: Span(10, 20)}, rev=3), kafka(p0=(0, 90, 10, 70), p1=(2, 9, 5, 7)))
 
     assert (grown.partitions, grown.rev) == ({0: Span(10, 20), 1: Span(0, 0)}, 4)
-    assert tiles.extended(grown, kafka(p0=(0, 90, 10, 70))) is grown
+    assert tiles.add_partitions(grown, kafka(p0=(0, 90, 10, 70))) is grown
 
 
 def test_what_is_committed_never_goes_back():
     tile = Tile(FIVE, {0: Span(10, 20), 1: Span(0, 5), 2: Span(0, 0)})
 
-    assert tiles.committed(tile, {0: 15, 1: 8}) == {0: Span(10, 20), 1: Span(0, 8), 2: Span(0, 0)}
+    assert tiles.advance(tile, {0: 15, 1: 8}) == {0: Span(10, 20), 1: Span(0, 8), 2: Span(0, 0)}
 
 
 def test_intervals_that_touch_or_overlap_are_one_within_their_topic_partition():
     intervals = [(0, 7, 9), (0, 5, 7), (5, 9, 12), (5, 6, 8), (6, 7, 8)]
-    assert tiles.joined(intervals) == ((0, 5, 9), (5, 6, 8), (5, 9, 12), (6, 7, 8))
+    assert tiles.join_offset_ranges(intervals) == ((0, 5, 9), (5, 6, 8), (5, 9, 12), (6, 7, 8))
 
 
 # --------------------------------------------------------------------------------------------------------------- states
@@ -239,7 +239,7 @@ def chains(draw: st.DrawFn) -> tuple[list[Tile], Topic, dict[int, int]]:
             continue
         earlier, later = [one for one in known if one < number], [one for one in known if one > number]
         if earlier and not known[max(earlier)].closed:
-            known[max(earlier)] = tiles.closed(known[max(earlier)], topic.snapshot(max(earlier)))
+            known[max(earlier)] = tiles.close_tile(known[max(earlier)], topic.snapshot(max(earlier)))
         before, after = (known[max(earlier)] if earlier else None), (known[min(later)] if later else None)
         made = opened(hour(number), topic.snapshot(number), before, after, earliest=draw(st.booleans()))
         ends = {
@@ -250,7 +250,7 @@ def chains(draw: st.DrawFn) -> tuple[list[Tile], Topic, dict[int, int]]:
             )
             for partition, span in made.partitions.items()
         }
-        known[number] = made.changed(partitions=tiles.committed(made, ends))
+        known[number] = made.changed(partitions=tiles.advance(made, ends))
     return [known[number] for number in sorted(known)], topic, added
 
 
@@ -293,7 +293,7 @@ def test_a_partition_added_later_is_covered_from_0(chain):
 def test_closing_again_changes_nothing_of_the_edges(chain, data):
     found, topic, _ = chain
     number = data.draw(st.integers(0, 6))
-    shut = tiles.closed(found[-1], topic.snapshot(number)) if not found[-1].closed else found[-1]
+    shut = tiles.close_tile(found[-1], topic.snapshot(number)) if not found[-1].closed else found[-1]
     for partition, span in shut.partitions.items():
         was = found[-1].partitions.get(partition, replace_span(span))
         assert (span.start, span.committed) == (was.start, was.committed)
@@ -329,7 +329,7 @@ REACHED = {
 
 @pytest.mark.parametrize(("newest_first", "offsets"), REACHED.values(), ids=REACHED)
 def test_a_topic_is_landed_up_to(newest_first: list[Tile], offsets: dict[int, int]) -> None:
-    assert reached(newest_first) == offsets
+    assert find_landed_offsets(newest_first) == offsets
 
 
 @pytest.mark.parametrize(
@@ -352,4 +352,4 @@ def test_no_more_tiles_are_read_than_it_takes(needed: list[Tile], offsets: dict[
         yield from needed
         raise AssertionError("a tile was read for nothing")
 
-    assert reached(read()) == offsets
+    assert find_landed_offsets(read()) == offsets

@@ -31,7 +31,7 @@ SIZE = 512 * 2**20
 
 @dataclass(frozen=True)
 class CompactOptions:
-    """Which files become one; the defaults are those of `s3lake compact`.
+    """The choice of files that become one; the defaults are the same as in `s3lake compact`.
 
     Attributes:
         size: bytes of a new file, about; larger files stay.

@@ -20,7 +20,7 @@ _WHOLE = re.compile(r"\*|\b(?:rows|columns)\b|^\s*(?:true|false)\s*$", re.IGNORE
 
 
 class Condition:
-    """Which rows are meant."""
+    """The rows to find, as an SQL condition."""
 
     def __init__(self, sql: str, option: str = "--where") -> None:
         """`option` is what the user calls it.
@@ -36,7 +36,7 @@ class Condition:
         self._database: Any = duckdb.connect(config={"enable_external_access": "false", "threads": "1"})
 
     def columns(self, schema: pa.Schema) -> pa.Schema:
-        """Those of a schema that the condition may name."""
+        """Return the columns of a schema that the condition may name."""
         every = '"' in self.sql or _WHOLE.search(self.sql)
         return pa.schema([field for field in schema if every or _names(self.sql, field.name)])
 
@@ -46,7 +46,7 @@ class Condition:
         return [name for name in schema.names if name not in existing.names and _names(sql, name)]
 
     def rows(self, batch: pa.RecordBatch, key: str) -> list[int]:
-        """The rows of a batch for which it is true, in order.
+        """Return the numbers of the rows for which the condition is true, in order.
 
         Raises:
             ConfigurationError: it cannot be asked of the columns that there are, which are said.
@@ -59,7 +59,7 @@ class Condition:
         try:
             answer = self._database.execute(f'SELECT "{_ROW}" FROM rows WHERE ({self.sql}\n) ORDER BY 1').fetchall()
         except self._error as error:
-            raise self._unfit(key, batch.schema, _said(error)) from None
+            raise self._unfit(key, batch.schema, _describe_error(error)) from None
         finally:
             self._database.unregister("rows")
         return [row for (row,) in answer]
@@ -73,8 +73,8 @@ def _names(sql: str, column: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(column)}(?!\w)", sql, re.IGNORECASE) is not None
 
 
-def _said(error: Exception) -> str:
-    """What DuckDB says of the statement; what it says of a value quotes it."""
+def _describe_error(error: Exception) -> str:
+    """Return DuckDB's message about the statement, but not one about a value, because it quotes the value."""
     import duckdb
 
     if isinstance(error, duckdb.BinderException | duckdb.ParserException | duckdb.CatalogException):

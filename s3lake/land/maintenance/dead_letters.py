@@ -26,7 +26,7 @@ _AT_ONCE = 16
 
 @dataclass(frozen=True)
 class ReasonFilter:
-    """Which dead letters are meant.
+    """A choice of dead letters by their reason.
 
     Attributes:
         reason: a part of `stage: message`, or of what it is counted as; None for all.
@@ -35,7 +35,7 @@ class ReasonFilter:
     reason: str | None = None
 
     def __call__(self, letter: DeadLetter) -> bool:
-        """Whether this is one of them."""
+        """Return whether a dead letter is chosen."""
         if self.reason is None:
             return True
         texts = (f"{letter.stage}: {message}".lower() for message in (letter.message, reason_of(letter.message)))

@@ -17,7 +17,7 @@ import pyarrow as pa
 from s3lake import hours as hourly
 from s3lake.commit.clean import clean, forget_replaced
 from s3lake.commit.documents import LETTERS, File, Manifest, Read, Reason
-from s3lake.commit.letters import Tally, united
+from s3lake.commit.letters import Tally, merge_reasons
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.land.maintenance import without_rows
@@ -33,7 +33,7 @@ from s3lake.land.maintenance.file_sets import (
 )
 from s3lake.land.maintenance.replace import HourChange, carry_over, group_compatible, replace_commits, settle_hour
 from s3lake.land.target import TopicSink, retry_fenced
-from s3lake.land.task.outcomes import merged
+from s3lake.land.task.outcomes import merge_reads
 from s3lake.objects import Shape, columns, content, open_columns, read_batches
 from s3lake.objects.dead_letters import DeadLetter, read_dead_letters
 from s3lake.schema.types import Columns, from_document
@@ -59,7 +59,7 @@ _DEAD_LETTER_COLUMNS = pa.schema(
 
 @dataclass(frozen=True)
 class EraseConditions:
-    """Which rows are erased.
+    """The conditions for rows to be erased.
 
     Attributes:
         where: of data and sidecars.
@@ -83,7 +83,7 @@ class ErasedObject:
 
 @dataclass(frozen=True)
 class EraseChange(HourChange):
-    """What an hour loses.
+    """The rows that an hour loses.
 
     Attributes:
         objects: that hold such rows; sidecars hold the same records as the data.
@@ -281,7 +281,7 @@ def _write(
     return replace(
         carry_over(list(manifests.values())),
         reads=_count(searched),
-        letters=united(_count_reasons(target.store, manifest, searched) for manifest in manifests.values()),
+        letters=merge_reasons(_count_reasons(target.store, manifest, searched) for manifest in manifests.values()),
     )
 
 
@@ -302,7 +302,7 @@ def _write_without(target: TopicSink, searched: _Found, file: File, commit: str)
 
 def _count(searched: Sequence[_Found]) -> dict[int, Read]:
     manifests = {entry.file_set.manifest.id: entry.file_set.manifest for entry in searched}
-    reads = merged(manifest.partitions for manifest in manifests.values())
+    reads = merge_reads(manifest.partitions for manifest in manifests.values())
     for entry in searched:
         read, rows = reads[entry.file_set.first.partition], len(entry.rows)
         landed, dead = (read.landed, read.dead - rows) if entry.is_dead_letters else (read.landed - rows, read.dead)

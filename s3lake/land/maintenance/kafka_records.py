@@ -20,7 +20,7 @@ _MICROS_PER_MS = 1000
 
 @dataclass(frozen=True)
 class Parts:
-    """Which parts of a record the objects of a shape have as Kafka had them.
+    """The parts of a record that objects of a shape have as they were in Kafka.
 
     Attributes:
         lacking: why the value cannot be had; empty where it can.
@@ -34,7 +34,7 @@ class Parts:
 
     @classmethod
     def of(cls, shape: Shape) -> Parts:
-        """Those of a shape."""
+        """Return the parts that a shape has."""
         fields = shape.envelope.fields if shape.envelope else ()
         metadata = "metadata" in fields
         key = "key" in fields and (shape.key in (STRING, BYTES) or not shape.in_columns)

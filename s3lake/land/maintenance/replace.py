@@ -18,7 +18,7 @@ from s3lake.commit.recovery import abort, settle, sweep
 from s3lake.commit.replace import begin_replacement, merge_offset_ranges
 from s3lake.errors import FencedError
 from s3lake.land.target import TopicSink
-from s3lake.land.task.outcomes import merged
+from s3lake.land.task.outcomes import merge_reads
 from s3lake.plan.tile import Tile
 
 Write = Callable[[Attempt, list[File]], Staged | None]
@@ -27,7 +27,7 @@ Write = Callable[[Attempt, list[File]], Staged | None]
 
 @dataclass(frozen=True)
 class HourChange:
-    """What a change would do to an hour, or has done.
+    """A change of an hour, planned or done.
 
     Attributes:
         summary: the same in words.
@@ -169,12 +169,12 @@ def carry_over(manifests: Sequence[Manifest]) -> Staged:
     last = manifests[-1]
     return Staged(
         files=(),
-        reads=merged(one.partitions for one in manifests),
+        reads=merge_reads(one.partitions for one in manifests),
         form=last.form,
         nulls=last.nulls,
         columns=last.columns,
         waits=tuple(chain.from_iterable(one.waits for one in manifests)),
-        letters=letters.united(one.letters for one in manifests),
+        letters=letters.merge_reasons(one.letters for one in manifests),
         taken=tuple(chain.from_iterable(one.taken for one in manifests)),
         dropped=sum((Counter(one.dropped) for one in manifests), Counter()),
         filled=sum((Counter(one.filled) for one in manifests), Counter()),

@@ -16,7 +16,7 @@ import msgspec
 
 from s3lake import hours
 from s3lake.commit.documents import LETTERS, File, Manifest, Read, Reason, Recorded, Taken
-from s3lake.commit.letters import Tally, united
+from s3lake.commit.letters import Tally, merge_reasons
 from s3lake.commit.protocol import Attempt, Staged, mark_of
 from s3lake.commit.replace import REPLAY
 from s3lake.errors import ConfigurationError, FencedError
@@ -49,7 +49,7 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True)
 class ReplayResult:
-    """What became of the chosen dead letters of one commit.
+    """The result of replaying the chosen dead letters of one commit.
 
     Attributes:
         replaced: the commit that had them.
@@ -265,7 +265,7 @@ class _Replay:
             ],
             files,
         )
-        taken = tiles.joined(
+        taken = tiles.join_offset_ranges(
             (number, offset, offset + 1) for number, offset in self.tried.keys() - tried.refused.keys()
         )
         form = tried.staged.form
@@ -279,7 +279,7 @@ class _Replay:
             waits=manifest.waits,
             dropped=Counter(manifest.dropped) + Counter(tried.staged.dropped),
             filled=Counter(manifest.filled) + Counter(tried.staged.filled),
-            letters=united([tried.staged.letters, reasons]),
+            letters=merge_reasons([tried.staged.letters, reasons]),
             taken=(*manifest.taken, *([Taken(attempt.commit, self.clock(), taken)] if taken else ())),
         )
 
@@ -329,5 +329,5 @@ class _Replay:
 
 def _unite(seen: list[Recorded], limit: int, outcomes_: Sequence[Outcome]) -> Recorded:
     """Unite the columns that were seen so far with those that tasks saw now."""
-    seen[0] = outcomes.recorded(seen[0], outcomes_, limit)
+    seen[0] = outcomes.unite_recorded(seen[0], outcomes_, limit)
     return seen[0]

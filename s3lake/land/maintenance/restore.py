@@ -120,13 +120,13 @@ class Restore:
                 raise IncompleteError(f"{self.target.topic} {hour} is not landed as a whole: land it first")
             files[hour] = files_of(manifests, "data", LETTERS)
             for manifest in manifests:
-                self._must_hold(manifest)
+                self._require_parts(manifest)
                 self._commits |= {file.key: manifest for file in manifest.files}
         return files
 
     @property
     def planned(self) -> Restoration:
-        """What there is to do."""
+        """The restoration that is to be done."""
         files = list(chain.from_iterable(self.files.values()))
         commits = {manifest.id: manifest for manifest in self._commits.values()}
         skipped = sum(read.skipped for manifest in commits.values() for read in manifest.partitions.values())
@@ -135,7 +135,7 @@ class Restore:
 
     @cached_property
     def identity(self) -> str:
-        """Of these records in this order: another one, where hours were changed."""
+        """The digest of these records in this order: it changes if the hours are changed."""
         keys = "\n".join(file.key for file in chain.from_iterable(self.files.values()))
         return hashlib.sha256(f"{keys}\n{sorted(self.without)}".encode()).hexdigest()[:16]
 
@@ -191,7 +191,7 @@ class Restore:
             else:
                 yield from chain.from_iterable(records(Shape.from_manifest(manifest), stream, file, index.topic))
 
-    def _must_hold(self, manifest: Manifest) -> None:
+    def _require_parts(self, manifest: Manifest) -> None:
         if all(file.kind == LETTERS for file in manifest.files):
             return
         shape = Shape.from_manifest(manifest)
@@ -260,8 +260,8 @@ def restore(
     try:
         producer = Producer({**settings, **_SETTINGS, "transactional.id": group})
         producer.init_transactions(_TIMEOUT_S)  # ends a transaction that another process has left open
-        _must_fit(producer, request)
-        done = _reached(consumer, request)
+        _require_topic(producer, request)
+        done = _read_position(consumer, request)
         advance(done)
         left = islice(request.records(), done, None)
         member = consumer.consumer_group_metadata()
@@ -305,7 +305,7 @@ def _produce(producer: Any, request: Restore, record: Record) -> None:
             return
 
 
-def _must_fit(producer: Any, request: Restore) -> None:
+def _require_topic(producer: Any, request: Restore) -> None:
     metadata = producer.list_topics(request.into, _TIMEOUT_S).topics[request.into]
     if metadata.error is not None:
         raise ConfigurationError(f"--into {request.into}: {metadata.error.str()}: create the topic first")
@@ -317,7 +317,7 @@ def _must_fit(producer: Any, request: Restore) -> None:
         )
 
 
-def _reached(consumer: Any, request: Restore) -> int:
+def _read_position(consumer: Any, request: Restore) -> int:
     from confluent_kafka import TopicPartition
 
     (position,) = consumer.committed([TopicPartition(request.into, 0)], _TIMEOUT_S)

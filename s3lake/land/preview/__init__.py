@@ -14,7 +14,7 @@ from s3lake.land import binding
 from s3lake.land.given import GivenEngine, Record, Refusal, within
 from s3lake.land.job import Job
 from s3lake.land.preview.records import batches
-from s3lake.land.task.outcomes import Outcome, recorded
+from s3lake.land.task.outcomes import Outcome, unite_recorded
 from s3lake.plan.batch import Intervals
 from s3lake.sink import Spark
 from s3lake.store.memory import MemoryStore
@@ -38,7 +38,7 @@ class Object:
 
 @dataclass(frozen=True)
 class Preview:
-    """What one sink makes of one topic's records; without objects where a refusal fails the micro-batch."""
+    """The objects and refusals of one sink for one topic's records; no objects if a refusal fails the micro-batch."""
 
     objects: tuple[Object, ...]
     refusals: tuple[Refusal, ...]
@@ -70,7 +70,7 @@ def preview(
 
     def record(outcomes: Sequence[Outcome]) -> Recorded:
         nonlocal seen
-        seen = recorded(seen, outcomes, sink.max_columns)
+        seen = unite_recorded(seen, outcomes, sink.max_columns)
         return seen
 
     files: list[File] = []

@@ -93,7 +93,7 @@ class Tabulate:
         )
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """What `mapInArrow` runs."""
+        """Yield the rows of the table; `mapInArrow` calls this."""
         for batch in batches:
             if batch.num_rows:
                 yield self._build(batch, *self._transform(batch))

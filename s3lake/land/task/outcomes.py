@@ -90,7 +90,7 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
     @property
     def exception(self) -> S3LakeError:
         """The error as it was raised in the task."""
-        return errors.named(self.error, self.message)
+        return errors.rebuild_error(self.error, self.message)
 
 
 Outcome = Refused | Grown | Done | Failed
@@ -102,7 +102,7 @@ def outcome_of(encoded: bytes) -> Outcome:
     return _decoder.decode(encoded)
 
 
-def united(columns: Columns, grown: Iterable[Grown], most: int) -> Columns:
+def unite_columns(columns: Columns, grown: Iterable[Grown], most: int) -> Columns:
     """Columns of all tasks, `most` at most; where two disagree the earlier topic-partition and offset decides."""
     for seen in sorted(grown, key=attrgetter("partition", "offset")):
         columns = agree_within(columns, from_document(seen.columns), most)
@@ -114,16 +114,18 @@ def record(index: TopicIndex, most: int, hour: str, commit: str, outcomes: Seque
     while True:
         present = index.columns()
         if present is None:
-            columns = msgspec.structs.replace(recorded(Recorded({}), outcomes, most, hour, commit), rev=0)
+            columns = msgspec.structs.replace(unite_recorded(Recorded({}), outcomes, most, hour, commit), rev=0)
             written = index.create(index.columns_key, columns)
         else:
-            columns = recorded(present[0], outcomes, most, hour, commit)
+            columns = unite_recorded(present[0], outcomes, most, hour, commit)
             written = columns == present[0] or index.swap(index.columns_key, columns, present[1]) is not None
         if written:
             return columns
 
 
-def recorded(have: Recorded, outcomes: Sequence[Outcome], most: int, hour: str = "", commit: str = "") -> Recorded:
+def unite_recorded(
+    have: Recorded, outcomes: Sequence[Outcome], most: int, hour: str = "", commit: str = ""
+) -> Recorded:
     """Columns that are recorded, united with what tasks saw; the same revision where nothing is new.
 
     Each task keeps to `most` columns, all together need not: what there is no room for is refused when they read again.
@@ -133,7 +135,7 @@ def recorded(have: Recorded, outcomes: Sequence[Outcome], most: int, hour: str =
     done = [one for one in outcomes if isinstance(one, Done)]
     before = from_document(have.columns)
     exact = _exact(have.exact, before, [*grown, *done])
-    columns = with_seen(keep_integers(united(before, grown, most), exact), done, exact)
+    columns = with_seen(keep_integers(unite_columns(before, grown, most), exact), done, exact)
     apart = [change for one in done for change in conflicts(columns, from_document(one.seen))]
     history = chain.from_iterable(one.changes for one in have.history)
     known = {(change.column, change.after) for change in history}
@@ -173,7 +175,7 @@ def with_seen(columns: Columns, done: Iterable[Done], integral: Collection[str] 
     return keep_integers(reduce(agree, (from_document(one.seen) for one in done), columns), integral)
 
 
-def merged(reads: Iterable[Mapping[int, Read]]) -> dict[int, Read]:
+def merge_reads(reads: Iterable[Mapping[int, Read]]) -> dict[int, Read]:
     """Counts of all tasks per topic-partition; a long range is read by several."""
     total: dict[int, Read] = {}
     for counts in reads:

@@ -44,7 +44,7 @@ _INTEGERS = (Primitive.INT32, Primitive.INT64)
 
 @dataclass(frozen=True)
 class Work:
-    """What a task does, as plain values.
+    """The work of a task, as plain values.
 
     Attributes:
         hour_start_ms: records stamped earlier are counted as late.
@@ -79,11 +79,11 @@ class Work:
 
     @property
     def by_columns(self) -> bool:
-        """Whether it goes by columns that are recorded: those of its files grow, or records are held against them."""
+        """True if recorded columns matter: columns of files grow, or the contract compares records with them."""
         return self.conversion.has_columns or self.conversion.contract is not None
 
     def held_to(self, columns: Columns) -> Work:
-        """The same work, whose records are held against the columns that were recorded when it began."""
+        """Return the work with the columns recorded when it began: the contract compares records with them."""
         conversion, contract = self.conversion, self.conversion.contract
         if conversion.table:
             conversion = replace(conversion, integers_of_table=tuple(leaf_paths(columns, _INTEGERS)))
@@ -93,13 +93,13 @@ class Work:
         return replace(self, conversion=replace(conversion, contract=held))
 
     def with_columns(self, columns: Columns, exact: Collection[str] = ()) -> Work:
-        """The same work for files with these columns, of which `exact` are paths of those that stay integers."""
+        """Return the work for files with these columns; columns at the paths `exact` stay integers."""
         of_table = dict.fromkeys(self.conversion.integers_of_table, IN_TABLE)
         conversion = replace(self.conversion, integral={**of_table, **dict.fromkeys(exact, HAS_LARGE)})
         return replace(self, look_only=False, columns=columns, conversion=conversion)
 
     def settled(self, outcomes: Sequence[Outcome]) -> bool:
-        """Whether every task is done, and its records without a schema were judged by all columns of the commit.
+        """Return whether all tasks are done, and have judged records without a schema by all columns of the commit.
 
         Those that came with other records' schemas are among them: an empty list has no place in a column of integers.
         """
@@ -129,7 +129,7 @@ class Work:
         return tuple(wanted)
 
     def prepared(self, batch: pa.RecordBatch) -> Prepared:
-        """A batch as conversion takes it."""
+        """Return a batch as conversion takes it: after transforms and SQL."""
         projection = self.projection
         if projection is not None and projection.needs_spark:
             return read_computed(batch, projection)
@@ -140,7 +140,7 @@ class Work:
         return ready if projection is None or projection.query.keeps_values else project_batch(ready, projection)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """What `mapInArrow` runs."""
+        """Yield the encoded results of a task; `mapInArrow` calls this."""
         for outcome in run(self, batches):
             yield pa.record_batch([pa.array([msgspec.json.encode(outcome)], pa.binary())], names=["outcome"])
 
@@ -166,7 +166,7 @@ def run(work: Work, batches: Iterable[pa.RecordBatch]) -> Iterator[Outcome]:
 
 
 @dataclass(frozen=True)
-class _Laid:
+class _PlacedRows:
     """Converted rows that are laid out; `values` are JSON texts, or the values as Kafka has them.
 
     Attributes:
@@ -182,22 +182,22 @@ class _Laid:
     names: pa.StringArray | None = None
 
     @classmethod
-    def of(cls, batch: pa.RecordBatch, original: pa.RecordBatch, part: Part, *, placed: bool) -> _Laid:
+    def of(cls, batch: pa.RecordBatch, original: pa.RecordBatch, part: Part, *, placed: bool) -> _PlacedRows:
         if placed and part.values is not None:  # nothing else of the records says where they go
             batch = original = batch.select(["offset", "timestamp"])
-        records = _taken(batch, part.rows)
+        records = _take_rows(batch, part.rows)
         values = records.column("value") if part.values is None else part.values
-        rows = records if original is batch else _taken(original, part.rows)
+        rows = records if original is batch else _take_rows(original, part.rows)
         return cls(records, rows, part.streams, values, part.schema, part.keys, part.names)
 
-    def where(self, mask: pa.BooleanArray) -> _Laid:
+    def where(self, mask: pa.BooleanArray) -> _PlacedRows:
         streams = {name: payload.filter(mask) for name, payload in self.streams.items()}
         records, original = self.records.filter(mask), self.original.filter(mask)
         keys = None if self.keys is None else self.keys.filter(mask)
         names = None if self.names is None else self.names.filter(mask)
-        return _Laid(records, original, streams, self.values.filter(mask), self.schema, keys, names)
+        return _PlacedRows(records, original, streams, self.values.filter(mask), self.schema, keys, names)
 
-    def without_data(self) -> _Laid:
+    def without_data(self) -> _PlacedRows:
         return replace(self, streams={name: payload for name, payload in self.streams.items() if name != "data"})
 
     def fields(self, keys: KeyLayout) -> RecordColumns:
@@ -278,7 +278,7 @@ class _Task:
         if ready.unknown:
             self._shapes |= ready.unknown
             self._read_again()
-        original = _taken(ready.original, ready.rows)  # row by row what `ready.batch` was made of
+        original = _take_rows(ready.original, ready.rows)  # row by row what `ready.batch` was made of
         converted = self.work.conversion(ready.batch, self._columns, self._standing)
         if converted.columns != self._columns and self.work.conversion.has_columns:
             self._columns = converted.columns
@@ -300,13 +300,13 @@ class _Task:
         placed = not self.work.keys.has_tombstones and self.work.keys.fixed_group(partition) is not None
         for part in () if self._grown else converted.parts:
             self._done.words.update(part.words)
-            rows = _Laid.of(ready.batch, original, part, placed=placed)
+            rows = _PlacedRows.of(ready.batch, original, part, placed=placed)
             if self.work.keys.has_tombstones and rows.records.column("value").null_count:
                 nulls = rows.records.column("value").is_null()
-                landed += self._lay_out(partition, rows.where(nulls).without_data(), tombstones=True)
+                landed += self._place_rows(partition, rows.where(nulls).without_data(), tombstones=True)
                 dead += nulls.true_count
                 rows = rows.where(pc.invert(nulls))
-            landed += self._lay_out(partition, rows, tombstones=False)
+            landed += self._place_rows(partition, rows, tombstones=False)
             dead += rows.records.num_rows
         dead -= landed  # those that the layout has no place for
         offsets, timestamps = batch.column("offset"), milliseconds(batch)
@@ -330,7 +330,7 @@ class _Task:
         self.staging.abort()
         self._waiting.clear()
 
-    def _lay_out(self, partition: int, laid: _Laid, *, tombstones: bool) -> int:
+    def _place_rows(self, partition: int, laid: _PlacedRows, *, tombstones: bool) -> int:
         """Route converted rows; how many found their place."""
         keys = self.work.keys
         rows = Rows(laid.records.column("offset"), milliseconds(laid.records), laid.streams)
@@ -387,5 +387,5 @@ def _find_time_range(timestamps: pa.Int64Array) -> tuple[int, int]:
     return ends["min"] or 0, ends["max"] or 0
 
 
-def _taken(records: pa.RecordBatch, rows: pa.Int64Array | None) -> pa.RecordBatch:
+def _take_rows(records: pa.RecordBatch, rows: pa.Int64Array | None) -> pa.RecordBatch:
     return records if rows is None else records.take(rows)

@@ -50,13 +50,13 @@ class FileRule:
 
     @property
     def exact(self) -> bool:
-        """Whether encoded bytes are known before they are encoded."""
+        """True if the number of encoded bytes is known before encoding."""
         data = self.formats["data"]
         return data.codec == "none" and not FORMATS[data.type].packed
 
 
 def key_of(keys: KeyLayout, rule: FileRule, group: str, span: Span, stream: str) -> str:
-    """The key of a file, or of the sidecar `stream` beside it."""
+    """Return the key of a file, or of its sidecar `stream`."""
     if stream == "data":
         return keys.key(group, span)
     return keys.sidecar_key(group, span, rule.endings[stream])
@@ -80,7 +80,7 @@ class Rows:
 
     @property
     def times(self) -> pa.Int64Array:
-        """What a file's span counts by."""
+        """The times that count for a file's span."""
         return self.timestamps if self.clock is None else self.clock
 
     @property
@@ -93,7 +93,7 @@ class Rows:
         return tuple((name, getattr(payload, "schema", None)) for name, payload in self.streams.items())
 
     def prepared(self, formats: Mapping[str, FileFormat]) -> Rows:
-        """These rows as encoders take them fastest, before they are split among files."""
+        """Return the rows as encoders take them fastest, before they are split among files."""
         return replace(self, streams={name: prepared(formats[name], one) for name, one in self.streams.items()})
 
     def take(self, order: pa.Array) -> Rows:
@@ -157,7 +157,7 @@ class _OpenFile:
         return sum(stream.upload.size + stream.encoder.pending for stream in self.streams.values())
 
 
-def _widened(low: int, high: int, times: pa.Int64Array) -> tuple[int, int]:
+def _widen(low: int, high: int, times: pa.Int64Array) -> tuple[int, int]:
     bounds = pc.min_max(times).as_py()
     return min(low, bounds["min"]), max(high, bounds["max"])
 
@@ -178,7 +178,7 @@ class Staging:
         """Append rows of one topic-partition to the file of one output partition."""
         rows = rows.prepared(self._rule.formats)
         self._append(partition, group, rows, rows.kind)
-        self._relieve()
+        self._free_memory()
 
     def add_sorted(self, partition: int, groups: pa.StringArray, rows: Rows) -> None:
         """Append rows of one topic-partition, each to the file of its own output partition."""
@@ -191,7 +191,7 @@ class Staging:
             group = codes.dictionary[run["values"]].as_py()
             self._append(partition, group, rows.slice(start, run["counts"]), kind)
             start += run["counts"]
-        self._relieve()
+        self._free_memory()
 
     def add_dead_letters(self, partition: int, letters: list[tuple[int, bytes]]) -> None:
         """Write one dead-letter object from refused records: their offsets and their lines."""
@@ -239,15 +239,15 @@ class Staging:
         start = 0
         while start < len(rows):
             file = self._open.get(where)
-            if file is not None and self._stretched(file, rows, start):
+            if file is not None and self._exceeds_span(file, rows, start):
                 self._close(where)
                 file = None
             if file is None:
                 file = self._begin(where, rows.slice(start, 1))
-            taken = rows.slice(start, self._room(file, rows, start))
+            taken = rows.slice(start, self._count_room(file, rows, start))
             self._write(file, taken)
             start += len(taken)
-            if self._full(file):
+            if self._is_full(file):
                 self._close(where)
 
     def _begin(self, where: _Where, first: Rows) -> _OpenFile:
@@ -277,9 +277,9 @@ class Staging:
             stream.encoder.write(rows.streams[name])
         low, high = file.span.min_timestamp, file.span.max_timestamp
         if self._keys.deferred:
-            low, high = _widened(low, high, rows.timestamps)
+            low, high = _widen(low, high, rows.timestamps)
         if self._rule.span_ms is not None:
-            file.earliest, file.latest = _widened(file.earliest, file.latest, rows.times)
+            file.earliest, file.latest = _widen(file.earliest, file.latest, rows.times)
         file.span = Span(file.span.first, rows.offsets[-1].as_py(), low, high, file.span.records + len(rows))
 
     def _close(self, where: _Where) -> None:
@@ -316,7 +316,7 @@ class Staging:
         self._last.clear()
         self._last_bytes = 0
 
-    def _full(self, file: _OpenFile) -> bool:
+    def _is_full(self, file: _OpenFile) -> bool:
         if file.span.records >= self._rule.count:
             return True
         if file.size < self._rule.size:
@@ -326,18 +326,18 @@ class Staging:
         # Creeping up to the limit would cut row groups and blocks ever smaller: within a twentieth is full.
         return file.size + (0 if self._rule.exact else self._rule.size // 20) >= self._rule.size
 
-    def _stretched(self, file: _OpenFile, rows: Rows, start: int) -> bool:
-        """Whether the record at `start` would stretch the file's time span too far."""
+    def _exceeds_span(self, file: _OpenFile, rows: Rows, start: int) -> bool:
+        """Return whether adding the row at `start` would make the file cover more time than the sink allows."""
         if self._rule.span_ms is None:
             return False
         time = rows.times[start].as_py()
         return bool(max(time, file.latest) - min(time, file.earliest) >= self._rule.span_ms)
 
-    def _room(self, file: _OpenFile, rows: Rows, start: int) -> int:
+    def _count_room(self, file: _OpenFile, rows: Rows, start: int) -> int:
         """How many rows from `start` the file takes; at least one, and the one that fills it is the last."""
         count = min(len(rows) - start, self._rule.count - file.span.records)
         if self._rule.span_ms is not None:
-            count = self._within_span(file, rows.times.slice(start, count))
+            count = self._count_within_span(file, rows.times.slice(start, count))
         left = max(self._rule.size - file.size, 0 if self._rule.exact else self._rule.size // 20)
         part = rows.slice(start, count)
         if part.nbytes + count < left:
@@ -347,14 +347,14 @@ class Staging:
         ends = pc.cumulative_sum(pc.add(pc.binary_length(part.streams["data"]).cast(pa.int64()), 1))
         return min(count, int(pc.sum(pc.less(ends, left)).as_py()) + 1)
 
-    def _within_span(self, file: _OpenFile, times: pa.Int64Array) -> int:
+    def _count_within_span(self, file: _OpenFile, times: pa.Int64Array) -> int:
         """How many rows keep the file's time span below its limit; the first one does, or it opened the file."""
         highest = pc.max_element_wise(pc.cumulative_max(times), file.latest)
         lowest = pc.min_element_wise(pc.cumulative_min(times), file.earliest)
         fitting = pc.less(pc.subtract(highest, lowest), self._rule.span_ms)
         return max(1, int(pc.sum(fitting).as_py()))
 
-    def _relieve(self) -> None:
+    def _free_memory(self) -> None:
         """Keep all open files within the budget: the largest give their bytes to the disk."""
         if sum(file.buffered for file in self._open.values()) <= self._rule.budget // 2:
             return

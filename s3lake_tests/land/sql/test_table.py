@@ -61,7 +61,7 @@ def test_what_sparks_error_quotes_is_left_out_if_the_query_names_a_secret(
         raise ArithmeticError
 
     monkeypatch.setattr(job, "failure", lambda _: "The value 'hunter2' cannot be cast to BIGINT")
-    monkeypatch.setattr(Job, "_projected", projected)
+    monkeypatch.setattr(Job, "_open_projection", projected)
     tabulate = Tabulate("t", "bytes", "json", sql.parse(f"cast({field} AS BIGINT) AS n", None))
     sink: Any = None
     of = Job(sink, "t", sink, lambda: sink)

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from s3lake.commit.documents import Recorded
 from s3lake.commit.recovery import abort
-from s3lake.land.task.outcomes import Done, recorded
+from s3lake.land.task.outcomes import Done, unite_recorded
 from s3lake.land.task.pipeline import Work, run
 from s3lake.schema.types import from_document, to_document
 
@@ -16,7 +16,7 @@ def settled(work: Work, batch: pa.RecordBatch) -> tuple[Done, Work]:
     outcomes = list(run(work, [batch]))
     while not work.settled(outcomes):
         abort(work.stores(work.bucket), [file for one in outcomes if isinstance(one, Done) for file in one.files])
-        columns = from_document(recorded(Recorded(to_document(work.columns)), outcomes, sys.maxsize).columns)
+        columns = from_document(unite_recorded(Recorded(to_document(work.columns)), outcomes, sys.maxsize).columns)
         assert columns != work.columns, outcomes  # else it would go on for ever
         work = work.with_columns(columns)
         outcomes = list(run(work, [batch]))

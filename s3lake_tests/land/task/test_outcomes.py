@@ -5,7 +5,7 @@ import pytest
 
 from s3lake.commit.documents import Changed, Read, Recorded
 from s3lake.commit.index import TopicIndex
-from s3lake.land.task.outcomes import Done, Grown, merged, record, recorded
+from s3lake.land.task.outcomes import Done, Grown, merge_reads, record, unite_recorded
 from s3lake.land.task.pipeline import _find_time_range
 from s3lake.schema.changes import Change
 from s3lake.store.memory import MemoryStore
@@ -29,12 +29,14 @@ def test_every_count_of_several_tasks_is_their_sum_and_times_are_the_outermost()
     one = Read(5, 9, 1, 20, 300, 4000, 50_000, 700, 900, 6)
     other = Read(0, 5, 2, 10, 100, 1000, 10_000, 600, 800, 1)
     whole = Read(0, 9, 3, 30, 400, 5000, 60_000, 600, 900, 7)
-    assert merged([{0: one}, {0: other}]) == merged([{0: other}, {0: one}]) == {0: whole}
+    assert merge_reads([{0: one}, {0: other}]) == merge_reads([{0: other}, {0: one}]) == {0: whole}
 
 
 def test_a_task_whose_records_have_no_time_says_nothing_of_times() -> None:
-    assert merged([{0: Read(0, 1)}, {0: Read(1, 2, oldest_ms=5, newest_ms=6)}]) == {0: Read(0, 2, 0, 0, 0, 0, 0, 5, 6)}
-    assert merged([{0: Read(0, 1)}, {0: Read(1, 2)}]) == {0: Read(0, 2)}
+    assert merge_reads([{0: Read(0, 1)}, {0: Read(1, 2, oldest_ms=5, newest_ms=6)}]) == {
+        0: Read(0, 2, 0, 0, 0, 0, 0, 5, 6)
+    }
+    assert merge_reads([{0: Read(0, 1)}, {0: Read(1, 2)}]) == {0: Read(0, 2)}
 
 
 @pytest.mark.parametrize(
@@ -119,12 +121,12 @@ def test_what_one_attempt_sees_in_several_steps_is_one_entry_of_the_history(inde
 
 def test_the_words_of_the_last_schema_are_kept() -> None:
     done = [Done([], {}, {}, words={"a": "of the first"}), Done([], {}, {}, words={"a": "of the last", "b": "new"})]
-    columns = recorded(Recorded({}, words={"z": "of before"}), done, 9)
+    columns = unite_recorded(Recorded({}, words={"z": "of before"}), done, 9)
     assert (columns.words, columns.rev) == ({"z": "of before", "a": "of the last", "b": "new"}, 1)
 
 
 def test_a_type_that_fits_no_column_is_a_change_once() -> None:
     apart = Done([], {}, {}, seen={"a": "string"})
-    columns = recorded(Recorded({"a": "int64"}), [apart], 9, HOUR, "c1")
+    columns = unite_recorded(Recorded({"a": "int64"}), [apart], 9, HOUR, "c1")
     assert columns.history == (Changed(HOUR, "c1", (Change("a", "int64", "string, in files of its own"),)),)
-    assert recorded(columns, [apart], 9, NEXT, "c2") is columns
+    assert unite_recorded(columns, [apart], 9, NEXT, "c2") is columns

@@ -20,7 +20,7 @@ from s3lake.commit.documents import Read, Recorded
 from s3lake.errors import StoreDeniedError
 from s3lake.land import binding
 from s3lake.land.job import Job
-from s3lake.land.task.outcomes import Done, Failed, Grown, Outcome, Refused, outcome_of, recorded, united
+from s3lake.land.task.outcomes import Done, Failed, Grown, Outcome, Refused, outcome_of, unite_columns, unite_recorded
 from s3lake.land.task.pipeline import Work, run
 from s3lake.schema.types import from_document, to_document
 from s3lake.sink import Sink
@@ -382,7 +382,7 @@ def test_with_the_columns_that_it_told_the_task_is_done(bucket: Bucket) -> None:
     of = work(bucket, **PARQUET)
     batches = [objects(1), [Record(b'{"n":1.5,"a":"x"}')], [Record(b'{"b":true}')]]
     grown = outcome(of, *batches)
-    done = outcome(of.with_columns(united({}, [grown], 100)), *batches)
+    done = outcome(of.with_columns(unite_columns({}, [grown], 100)), *batches)
     (body,) = bucket.visible(done).values()
     assert pq.read_table(io.BytesIO(body)).to_pylist() == [
         {"n": 1.0, "a": None, "b": None},
@@ -419,8 +419,8 @@ def test_while_columns_grow_dead_letters_wait_for_the_next_try(bucket: Bucket) -
 
 def test_where_tasks_disagree_the_earlier_record_decides() -> None:
     later, earlier = Grown(1, 0, {"a": "string", "c": "bool"}), Grown(0, 7, {"a": "int64", "b": "bool"})
-    assert to_document(united({}, [later, earlier], 100)) == {"a": "int64", "b": "bool", "c": "bool"}
-    assert to_document(united(from_document({"a": "double"}), [later, earlier], 100)) == {
+    assert to_document(unite_columns({}, [later, earlier], 100)) == {"a": "int64", "b": "bool", "c": "bool"}
+    assert to_document(unite_columns(from_document({"a": "double"}), [later, earlier], 100)) == {
         "a": "double",
         "b": "bool",
         "c": "bool",
@@ -447,7 +447,7 @@ def test_a_manifest_describes_its_objects_when_columns_grow(
     known = [Recorded({"n": "int64"})]
 
     def record(told: Sequence[Outcome]) -> Recorded:
-        known.append(recorded(known[-1], told, 100))
+        known.append(unite_recorded(known[-1], told, 100))
         return known[-1]
 
     sink = Sink(**{"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00", **changes})

@@ -131,7 +131,7 @@ class Shelf:
         if head is None:
             self.index.create(self.index.head_key, TopicHead(topic_id="t", hours=((manifest.hour, manifest.hour),)))
         elif not hours.in_ranges(manifest.hour, head[0].hours):
-            added = tuple(hours.united([*head[0].hours, (manifest.hour, manifest.hour)]))
+            added = tuple(hours.merge_ranges([*head[0].hours, (manifest.hour, manifest.hour)]))
             self.index.swap(self.index.head_key, head[0].changed(hours=added), head[1])
         stored = self.index.tile(manifest.hour)
         read = manifest.partitions[0]
