@@ -67,10 +67,10 @@ def merge_offset_ranges(manifests: Iterable[Manifest]) -> dict[int, tuple[int, i
     return merged
 
 
-def begin_rewrite(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str, *, reason: str = REWRITE) -> Attempt:
+def begin_rewrite(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str) -> Attempt:
     """Step 1 and the plan of a rewrite. Readers of the index switch from old to new at one compare-and-swap.
 
-    Who lists the bucket sees both versions until the old one is swept. The `reason` goes into the manifest.
+    Who lists the bucket sees both versions until the old one is swept.
 
     Raises:
         IncompleteError: the hour is not landed as a whole.
@@ -102,4 +102,4 @@ def begin_rewrite(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: st
             f"{index.topic} {hour}: Kafka has expired some of these records; a rewrite would lose them, so the landed "
             "files stay"
         )
-    return attempt(tile, etag, batch, renamed=True, replaces=tile.commits, reason=reason)
+    return attempt(tile, etag, batch, renamed=True, replaces=tile.commits, reason=REWRITE)

@@ -83,7 +83,7 @@ def test_not_even_after_the_new_topic_was_accepted_and_has_offsets_enough(landed
     assert "its topic was deleted since, or a connector landed it; the files are all there is" in refused(landed, 0)
 
 
-def test_the_first_hour_of_a_topic_created_again_is_rewritten_for_the_reason_that_is_said(landed: World):
+def test_the_first_hour_of_a_topic_created_again_is_rewritten(landed: World):
     landed.kafka.create_topic(1)
     landed.kafka.produce(0, 66, 67)
     landed.do("operator", accepting())
@@ -92,6 +92,5 @@ def test_the_first_hour_of_a_topic_created_again_is_rewritten_for_the_reason_tha
     head, _ = landed.index.head()
     assert head.since == hour(1)
 
-    attempt = begin_rewrite(landed.index, landed.kafka, head, hour(1), reason="mend")
-    assert attempt.reason == "mend"
+    attempt = begin_rewrite(landed.index, landed.kafka, head, hour(1))
     assert attempt.batch.reads == {0: (0, 2)}
