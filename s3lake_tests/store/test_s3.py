@@ -182,20 +182,6 @@ class TestConditions:
             (status(200, "ConditionalRequestConflict"), "conflict"),
             (status(200, "NoSuchUpload"), "gone"),
         ],
-        ids=[
-            "200",
-            "412",
-            "409",
-            "404",
-            "another 404",
-            "part",
-            "order",
-            "small",
-            "request",
-            "412 in 200",
-            "409 in 200",
-            "404 in 200",
-        ],
     )
     def test_what_a_complete_can_say(self, server: Scripted, answer: Response, means: str) -> None:
         store = server.store()
