@@ -1,4 +1,4 @@
-"""Destinations and their servers: real ones, and stand-ins where there is none or where one must fail on demand."""
+"""Destinations and their servers: real ones, and imitations if a server is missing or has to fail on demand."""
 
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -47,7 +47,7 @@ class System:
     end: Callable[[Any], None] = lambda _: None
 
     def open(self, **options: Any) -> Destination:
-        """Open it anew."""
+        """Open it again."""
         return open_destination(self.name, {**self.options, **options})
 
 
@@ -69,7 +69,7 @@ def database(postgres: str) -> Iterator["psycopg.Connection[Any]"]:
 
 @pytest.fixture
 def conninfo(postgres: str, database: "psycopg.Connection[Any]") -> str:
-    """What libpq is to be told of the database."""
+    """The connection string of the database."""
     return psycopg.conninfo.make_conninfo(postgres, dbname=database.info.dbname)
 
 
@@ -85,7 +85,7 @@ def in_postgres(conninfo: str, database: "psycopg.Connection[Any]") -> System:
 
     def end(thing: Any) -> None:
         connection = thing if isinstance(thing, psycopg.Connection) else thing.connection
-        connection.pgconn.finish()  # the socket is closed, and the server is told nothing more
+        connection.pgconn.finish()  # the socket is closed, and the server gets nothing more
 
     refused = (('"private\\u0000"',), r"record='json' \(COPY events, line 2")
     calls = (*PSYCOPG, (psycopg.Copy, "finish"))
@@ -113,7 +113,7 @@ def in_mongodb(
 
 @pytest.fixture
 def search() -> Iterator[Search]:
-    """A stand-in for Elasticsearch, which can be busy, fail and want a key."""
+    """An imitation of Elasticsearch, which can be busy, fail and want a key."""
     with Search().served() as search:
         yield search
 
@@ -138,7 +138,7 @@ def _elasticsearch(server: Search | Elastic, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture
 def in_search(search: Search, monkeypatch: pytest.MonkeyPatch) -> System:
-    """An index of the stand-in."""
+    """An index of the imitation."""
     return _elasticsearch(search, monkeypatch)
 
 
@@ -151,7 +151,7 @@ def in_elastic(elastic: Elastic, monkeypatch: pytest.MonkeyPatch) -> System:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[Quick]:
-    """A stand-in for Quickwit."""
+    """An imitation of Quickwit."""
     monkeypatch.setattr("s3lake.forwarding.quickwit._SEEN_S", 0)
     with Quick().served() as quick:
         yield quick
@@ -168,7 +168,7 @@ def in_quickwit(quick: Quick, monkeypatch: pytest.MonkeyPatch) -> System:
     )
 
 
-_REAL = pytest.mark.slow("a real Elasticsearch, which takes a minute to start; its stand-in is always tried")
+_REAL = pytest.mark.slow("a real Elasticsearch, which takes a minute to start; its imitation is always tried")
 _SAME = pytest.mark.slow("a destination is a destination: PostgreSQL is always tried")
 CLAIMED = [
     pytest.param("in_mongodb", marks=[pytest.mark.mongodb, _SAME]),

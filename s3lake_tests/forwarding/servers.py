@@ -30,7 +30,7 @@ def find_postgres() -> Path | None:
 
 @contextmanager
 def serve_postgres() -> Iterator[str]:
-    """Gives what libpq is to be told of a database on it."""
+    """Yield the connection string of a database on it."""
     directory = find_postgres()
     assert directory is not None, "PostgreSQL is not installed"
     home, [port] = Path(tempfile.mkdtemp(prefix="s3lake-postgres-")), free_ports(1)
@@ -59,7 +59,7 @@ def _is_up(conninfo: str) -> bool:
 
 
 def find_ferretdb() -> Path | None:
-    """What `go build` made of `ferretdb/`; None where nobody has built it."""
+    """What `go build` made of `ferretdb/`; None if it is not built."""
     named = "s3lake-ferretdb"
     there = shutil.which(named) or shutil.which(named, path=str(Path.home() / "go" / "bin"))
     return Path(there) if there else None
@@ -99,7 +99,7 @@ class Elastic:
         self._ask("DELETE", "events,events-hours?ignore_unavailable=true")
 
     def create(self, index: str, properties: dict[str, Any]) -> None:
-        """An index that somebody else has made."""
+        """Create an index as another program would."""
         self._ask("PUT", index, json={"mappings": {"properties": properties}})
 
     def documents(self, index: str) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def resolve_elasticsearch() -> list[Path]:
 
 @contextmanager
 def serve_elasticsearch() -> Iterator[Elastic]:
-    """Serve one node, of the jars that Maven Central has: there is no distribution there, so it is made by reflection.
+    """Serve one node, of the jars that Maven Central has: it has no distribution, so the node is made by reflection.
 
     Its security is not among them: it lets everybody in.
     """

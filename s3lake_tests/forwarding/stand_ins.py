@@ -42,7 +42,7 @@ class Answers:
 
 
 class Search(Answers):
-    """Indices: their documents, those that a search sees, and the sequence numbers of changes."""
+    """Indices: their documents, the ones that a search sees, and the sequence numbers of changes."""
 
     authorization: str | None = "ApiKey hunter2-elastic"
 
@@ -57,7 +57,7 @@ class Search(Answers):
         self.number = 0
 
     def create(self, index: str, properties: dict[str, Any]) -> None:
-        """An index that somebody else has made."""
+        """Create an index as another program would."""
         self.indices[index], self.refreshed[index] = {}, set()
         self.mappings[index] = {"mappings": {"properties": properties}}
 

@@ -1,4 +1,4 @@
-"""Which hours may be read: those that hold every record that Kafka had for them."""
+"""Only hours are read that hold every record that Kafka had for them."""
 
 import msgspec
 import pytest

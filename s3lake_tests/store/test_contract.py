@@ -311,7 +311,7 @@ class TestMultipart:
 
 class TestListing:
     def test_keys_begin_with_the_prefix_and_are_in_order(self, store: Store, prefix: str) -> None:
-        # Not both "a" and "a/1": versitygw keeps objects as files, and a file is no directory.
+        # Not both "a" and "a/1": versitygw keeps objects as files, and a file is not a directory.
         names = ["b", "a/1", "a/2", "a-", "ab", "a/b/c", "é", "Z", "a=1/x", "a.b"]
         for name in names:
             store.put(prefix + name, b"")
@@ -396,7 +396,7 @@ class TestUploadsUnderWay:
         assert {one.upload for one in store.list_uploads(prefix)} == ids
 
 
-# What the bucket in memory does beside the contract of `test_contract.py`
+# What the bucket in memory does next to the contract
 
 
 def test_it_notes_which_records_an_object_holds() -> None:

@@ -1,4 +1,4 @@
-"""What a configuration asks of S3 beside keeping bytes: servers that heed it, and that do not."""
+"""What a configuration asks of S3 next to keeping bytes: servers that do it, and servers that ignore it."""
 
 import base64
 import logging

@@ -151,15 +151,15 @@ def test_a_key_of_the_store_s_own_management_encrypts_what_names_it(minio: Embed
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"created_with": (("StorageClass", "STANDARD_IA"),)}, "s3.objects.storage_class"),
         ({"customer_key": base64.b64encode(bytes(32)).decode()}, "s3.objects.customer_key .* over https"),
     ],
 )
 def test_what_it_does_not_do_is_told_before_anything_is_landed(
-    minio: EmbeddedS3, prefix: str, settings: dict[str, Any], told: str
+    minio: EmbeddedS3, prefix: str, settings: dict[str, Any], message: str
 ) -> None:
     store = S3Store(replace(connection_to(minio), **settings), BUCKET)
-    with pytest.raises(StoreDeniedError, match=told):
+    with pytest.raises(StoreDeniedError, match=message):
         trial.try_store(store, f"{prefix}.indexes", f"{prefix}raw/")

@@ -125,13 +125,13 @@ def test_a_bucket_that_takes_no_tags_is_told_of_once_where_they_are_only_tried(
     other.bucket = "other"
     for tagged in (store, store, other, other):
         tagged.tag_offsets("k", 7, 12, 5)
-    told = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert ["s3://lake/k" in text for text in told] == [True, False]
+    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert ["s3://lake/k" in text for text in warnings] == [True, False]
     with pytest.raises(StoreDeniedError, match="PutObjectTagging s3://lake/k at "):
         server.store(offset_tags="required").tag_offsets("k", 7, 12, 5)
 
 
-# What every request of a connection carries beside its own, and what tells that a store has heeded it
+# What every request of a connection carries next to its own parameters, and what shows that a store has applied it
 
 
 KEY = base64.b64encode(b"0123456789abcdef0123456789abcdef").decode()

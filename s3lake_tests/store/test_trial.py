@@ -61,13 +61,13 @@ class LooksAndThenWrites(MemoryStore):
         if if_match is None:
             return super().put(key, body, if_absent=if_absent)
         document = self.get(key)
-        if threading.current_thread() is not threading.main_thread():  # who writes alone waits for nobody
+        if threading.current_thread() is not threading.main_thread():  # who writes alone does not wait
             self.looked.wait(30)
         return super().put(key, body) if document and document.etag == if_match else None
 
 
 class LetsTwoWin(MemoryStore):
-    """Of those that write at once the first two."""
+    """The first two of several that write at once win."""
 
     def __init__(self, bucket: str) -> None:
         super().__init__(bucket)
@@ -80,7 +80,7 @@ class LetsTwoWin(MemoryStore):
 
 
 class AnswersConflict(MemoryStore):
-    """As AWS does to all but one of those that write at once."""
+    """As AWS does to all but one of several that write at once."""
 
     def put(self, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str | None:
         etag = super().put(key, body, if_match=if_match, if_absent=if_absent)

@@ -35,9 +35,9 @@ class Refusal:
 
 
 class Watching(ProxiedS3):
-    """Gives an object that was created with a key of the client's own to nobody without that key.
+    """Refuses an object that was created with a key of the client's own to requests without that key.
 
-    The parts of an upload need the key too. Neither moto nor versitygw do that, so this stands in for S3: a fake of its
+    The parts of an upload need the key too. Neither moto nor versitygw do that, so this is a fake of S3's
     rules as Amazon's manual states them, in front of a real server.
     """
 

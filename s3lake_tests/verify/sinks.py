@@ -62,7 +62,7 @@ def _is_one(sink: dict[str, Any]) -> bool:
 
 @st.composite
 def sinks(draw: st.DrawFn, formats: tuple[str, ...] = tuple(FORMATS)) -> dict[str, Any]:
-    """What stands in a sink beside its name, topics and bucket; each part that would make it none is left out."""
+    """The settings of a sink without its name, topics and bucket; parts that would make it invalid are left out."""
     form = FORMATS[draw(st.sampled_from(formats))]
     sink: dict[str, Any] = {"format": {"type": form.name}, "errors": {"tolerance": "all"}, "flush": {"count": 1}}
     sink["nulls"] = draw(st.sampled_from(["write", "skip", "fail"]))

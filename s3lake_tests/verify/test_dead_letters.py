@@ -1,4 +1,4 @@
-"""Dead letters stand for their records: with their value, at their offset, once, and nowhere else."""
+"""Each dead letter answers for its record: with its value, at its offset, once, and nowhere else."""
 
 import base64
 import json

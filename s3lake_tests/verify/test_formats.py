@@ -115,8 +115,8 @@ def test_bytes_are_one_record_an_object(codec: str) -> None:
 @pytest.mark.parametrize(
     ("value", "row"),
     [
-        pytest.param({"name": ""}, ",", id="an empty string is no null"),
-        pytest.param({}, ',""', id="null is no empty string"),
+        pytest.param({"name": ""}, ",", id="an empty string is not null"),
+        pytest.param({}, ',""', id="null is not an empty string"),
         pytest.param({"n": 1}, "1.0,", id="an integer has no fraction"),
         pytest.param({"name": "a"}, ",a,", id="a field too many"),
         pytest.param({"name": "a"}, ',"a', id="a quote that is not closed"),

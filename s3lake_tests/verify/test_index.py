@@ -188,7 +188,7 @@ def test_a_tile_that_is_gone_is_found_unless_it_is_being_created(world: World) -
 # Objects that no commit lists
 
 
-def beside(world: World, name: str, commit: str | None) -> str:
+def put_next_to(world: World, name: str, commit: str | None) -> str:
     """Put an object next to the files of a landed hour, as a copy of another commit's would be."""
     staged(world, [(None, b"1", []), (None, b"2", [])])
     (file,) = world.manifests["c1"].files
@@ -201,7 +201,7 @@ def beside(world: World, name: str, commit: str | None) -> str:
 @pytest.mark.parametrize("name", ["copy.json", "a=1/copy.json"])
 def test_an_object_that_no_commit_lists_is_found_in_the_directory_of_the_hour(name: str, commit: str | None) -> None:
     world = World()
-    key = beside(world, name, commit)
+    key = put_next_to(world, name, commit)
     report = world.verify()
     assert texts(report, "unlisted") == [f"{key} is in a directory of the hour, and no commit lists it"]
     assert (kinds(report), report.clean) == ({"unlisted"}, False)
@@ -212,13 +212,13 @@ def test_an_object_that_no_commit_lists_is_found_in_the_directory_of_the_hour(na
 )
 def test_markers_and_objects_of_other_commits_are_not_reported(name: str, commit: str | None) -> None:
     world = World()
-    beside(world, name, commit)
+    put_next_to(world, name, commit)
     assert world.verify().clean
 
 
 def test_objects_of_a_connector_are_not_reported_in_the_hour_in_which_it_stopped() -> None:
     world = World()
-    beside(world, "connector.json", None)
+    put_next_to(world, "connector.json", None)
     world.since = HOUR
     assert world.verify().clean
 

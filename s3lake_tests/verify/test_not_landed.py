@@ -1,4 +1,4 @@
-"""What should be landed and is not is named with its hours and offsets: a pipeline that stopped is no clean one."""
+"""What should be landed and is not is named with its hours and offsets: a pipeline that stopped is not clean."""
 
 import msgspec
 import pytest

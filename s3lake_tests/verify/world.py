@@ -197,8 +197,8 @@ class World:
         """An object, and how a manifest lists it."""
         extension = self.sink.format.extension if kind == "data" else ".json"
         where = "data" if kind in ("keys", "headers") else kind
-        beside = f".{kind}" if kind in ("keys", "headers") else ""
-        key = f"{where}/{partition}/{first:012}{name}~{commit}{beside}{extension}"
+        suffix = f".{kind}" if kind in ("keys", "headers") else ""
+        key = f"{where}/{partition}/{first:012}{name}~{commit}{suffix}{extension}"
         text = kind == "data" and self.sink.format.type not in ("avro", "parquet")
         body = compressed(body, self.sink.format.codec) if text else body
         put(self.store, key, body, commit)

@@ -1,4 +1,4 @@
-"""Committed objects as tables of Hive's kind: what engines are told, and that they understand it."""
+"""Committed objects as tables of Hive's kind: the statements for each engine, and that it understands them."""
 
 import io
 import json
@@ -56,7 +56,7 @@ def test_directories_are_partitions_and_no_columns_beside() -> None:
     ],
 )
 def test_a_column_of_csv_keeps_its_position_under_another_name(columns: list[str], named: list[str]) -> None:
-    """Readers of CSV go by position: without it all that stand behind it would be read from the one before."""
+    """Readers of CSV go by position: without it every later column would be read from the one before."""
     made = table(TYPES, "csv", dict.fromkeys(columns, Primitive.INT64))
     assert dict(made.columns) == dict.fromkeys(named, Primitive.STRING)
 
@@ -281,7 +281,7 @@ def test_glue_gets_the_names_of_fields_as_they_are() -> None:
 @pytest.mark.usefixtures("jvm")
 @pytest.mark.slow("a case more of reading by Spark or Hive")
 def test_hives_reader_reads_what_csv_says(tmp_path: Path) -> None:
-    """The class that Athena and Glue are told to read with, and what they are told to set."""
+    """The class that Athena and Glue read with, and its settings."""
     made = written(tmp_path, TEXTS)
     (document,) = map(json.loads, glue.documents(made, "lake"))
     reader = document["TableInput"]["StorageDescriptor"]["SerdeInfo"]

@@ -160,7 +160,7 @@ def compacted(shelf: Shelf) -> None:
 
 
 def crash_following(table: LakeTable, number: int, *, after: bool) -> bool:
-    """Follow, and crash before or after call `number` of those that write to S3 or ask the catalog.
+    """Follow, and crash before or after call `number` of the calls that write to S3 or ask the catalog.
 
     Returns False if there are not as many.
     """

@@ -1,4 +1,4 @@
-"""Catalogs beside SQLite, each a server: what is true of a table there is true of it in each."""
+"""Catalogs other than SQLite, each a server: a table is the same in each of them."""
 
 import uuid
 from collections.abc import Callable, Iterator

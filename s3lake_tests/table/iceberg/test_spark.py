@@ -57,17 +57,17 @@ def test_it_reads_every_snapshot_and_its_maintenance_takes_nothing_away(make: Ca
     # The objects of the first commit are there still: its snapshots are read too.
     shelf.table().follow()
 
-    told = by_spark(shelf)
+    answer = by_spark(shelf)
 
-    assert told["counts"] == [3, 4, 2]
-    assert told["rows"] == [
+    assert answer["counts"] == [3, 4, 2]
+    assert answer["rows"] == [
         {"landed_hour": "2026-11-20T05:00:00.000Z", "id": 7, "type": "b"},
         {"landed_hour": "2026-11-20T06:00:00.000Z", "id": 2**40, "type": "a", "deep": {"names": ["x"], "n": {"k": 1}}},
     ]
-    assert told["hour"] == 1
-    assert told["compacted"] == 2
-    assert "GC is disabled" in told["expired"]
-    assert "GC is disabled" in told["orphans"]
+    assert answer["hour"] == 1
+    assert answer["compacted"] == 2
+    assert "GC is disabled" in answer["expired"]
+    assert "GC is disabled" in answer["orphans"]
     # It has moved all rows into files of its own: ours go on, and where they replace, they replace those.
     assert shelf.table().follow() == []
     (second,) = (one for one in shelf.index.tile(SIX)[0].commits)  # type: ignore[index]
