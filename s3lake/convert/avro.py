@@ -11,7 +11,7 @@ import functools
 import io
 import re
 from dataclasses import dataclass, replace
-from operator import itemgetter, methodcaller
+from operator import methodcaller
 from typing import Any
 from uuid import UUID
 
@@ -27,7 +27,7 @@ from s3lake.convert.wire import HEADER, group_by_id, read_schema_ids
 from s3lake.schema import avro
 from s3lake.schema.connect import Schema, SchemaError
 from s3lake.schema.registry import Connection, UnknownSchema, client
-from s3lake.schema.types import UNKNOWN, Decimal, List, Map, Primitive, Struct, Type, fields_of, item_of
+from s3lake.schema.types import Decimal, Primitive, Type, Unknown, fold
 
 _STREAM = re.compile(r" from <_io\.BytesIO object at \w+>")
 """fastavro says where in memory it reads: a record that is tried again has another reason then."""
@@ -135,47 +135,29 @@ def _make_reader(kind: str, text: str, references: tuple[tuple[str, str], ...], 
             Schema(name, node.type, avro.write_passthrough_schema(node.written), node.detail),
             avro_columns.compile_schema(node.plain, node.type),
             parse_schema(node.plain),
-            _make_build(node.plain, node.type),
+            _make_build(node.type),
         )
     except SchemaError as error:
         return str(error)
-    except RecursionError:
-        return "it is nested too deeply"
-    except Exception as error:  # fastavro's several kinds for what is no schema
-        return f"it is none of Avro: {type(error).__name__}: {error}"[:300]
 
 
-def _make_build(plain: Any, type: Type) -> Build:
-    """Return what makes a column of values that fastavro has read.
+def _make_build(type: Type) -> Build:
+    """Return what makes a column of values that fastavro has read: records are dictionaries, a decimal is bytes."""
+    return fold(type, _make_leaf, arrays.make_list, _make_struct, arrays.make_map)
 
-    Args:
-        plain: as `schema.avro.Node` has it.
-        type: of the column.
-    """
-    branches = [branch for branch in plain if branch != "null"] if isinstance(plain, list) else [plain]
-    match type:
-        case List():
-            return arrays.make_list(_make_build(branches[0]["items"], item_of(type)))
-        case Map():
-            return arrays.make_map(_make_build(branches[0]["values"], item_of(type)))
-        case Struct():
-            # A wide union has a branch for each field, and each branch is a record of that one field.
-            members = [member for branch in branches for member in branch["fields"]]
-            kinds = {member["name"]: member["type"] for member in members}
-            is_union = len(branches) > 1
-            return arrays.make_struct(
-                {
-                    name: (methodcaller("get", name) if is_union else itemgetter(name), _make_build(kinds[name], inner))
-                    for name, inner in fields_of(type).items()
-                }
-            )
+
+def _make_struct(fields: dict[str, Build]) -> Build:
+    # A wide union has a branch for each field, and each branch is a record of that one field.
+    return arrays.make_struct({name: (methodcaller("get", name), build) for name, build in fields.items()})
+
+
+def _make_leaf(leaf: Primitive | Decimal | Unknown) -> Build:
+    match leaf:
         case Decimal(_, scale):
-            return arrays.make_leaf(type, functools.partial(_to_decimal, scale))
-        case Primitive.UUID if branches[0] != "string":
-            return arrays.make_leaf(type, lambda data: UUID(bytes=data))
-        case Primitive():
-            return arrays.make_leaf(type)
-    return arrays.make_leaf(UNKNOWN)
+            return arrays.make_leaf(leaf, functools.partial(_to_decimal, scale))
+        case Primitive.UUID:
+            return arrays.make_leaf(leaf, lambda data: UUID(bytes=data) if isinstance(data, bytes) else data)
+    return arrays.make_leaf(leaf)
 
 
 def _to_decimal(scale: int, data: bytes) -> decimal.Decimal:

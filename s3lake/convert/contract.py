@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
-from s3lake.convert import pruning, rules
+from s3lake.convert import pruning
 from s3lake.convert.column import Column, Schemas
 from s3lake.convert.gate import Refusals
 from s3lake.convert.json_types import infer_type, widen
@@ -27,6 +27,7 @@ from s3lake.schema.unite import Conflict, held, joined, shown, unite
 if TYPE_CHECKING:
     import jsonschema_rs
 
+_SHOWN = 300
 Rule = Literal["evolve", "drop", "dead_letter", "fail"]
 
 
@@ -103,7 +104,7 @@ class Contract:
         for row, text in enumerate(texts.to_pylist()):
             if text is not None and row not in without:
                 value = msgspec.json.decode(text)
-                reason = self._lacking(value) or (rules.broken(_validator(self.rules), value) if self.rules else None)
+                reason = self._lacking(value) or (_find_broken(_validator(self.rules), value) if self.rules else None)
                 if reason is not None:
                     refused[row] = reason
         return refused
@@ -231,6 +232,37 @@ def _fits(known: Type, seen: Type, path: str) -> bool:
         return False
 
 
+def make_validator(rules: Mapping[str, Any]) -> jsonschema_rs.Validator:
+    """Return what checks a decoded value by a JSON Schema of any draft, which refers to nothing but itself.
+
+    Raises:
+        ValueError: they are no JSON Schema, or refer to another document.
+    """
+    import jsonschema_rs
+
+    try:
+        return jsonschema_rs.validator_for(dict(rules), retriever=_refuse_other)
+    except jsonschema_rs.ValidationError as error:
+        raise ValueError(f"no JSON Schema: {error.message}{_say_where(error.instance_path)}"[:_SHOWN]) from None
+
+
+def _find_broken(validator: jsonschema_rs.Validator, value: Any) -> str | None:
+    """Return why a decoded value does not fit, without the value itself. Return None if it fits."""
+    if validator.is_valid(value):
+        return None
+    error = next(iter(validator.iter_errors(value)))
+    rule = "/".join(map(str, error.schema_path))
+    return f"rules: {rule} does not hold{_say_where(error.instance_path)}"[:_SHOWN]
+
+
+def _say_where(path: list[str | int]) -> str:
+    return f" at {'.'.join(map(str, path))}" if path else ""
+
+
+def _refuse_other(address: str) -> NoReturn:
+    raise ValueError(f"{address} is another document: write it into $defs")
+
+
 @functools.lru_cache(maxsize=64)
 def _validator(schema: bytes) -> jsonschema_rs.Validator:
-    return rules.validator(msgspec.json.decode(schema))
+    return make_validator(msgspec.json.decode(schema))

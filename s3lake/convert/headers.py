@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from s3lake.convert import gate, json_text
 from s3lake.convert.gate import Refusals
+from s3lake.encode.buffers import base64
 from s3lake.schema.types import List, Primitive, Struct
 
 LIST = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -86,8 +87,8 @@ def as_pairs(column: pa.ListArray) -> pa.BinaryArray:
 def as_csv(column: pa.ListArray) -> pa.BinaryArray:
     """Headers as `name:value;` each, both in base64; nothing for none."""
     headers = Headers.of(column)
-    values = pc.fill_null(json_text.base64(headers.values), b"")
-    return headers.gathered(json_text.joined(json_text.base64(headers.names), b":", values, b";"), b"", b"", b"")
+    values = pc.fill_null(base64(headers.values), b"")
+    return headers.gathered(json_text.joined(base64(headers.names), b":", values, b";"), b"", b"", b"")
 
 
 def as_text_lists(column: pa.ListArray) -> pa.ListArray:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.encode.buffers import slice_values, uuid_texts
+from s3lake.encode.buffers import base64, slice_values, uuid_texts
 from s3lake.schema.types import Decimal, Primitive, Type, Unknown, fold
 
 _NO_NUMBERS = {"nan": b'"NaN"', "inf": b'"Infinity"', "-inf": b'"-Infinity"'}
@@ -41,13 +41,6 @@ def quoted(texts: pa.BinaryArray) -> pa.BinaryArray:
         escaped = [msgspec.json.encode(one.decode()) for one in filled.filter(rows).to_pylist()]
         found = pc.replace_with_mask(found, rows, pa.array(escaped, pa.binary()))
     return or_null(found, texts)
-
-
-def base64(values: pa.BinaryArray) -> pa.BinaryArray:
-    """Bytes in base64, null as null."""
-    encode = binascii.b2a_base64
-    texts = [None if value is None else encode(value, newline=False) for value in values.to_pylist()]
-    return pa.array(texts, pa.binary())
 
 
 def quoted_base64(values: pa.BinaryArray) -> pa.BinaryArray:

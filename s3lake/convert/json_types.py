@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Mapping
 from typing import Any
 
 from s3lake.convert.arrays import Misfit
+from s3lake.schema.connect import UNREADABLE
 from s3lake.schema.types import (
     MOST_LEVELS,
     UNKNOWN,
@@ -29,8 +29,6 @@ INFERRED = frozenset({Primitive.BOOL, Primitive.INT64, Primitive.DOUBLE, Primiti
 LARGE = 2**53
 """All integers up to here are doubles."""
 _INT64 = range(-(2**63), 2**63)
-_UNREADABLE = re.compile(r'["\\\x00-\x1f]')
-"""Characters that msgspec does not take in the name of a field."""
 _UNREADABLE_NAME = "its name has a quote, a backslash or a control character: rename it"
 
 
@@ -83,7 +81,7 @@ def widen(
     """
     wider = dict(known)
     for name, type in seen.items():
-        if name not in known and _UNREADABLE.search(name):
+        if name not in known and UNREADABLE.search(name):
             raise Conflict(f"field {joined(path, name)[:80]!r}: {_UNREADABLE_NAME}")
         of_user = declared.get(name, UNKNOWN)
         wider[name] = _widen_type(known.get(name, UNKNOWN), type, of_user, joined(path, name), integral or {})

@@ -13,6 +13,7 @@ from s3lake.convert import headers, json_text
 from s3lake.convert.column import Column, Envelope, Rows
 from s3lake.convert.gate import Refusals
 from s3lake.convert.json_text import Piece
+from s3lake.encode.buffers import base64
 
 _YEAR_1, _YEAR_10000 = -62_135_596_800_000, 253_402_300_800_000
 
@@ -135,7 +136,7 @@ def _csv_of(rows: Rows, field: str, value_encoding: str) -> pa.BinaryArray:
     column = rows.column(field)
     if field == "value" and value_encoding == "none":
         return column.data
-    return json_text.base64(column.data if column.of.wrapped else rows.kafka.column(field))
+    return base64(column.data if column.of.wrapped else rows.kafka.column(field))
 
 
 def _instants(milliseconds: pa.Int64Array) -> pa.BinaryArray:

@@ -3,7 +3,9 @@
 To add a format: write its encoder, and say what the format is in `formats.py`.
 """
 
+import functools
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, Protocol
 
 from s3lake.encode.formats import FORMATS, FileFormat
@@ -60,9 +62,18 @@ def prepared(form: FileFormat, payload: Any) -> Any:
 
     Encoders do it themselves where nobody has; for thousands of small files it is faster beforehand.
     """
-    return FORMATS[form.type].prepared(payload)
+    prepare = FORMATS[form.type].prepare
+    return payload if prepare is None else _load(prepare)(payload)
 
 
 def encoder(form: FileFormat, out: Out, disk: Disk, *, chunk: int) -> Encoder:
     """The encoder of a new file; it holds back at most about `chunk` bytes."""
-    return FORMATS[form.type].encoder(form, out, disk, chunk)
+    made: Encoder = _load(FORMATS[form.type].encoder)(form, out, disk, chunk)
+    return made
+
+
+@functools.lru_cache
+def _load(place: str) -> Any:
+    """Return what a module of this room has."""
+    module, _, name = place.partition(".")
+    return getattr(import_module(f"s3lake.encode.{module}"), name)

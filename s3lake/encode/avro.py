@@ -12,6 +12,7 @@ import pyarrow as pa
 from s3lake.encode.avro_datum import datums
 from s3lake.encode.buffers import ENCODED, finished, offsets_of
 from s3lake.encode.codecs import compress_block
+from s3lake.encode.formats import FileFormat
 from s3lake.schema.avro_written import schema_of
 
 if TYPE_CHECKING:
@@ -33,9 +34,9 @@ def prepared(batch: pa.RecordBatch) -> pa.RecordBatch:
 class AvroEncoder:
     """Collects datums into blocks; without memory they wait on disk, so that no block is cut short."""
 
-    def __init__(self, out: Callable[[bytes], None], codec: str, level: int | None, disk: Disk) -> None:
+    def __init__(self, form: FileFormat, out: Callable[[bytes], None], disk: Disk, _chunk: int = _BLOCK) -> None:
         self._out, self._disk = out, disk
-        self._codec, self._level = codec, level
+        self._codec, self._level = form.codec, form.level
         self._sync = b""
         self._spilled: list[tuple[int, int]] = []
         self._buffered = bytearray()

@@ -5,15 +5,13 @@ Text is always quoted and null is nothing at all, so that an empty text is no nu
 
 from __future__ import annotations
 
-import binascii
 import csv
 import io
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.encode.buffers import ENCODED, binary, data_of, finished, masked, offsets_of, uuid_texts
+from s3lake.encode.buffers import ENCODED, base64, finished, uuid_texts
 from s3lake.encode.formats import FileFormat
 
 
@@ -55,7 +53,7 @@ def _cells(column: pa.Array) -> pa.StringArray:
     if pa.types.is_string(type):
         return _quoted(column)
     if pa.types.is_binary(type):
-        return _quoted(_base64(column))
+        return _quoted(base64(column).cast(pa.string()))
     if pa.types.is_timestamp(type):
         return _in_range(_instants(column), _milliseconds(column))
     if pa.types.is_date(type):
@@ -92,22 +90,6 @@ def _quoted(texts: pa.StringArray) -> pa.StringArray:
     if data is not None and b'"' in data.to_pybytes():
         texts = pc.replace_substring(texts, '"', '""')
     return pc.binary_join_element_wise("", texts, "", '"')
-
-
-def _base64(values: pa.BinaryArray) -> pa.StringArray:
-    """One call for all: each value is filled up to three bytes with zeros, whose characters become the padding."""
-    lengths = np.diff(offsets_of(values))
-    if values.null_count:
-        lengths = np.where(pc.is_valid(values).to_numpy(zero_copy_only=False), lengths, 0)
-    missing = -lengths % 3
-    fill = binary(np.concatenate(([0], np.cumsum(missing))), bytes(int(missing.sum())))
-    filled = pc.binary_join_element_wise(values, fill, b"", null_handling="replace")
-    offsets = offsets_of(filled)
-    text = np.frombuffer(bytearray(binascii.b2a_base64(data_of(filled), newline=False)), np.uint8)
-    ends = offsets[1:].astype(np.int64) // 3 * 4
-    text[ends[missing >= 1] - 1] = ord("=")
-    text[ends[missing == 2] - 2] = ord("=")
-    return masked(binary(np.concatenate(([0], ends)), text), values).cast(pa.string())
 
 
 def _decimals(column: pa.Array) -> pa.StringArray:

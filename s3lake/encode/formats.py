@@ -1,16 +1,12 @@
 """Formats: what a file can be. One specification each; whatever differs between formats is asked of it.
 
-This module is imported with every configuration, so what writes a file is imported by the function that makes it.
+This module is imported with every configuration, so it names what writes a file, which is imported with the first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
-
-if TYPE_CHECKING:
-    from s3lake.encode import Disk, Encoder, Out
+from typing import Literal
 
 Rule = Literal["", "flat", "avro", "iceberg"]
 """What a format asks of columns: none that is nested (`flat`), or only names that Avro allows."""
@@ -52,42 +48,6 @@ class FileFormat:
         return opening.encode(), between.encode(), closing.encode()
 
 
-def _texts(form: FileFormat, out: Out, _disk: Disk, _chunk: int) -> Encoder:
-    from s3lake.encode.text import TextEncoder
-
-    return TextEncoder(form, out)
-
-
-def _avro(form: FileFormat, out: Out, disk: Disk, _chunk: int) -> Encoder:
-    from s3lake.encode.avro import AvroEncoder
-
-    return AvroEncoder(out, form.codec, form.level, disk)
-
-
-def _parquet(form: FileFormat, out: Out, disk: Disk, chunk: int) -> Encoder:
-    from s3lake.encode.parquet import ParquetEncoder
-
-    return ParquetEncoder(out, form.codec, form.level, disk, row_group_bytes=chunk)
-
-
-def _as_it_is(payload: Any) -> Any:
-    return payload
-
-
-def _csv_rows(payload: Any) -> Any:
-    import pyarrow as pa
-
-    from s3lake.encode import csv
-
-    return csv.prepared(payload) if isinstance(payload, pa.RecordBatch) else payload
-
-
-def _avro_datums(payload: Any) -> Any:
-    from s3lake.encode import avro
-
-    return avro.prepared(payload)
-
-
 @dataclass(frozen=True)
 class Format:
     """What a format says of itself.
@@ -101,8 +61,9 @@ class Format:
             text around records.
         packed: whether the codec is inside of the file, so that its name does not say it.
         styles: of envelopes that it can hold.
-        encoder: makes the encoder of a new file.
-        prepared: what can be done for a whole batch before its rows are split among files.
+        encoder: module and class of its encoder, which takes a form, what takes the bytes, a disk, and how many bytes
+            it holds back.
+        prepare: module and function for what can be done for a whole batch before its rows are split among files.
     """
 
     name: str
@@ -112,8 +73,8 @@ class Format:
     framing: tuple[str, str, str] | None = _LINES
     packed: bool = False
     styles: tuple[str, ...] = ()
-    encoder: Callable[[FileFormat, Out, Disk, int], Encoder] = _texts
-    prepared: Callable[[Any], Any] = _as_it_is
+    encoder: str = "text.TextEncoder"
+    prepare: str | None = None
 
     def extension(self, codec: str) -> str:
         """What names of files end with."""
@@ -125,7 +86,7 @@ FORMATS = {
     for format in (
         Format("json", styles=("record", "flat", "iggy")),
         Format("json_array", framing=("[\n", ",\n", "\n]"), styles=("record", "flat", "iggy")),
-        Format("csv", tabular=True, rule="flat", styles=("flat",), prepared=_csv_rows),
+        Format("csv", tabular=True, rule="flat", styles=("flat",), prepare="csv.prepared"),
         Format("text"),
         Format("bytes", framing=None),
         Format(
@@ -136,8 +97,8 @@ FORMATS = {
             framing=None,
             packed=True,
             styles=("record", "flat"),
-            encoder=_avro,
-            prepared=_avro_datums,
+            encoder="avro.AvroEncoder",
+            prepare="avro.prepared",
         ),
         Format(
             "parquet",
@@ -146,7 +107,7 @@ FORMATS = {
             framing=None,
             packed=True,
             styles=("record", "flat"),
-            encoder=_parquet,
+            encoder="parquet.ParquetEncoder",
         ),
     )
 }

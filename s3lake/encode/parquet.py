@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from s3lake.encode.codecs import DEFAULT_LEVELS
+from s3lake.encode.formats import FileFormat
 
 if TYPE_CHECKING:
     from s3lake.encode import Disk, Encoder
@@ -55,12 +56,10 @@ class ParquetEncoder:
     Without memory the rows wait on disk: a row group is never cut short, whatever the number of open files.
     """
 
-    def __init__(
-        self, out: Callable[[bytes], None], codec: str, level: int | None, disk: Disk, row_group_bytes: int
-    ) -> None:
+    def __init__(self, form: FileFormat, out: Callable[[bytes], None], disk: Disk, row_group_bytes: int) -> None:
         self._out = _Out(out)
-        self._codec = codec
-        self._level = _DEFAULT_LEVELS.get(codec) if level is None else level
+        self._codec = form.codec
+        self._level = _DEFAULT_LEVELS.get(form.codec) if form.level is None else form.level
         self._disk = disk
         self._spilled: list[tuple[int, int]] = []
         self._schema: pa.Schema = None

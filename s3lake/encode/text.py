@@ -21,7 +21,8 @@ class TextEncoder:
     A drained file goes on with another gzip member, zstd frame or snappy stream, which readers take for the same one.
     """
 
-    def __init__(self, form: FileFormat, out: Callable[[bytes | memoryview], None]) -> None:
+    def __init__(self, form: FileFormat, out: Callable[[bytes | memoryview], None], *_unused: object) -> None:
+        """Text needs no disk, and holds back a megabyte before it is compressed."""
         self._out, self._form = out, form
         self._opening, self._between, self._closing = form.frame
         # Where files end as records do, each record ends itself, and closing a file has nothing to add.

@@ -99,11 +99,13 @@ def read_schema(text: str, references: Mapping[str, str], *, exact: bool = False
         for reference in references.values():
             parse_schema(_load(reference), named_schemas=named, _ignore_default_error=True)
         schema = parse_schema(_load(text), named_schemas=named, _ignore_default_error=True)
+        node = _Reader(named, exact).read(schema, "the schema", 0)
+    except SchemaError:
+        raise
     except RecursionError:
         raise SchemaError("it is nested too deeply") from None
     except Exception as error:  # fastavro's several kinds for what is no schema
         raise SchemaError(f"it is none of Avro: {type(error).__name__}: {error}"[:300]) from None
-    node = _Reader(named, exact).read(schema, "the schema", 0)
     branches = [one for one in schema if one != "null"] if isinstance(schema, list) else [schema]
     name = UNION if len(branches) > 1 else node.detail.name
     return name, node

@@ -78,7 +78,7 @@ class _Node:
     detail: Detail = REQUIRED
 
 
-_UNREADABLE = re.compile(r'["\\\x00-\x1f]')
+UNREADABLE = re.compile(r'["\\\x00-\x1f]')
 """Characters that msgspec does not take in the name of a field."""
 
 _envelope = msgspec.json.Decoder(Envelope).decode
@@ -245,7 +245,7 @@ def _struct(document: dict[str, Any], path: str, level: int, tabular: bool) -> _
         name = field.get("field") if isinstance(field, dict) else None
         if not isinstance(name, str) or name in nodes:
             raise SchemaError(f"{here}.field is {name!r}: a name that no other field has is expected")
-        if _UNREADABLE.search(name):
+        if UNREADABLE.search(name):
             raise SchemaError(f"{here}.field is {name[:80]!r}: a name without quotes, backslashes, control characters")
         node = nodes[name] = _optional(_node(field, here, level + 1, tabular), field, here)
         may_lack = field.get("optional") is True or field.get("default") is not None

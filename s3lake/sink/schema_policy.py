@@ -68,9 +68,9 @@ class SchemaPolicy(ConfigModel):
     @classmethod
     def _check_rules(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
         if value is not None:
-            from s3lake.convert import rules
+            from s3lake.convert import contract
 
-            rules.validator(value)
+            contract.make_validator(value)
         return value
 
     def check(self, sink: "Sink") -> None:

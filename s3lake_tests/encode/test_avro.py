@@ -207,7 +207,7 @@ def test_blocks_do_not_depend_on_batches() -> None:
 
 def test_without_memory_datums_wait_on_disk_for_the_same_block() -> None:
     spill, out = Spill(), list[bytes]()
-    encoder = AvroEncoder(out.append, "snappy", None, spill)
+    encoder = AvroEncoder(FileFormat("avro", "snappy"), out.append, spill)
     for _ in range(300):
         encoder.write(numbers(10))
         assert encoder.memory <= encoder.pending < 2**16
@@ -220,7 +220,7 @@ def test_without_memory_datums_wait_on_disk_for_the_same_block() -> None:
 
 def test_draining_writes_a_block_and_the_file_goes_on() -> None:
     out: list[bytes] = []
-    encoder = AvroEncoder(out.append, "none", None, Spill())
+    encoder = AvroEncoder(FileFormat("avro", "none"), out.append, Spill())
     for count in (2, 3):
         encoder.write(numbers(count))
         encoder.drain()

@@ -39,7 +39,7 @@ class File:
     def __init__(self, codec: str = "zstd", level: int | None = None, row_group_bytes: int = 10**6) -> None:
         self.out: list[bytes] = []
         self.spill = Spill()
-        self.encoder = ParquetEncoder(self.out.append, codec, level, self.spill, row_group_bytes)
+        self.encoder = ParquetEncoder(FileFormat("parquet", codec, level), self.out.append, self.spill, row_group_bytes)
 
     def closed(self) -> pq.ParquetFile:
         self.encoder.close()

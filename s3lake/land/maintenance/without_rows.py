@@ -76,7 +76,7 @@ def _avro(body: bytes, gone: Set[int], out: Out, disk: Disk) -> None:
     blocks: Any = fastavro.block_reader(io.BytesIO(body))
     codec, schema = blocks.codec or "null", blocks.metadata["avro.schema"]
     plain = fastavro.parse_schema(avro.mark_logical_types(json.loads(schema)))
-    encoder = AvroEncoder(out, _AVRO_CODECS.get(codec, codec), None, disk)
+    encoder = AvroEncoder(FileFormat("avro", _AVRO_CODECS.get(codec, codec)), out, disk)
     row = 0
     for block in blocks:
         data, kept = block.bytes_.getbuffer(), []
@@ -98,7 +98,7 @@ def _parquet(body: bytes, gone: Set[int], out: Out, disk: Disk) -> None:
 
     file = pq.ParquetFile(pa.BufferReader(body))
     codec = file.metadata.row_group(0).column(0).compression.lower()
-    encoder = ParquetEncoder(out, _PARQUET_CODECS.get(codec, codec), None, disk, row_group_bytes=sys.maxsize)
+    encoder = ParquetEncoder(FileFormat("parquet", _PARQUET_CODECS.get(codec, codec)), out, disk, sys.maxsize)
     row = 0
     for number in range(file.num_row_groups):
         table = file.read_row_group(number, use_threads=False).replace_schema_metadata(None)
