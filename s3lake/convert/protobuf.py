@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from google.protobuf import json_format, message_factory
+from google.protobuf import descriptor_pb2, json_format, message_factory
 from google.protobuf.message import DecodeError
 
 from s3lake.convert import arrays
@@ -19,16 +19,37 @@ from s3lake.convert.column import Column, Gathering, Numbers
 from s3lake.convert.converters import ReadRequest
 from s3lake.convert.gate import Refusals
 from s3lake.convert.wire import HEADER, group_by_id, read_schema_ids
-from s3lake.schema import protobuf, protoc
+from s3lake.schema import protoc
 from s3lake.schema.connect import Schema, SchemaError
 from s3lake.schema.registry import Connection, UnknownSchema, client
-from s3lake.schema.types import UNKNOWN, List, Map, Primitive, Type, fields_of, item_of
+from s3lake.schema.types import MOST_LEVELS, UNKNOWN, List, Map, Primitive, Struct, Type
 
 if TYPE_CHECKING:
-    from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+    from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor, OneofDescriptor
 
+_GOOGLE = "google.protobuf."
+_AS_JSON = frozenset(f"{_GOOGLE}{name}" for name in ("Struct", "Value", "ListValue"))
+"""Messages that hold any JSON, and so are a text of it."""
+_WRAPPERS = frozenset(
+    f"{_GOOGLE}{name}Value"
+    for name in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
+)
+"""Messages of one `value`, which is null if they are missing."""
 _MISSHAPEN = (TypeError, LookupError, AttributeError, RecursionError)
 _MOST_INDEXES = 64
+_OF = descriptor_pb2.FieldDescriptorProto
+_PRIMITIVES = {
+    _OF.TYPE_BOOL: Primitive.BOOL,
+    _OF.TYPE_STRING: Primitive.STRING,
+    _OF.TYPE_BYTES: Primitive.BINARY,
+    _OF.TYPE_ENUM: Primitive.STRING,
+    _OF.TYPE_FLOAT: Primitive.FLOAT,
+    _OF.TYPE_DOUBLE: Primitive.DOUBLE,
+    **dict.fromkeys((_OF.TYPE_INT32, _OF.TYPE_SINT32, _OF.TYPE_SFIXED32), Primitive.INT32),
+    **dict.fromkeys((_OF.TYPE_INT64, _OF.TYPE_SINT64, _OF.TYPE_SFIXED64), Primitive.INT64),
+    **dict.fromkeys((_OF.TYPE_UINT32, _OF.TYPE_FIXED32), Primitive.INT64),
+    **dict.fromkeys((_OF.TYPE_UINT64, _OF.TYPE_FIXED64), Primitive.INT64),
+}
 
 
 @dataclass(frozen=True)
@@ -166,27 +187,67 @@ def _of_set(descriptors: bytes, name: str) -> _Reader | str:
 
 
 def _compiled(descriptor: Descriptor) -> _Reader:
-    type = protobuf.type_of(descriptor)
+    type, build = _read_message(descriptor, descriptor.full_name, ())
     if type == UNKNOWN:
         raise SchemaError(f"{descriptor.full_name} has no fields that hold anything")
     parse = message_factory.GetMessageClass(descriptor).FromString
-    return _Reader(Schema(descriptor.full_name, type), parse, _make_struct(descriptor, type))
+    return _Reader(Schema(descriptor.full_name, type), parse, build)
 
 
-def _make_struct(descriptor: Descriptor, type: Type) -> Build:
-    """Return a builder of messages; the members of a oneof are a struct of their own, null if none is set."""
-    types = fields_of(type)
-    oneofs = {name: oneof for name, oneof in protobuf.oneofs(descriptor) if name in types}
-    fields = {field.name: field for field in protobuf.plain_fields(descriptor)}
-    builds: dict[str, tuple[Get, Build]] = {}
-    for name, inner in types.items():
-        if name in fields:
-            builds[name] = _read_field(fields[name], inner)
-        else:
-            members = {field.name: field for field in oneofs[name].fields}
-            pairs = {member: _read_field(members[member], of) for member, of in fields_of(inner).items()}
-            builds[name] = (partial(_get_chosen, oneofs[name].name), arrays.make_struct(pairs))
-    return arrays.make_struct(builds)
+# Columns of messages, which are those of Confluent's ProtobufData: every field may be null
+
+
+class _Column(NamedTuple):
+    """A column, and what builds it."""
+
+    type: Type
+    build: Build
+
+
+def _make_struct(members: Mapping[str, tuple[Get, _Column]]) -> _Column:
+    """Return a struct of members with what reads each, without those that never hold anything."""
+    held = {name: member for name, member in members.items() if member[1].type != UNKNOWN}
+    if not held:
+        return _Column(UNKNOWN, arrays.make_leaf(UNKNOWN))
+    type = Struct({name: column.type for name, (_, column) in held.items()})
+    return _Column(type, arrays.make_struct({name: (get, column.build) for name, (get, column) in held.items()}))
+
+
+def _make_list(item: _Column) -> _Column:
+    return item if item.type == UNKNOWN else _Column(List(item.type), arrays.make_list(item.build))
+
+
+def list_fields(descriptor: Descriptor) -> tuple[dict[str, OneofDescriptor], list[FieldDescriptor]]:
+    """Return the oneofs of a message by their columns, and the fields in none of them, as an `optional` one is."""
+    proto = descriptor_pb2.DescriptorProto()
+    descriptor.CopyToProto(proto)
+    optional = {field.name for field in proto.field if field.proto3_optional}
+    declared = [oneof for oneof in descriptor.oneofs if oneof.fields[0].name not in optional]
+    members = {field.name for oneof in declared for field in oneof.fields}
+    oneofs = {f"{oneof.name}_{number}": oneof for number, oneof in enumerate(declared)}
+    return oneofs, [field for field in descriptor.fields if field.name not in members]
+
+
+def _read_message(descriptor: Descriptor, path: str, inside: tuple[str, ...]) -> _Column:
+    """Return the column of a message; the members of a oneof are a struct of their own, null if none is set."""
+    if descriptor.full_name in inside:
+        raise SchemaError(
+            f"{path} is {descriptor.full_name} inside of itself: recursive schemas are not supported; use bytes"
+        )
+    inside = (*inside, descriptor.full_name)
+    if len(inside) > MOST_LEVELS:
+        raise SchemaError(f"{path} nests deeper than {MOST_LEVELS} levels, which Parquet's readers refuse")
+    oneofs, fields = list_fields(descriptor)
+    members: dict[str, tuple[Get, _Column]] = {}
+    for column, oneof in oneofs.items():
+        if column in {field.name for field in fields}:
+            raise SchemaError(
+                f"{path} has a oneof {oneof.name}, whose column is {column}, and a field {column}: rename one of them; "
+                "use bytes"
+            )
+        struct = _make_struct({one.name: _read_field(one, f"{path}.{one.name}", inside) for one in oneof.fields})
+        members[column] = partial(_get_chosen, oneof.name), struct
+    return _make_struct(members | {one.name: _read_field(one, f"{path}.{one.name}", inside) for one in fields})
 
 
 def _get_chosen(oneof: str, message: Any) -> Any:
@@ -197,37 +258,40 @@ def _get_present(name: str, message: Any) -> Any:
     return getattr(message, name) if message.HasField(name) else None
 
 
-def _read_field(field: FieldDescriptor, type: Type) -> tuple[Get, Build]:
-    """Return what reads a field of a message, and the builder of its column."""
-    get = attrgetter(field.name)
-    if protobuf.is_map(field):
-        keys, values = (field.message_type.fields_by_name[name] for name in ("key", "value"))
-        if isinstance(type, Map):
-            return get, arrays.make_map(_make_values(values, type.value))
-        entry = fields_of(item_of(type))
-        build_key, build_value = _make_values(keys, entry["key"]), _make_values(values, entry["value"])
-        entries = arrays.make_struct({"key": (itemgetter(0), build_key), "value": (itemgetter(1), build_value)})
-        return lambda message: list(get(message).items()), arrays.make_list(entries)
-    if isinstance(type, List) and field.is_repeated:
-        return get, arrays.make_list(_make_values(field, type.item))
-    return partial(_get_present, field.name) if field.has_presence else get, _make_values(field, type)
+def _read_field(field: FieldDescriptor, path: str, inside: tuple[str, ...]) -> tuple[Get, _Column]:
+    """Return what reads a field of a message, and its column."""
+    get, inner = attrgetter(field.name), field.message_type
+    if inner is not None and inner.GetOptions().map_entry:
+        key, value = (_read_values(inner.fields_by_name[name], path, inside) for name in ("key", "value"))
+        if value.type == UNKNOWN:
+            return get, value
+        if key.type is Primitive.STRING:
+            return get, _Column(Map(value.type), arrays.make_map(value.build))
+        entry = _make_struct({"key": (itemgetter(0), key), "value": (itemgetter(1), value)})
+        return lambda message: list(get(message).items()), _make_list(entry)
+    column = _read_values(field, path, inside)
+    if field.is_repeated:
+        return get, _make_list(column)
+    return partial(_get_present, field.name) if field.has_presence else get, column
 
 
-def _make_values(field: FieldDescriptor, type: Type) -> Build:
-    """Return a builder of what a field holds."""
+def _read_values(field: FieldDescriptor, path: str, inside: tuple[str, ...]) -> _Column:
+    """Return the column of what a field holds; messages that Google knows by name have a type if there is one."""
     inner = field.message_type
-    if inner is not None and inner.full_name not in protobuf.LEAVES:
-        return _make_struct(inner, type)
-    assert isinstance(type, Primitive), "no field of Protobuf is a decimal"
-    if field.enum_type is not None:
-        return arrays.make_leaf(type, _make_namer(field.enum_type))
     if inner is None:
-        return arrays.make_leaf(type)
-    if inner.full_name == protobuf.TIMESTAMP:
-        return arrays.make_leaf(type, lambda moment: moment.seconds * 1000 + moment.nanos // 1_000_000)
-    if inner.full_name in protobuf.AS_JSON:
-        return arrays.make_leaf(type, partial(json_format.MessageToJson, indent=None))
-    return arrays.make_leaf(type, attrgetter("value"))
+        name = None if field.enum_type is None else _make_namer(field.enum_type)
+        return _make_leaf(_PRIMITIVES[field.type], name)
+    if inner.full_name == f"{_GOOGLE}Timestamp":
+        return _make_leaf(Primitive.TIMESTAMP, lambda moment: moment.seconds * 1000 + moment.nanos // 1_000_000)
+    if inner.full_name in _AS_JSON:
+        return _make_leaf(Primitive.STRING, partial(json_format.MessageToJson, indent=None))
+    if inner.full_name in _WRAPPERS:
+        return _make_leaf(_PRIMITIVES[inner.fields_by_name["value"].type], attrgetter("value"))
+    return _read_message(inner, path, inside)
+
+
+def _make_leaf(type: Primitive, read: Get | None) -> _Column:
+    return _Column(type, arrays.make_leaf(type, read))
 
 
 def _make_namer(enum: EnumDescriptor) -> Callable[[int], str]:

@@ -57,9 +57,9 @@ def _describe_fields(registry: Registry, subject: str) -> Mapping[str, str]:
 
     connection = registry.connection
     if registry.descriptor_set is not None:
-        from s3lake.schema import protobuf
+        from s3lake.schema import protoc
 
-        return protobuf.prose_of_set(connection.descriptors, connection.message)
+        return protoc.prose_of_set(connection.descriptors, connection.message)
     try:
         schema = client(connection).newest(subject)
         return read_descriptions(schema.kind, schema.text, schema.references)
@@ -82,9 +82,9 @@ def read_descriptions(language: str, text: str, references: Mapping[str, str]) -
     {'id': 'a key'}
     """
     if language == "PROTOBUF":
-        from s3lake.schema import protobuf  # Google's library, which other schemas do not need
+        from s3lake.schema import protoc  # Google's library, which other schemas do not need
 
-        return protobuf.prose(text, references)
+        return protoc.prose(text, references)
     try:
         schema = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Protobuf schemas compiled by Google's compiler, to messages that Google's own library reads.
+"""Protobuf schemas compiled by Google's compiler, to messages that Google's own library reads, and their comments.
 
 Landing and `verify` share this; what becomes of a message each works out by itself.
 """
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _COMPILED_S = 60
 _MAIN = "s3lake-schema.proto"
 _UNMAPPABLE = re.compile(r"[=:;\x00-\x1f\x7f]")
+_MESSAGES, _FIELDS, _NESTED, _ONEOFS = 4, 2, 3, 8
+"""Numbers of members in descriptor.proto, of which the path to a comment is made."""
 _GOOGLES = re.compile(r"google/protobuf/([a-z_]+)\.proto")
 
 
@@ -75,12 +77,51 @@ def message_of_set(descriptors: bytes, name: str) -> Descriptor:
         raise SchemaError(f"it has no message {name!r}; it has {', '.join(have)[:300]}") from None
 
 
-def main_file(text: str, references: Mapping[str, str]) -> Any:
-    """Return the descriptor of a registered schema's own file, without those that it imports.
+def prose(text: str, references: Mapping[str, str]) -> dict[str, str]:
+    """Return what comments say of the columns of a registered schema's first message.
 
     Raises:
-        SchemaError: it is not a valid schema.
+        SchemaError: it is not valid.
     """
+    file = _main_file(text, references)
+    return _comments(file, (_MESSAGES, 0), file.message_type[0]) if file.message_type else {}
+
+
+def prose_of_set(descriptors: bytes, name: str) -> dict[str, str]:
+    """Return what comments say of a message of a descriptor set, which `protoc --include_source_info` adds to it."""
+    files = descriptor_pb2.FileDescriptorSet()
+    try:
+        files.ParseFromString(descriptors)
+    except DecodeError:
+        return {}
+    waiting: list[tuple[Any, tuple[int, ...], str, Any]] = [
+        (file, (_MESSAGES, at), f"{file.package}.{each.name}".lstrip("."), each)
+        for file in files.file
+        for at, each in enumerate(file.message_type)
+    ]
+    for file, path, full, described in waiting:
+        if full == name:
+            return _comments(file, path, described)
+        nested = enumerate(described.nested_type)
+        waiting += [(file, (*path, _NESTED, at), f"{full}.{each.name}", each) for at, each in nested]
+    return {}
+
+
+def _comments(file: Any, path: tuple[int, ...], described: Any) -> dict[str, str]:
+    """Return comments by column: a field, or the struct of a oneof."""
+    said = {tuple(one.path): one.leading_comments or one.trailing_comments for one in file.source_code_info.location}
+    columns = {
+        field.name: (*path, _FIELDS, at)
+        for at, field in enumerate(described.field)
+        if field.proto3_optional or not field.HasField("oneof_index")
+    }
+    columns |= {f"{oneof.name}_{at}": (*path, _ONEOFS, at) for at, oneof in enumerate(described.oneof_decl)}
+    prose_of_columns = {name: " ".join(said.get(place, "").split()) for name, place in columns.items()}
+    return {name: text for name, text in prose_of_columns.items() if text}
+
+
+def _main_file(text: str, references: Mapping[str, str]) -> Any:
+    """Return the descriptor of a registered schema's own file, without those that it imports."""
     file = _descriptor(text)
     if file is None:
         file = next(one for one in _protoc(text, references).file if one.name == _MAIN)

@@ -10,7 +10,7 @@ import pytest
 from s3lake import spark
 from s3lake.config import native
 from s3lake.errors import LocalDiskError
-from s3lake.schema import protobuf
+from s3lake.schema import protoc
 from s3lake.sink import Spark
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.lake import START, at
@@ -65,18 +65,18 @@ def test_a_schema_that_no_disk_was_left_to_compile_is_not_called_wrong(full: Pat
     (full / "other").write_bytes(bytes(2**20 - 4096))
     long = f"{PROTO}\n" + "\n".join(f"message M{number} {{ int64 id = 1; }}" for number in range(1000))
     with pytest.raises(LocalDiskError, match=f"{full}.*TMPDIR"):
-        protobuf.prose(long, {})
+        protoc.prose(long, {})
     assert [file.name for file in full.iterdir()] == ["other"]
 
 
 def test_a_schema_is_compiled_where_there_is_disk_for_its_text_and_options_alone(full: Path) -> None:
     (full / "other").write_bytes(bytes(2**20 - 2 * 4096))
-    assert protobuf.prose(f"{PROTO} // {'x' * 3000}", {}) == {}
+    assert protoc.prose(f"{PROTO} // {'x' * 3000}", {}) == {}
 
 
 def test_a_directory_that_can_only_be_read_is_named_before_a_schema_is_judged(closed: Path) -> None:
     with pytest.raises(LocalDiskError, match=f"nothing can be written to {closed}"):
-        protobuf.prose(PROTO, {})
+        protoc.prose(PROTO, {})
 
 
 def test_a_session_names_the_directory_that_it_cannot_put_its_settings_into(closed: Path) -> None:

@@ -5,14 +5,14 @@ import json
 import struct
 import subprocess
 import sys
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from s3lake.convert import column
+from s3lake.convert import column, protobuf
 from s3lake.convert.converters import CONVERTERS, ReadRequest
 from s3lake.convert.gate import Refusals
-from s3lake.schema import protobuf
 from s3lake_tests.schema.registry.server import SchemaRegistry, datum, framed
 from s3lake_tests.verify.test_framed import world
 from s3lake_tests.verify.test_writer_agrees import connect_value, staged
@@ -79,8 +79,13 @@ def test_a_field_that_the_writer_does_not_see_in_a_protobuf_schema_is_found(
     registry: SchemaRegistry, monkeypatch: pytest.MonkeyPatch, format: str
 ) -> None:
     number = registry.add(PROTO.replace("Row", f"Lost{format}"), "PROTOBUF")  # compiled schemas are remembered
-    fields = protobuf.plain_fields
-    monkeypatch.setattr(protobuf, "plain_fields", lambda descriptor: fields(descriptor)[:-1])
+    list_fields = protobuf.list_fields
+
+    def without_last(descriptor: Any) -> Any:
+        oneofs, fields = list_fields(descriptor)
+        return oneofs, fields[:-1]
+
+    monkeypatch.setattr(protobuf, "list_fields", without_last)
     report = landed(registry, format, "protobuf", framed(number, MESSAGES["right"])).verify()
     assert (report.missing, report.duplicated) == (1, 1)
 
