@@ -162,7 +162,7 @@ def _find_unfit(schema: Schema, shape: Shape, known: Columns) -> str | None:
         return f"the schema's name {name!r} is none that Avro allows: letters, digits and '_' between dots"
     if reason := misfit(columns, shape.rule) or beyond(columns, {}, shape.most):
         return reason
-    return find_unpromotable(Struct(known), Struct(columns)) if shape.rule == "iceberg" else None
+    return find_unpromotable(known, columns) if shape.rule == "iceberg" else None
 
 
 def _by_part(shape: Shape, rows: Rows, columns: Columns) -> Found:

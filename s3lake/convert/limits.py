@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from s3lake.encode.formats import Rule
-from s3lake.schema.types import UNKNOWN, Columns, Decimal, List, Map, Primitive, Struct, Type, Unknown, fold, item_of
-from s3lake.schema.unite import find_illegal_name, held, joined, shown
+from s3lake.schema.changes import find_differences
+from s3lake.schema.types import UNKNOWN, Columns, Decimal, Primitive, Struct, Unknown, fold
+from s3lake.schema.unite import find_illegal_name, held, shown
 
 LANDED_HOUR = "landed_hour"
 """A column that no file has: a table that is partitioned by the hour of landing gives it to every row."""
@@ -63,21 +64,13 @@ def misfit(columns: Columns, rule: Rule) -> str | None:
     return None
 
 
-def find_unpromotable(known: Type, seen: Type, path: str = "") -> str | None:
-    """Return why an Iceberg table with a known column cannot take files with the other type; None if it can."""
-    match known, seen:
-        case Struct(fields), Struct(others):
-            inner = (
-                find_unpromotable(fields[name], others[name], joined(path, name)) for name in fields.keys() & others
-            )
-            return next(filter(None, inner), None)
-        case (List(), List()) | (Map(), Map()):
-            return find_unpromotable(item_of(known), item_of(seen), f"{path}[]")
-    if known == seen or UNKNOWN in (known, seen) or {known, seen} in _PROMOTED:
-        return None
-    if isinstance(known, Decimal) and isinstance(seen, Decimal) and known.scale == seen.scale:
-        return None
-    return f"field {path!r} is {shown(seen)}, and {shown(known)} in the sink's table, which cannot hold both"
+def find_unpromotable(known: Columns, seen: Columns) -> str | None:
+    """Return why an Iceberg table with known columns cannot take files with the others; None if it can."""
+    for path, old, new in find_differences(known, seen):
+        is_wider = isinstance(old, Decimal) and isinstance(new, Decimal) and old.scale == new.scale
+        if old != UNKNOWN and not is_wider and {old, new} not in _PROMOTED:
+            return f"field {path!r} is {shown(new)}, and {shown(old)} in the sink's table, which cannot hold both"
+    return None
 
 
 def _full_names(columns: Columns) -> list[str]:

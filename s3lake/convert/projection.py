@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,9 +17,10 @@ import pyarrow as pa
 from s3lake.convert import pruning
 from s3lake.convert.column import Column, Gathering
 from s3lake.schema.arrow import arrow_type
+from s3lake.schema.changes import find_differences
 from s3lake.schema.connect import Schema
 from s3lake.schema.details import Detail
-from s3lake.schema.types import Columns, Primitive, Type, fields_of, item_of
+from s3lake.schema.types import UNKNOWN, Columns, Primitive, Type, fields_of, item_of
 from s3lake.schema.unite import joined
 
 _EXACT = {
@@ -56,14 +56,15 @@ class Standing:
         gathering = Gathering.of(len(schemas.codes))
         for code, seen in present.items():
             rows, target = np.flatnonzero(schemas.codes == code), targets[code]
-            gone = set(_beyond(fields_of(target.type), fields_of(seen.type)))
+            gone = _find_new_fields(fields_of(target.type), fields_of(seen.type))
             array = schemas.arrays[code].take(pa.array(schemas.at[rows]))
             if gone:
                 holding = pruning.find_holders(array, gone)
                 lost.update({path: int(held.sum()) for path, held in holding.items() if held.any()})
             if seen != target:
-                filled.update(dict.fromkeys(_defaults(target.type, target.detail, seen.type), len(rows)))
-                array = _filled(array, target.type, target.detail)
+                defaults = set[str]()
+                array = _fill(array, target.type, target.detail, defaults)
+                filled.update(dict.fromkeys(defaults, len(rows)))
             gathering.add(target, rows, array, keep_nulls=True)
         return replace(column, schemas=gathering.gathered()), lost, filled
 
@@ -81,27 +82,14 @@ class Standing:
     def _fits(self, seen: Schema, target: Schema) -> bool:
         """Whether records of one schema can be written with another."""
         fields, others = fields_of(seen.type), fields_of(target.type)
-        more = _beyond(fields, others) if self.narrow else _beyond(others, fields)
-        if not fields or not others or any(True for _ in more):
-            return False
-        return _holds(target.type, target.detail, seen.type, seen.detail)
+        more = _find_new_fields(fields, others) if self.narrow else _find_new_fields(others, fields)
+        is_of_fields = bool(fields and others)
+        return is_of_fields and not more and _holds(target.type, target.detail, seen.type, seen.detail)
 
 
-def _beyond(columns: Columns, others: Columns, path: str = "") -> Iterable[str]:
-    """Paths of fields that the others have beyond the columns."""
-    for name, type in others.items():
-        here = joined(path, name)
-        if name not in columns:
-            yield here
-        else:
-            yield from _inside(columns[name], type, here)
-
-
-def _inside(type: Type, other: Type, path: str) -> Iterable[str]:
-    if fields_of(type):
-        yield from _beyond(fields_of(type), fields_of(other), path)
-    elif fields_of(item_of(type)):
-        yield from _inside(item_of(type), item_of(other), f"{path}[]")
+def _find_new_fields(columns: Columns, others: Columns) -> list[str]:
+    """Return the paths of fields that only the others have."""
+    return [path for path, type, _ in find_differences(columns, others) if type == UNKNOWN]
 
 
 def _holds(target: Type, detail: Detail | None, seen: Type, seen_detail: Detail | None) -> bool:
@@ -157,21 +145,8 @@ def _default(type: Type, detail: Detail | None) -> pa.Scalar | None:
         return None
 
 
-def _defaults(type: Type, detail: Detail | None, seen: Type, path: str = "") -> Iterable[str]:
-    """Paths of fields that another type lacks and that get a default which is not null."""
-    others, details = fields_of(seen), _by_name(type, detail)
-    for name, inner in fields_of(type).items():
-        here = joined(path, name)
-        if name in others:
-            yield from _defaults(inner, details.get(name), others[name], here)
-        elif (default := _default(inner, details.get(name))) is not None and default.is_valid:
-            yield here
-    if fields_of(item_of(type)):
-        yield from _defaults(item_of(type), _inner(detail), item_of(seen), f"{path}[]")
-
-
-def _filled(array: pa.Array, type: Type, detail: Detail | None) -> pa.Array:
-    """An array as one of a type that holds it."""
+def _fill(array: pa.Array, type: Type, detail: Detail | None, defaults: set[str], path: str = "") -> pa.Array:
+    """Return an array as one of a type that holds it. Adds to `defaults` the paths of fields that get a value."""
     if array.offset and pa.types.is_nested(array.type):
         array = pa.concat_arrays([array])
     nulls, arrow = array.is_null() if array.null_count else None, arrow_type(type)
@@ -179,16 +154,19 @@ def _filled(array: pa.Array, type: Type, detail: Detail | None) -> pa.Array:
         details = _by_name(type, detail)
         children = []
         for name, inner in fields_of(type).items():
-            at = array.type.get_field_index(name)
+            at, here = array.type.get_field_index(name), joined(path, name)
             if at >= 0:
-                children.append(_filled(array.field(at), inner, details.get(name)))
+                children.append(_fill(array.field(at), inner, details.get(name), defaults, here))
             else:
-                children.append(pa.repeat(_default(inner, details.get(name)), len(array)))
+                default = _default(inner, details.get(name))
+                assert default is not None, "else its schema does not fit"
+                defaults.update([here] if default.is_valid else [])
+                children.append(pa.repeat(default, len(array)))
         return pa.StructArray.from_arrays(children, fields=list(arrow), mask=nulls)
     if pa.types.is_map(arrow):
-        items = _filled(array.items, item_of(type), _inner(detail))
+        items = _fill(array.items, item_of(type), _inner(detail), defaults, f"{path}[]")
         return pa.MapArray.from_arrays(array.offsets, array.keys, items, mask=nulls)
     if pa.types.is_list(arrow):
-        values = _filled(array.values, item_of(type), _inner(detail))
+        values = _fill(array.values, item_of(type), _inner(detail), defaults, f"{path}[]")
         return pa.ListArray.from_arrays(array.offsets, values, type=arrow, mask=nulls)
     return array.cast(arrow)

@@ -27,7 +27,8 @@ class Change(msgspec.Struct, frozen=True):
 def changes(before: Columns, after: Columns) -> list[Change]:
     """What is new or other in `after`; a column that it lacks is no change, since none is taken away."""
     return [
-        Change(path, None if old == UNKNOWN else str(old), str(new)) for path, old, new in _differences(before, after)
+        Change(path, None if old == UNKNOWN else str(old), str(new))
+        for path, old, new in find_differences(before, after)
     ]
 
 
@@ -35,14 +36,30 @@ def conflicts(columns: Columns, seen: Columns) -> list[Change]:
     """What schemas of records say of columns that have nothing in common with it: both types stay, in files apart."""
     return [
         Change(path, str(old), f"{new}, in files of its own")
-        for path, old, new in _differences(columns, seen)
+        for path, old, new in find_differences(columns, seen)
         if old != UNKNOWN and not _are_one(old, new)
     ]
 
 
-def _differences(before: Columns, after: Columns) -> Iterator[tuple[str, Type, Type]]:
+def find_differences(before: Columns, after: Columns) -> Iterator[tuple[str, Type, Type]]:
+    """Yield path and types of each column of `after` that `before` has with another type, or, as unknown, not at all.
+
+    Fields of structs, and what lists and maps hold, are compared by themselves.
+    """
     for name, type in after.items():
         yield from _changed(name, before.get(name, UNKNOWN), type)
+
+
+def _changed(path: str, before: Type, after: Type) -> Iterator[tuple[str, Type, Type]]:
+    if before == after or after == UNKNOWN:
+        return
+    if fields_of(before) and fields_of(after):
+        for name, field in fields_of(after).items():
+            yield from _changed(joined(path, name), fields_of(before).get(name, UNKNOWN), field)
+    elif type(before) is type(after) and item_of(before) != UNKNOWN:
+        yield from _changed(f"{path}[]", item_of(before), item_of(after))
+    else:
+        yield path, before, after
 
 
 def _are_one(old: Type, new: Type) -> bool:
@@ -65,15 +82,3 @@ def _type_in(name: str, type: Type, path: str) -> Type | None:
         return _type_in(f"{name}[]", item_of(type), path)
     inside = ((joined(name, field), inner) for field, inner in fields_of(type).items())
     return next((found for at, inner in inside if (found := _type_in(at, inner, path)) is not None), None)
-
-
-def _changed(path: str, before: Type, after: Type) -> Iterator[tuple[str, Type, Type]]:
-    if before == after or after == UNKNOWN:
-        return
-    if fields_of(before) and fields_of(after):
-        for name, field in fields_of(after).items():
-            yield from _changed(joined(path, name), fields_of(before).get(name, UNKNOWN), field)
-    elif type(before) is type(after) and item_of(before) != UNKNOWN:
-        yield from _changed(f"{path}[]", item_of(before), item_of(after))
-    else:
-        yield path, before, after
