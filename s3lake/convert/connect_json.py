@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import decimal
 import functools
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -21,7 +20,7 @@ from s3lake.schema import connect, json_schema
 from s3lake.schema.connect import Schema, SchemaError
 from s3lake.schema.registry import Connection, UnknownSchema, client
 
-_decode = msgspec.json.Decoder(float_hook=decimal.Decimal).decode
+_decode = msgspec.json.Decoder(float_hook=connect.to_exact).decode
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 

@@ -295,42 +295,31 @@ def write_passthrough_schema(written: Any) -> bytes | None:
     """
     if not isinstance(written, dict) or written["type"] != "record":
         return None
-    types, fields = _list_names(written)
+    types, fields = set[str](), set[str]()
+    schema = _define_once(written, types, fields)
     if not all(map(LEGAL_NAME.fullmatch, [*fields, *(part for name in types for part in name.split("."))])):
         return None
     space, _, name = written["name"].rpartition(".")
     if space and any("." not in one for one in types):
         return None  # a type without a namespace would be read as one of the record's
-    schema = _define_once(written, set()) | ({"name": name, "namespace": space} if space else {})
-    return json.dumps(schema, separators=(",", ":")).encode()
+    return json.dumps(schema | ({"name": name, "namespace": space} if space else {}), separators=(",", ":")).encode()
 
 
-def _define_once(schema: Any, names: set[str]) -> Any:
-    """Return the schema with a type that stands in several places defined in the first, and named in the others."""
+def _define_once(schema: Any, types: set[str], fields: set[str]) -> Any:
+    """Return the schema with a type of several places defined in the first, and named in the others.
+
+    Adds the names of types and of fields, for which Avro has a rule.
+    """
     if isinstance(schema, list):
-        return [_define_once(one, names) for one in schema]
+        return [_define_once(one, types, fields) for one in schema]
     if not isinstance(schema, dict):
         return schema
     if schema["type"] in _NAMED:
-        if schema["name"] in names:
+        if schema["name"] in types:
             return schema["name"]
-        names.add(schema["name"])
-    once = schema | {member: _define_once(schema[member], names) for member in schema.keys() & {"items", "values"}}
+        types.add(schema["name"])
+    once = schema | {name: _define_once(schema[name], types, fields) for name in schema.keys() & {"items", "values"}}
     if "fields" in once:
-        once["fields"] = [one | {"type": _define_once(one["type"], names)} for one in schema["fields"]]
+        fields.update(one["name"] for one in schema["fields"])
+        once["fields"] = [one | {"type": _define_once(one["type"], types, fields)} for one in schema["fields"]]
     return once
-
-
-def _list_names(schema: Any) -> tuple[list[str], list[str]]:
-    """Return every name that Avro's rule is for: of types, and of fields."""
-    types: list[str] = []
-    fields: list[str] = []
-    waiting = [schema]
-    for part in waiting:
-        if isinstance(part, list):
-            waiting += part
-        elif isinstance(part, dict):
-            types += [part["name"]] if part["type"] in _NAMED else []
-            fields += [one["name"] for one in part.get("fields", ())]
-            waiting += [part.get("items"), part.get("values"), *(one["type"] for one in part.get("fields", ()))]
-    return types, fields

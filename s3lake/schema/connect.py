@@ -115,7 +115,7 @@ def compiled(text: bytes, *, tabular: bool) -> tuple[Schema, Read] | str:
         return "the schema is nested too deeply"
     except (ValueError, TypeError, ArithmeticError, LookupError) as error:  # of a word that holds what it cannot hold
         return f"the schema is none of Connect: {error}"[:300]
-    decode = msgspec.json.Decoder(node.decoded).decode
+    decode = _make_decoder(node.decoded)
     name = document.get("name")
     name = name if document["type"] == "struct" else None
     schema = Schema(name, node.type, detail=_named(node.detail, node.type, itertools.count(1)))
@@ -165,7 +165,7 @@ def _child(document: dict[str, Any], member: str, path: str, level: int, tabular
 
 def _optional(node: _Node, document: dict[str, Any], path: str) -> _Node:
     """A node that takes null where its schema does, and then gives the default."""
-    mend = node.mend
+    mend, nullable = node.mend, Optional[node.decoded]  # noqa: UP045 - the operand is a value
     detail = structs.replace(node.detail, required=document.get("optional") is not True)
     if document.get("default") is not None:
         detail = structs.replace(detail, default=_default(document["default"], node.type, path))
@@ -173,20 +173,19 @@ def _optional(node: _Node, document: dict[str, Any], path: str) -> _Node:
         detail = structs.replace(detail, doc=document["doc"])
     if document.get("default") is not None:
         try:
-            default = functools.partial(
-                msgspec.json.Decoder(node.decoded).decode, msgspec.json.encode(document["default"])
-            )
+            default = functools.partial(_make_decoder(node.decoded), msgspec.json.encode(document["default"]))
             default()
         except msgspec.ValidationError as error:
             raise SchemaError(f"{path}.default does not fit its schema: {error}") from None
 
         def fill(value: Any) -> Any:
-            value = default() if _is_null(value) else value  # a new one each time: it is mended in place
+            value = default() if value is None else value  # a new one each time: it is mended in place
             return mend(value) if mend else value
 
-        return _Node(node.type, _nullable(node.decoded), fill, detail)
+        return _Node(node.type, nullable, fill, detail)
     if document.get("optional") is True:
-        return _Node(node.type, _nullable(node.decoded), _unless_null(mend) if mend else None, detail)
+        keep_null = mend and (lambda value: None if value is None else mend(value))
+        return _Node(node.type, nullable, keep_null, detail)
     return replace(node, detail=detail)
 
 
@@ -216,20 +215,20 @@ def _named(detail: Detail, type: Type, unnamed: Iterator[int]) -> Detail:
     return structs.replace(detail, name=name, inner=inner)
 
 
-def _nullable(decoded: Any) -> Any:
-    return decoded if decoded is msgspec.Raw else Optional[decoded]  # noqa: UP045 - the operand is a value
-
-
-def _unless_null(mend: Mend) -> Mend:
-    return lambda value: None if _is_null(value) else mend(value)
-
-
 def _keep(value: Any) -> Any:
     return value
 
 
-def _is_null(value: Any) -> bool:
-    return value is None or (isinstance(value, msgspec.Raw) and bytes(value) == b"null")
+def _make_decoder(decoded: Any) -> Callable[[bytes], Any]:
+    return msgspec.json.Decoder(decoded, float_hook=to_exact).decode
+
+
+def to_exact(text: str) -> decimal.Decimal:
+    """Return the number of a text. Raise ValueError, which msgspec reports with its place, if it is beyond bounds."""
+    try:
+        return decimal.Decimal(text)
+    except ArithmeticError:
+        raise ValueError("a number has an exponent beyond all bounds") from None
 
 
 def _struct(document: dict[str, Any], path: str, level: int, tabular: bool) -> _Node:
@@ -249,8 +248,7 @@ def _struct(document: dict[str, Any], path: str, level: int, tabular: bool) -> _
             raise SchemaError(f"{here}.field is {name[:80]!r}: a name without quotes, backslashes, control characters")
         node = nodes[name] = _optional(_node(field, here, level + 1, tabular), field, here)
         may_lack = field.get("optional") is True or field.get("default") is not None
-        absent = msgspec.Raw(b"null") if node.decoded is msgspec.Raw else None
-        members.append((f"f{at}", node.decoded, msgspec.field(default=absent) if may_lack else msgspec.field()))
+        members.append((f"f{at}", node.decoded, msgspec.field(default=None) if may_lack else msgspec.field()))
     # Names of fields need be no names of Python's.
     rename = {f"f{at}": name for at, name in enumerate(nodes)}
     decoded = msgspec.defstruct("Payload", members, rename=rename, forbid_unknown_fields=True, kw_only=True)
@@ -325,24 +323,21 @@ def _decimal(document: dict[str, Any], path: str) -> _Node:
     if not 0 <= scale <= precision:
         raise SchemaError(f"{path}: decimals of scale {scale} do not fit {MOST_DIGITS} digits: use the converter json")
 
-    def mend(raw: Any) -> msgspec.Raw:
-        text = bytes(raw)
+    def mend(value: Any) -> msgspec.Raw:
         try:
-            if text.startswith(b'"'):
-                unscaled = int.from_bytes(
-                    base64.b64decode(msgspec.json.decode(text), validate=True), "big", signed=True
-                )
+            if isinstance(value, str):
+                unscaled = int.from_bytes(base64.b64decode(value, validate=True), "big", signed=True)
                 number = decimal.Decimal(unscaled).scaleb(-scale, _EXACT)
             else:
-                number = decimal.Decimal(text.decode())
-            if not number.is_finite() or abs(number.adjusted()) > _EXACT.prec:
-                raise ValueError(text)
-        except (ValueError, ArithmeticError):
+                number = decimal.Decimal(value)
+            if isinstance(value, bool) or not number.is_finite() or abs(number.adjusted()) > _EXACT.prec:
+                raise ValueError
+        except (ValueError, TypeError, ArithmeticError):
             # Not what it is: the path is of the schema, and does not tell whether the field's name is a secret's.
             raise msgspec.ValidationError(f"no decimal: base64 of its bytes, or a number - at `{path}`") from None
         return msgspec.Raw(format(number, "f").encode())
 
-    return _Node(Decimal(precision, scale), msgspec.Raw, mend)
+    return _Node(Decimal(precision, scale), Any, mend)
 
 
 _EXACT = decimal.Context(prec=1_000, traps=[decimal.InvalidOperation])

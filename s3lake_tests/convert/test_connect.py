@@ -173,6 +173,7 @@ def test_a_decimal_that_is_none_is_a_record_error() -> None:
     schema = struct(field("a", "bytes", name=f"{LOGICAL}Decimal", parameters={"scale": "2"}))
     assert "no decimal: base64 of its bytes, or a number" in refusal(schema, {"a": "?"})
     assert "does not fit decimal(38,2)" in refusal(schema, b'{"a":0.001}')
+    assert "an exponent beyond all bounds" in refusal(schema, b'{"a":1e%s}' % (b"9" * 20))
 
 
 @pytest.mark.parametrize("name", ['a"b', "a\\b", "a\0b", "a\nb"])
