@@ -10,20 +10,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import structs
 
-from s3lake.convert import headers, json_table, json_text
+from s3lake.convert import headers, json_table, json_text, wire
 from s3lake.convert.column import Envelope, Rows
 from s3lake.convert.converters import CONVERTERS
-from s3lake.convert.gate import Refusals
+from s3lake.convert.gate import Refusals, rest
+from s3lake.convert.json_table import Table
 from s3lake.convert.limits import Limits, find_unpromotable, misfit
+from s3lake.encode.buffers import finished
 from s3lake.encode.formats import Rule
 from s3lake.schema.arrow import apply_detail, make_column, to_arrow
 from s3lake.schema.connect import Schema
 from s3lake.schema.details import NAME, nullability, words
 from s3lake.schema.types import Columns, Map, Primitive, Struct, Type, fields_of
 from s3lake.schema.unite import LEGAL_NAME, beyond
-
-ENCODED = b"s3lake.encoded"
-"""The member that marks a batch of finished records, with the schema of their file."""
 
 _FLAT_NAME = b"io.aiven.avro.output.schema.connector_records"
 _METADATA: Columns = {
@@ -89,32 +88,12 @@ class Shape:
         return Primitive.STRING if CONVERTERS[self.converters[part]].gives == "text" else Primitive.BINARY
 
 
-@dataclass(frozen=True)
-class Found:
-    """Rows as a table has them.
-
-    Attributes:
-        batch: lacks the refused rows; None where nothing can be written of the others.
-        columns: those declared to `read`, with what is found in rows that have no schema of their own.
-        seen: columns of rows that have one.
-        words: what columns are in words, as the schemas of rows say it.
-        large: paths of columns in which rows without a schema have integers beyond 2^53.
-    """
-
-    batch: pa.RecordBatch | None
-    refused: Refusals
-    columns: Columns
-    seen: Columns
-    words: Mapping[str, str] = field(default_factory=dict)
-    large: frozenset[str] = frozenset()
-
-
-def read(shape: Shape, rows: Rows, columns: Columns) -> Found:
+def read(shape: Shape, rows: Rows, columns: Columns) -> Table:
     """Rows, all with the same schemas, as a table."""
     return _spread(shape, rows, columns) if shape.spread else _by_part(shape, rows, columns)
 
 
-def _spread(shape: Shape, rows: Rows, columns: Columns) -> Found:
+def _spread(shape: Shape, rows: Rows, columns: Columns) -> Table:
     part = rows.column(str(shape.spread))
     schema = part.schema
     if schema is not None and not fields_of(schema.type):
@@ -122,17 +101,15 @@ def _spread(shape: Shape, rows: Rows, columns: Columns) -> Found:
         return _by_part(_alone(shape), rows, columns)
     if schema is None:
         texts = pc.fill_null(part.data, b"{}") if part.data.null_count else part.data
-        table = json_table.read_objects(texts, columns, shape.declared, shape.limits, checked=part.is_checked)
-        return Found(table.batch, table.refused, table.columns, {}, large=table.large)
+        return json_table.read_objects(texts, columns, shape.declared, shape.limits, checked=part.is_checked)
     seen = fields_of(schema.type)
-    reason = _find_unfit(schema, shape, columns)
-    if reason:
-        return Found(None, dict.fromkeys(range(len(rows)), reason), columns, seen)
-    if schema.file is not None:
-        batch = _spliced(rows, schema.file)
+    if reason := _find_unfit(schema, shape, columns):
+        return Table(None, columns, dict.fromkeys(range(len(rows)), reason), seen=seen)
+    if schema.file is not None:  # values that were read without a mistake, in the bytes that the producer wrote
+        batch = finished(wire.strip_header(rows.kafka.column("value")), schema.file)
     else:
         batch = _as_described(pa.RecordBatch.from_struct_array(part.array), schema, shape.rule)
-    return Found(batch, {}, columns, seen, words(schema.type, schema.detail))
+    return Table(batch, columns, {}, seen=seen, words=words(schema.type, schema.detail))
 
 
 def _as_described(batch: pa.RecordBatch, schema: Schema, rule: Rule) -> pa.RecordBatch:
@@ -141,14 +118,6 @@ def _as_described(batch: pa.RecordBatch, schema: Schema, rule: Rule) -> pa.Recor
         detail = schema.detail if rule == "avro" else nullability(schema.detail)
         return apply_detail(batch, detail, schema.name)
     return batch.replace_schema_metadata({NAME: schema.name.encode()}) if schema.name else batch
-
-
-def _spliced(rows: Rows, schema: bytes) -> pa.RecordBatch:
-    """Values that were read without a fault, in the bytes that the producer wrote."""
-    from s3lake.convert import wire  # few sinks have such values, and every worker imports this module
-
-    fields = pa.schema([pa.field("record", pa.binary())], {ENCODED: schema})
-    return pa.RecordBatch.from_arrays([wire.strip_header(rows.kafka.column("value"))], schema=fields)
 
 
 def _alone(shape: Shape) -> Shape:
@@ -165,35 +134,32 @@ def _find_unfit(schema: Schema, shape: Shape, known: Columns) -> str | None:
     return find_unpromotable(known, columns) if shape.rule == "iceberg" else None
 
 
-def _by_part(shape: Shape, rows: Rows, columns: Columns) -> Found:
+def _by_part(shape: Shape, rows: Rows, columns: Columns) -> Table:
     schemas = {part: schema for part in shape.json_parts if (schema := rows.column(part).schema)}
     seen: Columns = {part: schema.type for part, schema in schemas.items()}
-    reason = misfit(seen, shape.rule) or beyond(seen, {}, shape.most)
-    if reason:
-        return Found(None, dict.fromkeys(range(len(rows)), reason), columns, {})
-    shown: Columns = {}
-    refused: Refusals = {}
-    large = frozenset[str]()
+    if reason := misfit(seen, shape.rule) or beyond(seen, {}, shape.most):
+        return Table(None, columns, dict.fromkeys(range(len(rows)), reason))
+    found, refused, large = dict[str, Type](), Refusals(), frozenset[str]()
     arrays = {part: rows.column(part).array for part in schemas}
     parsed_parts = [part for part in shape.json_parts if part not in schemas]
     if parsed_parts:
-        batch, shown, refused, large = _parsed(shape, parsed_parts, rows, columns)
-        if refused:
-            left = _others(len(rows), refused)
+        batch, found, refused, large, *_ = _parse(shape, parsed_parts, rows, columns)
+        left = rest(len(rows), refused)
+        if left is not None:
             rows, arrays = rows.take(left), {part: array.take(left) for part, array in arrays.items()}
         arrays |= dict(zip(batch.schema.names, batch.columns, strict=True)) if batch is not None else {}
+    found = found | shape.fixed
+    known = columns | {part: found[part] for part in shape.parts if part in found}
     arrays |= {part: _array(shape, rows, part) for part in shape.fixed}
     present = [part for part in shape.parts if part in arrays]
-    shown = {part: kind for part, kind in (shown | shape.fixed).items() if part not in seen}
-    known = columns | {part: shown[part] for part in shape.parts if part in shown}
     if not present:
-        return Found(None, refused, known, seen, large=large)
+        return Table(None, known, refused, large, seen)
     columns_of_file = [_column(shape, part, arrays[part], schemas.get(part)) for part in present]
     schema = pa.schema([field for field, _ in columns_of_file], {NAME: _FLAT_NAME} if shape.is_flat else None)
     of_parts = {part: words(one.type, one.detail) for part, one in schemas.items()}
     in_words = {part: "\n".join(map(": ".join, of_part.items())) for part, of_part in of_parts.items() if of_part}
     batch = pa.record_batch([array for _, array in columns_of_file], schema=schema)
-    return Found(batch, refused, known, seen, in_words, large)
+    return Table(batch, known, refused, large, seen, in_words)
 
 
 def _column(shape: Shape, part: str, array: pa.Array, schema: Schema | None) -> tuple[pa.Field, pa.Array]:
@@ -208,27 +174,25 @@ def _column(shape: Shape, part: str, array: pa.Array, schema: Schema | None) -> 
     return make_column(part, array, schema.type, detail)
 
 
-def _parsed(
-    shape: Shape, parts: Sequence[str], rows: Rows, columns: Columns
-) -> tuple[pa.RecordBatch | None, Columns, Refusals, frozenset[str]]:
-    """The columns of some JSON parts: each record as one object, so that primitives and nulls come out right."""
+def _parse(shape: Shape, parts: Sequence[str], rows: Rows, columns: Columns) -> Table:
+    """Read the columns of JSON parts: each record as one object, so that primitives and nulls come out right."""
     declared: Columns = {"value": Struct(shape.declared)} if shape.declared and "value" in parts else {}
     known = {part: columns[part] for part in parts if part in columns}
     pieces: list[json_text.Piece] = []
     for position, part in enumerate(parts):
         pieces += [(b"," if position else b"{") + b'"' + part.encode() + b'":', rows.column(part).as_json()]
-    objects = json_text.joined(*pieces, b"}")
-    batch, found, refused, large = json_table.read_objects(objects, known, declared, shape.limits)
-    refused = {row: reason for row, reason in refused.items() if reason != json_table.NOTHING}
-    lost = _lost(parts, rows, found, refused)
+    table = json_table.read_objects(json_text.joined(*pieces, b"}"), known, declared, shape.limits)
+    refused = {row: reason for row, reason in table.refused.items() if reason != json_table.NOTHING}
+    lost = _find_lost(parts, rows, table.columns, refused)
+    batch = table.batch
     if lost and batch is not None:
         kept = (row for row in range(len(rows)) if row not in refused)
         batch = batch.take(pa.array([at for at, row in enumerate(kept) if row not in lost], pa.int64()))
-    return batch, found, refused | lost, large
+    return table._replace(batch=batch, refused=refused | lost)
 
 
-def _lost(parts: Sequence[str], rows: Rows, found: Columns, refused: Refusals) -> Refusals:
-    """Rows with an empty object or list where no column could tell it from null."""
+def _find_lost(parts: Sequence[str], rows: Rows, found: Columns, refused: Refusals) -> Refusals:
+    """Return rows with an empty object or list that no column could tell from null."""
     lost: Refusals = {}
     for part in parts:
         if part not in found:
@@ -259,7 +223,3 @@ def _metadata(shape: Shape, rows: Rows) -> pa.StructArray:
     return pa.StructArray.from_arrays(
         [rows.timestamps, topics, partitions, rows.offsets], fields=list(to_arrow(_METADATA))
     )
-
-
-def _others(total: int, refused: Refusals) -> pa.Int64Array:
-    return pa.array([row for row in range(total) if row not in refused], pa.int64())

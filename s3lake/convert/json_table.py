@@ -8,10 +8,11 @@ column never does, and neither does one whose type JSON lacks: a value that does
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal as Number
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, Optional
 from uuid import UUID
 
@@ -61,20 +62,27 @@ _DECODED: dict[Primitive, Any] = {
 _decode_any = msgspec.json.Decoder().decode
 
 
+_NO_COLUMNS: Columns = {}
+
+
 class Table(NamedTuple):
-    """What JSON objects are as rows.
+    """Rows of a table.
 
     Attributes:
-        batch: given columns first; it lacks the refused rows. None if every row is refused.
-        columns: those recorded before, united with what is in the batch.
+        batch: given columns first; it lacks the refused rows. None if nothing can be written of the others.
+        columns: those recorded before, united with what is in rows without a schema of their own.
         refused: row -> why.
-        large: paths of columns in which the values have integers beyond 2^53.
+        large: paths of columns in which rows without a schema have integers beyond 2^53.
+        seen: columns of rows that have a schema.
+        words: what columns are in words, as the schemas of rows say it.
     """
 
     batch: pa.RecordBatch | None
     columns: Columns
     refused: Refusals
     large: frozenset[str] = frozenset()
+    seen: Columns = _NO_COLUMNS
+    words: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -155,7 +163,7 @@ def read_values(texts: Sequence[bytes | None], type: Type) -> tuple[pa.Array, Re
         objects = [b"{}" if text is None else text for text in texts]
     else:
         objects = [b'{"value":%s}' % (b"null" if text is None else text) for text in texts]
-    batch, _, refused, _ = read_objects(pa.array(objects, pa.binary()), {}, columns)
+    batch, _, refused, *_ = read_objects(pa.array(objects, pa.binary()), {}, columns)
     if batch is None:
         return pa.array([], arrow_type(type)), refused
     return batch.to_struct_array() if fields else batch.column(0), refused

@@ -16,8 +16,9 @@ from s3lake.convert import envelope_table, gate, headers, json_table, lines, sid
 from s3lake.convert.column import Envelope, Numbers, Rows
 from s3lake.convert.contract import Contract
 from s3lake.convert.converters import CONVERTERS, ReadRequest
-from s3lake.convert.envelope_table import Found, Shape
+from s3lake.convert.envelope_table import Shape
 from s3lake.convert.gate import Refusals
+from s3lake.convert.json_table import Table
 from s3lake.convert.parts import Part, Streams, merge_parts
 from s3lake.convert.projection import Standing
 from s3lake.encode.formats import FORMATS, Rule
@@ -275,7 +276,7 @@ class Conversion:
             names=names if isinstance(names, pa.Array) else None,
         )
 
-    def _tabulate(self, shape: Shape, rows: Rows, converted: Converted) -> tuple[Rows, Found]:
+    def _tabulate(self, shape: Shape, rows: Rows, converted: Converted) -> tuple[Rows, Table]:
         """Make a table of rows, held to the contract. Return the rows that it has."""
         contract = self.contract if self.contract is not None and self.contract.holds_fields else None
         known = converted.columns

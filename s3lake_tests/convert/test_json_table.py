@@ -18,7 +18,7 @@ Document = dict[str, Any]
 
 def read_objects(values: pa.BinaryArray, columns: Document) -> tuple[pa.RecordBatch | None, Document, Refusals]:
     """With columns as the index writes them."""
-    batch, united, refused, _ = json_table.read_objects(values, from_document(columns))
+    batch, united, refused, *_ = json_table.read_objects(values, from_document(columns))
     return batch, to_document(united), refused
 
 
@@ -323,7 +323,7 @@ def test_an_odd_record_makes_no_other_be_looked_at_by_itself(
     values: list[Any] = [dict(value) for value in PLAIN]
     for row in (7, 1_800, 3_999):
         values[row] |= odd
-    batch, _, refused, _ = json_table.read_objects(binary(*values), columns, pinned)
+    batch, _, refused, *_ = json_table.read_objects(binary(*values), columns, pinned)
     assert set(looked) <= {7, 1_800, 3_999}
     assert set(refused) <= {7, 1_800, 3_999}
     kept = [values[row]["id"] for row in range(len(values)) if row not in refused]

@@ -24,7 +24,7 @@ def read(
     values: Sequence[Any], most: int, columns: dict[str, Any] | None = None
 ) -> tuple[int, dict[str, Any], dict[int, str]]:
     texts = pa.array([json.dumps(value).encode() for value in values], pa.binary())
-    batch, found, refused, _ = json_table.read_objects(texts, from_document(columns or {}), limits=Limits(most=most))
+    batch, found, refused, *_ = json_table.read_objects(texts, from_document(columns or {}), limits=Limits(most=most))
     return (batch.num_rows if batch is not None else 0), to_document(found), refused
 
 

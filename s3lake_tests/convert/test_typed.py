@@ -31,7 +31,7 @@ def read_objects(
 ) -> tuple[pa.RecordBatch | None, Spelt, Refusals]:
     """With columns as the user spells them."""
     known, pinned = ({name: grammar.parse(text) for name, text in spelt.items()} for spelt in (columns, given or {}))
-    batch, united, refused, _ = json_table.read_objects(values, known, pinned)
+    batch, united, refused, *_ = json_table.read_objects(values, known, pinned)
     return batch, {name: str(type) for name, type in united.items()}, refused
 
 
