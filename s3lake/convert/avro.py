@@ -1,7 +1,6 @@
 """Avro values with the id of their schema before them, or all of one schema.
 
-Whatever a record's data does to its reader is that record's error; a registry that does not answer is nobody's, and
-stops the batch.
+A mistake in the data of a record is that record's error; a registry that does not answer stops the batch.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class _Reader:
     """How the data of one schema is read.
 
     Attributes:
-        schema: `file` is the schema of files that hold the data as it is, None where they cannot.
+        schema: `file` is the schema of files that hold the data as it is, None if they cannot.
         decode: reads many records at once.
         parsed: fastavro's schema, which reads one record.
         build: makes columns of what fastavro has read.
@@ -82,7 +81,7 @@ def read(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
 def _read_one_by_one(
     raw: pa.BinaryArray, rows: Numbers, reader: _Reader, gathering: Gathering, skipped: int
 ) -> Refusals:
-    """Read rows of one schema with fastavro. Return those that are refused; the others are added to `gathering`."""
+    """Read rows of one schema with fastavro. Return the refused ones; the others are added to `gathering`."""
     from fastavro import schemaless_reader
 
     refused: Refusals = {}

@@ -37,7 +37,7 @@ _NO_UUID = "00000000-0000-0000-0000-000000000000"
 
 
 class Cursor:
-    """Where in their bytes some records are read: one position for each, all moved on together.
+    """Positions in the bytes of some records: one for each, all moved on together.
 
     Attributes:
         data: of all records, with `_PADDING` behind.
@@ -69,7 +69,7 @@ class Cursor:
             self.bad.append(rows)
 
     def advance(self, size: Any) -> Numbers:
-        """Pass so many bytes, or those that are there. Return where they begin."""
+        """Pass so many bytes, or all that are left. Return where they begin."""
         start = self.at
         self.at = start + size
         short = (self.at > self.end) | (self.at < start)
@@ -148,7 +148,7 @@ def compile_schema(plain: Any, type: Type) -> Decode:
             return _map(plain, type)
         case "enum":
             return _enum(plain["symbols"])
-    return _fixed(plain["size"], type)
+    return _make_fixed(plain["size"], type)
 
 
 def _primitive(name: str, type: Type) -> Decode:
@@ -240,7 +240,7 @@ def _enum(symbols: Sequence[str]) -> Decode:
     return decode
 
 
-def _fixed(size: int, type: Type) -> Decode:
+def _make_fixed(size: int, type: Type) -> Decode:
     def decode(cursor: Cursor) -> pa.Array:
         start = cursor.advance(size)
         if isinstance(type, Decimal):

@@ -36,7 +36,7 @@ class Schemas:
     at: Numbers
 
     def take(self, rows: pa.Int64Array) -> Schemas:
-        """Those of some of the rows."""
+        """Return the schemas of some of the rows."""
         chosen = rows.to_numpy()
         return Schemas(self.distinct, self.codes[chosen], self.arrays, self.at[chosen])
 
@@ -95,8 +95,8 @@ class Gathering:
                 rows = rows[array.is_valid().to_numpy(zero_copy_only=False)]
         self.codes[rows] = code
 
-    def gathered(self) -> Schemas | None:
-        """All of them; None where no row has a schema."""
+    def finish(self) -> Schemas | None:
+        """Return the schemas of the rows. Return None if no row has one."""
         if not (self.codes >= 0).any():
             return None
         arrays = tuple(pa.concat_arrays(arrays) for arrays in self.arrays) if any(self.arrays) else ()
@@ -109,9 +109,9 @@ class Column:
 
     Attributes:
         converter: of `sink.Converter`.
-        data: JSON texts of one line, UTF-8 texts, or bytes; null where there is none. Of Avro that nobody wants as
+        data: JSON texts of one line, UTF-8 texts, or bytes; null if there is none. Of Avro that is not needed as
             texts it is what Kafka has.
-        schemas: those that came with the rows; None where no row has one.
+        schemas: of the rows; None if no row has one.
         left_out: path of a field that a row's schema does not name -> of how many rows.
         is_checked: whether JSON has passed the gate.
     """
@@ -124,8 +124,8 @@ class Column:
 
     @classmethod
     def from_columns(cls, converter: str, raw: pa.BinaryArray, gathering: Gathering, *, texts: bool) -> Column:
-        """Return rows whose columns are known: with their JSON, or with what Kafka has if nobody looks at that."""
-        schemas, has_none = gathering.gathered(), gathering.codes < 0
+        """Return rows whose columns are known: with their JSON, or with what Kafka has if that is not read."""
+        schemas, has_none = gathering.finish(), gathering.codes < 0
         if schemas is None:
             data = pa.nulls(len(raw), pa.binary())
         elif texts:
@@ -136,12 +136,12 @@ class Column:
 
     @property
     def of(self) -> Converter:
-        """What the converter says of itself."""
+        """The facts of the converter."""
         return CONVERTERS[self.converter]
 
     @property
     def is_json(self) -> bool:
-        """Whether the data is JSON texts."""
+        """True if the data is JSON texts."""
         return self.of.gives == "json"
 
     @property
@@ -151,24 +151,24 @@ class Column:
 
     @property
     def is_plain(self) -> bool:
-        """Whether rows, all of one schema or of none, have values that came without a schema."""
+        """True if rows, all of one schema or of none, have values without a schema."""
         return self.schema is None and self.data.null_count < len(self.data)
 
     @property
     def array(self) -> pa.Array:
-        """The columns of all rows, which have one schema; those of a table alone are read."""
+        """The columns of all rows, which have one schema; only a table has them."""
         assert self.schemas is not None, "rows without a schema have texts"
         return self.schemas.array
 
     def take(self, rows: pa.Int64Array) -> Column:
-        """Some of the rows."""
+        """Return some of the rows."""
         return replace(self, data=self.data.take(rows), schemas=self.schemas and self.schemas.take(rows))
 
     def as_json(self) -> pa.BinaryArray:
-        """JSON texts of all rows, `null` where there is none: a string is quoted, bytes are quoted in base64."""
+        """JSON texts of all rows, `null` if there is none: a string is quoted, bytes are quoted in base64."""
         if self.is_json:
             return pc.fill_null(self.data, b"null") if self.data.null_count else self.data
-        return json_text.quoted(self.data) if self.of.gives == "text" else json_text.quoted_base64(self.data)
+        return json_text.quote_strings(self.data) if self.of.gives == "text" else json_text.quote_base64(self.data)
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,7 @@ def json_lines(raw: pa.BinaryArray) -> tuple[pa.BinaryArray, Refusals]:
 
 
 def without(values: pa.BinaryArray, refused: Refusals) -> pa.BinaryArray:
-    """The values without those that are refused, so that whole columns can be worked on."""
+    """Return the values with refused ones as null."""
     if not refused:
         return values
     lost = np.zeros(len(values), np.bool_)

@@ -37,7 +37,7 @@ def read(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
             if schema != b"null":
                 rows_of.setdefault(schema, []).append(row)
     for text, rows in rows_of.items():
-        compiled = connect.compiled(text, tabular=request.tabular)
+        compiled = connect.compile_schema(text, tabular=request.tabular)
         if isinstance(compiled, str):
             refused |= dict.fromkeys(rows, compiled)
         else:
@@ -82,7 +82,7 @@ class _Payloads:
         self._gathering = Gathering.of(len(lines))
 
     def read(self, schema: Schema, read_one: connect.Read, rows: Sequence[int], misfit: str) -> Refusals:
-        """Read the payloads of one schema. Replaces their texts. Return those that are refused."""
+        """Read the payloads of one schema. Replaces their texts. Return the refused ones."""
         refused: Refusals = {}
         for row in rows:
             text = self.texts[row]
@@ -104,7 +104,7 @@ class _Payloads:
 
     def to_column(self, left_out: Counter[str] | None = None) -> Column:
         texts = pa.array(self.texts, pa.binary())
-        return Column(self._converter, texts, self._gathering.gathered(), left_out or Counter())
+        return Column(self._converter, texts, self._gathering.finish(), left_out or Counter())
 
 
 def _find_reader(registry: Connection, number: int) -> tuple[Schema, Callable[..., bytes]] | str | None:
@@ -131,7 +131,7 @@ def _compile_json_schema(
         return str(error)
     if document is None:
         return None
-    compiled = connect.compiled(msgspec.json.encode(document), tabular=True)
+    compiled = connect.compile_schema(msgspec.json.encode(document), tabular=True)
     if isinstance(compiled, str):
         return compiled
     schema, read_payload = compiled

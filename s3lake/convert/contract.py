@@ -1,7 +1,7 @@
-"""What a sink asks of values, and what becomes of those that depart from it.
+"""The contract of a sink with its values: what they must be, and what is done with fields that depart from it.
 
 Fields are held against the columns that were recorded when a micro-batch began. A field that departs from them is taken
-out of its record where that is request, and counted; else its record is refused, or the micro-batch fails.
+out of its record if the sink says so, and counted; else its record is refused, or the micro-batch fails.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _Departs = Callable[[str, msgspec.Raw, Type], "Departure | None"]
 
 @dataclass
 class Departed:
-    """What became of some rows.
+    """Rows after the contract.
 
     Attributes:
         column: their values without the fields that depart, the refused ones too.
@@ -60,7 +60,7 @@ class Departed:
     dropped: Counter[str] = field(default_factory=Counter)
 
     def note(self, row: int, departures: list[Departure]) -> None:
-        """What becomes of a row with these departures: the sternest rule decides."""
+        """Note the departures of a row: the sternest rule decides."""
         for departure in departures:
             if departure.rule == "fail":
                 self.forbidden.setdefault(row, departure.reason)
@@ -90,15 +90,15 @@ class Contract:
 
     @property
     def looks_at_values(self) -> bool:
-        """Whether every value has to be read as JSON."""
+        """True if every value has to be read as JSON."""
         return bool(self.required or self.rules)
 
     @property
     def holds_fields(self) -> bool:
-        """Whether fields are held against columns."""
+        """True if fields are compared with columns."""
         return bool(self.columns) and (self.on_new_field, self.on_type_change) != ("evolve", "evolve")
 
-    def broken(self, texts: pa.BinaryArray, without: Collection[int]) -> Refusals:
+    def find_broken(self, texts: pa.BinaryArray, without: Collection[int]) -> Refusals:
         """Values, as JSON, that lack a required field or break the rules; rows `without` hold anything."""
         refused: Refusals = {}
         for row, text in enumerate(texts.to_pylist()):
@@ -118,8 +118,8 @@ class Contract:
                 return f"required field {'.'.join(path)!r} is missing"
         return None
 
-    def departed(self, column: Column, declared: Columns) -> Departed | None:
-        """Values, all with one schema or all without; None where none departs."""
+    def find_departed(self, column: Column, declared: Columns) -> Departed | None:
+        """Find what departs in values, all with one schema or all without. Return None if nothing does."""
         if column.schema is not None:
             return self._of_schema(column)
         departed = self._of_texts(column, functools.partial(self._of_value, declared))
@@ -129,7 +129,7 @@ class Contract:
         schema = column.schema
         assert schema is not None, "others are looked at one by one"
         departures: dict[str, Departure] = {}
-        type = self._left(schema.type, Struct(self.columns), "", departures)
+        type = self._keep_fitting(schema.type, Struct(self.columns), "", departures)
         if not departures:
             return None
         everything = list(departures.values())
@@ -149,8 +149,8 @@ class Contract:
             departed.note(row, [departures[path] for path, rows in holding.items() if rows[row]])
         return departed
 
-    def _left(self, seen: Type, known: Type, path: str, departures: dict[str, Departure]) -> Type | None:
-        """What is left of the type of a schema without the fields that depart; None for nothing."""
+    def _keep_fitting(self, seen: Type, known: Type, path: str, departures: dict[str, Departure]) -> Type | None:
+        """Return the type of a schema without the fields that depart. Return None if nothing is left."""
         match seen, known:
             case Struct(fields), Struct(columns):
                 left: Columns = {}
@@ -158,13 +158,13 @@ class Contract:
                     here = joined(path, name)
                     if name not in columns and self.on_new_field != "evolve":
                         departures[here] = self._new(here)
-                    elif (inner := self._left(type, columns.get(name, type), here, departures)) is not None:
+                    elif (inner := self._keep_fitting(type, columns.get(name, type), here, departures)) is not None:
                         left[name] = inner
                     else:
-                        _wholly(here, departures)
+                        _depart_wholly(here, departures)
                 return Struct(left) if left else None
             case (List(), List()) | (Map(), Map()):
-                inner = self._left(item_of(seen), item_of(known), f"{path}[]", departures)
+                inner = self._keep_fitting(item_of(seen), item_of(known), f"{path}[]", departures)
                 return inner and (List(inner) if isinstance(seen, List) else Map(inner))
         if self.on_type_change == "evolve" or _fits(known, seen, path):
             return seen
@@ -216,8 +216,8 @@ class Contract:
         return Departure(path, self.on_type_change, reason)
 
 
-def _wholly(path: str, departures: dict[str, Departure]) -> None:
-    """Of a field nothing is left, so the whole of it departs, for the first of the reasons."""
+def _depart_wholly(path: str, departures: dict[str, Departure]) -> None:
+    """Let the whole of a field depart of which nothing is left, for the first of the reasons."""
     inside = [inner for inner in departures if inner == path or inner.startswith((f"{path}.", f"{path}["))]
     reasons = [departures.pop(inner) for inner in inside]
     if reasons:
@@ -225,7 +225,7 @@ def _wholly(path: str, departures: dict[str, Departure]) -> None:
 
 
 def _fits(known: Type, seen: Type, path: str) -> bool:
-    """Whether a column of the known type holds the other as it is."""
+    """Return whether a column of the known type holds the other as it is."""
     try:
         return unite(known, seen, path) == known
     except Conflict:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReadRequest:
-    """What is done with the keys or values that are read.
+    """How keys or values are used after they are read.
 
     Attributes:
         tabular: whether they become rows of a table.
@@ -38,7 +38,7 @@ class ReadRequest:
 
     @property
     def schemas(self) -> Connection:
-        """Where schemas are, of a converter that asks a registry."""
+        """The registry of a converter that needs one."""
         assert self.registry is not None, "the sink model asks for one"
         return self.registry
 
@@ -55,7 +55,7 @@ class Converter:
         name: as a configuration says it, and a manifest.
         gives: JSON, whose objects have fields; UTF-8 texts; or the bytes themselves.
         wrapped: whether the JSON that it gives is not what Kafka has.
-        enveloped: whether `{"schema": …, "payload": …}` may stand round a value.
+        enveloped: whether `{"schema": …, "payload": …}` may be around a value.
         inferred: whether columns are found in the data; else each value's own schema gives them.
         asks_registry: whether it cannot read without a Schema Registry.
         versioned: whether each value says which version of a schema it was written with.

@@ -16,7 +16,7 @@ from s3lake.convert.converters import CONVERTERS
 from s3lake.convert.gate import Refusals, rest
 from s3lake.convert.json_table import Table
 from s3lake.convert.limits import Limits, find_unpromotable, misfit
-from s3lake.encode.buffers import finished
+from s3lake.encode.buffers import wrap_encoded
 from s3lake.encode.formats import Rule
 from s3lake.schema.arrow import apply_detail, make_column, to_arrow
 from s3lake.schema.connect import Schema
@@ -35,10 +35,10 @@ _METADATA: Columns = {
 
 @dataclass(frozen=True)
 class Shape:
-    """What the columns of a sink's files are.
+    """The columns of a sink's files.
 
     Attributes:
-        spread: the part whose JSON object gives the columns; None where each of `parts` is a column.
+        spread: the part whose JSON object gives the columns; None if each of `parts` is a column.
         parts: of a record, in order.
         declared: columns that the user gives of the value.
         most: how many columns there may be.
@@ -56,12 +56,12 @@ class Shape:
 
     @functools.cached_property
     def limits(self) -> Limits:
-        """What the columns of records without a schema may become."""
+        """The limits of columns that records without a schema show."""
         return Limits(self.rule, self.most, self.integral)
 
     @property
     def is_flat(self) -> bool:
-        """Whether rows are Aiven's, with its types."""
+        """True if rows are Aiven's, with its types."""
         return self.envelope is not None and self.envelope.style == "flat"
 
     @functools.cached_property
@@ -75,9 +75,9 @@ class Shape:
     def fixed(self) -> Columns:
         """The columns that no record changes."""
         json_parts = self.json_parts
-        return {part: self._fixed(part) for part in self.parts if part not in json_parts}
+        return {part: self._choose_type(part) for part in self.parts if part not in json_parts}
 
-    def _fixed(self, part: str) -> Type:
+    def _choose_type(self, part: str) -> Type:
         match part:
             case "headers":
                 return Map(Primitive.STRING) if self.is_flat else headers.LIST_TYPE
@@ -89,7 +89,7 @@ class Shape:
 
 
 def read(shape: Shape, rows: Rows, columns: Columns) -> Table:
-    """Rows, all with the same schemas, as a table."""
+    """Make a table of rows that have the same schemas."""
     return _spread(shape, rows, columns) if shape.spread else _by_part(shape, rows, columns)
 
 
@@ -106,14 +106,14 @@ def _spread(shape: Shape, rows: Rows, columns: Columns) -> Table:
     if reason := _find_unfit(schema, shape, columns):
         return Table(None, columns, dict.fromkeys(range(len(rows)), reason), seen=seen)
     if schema.file is not None:  # values that were read without a mistake, in the bytes that the producer wrote
-        batch = finished(wire.strip_header(rows.kafka.column("value")), schema.file)
+        batch = wrap_encoded(wire.strip_header(rows.kafka.column("value")), schema.file)
     else:
         batch = _as_described(pa.RecordBatch.from_struct_array(part.array), schema, shape.rule)
     return Table(batch, columns, {}, seen=seen, words=words(schema.type, schema.detail))
 
 
 def _as_described(batch: pa.RecordBatch, schema: Schema, rule: Rule) -> pa.RecordBatch:
-    """The batch with what its schema says beside the types, of which CSV holds nothing."""
+    """Return the batch with names, defaults and nullability of its schema, of which CSV holds nothing."""
     if schema.detail is not None and rule != "flat":
         detail = schema.detail if rule == "avro" else nullability(schema.detail)
         return apply_detail(batch, detail, schema.name)
@@ -181,7 +181,7 @@ def _parse(shape: Shape, parts: Sequence[str], rows: Rows, columns: Columns) -> 
     pieces: list[json_text.Piece] = []
     for position, part in enumerate(parts):
         pieces += [(b"," if position else b"{") + b'"' + part.encode() + b'":', rows.column(part).as_json()]
-    table = json_table.read_objects(json_text.joined(*pieces, b"}"), known, declared, shape.limits)
+    table = json_table.read_objects(json_text.concat(*pieces, b"}"), known, declared, shape.limits)
     refused = {row: reason for row, reason in table.refused.items() if reason != json_table.NOTHING}
     lost = _find_lost(parts, rows, table.columns, refused)
     batch = table.batch

@@ -25,7 +25,7 @@ _check_json = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 def json_refusals(values: pa.BinaryArray) -> Refusals:
-    """Rows that are not exactly one JSON value in UTF-8. A null row is nobody's error here."""
+    """Rows that are not exactly one JSON value in UTF-8. A null row is not an error here."""
     checked = values.fill_null(b"0") if values.null_count else values
     return _refusals(_check_json, checked) | text_refusals(values)
 
@@ -33,7 +33,7 @@ def json_refusals(values: pa.BinaryArray) -> Refusals:
 def are_objects(values: pa.BinaryArray) -> bool:
     """Return whether every value, none of which is null, begins with a brace and ends with one.
 
-    Of such values as lines none can begin within another: `}` and, on the next line, `{` stand only between objects.
+    No such line can begin within another value: `}` and, on the next line, `{` are only between objects.
     So if there are as many objects as lines, each line is one.
     """
     return _all_have(values, b"{", first=True) and _all_have(values, b"}", first=False)
@@ -49,7 +49,7 @@ def text_refusals(values: pa.BinaryArray) -> Refusals:
 
 
 def one_line(values: pa.BinaryArray) -> pa.BinaryArray:
-    """Values with every raw newline and carriage return as a space; the same array where there is none."""
+    """Values with every raw newline and carriage return as a space; the same array if there is none."""
     if lowest_byte(values) <= ord("\r"):
         for newline in (b"\n", b"\r"):
             if pc.any(pc.match_substring(values, newline)).as_py():
@@ -78,7 +78,7 @@ def _all_have(values: pa.BinaryArray, mark: bytes, *, first: bool) -> bool:
     return bool((np.frombuffer(values.buffers()[2], np.uint8)[at] == ord(mark)).all())
 
 
-def joined(values: pa.BinaryArray) -> pa.Buffer:
+def join_lines(values: pa.BinaryArray) -> pa.Buffer:
     """Values, none of them null, as one block: each ended by a newline."""
     # Eight times as fast as binary_join over a list of them.
     ended = pc.binary_join_element_wise(values, pa.scalar(b"", values.type), pa.scalar(b"\n", values.type))
@@ -86,7 +86,7 @@ def joined(values: pa.BinaryArray) -> pa.Buffer:
 
 
 def _refusals(check: Callable[[bytes], Any], values: pa.BinaryArray) -> Refusals:
-    """Rows that `check` raises on. One that fails costs no other a second look: the iterator stands behind it."""
+    """Return rows on which `check` raises. The iterator is past a row that fails, so no other is checked again."""
     rows = values.to_pylist()
     refused: Refusals = {}
     left = iter(rows)
@@ -114,7 +114,7 @@ def _reason(check: Callable[[bytes], Any], value: bytes) -> str | None:
 
 
 def _half_a_character(value: bytes) -> str | None:
-    """What msgspec calls truncated data or a malformed pair: an escape of half a character without the other half."""
+    """Explain an escape of half a character without the other half, which msgspec calls truncated data."""
     for escape in _ESCAPE.finditer(value):
         if escape[1]:
             half = escape[1].decode()

@@ -44,7 +44,7 @@ class Headers:
     def gathered(self, texts: pa.BinaryArray, opening: bytes, between: bytes, closing: bytes) -> pa.BinaryArray:
         """One text per row out of one per header."""
         lists = pa.ListArray.from_arrays(self.offsets, texts)
-        return json_text.joined(opening, pc.binary_join(lists, pa.scalar(between, pa.binary())), closing)
+        return json_text.concat(opening, pc.binary_join(lists, pa.scalar(between, pa.binary())), closing)
 
 
 def as_lists(column: pa.ListArray) -> pa.ListArray:
@@ -59,11 +59,11 @@ def as_maps(column: pa.ListArray) -> tuple[pa.BinaryArray, pa.BinaryArray | None
 
     Returns:
         The objects, and what else the envelope needs to tell the order of all headers: a member `headersOrder` with a
-        comma before it, or nothing; None where no row needs it.
+        comma before it, or nothing; None if no row needs it.
     """
     headers = Headers.of(column)
-    texts = json_text.quoted_where_utf8(headers.values)
-    objects = headers.gathered(json_text.joined(_quoted_names(headers.names), b":", texts), b"{", b",", b"}")
+    texts = json_text.quote_or_base64(headers.values)
+    objects = headers.gathered(json_text.concat(_quoted_names(headers.names), b":", texts), b"{", b",", b"}")
     repeating = _rows_with_repeats(headers)
     if not repeating:
         return objects, None
@@ -78,8 +78,8 @@ def as_maps(column: pa.ListArray) -> tuple[pa.BinaryArray, pa.BinaryArray | None
 def as_pairs(column: pa.ListArray) -> pa.BinaryArray:
     """Headers as JSON arrays of `{"key", "value"}`."""
     headers = Headers.of(column)
-    texts = json_text.joined(
-        *(b'{"key":', _quoted_names(headers.names), b',"value":', json_text.quoted_where_utf8(headers.values), b"}")
+    texts = json_text.concat(
+        *(b'{"key":', _quoted_names(headers.names), b',"value":', json_text.quote_or_base64(headers.values), b"}")
     )
     return headers.gathered(texts, b"[", b",", b"]")
 
@@ -88,7 +88,7 @@ def as_csv(column: pa.ListArray) -> pa.BinaryArray:
     """Headers as `name:value;` each, both in base64; nothing for none."""
     headers = Headers.of(column)
     values = pc.fill_null(base64(headers.values), b"")
-    return headers.gathered(json_text.joined(base64(headers.names), b":", values, b";"), b"", b"", b"")
+    return headers.gathered(json_text.concat(base64(headers.names), b":", values, b";"), b"", b"", b"")
 
 
 def as_text_lists(column: pa.ListArray) -> pa.ListArray:
@@ -107,7 +107,7 @@ def as_text_maps(column: pa.ListArray) -> pa.MapArray:
 
 
 def text_refusals(column: pa.ListArray) -> Refusals:
-    """Rows with a header whose value is no UTF-8."""
+    """Return rows with a header whose value is not valid UTF-8."""
     headers = Headers.of(column)
     refused = gate.text_refusals(headers.values)
     if not refused:
@@ -119,7 +119,7 @@ def text_refusals(column: pa.ListArray) -> Refusals:
 def _quoted_names(names: pa.BinaryArray) -> pa.BinaryArray:
     # Few names, again and again.
     encoded = names.dictionary_encode()
-    return json_text.quoted(encoded.dictionary).take(encoded.indices)
+    return json_text.quote_strings(encoded.dictionary).take(encoded.indices)
 
 
 def _rows_with_repeats(headers: Headers) -> list[int]:
@@ -144,6 +144,8 @@ def _with_repeats(names: Sequence[bytes], texts: Sequence[bytes]) -> tuple[bytes
         msgspec.json.encode(name.decode()) + b":" + (b"[" + b",".join(many) + b"]" if len(many) > 1 else many[0])
         for name, many in by_name.items()
     ]
-    told = [name for name, many in by_name.items() for _ in many]
-    order = b"" if told == list(names) else b',"headersOrder":' + msgspec.json.encode([one.decode() for one in names])
+    grouped = [name for name, many in by_name.items() for _ in many]
+    order = b""
+    if grouped != list(names):
+        order = b',"headersOrder":' + msgspec.json.encode([name.decode() for name in names])
     return b"{" + b",".join(members) + b"}", order

@@ -48,7 +48,7 @@ class Block:
         if not len(values) or not gate.all_begin_with(values, b"{"):
             return None
         nulls = [(name, pa.null()) for name in self.nulls] if unexpected == "error" else []
-        block = gate.joined(values)
+        block = gate.join_lines(values)
         try:
             schema = self._find_written_times(values) if self.times else self.arrow
             table = pyarrow_json.read_json(

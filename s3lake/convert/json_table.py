@@ -204,7 +204,7 @@ class _Reader:
     build: Build
 
     def read(self, texts: Sequence[bytes], rows: Sequence[int]) -> tuple[pa.RecordBatch, Refusals]:
-        """Read these rows; return those that fit, and why each of the others does not."""
+        """Read these rows. Return a batch of the fitting ones, and why each of the others does not fit."""
         objects, refused = [], Refusals()
         for row in rows:
             try:
@@ -293,7 +293,7 @@ class _Look:
 
     @property
     def rows(self) -> Sequence[int]:
-        """Those that are not refused."""
+        """The rows that are not refused."""
         return [row for row in range(len(self._texts)) if row not in self.refused]
 
     def find_columns(self) -> None:

@@ -1,4 +1,4 @@
-"""JSON texts of Arrow columns: strings quoted, bytes in base64, pieces joined, whole columns at a time."""
+"""JSON texts of Arrow columns: strings quote_strings, bytes in base64, pieces concat, whole columns at a time."""
 
 from __future__ import annotations
 
@@ -26,59 +26,59 @@ Piece = Any  # bytes | pa.Array; pyarrow has no types
 """A part of every row's text: the same for all, or one per row."""
 
 
-def joined(*pieces: Piece) -> pa.BinaryArray:
-    """The rows' texts of their pieces; a null piece is a mistake of the caller."""
+def concat(*pieces: Piece) -> pa.BinaryArray:
+    """Concatenate the pieces of each row, none of which is null."""
     scalars = [pa.scalar(piece, pa.binary()) if isinstance(piece, bytes) else piece for piece in pieces]
     return pc.binary_join_element_wise(*scalars, pa.scalar(b"", pa.binary()))
 
 
-def quoted(texts: pa.BinaryArray) -> pa.BinaryArray:
+def quote_strings(texts: pa.BinaryArray) -> pa.BinaryArray:
     """UTF-8 texts as JSON strings, null as null."""
     filled = pc.fill_null(texts, b"") if texts.null_count else texts
-    found = joined(b'"', filled, b'"')
-    if _escapes(np.frombuffer(_block(filled), np.uint8)):
+    found = concat(b'"', filled, b'"')
+    if _needs_escape(np.frombuffer(_block(filled), np.uint8)):
         rows = pc.match_substring_regex(filled.cast(pa.string()), _TO_ESCAPE_IN_ROW)
         escaped = [msgspec.json.encode(one.decode()) for one in filled.filter(rows).to_pylist()]
         found = pc.replace_with_mask(found, rows, pa.array(escaped, pa.binary()))
-    return or_null(found, texts)
+    return set_nulls(found, texts)
 
 
-def quoted_base64(values: pa.BinaryArray) -> pa.BinaryArray:
+def quote_base64(values: pa.BinaryArray) -> pa.BinaryArray:
     """Bytes as JSON strings in base64, null as null."""
     texts = base64(values)
-    return or_null(joined(b'"', pc.fill_null(texts, b""), b'"'), values)
+    return set_nulls(concat(b'"', pc.fill_null(texts, b""), b'"'), values)
 
 
-def quoted_where_utf8(values: pa.BinaryArray) -> pa.BinaryArray:
+def quote_or_base64(values: pa.BinaryArray) -> pa.BinaryArray:
     """Bytes as JSON strings where they are UTF-8, as `{"base64": …}` where they are not, null as null."""
     try:
         values.cast(pa.string())
     except pa.ArrowInvalid:
         return pa.array([_quoted_one(value) for value in values.to_pylist()], pa.binary())
-    return quoted(values)
+    return quote_strings(values)
 
 
-def numbers(values: pa.Array) -> pa.BinaryArray:
+def format_integers(values: pa.Array) -> pa.BinaryArray:
     """Integers in decimal, null as null."""
     texts = values.cast(pa.string()).cast(pa.binary())
     return pc.fill_null(texts, b"null") if texts.null_count else texts
 
 
-def decimals(values: pa.Array) -> pa.BinaryArray:
-    """Decimals or doubles, null as null; so is what is no number."""
+def format_decimals(values: pa.Array) -> pa.BinaryArray:
+    """Decimals or doubles, null as null, and infinities and NaN, too."""
     text = _encode(values.to_pylist())  # no number's text holds a comma
     commas = np.flatnonzero(np.frombuffer(text, np.uint8) == ord(","))
     starts, ends = np.concatenate(([0], commas)) + 1, np.append(commas, len(text) - 1)
     return slice_values(starts, ends, pa.py_buffer(text)) if len(values) else pa.array([], pa.binary())
 
 
-def floats(values: pa.Array) -> pa.BinaryArray:
-    """Floats or doubles in the fewest digits that read back, null as null; what is no number is its name.
+def format_floats(values: pa.Array) -> pa.BinaryArray:
+    """Floats or doubles in the fewest digits that read back, null as null; NaN and infinities are their names.
 
     So Connect's JSON converter has them: a float is `0.1`, and not the double that is next to it.
     """
     is_single = pa.types.is_float32(values.type)
-    texts = decimals(values.cast(pa.string()).cast(pa.float64()) if is_single else values)
+    texts = format_decimals(values.cast(pa.string()).cast(pa.float64()) if is_single else values)
     strange = pc.fill_null(pc.invert(pc.is_finite(values)), False)
     if not pc.any(strange).as_py():
         return texts
@@ -86,7 +86,7 @@ def floats(values: pa.Array) -> pa.BinaryArray:
     return pc.replace_with_mask(texts, strange, pa.array(names, pa.binary()))
 
 
-def or_null(texts: pa.BinaryArray, source: pa.Array) -> pa.BinaryArray:
+def set_nulls(texts: pa.BinaryArray, source: pa.Array) -> pa.BinaryArray:
     return pc.if_else(source.is_valid(), texts, pa.scalar(b"null", pa.binary())) if source.null_count else texts
 
 
@@ -99,14 +99,14 @@ def _quoted_one(value: bytes | None) -> bytes:
         return b'{"base64":"' + binascii.b2a_base64(value, newline=False) + b'"}'
 
 
-def _escapes(block: npt.NDArray[np.uint8]) -> bool:
-    """Whether some byte cannot stand in a JSON string as it is; ten times as fast as a regular expression."""
+def _needs_escape(block: npt.NDArray[np.uint8]) -> bool:
+    """Return whether a JSON string needs an escape for some byte; ten times as fast as a regular expression."""
     return bool(((block < 0x20) | (block == ord('"')) | (block == ord("\\"))).any())
 
 
 def _block(values: pa.BinaryArray) -> Any:
     """The bytes of all rows, one after the other."""
-    data = joined(values).buffers()[2] if values.offset else values.buffers()[2]
+    data = concat(values).buffers()[2] if values.offset else values.buffers()[2]
     return b"" if data is None else data
 
 
@@ -124,20 +124,20 @@ def _encode_leaf(leaf: Primitive | Decimal | Unknown) -> Encode:
         case Unknown():
             return _nulls
         case Decimal():
-            return decimals
+            return format_decimals
         case Primitive.BOOL:
             return _booleans
         case Primitive.FLOAT | Primitive.DOUBLE:
-            return floats
+            return format_floats
         case Primitive.STRING:
             return _quote
         case Primitive.UUID:
-            return lambda array: quoted(uuid_texts(array))
+            return lambda array: quote_strings(uuid_texts(array))
         case Primitive.BINARY:
-            return quoted_base64
+            return quote_base64
         case Primitive.INT32 | Primitive.DATE | Primitive.TIME:
-            return lambda array: numbers(array.cast(pa.int32()))
-    return lambda array: numbers(array.cast(pa.int64()))
+            return lambda array: format_integers(array.cast(pa.int32()))
+    return lambda array: format_integers(array.cast(pa.int64()))
 
 
 def _encode_list(item: Encode) -> Encode:
@@ -162,7 +162,7 @@ def _booleans(array: pa.Array) -> pa.BinaryArray:
 
 
 def _quote(array: pa.Array) -> pa.BinaryArray:
-    return quoted(array.cast(pa.binary()))
+    return quote_strings(array.cast(pa.binary()))
 
 
 def _items(encode: Encode, array: pa.ListArray) -> pa.BinaryArray:
@@ -170,16 +170,16 @@ def _items(encode: Encode, array: pa.ListArray) -> pa.BinaryArray:
 
 
 def _object(encode: Encode, array: pa.MapArray) -> pa.BinaryArray:
-    return _between(array, b"{", joined(_quote(array.keys), b":", encode(array.items)), b"}")
+    return _between(array, b"{", concat(_quote(array.keys), b":", encode(array.items)), b"}")
 
 
 def _between(array: pa.Array, opening: bytes, items: pa.BinaryArray, closing: bytes) -> pa.BinaryArray:
     lists = pa.ListArray.from_arrays(array.offsets, items)
-    return or_null(joined(opening, pc.binary_join(lists, b","), closing), array)
+    return set_nulls(concat(opening, pc.binary_join(lists, b","), closing), array)
 
 
 def _members(fields: dict[str, Encode], array: pa.StructArray) -> pa.BinaryArray:
     pieces: list[Piece] = []
     for at, (name, encode) in enumerate(fields.items()):
         pieces += [(b"," if pieces else b"{") + msgspec.json.encode(name) + b":", encode(array.field(at))]
-    return or_null(joined(*pieces, b"}"), array)
+    return set_nulls(concat(*pieces, b"}"), array)

@@ -27,7 +27,7 @@ HAS_LARGE = "it has integers beyond 2^53, which a column of doubles would round"
 
 @dataclass(frozen=True)
 class Limits:
-    """What columns may become.
+    """Limits of columns.
 
     Attributes:
         rule: of the format.
@@ -48,7 +48,7 @@ NO_LIMITS = Limits()
 
 
 def misfit(columns: Columns, rule: Rule) -> str | None:
-    """Why a format cannot hold these columns, None where it can."""
+    """Return why a format cannot hold these columns. Return None if it can."""
     if rule == "flat":
         for name, type in columns.items():
             if not isinstance(type, Primitive | Decimal | Unknown):

@@ -41,7 +41,7 @@ def _record(envelope: Envelope, rows: Rows) -> pa.BinaryArray:
         if field in envelope.fields and rows.column(field).of.gives == "bytes":
             pieces.append(_flag(field, rows.column(field).data))
     pieces += [] if order is None else [order]
-    return json_text.joined(*pieces, b"}")
+    return json_text.concat(*pieces, b"}")
 
 
 def _iggy(envelope: Envelope, rows: Rows) -> pa.BinaryArray:
@@ -54,28 +54,28 @@ def _iggy(envelope: Envelope, rows: Rows) -> pa.BinaryArray:
             msgspec.json.encode(envelope.printed_stream),
             msgspec.json.encode(envelope.printed_topic),
         )
-        pieces += [b',"offset":', json_text.numbers(rows.offsets), b',"timestamp":"', _seconds(rows.timestamps)]
-        pieces += [names, json_text.numbers(rows.kafka.column("partition"))]
+        pieces += [b',"offset":', json_text.format_integers(rows.offsets), b',"timestamp":"', _seconds(rows.timestamps)]
+        pieces += [names, json_text.format_integers(rows.kafka.column("partition"))]
     if "headers" in envelope.fields:
         objects, order = headers.as_maps(rows.headers)
         has_some = pc.not_equal(objects, pa.scalar(b"{}", pa.binary()))
-        pieces.append(pc.if_else(has_some, json_text.joined(b',"headers":', objects), pa.scalar(b"", pa.binary())))
+        pieces.append(pc.if_else(has_some, json_text.concat(b',"headers":', objects), pa.scalar(b"", pa.binary())))
     if "value" in envelope.fields:
         if not pieces:
             return payload
         pieces += [b',"payload":', payload]
-    members = json_text.joined(*pieces, *([] if order is None else [order]))
-    return json_text.joined(pc.binary_replace_slice(members, 0, 1, b"{"), b"}")
+    members = json_text.concat(*pieces, *([] if order is None else [order]))
+    return json_text.concat(pc.binary_replace_slice(members, 0, 1, b"{"), b"}")
 
 
 def _metadata(envelope: Envelope, rows: Rows) -> list[Piece]:
     return [
         *(
             b'{"topic":%s,"partition":' % msgspec.json.encode(envelope.topic),
-            json_text.numbers(rows.kafka.column("partition")),
+            json_text.format_integers(rows.kafka.column("partition")),
         ),
-        *(b',"offset":', json_text.numbers(rows.offsets)),
-        *(b',"timestamp":', json_text.numbers(rows.timestamps), b"}"),
+        *(b',"offset":', json_text.format_integers(rows.offsets)),
+        *(b',"timestamp":', json_text.format_integers(rows.timestamps), b"}"),
     ]
 
 
@@ -92,7 +92,7 @@ def _flat(envelope: Envelope, rows: Rows) -> pa.BinaryArray:
     pieces: list[Piece] = []
     for position, field in enumerate(envelope.fields):
         pieces += [(b"," if position else b"{") + b'"' + field.encode() + b'":', _json_of(rows, field)]
-    return json_text.joined(*pieces, b"}")
+    return json_text.concat(*pieces, b"}")
 
 
 def _flat_csv(envelope: Envelope, rows: Rows) -> pa.BinaryArray:
@@ -101,7 +101,7 @@ def _flat_csv(envelope: Envelope, rows: Rows) -> pa.BinaryArray:
     for position, field in enumerate(envelope.fields):
         pieces += [b","] if position else []
         pieces.append(pc.fill_null(_csv_of(rows, field, envelope.value_encoding), b""))
-    return json_text.joined(*pieces)
+    return json_text.concat(*pieces)
 
 
 def csv_refusals(envelope: Envelope, value: Column) -> Refusals:
@@ -118,10 +118,10 @@ def _json_of(rows: Rows, field: str) -> pa.BinaryArray:
         case "headers":
             return headers.as_pairs(rows.headers)
         case "offset":
-            return json_text.numbers(rows.offsets)
+            return json_text.format_integers(rows.offsets)
         case "timestamp":
             texts = _instants(rows.timestamps)
-            return json_text.or_null(json_text.joined(b'"', pc.fill_null(texts, b""), b'"'), texts)
+            return json_text.set_nulls(json_text.concat(b'"', pc.fill_null(texts, b""), b'"'), texts)
     return rows.column(field).as_json()
 
 

@@ -46,7 +46,7 @@ def merge_parts(parts: list[Part]) -> tuple[Part, ...]:
             alike.append([part])
         else:
             same.append(part)
-    return tuple(ones[0] if len(ones) == 1 else _together(ones) for ones in alike)
+    return tuple(ones[0] if len(ones) == 1 else _merge(ones) for ones in alike)
 
 
 def _share_files(one: Part, other: Part) -> bool:
@@ -60,12 +60,12 @@ def _share_files(one: Part, other: Part) -> bool:
     )
 
 
-def _together(parts: list[Part]) -> Part:
+def _merge(parts: list[Part]) -> Part:
     first = parts[0]
     numbers = [part.rows for part in parts if part.rows is not None]  # of one part of several it never is
     rows = pa.concat_arrays(numbers)
     order = pc.sort_indices(rows)
-    streams = {name: _concatenated([part.streams[name] for part in parts]).take(order) for name in first.streams}
+    streams = {name: _concatenate([part.streams[name] for part in parts]).take(order) for name in first.streams}
     values, keys = (
         None if getattr(first, name) is None else pa.concat_arrays([getattr(part, name) for part in parts]).take(order)
         for name in ("values", "keys")
@@ -80,7 +80,7 @@ def _together(parts: list[Part]) -> Part:
     return Part(rows.take(order), streams, values, None, keys, words, pa.concat_arrays(names).take(order))
 
 
-def _concatenated(payloads: list[Any]) -> Any:
+def _concatenate(payloads: list[Any]) -> Any:
     if isinstance(payloads[0], pa.RecordBatch):
         return pa.Table.from_batches(payloads).combine_chunks().to_batches()[0]
     return pa.concat_arrays(payloads)

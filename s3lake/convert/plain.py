@@ -52,7 +52,7 @@ def read_number(name: str, raw: pa.BinaryArray, _request: ReadRequest) -> tuple[
 
 
 def _decode_numbers(name: str, raw: pa.BinaryArray) -> tuple[pa.Array, Refusals]:
-    """Return the numbers, null where there is none or it is refused."""
+    """Return the numbers, null if there is none or it is refused."""
     encoding, type = _ENCODED[name]
     width = np.dtype(encoding).itemsize
     values = raw.to_pylist()

@@ -1,4 +1,4 @@
-"""Records with a schema, written with the schema of a file that stands already, where they fit into it.
+"""Records with a schema, written with the schema of an open file if they fit into it.
 
 So producers of two versions give one file, and not one each. What a field lacks is filled as Avro fills it: with its
 default, or null. Nothing is rounded, and what is left out is counted.
@@ -42,7 +42,7 @@ class Standing:
     narrow: bool
     schemas: dict[str | None, list[Schema]] = field(default_factory=dict)
 
-    def projected(self, column: Column) -> tuple[Column, Counter[str], Counter[str]]:
+    def project(self, column: Column) -> tuple[Column, Counter[str], Counter[str]]:
         """The column with as few schemas as hold it; how many records lost which field, and got which default."""
         schemas, lost, filled = column.schemas, Counter[str](), Counter[str]()
         if schemas is None:
@@ -66,10 +66,10 @@ class Standing:
                 array = _fill(array, target.type, target.detail, defaults)
                 filled.update(dict.fromkeys(defaults, len(rows)))
             gathering.add(target, rows, array, keep_nulls=True)
-        return replace(column, schemas=gathering.gathered()), lost, filled
+        return replace(column, schemas=gathering.finish()), lost, filled
 
     def _learn(self, schema: Schema) -> None:
-        """A schema stands, unless one does that it fits into; it takes the place of those that fit into it."""
+        """Add a schema unless it fits into one that is there; it replaces those that fit into it."""
         standing = self.schemas.setdefault(schema.name, [])
         if schema in standing or any(self._fits(schema, one) for one in standing):
             return
@@ -80,7 +80,7 @@ class Standing:
         return schema if schema in standing else next(one for one in standing if self._fits(schema, one))
 
     def _fits(self, seen: Schema, target: Schema) -> bool:
-        """Whether records of one schema can be written with another."""
+        """Return whether records of one schema can be written with another."""
         fields, others = fields_of(seen.type), fields_of(target.type)
         more = _find_new_fields(fields, others) if self.narrow else _find_new_fields(others, fields)
         is_of_fields = bool(fields and others)
@@ -93,7 +93,7 @@ def _find_new_fields(columns: Columns, others: Columns) -> list[str]:
 
 
 def _holds(target: Type, detail: Detail | None, seen: Type, seen_detail: Detail | None) -> bool:
-    """Whether values of a type fit into another, but for fields that the other lacks.
+    """Return whether values of a type fit into another, but for fields that the other lacks.
 
     Args:
         target: the other.
@@ -130,7 +130,7 @@ def _null_fits(detail: Detail | None, seen: Detail | None) -> bool:
 
 
 def _default(type: Type, detail: Detail | None) -> pa.Scalar | None:
-    """What a field is where a record lacks it; None where it has to be there."""
+    """Return the value of a field that a record lacks. Return None if the field has to be there."""
     arrow = arrow_type(type)
     if detail is None or (detail.default is None and not detail.required):
         return pa.scalar(None, arrow)

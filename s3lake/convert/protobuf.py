@@ -94,7 +94,7 @@ def read(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
 def _by_message(
     values: Sequence[bytes | None], numbers: Numbers
 ) -> tuple[dict[tuple[int, tuple[int, ...]], tuple[list[int], list[bytes]]], Refusals]:
-    """Rows and data by schema and message: its path stands between the schema's id and the data."""
+    """Return rows and data by schema and message; the path of a message is between the schema's id and the data."""
     groups: dict[tuple[int, tuple[int, ...]], tuple[list[int], list[bytes]]] = {}
     refused: Refusals = {}
     for number, rows in group_by_id(numbers):
@@ -102,7 +102,7 @@ def _by_message(
             value = values[row]
             assert value is not None, "only what is framed has a number"
             try:
-                path, begin = ((0,), HEADER + 1) if value[HEADER : HEADER + 1] == b"\0" else _path(value)
+                path, begin = ((0,), HEADER + 1) if value[HEADER : HEADER + 1] == b"\0" else _parse_path(value)
             except ValueError as error:
                 refused[row] = str(error)
                 continue
@@ -112,8 +112,8 @@ def _by_message(
     return groups, refused
 
 
-def _path(value: bytes) -> tuple[tuple[int, ...], int]:
-    """Which message of its file it is, and where its data begins."""
+def _parse_path(value: bytes) -> tuple[tuple[int, ...], int]:
+    """Return which message of its file it is, and where its data begins."""
     count, at = _zigzag(value, HEADER)
     if not 0 <= count <= _MOST_INDEXES:
         raise ValueError(f"{count} indexes of messages stand before the data: it was written by another serializer")
@@ -137,7 +137,7 @@ def _zigzag(value: bytes, at: int) -> tuple[int, int]:
 
 
 def _read_messages(reader: _Reader, rows: Sequence[int], data: Sequence[bytes], gathering: Gathering) -> Refusals:
-    """Read the messages of one schema. Return those that are refused; the others are added to `gathering`."""
+    """Read the messages of one schema. Return the refused ones; the others are added to `gathering`."""
     refused: Refusals = {}
     messages = []
     for row, value in zip(rows, data, strict=True):
@@ -171,7 +171,7 @@ def _reader(registry: Connection, number: int, path: tuple[int, ...]) -> _Reader
 @lru_cache(maxsize=4096)
 def _of_schema(text: str, references: tuple[tuple[str, str], ...], path: tuple[int, ...]) -> _Reader | str:
     try:
-        return _compiled(protoc.message(text, dict(references), path))
+        return _compile(protoc.message(text, dict(references), path))
     except SchemaError as error:
         return str(error)
     except _MISSHAPEN as error:  # of a descriptor in base64 that no compiler made
@@ -181,12 +181,12 @@ def _of_schema(text: str, references: tuple[tuple[str, str], ...], path: tuple[i
 @lru_cache(maxsize=64)
 def _of_set(descriptors: bytes, name: str) -> _Reader | str:
     try:
-        return _compiled(protoc.message_of_set(descriptors, name))
+        return _compile(protoc.message_of_set(descriptors, name))
     except SchemaError as error:
         return str(error)
 
 
-def _compiled(descriptor: Descriptor) -> _Reader:
+def _compile(descriptor: Descriptor) -> _Reader:
     type, build = _read_message(descriptor, descriptor.full_name, ())
     if type == UNKNOWN:
         raise SchemaError(f"{descriptor.full_name} has no fields that hold anything")
@@ -194,7 +194,7 @@ def _compiled(descriptor: Descriptor) -> _Reader:
     return _Reader(Schema(descriptor.full_name, type), parse, build)
 
 
-# Columns of messages, which are those of Confluent's ProtobufData: every field may be null
+# Columns of messages, as Confluent's ProtobufData has them: every field may be null
 
 
 class _Column(NamedTuple):
@@ -205,7 +205,7 @@ class _Column(NamedTuple):
 
 
 def _make_struct(members: Mapping[str, tuple[Get, _Column]]) -> _Column:
-    """Return a struct of members with what reads each, without those that never hold anything."""
+    """Return a struct of members with what reads each, without members that never hold anything."""
     held = {name: member for name, member in members.items() if member[1].type != UNKNOWN}
     if not held:
         return _Column(UNKNOWN, arrays.make_leaf(UNKNOWN))

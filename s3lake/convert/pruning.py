@@ -53,7 +53,7 @@ def text(value: msgspec.Raw, type: Type, path: str, departs: Departs) -> msgspec
 
 
 def detail(of: Detail, type: Type, gone: Collection[str], path: str = "") -> Detail:
-    """What is said of a column without the fields that are gone; a field whose value may go is no longer required."""
+    """Return the detail of a column without the fields that are gone."""
     if not of.inner:
         return of
     fields = fields_of(type)
@@ -83,7 +83,7 @@ def find_holders(values: pa.Array, paths: Collection[str], path: str = "") -> di
         return {}
     offsets = values.offsets.to_numpy()
     items = (values.items if pa.types.is_map(values.type) else values.values)[offsets[0] : offsets[-1]]
-    # A null list may point at items, which are nobody's.
+    # A null list may point at items, which belong to no row.
     counts = np.where(values.is_valid().to_numpy(zero_copy_only=False), np.diff(offsets), 0)
     owned = np.repeat(values.is_valid().to_numpy(zero_copy_only=False), np.diff(offsets))
     parents = np.repeat(np.arange(len(values)), counts)

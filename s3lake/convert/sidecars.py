@@ -1,4 +1,4 @@
-"""Streams beside the data: the records' keys and headers, each row in the order of its data file."""
+"""Streams next to the data: the records' keys and headers, each row in the order of its data file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def key_refusals(format: str, key: Column) -> Refusals:
 
 
 def keys(format: str, rows: Rows, most: int) -> tuple[Payload | None, Refusals]:
-    """The stream of keys, without those that are refused; None where that is all of them.
+    """Return the stream of keys without refused ones. Return None if all are refused.
 
     A table has one column, `key`, of the type that the keys' schema gives; keys of JSON without one are their texts.
 
@@ -62,7 +62,7 @@ def keys(format: str, rows: Rows, most: int) -> tuple[Payload | None, Refusals]:
 def header_lists(format: str, rows: Rows) -> Payload:
     """The stream of headers: an array of `key` and `value` for each record, both texts."""
     if format == "json":
-        return json_text.joined(b'{"headers":', headers.as_pairs(rows.headers), b"}")
+        return json_text.concat(b'{"headers":', headers.as_pairs(rows.headers), b"}")
     lists = headers.as_text_lists(rows.headers)
     header = _HEADER
     if lists.values.field("value").null_count:

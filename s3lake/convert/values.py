@@ -86,7 +86,7 @@ class Conversion:
         keyed: whether the layout reads keys.
         valued: whether it reads values.
         max_columns: a record whose new fields would make more is refused.
-        contract: what values have to be; None where nothing is asked of them.
+        contract: what values have to be; None if they can be anything.
         integral: path of a column that stays one of integers -> why.
         table: what the sink's table asks of columns; empty without a table.
         integers_of_table: paths of its columns of integers when the micro-batch began.
@@ -115,7 +115,7 @@ class Conversion:
 
     @property
     def standing(self) -> Standing | None:
-        """What a task remembers of its files' schemas; None where each schema has files of its own."""
+        """The memory of a task for its files' schemas; None if each schema has files of its own."""
         if self.compatibility == "none" or self._shape is None:
             return None
         return Standing(narrow=self.compatibility == "forward")
@@ -129,13 +129,13 @@ class Conversion:
 
     @property
     def has_columns(self) -> bool:
-        """Whether files have columns that grow with the data."""
+        """True if files have columns that grow with the data."""
         shape = self._shape
         return shape is not None and bool(shape.spread or shape.json_parts)
 
     @property
     def fixed_columns(self) -> Columns | None:
-        """Columns of files where they do not grow, None where they do and for text formats."""
+        """Columns of files that do not grow; None if they do, and for text formats."""
         shape = self._shape
         return None if shape is None or self.has_columns else shape.fixed
 
@@ -153,7 +153,7 @@ class Conversion:
 
     @functools.cached_property
     def _shape(self) -> Shape | None:
-        """What the columns of the files are, None where the data is text."""
+        """The columns of the files; None if the data is text."""
         envelope = self.envelope
         spec = FORMATS[self.format]
         if not spec.tabular or (envelope and spec.rule == "flat"):
@@ -179,10 +179,10 @@ class Conversion:
         rows, refused, left_out = self._read(batch)
         converted = Converted(columns, refused=refused, dropped=Counter(rows.value.left_out))
         if standing is not None:
-            value, lost, converted.filled = standing.projected(rows.value)
+            value, lost, converted.filled = standing.project(rows.value)
             rows, converted.dropped = replace(rows, value=value), converted.dropped + lost
         if self.contract is not None and self.contract.looks_at_values:
-            broken = self.contract.broken(rows.value.data, refused)
+            broken = self.contract.find_broken(rows.value.data, refused)
             converted.refused, converted.broken = refused | broken, len(broken)
         json_parts = self._shape.json_parts if self._shape else ()
         parts = []
@@ -195,7 +195,7 @@ class Conversion:
         return converted
 
     def _read(self, batch: pa.RecordBatch) -> tuple[Rows, Refusals, set[int]]:
-        """A batch as its converters have it, the rows that are refused, and those left out for want of a value."""
+        """Read a batch with its converters. Return its rows, refused ones, and ones left out as null."""
         shape = self._shape
         tabular = shape is not None
         typed_keys = self.keys is not None and FORMATS[self.keys].tabular
@@ -292,7 +292,7 @@ class Conversion:
         return converted.refuse(rows, nothing | found.refused), found
 
     def _apply_contract(self, contract: Contract, rows: Rows, converted: Converted) -> Rows:
-        departed = contract.departed(rows.value, self.declared)
+        departed = contract.find_departed(rows.value, self.declared)
         if departed is None:
             return rows
         converted.forbidden |= rows.by_batch_row(departed.forbidden)
@@ -304,11 +304,11 @@ class Conversion:
         if self.envelope is not None:
             return lines.write_lines(self.envelope, self.format, rows)
         if self.format == "bytes":
-            return _filled(rows.kafka.column("value"))
+            return _fill_nulls(rows.kafka.column("value"))
         if self.format == "text":
-            return gate.one_line(_filled(rows.value.data))
+            return gate.one_line(_fill_nulls(rows.value.data))
         return rows.value.as_json()
 
 
-def _filled(values: pa.BinaryArray) -> pa.BinaryArray:
+def _fill_nulls(values: pa.BinaryArray) -> pa.BinaryArray:
     return pc.fill_null(values, b"") if values.null_count else values

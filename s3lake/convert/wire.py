@@ -16,7 +16,7 @@ HEADER = 5
 
 
 def read_schema_ids(raw: pa.BinaryArray) -> tuple[Numbers, Refusals]:
-    """Return the id before each value, -1 if there is none, and the rows that should have one."""
+    """Return the id before each value, -1 if it is missing, and why rows without one are refused."""
     offsets = offsets_of(raw).astype(np.int64)
     block = raw.buffers()[2]
     data = np.frombuffer(block, np.uint8) if block is not None and block.size else np.zeros(1, np.uint8)

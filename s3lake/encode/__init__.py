@@ -12,11 +12,11 @@ from s3lake.encode.formats import FORMATS, FileFormat
 
 Out = Callable[[bytes | memoryview], None]
 
-__all__ = ["Disk", "Encoder", "FileFormat", "Out", "encoder", "prepared"]
+__all__ = ["Disk", "Encoder", "FileFormat", "Out", "encoder", "prepare"]
 
 
 class Disk(Protocol):
-    """Where rows go that memory has no room for."""
+    """The place of rows for which memory has no room."""
 
     def add(self, data: bytes) -> tuple[int, int]:
         """Keep `data`: where it is."""
@@ -57,19 +57,19 @@ class Encoder(Protocol):
         ...
 
 
-def prepared(form: FileFormat, payload: Any) -> Any:
-    """What can be done for a whole batch before its rows are split among files: rows of CSV, datums of Avro.
+def prepare(form: FileFormat, payload: Any) -> Any:
+    """Encode the rows of a batch before they are split among files: lines of CSV, datums of Avro.
 
-    Encoders do it themselves where nobody has; for thousands of small files it is faster beforehand.
+    Encoders do it themselves if it is not done; for thousands of small files it is faster beforehand.
     """
-    prepare = FORMATS[form.type].prepare
-    return payload if prepare is None else _load(prepare)(payload)
+    place = FORMATS[form.type].prepare
+    return payload if place is None else _load(place)(payload)
 
 
 def encoder(form: FileFormat, out: Out, disk: Disk, *, chunk: int) -> Encoder:
-    """The encoder of a new file; it holds back at most about `chunk` bytes."""
-    made: Encoder = _load(FORMATS[form.type].encoder)(form, out, disk, chunk)
-    return made
+    """Return the encoder of a new file; it holds back at most about `chunk` bytes."""
+    new: Encoder = _load(FORMATS[form.type].encoder)(form, out, disk, chunk)
+    return new
 
 
 @functools.lru_cache

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import pyarrow as pa
 
 from s3lake.encode.avro_datum import datums
-from s3lake.encode.buffers import ENCODED, finished, offsets_of
+from s3lake.encode.buffers import ENCODED, offsets_of, wrap_encoded
 from s3lake.encode.codecs import compress_block
 from s3lake.encode.formats import FileFormat
 from s3lake.schema.avro_written import schema_of
@@ -24,11 +24,11 @@ _SYNC_BYTES = 16
 _CODECS = {"none": "null", "zstd": "zstandard"}
 
 
-def prepared(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The datums of `batch`, and the schema that goes with them."""
+def prepare(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Encode the datums of `batch`, with the schema that goes with them."""
     if ENCODED in (batch.schema.metadata or {}):
         return batch
-    return finished(datums(batch), json.dumps(schema_of(batch.schema), separators=(",", ":")).encode())
+    return wrap_encoded(datums(batch), json.dumps(schema_of(batch.schema), separators=(",", ":")).encode())
 
 
 class AvroEncoder:
@@ -50,7 +50,7 @@ class AvroEncoder:
     def write(self, payload: pa.RecordBatch) -> None:
         if not len(payload):
             return
-        payload = prepared(payload)
+        payload = prepare(payload)
         if not self._sync:
             self._begin(payload.schema.metadata[ENCODED])
         records = payload.column(0)
@@ -121,11 +121,11 @@ class AvroJoiner:
 
 
 def beginning(body: BinaryIO) -> bytes:
-    """What a file begins with, up to its synchronization marker: its schema and its codec."""
+    """Return the beginning of a file up to its synchronization marker: its schema and its codec."""
     if body.read(len(_MAGIC)) != _MAGIC:
         raise ValueError("it is no Avro file")
     while pairs := _number(body):
-        if pairs < 0:  # the size of the block follows, which nobody needs who reads it
+        if pairs < 0:  # the size of the block follows, for readers that skip it
             _number(body)
         for _ in range(2 * abs(pairs)):
             body.seek(_number(body) or 0, os.SEEK_CUR)

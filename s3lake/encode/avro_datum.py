@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.encode.buffers import Bytes, binary, masked, offsets_of, rows_of, uuid_texts
+from s3lake.encode.buffers import Bytes, binary, copy_nulls, offsets_of, rows_of, uuid_texts
 from s3lake.schema.avro_written import is_value_first
 
 _NULL, _VALUE = 0, 2  # the branches of a union of two, as Avro spells them
@@ -25,7 +25,7 @@ _INTEGERS = {pa.int32(): np.int32, pa.date32(): np.int32, pa.time32("ms"): np.in
 
 @dataclass(frozen=True)
 class _Branch:
-    """Which branch of its union each value has: what stands before a value, and what a null is."""
+    """The branch of its union that each value has: the byte before a value, and the one of a null."""
 
     valid: npt.NDArray[np.bool_]
     value: int
@@ -33,7 +33,7 @@ class _Branch:
 
     @classmethod
     def of(cls, field: pa.Field, column: pa.Array) -> _Branch | None:
-        """The branches of a column; None where its field is never null, and so no union."""
+        """Return the branches of a column. Return None if its field is never null, and so not a union."""
         if not field.nullable:
             return None
         every = not column.null_count
@@ -43,7 +43,7 @@ class _Branch:
 
 def datums(batch: pa.RecordBatch) -> pa.BinaryArray:
     """One datum for each row of `batch`, in the schema that `schema.avro_written.schema_of` gives."""
-    return _joined(list(chain.from_iterable(map(_pieces, batch.schema, batch.columns))))
+    return _join(list(chain.from_iterable(map(_pieces, batch.schema, batch.columns))))
 
 
 def _pieces(field: pa.Field, column: pa.Array) -> list[pa.BinaryArray]:
@@ -68,9 +68,9 @@ def _pieces(field: pa.Field, column: pa.Array) -> list[pa.BinaryArray]:
 def _scalars(column: pa.Array, branch: _Branch | None) -> pa.BinaryArray:
     type = column.type
     if pa.types.is_boolean(type):
-        return _fixed(np.asarray(column.fill_null(False).cast(pa.uint8()))[:, None], branch)
+        return _encode_fixed(np.asarray(column.fill_null(False).cast(pa.uint8()))[:, None], branch)
     if pa.types.is_floating(type):
-        return _fixed(rows_of(column, type.bit_width // 8), branch)
+        return _encode_fixed(rows_of(column, type.bit_width // 8), branch)
     if pa.types.is_decimal(type):
         return _decimals(column, branch)
     width = _INTEGERS.get(type, np.int64)
@@ -78,12 +78,12 @@ def _scalars(column: pa.Array, branch: _Branch | None) -> pa.BinaryArray:
 
 
 def _decimals(column: pa.Array, branch: _Branch | None) -> pa.BinaryArray:
-    """As many bytes as the precision can need, the most significant first."""
+    """Encode decimals in as many bytes as the precision can need, the most significant first."""
     width = ((10**column.type.precision).bit_length() + 8) // 8
     rows = np.empty((len(column), width + 1), np.uint8)
     rows[:, 0] = 2 * width
     rows[:, 1:] = rows_of(column, 16)[:, width - 1 :: -1]
-    return _fixed(rows, branch)
+    return _encode_fixed(rows, branch)
 
 
 def _text(column: pa.Array, branch: _Branch | None) -> list[pa.BinaryArray]:
@@ -92,22 +92,22 @@ def _text(column: pa.Array, branch: _Branch | None) -> list[pa.BinaryArray]:
 
 
 def _record(column: pa.StructArray, branch: _Branch | None) -> list[pa.BinaryArray]:
-    pieces = [_fixed(np.empty((len(column), 0), np.uint8), branch)] if branch else []
+    pieces = [_encode_fixed(np.empty((len(column), 0), np.uint8), branch)] if branch else []
     fields = list(chain.from_iterable(map(_pieces, column.type, column.flatten())))
     if not column.null_count:
         return pieces + fields
-    return [*pieces, masked(_joined(fields), column)] if fields else pieces
+    return [*pieces, copy_nulls(_join(fields), column)] if fields else pieces
 
 
 def _blocks(column: pa.Array, pieces: list[pa.BinaryArray], branch: _Branch | None) -> list[pa.BinaryArray]:
     """One block with all items, and the empty one that ends an array; without items only the latter."""
     starts = column.offsets.to_numpy()
     counts = np.where(branch.valid, np.diff(starts), 0) if branch else np.diff(starts)
-    items = _joined(pieces)
+    items = _join(pieces)
     data = items.buffers()[2] if len(items) else b""
     slices = binary(offsets_of(items)[starts - starts[0]], data)
     ends = np.concatenate(([0], np.cumsum(counts > 0)))
-    return [_varints(counts, branch), masked(slices, column), binary(ends, bytes(int(ends[-1])))]
+    return [_varints(counts, branch), copy_nulls(slices, column), binary(ends, bytes(int(ends[-1])))]
 
 
 def _within(column: pa.Array, items: pa.Array) -> pa.Array:
@@ -116,7 +116,7 @@ def _within(column: pa.Array, items: pa.Array) -> pa.Array:
     return items.slice(starts[0].as_py(), starts[-1].as_py() - starts[0].as_py())
 
 
-def _fixed(values: Bytes, branch: _Branch | None) -> pa.BinaryArray:
+def _encode_fixed(values: Bytes, branch: _Branch | None) -> pa.BinaryArray:
     """Values of one width, after their branch; null is its branch alone."""
     if branch is None:
         return binary(np.arange(len(values) + 1) * values.shape[1], values)
@@ -156,7 +156,7 @@ def _cut(rows: Bytes, lengths: npt.NDArray[Any], branch: _Branch | None) -> pa.B
     return binary(offsets, rows[np.arange(rows.shape[1]) < lengths[:, None]])
 
 
-def _joined(pieces: list[pa.BinaryArray]) -> pa.BinaryArray:
+def _join(pieces: list[pa.BinaryArray]) -> pa.BinaryArray:
     if len(pieces) == 1:
         return pieces[0]
     return pc.binary_join_element_wise(*pieces, b"", null_handling="replace", null_replacement="")

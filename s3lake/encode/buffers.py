@@ -20,7 +20,7 @@ ENCODED = b"s3lake.encoded"
 """Marks a batch of finished records in its schema's metadata; with what the file says before the first of them."""
 
 
-def finished(records: pa.BinaryArray, beginning: bytes) -> pa.RecordBatch:
+def wrap_encoded(records: pa.BinaryArray, beginning: bytes) -> pa.RecordBatch:
     """Finished records as a batch of one column, cheap to split among files; see `ENCODED`."""
     schema = pa.schema([pa.field("record", pa.binary())], metadata={ENCODED: beginning})
     return pa.RecordBatch.from_arrays([records], schema=schema)
@@ -45,7 +45,7 @@ def slice_values(start: npt.NDArray[Any], end: npt.NDArray[Any], data: pa.Buffer
 
 
 def offsets_of(array: pa.Array) -> npt.NDArray[np.int32]:
-    """Where each value of a string or binary array begins in its data, and the last one ends."""
+    """Return where each value of a string or binary array begins in its data, and where the last one ends."""
     if not len(array):
         return np.zeros(1, np.int32)
     return np.frombuffer(array.buffers()[1], np.int32, len(array) + 1, array.offset * 4)
@@ -59,7 +59,7 @@ def data_of(array: pa.Array) -> bytes:
 
 
 def rows_of(array: pa.Array, width: int) -> Bytes:
-    """Values of a fixed width as rows of bytes; those of nulls are whatever they are."""
+    """Return values of a fixed width as rows of bytes; a null has any bytes."""
     data = array.buffers()[1]
     return np.frombuffer(data, np.uint8, len(array) * width, array.offset * width).reshape(len(array), width)
 
@@ -70,7 +70,7 @@ def uuid_texts(array: pa.Array) -> pa.BinaryArray:
     text = np.full((len(array), _UUID_TEXT), ord("-"), np.uint8)
     text[:, _DIGITS[0::2]] = _HEX[data >> 4]
     text[:, _DIGITS[1::2]] = _HEX[data & 15]
-    return masked(binary(np.arange(len(array) + 1) * _UUID_TEXT, text), array)
+    return copy_nulls(binary(np.arange(len(array) + 1) * _UUID_TEXT, text), array)
 
 
 def base64(values: pa.BinaryArray) -> pa.BinaryArray:
@@ -89,9 +89,9 @@ def base64(values: pa.BinaryArray) -> pa.BinaryArray:
     ends = offsets[1:].astype(np.int64) // 3 * 4
     text[ends[missing >= 1] - 1] = ord("=")
     text[ends[missing == 2] - 2] = ord("=")
-    return masked(binary(np.concatenate(([0], ends)), text), values)
+    return copy_nulls(binary(np.concatenate(([0], ends)), text), values)
 
 
-def masked(values: pa.Array, like: pa.Array) -> pa.Array:
+def copy_nulls(values: pa.Array, like: pa.Array) -> pa.Array:
     """`values`, null where `like` is."""
     return pc.if_else(pc.is_valid(like), values, pa.scalar(None, values.type)) if like.null_count else values

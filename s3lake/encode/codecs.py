@@ -21,10 +21,10 @@ _SNAPPY_STREAM = b"\xff\x06\x00\x00sNaPpY"
 
 
 class Compressor(Protocol):
-    """What compression objects have in common."""
+    """The interface of compression objects."""
 
     def compress(self, data: bytes, /) -> bytes:
-        """Take bytes, give those that are ready."""
+        """Take bytes. Return those that are ready."""
         ...
 
     def flush(self) -> bytes:
@@ -120,7 +120,7 @@ def _level(codec: str, level: int | None) -> int:
 def decompress(body: BinaryIO, codec: str = "none") -> Iterator[bytes]:
     """Yield the text of a file, about a megabyte at a time: several members, frames or streams are one text."""
     if codec == "snappy_framed":
-        yield from _unframed(body)
+        yield from _read_snappy_chunks(body)
         return
     with _stream(body, codec) as text:
         while block := text.read(_BLOCK):
@@ -139,7 +139,7 @@ def _stream(body: BinaryIO, codec: str) -> AbstractContextManager[Any]:
     return nullcontext(body)
 
 
-def _unframed(body: BinaryIO) -> Iterator[bytes]:
+def _read_snappy_chunks(body: BinaryIO) -> Iterator[bytes]:
     """Snappy's framing format: cramjam takes a whole file at once, whatever its size."""
     from cramjam import snappy
 

@@ -1,6 +1,6 @@
 """CSV rows from columns (RFC 4180).
 
-Text is always quoted and null is nothing at all, so that an empty text is no null. Everything else needs no quotes.
+Text is always quoted and null is nothing at all, so that an empty text is not null. The rest needs no quotes.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ import io
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.encode.buffers import ENCODED, base64, finished, uuid_texts
+from s3lake.encode.buffers import ENCODED, base64, uuid_texts, wrap_encoded
 from s3lake.encode.formats import FileFormat
 
 
-def prepared(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows of `batch`, without line ends, and the header line that goes with them."""
-    if ENCODED in (batch.schema.metadata or {}):
+def prepare(batch: pa.RecordBatch | pa.BinaryArray) -> pa.RecordBatch | pa.BinaryArray:
+    """Encode the rows of `batch`, without line ends, with the header line that goes with them; lines stay lines."""
+    if not isinstance(batch, pa.RecordBatch) or ENCODED in (batch.schema.metadata or {}):
         return batch
     cells = list(map(_cells, batch.columns))
     if len(cells) == 1 and not _is_text(batch.schema.field(0).type):
-        # A row of nothing is an empty line, which most readers skip; only beside an empty text it has to be one.
+        # A row of nothing is an empty line, which most readers skip; only next to an empty text it has to be one.
         cells = [pc.fill_null(cells[0], '""')]
     rows = pc.binary_join_element_wise(*cells, ",", null_handling="replace")
-    return finished(rows.cast(pa.binary()), ",".join(map(_name, batch.schema.names)).encode())
+    return wrap_encoded(rows.cast(pa.binary()), ",".join(map(_name, batch.schema.names)).encode())
 
 
 def _is_text(type: pa.DataType) -> bool:
@@ -32,12 +32,12 @@ def _is_text(type: pa.DataType) -> bool:
 
 
 def header(batch: pa.RecordBatch) -> pa.BinaryArray:
-    """The header line of prepared rows."""
+    """The header line of encoded rows."""
     return pa.array([batch.schema.metadata[ENCODED]], pa.binary())
 
 
 def unsaid_columns(form: FileFormat, schema: pa.Schema | None) -> tuple[str, ...] | None:
-    """The columns of a file that does not say them itself, by the schema of its prepared rows; None of all others."""
+    """The columns of a file that does not say them itself, by the schema of its encoded rows; None of all others."""
     if form.type != "csv" or form.header or schema is None:
         return None
     return tuple(next(csv.reader(io.StringIO(schema.metadata[ENCODED].decode(), newline=""))))
@@ -51,9 +51,9 @@ def _name(name: str) -> str:
 def _cells(column: pa.Array) -> pa.StringArray:
     type = column.type
     if pa.types.is_string(type):
-        return _quoted(column)
+        return _quote(column)
     if pa.types.is_binary(type):
-        return _quoted(base64(column).cast(pa.string()))
+        return _quote(base64(column).cast(pa.string()))
     if pa.types.is_timestamp(type):
         return _in_range(_instants(column), _milliseconds(column))
     if pa.types.is_date(type):
@@ -85,7 +85,7 @@ def _in_range(texts: pa.StringArray, numbers: pa.Array) -> pa.StringArray:
     return pc.if_else(beyond, numbers.cast(pa.string()), texts) if pc.any(beyond).as_py() else texts
 
 
-def _quoted(texts: pa.StringArray) -> pa.StringArray:
+def _quote(texts: pa.StringArray) -> pa.StringArray:
     data = texts.buffers()[2]
     if data is not None and b'"' in data.to_pybytes():
         texts = pc.replace_substring(texts, '"', '""')

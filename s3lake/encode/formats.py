@@ -32,7 +32,7 @@ class FileFormat:
 
     Attributes:
         header: whether a CSV file begins with the names of its columns.
-        framing: what stands before the first record of a text file, between two, and after the last.
+        framing: the text before the first record of a text file, between two, and after the last.
     """
 
     type: str
@@ -50,14 +50,14 @@ class FileFormat:
 
 @dataclass(frozen=True)
 class Format:
-    """What a format says of itself.
+    """The facts of a format.
 
     Attributes:
         name: as a configuration says it, and a manifest.
-        codecs: those that it takes; the first is its default.
-        tabular: whether its records are rows of columns; those of the others are texts.
+        codecs: that it takes; the first is its default.
+        tabular: whether its records are rows of columns; others have texts.
         rule: what it asks of columns.
-        framing: what stands before the first record, between two, and after the last; None where the format has no
+        framing: the text before the first record, between two, and after the last; None if the format has no
             text around records.
         packed: whether the codec is inside of the file, so that its name does not say it.
         styles: of envelopes that it can hold.
@@ -77,7 +77,7 @@ class Format:
     prepare: str | None = None
 
     def extension(self, codec: str) -> str:
-        """What names of files end with."""
+        """Return the ending of file names."""
         return f".{self.name.removesuffix('_array')}" + ("" if self.packed else _ENDINGS.get(codec, ""))
 
 
@@ -86,7 +86,7 @@ FORMATS = {
     for format in (
         Format("json", styles=("record", "flat", "iggy")),
         Format("json_array", framing=("[\n", ",\n", "\n]"), styles=("record", "flat", "iggy")),
-        Format("csv", tabular=True, rule="flat", styles=("flat",), prepare="csv.prepared"),
+        Format("csv", tabular=True, rule="flat", styles=("flat",), prepare="csv.prepare"),
         Format("text"),
         Format("bytes", framing=None),
         Format(
@@ -98,7 +98,7 @@ FORMATS = {
             packed=True,
             styles=("record", "flat"),
             encoder="avro.AvroEncoder",
-            prepare="avro.prepared",
+            prepare="avro.prepare",
         ),
         Format(
             "parquet",

@@ -1,6 +1,6 @@
 """Joining: files of one format become one file, and no record is converted again.
 
-To join a new format: a class with the verbs of `Joiner` beside its encoder, and what its files must have in common.
+To join a new format: a class with the verbs of `Joiner` next to its encoder, and what its files must have in common.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from s3lake.encode import Disk
 
 Likeness = bytes
-"""What files must have in common, beside their form, to be joined: a schema, a header line."""
+"""What files must have in common, besides their form, to be joined: a schema, a header line."""
 
 
 class Behind:

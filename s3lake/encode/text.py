@@ -45,11 +45,11 @@ class TextEncoder:
         if not len(payload):
             return
         if isinstance(payload, pa.RecordBatch):
-            payload = csv.prepared(payload)
+            payload = csv.prepare(payload)
             if self._form.header and not self._begun:
-                self._put(self._joined(csv.header(payload)))
+                self._put(self._join(csv.header(payload)))
             payload = payload.column(0)
-        self._put(self._joined(payload))
+        self._put(self._join(payload))
 
     def put(self, text: bytes) -> None:
         """Take text of the file, framing and all, as it is."""
@@ -70,8 +70,8 @@ class TextEncoder:
             self._put(self._closing)
         self.drain()
 
-    def _joined(self, records: pa.BinaryArray) -> bytes | memoryview:
-        """The records with what stands between them: after each where they end themselves, before each otherwise."""
+    def _join(self, records: pa.BinaryArray) -> bytes | memoryview:
+        """Join records: the separator is after each if records end themselves, else before each."""
         pair = (records, b"") if self._ends_itself else (b"", records)
         block = memoryview(pc.binary_join_element_wise(*pair, self._between).buffers()[2] or b"")
         if self._begun:
@@ -104,12 +104,12 @@ class TextEncoder:
 
 
 def opening_of(form: FileFormat, body: BinaryIO) -> bytes:
-    """What stands before the first record of a file: its framing, and the header line of CSV."""
+    """Return the text before the first record of a file: its framing, and the header line of CSV."""
     opening, between, _ = form.frame
     if form.type != "csv" or not form.header:
         return opening
     if not {*b"\r\n"} & {*between}:
-        raise ValueError(f"rows are separated by {between!r}, which may stand in the header line too")
+        raise ValueError(f"rows are separated by {between!r}, which may be in the header line too")
     text = b""
     for block in decompress(body, form.codec):
         text += block
@@ -151,7 +151,7 @@ class TextJoiner:
 
 
 def _within(text: Iterable[bytes], opening: bytes, closing: bytes) -> Iterator[bytes]:
-    """What stands between the opening and the closing of a file.
+    """Yield the text between the opening and the closing of a file.
 
     Raises:
         ValueError: it lacks one of them.

@@ -71,7 +71,7 @@ def _struct(fields: dict[str, pa.DataType]) -> pa.DataType:
 
 
 def from_arrow(fields: Any) -> Columns:
-    """Return the columns of an Arrow schema, without those that are only null; whatever is no type of ours is a string.
+    """Return the columns of an Arrow schema, without those that are only null; any other type is a string.
 
     Raises:
         Conflict: they nest too deeply.
@@ -95,7 +95,7 @@ def type_of(arrow: pa.DataType, levels: int = sys.maxsize) -> Type:
     return UNKNOWN if of.is_null(arrow) else _PRIMITIVES.get(arrow, Primitive.STRING)
 
 
-# Columns with what their schema says beside types: nullable or not, the rest in the metadata of fields
+# Columns with what their schema says besides types: nullable or not, the rest in the metadata of fields
 
 
 def apply_detail(batch: pa.RecordBatch, detail: Detail, name: str | None) -> pa.RecordBatch:
@@ -120,7 +120,7 @@ def _strip_doc(detail: Detail) -> Detail:
 def make_column(name: str, array: pa.Array, type: Type, detail: Detail) -> tuple[pa.Field, pa.Array]:
     """Return the field and the values of a column; a record without a value has nulls, whatever its schema says."""
     field = _make_field(name, type, structs.replace(detail, required=False) if array.null_count else detail)
-    return field, _retyped(array, field)
+    return field, _retype(array, field)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -142,8 +142,8 @@ def _metadata(detail: Detail) -> dict[bytes, bytes] | None:
     return {key: text.encode() for key, text in facts.items() if text is not None} or None
 
 
-def _retyped(array: pa.Array, field: pa.Field) -> pa.Array:
-    """The same values in a type that differs in what its fields say of themselves.
+def _retype(array: pa.Array, field: pa.Field) -> pa.Array:
+    """Return the values in a type whose fields differ in nullability and metadata.
 
     What is never null is null within a null struct alone; there it becomes anything, because Parquet's writer minds.
     """
@@ -159,9 +159,9 @@ def _retyped(array: pa.Array, field: pa.Field) -> pa.Array:
         array = pa.concat_arrays([array])  # no mask goes with what is cut out of a list
     nulls = array.is_null() if field.nullable and array.null_count else None
     if pa.types.is_struct(type):
-        children = [_retyped(array.field(at), member) for at, member in enumerate(type)]
+        children = [_retype(array.field(at), member) for at, member in enumerate(type)]
         return pa.StructArray.from_arrays(children, fields=list(type), mask=nulls)
     if pa.types.is_map(type):
-        items = _retyped(array.items, type.item_field)
+        items = _retype(array.items, type.item_field)
         return pa.MapArray.from_arrays(array.offsets, array.keys, items, type=type, mask=nulls)
-    return pa.ListArray.from_arrays(array.offsets, _retyped(array.values, type.value_field), type=type, mask=nulls)
+    return pa.ListArray.from_arrays(array.offsets, _retype(array.values, type.value_field), type=type, mask=nulls)

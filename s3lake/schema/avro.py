@@ -4,7 +4,7 @@ A datum is read with a schema that is made for it: logical types are taken away,
 that Arrow wants, and every branch of a wide union becomes a record of one field. Records add no bytes of their own, so
 this reads the same datum, and tells an `int` from a `long`.
 
-Columns are those of Confluent's AvroData; a wide union is a struct with one field for each branch.
+Columns are as in Confluent's AvroData; a wide union is a struct with one field for each branch.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ class Node:
     Attributes:
         type: of the column, unknown where there is never anything but null.
         plain: the schema that datums are read with.
-        written: the schema as a file has it; None where its values would not read back as its column's do: a union of
+        written: the schema as a file has it; None if its values would not read back as its column's do: a union of
             several types, a field that is only null, a logical type that its column shows in another way.
-        detail: what the schema says of the column beside its type.
+        detail: what the schema says of the column besides its type.
     """
 
     type: Type
@@ -118,7 +118,7 @@ def _load(text: str) -> Any:
 
 @dataclass
 class _Reader:
-    """Named types by their full names, and the names of those that are being read."""
+    """Named types by their full names, and the names of the ones that are being read."""
 
     named: Mapping[str, Any]
     exact: bool

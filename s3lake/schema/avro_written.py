@@ -29,7 +29,7 @@ _PRIMITIVES: dict[Primitive, Any] = {
     Primitive.TIMESTAMP: {"type": "long", "logicalType": "timestamp-millis"},
     Primitive.TIMESTAMP_US: {"type": "long", "logicalType": "timestamp-micros"},
     Primitive.TIMESTAMP_NS: {"type": "long", "logicalType": "timestamp-nanos"},
-    # As text: readers before Avro 1.12 know no other, and those that know none of them still see the UUID.
+    # As text: readers before Avro 1.12 know no other, and readers that know neither still see the UUID.
     Primitive.UUID: {"type": "string", "logicalType": "uuid"},
 }
 _Records = dict[str, pa.DataType | None]
@@ -49,7 +49,7 @@ def schema_of(columns: pa.Schema) -> Any:
 
 
 def is_value_first(field: pa.Field) -> bool:
-    """Whether a value stands before null in the union: as Avro has it where the default is a value."""
+    """Return whether a value is before null in the union, as in Avro if the default is a value."""
     return bool(field.nullable) and DEFAULT in (field.metadata or {})
 
 

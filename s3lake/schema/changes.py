@@ -1,4 +1,4 @@
-"""What became of columns: those that are new, and those that have another type than before."""
+"""Changes of columns: new ones, and ones with another type than before."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Change(msgspec.Struct, frozen=True):
 
     Attributes:
         column: its path, as `order.items[].id`.
-        before: its type as it was, None where there was no such column.
+        before: its type as it was, None if there was no such column.
         after: its type as it is.
     """
 
@@ -25,7 +25,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def changes(before: Columns, after: Columns) -> list[Change]:
-    """What is new or other in `after`; a column that it lacks is no change, since none is taken away."""
+    """List what is new or different in `after`; a column that it lacks is not a change, since none is removed."""
     return [
         Change(path, None if old == UNKNOWN else str(old), str(new))
         for path, old, new in find_differences(before, after)
@@ -33,7 +33,7 @@ def changes(before: Columns, after: Columns) -> list[Change]:
 
 
 def conflicts(columns: Columns, seen: Columns) -> list[Change]:
-    """What schemas of records say of columns that have nothing in common with it: both types stay, in files apart."""
+    """List columns that schemas of records give a type with nothing in common: both types stay, in separate files."""
     return [
         Change(path, str(old), f"{new}, in files of its own")
         for path, old, new in find_differences(columns, seen)
@@ -47,17 +47,17 @@ def find_differences(before: Columns, after: Columns) -> Iterator[tuple[str, Typ
     Fields of structs, and what lists and maps hold, are compared by themselves.
     """
     for name, type in after.items():
-        yield from _changed(name, before.get(name, UNKNOWN), type)
+        yield from _compare(name, before.get(name, UNKNOWN), type)
 
 
-def _changed(path: str, before: Type, after: Type) -> Iterator[tuple[str, Type, Type]]:
+def _compare(path: str, before: Type, after: Type) -> Iterator[tuple[str, Type, Type]]:
     if before == after or after == UNKNOWN:
         return
     if fields_of(before) and fields_of(after):
         for name, field in fields_of(after).items():
-            yield from _changed(joined(path, name), fields_of(before).get(name, UNKNOWN), field)
+            yield from _compare(joined(path, name), fields_of(before).get(name, UNKNOWN), field)
     elif type(before) is type(after) and item_of(before) != UNKNOWN:
-        yield from _changed(f"{path}[]", item_of(before), item_of(after))
+        yield from _compare(f"{path}[]", item_of(before), item_of(after))
     else:
         yield path, before, after
 

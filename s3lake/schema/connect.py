@@ -1,7 +1,7 @@
 """Connect's JSON with its schema: `{"schema": …, "payload": …}` per record.
 
 A schema is compiled once: to columns, to a decoder that refuses payloads which do not fit, and, only where a payload
-cannot stand as it is (decimals in base64, defaults, maps whose keys are no strings), to a function that mends it.
+cannot stay as it is (decimals in base64, defaults, maps whose keys are not strings), to a function that mends it.
 """
 
 import base64
@@ -47,12 +47,12 @@ class SchemaError(ValueError):
 
 @dataclass(frozen=True)
 class Schema:
-    """What a payload is: two schemas with the same name, type and detail are equal.
+    """The schema of a payload: two with the same name, type and detail are equal.
 
     Attributes:
-        name: of a struct, None where it has none.
-        detail: what the schema says beside the type; None where it says nothing, and everything may be null.
-        file: the schema of Avro files that hold the values as they came; None where they are written anew.
+        name: of a struct; None if it has no name.
+        detail: what the schema says besides the type; None if it says nothing, and everything may be null.
+        file: the schema of Avro files that hold the values as they came; None if they are written again.
     """
 
     name: str | None
@@ -86,7 +86,7 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def split(text: bytes) -> tuple[bytes, bytes] | None:
-    """Schema and payload of a JSON text, None where it is no envelope.
+    """Return schema and payload of a JSON text. Return None if it is not an envelope.
 
     Args:
         text: a JSON text that passed the gate.
@@ -99,8 +99,8 @@ def split(text: bytes) -> tuple[bytes, bytes] | None:
 
 
 @functools.lru_cache(maxsize=4096)
-def compiled(text: bytes, *, tabular: bool) -> tuple[Schema, Read] | str:
-    """A schema's text, compiled; the reason where it is none.
+def compile_schema(text: bytes, *, tabular: bool) -> tuple[Schema, Read] | str:
+    """Compile the text of a schema. Return the reason if it is not valid.
 
     Args:
         text: the JSON text of the schema.
@@ -118,7 +118,7 @@ def compiled(text: bytes, *, tabular: bool) -> tuple[Schema, Read] | str:
     decode = _make_decoder(node.decoded)
     name = document.get("name")
     name = name if document["type"] == "struct" else None
-    schema = Schema(name, node.type, detail=_named(node.detail, node.type, itertools.count(1)))
+    schema = Schema(name, node.type, detail=_name_structs(node.detail, node.type, itertools.count(1)))
     mend = node.mend
     if mend is None:
 
@@ -203,7 +203,7 @@ def _default(value: Any, type: Type, path: str) -> str | None:
     return json.dumps(value)
 
 
-def _named(detail: Detail, type: Type, unnamed: Iterator[int]) -> Detail:
+def _name_structs(detail: Detail, type: Type, unnamed: Iterator[int]) -> Detail:
     """The detail with a name for every struct: those without one are numbered, as Confluent's AvroData does."""
     name = detail.name
     if fields_of(type) and name is None:
@@ -211,7 +211,7 @@ def _named(detail: Detail, type: Type, unnamed: Iterator[int]) -> Detail:
         name = f"{NAME_SPACE}.ConnectDefault{number if number > 1 else ''}"
     # As many details as there are types within: a struct's fields, or what a list or a map holds.
     types = fields_of(type).values() or [item_of(type)]
-    inner = tuple(_named(each, of, unnamed) for each, of in zip(detail.inner, types, strict=False))
+    inner = tuple(_name_structs(each, of, unnamed) for each, of in zip(detail.inner, types, strict=False))
     return structs.replace(detail, name=name, inner=inner)
 
 

@@ -1,6 +1,6 @@
-"""What a producer's schema says of columns beside their types: what is never null, defaults, names of records.
+"""What a producer's schema says of columns besides their types: what is never null, defaults, names of records.
 
-Files say the same, so that those of a connector and ours are one table.
+Files say the same, so that a connector's and ours are one table.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ DETAIL = b"s3lake.detail"
 
 
 class Detail(msgspec.Struct, frozen=True):
-    """Of one column.
+    """The detail of one column.
 
     Attributes:
         required: it is never null.
         default: as Avro's JSON spells it; None for none, and for null.
-        name: of a record, with its namespace; None where it has none.
+        name: of a record, with its namespace; None if it has no name.
         inner: of a list's items, a map's values, a struct's fields in order.
         doc: what it is in words, where Connect's schema says it.
     """
@@ -52,12 +52,12 @@ REQUIRED = Detail(required=True)
 
 @functools.lru_cache(maxsize=4096)
 def nullability(detail: Detail) -> Detail:
-    """What Parquet has of it: a column is optional or required, and nothing else is said."""
+    """Return what Parquet has of it: a column is optional or required, and nothing else is said."""
     return Detail(detail.required, inner=tuple(map(nullability, detail.inner)))
 
 
 @functools.lru_cache(maxsize=4096)
 def words(type: Type, detail: Detail | None) -> Mapping[str, str]:
-    """What a struct's fields are in words, where Connect's schema says it."""
+    """Return what a struct's fields are in words, if Connect's schema says it."""
     inner = zip(fields_of(type), detail.inner if detail else (), strict=False)
     return {name: each.doc.strip() for name, each in inner if each.doc and each.doc.strip()}

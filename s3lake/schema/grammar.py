@@ -24,7 +24,7 @@ _REST = re.compile(r".+", re.DOTALL)
 def parse(text: str) -> Type:
     """Return the type that `text` spells.
 
-    Field names of a struct that are no plain names stand in double quotes or backticks.
+    Field names of a struct that are not plain names are in double quotes or backticks.
 
     Raises:
         ValueError: it spells none; the message says where, and what is allowed.

@@ -42,8 +42,8 @@ def to_connect(text: str, references: Mapping[str, str]) -> Document | None:
     Raises:
         SchemaError: it is not valid, or has a reference that leads nowhere.
     """
-    named = {name: _parsed(body, f"reference {name}") for name, body in references.items()}
-    root = _parsed(text, "the schema")
+    named = {name: _parse(body, f"reference {name}") for name, body in references.items()}
+    root = _parse(text, "the schema")
     try:
         reader = _Reader(named)
         reader.learn("", root)
@@ -88,7 +88,7 @@ def adapt(value: Any, document: Document, left_out: set[str], path: str = "") ->
     return value
 
 
-def _parsed(text: str, what: str) -> Any:
+def _parse(text: str, what: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -136,12 +136,12 @@ class _Reader:
         inside = (*inside, id(schema))
         base = urljoin(base, _id(schema)) if _id(schema) else base
         if "$ref" in schema:
-            target, its_base = self._referred(schema["$ref"], base, path)
+            target, its_base = self._find_target(schema["$ref"], base, path)
             document, optional = self.read(target, its_base, path, inside)
             return _add_notes(schema, document), optional
         if isinstance(schema.get("allOf"), list):
-            return self.read(self._merged(schema, base, path), base, path, inside)
-        branches = _branches(schema)
+            return self.read(self._merge_all_of(schema, base, path), base, path, inside)
+        branches = _list_branches(schema)
         if branches is not None:
             return self._read_union(schema, branches, base, path, inside)
         return self._read_single(schema, base, path, inside), _takes_null(schema)
@@ -151,8 +151,8 @@ class _Reader:
         if self.parts > _PARTS:
             raise SchemaError(f"the schema has more than {_PARTS} parts")
 
-    def _referred(self, reference: Any, base: str, path: str) -> tuple[Any, str]:
-        """What a reference leads to, and the address of the document that it stands in."""
+    def _find_target(self, reference: Any, base: str, path: str) -> tuple[Any, str]:
+        """Return the target of a reference, and the address of its document."""
         if not isinstance(reference, str):
             raise SchemaError(f"{path}: $ref is {reference!r:.80}: a text is expected")
         for address in (urljoin(base, reference), reference):
@@ -160,20 +160,20 @@ class _Reader:
             if address in self.by_address:
                 return self.by_address[address], document
             if document in self.by_address:
-                target = _at(self.by_address[document], unquote(pointer))
+                target = _follow_pointer(self.by_address[document], unquote(pointer))
                 if target is not None:
                     return target, document
         raise SchemaError(f"{path} refers to {reference!r}, which neither the schema nor its references have")
 
-    def _merged(self, schema: dict[str, Any], base: str, path: str) -> dict[str, Any]:
-        """A schema and all that `allOf` adds to it as one."""
+    def _merge_all_of(self, schema: dict[str, Any], base: str, path: str) -> dict[str, Any]:
+        """Return a schema and all that `allOf` adds to it as one."""
         merged = {name: value for name, value in schema.items() if name != "allOf"}
         for branch in schema["allOf"]:
             while isinstance(branch, dict) and "$ref" in branch:
                 self._count()  # a reference may lead to itself
-                branch, base = self._referred(branch["$ref"], base, path)
+                branch, base = self._find_target(branch["$ref"], base, path)
             if isinstance(branch, dict) and isinstance(branch.get("allOf"), list):
-                branch = self._merged(branch, base, path)
+                branch = self._merge_all_of(branch, base, path)
             for name, value in branch.items() if isinstance(branch, dict) else ():
                 if name == "properties" and isinstance(merged.get(name), dict):
                     merged[name] = {**merged[name], **value}
@@ -219,7 +219,7 @@ class _Reader:
             return _ANYTHING
         required = schema["required"] if isinstance(schema.get("required"), list) else []
         fields = []
-        for name, described in _ordered(properties):
+        for name, described in _sort_properties(properties):
             inner = self._read_inner(described, base, f"{path}.{name}", inside)
             fields.append({**inner, "field": name, "optional": inner["optional"] or name not in required})
         document = {"type": "struct", "fields": fields, "closed": more is False}
@@ -233,8 +233,8 @@ def _id(schema: dict[str, Any]) -> str:
     return address if isinstance(address, str) else ""
 
 
-def _at(document: Any, pointer: str) -> Any:
-    """The part of a document that a pointer names; None where there is none."""
+def _follow_pointer(document: Any, pointer: str) -> Any:
+    """Return the part of a document that a pointer names. Return None if it has no such part."""
     for step in pointer.split("/")[1:]:
         step = step.replace("~1", "/").replace("~0", "~")
         if isinstance(document, dict):
@@ -246,14 +246,14 @@ def _at(document: Any, pointer: str) -> Any:
     return document
 
 
-def _branches(schema: dict[str, Any]) -> list[Any] | None:
-    """The types that a value may be of, each as a schema; None where it is of one."""
+def _list_branches(schema: dict[str, Any]) -> list[Any] | None:
+    """Return the types that a value may have, each as a schema. Return None if it has one."""
     if isinstance(schema.get("type"), list):
         types = [name for name in schema["type"] if name != "null"]
         nulls = [{"type": "null"}] if len(types) < len(schema["type"]) else []
         return [*({**schema, "type": name} for name in types), *nulls]
     if "type" in schema or "properties" in schema:
-        return None  # what stands beside it says more of the same value, and gives it no other type
+        return None  # the words next to it say more of the same value, and gives it no other type
     for word in ("oneOf", "anyOf"):
         if isinstance(schema.get(word), list):
             return list(schema[word])
@@ -294,14 +294,14 @@ def _primitive(schema: dict[str, Any], type_name: str) -> dict[str, Any]:
 
 
 def _add_notes(schema: dict[str, Any], document: Document) -> Document:
-    """Return the document with what the schema, or a reference to it, has beside types."""
+    """Return the document with what the schema, or a reference to it, has besides types."""
     words = {"default": "default", "doc": "description", "version": "connect.version"}
     notes = {name: schema[word] for name, word in words.items() if schema.get(word) is not None}
     return document if document is _ANYTHING else {**document, **notes}
 
 
-def _ordered(properties: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Properties by `connect.index` where they have one, as Confluent orders them; else as they stand."""
+def _sort_properties(properties: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield properties by `connect.index` if they have one, as Confluent orders them; else as they are."""
 
     def place(numbered: tuple[int, tuple[str, Any]]) -> int:
         number, (_, described) = numbered

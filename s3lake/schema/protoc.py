@@ -47,7 +47,7 @@ def message(text: str, references: Mapping[str, str], path: tuple[int, ...]) -> 
     Raises:
         SchemaError: there is none.
     """
-    pool, main = _compiled(text, tuple(references.items()))
+    pool, main = _compile(text, tuple(references.items()))
     proto = descriptor_pb2.FileDescriptorProto()
     pool.FindFileByName(main).CopyToProto(proto)
     described: Any = proto.message_type
@@ -121,7 +121,7 @@ def _comments(file: Any, path: tuple[int, ...], described: Any) -> dict[str, str
 
 
 def _main_file(text: str, references: Mapping[str, str]) -> Any:
-    """Return the descriptor of a registered schema's own file, without those that it imports."""
+    """Return the descriptor of a registered schema's own file, without files that it imports."""
     file = _descriptor(text)
     if file is None:
         file = next(one for one in _protoc(text, references).file if one.name == _MAIN)
@@ -129,7 +129,7 @@ def _main_file(text: str, references: Mapping[str, str]) -> Any:
 
 
 @functools.lru_cache(maxsize=1024)
-def _compiled(text: str, references: tuple[tuple[str, str], ...]) -> tuple[Any, str]:
+def _compile(text: str, references: tuple[tuple[str, str], ...]) -> tuple[Any, str]:
     """A pool with the schema and all that it imports, and what the schema's file is called there."""
     main = _descriptor(text)
     imported = {name: _descriptor(reference) for name, reference in references}

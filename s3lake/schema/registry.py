@@ -69,7 +69,7 @@ class Registered:
     Attributes:
         kind: AVRO, JSON or PROTOBUF.
         text: as it was registered.
-        references: name -> text of what it refers to, each after those that it needs itself.
+        references: name -> text of what it refers to, each after the ones that it needs itself.
     """
 
     kind: str
@@ -153,7 +153,7 @@ class Client:
             TransientError: no address answered.
             ConfigurationError: the registry refused, or there is none at the address.
         """
-        answer = self._get(f"subjects/{_quoted(subject)}/versions/latest")
+        answer = self._get(f"subjects/{_quote(subject)}/versions/latest")
         references: dict[str, str] = {}
         self._collect(answer, references)
         return Registered(answer.kind or "AVRO", answer.schema, references)
@@ -161,7 +161,7 @@ class Client:
     def _collect(self, answer: _Answer, into: dict[str, str]) -> None:
         for reference in answer.references or ():
             if reference.name not in into:
-                subject = _quoted(reference.subject)
+                subject = _quote(reference.subject)
                 referred = self._get(f"subjects/{subject}/versions/{reference.version}?deleted=true")
                 self._collect(referred, into)
                 into[reference.name] = referred.schema
@@ -174,7 +174,7 @@ class Client:
         for rounds in itertools.count(1):
             for url in self._connection.urls:
                 try:
-                    return self._asked(f"{url.rstrip('/')}/{path}", url)
+                    return self._request(f"{url.rstrip('/')}/{path}", url)
                 except _Unavailable as error:
                     problem = error
             pause = min(2 * pause or _PAUSE_S, self._connection.longest_pause_s) or _PAUSE_S
@@ -186,7 +186,7 @@ class Client:
             "Check that it is up and that converter.registry.url is right."
         )
 
-    def _asked(self, address: str, url: str) -> _Answer:
+    def _request(self, address: str, url: str) -> _Answer:
         import requests
 
         try:
@@ -202,7 +202,7 @@ class Client:
             ) from None
         except requests.exceptions.RequestException as error:
             raise _Unavailable(_in_words(error, self._connection.timeout)) from None
-        except OSError as error:  # of a certificate that is none
+        except OSError as error:  # of an invalid certificate
             raise ConfigurationError(f"converter.registry: {error}") from None
         return self._read(response.status_code, response.content, url)
 
@@ -252,7 +252,7 @@ def _with_token(token: str, request: requests.PreparedRequest) -> requests.Prepa
     return request
 
 
-def _quoted(subject: str) -> str:
+def _quote(subject: str) -> str:
     from urllib.parse import quote
 
     return quote(subject, safe="")

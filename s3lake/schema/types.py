@@ -69,7 +69,7 @@ class Decimal(msgspec.Struct, frozen=True):
 
 
 class Unknown(msgspec.Struct, frozen=True):
-    """Of what held nothing yet: nulls, or the items of empty lists. It gets no column until something is seen in it."""
+    """The type of nulls, and of items of empty lists. It gets no column until something is seen in it."""
 
     def __str__(self) -> str:
         return "unknown"
@@ -99,7 +99,7 @@ class Struct(msgspec.Struct, frozen=True, eq=False):
     fields: dict[str, Type]
 
     def __str__(self) -> str:
-        return f"struct<{', '.join(f'{_quoted(name)}: {field}' for name, field in self.fields.items())}>"
+        return f"struct<{', '.join(f'{_quote(name)}: {field}' for name, field in self.fields.items())}>"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Struct) and list(self.fields.items()) == list(other.fields.items())
@@ -148,7 +148,7 @@ def fold(
 
 
 def has(type: Type, leaf: Callable[[Primitive | Decimal | Unknown], bool], *, maps: bool = False) -> bool:
-    """Whether a type is, or holds, such a leaf; with `maps` also whether it holds a map."""
+    """Return whether a type is, or holds, such a leaf; with `maps` also whether it holds a map."""
 
     def of_list(item: bool) -> bool:
         return item
@@ -178,12 +178,12 @@ def leaf_paths(columns: Columns, leaves: Collection[Primitive]) -> list[str]:
 
 
 def fields_of(type: Type | None) -> Columns:
-    """The fields of a struct; those of any other type are none."""
+    """Return the fields of a struct; any other type has none."""
     return type.fields if isinstance(type, Struct) else {}
 
 
 def item_of(type: Type) -> Type:
-    """What a list or a map holds; of any other type it is unknown."""
+    """Return the type that a list or a map holds, unknown for any other type."""
     match type:
         case List(inner) | Map(inner):
             return inner
@@ -229,5 +229,5 @@ def _from_document(document: Any) -> Type:
     raise ValueError(f"{document!r:.80} is not the type of a column")
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return name if _PLAIN_NAME.fullmatch(name) else '"' + name.replace('"', '""') + '"'

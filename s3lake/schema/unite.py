@@ -123,7 +123,7 @@ def agree_within(recorded: Columns, other: Columns, most: int) -> Columns:
 
 
 def held(columns: Columns) -> Columns:
-    """The columns without those that hold nothing: nulls, empty lists and empty objects."""
+    """Return the columns without ones that hold nothing: nulls, empty lists and empty objects."""
     seen = {name: fold(type, _itself, _list_of, _struct_of, _map_of) for name, type in columns.items()}
     return {name: type for name, type in seen.items() if type != UNKNOWN}
 
@@ -181,7 +181,7 @@ def _one_more(values: int) -> int:
 
 
 def beyond(columns: Columns, recorded: Columns, most: int) -> str | None:
-    """Why columns are more than `most`, None where they are not, or were that many before."""
+    """Return why columns are more than `most`. Return None if they are not, or were that many before."""
     count = leaves(columns)
     if count <= max(most, leaves(recorded)):
         return None
@@ -189,7 +189,7 @@ def beyond(columns: Columns, recorded: Columns, most: int) -> str | None:
 
 
 def too_deep(path: str) -> Conflict:
-    """What a value is that nests beyond `MOST_LEVELS`."""
+    """Return the error of a value that nests beyond `MOST_LEVELS`."""
     return Conflict(f"field {path[:80]!r}… nests deeper than {MOST_LEVELS} levels, which Parquet's readers refuse")
 
 

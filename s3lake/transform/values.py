@@ -152,7 +152,7 @@ def _open_envelope(data: bytes) -> tuple[bytes, MarkInstants | None]:
 @lru_cache(maxsize=4096)
 def _read_schema(schema: bytes) -> tuple[connect.Read, MarkInstants | None] | str:
     """Return how payloads of a schema are read and marked, or why the schema is invalid."""
-    compiled = connect.compiled(schema, tabular=False)
+    compiled = connect.compile_schema(schema, tabular=False)
     if isinstance(compiled, str):
         return compiled
     described, read = compiled

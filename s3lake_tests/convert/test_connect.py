@@ -183,11 +183,11 @@ def test_a_field_whose_name_no_reader_takes_is_a_record_error(name: str) -> None
 
 def test_a_schema_that_no_stack_holds_is_a_record_error() -> None:
     deep = b'{"type":"array","items":' * 3000 + b'{"type":"string"}' + b"}" * 3000
-    assert connect.compiled(deep, tabular=True) == "the schema is nested too deeply"
+    assert connect.compile_schema(deep, tabular=True) == "the schema is nested too deeply"
 
 
 def test_a_default_beyond_all_numbers_is_a_record_error() -> None:
-    assert "is none of Connect" in connect.compiled(b'{"type": "int32", "default": 1e999}', tabular=True)
+    assert "is none of Connect" in connect.compile_schema(b'{"type": "int32", "default": 1e999}', tabular=True)
 
 
 # Lines

@@ -77,5 +77,5 @@ def test_a_value_with_a_schema_is_what_connect_writes(java: Any, drawn: tuple[di
 @pytest.mark.parametrize("number", [0.1, 1.0, -64.37988, 16777216.0, 3.4028235e38, 1e-5])
 def test_a_float_is_the_number_that_connect_writes(java: Any, number: float) -> None:
     _, theirs = written(java, {"type": "float"}, number)
-    (text,) = json_text.floats(pa.array([number], pa.float32())).to_pylist()
+    (text,) = json_text.format_floats(pa.array([number], pa.float32())).to_pylist()
     assert told(text) == theirs["v"]

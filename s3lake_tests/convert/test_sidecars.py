@@ -7,7 +7,7 @@ import pytest
 
 from s3lake.convert.limits import misfit
 from s3lake.convert.values import Conversion
-from s3lake.encode.avro import prepared
+from s3lake.encode.avro import prepare
 from s3lake.encode.buffers import ENCODED
 from s3lake.schema.types import Primitive, Struct
 from s3lake_tests.convert.records import batch
@@ -25,7 +25,7 @@ def conversion(
 
 
 def avro_schema(stream: Any) -> object:
-    return json.loads(prepared(stream).schema.metadata[ENCODED])
+    return json.loads(prepare(stream).schema.metadata[ENCODED])
 
 
 def test_without_sidecars_there_is_only_data() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.encode import FileFormat, prepared
+from s3lake.encode import FileFormat, prepare
 from s3lake.encode.avro import AvroEncoder
 from s3lake.encode.avro_datum import datums
 from s3lake.schema.avro_written import schema_of
@@ -185,10 +185,10 @@ def test_the_header_says_codec_and_schema(codec: str, stored: str) -> None:
 
 def test_batches_can_be_prepared_before_they_are_split() -> None:
     form = FileFormat("avro", "snappy")
-    ready = prepared(form, everything())
+    ready = prepare(form, everything())
     data = written(form, [ready.slice(0, 1), ready.take(pa.array([1])), ready.slice(2)])
     assert read(data) == plain_rows([everything()])
-    assert prepared(form, ready) is ready
+    assert prepare(form, ready) is ready
 
 
 def numbers(count: int) -> pa.RecordBatch:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import csv as pyarrow_csv
 
-from s3lake.encode import FileFormat, prepared
+from s3lake.encode import FileFormat, prepare
 from s3lake.objects.csv import cast_texts
 from s3lake_tests.encode.tables import FLAT, batches, everything
 from s3lake_tests.encode.written import LINES, VERBS, inflated, written
@@ -71,9 +71,9 @@ def test_a_slice_is_only_its_rows() -> None:
 
 def test_batches_can_be_prepared_before_they_are_split() -> None:
     payload = batch(a=[1, 2, 3], b=["x", "y", None])
-    ready = prepared(CSV, payload)
+    ready = prepare(CSV, payload)
     assert written(CSV, [ready.slice(0, 1), ready.take(pa.array([1])), ready.slice(2)]) == written(CSV, [payload])
-    assert prepared(CSV, ready) is ready
+    assert prepare(CSV, ready) is ready
 
 
 def test_the_null_of_a_lone_column_is_neither_an_empty_line_nor_an_empty_text() -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from s3lake.encode import FileFormat, Out
 from s3lake.encode.avro import AvroEncoder
-from s3lake.encode.buffers import finished
+from s3lake.encode.buffers import wrap_encoded
 from s3lake.encode.text import TextEncoder
 from s3lake.objects import avro, content, csv
 from s3lake.objects.shape import LINE_FRAMING, Shape
@@ -87,7 +87,7 @@ def _avro(body: bytes, gone: Set[int], out: Out, disk: Disk) -> None:
             if number not in gone:
                 kept.append(bytes(data[start : stream.tell()]))
         row += block.num_records
-        encoder.write(finished(pa.array(kept, pa.binary()), schema.encode()))
+        encoder.write(wrap_encoded(pa.array(kept, pa.binary()), schema.encode()))
     encoder.close()
 
 

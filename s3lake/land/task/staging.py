@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.commit.documents import MOST_FILES, File
-from s3lake.encode import FileFormat, encoder, prepared
+from s3lake.encode import FileFormat, encoder, prepare
 from s3lake.encode.csv import unsaid_columns
 from s3lake.encode.formats import FORMATS
 from s3lake.errors import S3LakeError, TooManyFilesError
@@ -94,7 +94,7 @@ class Rows:
 
     def prepared(self, formats: Mapping[str, FileFormat]) -> Rows:
         """Return the rows as encoders take them fastest, before they are split among files."""
-        return replace(self, streams={name: prepared(formats[name], one) for name, one in self.streams.items()})
+        return replace(self, streams={name: prepare(formats[name], one) for name, one in self.streams.items()})
 
     def take(self, order: pa.Array) -> Rows:
         """Return the rows with these numbers, in this order."""
