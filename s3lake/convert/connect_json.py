@@ -6,6 +6,7 @@ import functools
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -84,19 +85,18 @@ class _Payloads:
     def read(self, schema: Schema, read_one: connect.Read, rows: Sequence[int], misfit: str) -> Refusals:
         """Read the payloads of one schema. Replaces their texts. Return the refused ones."""
         refused: Refusals = {}
+        texts: list[Any] = self.texts  # those of rows with a schema are not null
         for row in rows:
-            text = self.texts[row]
-            assert text is not None, "a row without a text has no schema"
             try:
-                payload = read_one(text)
+                payload = read_one(texts[row])
             except msgspec.DecodeError as error:
                 refused[row] = f"{misfit}: {error}"
             else:
-                self.texts[row] = None if payload == b"null" else payload
+                texts[row] = None if payload == b"null" else payload
         kept = [row for row in rows if row not in refused] if refused else rows
         array = None
         if self._tabular:
-            array, misfits = json_table.read_values([self.texts[row] for row in kept], schema.type)
+            array, misfits = json_table.read_values([texts[row] for row in kept], schema.type)
             refused |= {kept[at]: reason for at, reason in misfits.items()}
             kept = [row for row in kept if row not in refused] if misfits else kept
         self._gathering.add(schema, np.array(kept, np.int64), array, keep_nulls=True)

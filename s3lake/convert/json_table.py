@@ -159,9 +159,10 @@ def read_values(texts: Sequence[bytes | None], type: Type) -> tuple[pa.Array, Re
     """
     fields = fields_of(type)
     columns = fields or {"value": type}
-    if fields:
+    objects = texts
+    if fields and None in texts:
         objects = [b"{}" if text is None else text for text in texts]
-    else:
+    elif not fields:
         objects = [b'{"value":%s}' % (b"null" if text is None else text) for text in texts]
     batch, _, refused, *_ = read_objects(pa.array(objects, pa.binary()), {}, columns)
     if batch is None:
