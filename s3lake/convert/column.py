@@ -109,7 +109,7 @@ class Column:
 
     Attributes:
         converter: of `sink.Converter`.
-        data: JSON texts of one line, UTF-8 texts, or bytes; null if there is none. Of Avro that is not needed as
+        data: JSON texts of one line, UTF-8 texts, or bytes; null if it is missing. Of Avro that is not needed as
             texts it is what Kafka has.
         schemas: of the rows; None if no row has one.
         left_out: path of a field that a row's schema does not name -> of how many rows.
@@ -165,7 +165,7 @@ class Column:
         return replace(self, data=self.data.take(rows), schemas=self.schemas and self.schemas.take(rows))
 
     def as_json(self) -> pa.BinaryArray:
-        """JSON texts of all rows, `null` if there is none: a string is quoted, bytes are quoted in base64."""
+        """JSON texts of all rows, `null` if it is missing: a string is quoted, bytes are quoted in base64."""
         if self.is_json:
             return pc.fill_null(self.data, b"null") if self.data.null_count else self.data
         return json_text.quote_strings(self.data) if self.of.gives == "text" else json_text.quote_base64(self.data)

@@ -85,7 +85,7 @@ class _Payloads:
     def read(self, schema: Schema, read_one: connect.Read, rows: Sequence[int], misfit: str) -> Refusals:
         """Read the payloads of one schema. Replaces their texts. Return the refused ones."""
         refused: Refusals = {}
-        texts: list[Any] = self.texts  # those of rows with a schema are not null
+        texts: list[Any] = self.texts  # rows with a schema have one
         for row in rows:
             try:
                 payload = read_one(texts[row])

@@ -128,7 +128,7 @@ def _find_unfit(schema: Schema, shape: Shape, known: Columns) -> str | None:
     """Return why files cannot have the columns of a schema, or its name. Return None if they can."""
     columns, name = fields_of(schema.type), schema.name
     if shape.rule == "avro" and name and not all(map(LEGAL_NAME.fullmatch, name.split("."))):
-        return f"the schema's name {name!r} is none that Avro allows: letters, digits and '_' between dots"
+        return f"the schema's name {name!r} is not one that Avro allows: letters, digits and '_' between dots"
     if reason := misfit(columns, shape.rule) or beyond(columns, {}, shape.most):
         return reason
     return find_unpromotable(known, columns) if shape.rule == "iceberg" else None

@@ -49,7 +49,7 @@ def text_refusals(values: pa.BinaryArray) -> Refusals:
 
 
 def one_line(values: pa.BinaryArray) -> pa.BinaryArray:
-    """Values with every raw newline and carriage return as a space; the same array if there is none."""
+    """Values with every raw newline and carriage return as a space; the same array if it has none."""
     if lowest_byte(values) <= ord("\r"):
         for newline in (b"\n", b"\r"):
             if pc.any(pc.match_substring(values, newline)).as_py():
@@ -58,7 +58,7 @@ def one_line(values: pa.BinaryArray) -> pa.BinaryArray:
 
 
 def lowest_byte(values: pa.BinaryArray) -> int:
-    """Return the lowest byte of an array and of what it was cut from; 255 if there is none."""
+    """Return the lowest byte of an array and of what it was cut from; 255 if it is empty."""
     data = values.buffers()[2]
     return 255 if data is None else int(np.frombuffer(data, np.uint8).min(initial=255))
 

@@ -91,11 +91,6 @@ def as_csv(column: pa.ListArray) -> pa.BinaryArray:
     return headers.gathered(json_text.concat(base64(headers.names), b":", values, b";"), b"", b"", b"")
 
 
-def as_text_lists(column: pa.ListArray) -> pa.ListArray:
-    """Headers as a table's column of texts; the values passed `text_refusals`."""
-    return as_lists(column).cast(TEXT_LIST)
-
-
 def as_text_maps(column: pa.ListArray) -> pa.MapArray:
     """Headers as a table's map of texts, in which the last of a name counts; the values passed `text_refusals`."""
     headers = Headers.of(column)

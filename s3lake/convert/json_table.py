@@ -327,7 +327,7 @@ class _Look:
         try:
             value = _decode_any(text)
             if not isinstance(value, dict):
-                raise Conflict("the value is no JSON object, which a table needs")
+                raise Conflict("the value is not a JSON object, which a table needs")
             if recorded.pinned is not None:  # first of all: a refused record must not leave columns behind
                 recorded.pinned.require_fit(text)
             seen = fields_of(infer_type(value, large=large))

@@ -71,7 +71,7 @@ def infer_type(value: Any, path: str = "", level: int = 0, large: set[str] | Non
 def widen(
     known: Columns, seen: Columns, declared: Columns, path: str = "", integral: Mapping[str, str] | None = None
 ) -> Columns:
-    """Return known columns united with what JSON showed. Declared ones, and those that JSON lacks, stay as they are.
+    """Return known columns united with what JSON showed. Declared ones, and types that JSON lacks, stay as they are.
 
     Args:
         integral: path of a column that stays one of integers -> why.

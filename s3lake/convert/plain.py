@@ -52,18 +52,18 @@ def read_number(name: str, raw: pa.BinaryArray, _request: ReadRequest) -> tuple[
 
 
 def _decode_numbers(name: str, raw: pa.BinaryArray) -> tuple[pa.Array, Refusals]:
-    """Return the numbers, null if there is none or it is refused."""
+    """Return the numbers, null if it is missing or refused."""
     encoding, type = _ENCODED[name]
     width = np.dtype(encoding).itemsize
     values = raw.to_pylist()
     refused: Refusals = {
-        row: f"{len(value)} bytes are no {name}: {width} are expected"
+        row: f"{len(value)} bytes are not a {name}: {width} are expected"
         for row, value in enumerate(values)
         if value is not None and len(value) != width
     }
     if type is Primitive.BOOL:
         refused |= {
-            row: f"byte 0x{value[0]:02x} is no boolean: 0x00 or 0x01 is expected"
+            row: f"byte 0x{value[0]:02x} is not a boolean: 0x00 or 0x01 is expected"
             for row, value in enumerate(values)
             if value is not None and row not in refused and value[0] > 1
         }

@@ -69,7 +69,7 @@ class Standing:
         return replace(column, schemas=gathering.finish()), lost, filled
 
     def _learn(self, schema: Schema) -> None:
-        """Add a schema unless it fits into one that is there; it replaces those that fit into it."""
+        """Add a schema unless it fits into one that is there; it replaces the ones that fit into it."""
         standing = self.schemas.setdefault(schema.name, [])
         if schema in standing or any(self._fits(schema, one) for one in standing):
             return

@@ -116,12 +116,12 @@ def _parse_path(value: bytes) -> tuple[tuple[int, ...], int]:
     """Return which message of its file it is, and where its data begins."""
     count, at = _zigzag(value, HEADER)
     if not 0 <= count <= _MOST_INDEXES:
-        raise ValueError(f"{count} indexes of messages stand before the data: it was written by another serializer")
+        raise ValueError(f"{count} indexes of messages are before the data: it was written by another serializer")
     path = []
     for _ in range(count):
         index, at = _zigzag(value, at)
         if index < 0:
-            raise ValueError(f"{index} is no index of a message: it was written by another serializer")
+            raise ValueError(f"{index} is not an index of a message: it was written by another serializer")
         path.append(index)
     return tuple(path) or (0,), at
 
@@ -133,7 +133,7 @@ def _zigzag(value: bytes, at: int) -> tuple[int, int]:
         at, shift = at + 1, shift + 7
         if value[at - 1] < 0x80:
             return spelled >> 1 ^ -(spelled & 1), at
-    raise ValueError("the indexes of the message, which stand before the data, end too early")
+    raise ValueError("the indexes of the message, which are before the data, end too early")
 
 
 def _read_messages(reader: _Reader, rows: Sequence[int], data: Sequence[bytes], gathering: Gathering) -> Refusals:
@@ -144,7 +144,7 @@ def _read_messages(reader: _Reader, rows: Sequence[int], data: Sequence[bytes], 
         try:
             messages.append(reader.parse(value))
         except DecodeError as error:
-            refused[row] = f"the data is no {reader.schema.name}: {error}"[:300]
+            refused[row] = f"the data is not a {reader.schema.name}: {error}"[:300]
     kept = [row for row in rows if row not in refused] if refused else rows
     array, misfits = arrays.build_each(reader.build, messages)
     if misfits:
@@ -175,7 +175,7 @@ def _of_schema(text: str, references: tuple[tuple[str, str], ...], path: tuple[i
     except SchemaError as error:
         return str(error)
     except _MISSHAPEN as error:  # of a descriptor in base64 that no compiler made
-        return f"it is none of Protobuf: {type(error).__name__}: {error}"[:300]
+        return f"it is not valid Protobuf: {type(error).__name__}: {error}"[:300]
 
 
 @lru_cache(maxsize=64)

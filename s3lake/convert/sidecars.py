@@ -63,7 +63,7 @@ def header_lists(format: str, rows: Rows) -> Payload:
     """The stream of headers: an array of `key` and `value` for each record, both texts."""
     if format == "json":
         return json_text.concat(b'{"headers":', headers.as_pairs(rows.headers), b"}")
-    lists = headers.as_text_lists(rows.headers)
+    lists = headers.as_lists(rows.headers).cast(headers.TEXT_LIST)  # the values passed `text_refusals`
     header = _HEADER
     if lists.values.field("value").null_count:
         header = structs.replace(_HEADER, inner=(REQUIRED, Detail()))

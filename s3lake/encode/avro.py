@@ -123,7 +123,7 @@ class AvroJoiner:
 def beginning(body: BinaryIO) -> bytes:
     """Return the beginning of a file up to its synchronization marker: its schema and its codec."""
     if body.read(len(_MAGIC)) != _MAGIC:
-        raise ValueError("it is no Avro file")
+        raise ValueError("it is not an Avro file")
     while pairs := _number(body):
         if pairs < 0:  # the size of the block follows, for readers that skip it
             _number(body)

@@ -24,7 +24,7 @@ class Compressor(Protocol):
     """The interface of compression objects."""
 
     def compress(self, data: bytes, /) -> bytes:
-        """Take bytes. Return those that are ready."""
+        """Take bytes. Return the ready ones."""
         ...
 
     def flush(self) -> bytes:

@@ -71,7 +71,7 @@ def _struct(fields: dict[str, pa.DataType]) -> pa.DataType:
 
 
 def from_arrow(fields: Any) -> Columns:
-    """Return the columns of an Arrow schema, without those that are only null; any other type is a string.
+    """Return the columns of an Arrow schema, without ones that are only null; any other type is a string.
 
     Raises:
         Conflict: they nest too deeply.

@@ -86,7 +86,7 @@ def read_schema(text: str, references: Mapping[str, str], *, exact: bool = False
 
     Args:
         text: the schema.
-        references: schemas that it refers to, each after those that it refers to itself.
+        references: schemas that it refers to, each after the ones that it refers to itself.
         exact: whether times have columns that AvroData does not know: micros and nanos, and Debezium's.
 
     Raises:
@@ -104,8 +104,8 @@ def read_schema(text: str, references: Mapping[str, str], *, exact: bool = False
         raise
     except RecursionError:
         raise SchemaError("it is nested too deeply") from None
-    except Exception as error:  # fastavro's several kinds for what is no schema
-        raise SchemaError(f"it is none of Avro: {type(error).__name__}: {error}"[:300]) from None
+    except Exception as error:  # fastavro's several kinds for an invalid schema
+        raise SchemaError(f"it is not valid Avro: {type(error).__name__}: {error}"[:300]) from None
     branches = [one for one in schema if one != "null"] if isinstance(schema, list) else [schema]
     name = UNION if len(branches) > 1 else node.detail.name
     return name, node

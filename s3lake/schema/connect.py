@@ -114,7 +114,7 @@ def compile_schema(text: bytes, *, tabular: bool) -> tuple[Schema, Read] | str:
     except RecursionError:
         return "the schema is nested too deeply"
     except (ValueError, TypeError, ArithmeticError, LookupError) as error:  # of a word that holds what it cannot hold
-        return f"the schema is none of Connect: {error}"[:300]
+        return f"the schema is not valid for Connect: {error}"[:300]
     decode = _make_decoder(node.decoded)
     name = document.get("name")
     name = name if document["type"] == "struct" else None
@@ -133,7 +133,7 @@ def compile_schema(text: bytes, *, tabular: bool) -> tuple[Schema, Read] | str:
 def _node(document: Any, path: str, level: int, tabular: bool) -> _Node:
     if not isinstance(document, dict) or not isinstance(document.get("type"), str):
         raise SchemaError(
-            f"{path} is no Connect schema: an object with a type is expected; or set the converter to json"
+            f"{path} is not a Connect schema: an object with a type is expected; or set the converter to json"
         )
     if level > MOST_LEVELS:
         raise SchemaError(f"{path} nests deeper than {MOST_LEVELS} levels, which Parquet's readers refuse")

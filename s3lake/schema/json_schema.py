@@ -130,7 +130,7 @@ class _Reader:
         if isinstance(schema, bool):
             return _ANYTHING, True
         if not isinstance(schema, dict):
-            raise SchemaError(f"{path} is no JSON Schema: {schema!r:.80}")
+            raise SchemaError(f"{path} is not a JSON Schema: {schema!r:.80}")
         if id(schema) in inside or len(inside) > MOST_LEVELS:
             return _ANYTHING, True
         inside = (*inside, id(schema))

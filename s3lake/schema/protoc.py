@@ -45,7 +45,7 @@ def message(text: str, references: Mapping[str, str], path: tuple[int, ...]) -> 
         path: which message: number of the outermost, and of each that is nested in it.
 
     Raises:
-        SchemaError: there is none.
+        SchemaError: it does not exist, or the schema is not valid.
     """
     pool, main = _compile(text, tuple(references.items()))
     proto = descriptor_pb2.FileDescriptorProto()
@@ -54,7 +54,7 @@ def message(text: str, references: Mapping[str, str], path: tuple[int, ...]) -> 
     names = [proto.package] if proto.package else []
     for number in path:
         if number >= len(described):
-            raise SchemaError(f"it has no message {'.'.join(map(str, path))}, which stands before the data")
+            raise SchemaError(f"it has no message {'.'.join(map(str, path))}, which is before the data")
         names.append(described[number].name)
         described = described[number].nested_type
     return pool.FindMessageTypeByName(".".join(names))
@@ -64,14 +64,14 @@ def message_of_set(descriptors: bytes, name: str) -> Descriptor:
     """A message of a descriptor set, as `protoc --include_imports --descriptor_set_out` writes it.
 
     Raises:
-        SchemaError: there is none.
+        SchemaError: it does not exist, or the schema is not valid.
     """
     files = descriptor_pb2.FileDescriptorSet()
     try:
         files.ParseFromString(descriptors)
         return _pool(files).FindMessageTypeByName(name)
     except DecodeError:
-        raise SchemaError("it is no descriptor set: write one with protoc --descriptor_set_out") from None
+        raise SchemaError("it is not a descriptor set: write one with protoc --descriptor_set_out") from None
     except KeyError:
         have = sorted(f"{file.package}.{each.name}".lstrip(".") for file in files.file for each in file.message_type)
         raise SchemaError(f"it has no message {name!r}; it has {', '.join(have)[:300]}") from None
@@ -208,7 +208,7 @@ def _protoc(text: str, references: Mapping[str, str]) -> Any:
         for number, name in enumerate(files):
             errors = errors.replace(f"{directory}/{number}.proto", name)
         words = [line for line in errors.splitlines() if "error" in line or ".proto:" in line]
-        raise SchemaError(f"it is none of Protobuf: {' '.join(words or [errors])[:300]}")
+        raise SchemaError(f"it is not valid Protobuf: {' '.join(words or [errors])[:300]}")
     descriptors = descriptor_pb2.FileDescriptorSet()
     descriptors.ParseFromString(ran.stdout)
     return descriptors
@@ -246,7 +246,7 @@ def _pool(files: Any) -> Any:
     except RecursionError:
         raise SchemaError("it imports a file that imports a file, and so on, too deeply") from None
     except TypeError as error:
-        raise SchemaError(f"it is none of Protobuf: {error}"[:300]) from None
+        raise SchemaError(f"it is not valid Protobuf: {error}"[:300]) from None
     return pool
 
 

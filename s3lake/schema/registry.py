@@ -121,9 +121,9 @@ class Client:
         """The schema with an id.
 
         Raises:
-            UnknownSchema: there is none, or something that it refers to is gone.
+            UnknownSchema: it does not exist, or a schema that it refers to is deleted.
             TransientError: no address answered.
-            ConfigurationError: the registry refused, or there is none at the address.
+            ConfigurationError: the registry refused, or another server is at the address.
         """
         if self._connection.avro:
             return Registered("AVRO", self._connection.avro)
@@ -134,14 +134,11 @@ class Client:
         if time.monotonic() < until:
             raise UnknownSchema(reason)
         try:
-            answer = self._get(f"schemas/ids/{number}")
-            references: dict[str, str] = {}
-            self._collect(answer, references)
+            registered = self._resolve(self._get(f"schemas/ids/{number}"))
         except UnknownSchema as error:
             reason = f"schema id {number}: {error}"
             self._unknown[number] = (time.monotonic() + _UNKNOWN_S, reason)
             raise UnknownSchema(reason) from None
-        registered = Registered(answer.kind or "AVRO", answer.schema, references)
         self._schemas[number] = registered
         return registered
 
@@ -149,11 +146,13 @@ class Client:
         """The newest schema of a subject; asked for each time.
 
         Raises:
-            UnknownSchema: there is no such subject, or something that it refers to is gone.
+            UnknownSchema: the subject does not exist, or a schema that it refers to is deleted.
             TransientError: no address answered.
-            ConfigurationError: the registry refused, or there is none at the address.
+            ConfigurationError: the registry refused, or another server is at the address.
         """
-        answer = self._get(f"subjects/{_quote(subject)}/versions/latest")
+        return self._resolve(self._get(f"subjects/{_quote(subject)}/versions/latest"))
+
+    def _resolve(self, answer: _Answer) -> Registered:
         references: dict[str, str] = {}
         self._collect(answer, references)
         return Registered(answer.kind or "AVRO", answer.schema, references)

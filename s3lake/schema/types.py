@@ -208,7 +208,7 @@ def from_document(document: Mapping[str, Any]) -> Columns:
     """Columns that the index wrote down.
 
     Raises:
-        ValueError: a type is unknown, as those of a later version are.
+        ValueError: a type is unknown, as one of a later version is.
     """
     return {name: _from_document(type) for name, type in document.items()}
 

@@ -41,7 +41,7 @@ def unite(recorded: Type, other: Type, path: str = "") -> Type:
     """The type that holds both.
 
     Raises:
-        Conflict: there is none.
+        Conflict: they have nothing in common.
     """
     if recorded == other:
         return recorded

@@ -273,14 +273,14 @@ def test_a_value_without_a_known_schema_is_a_record_error(registry: SchemaRegist
 @pytest.mark.parametrize(
     ("schema", "kind", "said"),
     [
-        ("{", "", "it is none of Avro: JSONDecodeError"),
+        ("{", "", "it is not valid Avro: JSONDecodeError"),
         ("{}", "JSON", "it is a schema of JSON, not of AVRO"),
-        ('"Nobody"', "", "it is none of Avro: UnknownType: Nobody"),
+        ('"Nobody"', "", "it is not valid Avro: UnknownType: Nobody"),
         (record(("a", ["null", "com.acme.Order"])), "", "the schema.a is com.acme.Order inside of itself"),
         (record(("a", {"type": "array", "items": "null"})), "", "the schema.a is an array of what holds nothing"),
         (record(("a", logical("bytes", "decimal", precision=2, scale=3))), "", "decimal scale must be less than"),
         (record(("a", "int"), ("a", "int")), "", "a field is called 'a'; a name that no other has is expected"),
-        (record(("a", {"type": "enum", "name": "E", "symbols": 3})), "", "it is none of Avro"),
+        (record(("a", {"type": "enum", "name": "E", "symbols": 3})), "", "it is not valid Avro"),
         (record(("a", {"type": "fixed", "name": "F", "size": "2"})), "", "the schema.a.size is '2': a number of bytes"),
     ],
 )

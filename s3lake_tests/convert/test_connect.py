@@ -153,11 +153,11 @@ def test_a_payload_that_does_not_fit_is_a_record_error(payload: Any, said: str, 
 @pytest.mark.parametrize(
     ("schema", "said"),
     [
-        ("v1", "schema is no Connect schema: an object with a type is expected; or set the converter to json"),
+        ("v1", "schema is not a Connect schema: an object with a type is expected; or set the converter to json"),
         ({"type": "int"}, "schema.type 'int' is not known: there are boolean, int8"),
         (struct({"type": "int32"}), "schema.fields[0].field is None"),
         (struct(field("a", "int32"), field("a", "int32")), "schema.fields[1].field is 'a'"),
-        (struct(field("a", "array")), "schema.fields[0].items is no Connect schema"),
+        (struct(field("a", "array")), "schema.fields[0].items is not a Connect schema"),
         (struct(field("a", "bytes", name=f"{LOGICAL}Decimal")), "a decimal needs its scale"),
         (struct(field("a", "int8", default=300)), "schema.fields[0].default does not fit its schema"),
         ({"type": "struct"}, "schema.fields: a list"),
@@ -187,7 +187,7 @@ def test_a_schema_that_no_stack_holds_is_a_record_error() -> None:
 
 
 def test_a_default_beyond_all_numbers_is_a_record_error() -> None:
-    assert "is none of Connect" in connect.compile_schema(b'{"type": "int32", "default": 1e999}', tabular=True)
+    assert "is not valid for Connect" in connect.compile_schema(b'{"type": "int32", "default": 1e999}', tabular=True)
 
 
 # Lines
@@ -303,7 +303,11 @@ def test_columns_of_the_user_are_for_values_without_a_schema() -> None:
             struct(field("a", "array", items={"type": "int32"})),
             "field 'a' is list<int32>, which a row of CSV",
         ),
-        ("avro", struct(field("a", "int32"), name="my-topic.Value"), "the schema's name 'my-topic.Value' is none that"),
+        (
+            "avro",
+            struct(field("a", "int32"), name="my-topic.Value"),
+            "the schema's name 'my-topic.Value' is not one that",
+        ),
         ("avro", struct(field("a-b", "int32")), "field 'a-b' has a name that Avro forbids"),
         ("parquet", struct(), "schema is a struct without fields"),
     ],

@@ -116,7 +116,7 @@ def test_objects_that_hold_nothing_are_refused_while_no_column_is_known() -> Non
 @pytest.mark.parametrize("value", [b"1", b"-2.5", b"true", b"null", b'"x"', b"[]", b'[{"a":1}]', b"  7 "])
 def test_what_is_no_object_is_refused_and_never_reaches_pyarrow(value: bytes) -> None:
     batch, _, refused = read_objects(binary(value, {"a": 1}), {})
-    assert refused == {0: "the value is no JSON object, which a table needs"}
+    assert refused == {0: "the value is not a JSON object, which a table needs"}
     assert batch.to_pylist() == [{"a": 1}]
 
 

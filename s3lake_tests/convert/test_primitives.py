@@ -47,9 +47,9 @@ def test_numbers_that_json_does_not_have_are_texts(name: str) -> None:
 
 def test_other_bytes_are_no_number() -> None:
     found = Conversion("string", "long", "json", "write")(batch(b"\0" * 8, b"\0" * 4), {})
-    assert found.refused == {1: "4 bytes are no long: 8 are expected"}
+    assert found.refused == {1: "4 bytes are not a long: 8 are expected"}
     found = Conversion("string", "boolean", "json", "write")(batch(b"\1", b"\2"), {})
-    assert found.refused == {1: "byte 0x02 is no boolean: 0x00 or 0x01 is expected"}
+    assert found.refused == {1: "byte 0x02 is not a boolean: 0x00 or 0x01 is expected"}
 
 
 @pytest.mark.parametrize("name", list(dict.fromkeys(name for name, *_ in ENCODED)))

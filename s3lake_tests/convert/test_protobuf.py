@@ -158,7 +158,7 @@ def test_what_is_no_message_is_refused_by_itself(registry: SchemaRegistry) -> No
     found = conversion(registry)(batch(*(framed(number, each) for each in data), b"plain"), {})
     assert [part.streams["data"].num_rows for part in found.parts] == [1]
     reasons = [found.refused[row] for row in range(1, 6)]
-    assert "the data is no shop.Order" in reasons[0]
+    assert "the data is not a shop.Order" in reasons[0]
     assert "field 'u64' does not fit int64" in reasons[1]
     assert "it has no message 7" in reasons[2]
     assert "end too early" in reasons[3]
