@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
@@ -21,6 +21,7 @@ from s3lake.convert.column import Column, Schemas
 from s3lake.convert.gate import Refusals
 from s3lake.convert.json_types import infer_type, widen
 from s3lake.schema.arrow import arrow_type
+from s3lake.schema.connect import Schema
 from s3lake.schema.types import UNKNOWN, Columns, List, Map, Struct, Type, fields_of, item_of
 from s3lake.schema.unite import Conflict, held, joined, shown, unite
 
@@ -37,10 +38,6 @@ class Departure(NamedTuple):
     path: str
     rule: Rule
     reason: str
-
-
-_Departs = Callable[[str, msgspec.Raw, Type], "Departure | None"]
-"""How a field departs, by its path, its value as JSON, and the type of its column."""
 
 
 @dataclass
@@ -104,12 +101,12 @@ class Contract:
         for row, text in enumerate(texts.to_pylist()):
             if text is not None and row not in without:
                 value = msgspec.json.decode(text)
-                reason = self._lacking(value) or (_find_broken(_validator(self.rules), value) if self.rules else None)
+                reason = self._find_missing(value) or (_find_broken(self.rules, value) if self.rules else None)
                 if reason is not None:
                     refused[row] = reason
         return refused
 
-    def _lacking(self, value: Any) -> str | None:
+    def _find_missing(self, value: Any) -> str | None:
         for path in self.required:
             inner = value
             for step in path:
@@ -120,14 +117,10 @@ class Contract:
 
     def find_departed(self, column: Column, declared: Columns) -> Departed | None:
         """Find what departs in values, all with one schema or all without. Return None if nothing does."""
-        if column.schema is not None:
-            return self._of_schema(column)
-        departed = self._of_texts(column, functools.partial(self._of_value, declared))
-        return departed if departed.refused or departed.forbidden or departed.dropped else None
-
-    def _of_schema(self, column: Column) -> Departed | None:
         schema = column.schema
-        assert schema is not None, "others are looked at one by one"
+        return self._compare_texts(column, declared) if schema is None else self._compare_schema(column, schema)
+
+    def _compare_schema(self, column: Column, schema: Schema) -> Departed | None:
         departures: dict[str, Departure] = {}
         type = self._keep_fitting(schema.type, Struct(self.columns), "", departures)
         if not departures:
@@ -157,7 +150,7 @@ class Contract:
                 for name, type in fields.items():
                     here = joined(path, name)
                     if name not in columns and self.on_new_field != "evolve":
-                        departures[here] = self._new(here)
+                        departures[here] = self._refuse_new(here)
                     elif (inner := self._keep_fitting(type, columns.get(name, type), here, departures)) is not None:
                         left[name] = inner
                     else:
@@ -168,14 +161,14 @@ class Contract:
                 return inner and (List(inner) if isinstance(seen, List) else Map(inner))
         if self.on_type_change == "evolve" or _fits(known, seen, path):
             return seen
-        departures[path] = self._changed(path, seen, known)
+        departures[path] = self._refuse_change(path, seen, known)
         return None
 
-    def _of_value(self, declared: Columns, path: str, value: msgspec.Raw, known: Type) -> Departure | None:
-        """How a field of a value without a schema departs; what the user gives the type of is made to fit elsewhere."""
+    def _compare_value(self, declared: Columns, path: str, value: msgspec.Raw, known: Type) -> Departure | None:
+        """Return how a field of a value without a schema departs; the types of declared ones are required elsewhere."""
         if known == UNKNOWN:
             is_new = self.on_new_field != "evolve" and infer_type(msgspec.json.decode(value), path) != UNKNOWN
-            return self._new(path) if is_new else None
+            return self._refuse_new(path) if is_new else None
         if self.on_type_change == "evolve" or path.partition(".")[0].partition("[")[0] in declared:
             return None
         begin = bytes(value)[:1]
@@ -188,9 +181,9 @@ class Contract:
                 return None
         except Conflict:
             pass
-        return self._changed(path, seen, known)
+        return self._refuse_change(path, seen, known)
 
-    def _of_texts(self, column: Column, departure: _Departs) -> Departed:
+    def _compare_texts(self, column: Column, declared: Columns) -> Departed | None:
         texts = column.data.to_pylist()
         departed = Departed(column)
         for row, text in enumerate(texts):
@@ -198,20 +191,19 @@ class Contract:
                 departures: list[Departure] = []
 
                 def departs(path: str, value: msgspec.Raw, known: Type, into: list[Departure] = departures) -> bool:
-                    if bytes(value) == b"null" or (found := departure(path, value, known)) is None:
-                        return False
-                    into.append(found)
-                    return True
+                    departure = None if bytes(value) == b"null" else self._compare_value(declared, path, value, known)
+                    into += [] if departure is None else [departure]
+                    return departure is not None
 
                 texts[row] = bytes(pruning.text(msgspec.Raw(text), Struct(self.columns), "", departs))
                 departed.note(row, departures)
         departed.column = replace(column, data=pa.array(texts, pa.binary()))
-        return departed
+        return departed if departed.refused or departed.forbidden or departed.dropped else None
 
-    def _new(self, path: str) -> Departure:
+    def _refuse_new(self, path: str) -> Departure:
         return Departure(path, self.on_new_field, f"field {path!r} is new, and schema.on_new_field allows none")
 
-    def _changed(self, path: str, seen: Type, known: Type) -> Departure:
+    def _refuse_change(self, path: str, seen: Type, known: Type) -> Departure:
         reason = f"field {path!r} is {shown(seen)}, its column is {shown(known)}, and schema.on_type_change allows none"
         return Departure(path, self.on_type_change, reason)
 
@@ -246,8 +238,9 @@ def make_validator(rules: Mapping[str, Any]) -> jsonschema_rs.Validator:
         raise ValueError(f"no JSON Schema: {error.message}{_say_where(error.instance_path)}"[:_SHOWN]) from None
 
 
-def _find_broken(validator: jsonschema_rs.Validator, value: Any) -> str | None:
+def _find_broken(rules: bytes, value: Any) -> str | None:
     """Return why a decoded value does not fit, without the value itself. Return None if it fits."""
+    validator = _validator(rules)
     if validator.is_valid(value):
         return None
     error = next(iter(validator.iter_errors(value)))
