@@ -22,10 +22,9 @@ from s3lake.convert.arrays import Build
 from s3lake.convert.column import Column, Gathering, Numbers
 from s3lake.convert.converters import ReadRequest
 from s3lake.convert.gate import Refusals
-from s3lake.convert.wire import HEADER, group_by_id, read_schema_ids
+from s3lake.convert.wire import HEADER, References, compile_registered, group_by_id, read_schema_ids
 from s3lake.schema import avro
 from s3lake.schema.connect import Schema, SchemaError
-from s3lake.schema.registry import Connection, UnknownSchema, client
 from s3lake.schema.types import Decimal, Primitive, Type, Unknown, fold
 
 _STREAM = re.compile(r" from <_io\.BytesIO object at \w+>")
@@ -65,7 +64,7 @@ def read(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
         skipped, (numbers, refused) = HEADER, read_schema_ids(raw)
     gathering = Gathering.of(len(raw))
     for number, rows in group_by_id(numbers):
-        reader = _find_reader(registry, number)
+        reader = compile_registered(registry, number, "AVRO", functools.partial(_make_reader, registry.exact))
         if isinstance(reader, str):
             refused |= dict.fromkeys(rows.tolist(), reader)
             continue
@@ -111,23 +110,10 @@ def _explain(value: bytes, skipped: int, error: Exception) -> str:
     return f"the data does not fit {of}: {_STREAM.sub('', said)[:200]}"
 
 
-def _find_reader(registry: Connection, number: int) -> _Reader | str:
-    """Return how data of a schema is read, or the reason why it cannot be."""
-    try:
-        registered = client(registry).schema(number)
-    except UnknownSchema as error:
-        return str(error)
-    references = tuple(registered.references.items())
-    reader = _make_reader(registered.kind, registered.text, references, registry.exact)
-    return f"schema id {number}: {reader}" if isinstance(reader, str) else reader
-
-
 @functools.lru_cache(maxsize=4096)
-def _make_reader(kind: str, text: str, references: tuple[tuple[str, str], ...], exact: bool) -> _Reader | str:
+def _make_reader(exact: bool, text: str, references: References) -> _Reader | str:
     from fastavro import parse_schema
 
-    if kind != "AVRO":
-        return f"it is a schema of {kind}, not of AVRO: set the converter that fits"
     try:
         name, node = avro.read_schema(text, dict(references), exact=exact)
         return _Reader(

@@ -16,10 +16,9 @@ from s3lake.convert import column, json_table
 from s3lake.convert.column import Column, Gathering
 from s3lake.convert.converters import ReadRequest
 from s3lake.convert.gate import Refusals
-from s3lake.convert.wire import HEADER, group_by_id, read_schema_ids
+from s3lake.convert.wire import HEADER, References, compile_registered, group_by_id, read_schema_ids
 from s3lake.schema import connect, json_schema
 from s3lake.schema.connect import Schema, SchemaError
-from s3lake.schema.registry import Connection, UnknownSchema, client
 
 _decode = msgspec.json.Decoder(float_hook=connect.to_exact).decode
 _encode = msgspec.json.Encoder(decimal_format="number").encode
@@ -64,9 +63,9 @@ def read_framed(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refu
     left_out: Counter[str] = Counter()
     for number, rows in group_by_id(numbers):
         kept = [row for row in rows.tolist() if row not in refused]
-        reader = _find_reader(request.registry, number) if kept else None
+        reader = compile_registered(request.registry, number, "JSON", _compile_json_schema) if kept else None
         if isinstance(reader, str):
-            refused |= dict.fromkeys(kept, f"schema id {number}: {reader}")
+            refused |= dict.fromkeys(kept, reader)
         elif reader is not None:
             schema, read_one = reader
             read_payload = functools.partial(read_one, left_out)
@@ -107,20 +106,8 @@ class _Payloads:
         return Column(self._converter, texts, self._gathering.finish(), left_out or Counter())
 
 
-def _find_reader(registry: Connection, number: int) -> tuple[Schema, Callable[..., bytes]] | str | None:
-    try:
-        registered = client(registry).schema(number)
-    except UnknownSchema as error:
-        return str(error)
-    if registered.kind != "JSON":
-        return f"it is a schema of {registered.kind}, not of JSON: set the converter that fits"
-    return _compile_json_schema(registered.text, tuple(registered.references.items()))
-
-
 @functools.lru_cache(maxsize=4096)
-def _compile_json_schema(
-    text: str, references: tuple[tuple[str, str], ...]
-) -> tuple[Schema, Callable[..., bytes]] | str | None:
+def _compile_json_schema(text: str, references: References) -> tuple[Schema, Callable[..., bytes]] | str | None:
     """Return a schema and what reads its values, the reason if it is not valid, and None if it allows anything.
 
     What reads a value adds the paths that it leaves out to its first argument.

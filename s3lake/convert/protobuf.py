@@ -18,10 +18,10 @@ from s3lake.convert.arrays import Build, Get
 from s3lake.convert.column import Column, Gathering, Numbers
 from s3lake.convert.converters import ReadRequest
 from s3lake.convert.gate import Refusals
-from s3lake.convert.wire import HEADER, group_by_id, read_schema_ids
+from s3lake.convert.wire import HEADER, References, compile_registered, group_by_id, read_schema_ids
 from s3lake.schema import protoc
 from s3lake.schema.connect import Schema, SchemaError
-from s3lake.schema.registry import Connection, UnknownSchema, client
+from s3lake.schema.registry import Connection
 from s3lake.schema.types import MOST_LEVELS, UNKNOWN, List, Map, Primitive, Struct, Type
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def read(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
         groups, wrong = _by_message(values, numbers)
         refused |= wrong
     for (number, path), (rows, data) in groups.items():
-        reader = _reader(registry, number, path)
+        reader = _find_reader(registry, number, path)
         if isinstance(reader, str):
             refused |= dict.fromkeys(rows, reader)
         else:
@@ -154,22 +154,15 @@ def _read_messages(reader: _Reader, rows: Sequence[int], data: Sequence[bytes], 
     return refused
 
 
-def _reader(registry: Connection, number: int, path: tuple[int, ...]) -> _Reader | str:
+def _find_reader(registry: Connection, number: int, path: tuple[int, ...]) -> _Reader | str:
     if registry.descriptors:
-        found = _of_set(registry.descriptors, registry.message)
+        found = _compile_set(registry.descriptors, registry.message)
         return f"converter.registry.descriptor_set: {found}" if isinstance(found, str) else found
-    try:
-        registered = client(registry).schema(number)
-    except UnknownSchema as error:
-        return str(error)
-    if registered.kind != "PROTOBUF":
-        return f"schema id {number}: it is a schema of {registered.kind}, not of PROTOBUF: set the converter that fits"
-    found = _of_schema(registered.text, tuple(registered.references.items()), path)
-    return f"schema id {number}: {found}" if isinstance(found, str) else found
+    return compile_registered(registry, number, "PROTOBUF", partial(_compile_schema, path))
 
 
 @lru_cache(maxsize=4096)
-def _of_schema(text: str, references: tuple[tuple[str, str], ...], path: tuple[int, ...]) -> _Reader | str:
+def _compile_schema(path: tuple[int, ...], text: str, references: References) -> _Reader | str:
     try:
         return _compile(protoc.message(text, dict(references), path))
     except SchemaError as error:
@@ -179,7 +172,7 @@ def _of_schema(text: str, references: tuple[tuple[str, str], ...], path: tuple[i
 
 
 @lru_cache(maxsize=64)
-def _of_set(descriptors: bytes, name: str) -> _Reader | str:
+def _compile_set(descriptors: bytes, name: str) -> _Reader | str:
     try:
         return _compile(protoc.message_of_set(descriptors, name))
     except SchemaError as error:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +12,12 @@ import pyarrow as pa
 from s3lake.convert.column import Numbers
 from s3lake.convert.gate import Refusals
 from s3lake.encode.buffers import offsets_of, slice_values
+from s3lake.schema.registry import Connection, UnknownSchema, client
 
 HEADER = 5
+References = tuple[tuple[str, str], ...]
+"""Names and texts of the schemas that a schema refers to."""
+Compiled = TypeVar("Compiled")
 
 
 def read_schema_ids(raw: pa.BinaryArray) -> tuple[Numbers, Refusals]:
@@ -37,6 +42,25 @@ def group_by_id(numbers: Numbers) -> Iterator[tuple[int, Numbers]]:
     for number in ids[np.argsort(first)].tolist():
         if number >= 0:
             yield number, np.flatnonzero(numbers == number)
+
+
+def compile_registered(
+    registry: Connection, number: int, kind: str, compile_text: Callable[[str, References], Compiled | str]
+) -> Compiled | str:
+    """Return what `compile_text` makes of a registered schema, or why values with its id are refused.
+
+    Raises:
+        TransientError: the registry did not answer.
+        ConfigurationError: it refused.
+    """
+    try:
+        registered = client(registry).schema(number)
+    except UnknownSchema as error:
+        return str(error)
+    if registered.kind != kind:
+        return f"schema id {number}: it is a schema of {registered.kind}, not of {kind}: set the converter that fits"
+    compiled = compile_text(registered.text, tuple(registered.references.items()))
+    return f"schema id {number}: {compiled}" if isinstance(compiled, str) else compiled
 
 
 def strip_header(raw: pa.BinaryArray) -> pa.BinaryArray:
