@@ -91,7 +91,7 @@ def test_csv_of_other_columns_is_not_alike() -> None:
 
 def test_a_separator_that_may_stand_in_a_header_line_joins_nothing() -> None:
     form = FileFormat("csv", "none", framing=("", ",", ","))
-    with pytest.raises(ValueError, match="may stand in the header line too"):
+    with pytest.raises(ValueError, match="may be in the header line too"):
         likeness(form, io.BytesIO(b"a,b,1,2,"))
 
 
