@@ -110,7 +110,7 @@ VERIFY_MAY_IMPORT = {
 }
 """All that `verify` shares with the writer, and why: it finds the writer's mistakes, so it may share none."""
 
-VERIFY_SHARES = {"verify.transforms": {"transform.chain"}}
+VERIFY_SHARES = {"verify.transforms": {"transform.batch", "transform.chain"}}
 """The exception, which docs/guarantees.md says: what transforms do to a record nobody else knows."""
 
 OBJECTS_KNOWS = {"errors", "schema.types", "commit.documents"}

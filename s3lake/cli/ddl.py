@@ -33,7 +33,7 @@ def ddl(
     """
     from s3lake.store.client import make_client
     from s3lake.store.connection import S3Connection
-    from s3lake.table.hive import ENGINES, statements
+    from s3lake.table.hive import ENGINES
     from s3lake.table.hive.glue import apply
 
     if engine not in ENGINES:
@@ -53,7 +53,7 @@ def ddl(
             emit(request.as_json, row, "{table}: {new} new partitions".format_map)
             return
         line = "{statement}" if engine == "glue" else "{statement};"
-        for text in statements(engine, table, database):
+        for text in ENGINES[engine](table, database):
             emit(request.as_json, {**name, "statement": text}, line.format_map)
 
     request.each(work, list(request.landings(config, tables=True)))

@@ -111,13 +111,14 @@ def entry_fields(hour: Hour, *, complete: bool) -> dict[str, Any]:
 
 def entry_id(hour: Hour) -> str:
     """Return the id of the hour's entry."""
-    return _digest(hour.sink, hour.topic, hour.hour)
+    return make_digest(hour.sink, hour.topic, hour.hour)
 
 
 def row_id(hour: Hour, row: Row) -> str:
     """Return the id of a row: it differs in each content of the hour."""
-    return _digest(hour.sink, hour.topic, hour.hour, hour.content, row.file, str(row.number))
+    return make_digest(hour.sink, hour.topic, hour.hour, hour.content, row.file, str(row.number))
 
 
-def _digest(*parts: str) -> str:
+def make_digest(*parts: str) -> str:
+    """Return a digest of texts in hexadecimal digits."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -8,7 +8,6 @@ deletes it.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import re
 import secrets
 import time
@@ -24,7 +23,7 @@ from s3lake.errors import (
     S3LakeError,
 )
 from s3lake.forwarding.http import Api, cut_bodies
-from s3lake.forwarding.ledger import make_bucket_error
+from s3lake.forwarding.ledger import make_bucket_error, make_digest
 
 if TYPE_CHECKING:
     from s3lake.forwarding.hour import Hour, Row
@@ -154,7 +153,7 @@ class Quickwit:
         return [_Attempt("-".join(parts), parts[1], parts[2]) for parts in of_hour]
 
     def _slot(self, hour: Hour) -> str:
-        return f"{self._index}-{hour.hour}-{_digest(hour.sink, hour.topic)}"
+        return f"{self._index}-{hour.hour}-{make_digest(hour.sink, hour.topic)[:16]}"
 
 
 def _configuration(name: str) -> dict[str, Any]:
@@ -172,8 +171,4 @@ def _encode_row(hour: Hour, row: Row) -> bytes:
 
 
 def _bucket(hour: Hour) -> str:
-    return _digest(hour.bucket)
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+    return make_digest(hour.bucket)[:16]

@@ -158,7 +158,7 @@ class Landing:
         if self.group is None:
             return
         try:
-            self.group.publish(self.topic, self.find_landed_offsets())
+            self.group.publish({self.topic: self.find_landed_offsets()})
         except S3LakeError as error:
             _log.warning("%s: offsets are not published to a consumer group: %s", self.name, error)
 

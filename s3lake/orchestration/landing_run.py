@@ -211,7 +211,7 @@ class LandingRun:
             raise
         self._in_group = False
         if first.group is not None:
-            first.group.publish_all({topic: self._reached[topic] for topic in targets if topic in self._reached})
+            first.group.publish({topic: self._reached[topic] for topic in targets if topic in self._reached})
         errors = {topic: outcome.exception() for topic, outcome in zip(targets, group.outcomes, strict=True)}
         failed = {topic: error for topic, error in errors.items() if error is not None}
         self.context.log.info(

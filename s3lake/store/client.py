@@ -145,21 +145,12 @@ def _assume(core: Any, connection: S3Connection) -> None:
         "ExternalId": connection.role_external_id,
     }
     extra = {name: value for name, value in settings.items() if value is not None}
-    fetcher = (
-        AssumeRoleWithWebIdentityCredentialFetcher(
-            client_creator=tokens,
-            web_identity_token_loader=functools.partial(_token, connection.role_token_file),
-            role_arn=connection.role_arn,
-            extra_args=extra,
-        )
-        if connection.role_token_file
-        else AssumeRoleCredentialFetcher(
-            client_creator=tokens,
-            source_credentials=core.get_credentials(),
-            role_arn=connection.role_arn,
-            extra_args=extra,
-        )
-    )
+    shared = {"client_creator": tokens, "role_arn": connection.role_arn, "extra_args": extra}
+    if connection.role_token_file:
+        load = functools.partial(_token, connection.role_token_file)
+        fetcher = AssumeRoleWithWebIdentityCredentialFetcher(web_identity_token_loader=load, **shared)
+    else:
+        fetcher = AssumeRoleCredentialFetcher(source_credentials=core.get_credentials(), **shared)
     core._credentials = DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role")
 
 

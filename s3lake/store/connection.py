@@ -3,7 +3,7 @@
 import base64
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urlsplit
 
 from s3lake.errors import ConfigurationError
 
@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
     from s3lake import sink
+    from s3lake.sink.s3 import Proxy
+
+_SAME = ["endpoint_url", "region", "path_style", "max_pool_connections", "profile", "ca_file", "accelerate", "console"]
+"""Settings of `s3` that a connection has under the same name."""
 
 
 @dataclass(frozen=True)
@@ -26,23 +30,23 @@ class S3Connection:
         secret_access_key: never printed.
         session_token: never printed.
         profile: of the AWS configuration files.
-        source: where alone boto3 looks for credentials, by S3's names of the model; None for its whole chain.
+        source: the only place where boto3 looks for credentials, as in `s3.credentials`; None for its whole chain.
         unsigned: send no credentials at all.
-        use_ssl: https where `endpoint_url` does not say.
+        use_ssl: https if `endpoint_url` does not say.
         verify: check the server's certificate; None leaves it to boto3, which does.
         ca_file: certificates to trust in place of the machine's.
         max_attempts: of one request, the first included; 1 for never again.
-        patience_s: how long a store that refuses connections is asked again, however often that is, and after which one
-            that takes requests and says nothing is asked no more.
+        patience_s: how long to retry if the store refuses connections, with any number of attempts, and after which a
+            store that takes requests and does not answer is not asked again.
         backoff_ms: the longest first pause between attempts; it doubles, and each pause is a random part of it.
         connect_timeout_s: of one attempt.
         read_timeout_s: of one attempt, between two bytes.
-        role_arn: a role that these credentials assume, again before it ends; the `role_*` beside it are AssumeRole's.
+        role_arn: a role that these credentials assume, again before it ends; other `role_*` are AssumeRole's.
         role_token_file: of a web identity that assumes the role instead of the credentials.
-        proxy_url: None for the environment's, `HTTPS_PROXY`.
-        created_with: what each object is created with beside its bytes: encryption, ACL, tags, storage class.
-        offset_tags: whether the objects of a commit are tagged with the records they hold: None, tried or required.
-        tags: that they have beside, of `created_with`.
+        proxy: its address, with user and password if it needs them; never printed. None for the environment's.
+        created_with: parameters of each object's creation: encryption, ACL, tags, storage class.
+        offset_tags: if the objects of a commit are tagged with the records they hold: None, tried or required.
+        tags: the tags of `created_with`, which they have too.
         customer_key: in base64, what objects are encrypted with (SSE-C); never printed.
         checksum: what S3 checks each upload with, and keeps.
         accelerate: go to the nearest edge of AWS.
@@ -73,9 +77,7 @@ class S3Connection:
     role_duration_s: int | None = None
     role_endpoint_url: str | None = None
     role_token_file: str | None = None
-    proxy_url: str | None = None
-    proxy_user: str | None = None
-    proxy_password: str | None = field(default=None, repr=False)
+    proxy: str | None = field(default=None, repr=False)
     created_with: tuple[tuple[str, str | bool], ...] = ()
     offset_tags: str | None = None
     tags: tuple[tuple[str, str], ...] = ()
@@ -94,41 +96,25 @@ class S3Connection:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What is never printed."""
-        login = f"{self.proxy_user}:{self.proxy_password}".encode()
-        secrets = (
-            self.secret_access_key,
-            self.session_token,
-            self.proxy_password,
-            quote(self.proxy_password or "", safe=""),  # as it stands in an address
-            base64.b64encode(login).decode() if self.proxy_password else None,  # as requests say it
-            self.role_external_id,
-            self.customer_key,
-        )
+        """The texts that are never printed."""
+        secrets = [self.secret_access_key, self.session_token, self.role_external_id, self.customer_key]
+        login = urlsplit(self.proxy or "")
+        if login.password:
+            user, password = unquote(login.username or ""), unquote(login.password)
+            # As it is, in the address, and as requests have it.
+            secrets += [password, login.password, base64.b64encode(f"{user}:{password}".encode()).decode()]
         return tuple(secret for secret in secrets if secret)
-
-    @property
-    def proxy(self) -> str | None:
-        """The proxy's address with its user and password, as clients take it; None for the environment's."""
-        if self.proxy_url is None or not self.proxy_user:
-            return self.proxy_url
-        scheme, _, host = self.proxy_url.partition("://")
-        return f"{scheme}://{quote(self.proxy_user, safe='')}:{quote(self.proxy_password or '', safe='')}@{host}"
 
     @classmethod
     def of(cls, s3: "sink.S3") -> "S3Connection":
-        """The connection that the configuration's `s3` part describes."""
+        """Build the connection that the configuration's `s3` part describes."""
         source, keys = (s3.credentials, None) if isinstance(s3.credentials, str) else (None, s3.credentials)
-        role, proxy = s3.role, s3.proxy
+        role = s3.role
         return cls(
-            endpoint_url=s3.endpoint_url,
-            region=s3.region,
-            path_style=s3.path_style,
-            max_pool_connections=s3.max_pool_connections,
+            **{name: getattr(s3, name) for name in _SAME},
             access_key_id=keys.access_key_id if keys else None,
             secret_access_key=_plain(keys.secret_access_key) if keys else None,
             session_token=_plain(keys.session_token) if keys else None,
-            profile=s3.profile,
             source=None if source in ("default", "anonymous") else source,
             unsigned=source == "anonymous",
             max_attempts=s3.retries.max_attempts,
@@ -140,22 +126,17 @@ class S3Connection:
             role_duration_s=round(role.duration) if role else None,
             role_endpoint_url=role.endpoint_url if role else None,
             role_token_file=role.token_file if role else None,
-            ca_file=s3.ca_file,
-            proxy_url=proxy.url if proxy else None,
-            proxy_user=proxy.user if proxy else None,
-            proxy_password=_plain(proxy.password) if proxy else None,
+            proxy=_join_proxy(s3.proxy) if s3.proxy else None,
             created_with=s3.objects.request_parameters,
             offset_tags=s3.objects.offset_tags,
             tags=tuple(s3.objects.tags.items()),
             customer_key=_plain(s3.objects.customer_key),
             checksum=s3.objects.checksum,
-            accelerate=s3.accelerate,
-            console=s3.console,
         )
 
     @classmethod
     def from_resource(cls, resource: Any) -> "S3Connection":
-        """The connection of a `dagster_aws.s3.S3Resource`, or of anything with the documented fields of that class."""
+        """Build the connection of a `dagster_aws.s3.S3Resource`, or of an object with its documented fields."""
 
         def plain(name: str) -> Any:
             value = getattr(resource, name)
@@ -178,3 +159,11 @@ class S3Connection:
 
 def _plain(secret: "SecretStr | None") -> str | None:
     return secret.get_secret_value() if secret else None
+
+
+def _join_proxy(proxy: "Proxy") -> str:
+    """Return the proxy's address with its user and password, as clients take it."""
+    if not proxy.user:
+        return proxy.url
+    scheme, _, host = proxy.url.partition("://")
+    return f"{scheme}://{quote(proxy.user, safe='')}:{quote(_plain(proxy.password) or '', safe='')}@{host}"

@@ -322,11 +322,8 @@ _unavailable_since: dict[S3Connection, float] = {}
 """When a request last failed for good, until one succeeds."""
 
 
-_CONSOLES = {
-    "amazonaws.com": "https://{region}.console.aws.amazon.com/s3/buckets/{bucket}?region={region}&prefix={prefix}",
-    "amazonaws.com.cn": "https://{region}.console.amazonaws.cn/s3/buckets/{bucket}?region={region}&prefix={prefix}",
-}
-_GOVERNMENT = "https://{region}.console.amazonaws-us-gov.com/s3/buckets/{bucket}?region={region}&prefix={prefix}"
+_CONSOLE = "https://{region}.console.DOMAIN/s3/buckets/{bucket}?region={region}&prefix={prefix}"
+_CONSOLES = {".amazonaws.com": "aws.amazon.com", ".amazonaws.com.cn": "amazonaws.cn"}
 
 
 def find_console_page(template: str | None, endpoint_url: str, region: str, bucket: str, prefix: str) -> str | None:
@@ -344,6 +341,7 @@ def find_console_page(template: str | None, endpoint_url: str, region: str, buck
 
 
 def _find_aws_template(host: str, region: str) -> str | None:
-    if region.startswith("us-gov-") and host.endswith(".amazonaws.com"):
-        return _GOVERNMENT
-    return next((template for domain, template in _CONSOLES.items() if host.endswith(f".{domain}")), None)
+    domain = next((domain for ending, domain in _CONSOLES.items() if host.endswith(ending)), None)
+    if domain == "aws.amazon.com" and region.startswith("us-gov-"):
+        domain = "amazonaws-us-gov.com"
+    return domain and _CONSOLE.replace("DOMAIN", domain)

@@ -42,7 +42,7 @@ class Transformed(NamedTuple):
     dropped: int
 
 
-def transform_batch(transforms: Chain, batch: pa.RecordBatch, topic: str, wallclock_ms: int) -> Transformed:
+def apply_chain(transforms: Chain, batch: pa.RecordBatch, topic: str, wallclock_ms: int) -> Transformed:
     """Apply a chain to a batch of one topic; `wallclock_ms` is the time of the micro-batch."""
     if not transforms.framed:
         return _apply_links(transforms, batch, {}, topic, wallclock_ms)

@@ -12,10 +12,7 @@ from s3lake.transform.record import Step, apply_if
 from s3lake.transform.registry import PREDICATES, build_step, shorten
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from s3lake.schema.registry import Connection
-    from s3lake.transform.batch import Transformed
 
 
 class Link(NamedTuple):
@@ -42,8 +39,8 @@ class Chain:
 
     @cached_property
     def _built(self) -> tuple[list[Link], list[str]]:
-        links: list[Link] = []
-        notices: list[str] = []
+        """The steps, without those that cannot change anything in this sink's values, and the notices."""
+        links, notices = list[Link](), list[str]()
         is_json = CONVERTERS[self.value].framed or CONVERTERS[self.value].gives == "json"
         for position, transform in enumerate(self.transforms):
             step, remarks = build_step(transform["type"], transform["options"], position=position)
@@ -66,7 +63,7 @@ class Chain:
 
     @property
     def links(self) -> list[Link]:
-        """The steps; those that cannot change anything in this sink's values are left out."""
+        """The steps."""
         return self._built[0]
 
     @property
@@ -103,21 +100,12 @@ class Chain:
     @property
     def value_converter(self) -> str:
         """The converter of values after the chain: what may have been changed, or had a schema's id, is JSON."""
-        return self._find_converter("value", self.value)
+        return "json" if "value" in {*self.writes, *dict(self.framed)} else self.value
 
     @property
     def key_converter(self) -> str:
         """The converter of keys after the chain."""
-        return self._find_converter("key", self.key)
-
-    def _find_converter(self, side: str, converter: str) -> str:
-        return "json" if side in self.writes or (side, converter) in self.framed else converter
-
-    def __call__(self, batch: pa.RecordBatch, topic: str, wallclock_ms: int) -> Transformed:
-        """Transform a batch of one topic; `wallclock_ms` is the time of the micro-batch."""
-        from s3lake.transform.batch import transform_batch  # needs Arrow, which a configuration does not
-
-        return transform_batch(self, batch, topic, wallclock_ms)
+        return "json" if "key" in {*self.writes, *dict(self.framed)} else self.key
 
 
 def collect_parts(links: Sequence[Link]) -> tuple[frozenset[str], frozenset[str]]:

@@ -30,7 +30,7 @@ _CALLING_NOTHING = (
 _SYNTAX = frozenset(_CALLING_NOTHING.split())
 _BARE = {"current_date", "current_time", "current_timestamp", "current_user", "localtimestamp", "session_user"}
 _LIKES = {"like", "ilike", "rlike"}
-# Nodes of sqlglot's tree beside functions, whose names are looked at one by one.
+# Nodes of sqlglot's tree that are not functions, whose names are checked one by one.
 _NODES = (
     "Add Alias All Any Between BitwiseAnd BitwiseLeftShift BitwiseNot BitwiseOr BitwiseRightShift BitwiseXor Boolean "
     "Bracket Collate Column ColumnDef DPipe DataType DataTypeParam Div Dot EQ Escape GT GTE HexString ILike "
@@ -85,7 +85,7 @@ def parse(select: str, where: str | None) -> Query:
     """
     items, expressions, read = _select_list(select)
     if where is not None:
-        read |= _condition(where)
+        read |= _read_condition(where)
     paths = {path for path in read if path[0] not in META}
     leaves = tuple(sorted(path for path in paths if not any(path[:size] in paths for size in range(1, len(path)))))
     named = {item.path for item in items if isinstance(item, Field)}
@@ -157,8 +157,8 @@ def _is_field(node: exp.Expr) -> bool:
     return isinstance(node, exp.Column)
 
 
-def _condition(text: str) -> set[Path]:
-    """What it reads."""
+def _read_condition(text: str) -> set[Path]:
+    """Check a condition. Return the fields that it reads."""
     clause = f"where {_short(text)}"
     _tokens(text, clause)
     tree = _tree(f"SELECT 1\nFROM records\nWHERE {text}", clause, {"expressions", "from_", "where"})
@@ -168,10 +168,10 @@ def _condition(text: str) -> set[Path]:
 
 
 def _tokens(text: str, clause: str) -> Sequence[Token]:
-    """The words, of which every one is looked at: a comment or a function that is not allowed is refused.
+    """Split a text into tokens.
 
     Raises:
-        ValueError: something is refused.
+        ValueError: it has a comment, or calls a function that is not allowed.
     """
     from sqlglot.dialects.dialect import Dialect
     from sqlglot.errors import SqlglotError
@@ -225,7 +225,7 @@ def _check_call(text: str, tokens: Sequence[Token], position: int, clause: str) 
 
 
 def _tree(text: str, clause: str, parts: set[str]) -> exp.Select:
-    """The parsed statement, which has these parts and nothing else."""
+    """Parse a statement that has these parts and nothing else. Raise ValueError if it is another one."""
     import sqlglot
     from sqlglot import exp
     from sqlglot.errors import SqlglotError
@@ -256,7 +256,7 @@ def _parts(node: exp.Expr) -> set[str]:
 
 
 def _checked(tree: exp.Expr, clause: str) -> list[exp.Expr]:
-    """Every node of an expression.
+    """Return every node of an expression.
 
     Raises:
         ValueError: one is not allowed.
@@ -280,7 +280,7 @@ def _checked(tree: exp.Expr, clause: str) -> list[exp.Expr]:
 
 
 def _read(nodes: Sequence[exp.Expr]) -> set[Path]:
-    """Fields that expressions read."""
+    """Return the fields that expressions read."""
     from sqlglot import exp
 
     columns = [node for node in nodes if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star)]
@@ -288,7 +288,7 @@ def _read(nodes: Sequence[exp.Expr]) -> set[Path]:
 
 
 def _whole(column: exp.Expr) -> exp.Expr:
-    """The column with its further steps: the tree gives a column four."""
+    """Return a column with its further steps: sqlglot's tree gives a column four."""
     from sqlglot import exp
 
     while isinstance(parent := column.parent, exp.Dot) and isinstance(parent.expression, exp.Identifier):
@@ -325,7 +325,7 @@ def _star(star: exp.Star, of: Path, text: str, entry: Sequence[Token], clause: s
 
 
 def _replacements(entry: Sequence[Token]) -> Sequence[Token]:
-    """What stands between REPLACE's parentheses, which end the entry or go before EXCEPT."""
+    """Return the tokens between REPLACE's parentheses, which end the entry or go before EXCEPT."""
     words = [token.text.lower() for token in entry]
     start = next(i for i in range(len(words)) if words[i] == "replace" and words[i + 1 : i + 2] == ["("])
     depth = 0
@@ -337,7 +337,7 @@ def _replacements(entry: Sequence[Token]) -> Sequence[Token]:
 
 
 def _entries(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
-    """What stands between commas outside of brackets."""
+    """Yield the tokens between commas outside of brackets."""
     depth, start = 0, 0
     for position, token in enumerate(tokens):
         depth += _opening(token)
@@ -348,7 +348,7 @@ def _entries(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
 
 
 def _opening(token: Token) -> int:
-    """1 for a bracket that opens, -1 for one that closes."""
+    """Return 1 for a bracket that opens, -1 for one that closes, else 0."""
     side, _, bracket = token.token_type.name.partition("_")
     return {"L": 1, "R": -1}.get(side, 0) if bracket in ("PAREN", "BRACKET", "BRACE") else 0
 

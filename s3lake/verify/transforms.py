@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 from s3lake.source.records import SCHEMA
+from s3lake.transform.batch import apply_chain
 from s3lake.transform.chain import Chain
 from s3lake.verify.log import Records
 
@@ -51,7 +52,7 @@ class Transforms:
         numbered = [(min(bisect_right(ends, offset), len(ends) - 1), row) for row, offset in enumerate(records.offsets)]
         for clock, run in groupby(numbered, key=itemgetter(0)):
             own = records.select([row for _, row in run])
-            done = self._chain(_to_batch(own), self._topic, self._clocks[clock][1])
+            done = apply_chain(self._chain, _to_batch(own), self._topic, self._clocks[clock][1])
             refused |= {own.offsets[row]: why for row, why in done.refused.items()}
             after.append(_to_records(own, done.rows.to_pylist(), done.batch))
         return Transformed(after[0] if len(after) == 1 else _join(records.partition, after), refused)

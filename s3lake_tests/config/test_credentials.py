@@ -104,8 +104,7 @@ def test_half_a_key_pair_and_an_option_that_nothing_can_use_are_refused() -> Non
 def test_a_proxy_is_used_and_its_password_is_no_text() -> None:
     proxy = {"s3.proxy.url": "http://proxy:3128", "s3.proxy.user": "me", "s3.proxy.password": "hush-hush"}
     connection = given({**proxy})
-    assert (connection.proxy_url, connection.proxy_user) == ("http://proxy:3128", "me")
-    assert connection.proxy_password == "hush-hush"
+    assert connection.proxy == "http://me:hush-hush@proxy:3128"
     assert "hush" not in repr(connection)
     assert "hush" not in str(loaded({**proxy}).config)
 

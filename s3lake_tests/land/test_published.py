@@ -53,7 +53,7 @@ def test_a_group_that_has_a_member_is_a_warning_with_the_remedy(
         consumer.subscribe([topic])
         assert consumer.consume(1, timeout=20)
         with caplog.at_level(logging.WARNING):
-            published.publish(topic, {0: 5})
+            published.publish({topic: {0: 5}})
     finally:
         consumer.close()
     assert "a consumer is a member of that group; let nobody else use its name" in caplog.text
@@ -68,7 +68,7 @@ def test_a_refusal_is_said_once_with_the_remedy(
     refusal = KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED)
     monkeypatch.setattr(group.ConsumerGroup, "_answer", lambda *_: refusal)
     with caplog.at_level(logging.WARNING):
-        refused.publish("orders", {0: 5})
-        refused.publish("orders", {0: 6})
+        refused.publish({"orders": {0: 5}})
+        refused.publish({"orders": {0: 6}})
     (record,) = caplog.records
     assert "allow this user Read on group s3lake-refused and on topic orders" in record.getMessage()

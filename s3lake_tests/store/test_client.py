@@ -83,15 +83,14 @@ def test_a_store_s_log_shows_who_asks(server: Scripted) -> None:
 
 
 def test_requests_go_through_the_proxy(server: Scripted) -> None:
-    server.store(
-        endpoint_url="http://store.invalid:9000", proxy_url=server.url, proxy_user="me", proxy_password="p@ss/word"
-    ).put("k", b"")
+    proxy = server.url.replace("//", "//me:p%40ss%2Fword@")
+    server.store(endpoint_url="http://store.invalid:9000", proxy=proxy).put("k", b"")
     assert server.asked == ["PUT http://store.invalid:9000/lake/k"]
     assert server.headers[0]["proxy-authorization"] == f"Basic {base64.b64encode(b'me:p@ss/word').decode()}"
 
 
 def test_requests_over_https_go_through_the_proxy_too() -> None:
-    proxied = client.make_client(replace(PLACE, proxy_url="http://proxy:3128"))
+    proxied = client.make_client(replace(PLACE, proxy="http://proxy:3128"))
     assert proxied.meta.config.proxies == {"http": "http://proxy:3128", "https": "http://proxy:3128"}
     assert client.make_client(PLACE).meta.config.proxies is None  # what the environment says is found by botocore
 
@@ -153,7 +152,7 @@ def test_a_forked_process_makes_a_client_of_its_own(server: Scripted) -> None:
 def test_a_client_of_another_service_has_the_role_the_proxy_and_the_certificates_of_s3(tmp_path: Path) -> None:
     ca = tmp_path / "ca.pem"
     ca.write_text("")
-    place = replace(PLACE, role_arn="arn:aws:iam::1:role/lake", proxy_url="http://proxy:3128", ca_file=str(ca))
+    place = replace(PLACE, role_arn="arn:aws:iam::1:role/lake", proxy="http://proxy:3128", ca_file=str(ca))
     glue = client.make_client(place, service="glue")
     assert glue.meta.endpoint_url == "https://glue.eu-north-1.amazonaws.com"
     assert glue._request_signer._credentials.method == "assume-role"

@@ -60,7 +60,7 @@ OWN_KEY = base64.b64encode(bytes(32)).decode()
         ),
         (
             {"proxy": {"url": "http://proxy:3128", "user": "me", "password": "hush"}, "ca_file": "/ca.pem"},
-            {"proxy_url": "http://proxy:3128", "proxy_user": "me", "proxy_password": "hush", "ca_file": "/ca.pem"},
+            {"proxy": "http://me:hush@proxy:3128", "ca_file": "/ca.pem"},
         ),
         (
             {"objects": {"storage_class": "STANDARD_IA", "checksum": "SHA256", "customer_key": OWN_KEY}},
@@ -129,11 +129,12 @@ def test_it_is_plain_values() -> None:
 
 
 def test_a_proxy_s_address_has_its_user_and_password_for_whoever_connects() -> None:
-    connection = S3Connection(proxy_url="http://proxy:3128", proxy_user="me@x", proxy_password="hu/sh")
+    settings = sink.S3.model_validate({"proxy": {"url": "http://proxy:3128", "user": "me@x", "password": "hu/sh"}})
+    connection = S3Connection.of(settings)
     assert connection.proxy == "http://me%40x:hu%2Fsh@proxy:3128"
-    assert {"hu/sh", "hu%2Fsh"} <= set(connection.secrets)
-    assert S3Connection(proxy_url="http://proxy:3128").proxy == "http://proxy:3128"
-    assert S3Connection().proxy is None
+    assert {"hu/sh", "hu%2Fsh", base64.b64encode(b"me@x:hu/sh").decode()} <= set(connection.secrets)
+    assert "hu" not in repr(connection)
+    assert S3Connection.of(sink.S3.model_validate({"proxy": {"url": "http://proxy:3128"}})).proxy == "http://proxy:3128"
 
 
 def test_a_password_in_the_endpoint_is_refused() -> None:

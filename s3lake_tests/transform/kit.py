@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from s3lake.sink.transforms import Predicate, Transform
 from s3lake.source.records import SCHEMA
-from s3lake.transform.batch import Transformed
+from s3lake.transform.batch import Transformed, apply_chain
 from s3lake.transform.chain import Chain
 
 CLOCK = 1_578_223_264_123  # 2020-01-05T11:21:04.123Z
@@ -60,7 +60,7 @@ def chain(*transforms: Transform, key: str = "string", value: str = "json") -> C
 
 
 def run(chain: Chain, *messages: Message) -> Transformed:
-    return chain(batch_of(messages), TOPIC, CLOCK)
+    return apply_chain(chain, batch_of(messages), TOPIC, CLOCK)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from s3lake.sink.transforms import Transform
 from s3lake.source.records import SCHEMA
 from s3lake.transform import batch
+from s3lake.transform.batch import apply_chain
 from s3lake_tests.transform.kit import CLOCK, TOPIC, Message, after, batch_of, chain, refusal, run, smt, when
 
 WALLCLOCK = smt("InsertWallclock", {"header.name": "w", "format": "yyyy-MM-dd"})
@@ -24,7 +25,7 @@ ADD = smt("iggy.add_fields", {"fields": [{"key": "a", "value": {"static": 1}}]})
 
 def test_a_chain_without_transforms_changes_nothing() -> None:
     given = batch_of([Message({"a": 1}), Message(None)])
-    done = chain()(given, TOPIC, CLOCK)
+    done = apply_chain(chain(), given, TOPIC, CLOCK)
     assert done.batch.equals(given)
     assert (done.rows.to_pylist(), done.refused, done.dropped) == ([0, 1], {}, 0)
 
@@ -52,7 +53,7 @@ def test_a_batch_can_lose_all_its_records() -> None:
 
 
 def test_an_empty_batch_stays_one() -> None:
-    done = chain(WALLCLOCK, ADD)(batch_of([]), TOPIC, CLOCK)
+    done = apply_chain(chain(WALLCLOCK, ADD), batch_of([]), TOPIC, CLOCK)
     assert (done.batch.num_rows, done.refused, done.dropped) == (0, {}, 0)
 
 
@@ -161,10 +162,10 @@ def test_headers_stay_in_order_whichever_way_they_are_added() -> None:
 def test_slices_of_batches_are_transformed_as_they_are() -> None:
     messages = [Message({"n": n}, headers=((f"h{n}", b"1"),) if n % 2 else ()) for n in range(6)]
     part = batch_of(messages).slice(1, 4)
-    done = chain(WALLCLOCK, ADD, smt("TimestampRouter"))(part, TOPIC, CLOCK)
+    done = apply_chain(chain(WALLCLOCK, ADD, smt("TimestampRouter")), part, TOPIC, CLOCK)
     names = [[one["key"] for one in row] for row in done.batch.column("headers").to_pylist()]
     assert names == [["h1", "w"], ["w"], ["h3", "w"], ["w"]]
-    dropped = chain(smt("DropHeaders", {"headers": "h1"}))(part, TOPIC, CLOCK)
+    dropped = apply_chain(chain(smt("DropHeaders", {"headers": "h1"})), part, TOPIC, CLOCK)
     assert dropped.batch.column("headers").to_pylist() == [None, None, [{"key": "h3", "value": b"1"}], None]
 
 
@@ -270,7 +271,7 @@ def test_every_record_is_kept_refused_or_dropped(
 ) -> None:
     links = chain(*transforms, key=key, value=value)
     given_batch = batch_of(messages)
-    done = links(given_batch, TOPIC, CLOCK)
+    done = apply_chain(links, given_batch, TOPIC, CLOCK)
     rows = done.rows.to_pylist()
     assert rows == sorted(set(rows))
     assert not set(rows) & done.refused.keys()
@@ -281,4 +282,4 @@ def test_every_record_is_kept_refused_or_dropped(
         if side in links.writes and converter == "json":
             for one in done.batch.column(side).to_pylist():
                 assert one is None or json.loads(one) is not NotImplemented
-    assert done.batch.equals(links(given_batch, TOPIC, CLOCK).batch)
+    assert done.batch.equals(apply_chain(links, given_batch, TOPIC, CLOCK).batch)

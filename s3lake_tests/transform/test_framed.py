@@ -4,6 +4,7 @@ import pytest
 
 from s3lake.land import binding
 from s3lake.sink import Sink
+from s3lake.transform.batch import apply_chain
 from s3lake_tests.convert.records import batch
 from s3lake_tests.schema.registry.server import framed, serving
 
@@ -20,7 +21,7 @@ def test_a_value_that_is_changed_becomes_json() -> None:
         number = registry.add({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]})
         found = sink(registry.url, rename)
         chain = binding.chain(found)
-        done = chain(batch(b"broken", framed(number, b"\2"), None, keys=[b"x"] * 3), "t", 0)
+        done = apply_chain(chain, batch(b"broken", framed(number, b"\2"), None, keys=[b"x"] * 3), "t", 0)
     assert done.batch.column("value").to_pylist() == [b'{"b":1}', None]
     assert (done.rows.to_pylist(), list(done.refused)) == ([1, 2], [0])
     assert (found.after_transforms.converter.key, found.after_transforms.converter.value) == ("json_schema", "json")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from s3lake.transform.batch import apply_chain
 from s3lake_tests.transform.kit import CLOCK, Message, batch_of, chain, run, smt, value_after
 
 
@@ -207,7 +208,8 @@ def test_i14_a_null_inside_is_jsons_null_and_no_tombstone() -> None:
 
 def computed(*kinds: str, clock: int = CLOCK, offset: int = 100, topic: str = "orders") -> dict[str, Any]:
     fields = [{"key": f"{n}", "value": {"computed": kind}} for n, kind in enumerate(kinds)]
-    done = chain(smt("iggy.add_fields", {"fields": fields}))(batch_of([Message({}, offset=offset)]), topic, clock)
+    links = chain(smt("iggy.add_fields", {"fields": fields}))
+    done = apply_chain(links, batch_of([Message({}, offset=offset)]), topic, clock)
     import json
 
     return json.loads(done.batch.column("value")[0].as_py())

@@ -6,6 +6,7 @@ import pytest
 
 from s3lake.land import binding
 from s3lake.schema.types import List, Map, Primitive, Struct
+from s3lake.transform.batch import apply_chain
 from s3lake.transform.values import Date, Timestamp, make_marker
 from s3lake_tests.convert.records import batch
 from s3lake_tests.kit.oracles import LOGICAL
@@ -109,7 +110,7 @@ def test_those_of_avro_are_known_too() -> None:
         plain = registry.add({"type": "record", "name": "P", "fields": [{"name": "d", "type": "long"}]})
         chain = binding.chain(sink(registry.url, convert))
         values = (framed(plain, b"\0"), b"broken", framed(dated, b"\2\xb4\x9d\2"), framed(dated, b"\0"), None)
-        done = chain(batch(*values, keys=[b"x"] * 5), "t", 0)
+        done = apply_chain(chain, batch(*values, keys=[b"x"] * 5), "t", 0)
     assert done.batch.column("value").to_pylist() == [
         b'{"d":"1970-01-01"}',
         b'{"d":"2020-01-05"}',

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from s3lake.transform.batch import apply_chain
 from s3lake_tests.transform.kit import CLOCK, Message, batch_of, chain, headers_after, refusal, run, smt
 
 LENSES = "io.lenses.connect.smt.header."
@@ -28,7 +29,8 @@ def converted(value: Any, **options: Any) -> bytes | None:
 
 
 def wallclock_at(moment: str, options: dict[str, Any], name: str = "InsertWallclock") -> bytes | None:
-    done = chain(smt(name, {"header.name": "wallclock", **options}))(batch_of([Message(b"not read")]), "t", ms(moment))
+    links = chain(smt(name, {"header.name": "wallclock", **options}))
+    done = apply_chain(links, batch_of([Message(b"not read")]), "t", ms(moment))
     ((header,),) = done.batch.column("headers").to_pylist()
     return header["value"]
 

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from s3lake.convert import gate
 from s3lake.convert.gate import Refusals
 from s3lake.source.records import HEADERS
+from s3lake.transform.batch import apply_chain
 from s3lake.transform.projection import Path, Query, find, read_fields
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class Tabulate:
         total = batch.num_rows
         if self.chain is None:
             return batch, {}, pa.repeat(pa.scalar(False), total)
-        done = self.chain(batch, self.topic, self.wallclock_ms)
+        done = apply_chain(self.chain, batch, self.topic, self.wallclock_ms)
         places: list[int | None] = [None] * total
         for place, row in enumerate(done.rows.to_pylist()):
             places[row] = place

@@ -31,6 +31,7 @@ from s3lake.schema.types import Columns, Primitive, leaf_paths, to_document
 from s3lake.schema.unite import agree
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake.store import Store
+from s3lake.transform.batch import apply_chain
 
 if TYPE_CHECKING:
     from s3lake.transform.chain import Chain
@@ -135,7 +136,7 @@ class Work:
             return read_computed(batch, projection)
         ready = Prepared(batch, batch)
         if self.chain is not None:
-            done = self.chain(batch, self.keys.topic, self.wallclock_ms)
+            done = apply_chain(self.chain, batch, self.keys.topic, self.wallclock_ms)
             ready = Prepared(batch, done.batch, done.rows, {"transform": done.refused}, done.dropped)
         return ready if projection is None or projection.query.keeps_values else project_batch(ready, projection)
 

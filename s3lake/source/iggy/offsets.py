@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from s3lake import hours
 from s3lake.errors import SourceUnavailableError
 from s3lake.source.iggy.connection import Connection, NotFoundError
-from s3lake.source.iggy.partitions import Name, Partition, describe_topic, join_name
+from s3lake.source.iggy.partitions import Partition, describe_topic
 from s3lake.source.offsets import Lag, LogRange, TopicOffsets
 
 if TYPE_CHECKING:
@@ -94,10 +94,10 @@ class IggyOffsets:
         """See `Offsets.topics`."""
 
         async def question(client: IggyClient) -> list[str]:
-            names: list[Name] = []
+            names: list[str] = []
             for stream in await client.get_streams():
-                names += [Name(stream.name, topic.name) for topic in await client.get_topics(stream.id)]
-            return sorted(map(join_name, names))
+                names += [f"{stream.name}.{topic.name}" for topic in await client.get_topics(stream.id)]
+            return sorted(names)
 
         return self._connection.ask("the names of topics", question)
 

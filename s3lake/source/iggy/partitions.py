@@ -19,15 +19,10 @@ CONSUMER = "s3lake"
 
 
 class Name(NamedTuple):
-    """A topic as Iggy names it."""
+    """A topic as Iggy names it; everywhere else it has one name, joined by a dot."""
 
     stream: str
     topic: str
-
-
-def join_name(name: Name) -> str:
-    """Return the one name that a topic has outside of this module."""
-    return f"{name.stream}.{name.topic}"
 
 
 @dataclass(frozen=True)

@@ -37,12 +37,8 @@ class ConsumerGroup:
     bootstrap_servers: str
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
 
-    def publish(self, topic: str, offsets: Mapping[int, int]) -> None:
-        """Set the offsets of a topic. If the brokers refuse, a warning says so, and nothing else happens."""
-        self.publish_all({topic: offsets})
-
-    def publish_all(self, topics: Mapping[str, Mapping[int, int]]) -> None:
-        """Set the offsets of many topics in one request. If the brokers refuse, a warning says so."""
+    def publish(self, topics: Mapping[str, Mapping[int, int]]) -> None:
+        """Set the offsets of topics in one request. If the brokers refuse, a warning says so."""
         published = [TopicPartition(topic, *one) for topic, offsets in topics.items() for one in offsets.items()]
         if not published or (self.bootstrap_servers, self.name) in _refused:
             return

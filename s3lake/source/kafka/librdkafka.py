@@ -29,7 +29,6 @@ _FUNCTIONS: dict[str, tuple[object, ...]] = {
     "conf_new": (_POINTER,),
     "conf_set": (_INT, _POINTER, _TEXT, _TEXT, _TEXT, _SIZE),
     "conf_set_error_cb": (None, _POINTER, _ON_ERROR),
-    "conf_set_events": (None, _POINTER, _INT),
     "conf_destroy": (None, _POINTER),
     "new": (_POINTER, _INT, _POINTER, _TEXT, _SIZE),
     "destroy": (None, _POINTER),
@@ -38,8 +37,6 @@ _FUNCTIONS: dict[str, tuple[object, ...]] = {
     "poll_set_consumer": (_INT, _POINTER),
     "consumer_close": (_INT, _POINTER),
     "queue_get_consumer": (_POINTER, _POINTER),
-    "queue_get_main": (_POINTER, _POINTER),
-    "queue_poll": (_POINTER, _POINTER, _INT),
     "queue_destroy": (None, _POINTER),
     "topic_partition_list_new": (_POINTER, _INT),
     "topic_partition_list_add": (_POINTER, _POINTER, _TEXT, _PARTITION),
@@ -53,15 +50,9 @@ _FUNCTIONS: dict[str, tuple[object, ...]] = {
     "message_errstr": (_TEXT, _POINTER),
     "message_destroy": (None, _POINTER),
     "header_get_all": (_INT, _POINTER, _SIZE, _POINTER, _POINTER, _POINTER),
-    "topic_new": (_POINTER, _POINTER, _TEXT, _POINTER),
-    "topic_destroy": (None, _POINTER),
-    "produce": (_INT, _POINTER, _PARTITION, _INT, _TEXT, _SIZE, _TEXT, _SIZE, _POINTER),
-    "purge": (_INT, _POINTER, _INT),
-    "event_message_array": (_SIZE, _POINTER, _POINTER, _SIZE),
-    "event_destroy": (None, _POINTER),
 }
-_BLOCKING = {"assign", "consume_batch_queue", "consumer_close", "destroy", "query_watermark_offsets", "queue_poll"}
-_PRODUCER, _CONSUMER = 0, 1
+_BLOCKING = {"assign", "consume_batch_queue", "consumer_close", "destroy", "query_watermark_offsets"}
+_CONSUMER = 1
 
 
 class Message(ctypes.Structure):
@@ -89,7 +80,7 @@ def load() -> SimpleNamespace:
     """Return librdkafka's functions by their names without `rd_kafka_`.
 
     Raises:
-        ConfigurationError: there is no librdkafka that is known to have these functions and messages.
+        ConfigurationError: there is no librdkafka of a version that is known to have these functions and messages.
     """
     from confluent_kafka import cimpl
 
@@ -107,39 +98,7 @@ def load() -> SimpleNamespace:
         raise _unsuitable("this Python has 32 bits")
     if found.version() < _OLDEST:
         raise _unsuitable(f"its version is {found.version():#010x}, and {_OLDEST:#010x} the oldest that is known")
-    _require_known_messages(found)
     return found
-
-
-def _require_known_messages(rd: SimpleNamespace) -> None:
-    """Raise ConfigurationError unless the fields of a message are where `Message` has them.
-
-    A producer without brokers gives back a record that it did not send.
-    """
-    settings = rd.conf_new()
-    rd.conf_set(settings, b"log_level", b"0", None, 0)
-    rd.conf_set_events(settings, 1)  # deliveries
-    client = rd.new(_PRODUCER, settings, None, 0)
-    topic, queue = rd.topic_new(client, b"s3lake", None), rd.queue_get_main(client)
-    event, pointer, copy = None, ctypes.c_void_p(), 2
-    try:
-        rd.produce(topic, 3, copy, b"value", 5, b"key", 3, 77)
-        rd.purge(client, 1)  # from the queue
-        event = rd.queue_poll(queue, 1000)
-        if event is None or rd.event_message_array(event, ctypes.byref(pointer), 1) != 1 or pointer.value is None:
-            raise _unsuitable("it does not give back a message")
-        one = Message.from_address(pointer.value)
-        told = (rd.err2name(one.error), one.topic, one.partition, one.value_size, one.key_size, one.offset, one.private)
-        if told != (b"_PURGE_QUEUE", topic, 3, 5, 3, -1001, 77):
-            raise _unsuitable(f"its messages are not as expected: {told}")
-        if (ctypes.string_at(one.value, 5), ctypes.string_at(one.key, 3)) != (b"value", b"key"):
-            raise _unsuitable("its messages are not as expected")
-    finally:
-        if event is not None:
-            rd.event_destroy(event)
-        rd.queue_destroy(queue)
-        rd.topic_destroy(topic)
-        rd.destroy(client)
 
 
 def _unsuitable(why: str) -> ConfigurationError:

@@ -5,6 +5,6 @@ what a listing shows (docs/query.md).
 """
 
 from s3lake.table.hive.directories import HiveTable, of_keys
-from s3lake.table.hive.statements import ENGINES, statements
+from s3lake.table.hive.statements import ENGINES
 
-__all__ = ["ENGINES", "HiveTable", "of_keys", "statements"]
+__all__ = ["ENGINES", "HiveTable", "of_keys"]

@@ -1,4 +1,4 @@
-"""What keys of committed objects say of a table: where it is, and which partitions it has."""
+"""A table of directories, built from the keys of committed objects: its location and its partitions."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class HiveTable:
 
     Attributes:
         name: of the table.
-        columns: that its files hold, without those that directories name; of CSV with them, under another name.
-        hidden: those that directories name, whose value engines take from there.
+        columns: of its files, without the columns that directories name; files of CSV have these under another name.
+        hidden: columns that directories name: engines take their values from there.
         location: `s3://BUCKET/PREFIX/`, below which its directories are.
-        form: of the files, as `format.type` calls it; `delimited` for rows of CSV that quote nothing.
-        header: whether it is CSV whose files begin with the names of their columns.
+        form: format of the files as in `format.type`; `delimited` for rows of CSV that quote nothing.
+        header: True if it is CSV whose files begin with the names of their columns.
         partitions: names of directories, outermost first.
-        values: of each partition that there is.
-        ending: of all names of files, from the last dot on; empty where they differ, or have none.
-        deep: whether files are in directories further down, which no name tells apart.
+        values: of each existing partition.
+        ending: of all names of files, from the last dot on; empty if they differ, or have none.
+        deep: True if files are in directories further down that are not partitions.
     """
 
     name: str
@@ -44,15 +44,15 @@ class HiveTable:
     deep: bool
 
     def path(self, values: Iterable[str]) -> str:
-        """Where the files of a partition are."""
+        """Return the location of a partition's files."""
         directories = (f"{name}={value}/" for name, value in zip(self.partitions, values, strict=True))
         return self.location + "".join(directories)
 
     @property
     def projection(self) -> dict[str, str] | None:
-        """How an engine computes the partitions from a query, by Athena's properties; None where it cannot.
+        """Athena's properties by which an engine computes the partitions of a query; None if it cannot.
 
-        Days and hours can be counted. Of other values only the bucket knows which there are.
+        Days and hours can be counted. Other values are known to the bucket only.
         """
         properties: dict[str, str] = {}
         for position, name in enumerate(self.partitions):
@@ -73,10 +73,10 @@ class HiveTable:
 def of_keys(
     name: str, bucket: str, keys: Iterable[str], columns: Mapping[str, Type], form: str, *, header: bool = True
 ) -> HiveTable:
-    """The table of these objects.
+    """Build the table of these objects.
 
     Raises:
-        ConfigurationError: there are none, or their keys are of several layouts.
+        ConfigurationError: there are no objects, or their keys are of several layouts.
     """
     layouts: set[tuple[str, tuple[str, ...]]] = set()
     values: set[tuple[str, ...]] = set()
@@ -115,9 +115,9 @@ def of_keys(
 
 
 def _placed(columns: Iterable[str], directories: Collection[str]) -> dict[str, Type]:
-    """Columns by their position, which is all that readers of CSV go by: one that a directory names keeps its own.
+    """Return all columns as text, under names that no directory has: readers of CSV use their position only.
 
-    All are texts: a number or a time in another spelling than the reader's would be lost on it.
+    They are texts because readers do not understand every form of a number or a time.
     """
     taken = {*columns, *directories}
     named: dict[str, Type] = {}
@@ -130,11 +130,11 @@ def _placed(columns: Iterable[str], directories: Collection[str]) -> dict[str, T
 
 
 def _directories(key: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """What stands before the first directory of Hive's kind, and names and values of all of them."""
+    """Return the part of a key before its first `name=value` directory, and the names and values of all of these."""
     steps = key.split("/")[:-1]
     first = next((at for at, step in enumerate(steps) if "=" in step), len(steps))
     pairs = [step.partition("=") for step in steps[first:]]
     if not all(equals for _, equals, _ in pairs):
-        raise ConfigurationError(f"{key}: a directory that is no name=value stands behind one that is")
+        raise ConfigurationError(f"{key}: a directory that is not name=value follows one that is")
     before = "".join(f"{step}/" for step in steps[:first])
     return before, tuple(name for name, _, _ in pairs), tuple(value for _, _, value in pairs)

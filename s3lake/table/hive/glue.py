@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -41,7 +41,7 @@ _LINES = (_INPUT, _OUTPUT, _LAZY, {"field.delim": "\x01"})
 
 
 def documents(table: HiveTable, database: str) -> list[str]:
-    """What `apply` sends, as JSON: the table, and its partitions where they cannot be computed."""
+    """Return as JSON what `apply` sends: the table, and its partitions if they cannot be computed."""
     sent: dict[str, Any] = {"DatabaseName": database, "TableInput": _table(table)}
     if table.projection is None and table.partitions:
         sent["PartitionInputList"] = list(_partitions(table))
@@ -49,7 +49,7 @@ def documents(table: HiveTable, database: str) -> list[str]:
 
 
 def apply(glue: Any, table: HiveTable, database: str) -> int:
-    """Make database and table, or bring the table up to date, and add the partitions that it lacks: how many.
+    """Create or update database and table, and add missing partitions. Return the number of new partitions.
 
     Args:
         glue: a boto3 client of Glue.
@@ -68,7 +68,8 @@ def apply(glue: Any, table: HiveTable, database: str) -> int:
     pages = glue.get_paginator("get_partitions").paginate(DatabaseName=database, TableName=table.name)
     there = {tuple(partition["Values"]) for page in pages for partition in page["Partitions"]}
     missing = [partition for partition in _partitions(table) if tuple(partition["Values"]) not in there]
-    for chunk in _chunks(missing):
+    for first in range(0, len(missing), _AT_ONCE):
+        chunk = missing[first : first + _AT_ONCE]
         answer = glue.batch_create_partition(DatabaseName=database, TableName=table.name, PartitionInputList=chunk)
         refused = [one for one in answer.get("Errors", ()) if one["ErrorDetail"]["ErrorCode"] != exists.__name__]
         if refused:
@@ -107,8 +108,3 @@ def _stored(table: HiveTable, location: str) -> dict[str, Any]:
         "OutputFormat": write,
         "SerdeInfo": {"SerializationLibrary": serde, "Parameters": parameters},
     }
-
-
-def _chunks(partitions: Sequence[dict[str, Any]]) -> Iterator[Sequence[dict[str, Any]]]:
-    for first in range(0, len(partitions), _AT_ONCE):
-        yield partitions[first : first + _AT_ONCE]

@@ -13,10 +13,10 @@ class Spelling:
     """How an engine spells types and names.
 
     Attributes:
-        struct: what stands around the fields of one.
+        struct: form of a struct around its fields.
         field: a name and a type.
-        quote: what stands around names; nothing where they stand as they are.
-        backslash: whether one escapes in texts; else only a quote does, by another one.
+        quote: the character around names; empty if names are not quoted.
+        backslash: True if it escapes in texts; else a quote is escaped by another quote.
     """
 
     primitives: Mapping[Primitive, str]
@@ -40,7 +40,7 @@ class Spelling:
         return f"{self.quote}{name.replace(self.quote, 2 * self.quote)}{self.quote}" if self.quote else name
 
     def text(self, text: str) -> str:
-        """A literal."""
+        """Return a literal."""
         if self.backslash:  # two quotes are the end of one literal and the beginning of the next
             escaped = text.replace("\\", "\\\\").replace("'", "\\'")
             return f"'{escaped}'"

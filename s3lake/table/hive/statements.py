@@ -21,13 +21,8 @@ _STORED = {
 }
 """CSV has no escape (RFC 4180): a backslash is a character, and no engine's own."""
 _CSV = """delim = ',', quote = '"', escape = '"', allow_quoted_nulls = false"""
-"""What DuckDB would guess, and that an empty text is no null."""
+"""Options that DuckDB would guess; and an empty text is not null."""
 _LINES = "ROW FORMAT DELIMITED FIELDS TERMINATED BY '\\001'\nSTORED AS TEXTFILE"
-
-
-def statements(engine: str, table: HiveTable, database: str) -> list[str]:
-    """What makes the table, and its partitions, known to an engine: a statement each."""
-    return ENGINES[engine](table, database)
 
 
 def _athena(table: HiveTable, database: str) -> list[str]:
@@ -126,3 +121,4 @@ ENGINES: dict[str, Callable[[HiveTable, str], list[str]]] = {
     "duckdb": _duckdb,
     "spark": _spark,
 }
+"""By engine the function that returns the statements that make a table, and its partitions, known to it."""

@@ -20,7 +20,7 @@ from s3lake.errors import ConfigurationError
 from s3lake.schema.arrow import to_arrow
 from s3lake.schema.types import Decimal, List, Map, Primitive, Struct, Type
 from s3lake.spark import jars
-from s3lake.table.hive import ENGINES, HiveTable, glue, of_keys, statements
+from s3lake.table.hive import ENGINES, HiveTable, glue, of_keys
 from s3lake_tests.kit import oracles
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def test_a_column_of_csv_keeps_its_position_under_another_name(columns: list[str
 
 
 def test_days_and_hours_are_computed_by_the_engine() -> None:
-    (made,) = statements("athena", table(DAYS), "lake")
+    (made,) = ENGINES["athena"](table(DAYS), "lake")
     assert (
         made
         == """\
@@ -89,7 +89,7 @@ TBLPROPERTIES (
 
 
 def test_other_values_are_listed() -> None:
-    _, added = statements("athena", table(TYPES), "lake")
+    _, added = ENGINES["athena"](table(TYPES), "lake")
     assert (
         added
         == """\
@@ -103,12 +103,12 @@ ALTER TABLE `lake`.`orders` ADD IF NOT EXISTS
 @pytest.mark.parametrize(("engine", "dialect"), [("athena", "hive"), ("trino", "trino"), ("spark", "spark")])
 @pytest.mark.parametrize("keys", [DAYS, TYPES, ["orders/0/0.parquet"]], ids=["days", "types", "none"])
 def test_what_is_said_is_sql_of_the_engine(engine: str, dialect: str, form: str, keys: list[str]) -> None:
-    for text in statements(engine, table(keys, form), "lake"):
+    for text in ENGINES[engine](table(keys, form), "lake"):
         assert sqlglot.parse_one(text, dialect=dialect).sql()
 
 
 def test_trino_finds_the_partitions_itself() -> None:
-    made, found = statements("trino", table(TYPES), "lake")
+    made, found = ENGINES["trino"](table(TYPES), "lake")
     assert '"deep" row("tags" array(varchar),"counts" map(varchar, integer))' in made
     assert "partitioned_by = ARRAY['type']" in made
     assert found == "CALL hive.system.sync_partition_metadata('lake', 'orders', 'ADD')"
@@ -119,7 +119,7 @@ def in_duckdb(made: HiveTable, home: Path, query: str) -> list[tuple[Any, ...]]:
     import duckdb  # a tenth of a second, in all that collect
 
     with duckdb.connect() as connection:
-        for text in statements("duckdb", made, "lake"):
+        for text in ENGINES["duckdb"](made, "lake"):
             connection.execute(text.replace("s3://lake", str(home)))
         return connection.execute(query).fetchall()
 
@@ -205,7 +205,7 @@ def test_duckdb_finds_what_is_further_down(tmp_path: Path, deep: HiveTable) -> N
 
 @pytest.mark.slow("a case more of reading by Spark or Hive")
 def test_spark_finds_what_is_further_down(tmp_path: Path, deep: HiveTable, spark: "SparkSession") -> None:
-    found = in_spark(spark, statements("spark", deep, "lake"), tmp_path)
+    found = in_spark(spark, ENGINES["spark"](deep, "lake"), tmp_path)
     assert sorted(row["value"] for row in found) == ['{"id":0}', '{"id":1}', '{"id":2}']
 
 
@@ -236,14 +236,12 @@ def test_duckdb_reads_an_array_of_json(tmp_path: Path) -> None:
 def test_spark_reads_what_csv_says(tmp_path: Path, spark: "SparkSession") -> None:
     texts = [*TEXTS, "two\nlines"]
     expected = [{"text": text, "type_value": "a", "n": str(n), "type": "a"} for n, text in enumerate(texts)]
-    assert in_spark(spark, statements("spark", written(tmp_path, texts), "lake"), tmp_path) == expected
+    assert in_spark(spark, ENGINES["spark"](written(tmp_path, texts), "lake"), tmp_path) == expected
 
 
 @pytest.mark.slow("a case more of reading by Spark or Hive")
 def test_spark_reads_rows_that_nothing_quotes(tmp_path: Path, delimited: HiveTable, spark: "SparkSession") -> None:
-    assert [
-        tuple(row.values()) for row in in_spark(spark, statements("spark", delimited, "lake"), tmp_path)
-    ] == DELIMITED
+    assert [tuple(row.values()) for row in in_spark(spark, ENGINES["spark"](delimited, "lake"), tmp_path)] == DELIMITED
 
 
 @pytest.mark.slow("a case more of reading by Spark or Hive")
@@ -254,7 +252,7 @@ def test_partitions_are_added_whatever_their_values(tmp_path: Path, spark: "Spar
         (tmp_path / key).parent.mkdir(parents=True)
         pq.write_table(pa.table({"id": [number]}), tmp_path / key)
     made = table(keys, columns={"id": Primitive.INT64})
-    (created, *_), (_, added) = statements("spark", made, "lake"), statements("athena", made, "lake")
+    (created, *_), (_, added) = ENGINES["spark"](made, "lake"), ENGINES["athena"](made, "lake")
     found = sorted(in_spark(spark, [created, added], tmp_path), key=itemgetter("id"))
     assert found == [{"id": number, "type": value} for number, value in enumerate(values)]
 
@@ -268,7 +266,7 @@ def test_spark_finds_fields_whatever_their_names(tmp_path: Path, spark: "SparkSe
     rows = [{"a `b`": 1, "deep": {"content-type": "x", "order": 2, "e f": None}}]
     (tmp_path / "raw").mkdir()
     pq.write_table(pa.Table.from_pylist(rows, to_arrow(columns)), tmp_path / "raw/0.parquet")
-    assert in_spark(spark, statements("spark", table(["raw/0.parquet"], columns=columns), "lake"), tmp_path) == rows
+    assert in_spark(spark, ENGINES["spark"](table(["raw/0.parquet"], columns=columns), "lake"), tmp_path) == rows
 
 
 def test_glue_gets_the_names_of_fields_as_they_are() -> None:
@@ -297,7 +295,7 @@ def test_hives_reader_reads_what_csv_says(tmp_path: Path) -> None:
         _, *lines = file.read_text().splitlines()
         found = [list(serde.deserialize(java.org.apache.hadoop.io.Text(line))) for line in lines]
     assert found == [[text, "a", str(n)] for n, text in enumerate(TEXTS)]
-    (statement, _) = statements("athena", made, "lake")
+    (statement, _) = ENGINES["athena"](made, "lake")
     assert f"ROW FORMAT SERDE '{reader['SerializationLibrary']}'" in statement
     assert "WITH SERDEPROPERTIES ('escapeChar' = '\\001')" in statement
 
@@ -307,7 +305,7 @@ def test_hives_reader_reads_what_csv_says(tmp_path: Path) -> None:
     [
         ([], "nothing of it is landed yet"),
         ([DAYS[0], "orders/day=1/0.parquet"], "2 layouts (orders/date=…/hour=…/, orders/day=…/): rewrite"),
-        (["orders/date=1/x/0.parquet"], "a directory that is no name=value stands behind"),
+        (["orders/date=1/x/0.parquet"], "a directory that is not name=value follows"),
     ],
 )
 def test_keys_that_make_no_table_are_refused(keys: list[str], message: str) -> None:
@@ -348,7 +346,7 @@ def test_glue_gets_new_columns_and_the_projection(client: Any) -> None:
 
 def test_what_is_printed_is_what_is_sent(client: Any) -> None:
     glue.apply(client, table(TYPES), "lake")
-    (text,) = statements("glue", table(TYPES), "lake")
+    (text,) = ENGINES["glue"](table(TYPES), "lake")
     sent, made = json.loads(text), client.get_table(DatabaseName="lake", Name="orders")["Table"]
     assert sent["TableInput"]["StorageDescriptor"]["Columns"] == made["StorageDescriptor"]["Columns"]
     assert [part["Values"] for part in sent["PartitionInputList"]] == [["a"], ["it's"]]
