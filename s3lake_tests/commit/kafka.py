@@ -139,7 +139,7 @@ class FakeKafka:
 
     def lag(self, topic: str, reached: Mapping[int, int], *, begin_ms: int, now_ms: int) -> Lag:  # noqa: ARG002
         """See `Offsets.lag`."""
-        ends = {partition: end for partition, (_, end) in self.ranges(topic).items()}
+        ends = {partition: end for partition, (_, end) in self.log_ranges(topic).items()}
         stamps = [self.logs[partition].stamps[at:end] for partition, end in ends.items() for at in [reached[partition]]]
         ages_s = [(now_ms - stamp) / 1000 for some in stamps for stamp in some]
         return Lag(len(ages_s), max(ages_s, default=0.0), ends)

@@ -186,7 +186,7 @@ def test_a_single_topic_is_text(template: str) -> None:
     ("template", "changes", "why"),
     [
         ("{field:a}/" + GOOD, {"converter": {"value": "string"}}, "converter.value string does not give: set"),
-        ("{key:a}/" + GOOD, {}, "converter.key string does not give: set converter.key to json or connect_json"),
+        ("{key:a}/" + GOOD, {}, "converter.key string does not give: set converter.key to json"),
         (
             "{time:yyyy}/" + GOOD,
             {"converter": {"value": "bytes"}, "layout": {"time": {"source": "field"}}},

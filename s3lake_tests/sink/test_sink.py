@@ -254,7 +254,7 @@ REFUSED: list[tuple[str, list[dict[str, Any]]]] = [
         [{"envelope": {"style": "flat", "fields": ["key", "value"], "bare": True}}, {"envelope": {"bare": True}}],
     ),
     ("columns need format avro, parquet or csv", [{"columns": {"a": "int32"}}]),
-    ("converter.value json, connect_json or json_schema", [avro_of_strings(columns={"a": "int32"})]),
+    ("converter.value json, connect_json", [avro_of_strings(columns={"a": "int32"})]),
     ("select 'a b c' is no Spark SQL", [{"sql": {"select": "a b c"}}]),
     ("where 'a =' is no Spark SQL", [{"sql": {"where": "a ="}}]),
     (
