@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,18 +31,24 @@ from s3lake_tests.commit.world import FAULTS, Mode, World
 
 PARTITION = st.integers(0, 3)
 produce = st.builds(Produce, PARTITION, st.sampled_from([1, 1, 2, 4]), st.sampled_from([0, 0, 0, 0, -24, -84, 18, 150]))
-start = st.builds(
-    Start,
-    st.sampled_from(
-        ["materialise"] * 5
-        + ["backfill"] * 2
-        + ["recover", "rewrite", "land and rewrite", "land and rewrite", "merge", "land and merge", "land and merge"]
-        + ["clean", "clean old", "read", "close", "patient"]
-    ),
-    st.sampled_from([0, 0, 0, 1, 2, 4]),
-    st.sampled_from([2, 1, 3]),
-    st.sampled_from([99, 2, 4]),
-    st.sampled_from([0, 0, 0, -72, 72]),
+SKEWS = (0, 0, 0, -72, 72)
+
+
+def starts(
+    kinds: Sequence[str], hours_ago: Sequence[int], limits: Sequence[int] = (99, 2, 4), skews: Sequence[int] = SKEWS
+) -> st.SearchStrategy[Start]:
+    """Starts of actors of these kinds."""
+    chunk = st.sampled_from([2, 1, 3])
+    drawn = (st.sampled_from(values) for values in (limits, skews))
+    return st.builds(Start, st.sampled_from(kinds), st.sampled_from(hours_ago), chunk, *drawn)
+
+
+start = starts(
+    ["materialise"] * 5
+    + ["backfill"] * 2
+    + ["recover", "rewrite", "land and rewrite", "land and rewrite", "merge", "land and merge", "land and merge"]
+    + ["clean", "clean old", "read", "close", "patient"],
+    [0, 0, 0, 1, 2, 4],
 )
 run = st.builds(
     Run,
@@ -82,36 +89,22 @@ outside = st.one_of(
 EXACTLY_ONCE, PLAIN, WITH_LETTERS = st.just("exactly once"), st.just(False), st.just(True)
 TABLES = st.just("tables")
 everyday = st.one_of(start, start, run, run, run, run, faulty, faulty, refuse, outside, outside)
-accept = st.builds(Start, st.just("accept"), st.just(0), st.just(2), st.just(99), st.just(0))
-change = st.builds(
-    Start,
-    st.sampled_from(
-        ["land and change"] * 4
-        + ["compact", "reformat", "erase", "erase", "expire", "replay", "replay", "follow", "try", "land and expire"]
-    ),
-    st.sampled_from([0, 0, 0, 1, 2, 4]),
-    st.sampled_from([2, 1, 3]),
-    st.sampled_from([99, 2, 4]),
-    st.sampled_from([0, 0, 0, -72, 72]),
+accept = starts(["accept"], [0], [99], [0])
+change = starts(
+    ["land and change"] * 4
+    + ["compact", "reformat", "erase", "erase", "expire", "replay", "replay", "follow", "try", "land and expire"],
+    [0, 0, 0, 1, 2, 4],
 )
 landed_is_changed = st.one_of(*[everyday] * 3, change)
-replace = st.builds(
-    Start,
-    st.sampled_from(["land and rewrite", "land and merge", "land and change", "rewrite", "merge", "replay", "erase"]),
-    st.sampled_from([0, 0, 0, 1, 2]),
-    st.sampled_from([2, 1, 3]),
-    st.sampled_from([99, 2, 4]),
-    st.just(0),
+replace = starts(
+    ["land and rewrite", "land and merge", "land and change", "rewrite", "merge", "replay", "erase"],
+    [0, 0, 0, 1, 2],
+    skews=[0],
 )
 to_the_end = st.builds(Run, st.integers(0, 5), st.just(100))
 catalog_comes_and_goes = st.one_of(*[landed_is_changed] * 3, *[replace, to_the_end] * 2, st.builds(Catalog))
-put = st.builds(
-    Start,
-    st.sampled_from(["put"] * 5 + ["recover", "clean", "clean old", "read", "read", "compact", "follow"]),
-    st.sampled_from([0, 0, 0, 1, 2]),
-    st.sampled_from([2, 1, 3]),
-    st.just(99),
-    st.sampled_from([0, 0, 0, -72, 72]),
+put = starts(
+    ["put"] * 5 + ["recover", "clean", "clean old", "read", "read", "compact", "follow"], [0, 0, 0, 1, 2], [99]
 )
 storage = st.one_of(
     st.builds(Lifecycle, st.integers(0, 9)),
@@ -121,7 +114,7 @@ storage = st.one_of(
     st.builds(Catalog),
 )
 tables_are_handed_in = st.one_of(put, put, run, run, run, run, faulty, faulty, refuse, storage)
-adopt = st.builds(Start, st.just("adopt"), st.just(0), st.just(2), st.just(99), st.sampled_from([0, 0, 72]))
+adopt = starts(["adopt"], [0], [99], [0, 0, 72])
 stop = st.builds(Stop, st.integers(0, 3))
 adopted_at_first = st.one_of(*[landed_is_changed] * 4, adopt)
 topics_come_and_go = st.one_of(

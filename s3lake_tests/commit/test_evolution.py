@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from s3lake.commit.documents import Changed, Manifest, Read, Recorded, TopicHead
-from s3lake.commit.evolution import Step, present, steps
+from s3lake.commit.evolution import present, steps
 from s3lake.commit.index import TopicIndex
 from s3lake.plan.tile import Span, Tile
 from s3lake.schema.changes import Change
@@ -56,14 +56,6 @@ def test_of_a_newest_commit_without_columns_none_are_present(index: TopicIndex):
 def test_a_topic_without_anything_has_no_columns_and_no_steps(index: TopicIndex):
     assert present(index) == {}
     assert list(steps(index)) == []
-
-
-def test_steps_of_an_hour_are_those_that_it_brought(index: TopicIndex):
-    land(index, FIVE, c1={"id": "int64"})
-    land(index, SIX, c2={"id": "int64", "note": "string"})
-    record(index, Changed(FIVE, "c1", (ID,)), Changed(SIX, "c2", (NOTE,)))
-
-    assert list(steps(index, SIX)) == [Step(SIX, "c2", NOTE, first=False)]
 
 
 def test_a_change_seen_by_an_attempt_that_came_to_nothing_is_of_the_first_commit_that_has_it(index: TopicIndex):

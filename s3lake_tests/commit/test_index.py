@@ -1,12 +1,11 @@
 """The index's documents, and conditional writes whose answers are lost (rule R4)."""
 
 import json
-from types import SimpleNamespace
 
 import msgspec
 import pytest
 
-from s3lake.commit.documents import Envelope, File, FileForm, Manifest, Read, Recorded, Sidecars, TopicHead, files_of
+from s3lake.commit.documents import File, Manifest, Recorded, TopicHead, files_of
 from s3lake.commit.index import TopicIndex
 from s3lake.errors import DataLossError, MissingDocumentError, ReplacedError, StoreConflictError, StoreUnavailableError
 from s3lake.plan.tile import Span, Tile
@@ -25,21 +24,6 @@ TILE = Tile(
     expired=((0, 90, 100),),
     foreign=("data/x",),
 )
-
-
-FORM = FileForm(
-    format="parquet",
-    value="avro",
-    key="avro",
-    codec="zstd",
-    header=False,
-    framing=None,
-    envelope=Envelope("flat", ("key", "value")),
-    sidecars=Sidecars(keys="bytes", codecs=(("bytes", "gzip"),)),
-    transformed=("value",),
-    transforms="9f",
-)
-"""What manifests say of their files, as they stand in buckets."""
 
 
 class Flaky(MemoryStore):
@@ -110,27 +94,6 @@ def test_a_tile_is_plain_json(index: TopicIndex, store: Flaky):
     }
 
 
-def test_a_head_and_a_manifest_read_as_they_were_written(index: TopicIndex):
-    head = TopicHead(rev=7, topic_id="abc", hours=((HOUR, HOUR),), new=TILE, since=HOUR)
-    index.create(index.head_key, head)
-    manifest = Manifest(
-        "c1",
-        "orders",
-        HOUR,
-        {0: Read(100, 250, read=140, landed=130, skipped=4, dead=6, late=1)},
-        files=(File("data/0+100", "u1", ('"a"', '"b"'), 0, 100, 249, 130, 9999),),
-        replaces=("c0",),
-        expired=((0, 90, 100),),
-        form=FORM,
-        columns={"id": "long"},
-        created_ms=1,
-    )
-    index.create(index.manifest_key(HOUR, "c1"), manifest)
-
-    assert index.head()[0] == head
-    assert index.manifest(HOUR, "c1") == manifest
-
-
 def test_tiles_come_by_hour_and_only_those_of_the_head(index: TopicIndex):
     index.create(
         index.head_key, TopicHead(hours=(("2026-11-20T05", "2026-11-20T06"), ("2026-11-20T09", "2026-11-20T09")))
@@ -167,13 +130,6 @@ def test_a_document_of_a_newer_version_is_refused(document: msgspec.Struct, inde
         read()
 
 
-def test_a_document_that_a_newer_version_spells_otherwise_is_refused_as_one(index: TopicIndex, store: Flaky):
-    store.put(index.head_key, b'{"version": 2, "hours": {"2026": "all"}}')
-
-    with pytest.raises(DataLossError, match="has version 2, this s3lake knows 1: upgrade s3lake"):
-        index.head()
-
-
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff\xfe", b'{"hour": 5, "partitions": {}}'])
 def test_what_is_no_document_of_ours_is_refused_by_name(body: bytes, index: TopicIndex, store: Flaky):
     store.put(index.tile_key(HOUR), body)
@@ -183,15 +139,6 @@ def test_what_is_no_document_of_ours_is_refused_by_name(body: bytes, index: Topi
 
 
 # --------------------------------------------------------------------------------------------------- conditional writes
-
-
-def test_a_swap_takes_place_only_on_what_was_read(index: TopicIndex):
-    index.create(index.tile_key(HOUR), TILE)
-    _, etag = index.tile(HOUR)
-
-    assert index.swap_tile(TILE.changed(pending=None), etag) is not None
-    assert index.swap_tile(TILE.changed(garbage=()), etag) is None
-    assert index.tile(HOUR)[0] == TILE.changed(pending=None)
 
 
 def create_and_swap(index: TopicIndex, store: Flaky, trouble: str) -> None:
@@ -276,15 +223,6 @@ def test_a_document_damaged_on_its_way_is_read_again(index: TopicIndex, store: F
     monkeypatch.setattr(store, "get", lambda key: next(damaged, None) or get(key))
 
     assert index.tile(HOUR)[0] == TILE
-
-
-def test_a_manifest_that_shows_late_is_read(index: TopicIndex, monkeypatch: pytest.MonkeyPatch):
-    manifest = Manifest("c1", "orders", HOUR, {0: Read(0, 5)})
-    index.create(index.tile_key(HOUR), TILE)
-    late = SimpleNamespace(sleep=lambda seconds: seconds and index.create(index.manifest_key(HOUR, "c1"), manifest))
-    monkeypatch.setattr("s3lake.commit.index.time", late)
-
-    assert index.listed(HOUR, "c1") == manifest
 
 
 def test_tiles_of_the_present_topic_come_the_newest_first_and_are_read_when_asked_for(index: TopicIndex):

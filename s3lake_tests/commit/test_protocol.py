@@ -1,5 +1,7 @@
 """Opening, closing and writing, one behaviour at a time. `test_traces.py` has what happens when actors meet."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from s3lake.commit import opening, protocol
@@ -12,11 +14,11 @@ from s3lake.errors import (
     MissingDocumentError,
     StoreDeniedError,
 )
-from s3lake.plan.tile import Span, Tile
+from s3lake.plan.tile import UNKNOWN_END, Span, Tile
 from s3lake_tests.commit.actors import Actor, Work
 from s3lake_tests.commit.bucket import Circumstances
 from s3lake_tests.commit.kafka import hour, ms
-from s3lake_tests.commit.test_traces import completes, creates, enters_pending, puts_manifest
+from s3lake_tests.commit.test_traces import completes, enters_pending
 from s3lake_tests.commit.works import closing, materialise, recovering, void
 from s3lake_tests.commit.world import World
 
@@ -41,14 +43,6 @@ def test_a_topic_that_does_not_exist_yet_gets_no_tile(world: World):
     assert world.view().tiles == {}
 
 
-def test_opening_an_hour_closes_the_one_before_whatever_the_clock_says(world: World):
-    opening.open_hour(world.index, world.kafka, hour(0))
-    opening.open_hour(world.index, world.kafka, hour(1))
-
-    assert tile(world, 0).partitions == {0: Span(0, 0, 4)}
-    assert tile(world, 1).partitions == {0: Span(4, 4)}
-
-
 def test_an_hour_that_has_a_tile_is_opened_without_asking_kafka_or_writing(world: World):
     world.do("A", materialise(0))
     reader = world.start("B", lambda me: void(opening.open_hour(me.index, me.offsets, hour(0))))
@@ -68,6 +62,48 @@ def test_a_tile_beside_it_that_is_not_there_is_looked_for_again_and_then_named(w
         MissingDocumentError, match=r"orders/2026-11-20T00.json is not there, although .*topic.json nam"
     ):
         opening.open_hour(world.index, world.kafka, hour(5))
+
+
+def test_a_tile_that_shows_late_is_settled_and_closed_before_the_next_one_is_cut(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    world.do("A", materialise(0), until=completes).crash()
+    head, etag = world.index.head()
+    world.index.swap(world.index.head_key, head.changed(new=None), etag)  # as after another tile's creation
+    key = world.index.tile_key(hour(0))
+    hidden = {key: world.bucket.objects.pop(key)}
+    late = SimpleNamespace(sleep=lambda seconds: seconds and world.bucket.objects.update(hidden))
+    monkeypatch.setattr("s3lake.commit.index.time", late)
+    opening.open_hour(world.index, world.kafka, hour(1))
+
+    assert world.index.existing_tile(hour(0))[0].partitions == {0: Span(0, 5, 5)}
+    assert world.index.existing_tile(hour(1))[0].partitions == {0: Span(5, 5)}
+
+
+@pytest.mark.parametrize(
+    ("since", "burnt"), [(None, {0: 5}), (hour(0), {0: UNKNOWN_END})], ids=["whole", "created again"]
+)
+def test_names_that_nobody_knows_the_end_of_are_burnt_to_the_end_of_a_log_that_was_never_shorter(
+    since: str | None, burnt: object, world: World
+):
+    world.minute = 65
+    world.do("A", materialise(0))
+    tile, etag = world.index.existing_tile(hour(0))
+    world.index.swap_tile(tile.changed(burnt={0: UNKNOWN_END}), etag)
+    head, etag = world.index.head()
+    world.index.swap(world.index.head_key, head.changed(since=since), etag)
+    opening.open_hour(world.index, world.kafka, hour(1))
+
+    assert world.index.existing_tile(hour(1))[0].burnt == burnt
+
+
+def test_closing_an_hour_notes_a_record_that_is_stamped_ahead_of_the_clock(world: World):
+    world.kafka.logs[0].stamps = [ms(5), ms(7 * 24 * 60), ms(6), ms(65)]
+    opening.open_hour(world.index, world.kafka, hour(0), now_ms=ms(10))
+    opening.open_hour(world.index, world.kafka, hour(1), now_ms=ms(70))
+
+    assert world.index.existing_tile(hour(0))[0].stamped_ahead == {0: (1, ms(7 * 24 * 60))}
+    assert world.index.existing_tile(hour(1))[0].stamped_ahead == {0: (1, ms(7 * 24 * 60))}
 
 
 # -------------------------------------------------------------------------------------------------------------- closing
@@ -186,21 +222,6 @@ def test_an_hour_whose_tile_was_only_announced_is_begun(world: World):
 # ---------------------------------------------------------------------------------------------------- lost and repeated
 
 
-@pytest.mark.parametrize("fault", ["answer lost", "timeout, done"])
-@pytest.mark.parametrize("step", [puts_manifest, enters_pending, completes, creates(0)])
-def test_a_writer_recognises_its_own_request_whose_answer_was_lost(fault, step, world: World):
-    a = world.do("A", materialise(0), until=step)
-    world.step(a, fault)
-    world.run(a)
-    if not a.error:
-        assert not tile(world, 0).burnt
-        assert tile(world, 0).commits == ("c1",)
-
-    world.do("B", materialise(0))
-    assert not tile(world, 0).burnt
-    assert tile(world, 0).partitions == {0: Span(0, 5)}
-
-
 # --------------------------------------------------------------------------------------------------------- rolling back
 
 
@@ -211,17 +232,7 @@ def interrupted(world: World) -> Actor:
     return a
 
 
-def test_an_interrupted_commit_is_finished_by_whoever_comes_next(world: World):
-    interrupted(world)
-
-    world.do("B", recovering(0))
-
-    assert tile(world, 0).commits == ("c1",)
-    assert tile(world, 0).partitions == {0: Span(0, 5)}
-    assert len(world.view().data) == 3
-
-
-def test_whoever_finishes_a_commit_tells_the_store_which_records_each_object_holds(world: World):
+def test_whoever_comes_next_finishes_a_commit_and_tags_each_object_with_the_records_that_it_holds(world: World):
     interrupted(world)
 
     world.do("B", recovering(0))
@@ -230,6 +241,7 @@ def test_whoever_finishes_a_commit_tells_the_store_which_records_each_object_hol
     assert manifest is not None
     held = {file.key: (file.first_offset, file.last_offset, file.records) for file in manifest.files}
     assert world.bucket.tagged == held
+    assert (tile(world, 0).commits, tile(world, 0).partitions) == (("c1",), {0: Span(0, 5)})
     assert len(held) == 3
 
 
@@ -244,16 +256,6 @@ def test_a_commit_whose_upload_has_vanished_is_rolled_back_and_its_names_are_bur
     assert tile(world, 0).garbage == ()
     assert world.view().data == {}
     assert world.bucket.uploads == {}
-
-
-def test_once_one_upload_has_vanished_nothing_more_of_its_commit_becomes_visible(world: World):
-    world.do("A", materialise(0), until=completes).crash()
-    world.lose_upload(min(world.bucket.uploads))
-
-    world.do("B", recovering(0))
-
-    assert world.completed == {}
-    assert tile(world, 0).burnt
 
 
 def test_names_are_the_layouts_own_again_beyond_what_was_rolled_back(world: World):

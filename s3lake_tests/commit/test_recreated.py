@@ -47,15 +47,6 @@ def test_a_deleted_topic_is_refused_with_the_remedy(world: World):
     )
 
 
-def test_no_edge_of_the_former_topics_hours_comes_from_the_present_one(again: World):
-    again.minute = 65
-
-    assert refused(again, 1) == CREATED_AGAIN
-    assert refused(again, 0) == CREATED_AGAIN
-    assert again.view().tiles[hour(0)].partitions == {0: Span(0, 2)}
-    assert hour(1) not in again.view().tiles
-
-
 def test_accepting_records_what_a_closed_hour_had_not_landed(world: World):
     world.do("A", materialise(0, rounds=1), limit=2)
     world.do("A", materialise(1, rounds=0))
@@ -104,20 +95,6 @@ def test_a_writer_of_the_former_topic_is_fenced(world: World):
     assert world.view().data == {}
 
 
-def test_a_topic_can_be_created_again_more_than_once(again: World):
-    again.do("accept", accepting())
-    again.minute = 70
-    again.do("B", materialise(1), chunk=9)
-    again.kafka.create_topic(1)
-    again.kafka.produce(0, 71, 72)
-    again.do("accept", accepting())
-    again.minute = 130
-    again.do("C", materialise(2), chunk=9)
-
-    assert list(again.view().data) == ["data/orders/0+0", "data/orders/0+0~c2", "data/orders/0+0~c3"]
-    assert (again.view().head.since, again.view().head.earlier) == (hour(2), (hour(1),))
-
-
 @pytest.mark.parametrize(
     ("head", "leads_on"),
     [
@@ -133,24 +110,18 @@ def test_offsets_lead_on_between_hours_unless_a_topic_began_again_between_them(h
     assert head.leads_on(first, anew) == leads_on
 
 
-def test_there_is_nothing_to_accept_while_the_topic_is_the_one_of_the_index(world: World):
+def test_there_is_nothing_to_accept_without_an_index_or_while_the_topic_is_the_one_of_the_index_or_deleted(
+    world: World,
+):
+    def refuse(why: str) -> None:
+        with pytest.raises(ConfigurationError, match=f"topic 'orders' {why}"):
+            accept(world.index, world.kafka)
+
+    refuse("has no index yet")
     world.do("A", materialise(0))
-
-    with pytest.raises(ConfigurationError, match="topic 'orders' is the one that the index was cut from"):
-        accept(world.index, world.kafka)
-
-
-def test_there_is_nothing_to_accept_while_the_topic_does_not_exist(world: World):
-    world.do("A", materialise(0))
+    refuse("is the one that the index was cut from")
     world.kafka.delete_topic()
-
-    with pytest.raises(ConfigurationError, match="topic 'orders' does not exist in Kafka"):
-        accept(world.index, world.kafka)
-
-
-def test_there_is_nothing_to_accept_without_an_index(world: World):
-    with pytest.raises(ConfigurationError, match="topic 'orders' has no index yet"):
-        accept(world.index, world.kafka)
+    refuse("does not exist in Kafka")
 
 
 def test_accepting_twice_is_accepting_once(again: World):
@@ -160,12 +131,6 @@ def test_accepting_twice_is_accepting_once(again: World):
     again.do("accept", accepting())
 
     assert again.bucket.objects == before
-
-
-def test_there_is_nothing_to_accept_before_the_first_hour(world: World):
-    world.index.create(world.index.head_key, TopicHead())
-    with pytest.raises(ConfigurationError, match="has no index yet"):
-        accept(world.index, world.kafka)
 
 
 def test_accepting_leaves_landed_hours_and_those_without_a_tile_as_they_are(world: World):

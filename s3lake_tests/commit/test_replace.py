@@ -2,18 +2,19 @@
 
 import pytest
 
+from s3lake.commit import protocol
 from s3lake.commit.documents import File, Manifest, Read
 from s3lake.commit.index import TopicIndex
 from s3lake.commit.protocol import check_no_fewer_records
-from s3lake.commit.replace import MERGE, begin_replacement
+from s3lake.commit.replace import MERGE, begin_replacement, begin_rewrite
 from s3lake.commit.sums import Commits
-from s3lake.errors import DataLossError
+from s3lake.errors import DataLossError, IncompleteError
 from s3lake.plan.batch import Batch
 from s3lake.plan.tile import Span, Tile
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.commit.changing import merging
 from s3lake_tests.commit.kafka import hour
-from s3lake_tests.commit.works import materialise, reading, recovering
+from s3lake_tests.commit.works import accepting, materialise, reading, recovering, stage
 from s3lake_tests.commit.world import World
 
 FIVE = "2026-11-20T05"
@@ -95,15 +96,6 @@ def landed(world: World) -> World:
     return world
 
 
-def test_some_of_the_commits_can_be_merged(landed: World):
-    before = landed.view().tiles[hour(0)]
-    landed.do("merge", merging(0, last=2))
-
-    after = landed.view().tiles[hour(0)]
-    assert after.commits[:2] == before.commits[:2]
-    assert landed.view().manifests[after.commits[2]].replaces == before.commits[2:]
-
-
 def test_commits_that_do_not_follow_each_other_are_left_alone(landed: World):
     first, _, third, _ = landed.view().listed(landed.view().tiles[hour(0)])
 
@@ -152,3 +144,80 @@ def test_whatever_happens_to_any_request_the_hour_is_as_it_was_or_replaced_as_a_
             assert len(before.commits) > len(tile.commits) == 1
         number += 1
     assert number > 20
+
+
+# Rewriting an hour that has landed
+
+
+@pytest.fixture
+def whole(world: World) -> World:
+    """Hour 0 is landed, in two files; it is minute 65."""
+    world.minute = 65
+    world.do("A", materialise(0), chunk=2)
+    assert list(world.view().data) == ["data/orders/0+0", "data/orders/0+2"]
+    return world
+
+
+def refused(world: World, number: int) -> str:
+    head, _ = world.index.head()
+    with pytest.raises((DataLossError, IncompleteError)) as caught:
+        begin_rewrite(world.index, world.kafka, head, hour(number))
+    return str(caught.value)
+
+
+def test_an_hour_that_is_not_landed_is_not_rewritten(world: World):
+    world.do("A", materialise(0))
+
+    assert refused(world, 0) == "orders 2026-11-20T00 is not landed as a whole: materialise it before rewriting it"
+
+
+def test_an_hour_that_kafka_has_no_longer_is_not_rewritten(whole: World):
+    whole.kafka.retain(0, 1)
+
+    assert "Kafka has expired some of these records; a rewrite would lose them" in refused(whole, 0)
+
+
+def test_an_hour_that_compaction_took_records_from_is_not_rewritten(whole: World):
+    whole.kafka.compact(0, 1, 3)
+    before = whole.view()
+    head, _ = whole.index.head()
+    attempt = begin_rewrite(whole.index, whole.kafka, head, hour(0))
+    actor = whole.start("rewrite", lambda me: setattr(me, "staged", stage(me, attempt, whole.kafka.topic_id)))
+    whole.run(actor)
+
+    with pytest.raises(
+        DataLossError,
+        match=r"orders 2026-11-20T00: Kafka has fewer records now than were landed \(topic-partition 0: 2 of 4\), .*"
+        "the landed files stay",
+    ):
+        protocol.commit(whole.index, attempt, actor.staged)
+    assert whole.view() == before
+    assert whole.bucket.uploads == {}
+
+
+def test_an_hour_of_a_topic_created_again_is_not_rewritten(whole: World):
+    whole.kafka.create_topic(1)
+
+    assert "the topic was deleted since; the files are all there is" in refused(whole, 0)
+
+
+def test_not_even_after_the_new_topic_was_accepted_and_has_offsets_enough(whole: World):
+    whole.kafka.create_topic(1)
+    whole.kafka.produce(0, 70, 71, 72, 73, 74)
+    whole.do("accept", accepting())
+
+    assert "its topic was deleted since, or a connector landed it; the files are all there is" in refused(whole, 0)
+
+
+def test_the_first_hour_of_a_topic_created_again_is_rewritten_for_the_reason_that_is_said(whole: World):
+    whole.kafka.create_topic(1)
+    whole.kafka.produce(0, 66, 67)
+    whole.do("operator", accepting())
+    whole.minute = 125
+    whole.do("A", materialise(1))
+    head, _ = whole.index.head()
+    assert head.since == hour(1)
+
+    attempt = begin_rewrite(whole.index, whole.kafka, head, hour(1), PACE, reason="mend")
+    assert attempt.reason == "mend"
+    assert attempt.batch.reads == {0: (0, 2)}

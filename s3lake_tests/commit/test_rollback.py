@@ -4,7 +4,6 @@ import pytest
 
 from s3lake.commit.accept import RolledBack, roll_back
 from s3lake.errors import ConfigurationError, DataLossError
-from s3lake.plan.tile import Span
 from s3lake_tests.commit.kafka import hour
 from s3lake_tests.commit.test_traces import completes
 from s3lake_tests.commit.works import materialise, rewriting
@@ -30,14 +29,6 @@ def test_a_pending_commit_is_given_up_with_all_that_it_had_completed(stuck: Worl
     assert (tile.pending, tile.garbage, tile.commits) == (None, (), ())
     assert stuck.view().data == {}
     assert stuck.bucket.uploads == {}
-
-
-def test_its_records_are_landed_again_under_other_names(stuck: World):
-    run(stuck)
-    stuck.do("B", materialise(0), chunk=9)
-
-    assert list(stuck.view().data) == ["data/orders/0+0~c2"]
-    assert stuck.view().tiles[hour(0)].partitions == {0: Span(0, 5)}
 
 
 def test_records_that_kafka_has_no_longer_are_given_up_only_knowingly(stuck: World):

@@ -83,28 +83,30 @@ class TestHour:
 
 
 class TestWatermark:
-    def test_is_the_last_hour_such_that_all_up_to_it_are_sealed(self, world: World) -> None:
-        assert world.sealing.upto(START) == ELEVEN
-        world.write(world.tile(2, pending="d"))
-        assert world.sealing.upto(START) == NINE
+    @pytest.mark.parametrize(
+        ("pending", "since", "start", "watermark"),
+        [
+            (None, None, START, ELEVEN),
+            (2, None, START, NINE),
+            (1, None, START, START),
+            (None, None, "2026-01-05T06", None),
+            (0, NINE, "2026-01-05T06", ELEVEN),
+        ],
+        ids=["all are", "until one is not", "the first", "hours since the start lack a tile", "a connector stopped"],
+    )
+    def test_is_the_last_hour_such_that_all_up_to_it_are_sealed(
+        self, pending: int | None, since: str | None, start: str, watermark: str | None, world: World
+    ) -> None:
+        world.head = world.head.changed(since=since)
+        if pending is not None:
+            world.write(world.tile(pending, pending="d"))
+        assert world.sealing.upto(start) == watermark
 
     def test_is_none_where_the_first_hour_is_not(self, world: World) -> None:
         world.write(world.tile(0, pending="d"))
         assert world.sealing.upto(START) is None
         assert world.sealing.move(START) is None
         assert world.index.watermark() is None
-
-    def test_may_be_the_first_hour(self, world: World) -> None:
-        world.write(world.tile(1, pending="d"))
-        assert world.sealing.upto(START) == START
-
-    def test_stands_still_where_hours_since_the_start_have_no_tile(self, world: World) -> None:
-        assert world.sealing.upto("2026-01-05T06") is None
-
-    def test_is_counted_from_where_a_connector_stopped(self, world: World) -> None:
-        world.head = world.head.changed(since=NINE)
-        world.write(world.tile(0, pending="d"))
-        assert world.sealing.upto("2026-01-05T06") == ELEVEN
 
     def test_is_moved_on_from_where_it_was_noted(self, world: World) -> None:
         world.write(world.tile(2, pending="d"))

@@ -148,20 +148,6 @@ def test_accepted_what_a_later_hour_had_landed_is_not_landed_again(world: World)
     assert offsets(world, 1) == [0, 1, 2, 4, 5]
 
 
-def test_accepted_what_was_pending_is_not_landed_again(world: World):
-    world.kafka.produce(1, 3, 4)
-    world.minute = 65
-    world.do("B", materialise(0), until=completes).crash()
-    world.kafka.elect(0, end=4)
-    world.kafka.produce(0, *[66] * 8)
-    assert tile(world, 0).partitions[1] == Span(0, 2, 4)
-
-    go_on(world, 1)
-
-    assert tile(world, 1).partitions == {0: Span(4, 12), 1: Span(4, 4)}
-    assert offsets(world, 1) == [0, 1, 2, 3]
-
-
 def two_landed_behind_one_that_is_not(world: World) -> None:
     """Hour 0 lacks offsets of topic-partition 1; hours 1 and 2 have landed."""
     world.kafka.produce(1, 3, 4, 5)
@@ -300,23 +286,6 @@ def test_accept_that_dies_before_or_after_anything_it_writes_is_done_by_the_next
 
     assert [tile(behind, number).expired for number in range(4)] == [()] * 4
     assert offsets(behind, 1) == [0, 1, 2, 3, 4]
-
-
-def test_an_hour_that_lands_while_a_cut_log_is_accepted_keeps_what_it_landed(behind: World):
-    a = behind.start("accept", accepting())
-    behind.run(a, until=lambda request: writes(request) and request.key.endswith(f"{hour(0)}.json"))
-    behind.do("B", materialise(0))
-    assert tile(behind, 0).partitions[1] == Span(0, 5, 5)
-
-    behind.run(a)
-    behind.do("C", materialise(3))
-
-    assert [tile(behind, number).partitions[1] for number in range(4)] == [
-        Span(0, 5, 5),
-        Span(5, 5, 5),
-        Span(5, 5, 5),
-        Span(5, 5),
-    ]
 
 
 # Step 2, once all is read: whether what was read is what the log holds

@@ -10,7 +10,6 @@ from s3lake.commit.evolution import Step, present, steps
 from s3lake.errors import GateError, RecordError, TerminalError
 from s3lake.orchestration.hour_metadata import hour_metadata
 from s3lake.schema.changes import Change
-from s3lake.schema.types import Primitive
 from s3lake_tests.convert.test_avro_values import datum, record
 from s3lake_tests.land.at_hand import FIRST, SECOND, THIRD, World
 from s3lake_tests.schema.registry.server import framed, serving
@@ -160,22 +159,6 @@ def test_the_hour_that_changed_columns_shows_the_difference() -> None:
         [("to.street", "", "string", second.tile.commits[0]), ("note", "", "string", second.tile.commits[0])],
         [("id", "int64", "double", third.tile.commits[0])],
     ]
-
-
-def test_columns_of_a_topic_without_any() -> None:
-    made = World()
-    made.produce(0, b"1")
-    landing = made.landing()
-    landing.land([FIRST])
-    assert (present(landing.index), list(steps(landing.index))) == ({}, [])
-
-
-def test_a_topic_s_fixed_columns_are_those_of_its_newest_commit() -> None:
-    made = World(**PARQUET, converter={"value": "string"})
-    made.produce(0, b"a")
-    landing = made.landing()
-    landing.land([FIRST])
-    assert present(landing.index) == {"value": Primitive.STRING}
 
 
 V1 = record(("id", "long"))

@@ -192,11 +192,6 @@ def request(topic: str, **reads: tuple[int, int]) -> fleet._Request:
     return fleet._Request(engine, f"work of {topic}", list, ranges)  # type: ignore[arg-type]
 
 
-def test_a_task_has_of_each_of_its_topics_the_number_the_work_and_all_ranges() -> None:
-    ((load,),) = fleet._shared_out([request("a", p1=(5, 9), p0=(0, 2))], 4)
-    assert load == fleet._Load(0, "work of a", "reader of a", "a", (Range(0, 0, 2), Range(1, 5, 9)))  # type: ignore[arg-type]
-
-
 def test_topics_are_shared_out_so_that_tasks_have_as_much_to_read() -> None:
     sizes = {"a": 10, "b": 50_000, "c": 20_000, "d": 31_000, "e": 100}
     requests = [request(topic, p0=(7, 7 + size)) for topic, size in sizes.items()]
@@ -205,12 +200,3 @@ def test_topics_are_shared_out_so_that_tasks_have_as_much_to_read() -> None:
         [("b", 1), ("e", 4), ("a", 0)],
         [("d", 3), ("c", 2)],
     ]
-
-
-def test_a_topic_costs_a_task_something_however_few_its_records_are() -> None:
-    requests = [request("a", p0=(0, 4_500)), *(request(f"b{number}", p0=(0, 1)) for number in range(5))]
-    assert [len(task) for task in fleet._shared_out(requests, 2)] == [2, 4]
-
-
-def test_there_are_no_more_tasks_than_topics() -> None:
-    assert len(fleet._shared_out([request("a", p0=(0, 9)), request("b", p0=(0, 9))], 8)) == 2

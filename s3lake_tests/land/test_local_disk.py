@@ -69,11 +69,6 @@ def test_a_schema_that_no_disk_was_left_to_compile_is_not_called_wrong(full: Pat
     assert [file.name for file in full.iterdir()] == ["other"]
 
 
-def test_a_schema_is_compiled_where_there_is_disk_for_its_text_and_options_alone(full: Path) -> None:
-    (full / "other").write_bytes(bytes(2**20 - 2 * 4096))
-    assert protoc.prose(f"{PROTO} // {'x' * 3000}", {}) == {}
-
-
 def test_a_directory_that_can_only_be_read_is_named_before_a_schema_is_judged(closed: Path) -> None:
     with pytest.raises(LocalDiskError, match=f"nothing can be written to {closed}"):
         protoc.prose(PROTO, {})

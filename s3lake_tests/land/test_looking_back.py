@@ -33,10 +33,6 @@ def test_after_each_commit_the_group_is_told_how_far_the_topic_is(world: World) 
     assert published == [(TOPIC, {0: 4}), (TOPIC, {0: 8}), (TOPIC, {0: 10})]
 
 
-def test_a_topic_without_a_tile_has_reached_nothing(world: World) -> None:
-    assert world.landing().find_landed_offsets() == {}
-
-
 def test_how_far_a_topic_is_says_the_newest_tile_of_which_something_is_landed(world: World) -> None:
     world.landing().land([FIRST])
     newer = Tile(SECOND, {0: Span(10, 13)})
@@ -59,13 +55,6 @@ def test_an_hour_is_told_without_reading_what_this_run_has_just_written(world: W
     (manifest,) = landed.manifests
     assert store.calls.count(("get", landing.index.tile_key(FIRST))) == 1
     assert store.calls.count(("get", landing.index.manifest_key(FIRST, manifest.id))) == 1
-
-
-def test_an_hour_that_is_told_twice_is_told_as_it_is_then(world: World) -> None:
-    landing = world.landing(now_minute=30)
-    landing.land([FIRST])
-    world.landing().land([FIRST])
-    assert landing.report(FIRST).tile.complete
 
 
 def test_a_rewritten_hour_is_told_as_it_is_once_what_it_replaced_is_gone(world: World) -> None:

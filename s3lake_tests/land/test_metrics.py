@@ -124,11 +124,6 @@ def test_it_tells_how_far_a_topic_is(world: World) -> None:
     assert told["s3lake_topics", "events"] == 1
 
 
-def test_expired_offsets_of_an_hour_are_told(world: World) -> None:
-    world.write("orders", msgspec.structs.replace(complete(11, 0, 50), expired=((0, 0, 20),)))
-    assert world.scrape()["s3lake_hour_expired", "events", "orders", "complete"] == 20
-
-
 def test_hours_that_are_over_and_have_no_tile_are_not_complete(world: World) -> None:
     # 12:30 and a grace of 5 minutes: 08 to 11 are over.
     assert world.scrape()["s3lake_hours_incomplete", "events", "orders"] == 4

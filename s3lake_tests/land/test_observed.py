@@ -56,13 +56,6 @@ def test_of_each_hour_the_plan_then_its_commits_then_that_it_is_done() -> None:
     assert [line[1] for line in told.lines if line[0] == "done"] == [FIRST, SECOND]
 
 
-def test_an_hour_is_done_before_the_last_one_is_read() -> None:
-    landing = World().landing()
-    told = Told()
-    landing.land([FIRST, SECOND, THIRD], Run(told))
-    assert told.lines.index(("done", FIRST, 1)) < told.lines.index(("committed", THIRD, 10))
-
-
 def test_an_hour_of_which_nothing_is_left_is_done_without_a_plan() -> None:
     world = World()
     world.landing().land([FIRST, SECOND])
@@ -112,15 +105,6 @@ def test_an_hour_that_another_writer_was_faster_with_is_done_in_the_end() -> Non
         ("done", FIRST, 0),
     ]
     assert [one.tile.hour for one in landed] == [FIRST, SECOND]
-
-
-def test_a_rewrite_tells_the_same() -> None:
-    world = World()
-    world.landing().land([FIRST])
-    landing = world.landing()
-    told = Told()
-    landing.rewrite(FIRST, Run(told))
-    assert told.lines == [("planned", FIRST, 10, 1), ("committed", FIRST, 10), ("done", FIRST, 1)]
 
 
 # -------------------------------------------------------------------------------------------------------------- the log

@@ -73,14 +73,6 @@ def test_a_topic_that_never_was_is_refused_and_the_nearest_is_named(monkeypatch:
         made.landing().land([FIRST])
 
 
-def test_a_topic_that_never_was_is_refused_though_none_is_like_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = World()
-    made.kafka.delete_topic()
-    monkeypatch.setattr(made.kafka, "topics", list, raising=False)
-    with pytest.raises(ConfigurationError, match=r"there is nothing to land\. Correct topics"):
-        made.landing().land([FIRST])
-
-
 def test_a_topic_that_is_waited_for_has_empty_hours() -> None:
     made = World(missing_topic="wait")
     made.kafka.delete_topic()

@@ -1,8 +1,5 @@
 """The commands, as users type them: over a real S3 API, beside a table that follows."""
 
-import json
-from pathlib import Path
-
 import pyarrow as pa
 from typer.testing import CliRunner
 
@@ -39,38 +36,3 @@ def test_erase_says_what_it_would_take_takes_it_from_objects_and_table_and_then_
         f"s3://{shelf.bucket}/{key}" for key in objects(shelf)
     }
     assert run(*where) == "nothing to change\n"
-
-
-def test_where_nothing_has_landed_there_is_nothing_to_restore_and_nothing_to_expire(shelf: Shelf) -> None:
-    where = (
-        "restore",
-        shelf.configuration(),
-        "--sink",
-        "events",
-        "--topic",
-        "orders",
-        "--into",
-        "again",
-        "--from",
-        FIVE,
-        "--to",
-        SIX,
-    )
-    assert run(*where) == "nothing to restore\n"
-    assert run("retention", shelf.configuration(), "--older-than", "1d") == "nothing to change\n"
-
-
-def test_objects_stay_until_the_table_has_let_go_of_them(shelf: Shelf, tmp_path: Path) -> None:
-    shelf.commit(FIVE)
-    shelf.table().follow()
-    config, catalog = shelf.configuration(), shelf.home / "catalog.db"
-    before = objects(shelf)
-    catalog.rename(tmp_path / "away.db")
-    catalog.mkdir()
-    run("erase", config, "--where", "id = 3", "--yes", code=3)
-    assert objects(shelf) == before
-    catalog.rmdir()
-    (tmp_path / "away.db").rename(catalog)
-    (told,) = run("erase", config, "--where", "id = 3", "--yes", "--json").splitlines()
-    assert (json.loads(told)["records"], json.loads(told)["done"]) == (1, True)
-    assert len(rows(shelf)) == 9

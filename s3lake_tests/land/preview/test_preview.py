@@ -36,14 +36,6 @@ def test_records_of_an_hour_are_one_micro_batch_in_the_order_of_offsets() -> Non
     assert bodies(found) == {f"{MIDNIGHT}/0-000000000000.json": b"1\n2\n3\n"}
 
 
-def test_objects_come_in_the_order_of_their_keys() -> None:
-    found = preview(sink(), "t", [record(5, b"1", partition=1), record(7, b"1", partition=0)])
-    assert [one.file.key for one in found.objects] == [
-        f"{MIDNIGHT}/0-000000000007.json",
-        f"{MIDNIGHT}/1-000000000005.json",
-    ]
-
-
 HOUR_MS = 3_600_000
 
 
@@ -72,17 +64,6 @@ def test_each_topic_partition_has_its_own_edge() -> None:
     }
 
 
-def test_tables_have_the_columns_of_all_records_of_the_hour() -> None:
-    import io
-
-    import pyarrow.parquet as pq
-
-    rows = [record(0, b'{"a":1}'), record(0, b'{"b":"x"}', partition=1)]
-    found = preview(sink(format={"type": "parquet"}), "t", rows)
-    tables = [pq.read_table(io.BytesIO(one.body)).to_pylist() for one in found.objects]
-    assert tables == [[{"a": 1, "b": None}], [{"a": None, "b": "x"}]]
-
-
 def test_one_refused_record_fails_an_intolerant_sink_and_all_are_named() -> None:
     found = preview(sink(), "t", [record(0, b"1"), record(1, b"{"), record(4, b"]")])
     assert (found.failed, found.objects) == (True, ())
@@ -94,12 +75,6 @@ def test_a_tolerant_sink_has_dead_letters() -> None:
     assert not found.failed
     assert list(bodies(found)) == ["_dead_letters/s/t/0/000000000001.json", f"{MIDNIGHT}/0-000000000000.json"]
     assert [one.offset for one in found.refusals] == [1]
-
-
-def test_wallclock_is_the_one_that_is_given() -> None:
-    layout = {"template": "{time:yyyy-MM-dd}/{topic}-{partition}-{offset}", "time": {"source": "wallclock"}}
-    found = preview(sink(layout=layout), "t", [record(0, b"1")], now_ms=86_400_000)
-    assert list(bodies(found)) == ["1970-01-02/t-0-0.json"]
 
 
 # Records as lines
@@ -178,8 +153,3 @@ def test_offsets_are_unique(tmp_path: Path) -> None:
         ConfigurationError, match=r":2: not a record: this topic, partition and offset are those of an earlier"
     ):
         read(lines(tmp_path, {"topic": "t", "offset": 3}, {"topic": "t", "offset": 3}))
-
-
-def test_a_file_that_is_not_there_is_no_crash(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="cannot be read"):
-        read(tmp_path / "none.jsonl")

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -162,19 +161,6 @@ def test_an_error_of_the_store_keeps_its_type(bucket: Bucket, monkeypatch: pytes
 
     monkeypatch.setattr(bucket.store, "create_upload", refuse)
     assert outcome(work(bucket), objects(1)) == Failed("StoreDeniedError", "no such bucket: lake")
-
-
-def test_a_full_directory_ends_a_task_and_its_uploads(bucket: Bucket, full: Path) -> None:
-    large = [Record(json.dumps({"type": number, "text": "x" * 200_000}).encode()) for number in range(40)]
-    of = work(bucket, layout={"partition_by": ["type"]})
-    of = replace(of, files=replace(of.files, budget=2**21))
-    found = outcome(of, large, large)
-    assert isinstance(found, Failed)
-    assert found.error == "LocalDiskError"
-    assert f"have to wait in {full}, which has " in found.message
-    assert "give it space, point TMPDIR elsewhere, or raise memory_budget" in found.message
-    assert bucket.store.uploads == {}
-    assert bucket.store.objects == {}
 
 
 def test_any_other_error_drops_the_uploads_and_goes_on_its_way(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
