@@ -209,7 +209,7 @@ def test_not_even_after_the_new_topic_was_accepted_and_has_offsets_enough(whole:
     assert "its topic was deleted since, or a connector landed it; the files are all there is" in refused(whole, 0)
 
 
-def test_the_first_hour_of_a_topic_created_again_is_rewritten_for_the_reason_that_is_said(whole: World):
+def test_the_first_hour_of_a_topic_created_again_is_rewritten(whole: World):
     whole.kafka.create_topic(1)
     whole.kafka.produce(0, 66, 67)
     whole.do("operator", accepting())
@@ -218,6 +218,5 @@ def test_the_first_hour_of_a_topic_created_again_is_rewritten_for_the_reason_tha
     head, _ = whole.index.head()
     assert head.since == hour(1)
 
-    attempt = begin_rewrite(whole.index, whole.kafka, head, hour(1), PACE, reason="mend")
-    assert attempt.reason == "mend"
+    attempt = begin_rewrite(whole.index, whole.kafka, head, hour(1))
     assert attempt.batch.reads == {0: (0, 2)}
