@@ -55,7 +55,7 @@ def test_an_element_is_parsed(text: str, name: str, piece: Piece) -> None:
         ("_partition.a", "_partition takes no path"),
         ("_date", "a pattern is needed, for example _date.yyyy-MM-dd"),
         ("_date.", "a pattern is needed"),
-        ("_date.YYYY", "is not among"),
+        ("_date.YYYY", "use yyyy"),
         ("_date.yyyy/'..'/MM", "a path step cannot be in a key"),
         ("_offset", "_offset is not an element; use _key, _value"),
         ("_timestamp", "_timestamp is not an element"),

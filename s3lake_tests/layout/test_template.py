@@ -83,7 +83,7 @@ def test_a_time_is_the_layouts() -> None:
         ("{header:}", r"needs an argument, for example \{header:region\}"),
         ("{hour}", r"needs an argument, for example \{hour:yyyy-MM-dd\}"),
         ("{hour:HH-mm}", "an hour has no minutes and no seconds: take m, s and S out"),
-        ("{hour:uuuu}", "write yyyy"),
+        ("{hour:uuuu}", "means nothing"),
         ("{time}", r"needs an argument, for example \{time:yyyy-MM-dd\}"),
         ("{key:}", "nothing is after the colon"),
         ("{offset:}", "nothing is after the colon"),
@@ -93,7 +93,7 @@ def test_a_time_is_the_layouts() -> None:
         ("{field:a..b}", "a field name is empty"),
         ("{time:YYYY-mm-DD}", "m is the minute"),
         ("{time:'dt=YYYY}", "the quote at character 1 is not closed"),
-        ("{time:uuuu}", "write yyyy"),
+        ("{time:uuuu}", "means nothing"),
         ("{extension}{extension}", "is there twice"),
         ("{extension}/{topic}", "belongs into the file name"),
         ("//{topic}", "character 1: a name is missing between two '/'"),
@@ -223,9 +223,8 @@ def test_both_templates_replace_or_none() -> None:
     assert "either both an offset or none" in refusal(GOOD, layout={"tombstones": "t/{key}"}, **changes)
 
 
-@pytest.mark.parametrize(("text", "why"), [("PST", "for example America/Los_Angeles"), ("UTC+2", r"+02:00")])
-def test_the_timezone_is_known(text: str, why: str) -> None:
-    assert why in refusal(GOOD, layout={"time": {"timezone": text}})
+def test_the_timezone_is_known() -> None:
+    assert "an offset such as +02:00" in refusal(GOOD, layout={"time": {"timezone": "PST"}})
 
 
 def test_the_locale_is_not_blank() -> None:

@@ -15,19 +15,23 @@ from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 from typing import Literal
 
-from s3lake.text.dates.letters import JAVA_TIME, SIMPLE, Letter, PartialTime, Style, compile_printer, prints_name
-from s3lake.text.dates.tokens import Token, split_pattern
-from s3lake.text.dates.zones import parse_java_zone
+from s3lake.text.dates.letters import (
+    JAVA_TIME,
+    SIMPLE,
+    Letter,
+    PartialTime,
+    Style,
+    Token,
+    compile_printer,
+    prints_name,
+    split_pattern,
+)
+from s3lake.text.dates.zones import parse_zone
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MILLISECOND = timedelta(milliseconds=1)
 _YEAR_10000_MS = 253_402_300_800_000
 _ENGLISH = ("", "en", "en_US", "en-US")
-_IN_KEYS = {
-    **{"y": (1, 2, 4), "M": (1, 2, 3), "d": (1, 2), "D": (1, 3), "H": (1, 2), "m": (1, 2), "s": (1, 2)},
-    **{"u": (1, 2, 4), "L": (1, 2, 3)},
-}
-"""How often each letter may be repeated in a key."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,8 @@ class DatePattern:
         letter, count = part.letter, part.count
         if letter == "Y":
             raise ValueError(f"Y is the year of the week, not of the day; use {'y' * count}")
+        if letter == "D" and count == 2 and not self.simple:
+            raise ValueError("D is the day of the year; use dd")
         if letter not in self.letters:
             raise ValueError(f"{letter!r} is not supported; quote plain text, letters are {''.join(self.letters)}")
         most = self.letters[letter].most
@@ -125,18 +131,9 @@ def compile_key_date(pattern: str) -> Callable[[int], str]:
     """Return a function from epoch milliseconds to the text of `_date.<pattern>`, in UTC.
 
     Raises:
-        ValueError: a letter has no meaning in a key, or a quote is not closed. The function raises it if a timestamp
-            has no date: Kafka's own are any 64 bits, and -1 stands for none.
+        ValueError: the pattern is invalid. The function raises it if a timestamp has no date: Kafka's own are any 64
+            bits, and -1 stands for none.
     """
-    try:
-        for part in split_pattern(pattern, pairs=False):
-            if part.letter and part.count not in _IN_KEYS.get(part.letter, ()):
-                allowed = ", ".join(letter * count for letter, counts in _IN_KEYS.items() for count in counts)
-                raise ValueError(f"{part.text!r} is not among {allowed}; quote plain text")
-            if not part.quoted and (part.text in "[]{}#" or not part.text.isprintable()):
-                raise ValueError(f"{part.text!r} has another meaning; take it out")
-    except ValueError as error:
-        raise ValueError(f"date pattern {pattern!r}: {error}") from None
     print_date = DatePattern(pattern).formatter()
 
     def format_date(epoch_ms: int) -> str:
@@ -149,7 +146,7 @@ def compile_key_date(pattern: str) -> Callable[[int], str]:
 
 @lru_cache(maxsize=256)
 def _formatter(pattern: DatePattern, zone_name: str) -> Callable[[int], str]:
-    place, style = parse_java_zone(zone_name), Style(zone_name, pattern.simple)
+    place, style = parse_zone(zone_name), Style(zone_name, pattern.simple)
     parts = [part for part in pattern.parts() if not pattern.is_bracket(part)]
     printer = compile_printer(parts, {name: letter.printer for name, letter in pattern.letters.items()}, style)
     unit = pattern.resolution
@@ -169,7 +166,7 @@ def _formatter(pattern: DatePattern, zone_name: str) -> Callable[[int], str]:
 
 @lru_cache(maxsize=256)
 def _parser(pattern: DatePattern, zone_name: str) -> Callable[[str], int]:
-    place, style = parse_java_zone(zone_name), Style(zone_name, pattern.simple)
+    place, style = parse_zone(zone_name), Style(zone_name, pattern.simple)
     parts = pattern.parts()
     _require_day(pattern, {part.letter for part in parts})
     expression = ""

@@ -12,8 +12,17 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from s3lake.text.dates import zones
-from s3lake.text.dates.letters import SIMPLE, Printer, Style, compile_printer, format_number, format_year, prints_name
-from s3lake.text.dates.tokens import Token, split_pattern
+from s3lake.text.dates.letters import (
+    SIMPLE,
+    Printer,
+    Style,
+    Token,
+    compile_printer,
+    format_number,
+    format_year,
+    prints_name,
+    split_pattern,
+)
 
 _EPOCH = datetime(1970, 1, 1)
 _UTC_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -21,15 +30,6 @@ _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 _MINUTES_FROM_MS = 100_000_000_000  # since 1973 every zone's offset is whole minutes
 _TABLE = "G C x w e E D y Y M d a K h H k m s S z Z"
 _DATES, _HOURS = frozenset("YyxMdDwe"), frozenset("HhKk")
-_MEANT = {
-    "u": "write yyyy",
-    "L": "write M",
-    **dict.fromkeys("AnN", "write SSS"),
-    "X": "write ZZ",
-    "V": "write ZZZ",
-    "c": "write e",
-    **dict.fromkeys("Qq", "a quarter cannot be printed, write MM"),
-}
 
 
 @lru_cache(maxsize=256)
@@ -98,10 +98,8 @@ def _require_plausible(parts: list[Token]) -> None:
         if part.letter == "z" and part.count >= 4:
             raise ValueError(f"{part.text!r}: long names of zones are not supported; write z, or ZZZ")
         if part.letter and part.letter not in _LETTERS:
-            meant = _MEANT.get(part.letter, f"quote plain text, as in '{part.text}='")
-            raise ValueError(
-                f"{part.text!r} at character {part.position + 1} means nothing; {meant}. Letters are {_TABLE}"
-            )
+            message = f"means nothing; quote plain text, as in '{part.text}='. Letters are {_TABLE}"
+            raise ValueError(f"{part.text!r} at character {part.position + 1} {message}")
     letters = {part.letter for part in parts if part.letter}
     if not letters:
         raise ValueError(f"it does not print any part of a time; letters are {_TABLE}")
@@ -109,10 +107,6 @@ def _require_plausible(parts: list[Token]) -> None:
         raise ValueError("m is the minute, and there is no hour; write M for the month")
     if "D" in letters and ("M" in letters or any(part.text == "DD" for part in parts if part.letter)):
         raise ValueError("D is the day of the year; write dd for the day of the month, or DDD without a month")
-    if "w" in letters and letters & {"Y", "y"} and "x" not in letters:
-        raise ValueError("w is the week of a week year; write xxxx for its year")
-    if "x" in letters and "M" in letters and not letters & {"Y", "y", "w", "e"}:
-        raise ValueError("x is the year of a week; write yyyy next to a month")
 
 
 def _local(epoch_ms: int, where: tzinfo, bucket_ms: int | None) -> datetime:

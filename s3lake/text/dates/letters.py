@@ -1,15 +1,15 @@
-"""The letters of date patterns: what each prints and reads, and how often it may be repeated; a table per library."""
+"""The parts of date patterns, and the letters: what each prints and reads, and how often; a table per library."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone, tzinfo
 from operator import attrgetter
 
 from s3lake.text.dates.iso import find_day_of_year
-from s3lake.text.dates.tokens import Token
-from s3lake.text.dates.zones import format_offset, parse_java_zone
+from s3lake.text.dates.zones import format_offset, parse_zone
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -20,6 +20,48 @@ _MONTHS = (
 )
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _HALVES = ("AM", "PM")
+_PAIR = r"(?P<pair>'')|"
+_TOKEN = r"'(?P<quoted>(?:[^']|'')*)'(?!')|(?P<run>(?P<letter>[A-Za-z])(?P=letter)*)|(?P<other>.)"
+# `''''` is one quote in quotes for DateTimeFormatter, and two quotes for Joda and SimpleDateFormat.
+_QUOTED = re.compile(_TOKEN, re.DOTALL)
+_PAIRED = re.compile(_PAIR + _TOKEN, re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Token:
+    """A letter and how often it is repeated, or text that is printed unchanged (without a letter).
+
+    `quoted` text has no other meaning; a single character outside of quotes may have one.
+    """
+
+    position: int
+    letter: str
+    count: int
+    text: str
+    quoted: bool = False
+
+
+def split_pattern(pattern: str, *, pairs: bool) -> list[Token]:
+    """Split a pattern into its parts; with `pairs`, two quotes are always a quote.
+
+    Raises:
+        ValueError: a quote is not closed.
+    """
+    parts = []
+    for match in (_PAIRED if pairs else _QUOTED).finditer(pattern):
+        run, quoted, other = match["run"], match["quoted"], match["other"]
+        if run is not None:
+            parts.append(Token(match.start(), match["letter"], len(run), run))
+        elif other == "'":
+            raise ValueError(
+                f"the quote at character {match.start() + 1} is not closed; write ' before and after plain text, and "
+                "'' for a quote"
+            )
+        elif other is not None:
+            parts.append(Token(match.start(), "", 0, other))
+        else:
+            parts.append(Token(match.start(), "", 0, (quoted or "").replace("''", "'") or "'", quoted=True))
+    return parts
 
 
 @dataclass(frozen=True)
@@ -192,7 +234,7 @@ def _read_fraction(time: PartialTime, text: str, _: Style) -> None:
 
 
 def _read_zone(time: PartialTime, text: str, _: Style) -> None:
-    time.zone = parse_java_zone(text)
+    time.zone = parse_zone(text)
 
 
 def _zone(most: int, printer: Printer) -> Letter:

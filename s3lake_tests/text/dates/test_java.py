@@ -204,9 +204,9 @@ def test_a_date_in_a_key_is_printed_as_java_prints_it(pattern: str, expected: st
     assert compile_key_date(pattern)(IN_KEYS) == expected
 
 
-@pytest.mark.parametrize("pattern", ["YYYY-MM-dd", "yyyy-MM-DD", "hh", "EEE", "yyy", "MMMM", "SSS", "z", "w", "foo"])
-def test_letters_without_a_meaning_in_a_key_are_refused(pattern: str) -> None:
-    with pytest.raises(ValueError, match="is not among y, yy, yyyy"):
+@pytest.mark.parametrize("pattern", ["YYYY-MM-dd", "yyyy-MM-DD", "w", "foo"])
+def test_letters_without_a_meaning_are_refused(pattern: str) -> None:
+    with pytest.raises(ValueError, match=r"use yyyy|use dd|is not supported; quote plain text"):
         compile_key_date(pattern)
 
 
@@ -216,9 +216,9 @@ def test_a_quote_has_to_be_closed(pattern: str) -> None:
         compile_key_date(pattern)
 
 
-@pytest.mark.parametrize("pattern", ["[yyyy]", "yyyy#", "{MM}", "yyyy\nMM"])
+@pytest.mark.parametrize("pattern", ["yyyy#", "{MM}"])
 def test_characters_with_another_meaning_are_refused(pattern: str) -> None:
-    with pytest.raises(ValueError, match="has another meaning"):
+    with pytest.raises(ValueError, match="is reserved; put it in quotes"):
         compile_key_date(pattern)
 
 

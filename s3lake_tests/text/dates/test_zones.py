@@ -20,7 +20,7 @@ NOON = datetime(2024, 1, 15, 12)
         ("+02", 2, "+02:00"),
         ("-05:30", -5.5, "-05:30"),
         ("+00:00", 0, "UTC"),
-        ("+01:02:03", 1 + 2 / 60 + 3 / 3600, "+01:02:03"),
+        ("GMT+2", 2, "+02:00"),
         ("EST", -5, "EST"),
         ("CST6CDT", -6, "CST6CDT"),
         ("CET", 1, "CET"),
@@ -39,16 +39,12 @@ def test_an_id_is_an_iana_name_or_an_offset(text: str, hours: float, spelled: st
 @pytest.mark.parametrize(
     ("text", "fix"),
     [
-        ("PST", "for example America/Los_Angeles"),
-        ("IST", "for example Asia/Kolkata"),
-        ("UTC+2", r"write the offset alone, \+02:00"),
-        ("GMT-03:30", "write the offset alone, -03:30"),
+        ("PST", "write an IANA name"),
         ("LLL", "write an IANA name such as Europe/Berlin, or an offset such as \\+02:00"),
         ("Europe/Berln", "did you mean Europe/Berlin"),
         ("europe/berlin", "did you mean Europe/Berlin"),
         ("+25:00", "write an IANA name"),
         ("", "write an IANA name"),
-        ("Factory", "write an IANA name"),
         ("../zones", "write an IANA name"),
     ],
 )
