@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from pydantic import BeforeValidator, Field, Json, StringConstraints, ValidationError
+
 from s3lake.errors import ConfigurationError
-from s3lake.text import options
+from s3lake.sink.model import ConfigModel, Duration, at_least
 from s3lake.text.masking import mask_secrets
-from s3lake.text.quantities import parse_duration
+from s3lake.text.options import did_you_mean
 
 if TYPE_CHECKING:
     import requests
@@ -125,72 +126,56 @@ def _read_dotenv(path: Path, variable: str) -> dict[str, str]:
 # Options of an address
 
 
-def _parse_headers(text: str) -> dict[str, str]:
-    try:
-        headers = json.loads(text)
-    except ValueError:
-        headers = None
-    if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
-        raise ValueError('not a JSON object of texts; write {"Name": "value"}')
-    if not all(f"{name}{value}".isascii() and f"{name}{value}".isprintable() for name, value in headers.items()):
-        raise ValueError("a header has characters that HTTP does not carry: use plain ASCII")
-    return headers
+_Ascii = Annotated[str, StringConstraints(pattern=r"^[ -~]*$")]
+_Seconds = Annotated[Duration, at_least(0.001)]
+_Path = Annotated[
+    tuple[Annotated[str, StringConstraints(min_length=1)], ...], BeforeValidator(lambda text: text.split("."))
+]
 
 
-def _parse_seconds(text: str) -> float:
-    seconds: float = parse_duration(text)
-    if seconds <= 0:
-        raise ValueError("is out of range: more than 0, for example 10s")
-    return seconds
+class HttpOptions(ConfigModel):
+    """The options of an address; durations are in seconds.
+
+    Attributes:
+        headers: sent with the request, and shown nowhere.
+        timeout: until the server answers, and between two pieces of its answer.
+        retry_enabled: try again after connection errors, 429 and 5xx.
+        retry_max_attempts: the first one included.
+        response_data_path: where in a JSON answer the configuration is; empty: all of it.
+        response_error_path: where a JSON answer reports an error.
+    """
+
+    headers: Json[dict[_Ascii, _Ascii]] = Field(default_factory=dict, repr=False)
+    timeout: _Seconds = 10.0
+    retry_enabled: bool = True
+    retry_max_attempts: Annotated[int, at_least(1, 100)] = 3
+    retry_initial_backoff: _Seconds = 1.0
+    retry_max_backoff: _Seconds = 30.0
+    retry_backoff_multiplier: Annotated[float, at_least(1, 100)] = 2.0
+    response_data_path: _Path = ()
+    response_error_path: _Path = ()
 
 
-def _parse_factor(text: str) -> float:
-    factor = float(text) if text.replace(".", "", 1).isdigit() else 0.0
-    if not 1 <= factor <= 100:
-        raise ValueError("is not allowed: a number from 1 to 100")
-    return factor
-
-
-def _parse_path(text: str) -> list[str]:
-    if not all(text.split(".")):
-        raise ValueError("is not a path: names with dots between, for example data.items.0")
-    return text.split(".")
-
-
-_OPTIONS: Mapping[str, tuple[Any, Callable[[str], Any]]] = {
-    "HEADERS": ({}, _parse_headers),  # sent with the request, and shown nowhere
-    "TIMEOUT": (10.0, _parse_seconds),  # until the server answers, and between two pieces of its answer
-    "RETRY_ENABLED": (True, options.parse_bool),  # try again after connection errors, 429 and 5xx
-    "RETRY_MAX_ATTEMPTS": (3, partial(options.parse_whole_number, low=1, high=100)),  # the first one included
-    "RETRY_INITIAL_BACKOFF": (1.0, _parse_seconds),
-    "RETRY_MAX_BACKOFF": (30.0, _parse_seconds),
-    "RETRY_BACKOFF_MULTIPLIER": (2.0, _parse_factor),
-    "RESPONSE_DATA_PATH": ([], _parse_path),  # where in a JSON answer the configuration is; empty: all of it
-    "RESPONSE_ERROR_PATH": ([], _parse_path),  # where a JSON answer reports an error
-}
-"""By the names that follow the prefix, the default and the parser of each option; durations are in seconds."""
-
-
-def read_options(environment: Mapping[str, str]) -> dict[str, Any]:
+def read_options(environment: Mapping[str, str]) -> HttpOptions:
     """Return the options of an address that variables set, and the defaults of the others.
 
     Raises:
         ConfigurationError: a variable is invalid.
     """
-    values = {name: default for name, (default, _) in _OPTIONS.items()}
-    for variable, text in environment.items():
-        name = variable.removeprefix(PREFIX)
-        if name == variable or not text.strip():
-            continue
-        if name not in _OPTIONS:
-            near = options.did_you_mean(name, _OPTIONS, f"{PREFIX}{{}}")
-            raise ConfigurationError(f"{variable}: unknown name; {near}allowed after {PREFIX}: {', '.join(_OPTIONS)}")
-        try:
-            values[name] = _OPTIONS[name][1](text.strip())
-        except ValueError as error:
-            shown = "" if name == "HEADERS" or repr(text.strip()) in str(error) else f"{text.strip()!r} "
-            raise ConfigurationError(f"{variable}: {shown}{error}") from None
-    return values
+    texts = {name.removeprefix(PREFIX): text.strip() for name, text in environment.items() if name.startswith(PREFIX)}
+    allowed = [name.upper() for name in HttpOptions.model_fields]
+    for name in texts:
+        if name not in allowed:
+            near = did_you_mean(name, allowed, f"{PREFIX}{{}}")
+            raise ConfigurationError(
+                f"{PREFIX}{name}: unknown name; {near}allowed after {PREFIX}: {', '.join(allowed)}"
+            )
+    try:
+        return HttpOptions.model_validate({name.lower(): text for name, text in texts.items() if text})
+    except ValidationError as refused:
+        error = refused.errors(include_url=False, include_input=False)[0]
+        why = error.get("ctx", {}).get("error", error["msg"])
+        raise ConfigurationError(f"{PREFIX}{str(error['loc'][0]).upper()}: {why}") from None
 
 
 # One GET
@@ -200,8 +185,8 @@ class _TransientError(Exception):
     """Trying again may succeed; the message holds nothing secret."""
 
 
-def fetch(url: str, settings: Mapping[str, Any]) -> Text:
-    """Return the text that the server at `url` answers; `settings` are those of `read_options`.
+def fetch(url: str, settings: HttpOptions) -> Text:
+    """Return the text that the server at `url` answers; `settings` are its options.
 
     Raises:
         ConfigurationError: it does not answer, refuses, or answers no configuration.
@@ -215,14 +200,14 @@ def fetch(url: str, settings: Mapping[str, Any]) -> Text:
         raise ConfigurationError("the address of the configuration has no host; write https://HOST/PATH")
     import tenacity  # with requests a fifth of what each command would import
 
-    attempts = settings["RETRY_MAX_ATTEMPTS"] if settings["RETRY_ENABLED"] else 1
+    attempts = settings.retry_max_attempts if settings.retry_enabled else 1
     retrying = tenacity.Retrying(
         retry=tenacity.retry_if_exception_type(_TransientError),
         stop=tenacity.stop_after_attempt(attempts),
         wait=tenacity.wait_exponential(
-            multiplier=settings["RETRY_INITIAL_BACKOFF"],
-            exp_base=settings["RETRY_BACKOFF_MULTIPLIER"],
-            max=settings["RETRY_MAX_BACKOFF"],
+            multiplier=settings.retry_initial_backoff,
+            exp_base=settings.retry_backoff_multiplier,
+            max=settings.retry_max_backoff,
         ),
         reraise=True,
     )
@@ -233,12 +218,12 @@ def fetch(url: str, settings: Mapping[str, Any]) -> Text:
         raise ConfigurationError(
             f"{name}: no configuration came{tried}: {error}; check the address and that the server is up"
         ) from None
-    if settings["RESPONSE_DATA_PATH"] or settings["RESPONSE_ERROR_PATH"]:
+    if settings.response_data_path or settings.response_error_path:
         text = _select(text, name, settings, _find_secrets(parts, settings))
     return Text(name, text)
 
 
-def _attempt(url: str, name: str, settings: Mapping[str, Any]) -> bytes:
+def _attempt(url: str, name: str, settings: HttpOptions) -> bytes:
     import requests
 
     parts = urlsplit(url)
@@ -246,9 +231,9 @@ def _attempt(url: str, name: str, settings: Mapping[str, Any]) -> bytes:
     try:
         with requests.get(
             url,
-            headers={"User-Agent": "s3lake", "Accept-Encoding": "gzip", **settings["HEADERS"]},
+            headers={"User-Agent": "s3lake", "Accept-Encoding": "gzip", **settings.headers},
             auth=login if any(login) else lambda request: request,  # not what ~/.netrc has
-            timeout=settings["TIMEOUT"],
+            timeout=settings.timeout,
             stream=True,
             allow_redirects=False,  # another host would get the headers
         ) as answer:
@@ -280,20 +265,20 @@ def _require_ok(answer: requests.Response, name: str) -> None:
         raise ConfigurationError(f"{name}: {status}; {remedy}")
 
 
-def _find_secrets(parts: SplitResult, settings: Mapping[str, Any]) -> list[str]:
+def _find_secrets(parts: SplitResult, settings: HttpOptions) -> list[str]:
     plain = [parts.password or "", *(pair.partition("=")[2] for pair in parts.query.split("&"))]
-    words = chain.from_iterable((value, *value.split()) for value in settings["HEADERS"].values())
+    words = chain.from_iterable((value, *value.split()) for value in settings.headers.values())
     secrets = [text for text in (*plain, *words) if len(text) >= _SECRET]
     return [*secrets, *map(unquote, secrets)]
 
 
-def _select(text: str, name: str, settings: Mapping[str, Any], secrets: list[str]) -> str:
+def _select(text: str, name: str, settings: HttpOptions, secrets: list[str]) -> str:
     """Return what the data path leads to, or all of an answer.
 
     Raises:
         ConfigurationError: the answer reports an error, or has nothing at the path.
     """
-    data_path, error_path = settings["RESPONSE_DATA_PATH"], settings["RESPONSE_ERROR_PATH"]
+    data_path, error_path = settings.response_data_path, settings.response_error_path
     try:
         answer = json.loads(text)
     except ValueError as error:
@@ -315,7 +300,7 @@ def _to_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
 
 
-def _value_at(answer: Any, path: list[str]) -> Any:
+def _value_at(answer: Any, path: Sequence[str]) -> Any:
     """Return the value at a path; a number is a position in a list. None if there is none, or null."""
     for step in path:
         if isinstance(answer, dict):

@@ -332,18 +332,13 @@ def test_protobuf_may_be_described_by_a_native_setting() -> None:
         (
             'target_format = "json"',
             'target_format = "text"',
-            "target_format: 'text' is not read here: write [transforms.proto_convert]",
+            "target_format: 'text' is not read here: fields land as the schema has them",
         ),
-        ('message_type = "shop.Order"', "", "message_type is missing"),
-        (
-            'descriptor_set = "orders.desc"',
-            'schema_path = "orders.proto"',
-            "descriptor_set is missing: write [transforms.proto_convert]",
-        ),
+        ('message_type = "shop.Order"', "", "message says what a descriptor_set's values are: give both"),
         (
             "enabled = true\nsource",
             "enabled = true\nfield_mappings = {a = 'b'}\nsource",
-            "is not read here: write [transforms.proto_convert]",
+            "is not read here: fields land as the schema has them",
         ),
     ],
 )

@@ -37,23 +37,11 @@ _RUNTIME_REASONS = {
 }
 _TRANSFORMS = ("add_fields", "delete_fields", "filter_fields", "update_fields", "unwrap_envelope")
 _CONVERTERS = {"json": "json", "raw": "bytes", "text": "string", "proto": "protobuf", "avro": "avro"}
-_CONVERSIONS = ("proto_convert", "avro_convert", "flat_buffer_convert")
-_FLAT_BUFFER = (
-    "FlatBuffers' own library reads them by classes that its compiler made of a schema, and by nothing else, and "
-    "Iggy's own conversion decodes no fields either. Write schema = 'raw' to land the bytes"
-)
-_DESCRIBED = {
+_CONVERSIONS = {
     "proto": {"descriptor_set": "descriptor_set", "message_type": "message"},
     "avro": {"schema_path": "schema_file"},
 }
 """By schema, the options of its conversion that describe messages, and what they are in `converter.registry`."""
-_DESCRIBE = {
-    "proto": "write [transforms.proto_convert] with descriptor_set, a file that protoc --include_imports "
-    "--descriptor_set_out makes, message_type, source_format and target_format, or [s3lake] "
-    "converter.registry.descriptor_set and message",
-    "avro": "write [transforms.avro_convert] with schema_path, source_format and target_format, or [s3lake] "
-    "converter.registry.schema_file",
-}
 _SCHEMA_SAYS = ("include_paths", "preserve_unknown_fields", "conversion_options", "schema_registry_url")
 _OUTPUTS = {
     "json_lines": ("json", None, ".jsonl"),
@@ -132,7 +120,7 @@ def _put_transforms(file: toml.File, sink: Draft, report: Report) -> None:
         return
     for name, table in tables.items():
         place = file.place("transforms", name)
-        if name not in _TRANSFORMS + _CONVERSIONS:
+        if name not in _TRANSFORMS and name.removesuffix("_convert") not in _CONVERSIONS:
             near = did_you_mean(name, _TRANSFORMS)
             report.error(place, f"unknown transform; {near}allowed here: {', '.join(_TRANSFORMS)}")
         elif not isinstance(table, dict) or not isinstance(table.get("enabled"), bool):
@@ -332,44 +320,30 @@ def _read_runtime_settings(file: toml.File, report: Report, references: Variable
     return references.resolve([setting for setting in file.settings() if setting.key.startswith("s3lake.")], report)
 
 
-# Schemas, and conversions between them, as converters
-
-
 def _put_schema(file: toml.File, sink: Draft, keys: Keys, stream: int) -> None:
-    """Put the converter of a stream's messages."""
-    schema = keys.choice(f"streams[{stream}].schema", same(*_CONVERTERS, "flat_buffer"), "json")
-    if schema.value == "flat_buffer":
-        keys.wrong(schema.setting, f"'flat_buffer': {_FLAT_BUFFER}")
-    if _find_conversion(file, "flat_buffer") is not None:
-        message = f"{_FLAT_BUFFER}, and take the conversion out"
-        keys.report.error(file.place("transforms", "flat_buffer_convert"), message)
-    sink.put("converter.value", _CONVERTERS.get(schema.value, "json"), schema.setting)
-    for name, described in _DESCRIBED.items():
-        conversion = _find_conversion(file, name)
-        if conversion is not None and schema.value != name:
+    """Put the converter of a stream's messages; what a conversion says of their schema is the registry."""
+    schema = keys.choice(f"streams[{stream}].schema", _CONVERTERS, "json")
+    sink.put("converter.value", schema)
+    tables = file.data.get("transforms")
+    for name, described in _CONVERSIONS.items():
+        table = tables.get(f"{name}_convert") if isinstance(tables, dict) else None
+        is_enabled = isinstance(table, dict) and table.get("enabled") is True
+        if is_enabled and schema.value != _CONVERTERS[name]:
             message = f"messages of another schema are not read so; write schema = {name!r}, or enabled = false"
             keys.report.error(file.place("transforms", f"{name}_convert"), message)
-        elif conversion is not None:
-            for option, value in conversion.items():
+        elif is_enabled:
+            formats = {"enabled": True, "source_format": name, "target_format": "json"}
+            for option, value in table.items():
                 setting = _setting(file, value, "transforms", f"{name}_convert", option)
-                if option in described and isinstance(value, str):
+                if option in described:
                     sink.put(f"converter.registry.{described[option]}", value, setting)
                 elif option in _SCHEMA_SAYS:
                     keys.report.no_effect(setting, "the schema says it all")
-                elif (option, value) not in (("enabled", True), ("source_format", name), ("target_format", "json")):
-                    keys.wrong(setting, f"{setting.masked_value} is not read here: {_DESCRIBE[name]}")
-            for option in sorted({*described, "source_format", "target_format"} - conversion.keys()):
-                message = f"{option} is missing: {_DESCRIBE[name]}"
-                keys.report.error(file.place("transforms", f"{name}_convert"), message)
-        elif schema.value == name and not keys.with_prefix("s3lake.converter.registry."):
-            keys.wrong(schema.setting, f"{name!r} does not say how messages are read: {_DESCRIBE[name]}")
-
-
-def _find_conversion(file: toml.File, schema: str) -> dict[str, Any] | None:
-    """Return the conversion of a schema, if it is enabled."""
-    tables = file.data.get("transforms")
-    table = tables.get(f"{schema}_convert") if isinstance(tables, dict) else None
-    return table if isinstance(table, dict) and table.get("enabled") is True else None
+                elif formats.get(option) != value:
+                    keys.wrong(setting, f"{setting.masked_value} is not read here: fields land as the schema has them")
+        elif schema.value == _CONVERTERS[name] and not keys.with_prefix("s3lake.converter.registry."):
+            message = f"write [transforms.{name}_convert] with {' and '.join(described)}"
+            keys.wrong(schema.setting, f"{name!r} does not say how messages are read: {message}")
 
 
 def _setting(file: toml.File, value: Any, *path: str) -> Setting:
