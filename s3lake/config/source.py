@@ -174,7 +174,7 @@ def read_options(environment: Mapping[str, str]) -> HttpOptions:
         return HttpOptions.model_validate({name.lower(): text for name, text in texts.items() if text})
     except ValidationError as refused:
         error = refused.errors(include_url=False, include_input=False)[0]
-        why = error.get("ctx", {}).get("error", error["msg"])
+        why = error["msg"].removeprefix("Value error, ")
         raise ConfigurationError(f"{PREFIX}{str(error['loc'][0]).upper()}: {why}") from None
 
 
@@ -249,7 +249,7 @@ def _attempt(url: str, name: str, settings: HttpOptions) -> bytes:
         message = "the server's certificate is not trusted; name its authority in REQUESTS_CA_BUNDLE"
         raise ConfigurationError(f"{name}: {message}") from None
     except requests.exceptions.Timeout:
-        raise _TransientError(f"no answer within {settings['TIMEOUT']:g} s") from None
+        raise _TransientError(f"no answer within {settings.timeout:g} s") from None
     except (requests.exceptions.ConnectionError, requests.exceptions.ChunkedEncodingError):
         raise _TransientError("the connection failed") from None
     except requests.exceptions.RequestException as error:

@@ -327,13 +327,13 @@ def _put_schema(file: toml.File, sink: Draft, keys: Keys, stream: int) -> None:
     tables = file.data.get("transforms")
     for name, described in _CONVERSIONS.items():
         table = tables.get(f"{name}_convert") if isinstance(tables, dict) else None
-        is_enabled = isinstance(table, dict) and table.get("enabled") is True
-        if is_enabled and schema.value != _CONVERTERS[name]:
+        conversion = table if isinstance(table, dict) and table.get("enabled") is True else None
+        if conversion is not None and schema.value != _CONVERTERS[name]:
             message = f"messages of another schema are not read so; write schema = {name!r}, or enabled = false"
             keys.report.error(file.place("transforms", f"{name}_convert"), message)
-        elif is_enabled:
+        elif conversion is not None:
             formats = {"enabled": True, "source_format": name, "target_format": "json"}
-            for option, value in table.items():
+            for option, value in conversion.items():
                 setting = _setting(file, value, "transforms", f"{name}_convert", option)
                 if option in described:
                     sink.put(f"converter.registry.{described[option]}", value, setting)
