@@ -195,8 +195,7 @@ class ConfigDraft:
         return setting is not None and (setting.key == f"s3lake.{path}" or setting.place.line == 0)
 
     def _override(self, environment: Mapping[str, str]) -> None:
-        self.draft.values, changes = apply_variables(self.draft.values, environment)
-        for change in changes:
+        for change in apply_variables(self.draft.values, environment):
             self.draft.forget(change.path)
             setting = Setting(dotted(change.path), str(change.value), variable(change.variable))
             self.draft.origins[change.path] = setting

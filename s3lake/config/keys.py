@@ -8,9 +8,10 @@ from types import NoneType
 from typing import Any, NamedTuple, TypeVar
 
 from s3lake.config.draft import SHARED, Draft
-from s3lake.config.overrides import accepts, names_of_model, nested_models
+from s3lake.config.overrides import accepts, names_of_model
 from s3lake.config.report import Reference, Report, Setting, Value, by_key, variable
 from s3lake.sink import Config, Sink
+from s3lake.sink.model import models_in
 from s3lake.text import options
 from s3lake.text.options import did_you_mean, find_nearest
 
@@ -248,12 +249,12 @@ def _put_native(setting: Setting, sinks: Sequence[Draft], report: Report) -> Non
         if name not in names.inside:
             allowed = [*map(str, names.inside), *(() if steps or is_shared else SHARED)]
             wrong = f"{name!r} is not a native setting; {did_you_mean(name, allowed)}allowed here: {', '.join(allowed)}"
-            if not any(nested_models(names.annotation)):
+            if not any(models_in(names.annotation)):
                 wrong = f"{steps[-1]!r} holds nothing below it; take {'.' + rest!r} out"
             report.error(setting, wrong)
             return
         names, steps, rest = names.inside[name], [*steps, name], below
-    if names.added is not None or (value == "" and any(nested_models(names.annotation))):
+    if names.added is not None or (value == "" and any(models_in(names.annotation))):
         message = f"holds several settings: name one of them, for example {setting.key}.NAME"
         report.error(setting, f"{path!r} {message}")
         return

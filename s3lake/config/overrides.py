@@ -6,14 +6,13 @@ the longest names first. An empty variable says nothing.
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
@@ -21,6 +20,7 @@ from pydantic.fields import FieldInfo
 from s3lake.config.report import Path, dotted
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Config, ConfigModel, Sink
+from s3lake.sink.model import models_in
 from s3lake.text.options import did_you_mean
 
 PREFIX = "S3LAKE_SINKS_"
@@ -41,16 +41,8 @@ def model_at(path: Sequence[str | int]) -> type[ConfigModel]:
     model: type[ConfigModel] = Config
     for step in path:
         if isinstance(step, str):
-            model = next(nested_models(fields(model)[step].annotation))
+            model = next(models_in(fields(model)[step].annotation))
     return model
-
-
-def nested_models(annotation: Any) -> Iterator[type[ConfigModel]]:
-    """Yield the models that a field of that annotation may hold, also in lists."""
-    if isinstance(annotation, type) and issubclass(annotation, ConfigModel):
-        yield annotation
-    for argument in get_args(annotation):
-        yield from nested_models(argument)
 
 
 def union_members(annotation: Any) -> Iterator[Any]:
@@ -189,8 +181,7 @@ def _items(text: str) -> list[str]:
 # `S3LAKE_SINKS_<NAME>_<PATH>`
 
 
-@dataclass(frozen=True)
-class Override:
+class Override(NamedTuple):
     """One variable: the path of the setting in the document, and the value that it gets there."""
 
     variable: str
@@ -203,10 +194,8 @@ def prefix_of(sink: str) -> str:
     return f"{PREFIX}{upper(sink)}_"
 
 
-def apply_variables(
-    document: Mapping[str, Any], environment: Mapping[str, str]
-) -> tuple[dict[str, Any], list[Override]]:
-    """Return the native document with what variables set, and these; `document` itself does not change.
+def apply_variables(document: dict[str, Any], environment: Mapping[str, str]) -> list[Override]:
+    """Set what variables say in a native document. Return these variables.
 
     Raises:
         ConfigurationError: a variable names no sink, or no setting.
@@ -222,13 +211,12 @@ def apply_variables(
         for variable, text in sorted(environment.items())
         if variable.startswith(PREFIX) and text.strip()
     ]
-    changed = copy.deepcopy(dict(document))
     for override in overrides:
         try:
-            set_path(changed, override.path, override.value)
+            set_path(document, override.path, override.value)
         except ConfigurationError as error:
             raise ConfigurationError(f"{override.variable}: {error}") from None
-    return changed, overrides
+    return overrides
 
 
 def _override(variable: str, text: str, sinks: Mapping[str, tuple[int, Any]]) -> Override:

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from s3lake.sink.config import Config
+from s3lake.sink.model import models_in
 
 _PART = re.compile(r"^    (\w+): (.*?)(?=^    \w+: |\Z)", re.MULTILINE | re.DOTALL)
 
@@ -40,10 +41,6 @@ def nested_models(model: type[BaseModel]) -> dict[str, type[BaseModel]]:
     """Return the model and the models inside it, by name, each before its own."""
     parts = {model.__name__: model}
     for field in model.model_fields.values():
-        annotations = [field.annotation]
-        while annotations:
-            annotation = annotations.pop()
-            if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-                parts |= {name: part for name, part in nested_models(annotation).items() if name not in parts}
-            annotations += getattr(annotation, "__args__", ())
+        for inner in models_in(field.annotation):
+            parts |= {name: part for name, part in nested_models(inner).items() if name not in parts}
     return parts

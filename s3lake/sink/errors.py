@@ -4,9 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from s3lake.sink.model import ConfigModel, Duration, RuleError, at_least, matches
-
-_TOPIC = matches(r"(?!\.\.?$)[A-Za-z0-9._-]{1,249}", "a topic has letters, digits, '.', '_' and '-', at most 249")
+from s3lake.sink.model import ConfigModel, Duration, RuleError, Topic, at_least
 
 
 class DeadLetterTopic(ConfigModel):
@@ -18,7 +16,7 @@ class DeadLetterTopic(ConfigModel):
         replication_factor: used only if the topic has to be created; -1 is the brokers' own.
     """
 
-    name: Annotated[str, _TOPIC] = Field(examples=["events-dead-letters"])
+    name: Topic = Field(examples=["events-dead-letters"])
     context_headers: bool = False
     replication_factor: int = 3
 
@@ -39,14 +37,7 @@ class Threshold(ConfigModel):
     """
 
     number: Annotated[int, at_least(0)] | None = None
-    share: float | None = None
-
-    @field_validator("share")
-    @classmethod
-    def _check_share(cls, value: float | None) -> float | None:
-        if value is not None and not 0 <= value <= 1:
-            raise ValueError(f"{value} is out of range: from 0 to 1, 0.01 is one of a hundred")
-        return value
+    share: Annotated[float, at_least(0, 1)] | None = None
 
     def is_exceeded(self, dead: int, read: int) -> bool:
         """Return whether `dead` of `read` records exceed the threshold's number or share."""

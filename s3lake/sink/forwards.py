@@ -1,17 +1,14 @@
 """Other systems that get a copy of each sealed hour of a sink."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from s3lake.sink.model import ConfigModel, Options, RuleError, matches
+from s3lake.sink.model import ConfigModel, Name, Options, RuleError
 
 if TYPE_CHECKING:
     from s3lake.sink.sink import Sink
-
-
-_NAME = matches(r"[A-Za-z0-9_-]{1,100}", "1 to 100 of A-Z, a-z, 0-9, '_' and '-'")
 
 
 class Forward(ConfigModel):
@@ -26,7 +23,7 @@ class Forward(ConfigModel):
 
     to: str = Field(examples=["postgres"])
     options: Options = Field(default_factory=dict, repr=False, examples=[{"conninfo": "${PG}", "table": "lake.orders"}])
-    name: Annotated[str, _NAME] | None = None
+    name: Name | None = None
     topics: tuple[str, ...] = ()
 
     @property

@@ -1,7 +1,7 @@
 """The base of every model of a configuration, and the types that their settings share."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from math import inf
 from typing import Annotated, Any, Literal, get_args
 
@@ -47,6 +47,14 @@ class ConfigModel(BaseModel):
 
 def _takes_number(annotation: Any) -> bool:
     return annotation in (int, float) or any(map(_takes_number, get_args(annotation)))
+
+
+def models_in(annotation: Any) -> Iterator[type[ConfigModel]]:
+    """Yield the models that a field of that annotation may hold, also in lists."""
+    if isinstance(annotation, type) and issubclass(annotation, ConfigModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from models_in(argument)
 
 
 def at_least(low: float, high: float = inf, form: Callable[[Any], str] = str) -> AfterValidator:
@@ -117,6 +125,17 @@ Size = Annotated[int, _BYTES, PlainSerializer(format_size)]
 
 Prefix = Annotated[str, AfterValidator(_check_prefix)]
 """The beginning of keys that every S3 client finds: to some of them `//`, `.` and `..` have a meaning."""
+
+Name = Annotated[str, matches(r"[A-Za-z0-9_-]{1,100}", "1 to 100 of A-Z, a-z, 0-9, '_' and '-'")]
+"""The name of something that object keys and Dagster's assets contain."""
+
+Topic = Annotated[
+    str,
+    matches(
+        r"(?!\.\.?$)[A-Za-z0-9._-]{1,249}",
+        "a topic has letters, digits, '.', '_' and '-', at most 249; patterns belong in topics_regex",
+    ),
+]
 
 Properties = Annotated[dict[str, str], PlainSerializer(mask_properties)]
 """Settings of another program; its secrets are printed mask_properties."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 OnChange = Literal["evolve", "drop", "dead_letter", "fail"]
 _PATH = matches(r"[^.]+(\.[^.]+)*", "write the path of a field, as order.id")
-Share = Annotated[float, BeforeValidator(parse_share)]
+Share = Annotated[float, BeforeValidator(parse_share), at_least(0, 1)]
 
 
 class Gate(ConfigModel):
@@ -30,13 +30,6 @@ class Gate(ConfigModel):
     min_rows: Annotated[int, at_least(0)] = 0
     max_dead_letters: Share | None = None
     max_broken: Share | None = None
-
-    @field_validator("max_dead_letters", "max_broken")
-    @classmethod
-    def _check_share(cls, value: float | None) -> float | None:
-        if value is not None and not 0 <= value <= 1:
-            raise ValueError(f"{value} is out of range: a share is 0 to 1, or 0% to 100%")
-        return value
 
 
 class SchemaPolicy(ConfigModel):

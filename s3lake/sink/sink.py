@@ -25,7 +25,18 @@ from s3lake.sink.flush import Flush, Sealed
 from s3lake.sink.format import Envelope, Format, Sidecars
 from s3lake.sink.forwards import Forward
 from s3lake.sink.layout import Layout
-from s3lake.sink.model import ConfigModel, Duration, Prefix, RuleError, Size, accepted_by, at_least, matches
+from s3lake.sink.model import (
+    ConfigModel,
+    Duration,
+    Name,
+    Prefix,
+    RuleError,
+    Size,
+    Topic,
+    accepted_by,
+    at_least,
+    matches,
+)
 from s3lake.sink.s3 import S3
 from s3lake.sink.schema_policy import SchemaPolicy
 from s3lake.sink.table import Table
@@ -37,12 +48,7 @@ if TYPE_CHECKING:
     from s3lake.transform.chain import Chain
 
 _TOGETHER = 10  # topics, above which a sensor and a run for each are too many
-_NAME = matches(r"[A-Za-z0-9_-]{1,100}", "1 to 100 of A-Z, a-z, 0-9, '_' and '-'")
 _BUCKET = matches(r"(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", "a bucket has 3 to 63 of a-z, 0-9, '-' and single '.'")
-_TOPIC = matches(
-    r"(?!\.\.?$)[A-Za-z0-9._-]{1,249}",
-    "a topic has letters, digits, '.', '_' and '-', at most 249; patterns belong in topics_regex",
-)
 _OWNER = matches(
     r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}",
     "an owner in Dagster is team:NAME, for example team:data, or an e-mail address",
@@ -59,7 +65,7 @@ class Index(ConfigModel):
     """
 
     prefix: Prefix = ".indexes"
-    name: Annotated[str, _NAME] | None = None
+    name: Name | None = None
 
     @field_validator("prefix", mode="before")
     @classmethod
@@ -116,8 +122,8 @@ class Sink(ConfigModel):
         owners: the owners of its assets in Dagster: `team:data`, `ann@example.com`.
     """
 
-    name: Annotated[str, _NAME] = Field(examples=["events"])
-    topics: tuple[Annotated[str, _TOPIC], ...] = ()
+    name: Name = Field(examples=["events"])
+    topics: tuple[Topic, ...] = ()
     topics_regex: str | None = None
     missing_topic: Literal["fail", "wait"] = "fail"
     bucket: Annotated[str, _BUCKET] = Field(examples=["lake"])

@@ -37,7 +37,7 @@ class Table(ConfigModel):
         repr=False, examples=[{"type": "rest", "uri": "http://localhost:8181", "credential": "${CATALOG_CREDENTIAL}"}]
     )
     partition: tuple[str, ...] = (HOUR,)
-    location: str | None = None
+    location: Annotated[str, matches(r"s3a?://[^/]+/.+", "write s3://BUCKET/PREFIX")] | None = None
 
     @field_validator("catalog")
     @classmethod
@@ -46,13 +46,6 @@ class Table(ConfigModel):
             raise RuleError(f"{value.get('type')!r} is not a catalog: use one of {', '.join(_CATALOGS)}", "type")
         if value["type"] != "glue" and not value.get("uri"):
             raise RuleError(f"a catalog of type {value['type']} needs a uri", "uri")
-        return value
-
-    @field_validator("location")
-    @classmethod
-    def _check_location(cls, value: str | None) -> str | None:
-        if value is not None and not re.fullmatch(r"s3a?://[^/]+/.+", value):
-            raise ValueError(f"{value!r} is not a location of a table: write s3://BUCKET/PREFIX")
         return value
 
     def check(self, sink: "Sink") -> None:

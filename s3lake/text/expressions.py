@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -15,37 +15,23 @@ class PatternTimeoutError(ValueError):
     """A search took too long; the message names the expression and the text."""
 
 
-@dataclass(frozen=True)
 class Expression:
-    """A compiled expression.
+    """A compiled expression; `engine` is that of the `regex` module, which has a time limit."""
 
-    Attributes:
-        pattern: as it is written.
-        engine: of the `regex` module, which has a time limit.
-    """
-
-    pattern: str
-    engine: Any
+    def __init__(self, pattern: str, engine: Any) -> None:
+        self.pattern, self.engine = pattern, engine
 
     def matches(self, text: str) -> bool:
-        """Return whether the expression matches the whole of `text`.
-
-        Raises:
-            PatternTimeoutError: the search took too long.
-        """
-        return self._run("fullmatch", text) is not None
+        """Return whether the expression matches the whole of `text`. Raises PatternTimeoutError."""
+        return self._run(self.engine.fullmatch, text) is not None
 
     def search(self, text: str) -> Any:
-        """Return the first match in `text`, or None.
+        """Return the first match in `text`, or None. Raises PatternTimeoutError."""
+        return self._run(self.engine.search, text)
 
-        Raises:
-            PatternTimeoutError: the search took too long.
-        """
-        return self._run("search", text)
-
-    def _run(self, verb: str, text: str) -> Any:
+    def _run(self, verb: Callable[..., Any], text: str) -> Any:
         try:
-            return getattr(self.engine, verb)(text, timeout=_PATIENCE)
+            return verb(text, timeout=_PATIENCE)
         except TimeoutError:
             raise PatternTimeoutError(
                 f"the expression {self.pattern!r} takes too long on {text[:80]!r}: write it without repetitions inside "

@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping, Sequence
 
 from s3lake.config.connectors import connect, converters, credentials
-from s3lake.config.connectors.connect import escape_braces
 from s3lake.config.draft import ConfigDraft, Draft
 from s3lake.config.keys import Key, Keys, choice, milliseconds, same, whole
 from s3lake.config.report import Report, Setting, Value
@@ -160,7 +159,7 @@ def _put_layout(keys: Keys, sink: Draft, form: str, codec: str | None) -> None:
         template = f"{directory}{{topic}}-{{partition}}-{{offset:020}}"
     elif name.setting and name.value:
         template = _translate(keys, name.setting, name.value, _OF_NAMES)
-        if template:
+        if not keys.report.failed:
             _check_variables(keys, sink, name.setting)
         extension = ""
         if codec not in (None, "none"):
@@ -194,23 +193,10 @@ def _read_prefix(keys: Keys, sink: Draft, setting: Setting) -> str:
     return _translate(keys, setting, setting.value[len(head + slash) :], _OF_PREFIXES)
 
 
-def _translate(keys: Keys, setting: Setting, template: str, variables: Mapping[str, str]) -> str:
-    """Return a template as a native one; empty if something is wrong with it."""
-    pieces, position, is_valid = [], 0, True
-    for match in (*_VARIABLE.finditer(template), None):
-        plain = template[position : match.start()] if match else template[position:]
-        if "{{" in plain or "}}" in plain:
-            keys.wrong(setting, f"{plain!r} holds no variable; write one of: {', '.join(variables)}")
-            is_valid = False
-        pieces.append(escape_braces(plain))
-        if match is not None:
-            variable, position = re.sub(r"\s", "", match[0]), match.end()
-            if variable not in variables:
-                near = did_you_mean(variable, variables)
-                keys.wrong(setting, f"{match[0]} is unknown; {near}use one of: {', '.join(variables)}")
-                is_valid = False
-            pieces.append(variables.get(variable, ""))
-    return "".join(pieces) if is_valid else ""
+def _translate(keys: Keys, setting: Setting, text: str, variables: Mapping[str, str]) -> str:
+    if re.search(r"\{\{|\}\}", _VARIABLE.sub("", text)):
+        keys.wrong(setting, f"{setting.masked_value}: a variable is not closed; write one of: {', '.join(variables)}")
+    return connect.translate_template(keys, setting, text, _VARIABLE, variables)
 
 
 def _check_variables(keys: Keys, sink: Draft, setting: Setting) -> None:

@@ -13,6 +13,7 @@ from s3lake.config.report import Place, Report, Setting, Value
 from s3lake.convert.converters import CONVERTERS
 from s3lake.encode.formats import FORMATS
 from s3lake.text import expressions
+from s3lake.text.options import did_you_mean
 
 LARGEST_FILE = 80 * 10**9
 FLUSH = {"count": 50_000, "size": 500_000_000, "interval": 3600.0, "merge": False}
@@ -52,6 +53,21 @@ class Topics:
 def escape_braces(text: str) -> str:
     """Return a text as a native template has it, with braces doubled."""
     return text.replace("{", "{{").replace("}", "}}")
+
+
+def translate_template(
+    keys: Keys, setting: Setting | None, text: str, pattern: re.Pattern[str], variables: Mapping[str, str]
+) -> str:
+    """Return a template as a native one: `pattern` finds its variables, `variables` says what each one is there."""
+    pieces, position = [], 0
+    for match in pattern.finditer(text):
+        variable = re.sub(r"\s", "", match[0])
+        if variable not in variables:
+            near = did_you_mean(variable, variables)
+            keys.wrong(setting, f"{match[0]} is unknown; {near}use one of: {', '.join(variables)}")
+        pieces += [escape_braces(text[position : match.start()]), variables.get(variable, "")]
+        position = match.end()
+    return "".join([*pieces, escape_braces(text[position:])])
 
 
 _DECIDING = (

@@ -118,7 +118,8 @@ def _options(keys: Keys, class_name: str, options: Mapping[str, Setting]) -> Non
 
 def _put_registry(keys: Keys, part: str, converter: Setting, options: Mapping[str, Setting], sink: Draft) -> None:
     """Put where the registry of the converter of `part` (key or value) is; key and value have one together."""
-    own, registry = Keys(_shortened(options, keys), keys.report), Draft()
+    settings = [replace(setting, key=_shorten(name)) for name, setting in options.items()]
+    own, registry = Keys(settings, keys.report), Draft()
     class_name = converter.value.rpartition(".")[2]
     for put in (_put_address, _put_login, _put_token, _put_files):
         put(own, registry)
@@ -139,16 +140,10 @@ def _put_registry(keys: Keys, part: str, converter: Setting, options: Mapping[st
         sink.put(f"converter.registry.{name}", value, registry.origins[name,])
 
 
-def _shortened(options: Mapping[str, Setting], keys: Keys) -> list[Setting]:
-    """Return the options that may have the registry's prefix without it."""
-    settings: dict[str, Setting] = {}
-    for name, setting in options.items():
-        plain = name.removeprefix(_PREFIX)
-        short = plain if plain.startswith(_WITH_OR_WITHOUT) else name
-        if short in settings:
-            keys.wrong(setting, f"says the same as {settings[short].place.key}; take one of them out")
-        settings.setdefault(short, replace(setting, key=short))
-    return list(settings.values())
+def _shorten(name: str) -> str:
+    """Return the name of an option without the registry's prefix, if it may have it or not."""
+    plain = name.removeprefix(_PREFIX)
+    return plain if plain.startswith(_WITH_OR_WITHOUT) else name
 
 
 def _note_option(option: Setting, class_name: str, keys: Keys) -> None:
@@ -181,51 +176,35 @@ def _put_address(own: Keys, registry: Draft) -> None:
             users.add(user)
             own.report.secrets |= {user, user.partition(":")[2], unquote(user.partition(":")[2])} - {""}
     registry.put("url", ",".join(plain), url.setting)
-    source = own.get("basic.auth.credentials.source")
     if len(users) > 1:
         own.wrong(url.setting, "the addresses have different users; they are one registry, so write the same ones")
-    elif users and source is not None and source.value.upper() != "URL":
-        message = f"has a user, and {source.place.key} says that another one is taken; take one of them out"
-        own.wrong(url.setting, message)
     elif users:
         user, _, password = users.pop().partition(":")
-        registry.put("user", unquote(user), url.setting)
-        registry.put("password", unquote(password), url.setting)
+        _put_user(registry, unquote(user), unquote(password), url.setting)
+
+
+def _put_user(registry: Draft, user: str, password: str, setting: Setting | None) -> None:
+    registry.put("user", user, setting)
+    registry.put("password", password, setting)
 
 
 def _put_login(own: Keys, registry: Draft) -> None:
     source, login = own.text("basic.auth.credentials.source", "URL"), own.text("basic.auth.user.info")
-    match source.value.upper():
-        case "URL" if login.setting is not None:
-            message = "is not used: write basic.auth.credentials.source=USER_INFO to use it, or take it out"
-            own.wrong(login.setting, message)
-        case "URL":
-            pass
-        case "USER_INFO" if ":" in login.value:
-            user, _, password = login.value.partition(":")
-            own.report.secrets.add(password)
-            registry.put("user", user, login.setting)
-            registry.put("password", password, login.setting)
-        case "USER_INFO":
-            message = "this source needs user and password; write basic.auth.user.info=USER:PASSWORD"
-            own.wrong(login.setting or source.setting, message)
-        case _:
-            message = "this source is not supported; write USER_INFO, and basic.auth.user.info=USER:PASSWORD"
-            own.wrong(source.setting, message)
+    user, colon, password = login.value.partition(":")
+    if source.value.upper() == "USER_INFO" and colon:
+        own.report.secrets.add(password)
+        _put_user(registry, user, password, login.setting)
+    elif source.value.upper() != "URL":
+        words = "" if source.value.upper() == "USER_INFO" else "USER_INFO, and "  # a text of the file would be masked
+        own.wrong(source.setting, f"is read with a user only; write {words}basic.auth.user.info=USER:PASSWORD")
 
 
 def _put_token(own: Keys, registry: Draft) -> None:
     source, token = own.text("bearer.auth.credentials.source"), own.text("bearer.auth.token")
-    if source.setting is None:
-        if token.setting is not None:
-            message = "write bearer.auth.credentials.source=STATIC_TOKEN to use it, or take it out"
-            own.wrong(token.setting, f"is not used: {message}")
-    elif source.value.upper() != "STATIC_TOKEN":
-        own.wrong(source.setting, "this source is not supported; write STATIC_TOKEN, and bearer.auth.token=TOKEN")
-    elif not token.value:
-        own.wrong(token.setting or source.setting, "this source needs the token; write bearer.auth.token=TOKEN")
-    else:
+    if source.value.upper() == "STATIC_TOKEN" and token.value:
         registry.put("token", token)
+    elif source.setting is not None:
+        own.wrong(source.setting, "is read with a token only; write STATIC_TOKEN, and bearer.auth.token=TOKEN")
 
 
 def _put_files(own: Keys, registry: Draft) -> None:

@@ -28,36 +28,31 @@ _PLACES = {
 """AWS' own classes, of both versions of its SDK: where each looks for credentials, in words of `s3.credentials`."""
 _INSTEAD = "take it out, and let boto3 find credentials, or give a role: s3lake.s3.role.arn"
 _OPTIONS = {
-    "accesskeyid": "credentials.access_key_id",
-    "accesskey": "credentials.access_key_id",
-    "secretaccesskey": "credentials.secret_access_key",
-    "secretkey": "credentials.secret_access_key",
-    "sessiontoken": "credentials.session_token",
-    "rolearn": "role.arn",
-    "roleexternalid": "role.external_id",
-    "externalid": "role.external_id",
-    "rolesessionname": "role.session_name",
-    "sessionname": "role.session_name",
-    "rolesessionduration": "role.duration",
-    "sessionduration": "role.duration",
-    "webidentitytokenfile": "role.token_file",
-    "tokenfile": "role.token_file",
-    "profile": "profile",
-    "profilename": "profile",
+    "accesskeyid": "s3.credentials.access_key_id",
+    "accesskey": "s3.credentials.access_key_id",
+    "secretaccesskey": "s3.credentials.secret_access_key",
+    "secretkey": "s3.credentials.secret_access_key",
+    "sessiontoken": "s3.credentials.session_token",
+    "arn": "s3.role.arn",
+    "externalid": "s3.role.external_id",
+    "sessionname": "s3.role.session_name",
+    "sessionduration": "s3.role.duration",
+    "webidentitytokenfile": "s3.role.token_file",
+    "tokenfile": "s3.role.token_file",
+    "profile": "s3.profile",
+    "profilename": "s3.profile",
 }
-_SECRET = ("credentials.secret_access_key", "credentials.session_token", "role.external_id")
-_PAIR = ("credentials.access_key_id", "credentials.secret_access_key")
+_PAIR = ("s3.credentials.access_key_id", "s3.credentials.secret_access_key")
+_SECRET = (_PAIR[1], "s3.credentials.session_token", "s3.role.external_id")
 
 
 def put_pair(keys: Keys, sink: Draft, access: str, secret: str) -> None:
     """Put static credentials: both keys, or neither."""
-    identity, other = keys.text(access), keys.text(secret)
-    if bool(identity.value) != bool(other.value):
-        present, missing = (identity, secret) if identity.value else (other, access)
-        keys.wrong(present.setting, f"{missing} is missing; give both or neither")
-    elif identity.value:
-        sink.put("s3.credentials.access_key_id", identity)
-        sink.put("s3.credentials.secret_access_key", other)
+    for name, other in ((access, secret), (secret, access)):
+        if keys.has(name) and not keys.has(other):
+            keys.wrong(keys.get(name), f"{other} is missing; give both or neither")
+            return
+    keys.put(sink, [Key(name, path) for name, path in zip((access, secret), _PAIR, strict=True)])
 
 
 def put_provider(keys: Keys, sink: Draft, key: str) -> None:
@@ -65,45 +60,29 @@ def put_provider(keys: Keys, sink: Draft, key: str) -> None:
 
     Options without a class are taken as well: nobody writes credentials in order not to use them.
     """
-    provider, stem = keys.get(key), key.removesuffix("class")
-    options = {}
+    provider, stem = keys.text(key), key.removesuffix("class")
+    options = []
     for option in keys.with_prefix(stem) if stem.endswith(".") else ():
-        if option.key == key or not option.value:
-            continue
-        native = _OPTIONS.get(_plain(option.key.removeprefix(stem)))
-        if native is None:
+        path = _OPTIONS.get(_plain(option.key.removeprefix(stem)))
+        if path is None and option.key != key and option.value:
             keys.wrong(option, f"is an option of a class of Java's, which cannot run here; {_INSTEAD}")
-        else:
-            options[native] = option
-    given = [path in options for path in _PAIR]
-    if any(given) and not all(given):
-        half = next(options[path] for path in _PAIR if path in options)
-        keys.wrong(half, "is half of a key pair; give the access key and the secret key, or neither")
-        return
-    if any(path.startswith("role.") for path in options) and "role.arn" not in options:
-        keys.wrong(next(iter(options.values())), "is of a role that has no ARN; add it, or take this out")
-        return
-    for path, option in options.items():
-        if sink.get(f"s3.{path}") is not None:
-            keys.wrong(option, "says the same as the connector's own keys of AWS; take one of them out")
-            continue
-        keys.report.secrets |= {option.value} if path in _SECRET else set()
-        value = int(option.value) if path == "role.duration" and option.value.isdigit() else option.value
-        sink.put(f"s3.{path}", value, option)
-    if provider is None or not provider.value:
-        return
+        elif path is not None and option.value and sink.get(path) is None:  # else the connector's own key counts
+            keys.report.secrets |= {option.value} if path in _SECRET else set()
+            options.append(path)
+            sink.put(path, int(option.value) if path == "s3.role.duration" else option.value, option)
     name = provider.value.rpartition(".")[2]
     place = _PLACES.get(name)
     if place is not None and isinstance(sink.get("s3.credentials"), dict):
-        keys.report.notice(provider, "is not asked: the connector takes the key pair that is next to it")
+        keys.note("is not asked: the connector takes the key pair that is next to it", provider)
     elif place == "default":
-        keys.report.no_effect(provider, LOCAL_CHAIN)
+        keys.report.no_effect(provider.setting, LOCAL_CHAIN)
     elif place is not None:
-        sink.put("s3.credentials", place, provider)
-    elif "role.arn" in options or (all(given) and "AssumeRole" not in name):
-        keys.report.notice(provider, "is not run: boto3 takes what its options say")
-    else:
-        keys.wrong(provider, f"{provider.masked_value} is a class of Java's and cannot run here; {_INSTEAD}")
+        sink.put("s3.credentials", place, provider.setting)
+    elif name and ("s3.role.arn" in options or ({*_PAIR} <= {*options} and "AssumeRole" not in name)):
+        keys.note("is not run: boto3 takes what its options say", provider)
+    elif provider.setting is not None and name:
+        message = f"{provider.setting.masked_value} is a class of Java's and cannot run here; {_INSTEAD}"
+        keys.wrong(provider.setting, message)
 
 
 def put_role(keys: Keys, sink: Draft, prefix: str) -> None:
@@ -152,4 +131,4 @@ def put_encryption(keys: Keys, sink: Draft, algorithm: str, kms_key: str = "", o
 
 
 def _plain(option: str) -> str:
-    return re.sub(r"^(sts|aws)+", "", re.sub(r"[^a-z]", "", option.lower()))
+    return re.sub(r"^(sts|aws|role)+", "", re.sub(r"[^a-z]", "", option.lower()))

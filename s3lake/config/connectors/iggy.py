@@ -49,8 +49,8 @@ _OUTPUTS = {
     "raw": ("bytes", {"opening": "", "between": "", "closing": ""}, ".bin"),
 }
 """By `output_format`: format, framing, extension."""
-_VARIABLE = re.compile(r"\{([^{}]*)\}")
-_VARIABLES = {"partition": "{partition}", "date": "{time:yyyy-MM-dd}", "hour": "{time:HH}"}
+_VARIABLE = re.compile(r"\{[^{}]*\}")
+_VARIABLES = {"{partition}": "{partition}", "{date}": "{time:yyyy-MM-dd}", "{hour}": "{time:HH}"}
 _NO_EFFECT = {
     "version": "the file that is given is the one that runs",
     "name": "the sink is called after key",
@@ -292,19 +292,14 @@ def _topics(keys: Keys, at: int, stream: Any) -> list[str]:
 def _template(keys: Keys, stream: str, topic: str) -> str:
     path = keys.text(f"{_P}path_template", "{stream}/{topic}/{date}/{hour}")
     names = {"stream": stream, "topic": topic}
-    safe = {name: escape_braces(re.sub(r"[^A-Za-z0-9._-]", "_", text)) for name, text in names.items()}
+    safe = {f"{{{name}}}": escape_braces(re.sub(r"[^A-Za-z0-9._-]", "_", text)) for name, text in names.items()}
+    if "{timestamp}" in path.value:
+        message = "{timestamp} is the time of the upload, so a retry would write another object; take it out"
+        keys.wrong(path.setting, message)
     variables = {**_VARIABLES, **safe}
-    pieces, position = [], 0
-    for match in _VARIABLE.finditer(path.value):
-        pieces += [escape_braces(path.value[position : match.start()]), variables.get(match[1], "")]
-        position = match.end()
-        if match[1] == "timestamp":
-            message = "{timestamp} is the time of the upload, so a retry would write another object; take it out"
-            keys.wrong(path.setting, message)
-        elif match[1] not in variables:
-            near = did_you_mean(match[1], list(variables))
-            keys.wrong(path.setting, f"{match[0]} is unknown; {near}use {', '.join(sorted(variables))}")
-    directory = "".join([*pieces, escape_braces(path.value[position:])]).strip("/")
+    directory = connect.translate_template(
+        keys, path.setting, path.value.replace("{timestamp}", ""), _VARIABLE, variables
+    ).strip("/")
     return f"{directory}/".lstrip("/") + "{partition:05}-{offset:020}-{last_offset:020}"
 
 
