@@ -238,7 +238,7 @@ def _override(variable: str, text: str, sinks: Mapping[str, tuple[int, Any]]) ->
     if not settings:
         sink = max(begun, key=len)
         name = variable.removeprefix(prefix_of(sink))
-        hint = did_you_mean(name, _variable_names(Sink), f"{prefix_of(sink)}{{}}", 0.5)
+        hint = did_you_mean(name, variable_names(names_of_model(Sink)), f"{prefix_of(sink)}{{}}", 0.5)
         groups = ", ".join(field.upper() for field in fields(Sink))
         raise ConfigurationError(f"{variable}: unknown setting of sink {sink}; {hint}settings begin with: {groups}")
     ((name, (path, place)),) = settings.items()
@@ -249,9 +249,8 @@ def _override(variable: str, text: str, sinks: Mapping[str, tuple[int, Any]]) ->
     return Override(variable, ("sinks", sinks[name][0], *path), place.typed(text))
 
 
-def _variable_names(model: type[ConfigModel]) -> Iterator[str]:
-    for field, info in fields(model).items():
-        yield field.upper()
-        for option in union_members(info.annotation):
-            if is_group(option):
-                yield from (f"{field.upper()}_{inner}" for inner in _variable_names(option))
+def variable_names(names: Names, start: str = "") -> Iterator[str]:
+    """Yield the names of variables for what is below a place."""
+    for title, place in names.inside.items():
+        yield f"{start}{upper(title)}"
+        yield from variable_names(place, f"{start}{upper(title)}_")

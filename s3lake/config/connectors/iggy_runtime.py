@@ -15,7 +15,7 @@ from typing import Any
 from s3lake.config import source
 from s3lake.config.draft import Draft
 from s3lake.config.keys import Key, Keys
-from s3lake.config.overrides import Names, match, parse_value, set_path, upper
+from s3lake.config.overrides import Names, match, parse_value, set_path, variable_names
 from s3lake.config.report import Path, Place, Report, Setting, variable
 from s3lake.config.syntax import toml
 from s3lake.config.syntax.toml import File
@@ -230,9 +230,11 @@ def _apply(tree: dict[str, Any], known: _Known, variables: Mapping[str, str], re
     """Set what variables name. Return the path of each value with the variable's place."""
     places: dict[Path, Place] = {}
     for name, text in variables.items():
-        matched = match(name.removeprefix(PREFIX), _names_of(tree, known))
+        below = _names_of(tree, known)
+        matched = match(name.removeprefix(PREFIX), below)
         if matched is None:
-            report.error(variable(name), _unknown(name.removeprefix(PREFIX), known))
+            near = did_you_mean(name.removeprefix(PREFIX), variable_names(below), f"{PREFIX}{{}}")
+            report.error(variable(name), f"unknown setting; {near}Iggy's transforms cannot be set by variables")
             continue
         path, names = matched
         try:
@@ -241,24 +243,6 @@ def _apply(tree: dict[str, Any], known: _Known, variables: Mapping[str, str], re
             report.error(variable(name), str(error))
         places[path] = variable(name)
     return places
-
-
-def _unknown(name: str, known: _Known) -> str:
-    """Return what is wrong with a name that is not known."""
-    if "_TRANSFORMS_" in name:
-        return "transforms cannot be set by variables, in Iggy neither; write them into a file"
-    groups = dict(_flat(known))
-    listed = ", ".join(f"{PREFIX}{group}…" for group in dict.fromkeys(groups.values()))
-    return f"unknown setting; {did_you_mean(name, groups, f'{PREFIX}{{}}')}names begin with: {listed}"
-
-
-def _flat(known: _Known, group: str = "") -> Iterator[tuple[str, str]]:
-    """Yield each name as variables have it, and what it begins with."""
-    for title, inner in known.items():
-        if inner:
-            yield from _flat(inner, f"{group}{upper(title)}_")
-        else:
-            yield f"{group}{upper(title)}", group
 
 
 def _names_of(value: Any, known: _Known) -> Names:

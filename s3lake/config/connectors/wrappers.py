@@ -6,7 +6,7 @@ that holds one map with `connector.class`: a Terraform plan, a map of connectors
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from s3lake.config.report import Place, Report
@@ -68,11 +68,7 @@ def _posted(root: Node, config: Node, report: Report) -> list[Node]:
             nodes.append(node)
         elif node.key == "name" and twin is not None and twin.value != node.value:
             report.error(node.place, f"{node.value!r} is not the name in config, {twin.value!r}; take one out")
-        elif node.key in _BESIDE:
-            report.no_effect(node.place, _BESIDE[node.key])
-        elif node.key not in ("name", "config"):
-            message = f"is next to config, where nothing reads it; read are: name, config, {', '.join(_BESIDE)}"
-            report.notice(node.place, message)
+    _note_rest(root, ("name", "config"), _BESIDE, report)
     return nodes
 
 
@@ -81,13 +77,17 @@ def _strimzi(root: Node, report: Report) -> list[Node]:
     spec = root.at("spec")
     outside = [(root.at("metadata").child("name"), "name"), (spec.child("class"), _CLASS)]
     outside.append((spec.child("tasksMax"), "tasks.max"))
-    for node in spec.nodes:
-        if node.key in _SPEC:
-            report.no_effect(node.place, _SPEC[node.key])
-        elif node.key not in ("class", "tasksMax", "config"):
-            message = f"nothing reads it in spec; read are: class, tasksMax, config, {', '.join(_SPEC)}"
-            report.notice(node.place, message)
+    _note_rest(spec, ("class", "tasksMax", "config"), _SPEC, report)
     return [*(replace(node, key=key) for node, key in outside if node is not None), *spec.at("config").nodes]
+
+
+def _note_rest(root: Node, names: Sequence[str], harmless: Mapping[str, str], report: Report) -> None:
+    """Note the nodes of a mapping that nothing reads."""
+    for node in root.nodes:
+        if node.key in harmless:
+            report.no_effect(node.place, harmless[node.key])
+        elif node.key not in names:
+            report.notice(node.place, f"nothing reads it here; read are: {', '.join((*names, *harmless))}")
 
 
 def _find(node: Node, above: Node, title: Node | None) -> Iterator[tuple[str, list[Node]]]:
