@@ -11,7 +11,7 @@ import typer
 from s3lake.cli.output import emit, err, print_json, print_table, print_text
 from s3lake.cli.request import CHANGE, HOURS, JSON, ROUTES, SOURCE, Outcome, Request, command, require_hours
 from s3lake.errors import ConfigurationError, printable
-from s3lake.text.contents import format_content
+from s3lake.text.masking import format_content
 
 if TYPE_CHECKING:
     from s3lake.land.landing import Landing

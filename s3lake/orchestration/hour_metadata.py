@@ -24,7 +24,7 @@ from s3lake.plan.sealed import quantile_s
 from s3lake.plan.stamps import find_notices
 from s3lake.plan.tile import Wait
 from s3lake.schema.types import from_document
-from s3lake.text.contents import format_content
+from s3lake.text.masking import format_content
 
 if TYPE_CHECKING:
     from s3lake.commit.documents import Manifest

@@ -7,8 +7,7 @@ from s3lake.sink.config import Config, can_share_key
 from s3lake.sink.connections import Kafka, Source, Spark
 from s3lake.sink.converter import Converter, Registry
 from s3lake.sink.errors import Errors
-from s3lake.sink.flush import Flush
-from s3lake.sink.format import Envelope, Format, Framing, Sidecars
+from s3lake.sink.format import Envelope, Flush, Format, Framing, Sidecars
 from s3lake.sink.layout import Layout, Padding, Time
 from s3lake.sink.model import ConfigModel, RuleError
 from s3lake.sink.s3 import S3, Credentials, Retries

@@ -1,4 +1,4 @@
-"""Formats, codecs and envelopes: what a file of a sink is, and which combinations there are."""
+"""Formats, codecs and envelopes: what a file of a sink is, which combinations there are, and when files are closed."""
 
 import re
 from typing import Annotated, Any, Literal
@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from s3lake.encode.formats import FORMATS, LEVELS
-from s3lake.sink.model import ConfigModel, RuleError, one_of
+from s3lake.sink.model import ConfigModel, Duration, RuleError, Size, at_least, one_of
+from s3lake.text.quantities import format_size
 
 Codec = Literal["none", "gzip", "snappy", "snappy_framed", "zstd", "lz4", "lzo", "brotli", "bzip2", "xz", "deflate"]
 
@@ -100,6 +101,30 @@ class Format(ConfigModel):
     def extension(self) -> str:
         """The file extension: text formats add the codec, Avro and Parquet keep it inside the file."""
         return FORMATS[self.type].extension(self.codec)
+
+
+_LARGEST_FILE = 80 * 10**9  # 10,000 parts of 8 MiB
+
+
+class Flush(ConfigModel):
+    """When a file is closed (count, size, span), and when a quiet topic is landed nevertheless (interval).
+
+    Sizes are bytes (MB is 10^6, as connectors mean it; MiB is 2^20), durations are seconds.
+
+    Attributes:
+        count: records a file; None for any number.
+        size: of a file as it is stored.
+        interval: the longest wait of a record in the current hour.
+        span: the times of a file are less than that apart: of the records, or of the field that `layout.time` reads;
+            None for any.
+        merge: one commit replaces an hour's small ones, once all of the hour is landed.
+    """
+
+    count: Annotated[int, at_least(1)] | None = None
+    size: Annotated[Size, at_least(1, _LARGEST_FILE, format_size)] = 2**27
+    interval: Annotated[Duration, at_least(0)] = 300.0
+    span: Annotated[Duration, at_least(0.001)] | None = None
+    merge: bool = True
 
 
 class Envelope(ConfigModel):

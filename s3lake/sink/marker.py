@@ -1,10 +1,11 @@
 """The marker of an hour: the object that shows in the bucket that the hour's directory is complete."""
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from s3lake import hours
 from s3lake.layout.pieces import Hour, Piece, Text, Topic
+from s3lake.sink.model import ConfigModel, Duration, at_least
 from s3lake.text.dates import joda
 
 if TYPE_CHECKING:
@@ -12,6 +13,19 @@ if TYPE_CHECKING:
 
 _NAMES = {"success": "_SUCCESS", "objects": "_objects.json"}
 _YEAR, _YEARS = 2028, range(1971, 2070)  # a leap year, and those that differ in their last two digits
+
+
+class Sealed(ConfigModel):
+    """The expectations of an hour that is over.
+
+    Attributes:
+        within: how long after its end an hour should be sealed, in seconds; the check `sealed_in_time` reports it.
+        marker: an object in the hour's directory once it is sealed: an empty `_SUCCESS`, or `_objects.json`, the list
+            of the hour's objects.
+    """
+
+    within: Annotated[Duration, at_least(1)] = 900.0
+    marker: Literal["none", "success", "objects"] = "none"
 
 
 def pieces(sink: "Sink") -> tuple[Piece, ...]:

@@ -21,10 +21,10 @@ from s3lake.schema.unite import LEGAL_NAME
 from s3lake.sink import marker, template_rules
 from s3lake.sink.converter import Converter
 from s3lake.sink.errors import Errors
-from s3lake.sink.flush import Flush, Sealed
-from s3lake.sink.format import Envelope, Format, Sidecars
+from s3lake.sink.format import Envelope, Flush, Format, Sidecars
 from s3lake.sink.forwards import Forward
 from s3lake.sink.layout import Layout
+from s3lake.sink.marker import Sealed
 from s3lake.sink.model import (
     ConfigModel,
     Duration,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from s3lake.text.contents import format_content
+from s3lake.text.masking import format_content
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from s3lake.config.connectors import (
     credentials,
     iggy_forwards,
     iggy_runtime,
-    transforms,
 )
 from s3lake.config.connectors.connect import escape_braces
 from s3lake.config.connectors.iggy_runtime import SECTION, Server
@@ -130,7 +129,7 @@ def _put_transforms(file: toml.File, sink: Draft, report: Report) -> None:
             origins: dict[Path, Setting] = {("type",): Setting(place.key, name, place)}
             for key, value in options.items():
                 origins["options", key] = _setting(file, value, "transforms", name, key)
-            transforms.add(sink, {"name": name, "type": f"iggy.{name}", "options": options}, origins)
+            connect.add_transform(sink, {"name": name, "type": f"iggy.{name}", "options": options}, origins)
 
 
 def _read_connector(
