@@ -16,9 +16,8 @@ from s3lake.commit import documents
 from s3lake.convert.converters import CONVERTERS
 from s3lake.encode.formats import FileFormat
 from s3lake.errors import ConfigurationError
-from s3lake.layout.composition import KeyTemplate
 from s3lake.layout.elements import Reading
-from s3lake.layout.key import KeyLayout
+from s3lake.layout.key import KeyLayout, KeyTemplate
 from s3lake.layout.pieces import Text
 from s3lake.schema import grammar
 from s3lake.schema.types import fields_of, to_document

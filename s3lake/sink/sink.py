@@ -12,18 +12,15 @@ from s3lake import hours
 from s3lake.convert import converters
 from s3lake.convert.converters import CONVERTERS
 from s3lake.encode.formats import FORMATS
-from s3lake.layout import partitioners
-from s3lake.layout.pieces import Field as ValueField
-from s3lake.layout.pieces import Key
 from s3lake.schema import grammar
 from s3lake.schema.types import Decimal, Primitive
 from s3lake.schema.unite import LEGAL_NAME
-from s3lake.sink import marker, template_rules
+from s3lake.sink import marker
 from s3lake.sink.converter import Converter
 from s3lake.sink.errors import Errors
 from s3lake.sink.format import Envelope, Flush, Format, Sidecars
 from s3lake.sink.forwards import Forward
-from s3lake.sink.layout import Layout
+from s3lake.sink.layout import Layout, check_layout
 from s3lake.sink.marker import Sealed
 from s3lake.sink.model import (
     ConfigModel,
@@ -221,7 +218,6 @@ class Sink(ConfigModel):
             raise RuleError("SQL of keys or values that are not text in Kafka is not supported yet: take it out", "sql")
         self._check_sql()
         landed = self.after_transforms
-        self._check_partition_fields(landed.converter)
         kind, envelope = self.format.type, self.envelope
         if self.format.one_record_an_object and self.flush.count != 1:
             raise RuleError(
@@ -243,11 +239,11 @@ class Sink(ConfigModel):
                 "layout",
                 "tombstones",
             )
-        if self.layout.template is not None:
-            try:
-                template_rules.check_template(landed)
-            except ValueError as error:
-                raise RuleError(str(error), "layout", "template") from None
+        try:
+            check_layout(landed)
+        except ValueError as error:
+            setting = "partition_by" if self.layout.template is None else "template"
+            raise RuleError(str(error), "layout", setting) from None
         if self.table is not None:
             self.table.check(self)
         if self.sealed.marker != "none":
@@ -269,18 +265,6 @@ class Sink(ConfigModel):
                 "set converter.value to json, or use the whole value, `value`",
                 "sql",
             )
-
-    def _check_partition_fields(self, after: Converter) -> None:
-        for position, text in enumerate(self.layout.partition_by):
-            match partitioners.parse_element(text)[1]:
-                case ValueField(path, source) | Key(path, source=source) if path:
-                    converter = after.key if source == "key" else after.value
-                    if CONVERTERS[converter].gives != "json":
-                        raise RuleError(
-                            f"{text!r} needs a field of the {source}, which converter.{source} {converter} does not "
-                            f"give: set converter.{source} to json or partition by something else",
-                            *("layout", "partition_by", position),
-                        )
 
     @property
     def has_several_topics(self) -> bool:

@@ -190,7 +190,7 @@ def test_a_single_topic_is_text(template: str) -> None:
         (
             "{time:yyyy}/" + GOOD,
             {"converter": {"value": "bytes"}, "layout": {"time": {"source": "field"}}},
-            "{time:…} of layout.time.source field needs a field of the value",
+            "{time:yyyy} needs a field of the value",
         ),
         (".indexes/" + GOOD, {}, "is in the index '.indexes/'"),
         ("ix/" + GOOD, {"prefix": "raw", "index": {"prefix": "raw/ix"}}, "is in the index 'raw/ix/'"),

@@ -26,5 +26,5 @@ def test_a_threshold_is_exceeded_by_more_than_its_number_or_its_share(
 
 
 def test_a_share_is_at_most_one() -> None:
-    with pytest.raises(ValueError, match="from 0 to 1"):
+    with pytest.raises(ValueError, match="0 to 1"):
         Threshold(share=1.5)
