@@ -12,7 +12,6 @@ from s3lake.config.keys import Key, Keys, milliseconds, put_native
 from s3lake.config.report import Place, Report, Setting, Value
 from s3lake.convert.converters import CONVERTERS
 from s3lake.encode.formats import FORMATS
-from s3lake.text import expressions
 from s3lake.text.options import did_you_mean
 
 LARGEST_FILE = 80 * 10**9
@@ -178,8 +177,6 @@ def _put_errors(keys: Keys, sink: Draft) -> None:
         sink.put("errors.dead_letter_topic.name", queue)
         sink.put("errors.dead_letter_topic.context_headers", headers)
         sink.put("errors.dead_letter_topic.replication_factor", replicas)
-        if _is_subscribed(keys, queue.value):
-            keys.wrong(queue.setting, f"{queue.value!r} is a topic that the connector reads; name another one")
     timeout = keys.integer("errors.retry.timeout", 0, -1)
     if timeout.setting is not None:
         sink.put("errors.retry_timeout", timeout.map(lambda ms: None if ms < 0 else ms / 1000))
@@ -190,22 +187,6 @@ def _put_errors(keys: Keys, sink: Draft) -> None:
     places = keys.boolean("errors.log.include.messages", False)
     if enabled.value:
         sink.put("errors.log", "place" if places.value else "reason", enabled.setting)
-    else:
-        keys.note("has no effect without errors.log.enable=true: nothing is logged", places)
-
-
-def _is_subscribed(keys: Keys, topic: str) -> bool:
-    """Return whether the connector reads that topic."""
-    expression = keys.text("topics.regex").value
-    return topic in keys.names("topics").value or (bool(expression) and matches(expression, topic, default=False))
-
-
-def matches(expression: str, topic: str, *, default: bool) -> bool:
-    """Return whether an expression matches a topic, `default` if it is not valid: the model says why."""
-    try:
-        return expressions.compile_pattern(expression).matches(topic)
-    except (re.error, expressions.PatternTimeoutError):
-        return default
 
 
 def seconds(milliseconds: int) -> float:

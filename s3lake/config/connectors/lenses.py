@@ -14,6 +14,7 @@ from s3lake.config.draft import ConfigDraft, Draft
 from s3lake.config.keys import Key, Keys, choice, same, whole
 from s3lake.config.overrides import prefix_of
 from s3lake.config.report import Report, Setting, Value
+from s3lake.text import expressions
 from s3lake.text.options import did_you_mean, parse_bool
 
 CLASSES = (
@@ -80,7 +81,8 @@ _RENAMED = {
     "aws.secret.key": f"{_P}aws.secret.key",
     "aws.auth.mode": f"{_P}aws.auth.mode",
     "aws.custom.endpoint": f"{_P}custom.endpoint",
-    "aws.vhost.bucket": f"{_P}vhost.bucket",
+    "aws.vhost.bucket": f"{_P}path.style.access",
+    f"{_P}vhost.bucket": f"{_P}path.style.access",  # in Lenses it means that, in spite of its name
 }
 
 
@@ -133,16 +135,10 @@ def _put_store(keys: Keys, sink: Draft) -> None:
         if not keys.has(_ACCESS) and not keys.has(_SECRET):
             keys.wrong(mode.setting, f"'Credentials' needs {_ACCESS} and {_SECRET}; add them, or write Default")
     else:
-        message = f"is not used: {credentials.LOCAL_CHAIN}; write {_P}aws.auth.mode=Credentials to use it"
-        for key in filter(keys.has, (_ACCESS, _SECRET)):
-            keys.wrong(keys.get(key), message)
-    hosts, paths = f"{_P}vhost.bucket", f"{_P}path.style.access"
-    old = keys.text(hosts)
-    if keys.get(paths) is not None and old.setting is not None:
-        keys.wrong(old.setting, f"is given next to {paths}; take it out")
-    keys.note(f"is path-style access in Lenses, in spite of its name; write {paths}", old)
+        message = f"is not used without {_P}aws.auth.mode=Credentials: {credentials.LOCAL_CHAIN}"
+        keys.note(message, keys.text(_ACCESS), keys.text(_SECRET))
     has_endpoint = sink.get("s3.endpoint_url") is not None
-    sink.put("s3.path_style", keys.boolean(hosts if old.setting else paths, has_endpoint))
+    sink.put("s3.path_style", keys.boolean(f"{_P}path.style.access", has_endpoint))
 
 
 def _put_codec(keys: Keys, sink: Draft) -> None:
@@ -235,7 +231,7 @@ def _read_topics(
         if names.value and topic not in names.value:
             near = did_you_mean(topic, names.value)
             report.error(at, f"FROM {topic}: the topic is not among topics; {near}add it there, or take this out")
-        elif regex.value and not connect.matches(regex.value, topic, default=True):
+        elif regex.value and not _matches(regex.value, topic):
             message = f"topics.regex {regex.value!r} does not match it; change one of them"
             report.error(at, f"FROM {topic}: {message}")
     rest = tuple(topic for topic in names.value if topic not in own)
@@ -252,6 +248,14 @@ def _read_topics(
         expression = f"(?!(?:{'|'.join(map(re.escape, sorted(own)))})$)(?:{expression})"
     of_all = (rest, expression or None)
     return [of_all if statement.topic == "*" else ((statement.topic,), None) for statement in statements]
+
+
+def _matches(expression: str, topic: str) -> bool:
+    """Return whether an expression matches a topic; True if it is not valid: the model says why."""
+    try:
+        return expressions.compile_pattern(expression).matches(topic)
+    except (re.error, expressions.PatternTimeoutError):
+        return True
 
 
 def _put_statement(sink: Draft, statement: Statement, query: Setting, keys: Keys, *, alone: bool) -> None:
