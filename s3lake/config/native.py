@@ -185,16 +185,6 @@ def _write_text(dumper: Dumper, value: str) -> ScalarNode:
 Dumper.add_representer(str, _write_text)
 
 
-def dump_effective(config: Config) -> str:
-    """Return the effective configuration as YAML: every default, quantities with units, secrets masked."""
-    return _dump(escape_references(config.model_dump(mode="json", by_alias=True)))
-
-
-def _dump(values: Any) -> str:
-    text: str = yaml.dump(values, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120)
-    return text
-
-
 def write_native(
     config: Config, references: Mapping[Path, Reference] = MappingProxyType({})
 ) -> tuple[str, dict[str, str]]:
@@ -240,9 +230,10 @@ def write_native(
                     variable += "_"
                 variables[variable] = ".".join(map(str, path))
                 return f"${{{variable}}}"
-        return escape_references(value)
+        return value.replace("${", "$${") if isinstance(value, str) else value
 
-    return _dump(write(values, (), (), hidden=False)), variables
+    values = write(values, (), (), hidden=False)
+    return yaml.dump(values, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120), variables
 
 
 def _restore(reference: Reference, plain: Any, shown: Any) -> str | None:
@@ -269,18 +260,6 @@ def _least(part: ConfigModel) -> dict[str, Any]:
             if type(part).model_validate(values) == whole:
                 return values
     return part.model_dump(mode="json", by_alias=True)
-
-
-def escape_references(value: Any) -> Any:
-    """Return values with `${` written as `$${`, so that it is not read as a variable."""
-    match value:
-        case dict():
-            return {name: escape_references(item) for name, item in value.items()}
-        case list():
-            return [escape_references(item) for item in value]
-        case str():
-            return value.replace("${", "$${")
-    return value
 
 
 def _at(holder: Any, path: Path) -> Any:
