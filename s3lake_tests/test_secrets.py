@@ -147,7 +147,6 @@ def test_no_object_of_a_configuration_and_no_definition_says_one(config: Path, w
     connections = [S3Connection.of(settings.s3), *(S3Connection.of(sink.s3) for sink in settings.sinks if sink.s3)]
     said = [repr(part) + str(part) for part in (settings, *parts, *connections)]
     dumped = [
-        native.dump_effective(settings),
         native.write_native(settings)[0],
         json.dumps(settings.model_dump(mode="json")),
     ]
