@@ -227,10 +227,10 @@ def has_offset(pieces: tuple[Piece, ...]) -> bool:
 def _check_fields(pieces: tuple[Piece, ...], sink: "Sink") -> None:
     """Check that keys and values have the fields that a key contains."""
     for piece in pieces:
-        source = getattr(piece, "source", None)
+        source = getattr(piece, "source", "")
         converter = {"value": sink.converter.value, "key": sink.converter.key}.get(source)
-        if converter is not None and getattr(piece, "path", ()) and CONVERTERS[converter].gives != "json":
-            allowed = converters.in_words(lambda converter: converter.gives == "json" and not converter.framed)
+        if converter is not None and getattr(piece, "path", None) and CONVERTERS[converter].gives != "json":
+            allowed = converters.in_words(lambda each: each.gives == "json" and not each.framed)
             raise ValueError(
                 f"{_spell(piece)} needs a field of the {source}, which converter.{source} {converter} does not give: "
                 f"set converter.{source} to {allowed}, or take it out"

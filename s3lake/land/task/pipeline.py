@@ -25,7 +25,8 @@ from s3lake.land.task.letters import Letters, Witness, log
 from s3lake.land.task.outcomes import Done, Failed, Grown, Outcome, Refused, with_seen
 from s3lake.land.task.prepared import Prepared, milliseconds, project_batch, read_computed
 from s3lake.land.task.staging import FileRule, Kind, Rows, Staging, Streams
-from s3lake.layout.key import KeyLayout, RecordColumns
+from s3lake.layout.elements import RecordColumns
+from s3lake.layout.key import KeyLayout
 from s3lake.layout.pieces import NoObjectKeyError
 from s3lake.schema.types import Columns, Primitive, leaf_paths, to_document
 from s3lake.schema.unite import agree

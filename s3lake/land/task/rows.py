@@ -14,7 +14,8 @@ from s3lake.errors import ConfigurationError, S3LakeError
 from s3lake.land.task.outcomes import Done, Failed
 from s3lake.land.task.pipeline import Stores
 from s3lake.land.task.staging import FileRule, Rows, Staging
-from s3lake.layout.key import KeyLayout, RecordColumns
+from s3lake.layout.elements import RecordColumns
+from s3lake.layout.key import KeyLayout
 from s3lake.objects.columns import cast_batch
 
 TASK_ROWS = 2**32
