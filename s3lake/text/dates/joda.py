@@ -107,6 +107,8 @@ def _require_plausible(parts: list[Token]) -> None:
         raise ValueError("m is the minute, and there is no hour; write M for the month")
     if "D" in letters and ("M" in letters or any(part.text == "DD" for part in parts if part.letter)):
         raise ValueError("D is the day of the year; write dd for the day of the month, or DDD without a month")
+    if "w" in letters and letters & {"Y", "y"} and "x" not in letters:
+        raise ValueError("w is the week of a week year; write xxxx for its year")
 
 
 def _local(epoch_ms: int, where: tzinfo, bucket_ms: int | None) -> datetime:

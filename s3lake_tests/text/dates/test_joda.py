@@ -108,6 +108,7 @@ def test_a_name_in_another_language_is_refused(pattern: str) -> None:
         ("YYYY-DD", "D is the day of the year; write dd"),
         ("YYYY-MM-D", "D is the day of the year; write dd"),
         ("YYYY-MM-DDD", "D is the day of the year; write dd"),
+        ("YYYY-ww", "w is the week of a week year; write xxxx"),
         ("", "it does not print any part of a time"),
         ("'year'", "it does not print any part of a time"),
         ("yyyy\nMM", "a control character"),
