@@ -4,17 +4,16 @@ Every rule of validity that needs no broker and no bucket is here.
 """
 
 from s3lake.sink.config import Config, can_share_key
-from s3lake.sink.connections import Kafka, Source, Spark
+from s3lake.sink.connections import Kafka, Spark
 from s3lake.sink.converter import Converter, Registry
 from s3lake.sink.errors import Errors
-from s3lake.sink.format import Envelope, Flush, Format, Framing, Sidecars
-from s3lake.sink.layout import Layout, Padding, Time
+from s3lake.sink.format import Envelope, Format, Framing, Sidecars
+from s3lake.sink.layout import Padding, Time
 from s3lake.sink.model import ConfigModel, RuleError
-from s3lake.sink.s3 import S3, Credentials, Retries
-from s3lake.sink.schema_policy import Gate, SchemaPolicy
-from s3lake.sink.sink import Index, Sink
+from s3lake.sink.s3 import S3, Credentials
+from s3lake.sink.sink import Sink
 from s3lake.sink.table import Table
-from s3lake.sink.transforms import Sql, Transform
+from s3lake.sink.transforms import Transform
 
 __all__ = [
     "S3",
@@ -24,23 +23,15 @@ __all__ = [
     "Credentials",
     "Envelope",
     "Errors",
-    "Flush",
     "Format",
     "Framing",
-    "Gate",
-    "Index",
     "Kafka",
-    "Layout",
     "Padding",
     "Registry",
-    "Retries",
     "RuleError",
-    "SchemaPolicy",
     "Sidecars",
     "Sink",
-    "Source",
     "Spark",
-    "Sql",
     "Table",
     "Time",
     "Transform",
