@@ -21,7 +21,6 @@ import pyarrow as pa
 from s3lake.errors import TaskFailedError, TransientError
 from s3lake.land.job import Engine, TaskEngine
 from s3lake.land.observer import Run
-from s3lake.land.sql.table import Tabulate
 from s3lake.land.task.outcomes import Failed, Outcome, outcome_of
 from s3lake.land.task.pipeline import Work, run
 from s3lake.plan.batch import Intervals
@@ -143,7 +142,7 @@ class _Jobs:
 
     def engine(self, own: TaskEngine) -> Engine:
         """Return the engine of one micro-batch, whose jobs are run here."""
-        return _SharedEngine(own, self)
+        return _SharedEngine(own.topic, own.spark, own.reader, own.task_records, self)
 
     def wait_for(self, request: _Request) -> list[Outcome]:
         """Return what the tasks of a request report, once its job was run."""
@@ -225,25 +224,18 @@ class _Jobs:
 
 
 @dataclass(frozen=True)
-class _SharedEngine:
-    """The engine of one landing among others."""
+class _SharedEngine(TaskEngine):
+    """The engine of one landing among others, whose jobs it shares."""
 
-    own: TaskEngine
     jobs: _Jobs
 
     def outcomes(self, work: Work, reads: Intervals) -> list[Outcome]:
-        """See `Engine.outcomes`."""
         is_small = sum(end - start for start, end in reads.values()) < SMALL
-        job = partial(self.own.outcomes, work, reads)
-        return self.jobs.wait_for(_Request(self.own, work, job, reads if is_small else {}))
-
-    def table(self, tabulate: Tabulate, reads: Intervals) -> DataFrame:
-        """See `Engine.table`."""
-        return self.own.table(tabulate, reads)
+        job = partial(super().outcomes, work, reads)
+        return self.jobs.wait_for(_Request(self, work, job, reads if is_small else {}))
 
     def projected(self, work: Work, frame: DataFrame) -> list[Outcome]:
-        """See `Engine.projected`."""
-        return self.jobs.wait_for(_Request(self.own, work, partial(self.own.projected, work, frame)))
+        return self.jobs.wait_for(_Request(self, work, partial(super().projected, work, frame)))
 
 
 @dataclass(frozen=True)

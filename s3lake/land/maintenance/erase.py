@@ -24,7 +24,7 @@ from s3lake.land.maintenance import without_rows
 from s3lake.land.maintenance.condition import Condition
 from s3lake.land.maintenance.file_sets import (
     FileSet,
-    copy_file,
+    copy_into,
     key_in_commit,
     list_file_sets,
     read_whole,
@@ -270,7 +270,9 @@ def _write(
         (entry, file) for entry in searched for file in entry.file_set.files.values() if len(entry.rows) < file.records
     ]
     copies = [
-        (file.bytes, partial(_copy, target, entry, file, attempt.commit)) for entry, file in left if not entry.rows
+        (file.bytes, partial(copy_into, target, entry.file_set.manifest, file, attempt.commit))
+        for entry, file in left
+        if not entry.rows
     ]
     stage_files(copies, files)
     for entry, file in left:
@@ -283,11 +285,6 @@ def _write(
         reads=_count(searched),
         letters=merge_reasons(_count_reasons(target.store, manifest, searched) for manifest in manifests.values()),
     )
-
-
-def _copy(target: TopicSink, searched: _Found, file: File, commit: str) -> list[File]:
-    manifest = searched.file_set.manifest
-    return [copy_file(target.store, manifest, file, key_in_commit(target, manifest, file, commit), commit)]
 
 
 def _write_without(target: TopicSink, searched: _Found, file: File, commit: str) -> File:

@@ -102,6 +102,11 @@ def copy_file(store: Store, manifest: Manifest, file: File, key: str, commit: st
     return msgspec.structs.replace(file, key=key, upload=copied.upload, parts=copied.parts)
 
 
+def copy_into(target: TopicSink, manifest: Manifest, file: File, commit: str) -> list[File]:
+    """Stage a file of `manifest` as the one file of `commit` that is made of it."""
+    return [copy_file(target.store, manifest, file, key_in_commit(target, manifest, file, commit), commit)]
+
+
 def stage_files(
     tasks: Iterable[tuple[int, Callable[[], Iterable[File]]]], files: list[File], large_at_once: int = 1
 ) -> None:

@@ -155,11 +155,7 @@ class Reencoder:
                 for rows in self._read_rows(file, body):
                     numbers = read_offsets(rows) if has_offsets else pa.array(islice(offsets, len(rows)), pa.int64())
                     placed = Rows(numbers, pa.array([0] * len(rows), pa.int64()), {"data": rows})
-                    groups = _place(keys, file.partition, rows)
-                    if isinstance(groups, str):
-                        staging.add(file.partition, groups, placed)
-                    else:
-                        staging.add_sorted(file.partition, groups, placed)
+                    staging.add(file.partition, _place(keys, file.partition, rows), placed)
                 files = staging.finish()
             except BaseException:
                 staging.abort()

@@ -24,7 +24,7 @@ from s3lake.land import binding
 from s3lake.land.given import BATCH, Batches, GivenEngine, Record, batch
 from s3lake.land.job import Job
 from s3lake.land.maintenance.dead_letters import ReasonFilter, letters_of
-from s3lake.land.maintenance.file_sets import copy_file, key_in_commit, stage_files
+from s3lake.land.maintenance.file_sets import copy_into, stage_files
 from s3lake.land.maintenance.replace import replace_commits, settle_hour
 from s3lake.land.target import TopicSink
 from s3lake.land.task import outcomes
@@ -259,7 +259,7 @@ class _Replay:
         reasons = self._keep_others(attempt, files)
         stage_files(
             [
-                (file.bytes, partial(self._copy, file, attempt.commit))
+                (file.bytes, partial(copy_into, target, manifest, file, attempt.commit))
                 for file in manifest.files
                 if file.kind != LETTERS
             ],
@@ -282,10 +282,6 @@ class _Replay:
             letters=merge_reasons([tried.staged.letters, reasons]),
             taken=(*manifest.taken, *([Taken(attempt.commit, self.clock(), taken)] if taken else ())),
         )
-
-    def _copy(self, file: File, commit: str) -> list[File]:
-        target, manifest = self.target, self.manifest
-        return [copy_file(target.store, manifest, file, key_in_commit(target, manifest, file, commit), commit)]
 
     def _keep_others(self, attempt: Attempt, files: list[File]) -> tuple[Reason, ...]:
         """Stage dead letters that are not chosen as they are. Return their reasons."""

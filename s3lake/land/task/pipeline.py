@@ -365,7 +365,7 @@ class _Task:
 
     def _sort(self, where: tuple[int, Kind]) -> None:
         waiting = self._waiting.pop(where)
-        self.staging.add_sorted(where[0], pa.array(waiting.groups, pa.string()), Rows.concat(waiting.rows))
+        self.staging.add(where[0], pa.array(waiting.groups, pa.string()), Rows.concat(waiting.rows))
 
     def _refuse(self, partition: int, rows: pa.RecordBatch, stage: str, refusals: Refusals) -> bool:
         """Note refused rows as dead letters; False when the sink tolerates none and the task must stop."""

@@ -137,11 +137,7 @@ class RowStage:
                 offsets = pa.array(range(number, number + len(rows)), pa.int64())
                 number += len(rows)
                 placed = Rows(offsets, pa.array([self.stamp_ms] * len(rows), pa.int64()), {"data": self._payload(rows)})
-                groups = place_rows(self.keys, 0, rows, self.stamp_ms)
-                if isinstance(groups, str):
-                    staging.add(0, groups, placed)
-                else:
-                    staging.add_sorted(0, groups, placed)
+                staging.add(0, place_rows(self.keys, 0, rows, self.stamp_ms), placed)
             return staging.finish()
         except BaseException:
             staging.abort()

@@ -174,23 +174,20 @@ class Staging:
         self._last: dict[str, tuple[int, Rows]] = {}  # where a key has no offset: the last record of each group
         self._last_bytes = 0
 
-    def add(self, partition: int, group: str, rows: Rows) -> None:
-        """Append rows of one topic-partition to the file of one output partition."""
+    def add(self, partition: int, groups: str | pa.StringArray, rows: Rows) -> None:
+        """Append rows of one topic-partition to the file of one output partition, or each row to that of its own."""
         rows = rows.prepared(self._rule.formats)
-        self._append(partition, group, rows, rows.kind)
-        self._free_memory()
-
-    def add_sorted(self, partition: int, groups: pa.StringArray, rows: Rows) -> None:
-        """Append rows of one topic-partition, each to the file of its own output partition."""
-        codes = groups.dictionary_encode()
-        order = pc.sort_indices(codes.indices)  # stable, so offsets stay in order within an output partition
-        rows = rows.prepared(self._rule.formats).take(order)
-        kind = rows.kind
-        start = 0
-        for run in pc.value_counts(codes.indices.take(order)).to_pylist():
-            group = codes.dictionary[run["values"]].as_py()
-            self._append(partition, group, rows.slice(start, run["counts"]), kind)
-            start += run["counts"]
+        if isinstance(groups, str):
+            self._append(partition, groups, rows, rows.kind)
+        else:
+            codes = groups.dictionary_encode()
+            order = pc.sort_indices(codes.indices)  # stable, so offsets stay in order within an output partition
+            rows, start = rows.take(order), 0
+            kind = rows.kind
+            for run in pc.value_counts(codes.indices.take(order)).to_pylist():
+                group = codes.dictionary[run["values"]].as_py()
+                self._append(partition, group, rows.slice(start, run["counts"]), kind)
+                start += run["counts"]
         self._free_memory()
 
     def add_dead_letters(self, partition: int, letters: list[tuple[int, bytes]]) -> None:

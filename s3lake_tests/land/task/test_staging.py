@@ -209,7 +209,7 @@ def test_no_file_spans_more_and_none_could_have_gone_on(batches: list[list[int]]
 
 def test_a_span_in_one_output_partition_cuts_no_file_of_another() -> None:
     files = staging(MemoryStore(), flush={"span": "10s"}, layout={"partition_by": ["a"]})
-    files.add_sorted(0, groups(files, *"xyxy"), rows(offsets(0, 4), lines(*[b"v"] * 4), [0, 0, 60_000, 5_000]))
+    files.add(0, groups(files, *"xyxy"), rows(offsets(0, 4), lines(*[b"v"] * 4), [0, 0, 60_000, 5_000]))
     assert sorted((file.key, file.records) for file in files.finish()) == [
         ("t/a=x/t(0_000000000000).json", 1),
         ("t/a=x/t(0_000000000002).json", 1),
@@ -224,7 +224,7 @@ def test_a_span_counts_no_record_of_another_output_partition(field: bool) -> Non
         stamped = rows(offsets(first, 2), lines(*[b"v"] * 2), [0, 0] if field else times)
         if field:
             stamped = replace(stamped, clock=pa.array(times, pa.int64()))
-        files.add_sorted(0, groups(files, *values), stamped)
+        files.add(0, groups(files, *values), stamped)
     assert sorted((file.key, file.records) for file in files.finish()) == [
         ("t/a=x/t(0_000000000000).json", 2),
         ("t/a=y/t(0_000000000001).json", 2),
@@ -234,7 +234,7 @@ def test_a_span_counts_no_record_of_another_output_partition(field: bool) -> Non
 def test_a_name_tells_the_times_of_its_own_records() -> None:
     template = "{field:a}/{partition}-{offset}_{min_timestamp}_{max_timestamp}"
     files = staging(MemoryStore(), layout={"template": template})
-    files.add_sorted(0, groups(files, *"xy"), rows(offsets(0, 2), lines(b"v", b"v"), [1_000, 60_000]))
+    files.add(0, groups(files, *"xy"), rows(offsets(0, 2), lines(b"v", b"v"), [1_000, 60_000]))
     assert sorted(file.key for file in files.finish()) == ["x/0-0_1000_1000.json", "y/0-1_60000_60000.json"]
 
 
@@ -257,7 +257,7 @@ def test_each_schema_has_a_file_of_its_own_in_each_output_partition() -> None:
     files = staging(MemoryStore(), format={"type": "parquet"}, layout={"partition_by": ["a"]})
     for first, column in ((0, [1, 2]), (2, ["x", "y"]), (4, [3, 4])):
         table = pa.record_batch([pa.array(column)], names=["n"])
-        files.add_sorted(0, groups(files, *"uv"), rows(offsets(first, 2), table))
+        files.add(0, groups(files, *"uv"), rows(offsets(first, 2), table))
     assert sorted((file.first_offset, file.last_offset, file.records) for file in files.finish()) == [
         (0, 4, 2),
         (1, 5, 2),
@@ -344,8 +344,8 @@ def keyed(to: Staging, *keys: bytes) -> pa.StringArray:
 def test_without_an_offset_the_last_record_of_a_key_stays() -> None:
     store = MemoryStore()
     files = latest(store)
-    files.add_sorted(0, keyed(files, b"a", b"b", b"a"), rows(offsets(0, 3), lines(b"1", b"2", b"3")))
-    files.add_sorted(1, keyed(files, b"b"), rows(offsets(3, 1), lines(b"4")))
+    files.add(0, keyed(files, b"a", b"b", b"a"), rows(offsets(0, 3), lines(b"1", b"2", b"3")))
+    files.add(1, keyed(files, b"b"), rows(offsets(3, 1), lines(b"4")))
     reported = files.finish()
     assert bodies(store, reported) == {"a.json": b"3\n", "b.json": b"4\n"}
     assert [(file.partition, file.first_offset, file.records) for file in reported] == [(0, 2, 1), (1, 3, 1)]
@@ -354,15 +354,15 @@ def test_without_an_offset_the_last_record_of_a_key_stays() -> None:
 def test_without_an_offset_the_last_record_of_a_key_stays_though_it_came_with_an_earlier_part() -> None:
     store = MemoryStore()
     files = latest(store)
-    files.add_sorted(0, keyed(files, b"a", b"a"), rows(pa.array([0, 3]), lines(b"1", b"4")))
-    files.add_sorted(0, keyed(files, b"a", b"a"), rows(pa.array([1, 2]), lines(b"2", b"3")))
+    files.add(0, keyed(files, b"a", b"a"), rows(pa.array([0, 3]), lines(b"1", b"4")))
+    files.add(0, keyed(files, b"a", b"a"), rows(pa.array([1, 2]), lines(b"2", b"3")))
     assert bodies(store, files.finish()) == {"a.json": b"4\n"}
 
 
 def test_only_the_last_record_of_a_key_counts_against_memory() -> None:
     files = latest(MemoryStore(), budget=2000)
     for offset in range(100):
-        files.add_sorted(0, keyed(files, b"a"), rows(offsets(offset, 1), lines(b"x" * 200)))
+        files.add(0, keyed(files, b"a"), rows(offsets(offset, 1), lines(b"x" * 200)))
     assert [(file.first_offset, file.records) for file in files.finish()] == [(99, 1)]
 
 
@@ -371,7 +371,7 @@ def test_more_keys_than_memory_are_written_as_they_come() -> None:
     files = latest(store, budget=2000)
     for turn in range(4):
         values = lines(*(f"{turn} {number}".encode() * 10 for number in range(40)))
-        files.add_sorted(0, keyed(files, *(b"%d" % n for n in range(40))), rows(offsets(turn * 40, 40), values))
+        files.add(0, keyed(files, *(b"%d" % n for n in range(40))), rows(offsets(turn * 40, 40), values))
     closed = files.finish()
     assert len(closed) > 40
     last = {file.key: file for file in closed}  # the one that is reported last stays
@@ -385,8 +385,8 @@ def test_more_keys_than_memory_are_written_as_they_come() -> None:
 
 def test_a_busy_output_partition_does_not_cut_another_ones_file() -> None:
     files = staging(MemoryStore(), flush={"count": 2}, layout={"partition_by": ["a"]})
-    files.add_sorted(0, groups(files, *"xxxxy"), rows(offsets(0, 5), lines(*[b"v"] * 5)))
-    files.add_sorted(0, groups(files, "y"), rows(offsets(5, 1), lines(b"v")))
+    files.add(0, groups(files, *"xxxxy"), rows(offsets(0, 5), lines(*[b"v"] * 5)))
+    files.add(0, groups(files, "y"), rows(offsets(5, 1), lines(b"v")))
     assert [(file.key, file.records) for file in files.finish()] == [
         ("t/a=x/t(0_000000000000).json", 2),
         ("t/a=x/t(0_000000000002).json", 2),
@@ -414,7 +414,7 @@ def test_every_row_lands_once_in_order_in_its_own_directory(
             payload: Any = pa.record_batch([pa.array(numbers)], names=["n"])
         else:
             payload = lines(*(str(number).encode() for number in numbers))
-        files.add_sorted(0, groups(files, *batch), rows(offsets(first, len(batch)), payload))
+        files.add(0, groups(files, *batch), rows(offsets(first, len(batch)), payload))
         for number, one in zip(numbers, batch, strict=True):
             expected.setdefault(f"t/a={one}", []).append(number)
         first += len(batch)
@@ -463,7 +463,7 @@ def test_many_output_partitions_stay_inside_the_budget_and_still_have_one_file_e
     files = staging(store, budget=budget, format={"codec": codec}, layout={"partition_by": ["a"]})
     payload = events(1000)
     for turn in range(12):
-        files.add_sorted(0, _scattered(files, 150, 1000, turn), rows(offsets(turn * 1000, 1000), payload))
+        files.add(0, _scattered(files, 150, 1000, turn), rows(offsets(turn * 1000, 1000), payload))
         assert sum(file.buffered for file in files._open.values()) <= budget // 2
     reported = files.finish()
     assert len(reported) == len({file.key.rpartition("/")[0] for file in reported}) == 150
@@ -486,7 +486,7 @@ def test_the_budget_is_kept_by_what_python_and_arrow_really_hold() -> None:
     tracemalloc.start()
     try:
         for turn, directories in enumerate(wanted):
-            files.add_sorted(0, directories, rows(offsets(turn * 1000, 1000), payload))
+            files.add(0, directories, rows(offsets(turn * 1000, 1000), payload))
             most = max(most, pool.bytes_allocated() - before)
         _, peak = tracemalloc.get_traced_memory()
         assert len(files.finish()) == 200
@@ -574,9 +574,9 @@ def test_a_task_stops_before_it_has_more_files_than_one_commit_may_list(monkeypa
 def test_open_files_count_beside_closed_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("s3lake.land.task.staging.MOST_FILES", 3)
     files = staging(MemoryStore(), flush={"count": 2}, layout={"partition_by": ["a"]})
-    files.add_sorted(0, groups(files, *"xyyzz"), rows(offsets(0, 5), lines(*[b"v"] * 5)))
+    files.add(0, groups(files, *"xyyzz"), rows(offsets(0, 5), lines(*[b"v"] * 5)))
     with pytest.raises(TooManyFilesError):
-        files.add_sorted(0, groups(files, "w"), rows(offsets(5, 1), lines(b"v")))
+        files.add(0, groups(files, "w"), rows(offsets(5, 1), lines(b"v")))
 
 
 def test_aborting_drops_open_and_closed_files(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -595,7 +595,7 @@ def test_aborting_drops_open_and_closed_files(monkeypatch: pytest.MonkeyPatch) -
 def test_a_file_that_fails_while_it_is_closed_leaves_no_upload(parts: int) -> None:
     store = Broken(parts)
     files = staging(store, layout={"partition_by": ["a"]})
-    files.add_sorted(0, groups(files, *"xyz"), rows(offsets(0, 3), lines(b"x", b"y", b"z")))
+    files.add(0, groups(files, *"xyz"), rows(offsets(0, 3), lines(b"x", b"y", b"z")))
     with pytest.raises(StoreUnavailableError):
         files.finish()
     files.abort()
