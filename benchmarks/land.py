@@ -22,7 +22,7 @@ from s3lake.store.s3 import S3Store
 def main(plan: Mapping[str, Any]) -> None:
     """Starts a session, then lands `plan["hour"]` through every sink of `plan["config"]`."""
     config = sink.Config.model_validate(plan["config"])
-    stores = functools.partial(S3Store, S3Connection.of(config.s3))
+    stores = functools.partial(S3Store, S3Connection.from_settings(config.s3))
     assert config.kafka is not None
     servers = config.kafka.bootstrap_servers
     spark.session(config.spark)

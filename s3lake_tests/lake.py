@@ -203,13 +203,13 @@ class Lake:
         index = TopicIndex(self.store, prefix, topic)
         found = Landing(
             sink=sink,
-            table=LakeTable.of(sink, sink.table, index, self.connection) if sink.table else None,
+            table=LakeTable.from_sink(sink, sink.table, index, self.connection) if sink.table else None,
             topic=topic,
             spark=self.session,
             stores=functools.partial(S3Store, self.connection),
             offsets=self.offsets,
             reader=KafkaReader(self.kafka.bootstrap_servers),
-            dead_letter_topic=DeadLetterTopic.of(sink, topic, self.kafka.bootstrap_servers, {}),
+            dead_letter_topic=DeadLetterTopic.from_sink(sink, topic, self.kafka.bootstrap_servers, {}),
         )
         if now_ms is not None:
             found.clock = lambda: now_ms

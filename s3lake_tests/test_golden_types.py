@@ -18,7 +18,7 @@ from s3lake.objects import Shape, columns, read_batches
 from s3lake.schema import grammar, protoc
 from s3lake.schema.arrow import to_arrow
 from s3lake.schema.types import from_document
-from s3lake.table.iceberg.columns import grow, of_files
+from s3lake.table.iceberg.columns import list_schemas, widen_schema
 from s3lake_tests.convert.test_avro_values import datum, record
 from s3lake_tests.schema.registry.server import SchemaRegistry, framed
 from s3lake_tests.verify.test_writer_agrees import staged
@@ -233,7 +233,7 @@ def test_times_that_iceberg_does_not_have_are_refused_with_the_type_to_give(cata
     table = catalog.create_table(f"golden.{type[:4]}", Schema())
     expected = r"column 'a' holds times in nanoseconds, .* give it as timestamp_us"
     with table.transaction() as change, pytest.raises(TableConflictError, match=expected):
-        grow(change, [to_arrow({"a": grammar.parse(type)})])
+        widen_schema(change, [to_arrow({"a": grammar.parse(type)})])
 
 
 def _message(registry: SchemaRegistry, line: Line, number: int, language: str) -> bytes:
@@ -255,9 +255,9 @@ def _through_iceberg(catalog: Any, path: Path, body: bytes, name: str) -> list[A
     from pyiceberg.schema import Schema
 
     path.write_bytes(body)
-    (schema,) = of_files([pq.read_metadata(path)])
+    (schema,) = list_schemas([pq.read_metadata(path)])
     table = catalog.create_table(name, Schema())
     with table.transaction() as change:
-        grow(change, [schema])
+        widen_schema(change, [schema])
         change.add_files([f"file://{path}"])
     return list(table.scan().to_arrow().to_pylist())

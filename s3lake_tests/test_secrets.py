@@ -144,7 +144,10 @@ def test_no_error_of_a_configuration_tells_one(name: str, words: Words, tmp_path
 def test_no_object_of_a_configuration_and_no_definition_says_one(config: Path, words: Words) -> None:
     settings = configuration.load_configuration(str(config)).config
     parts = [settings.kafka, settings.source, settings.s3, settings.spark, *settings.sinks]
-    connections = [S3Connection.of(settings.s3), *(S3Connection.of(sink.s3) for sink in settings.sinks if sink.s3)]
+    connections = [
+        S3Connection.from_settings(settings.s3),
+        *(S3Connection.from_settings(sink.s3) for sink in settings.sinks if sink.s3),
+    ]
     said = [repr(part) + str(part) for part in (settings, *parts, *connections)]
     dumped = [
         native.write_native(settings)[0],

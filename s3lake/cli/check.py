@@ -225,7 +225,7 @@ def connection_checks(config: Config) -> Iterator[Sequence[Attempt]]:
         if sink.converter.registry is not None and sink.converter.registry.url:
             yield [(f"registry {sink.converter.registry.url} of sink {sink.name}", functools.partial(_ask, sink))]
     for sink in config.sinks:
-        connection = replace(S3Connection.of(config.s3_of(sink)), patience_s=0)  # the user waits
+        connection = replace(S3Connection.from_settings(config.s3_of(sink)), patience_s=0)  # the user waits
         store, place = S3Store(connection, sink.bucket), sink.index_root
         where = f"bucket {sink.bucket} of sink {sink.name}"
         group: list[Attempt] = [(where, functools.partial(_list_a_key, store, f"{place}/"))]

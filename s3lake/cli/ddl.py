@@ -48,7 +48,7 @@ def ddl(
             err.print(f"notice: {landing.topic}: {text}", markup=False)
         name = {"sink": landing.sink.name, "topic": landing.topic, "table": f"{database}.{table.name}"}
         if request.yes:
-            glue = make_client(S3Connection.of(config.s3_of(landing.sink)), service="glue")
+            glue = make_client(S3Connection.from_settings(config.s3_of(landing.sink)), service="glue")
             row = {**name, "new": apply(glue, table, database), "done": True}
             emit(request.as_json, row, "{table}: {new} new partitions".format_map)
             return
@@ -79,12 +79,12 @@ def build_hive_table(sink: "Sink", index: "TopicIndex", engine: str) -> "HiveTab
     Raises:
         ConfigurationError: the engine cannot read the objects as a table.
     """
-    from s3lake.table.hive import of_keys
+    from s3lake.table.hive import build_table
 
     form, columns = _rows(sink, index, engine)
     keys = [file.key for file in _files(index, tuple(columns))]
     name = index.topic.replace(".", "_").replace("-", "_")
-    return of_keys(name, sink.bucket, keys, columns, form, header=sink.format.header)
+    return build_table(name, sink.bucket, keys, columns, form, header=sink.format.header)
 
 
 def _rows(sink: "Sink", index: "TopicIndex", engine: str) -> tuple[str, "Columns"]:

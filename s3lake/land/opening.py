@@ -47,11 +47,11 @@ def open_topic_sink(
     connection = s3_connection(config, sink, s3)
     stores, source, table = open_stores(connection, fail_fast=fail_fast), opening.open_source(config, timeout_s), None
     if sink.table is not None:
-        table = LakeTable.of(sink, sink.table, open_index(sink, topic, stores(sink.bucket)), connection)
+        table = LakeTable.from_sink(sink, sink.table, open_index(sink, topic, stores(sink.bucket)), connection)
     dead_letter_topic = group = None
     if config.kafka is not None:
         servers, properties = config.kafka.bootstrap_servers, config.kafka.properties
-        dead_letter_topic = DeadLetterTopic.of(sink, topic, servers, properties)
+        dead_letter_topic = DeadLetterTopic.from_sink(sink, topic, servers, properties)
         if sink.publish_offsets and spark is not None:
             group = ConsumerGroup(f"s3lake-{sink.name}", servers, properties)
     return Landing(
@@ -69,7 +69,7 @@ def open_topic_sink(
 
 def s3_connection(config: Config, sink: Sink, s3: S3Connection | None = None) -> S3Connection:
     """Return how the bucket of `sink` is reached: by its own settings, else by `s3`, else by the configuration's."""
-    return S3Connection.of(sink.s3) if sink.s3 is not None else s3 or S3Connection.of(config.s3)
+    return S3Connection.from_settings(sink.s3) if sink.s3 is not None else s3 or S3Connection.from_settings(config.s3)
 
 
 def open_stores(connection: S3Connection, *, fail_fast: bool = False) -> Stores:

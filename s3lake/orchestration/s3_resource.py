@@ -22,7 +22,9 @@ class S3Resource(dagster_aws.s3.S3Resource):
     @property
     def connection(self) -> S3Connection:
         """The connection of the settings, else of the fields of dagster-aws."""
-        return S3Connection.from_resource(self) if self._settings is None else S3Connection.of(self._settings)
+        return (
+            S3Connection.from_resource(self) if self._settings is None else S3Connection.from_settings(self._settings)
+        )
 
     def get_client(self) -> Any:
         """Return a boto3 client."""

@@ -86,7 +86,7 @@ def files(
 
     loaded = load(config) if isinstance(config, str) else config
     route = loaded.sink(sink)
-    index = open_index(route, topic, S3Store(S3Connection.of(route.s3 or loaded.s3), route.bucket))
+    index = open_index(route, topic, S3Store(S3Connection.from_settings(route.s3 or loaded.s3), route.bucket))
     committed = read_manifests(index, read_complete_tiles(index, route, hours, allow_incomplete=allow_incomplete))
     return list(committed_files(route.bucket, committed, read_recorded_columns(index)))
 

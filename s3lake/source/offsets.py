@@ -1,4 +1,4 @@
-"""What planning needs to know of a topic, taken at one moment; the only answer a source ever gives to `plan`."""
+"""The offsets of a topic at one moment, which are all that planning needs to know, and the questions to a source."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -55,7 +55,7 @@ class Lag:
 
     Attributes:
         records: how many there are beyond them.
-        seconds: how old the oldest of these is at least.
+        seconds: the least age of the oldest of these.
         ends: last stable offset per topic-partition.
     """
 

@@ -22,22 +22,23 @@ class Source(Protocol):
 
     @property
     def place(self) -> str:
-        """What and where it is, as messages and memories call it: `kafka localhost:9092`; no secret in it."""
+        """Product and address for messages and metadata, without secrets: `kafka localhost:9092`."""
         ...
 
     @property
     def offsets(self) -> Offsets:
-        """What planning, sensors and checks ask."""
+        """The questions of planning, sensors and checks."""
         ...
 
     @property
     def reader(self) -> Reader:
-        """What travels to the tasks."""
+        """The reader that travels to the tasks."""
         ...
 
 
 SourceFactory = Callable[[Mapping[str, Any], float], Source]
-"""What an entry point names: settings (`source.options` of a plugin), and within how many seconds to answer."""
+"""The object of an entry point: called with settings (`source.options` of a plugin) and the seconds within which to
+answer."""
 
 
 def open_source(config: Config, timeout_s: float = 5.0) -> Source:
@@ -78,7 +79,7 @@ class _NoSource:
 
 
 def find_opener(source_type: str) -> SourceFactory:
-    """Return what opens sources of a type.
+    """Return the function that opens sources of a type.
 
     Raises:
         ConfigurationError: no installed package brings it.

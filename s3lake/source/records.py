@@ -35,15 +35,15 @@ class Reader(Protocol):
     def batches(self, topic: str, ranges: Iterable[Range], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the records of `ranges`, in order, as batches of one topic-partition each.
 
-        A range is exact to the offset: records that are not there any more are an error. Offsets that never had a
-        record for readers, as Kafka's transaction markers, are passed over.
+        A range is exact to the offset: records that have expired are an error. Offsets that never had a record for
+        readers, such as Kafka's transaction markers, are passed over.
 
         Args:
             ranges: what to read.
             columns: names of `SCHEMA`.
 
         Raises:
-            TransientError: what was planned is not there now, or the source does not answer: planning again tells.
+            TransientError: planned records are missing now, or the source does not answer: a new plan decides.
             ConfigurationError: the source refuses to let this user read.
             RecordError: the source cannot decode a record.
         """

@@ -106,7 +106,7 @@ class S3Connection:
         return tuple(secret for secret in secrets if secret)
 
     @classmethod
-    def of(cls, s3: "sink.S3") -> "S3Connection":
+    def from_settings(cls, s3: "sink.S3") -> "S3Connection":
         """Build the connection that the configuration's `s3` part describes."""
         source, keys = (s3.credentials, None) if isinstance(s3.credentials, str) else (None, s3.credentials)
         role = s3.role
@@ -140,7 +140,7 @@ class S3Connection:
 
         def plain(name: str) -> Any:
             value = getattr(resource, name)
-            # Dagster replaces its EnvVar by what it stands for only when a run begins.
+            # Dagster replaces its EnvVar by its value only when a run begins.
             return value.get_value() if hasattr(value, "get_value") else value
 
         return cls(

@@ -110,7 +110,7 @@ class S3Store:
             condition, expected = {"IfNoneMatch": "*"}, {409, 412}
 
         def write(client: Any) -> str:
-            # boto3 refuses memoryview; bytes of bytes is no copy.
+            # boto3 refuses memoryview; bytes of bytes do not copy.
             written = client.put_object(
                 Bucket=self.bucket, Key=key, Body=bytes(body), Metadata=dict(metadata), **condition
             )

@@ -40,7 +40,8 @@ def ensure_tried(store: Store, index: str, data: str) -> None:
     place = (str(endpoint), store.bucket, index, data, _requirements(store))
     if place in _passed:
         return
-    memory = _key(f"{index.rstrip('/')}/", hashlib.sha256("\n".join(filter(None, place)).encode()).hexdigest()[:16])
+    digest = hashlib.sha256("\n".join(filter(None, place)).encode()).hexdigest()
+    memory = _make_key(f"{index.rstrip('/')}/", digest[:16])
     with _trying:  # one of the threads that land topics tries for all
         if place in _passed:
             return
@@ -78,12 +79,8 @@ def try_store(store: Store, index: str, data: str) -> None:
     _try(store, _make_key(data), _upload)
 
 
-def _make_key(prefix: str) -> str:
-    return _key(prefix, str(uuid.uuid4()))
-
-
-def _key(prefix: str, name: str) -> str:
-    return f"{prefix}.probe/{name}".lstrip("/")
+def _make_key(prefix: str, name: str = "") -> str:
+    return f"{prefix}.probe/{name or uuid.uuid4()}".lstrip("/")
 
 
 def _is_recent(memory: Document | None) -> bool:

@@ -210,7 +210,7 @@ def test_a_user_with_the_policy_lands_rewrites_cleans_and_verifies_and_may_do_no
     landing.clean()
     report = lake.verify(landing)
     assert (report.landed, report.dead_letters, report.differences) == (10, 1, ())
-    monkeypatch.setattr(S3Connection, "of", lambda _: connection)
+    monkeypatch.setattr(S3Connection, "from_settings", lambda _: connection)
     tried = [attempt for group in connection_checks(config) for attempt in group]
     assert {what: try_connection(attempt)[0] for what, attempt in tried if "bucket" in what} == {
         f"{what}bucket {lake.bucket} of sink events": "ok" for what in ("", "conditional writes in ", "uploads in ")

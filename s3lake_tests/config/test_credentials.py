@@ -15,7 +15,7 @@ OPTION = "s3.credentials.provider."
 
 
 def given(changes: dict[str, str | None], base: dict[str, str] = bases.CONFLUENT) -> S3Connection:
-    return S3Connection.of(loaded(changes, base).config.s3)
+    return S3Connection.from_settings(loaded(changes, base).config.s3)
 
 
 def loaded(changes: dict[str, str | None], base: dict[str, str] = bases.CONFLUENT) -> LoadedConfig:
@@ -114,7 +114,7 @@ KEY = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 
 def test_a_key_of_ones_own_is_taken_with_its_algorithm_and_shown_nowhere() -> None:
     configuration = loaded({"s3.ssea.name": "AES256", "s3.sse.customer.key": KEY})
-    connection = S3Connection.of(configuration.config.s3)
+    connection = S3Connection.from_settings(configuration.config.s3)
     assert (connection.customer_key, connection.created_with) == (KEY, ())
     text, variables = write_native(configuration.config)
     for shown in (text, repr(configuration), repr(connection)):
@@ -161,14 +161,14 @@ def test_a_class_of_awss_own_looks_where_it_says(base: dict[str, str], key: str,
 def test_keys_beside_a_class_are_what_is_used_and_that_is_told() -> None:
     pair = {"aws.access.key.id": "AK", "aws.secret.access.key": "SK"}
     configuration = loaded({CLASS: "com.amazonaws.auth.InstanceProfileCredentialsProvider", **pair})
-    assert S3Connection.of(configuration.config.s3).access_key_id == "AK"
+    assert S3Connection.from_settings(configuration.config.s3).access_key_id == "AK"
     assert "is not asked: the connector takes the key pair" in "\n".join(map(str, bases.remarks(configuration)))
 
 
 def test_an_external_id_is_a_secret() -> None:
     role = {"aws.sts.role.arn": "arn:aws:iam::1:role/lake", "aws.sts.role.external.id": "hush-hush"}
     configuration = loaded({**role}, bases.AIVEN)
-    connection = S3Connection.of(configuration.config.s3)
+    connection = S3Connection.from_settings(configuration.config.s3)
     assert connection.role_external_id == "hush-hush"
     text, variables = write_native(configuration.config)
     assert "hush" not in text + repr(configuration) + repr(connection)

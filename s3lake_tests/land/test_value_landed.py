@@ -30,7 +30,7 @@ def target_of(server: EmbeddedS3, home: Path, **sink: Any) -> tuple[TopicSink, L
     stores = functools.partial(S3Store, shelf.connection)
     index = TopicIndex(stores(shelf.bucket), ".indexes/events", "daily", shelf.sink.root)
     assert shelf.sink.table is not None
-    table = LakeTable.of(shelf.sink, shelf.sink.table, index, shelf.connection)
+    table = LakeTable.from_sink(shelf.sink, shelf.sink.table, index, shelf.connection)
     index.follower = TableFollower(table)
     return TopicSink(shelf.sink, index, stores), table
 

@@ -56,7 +56,7 @@ class World(Ticks):
 
     def __init__(self, patch: pytest.MonkeyPatch, *sinks: str, server: EmbeddedS3 | None = None) -> None:
         settings, self.definitions = settings_of(_endpoint(server), *sinks)
-        store = S3Store(S3Connection.of(settings.s3), "lake") if server else None
+        store = S3Store(S3Connection.from_settings(settings.s3), "lake") if server else None
         super().__init__(patch, settings, FakeKafka(), store)
         self.sensor = self.definitions.get_repository_def().get_sensor_def("kafka_orders")
 
@@ -469,9 +469,9 @@ class TestOutages:
     ) -> None:
         """It has a minute, and a store may take requests and never answer."""
         monkeypatch.setattr(opening, "open_stores", OPEN_STORES)
-        asked = opening.open_stores(S3Connection.of(world.config.s3), fail_fast=True)("lake")
+        asked = opening.open_stores(S3Connection.from_settings(world.config.s3), fail_fast=True)("lake")
         assert isinstance(asked, S3Store)
-        patient = opening.open_stores(S3Connection.of(world.config.s3))("lake")
+        patient = opening.open_stores(S3Connection.from_settings(world.config.s3))("lake")
         assert isinstance(patient, S3Store)
         longest = asked.connection.max_attempts * (asked.connection.connect_timeout_s + asked.connection.read_timeout_s)
         assert tick.TICK_S + longest < TICK_MOST_S

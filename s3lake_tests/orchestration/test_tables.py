@@ -125,7 +125,7 @@ def test_materialised_again_an_hour_has_the_new_rows_alone(config: Config) -> No
     for count in (3, 1, 5):
         run(config, returning(lambda count=count: pa.table({"n": list(range(count))})), partition_key=SECOND)
         (sink,) = config.sinks
-        index = TopicIndex(S3Store(S3Connection.of(config.s3), sink.bucket), ".indexes/tables", "daily")
+        index = TopicIndex(S3Store(S3Connection.from_settings(config.s3), sink.bucket), ".indexes/tables", "daily")
         tile, _ = index.existing_tile(SECOND)
         (commit,) = tile.commits
         assert [file.records for file in index.listed(SECOND, commit).files] == [count]
@@ -162,7 +162,7 @@ def test_a_day_is_its_first_hour(config: Config) -> None:
         config, returning(lambda: pd.DataFrame({"n": [1]}), partitions_def=days), downstream, partition_key="2026-01-06"
     )
     (sink,) = config.sinks
-    index = TopicIndex(S3Store(S3Connection.of(config.s3), sink.bucket), ".indexes/tables", "daily")
+    index = TopicIndex(S3Store(S3Connection.from_settings(config.s3), sink.bucket), ".indexes/tables", "daily")
     assert (seen, [tile.hour for tile in index.tiles()]) == ([[1]], ["2026-01-06T00"])
 
 
@@ -194,7 +194,7 @@ def test_what_cannot_be_landed_is_refused_before_anything_is_written(
     result = run(config, returning(value, **asset), raises=False, partition_key=partition)
     assert why in failure(result)
     (sink,) = config.sinks
-    assert list(S3Store(S3Connection.of(config.s3), sink.bucket).list("")) == []
+    assert list(S3Store(S3Connection.from_settings(config.s3), sink.bucket).list("")) == []
 
 
 @BACKFILL_POLICIES

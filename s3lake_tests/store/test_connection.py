@@ -78,7 +78,7 @@ OWN_KEY = base64.b64encode(bytes(32)).decode()
     ids=lambda value: ", ".join(value) if "region" not in value else "place",
 )
 def test_all_that_a_configuration_says_is_kept(s3: dict[str, Any], plain: dict[str, Any]) -> None:
-    assert S3Connection.of(sink.S3.model_validate(s3)) == replace(S3Connection(region="us-east-1"), **plain)
+    assert S3Connection.from_settings(sink.S3.model_validate(s3)) == replace(S3Connection(region="us-east-1"), **plain)
 
 
 def test_of_dagsters_resource() -> None:
@@ -130,11 +130,14 @@ def test_it_is_plain_values() -> None:
 
 def test_a_proxy_s_address_has_its_user_and_password_for_whoever_connects() -> None:
     settings = sink.S3.model_validate({"proxy": {"url": "http://proxy:3128", "user": "me@x", "password": "hu/sh"}})
-    connection = S3Connection.of(settings)
+    connection = S3Connection.from_settings(settings)
     assert connection.proxy == "http://me%40x:hu%2Fsh@proxy:3128"
     assert {"hu/sh", "hu%2Fsh", base64.b64encode(b"me@x:hu/sh").decode()} <= set(connection.secrets)
     assert "hu" not in repr(connection)
-    assert S3Connection.of(sink.S3.model_validate({"proxy": {"url": "http://proxy:3128"}})).proxy == "http://proxy:3128"
+    assert (
+        S3Connection.from_settings(sink.S3.model_validate({"proxy": {"url": "http://proxy:3128"}})).proxy
+        == "http://proxy:3128"
+    )
 
 
 def test_a_password_in_the_endpoint_is_refused() -> None:
@@ -147,7 +150,7 @@ def test_a_password_in_the_endpoint_is_refused() -> None:
 
 
 def page(prefix: str = "raw/orders/", **settings: object) -> str | None:
-    connection = S3Connection.of(S3.model_validate({"credentials": KEYS, **settings}))
+    connection = S3Connection.from_settings(S3.model_validate({"credentials": KEYS, **settings}))
     return S3Store(connection, "lake").console_url(prefix)
 
 

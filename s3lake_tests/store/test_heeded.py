@@ -32,7 +32,9 @@ def watched(moto: EmbeddedS3) -> Iterator[Watching]:
 
 def store_with(server: EmbeddedS3, proxy: Watching | None = None, **settings: Any) -> S3Store:
     """A store as a configuration's `s3` describes it, reached through the proxy where one is given."""
-    said = S3Connection.of(S3.model_validate({"endpoint_url": proxy.url if proxy else server.endpoint_url, **settings}))
+    said = S3Connection.from_settings(
+        S3.model_validate({"endpoint_url": proxy.url if proxy else server.endpoint_url, **settings})
+    )
     keys = connection_to(server)
     return S3Store(
         replace(said, access_key_id=keys.access_key_id, secret_access_key=keys.secret_access_key, backoff_ms=1), BUCKET
@@ -140,6 +142,6 @@ def test_a_checksum_that_this_machine_cannot_reckon_is_told_with_the_package(
 
 
 def test_pyiceberg_knows_no_certificates() -> None:
-    connection = S3Connection.of(S3(endpoint_url="https://127.0.0.1:1", ca_file="ca.pem"))
+    connection = S3Connection.from_settings(S3(endpoint_url="https://127.0.0.1:1", ca_file="ca.pem"))
     with pytest.raises(ConfigurationError, match=r"pyiceberg .* knows no s3\.ca_file"):
         catalog.open_catalog({}, "lake", connection)

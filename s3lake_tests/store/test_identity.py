@@ -43,7 +43,7 @@ def assuming(action: str = "AssumeRole") -> list[Response]:
 
 def store_of(server: Scripted, **s3: Any) -> S3Store:
     once = {"endpoint_url": server.url, "retries": {"max_attempts": 1, "patience": 0}}
-    return S3Store(S3Connection.of(S3.model_validate({**once, **s3})), BUCKET)
+    return S3Store(S3Connection.from_settings(S3.model_validate({**once, **s3})), BUCKET)
 
 
 def signed_by(server: Scripted) -> str:

@@ -85,7 +85,7 @@ def allowed(server: EmbeddedS3, document: dict[str, Any]) -> S3Connection:
         RoleArn="arn:aws:iam::123456789012:role/lake", RoleSessionName="landing", Policy=json.dumps(document)
     )["Credentials"]
     tokens.close()
-    asked = S3Connection.of(S3.model_validate({"endpoint_url": server.endpoint_url, "objects": OBJECTS}))
+    asked = S3Connection.from_settings(S3.model_validate({"endpoint_url": server.endpoint_url, "objects": OBJECTS}))
     return replace(
         asked,
         region=root.region,
@@ -142,7 +142,9 @@ def test_without_the_right_to_list_uploads_all_is_done_but_those_of_dead_writers
 
 
 def test_a_key_of_the_store_s_own_management_encrypts_what_names_it(minio: EmbeddedS3, prefix: str) -> None:
-    asked = S3Connection.of(S3.model_validate({"objects": {"encryption": "aws:kms", "kms_key_id": MINIO_KEY}}))
+    asked = S3Connection.from_settings(
+        S3.model_validate({"objects": {"encryption": "aws:kms", "kms_key_id": MINIO_KEY}})
+    )
     store = S3Store(replace(connection_to(minio), created_with=asked.created_with), BUCKET)
     trial.try_store(store, f"{prefix}.indexes", f"{prefix}raw/")
     store.put(f"{prefix}a", b"one")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 10_000
 FIRST_ROWS = 100
-"""Of the first poll, while nobody knows how large messages are."""
+"""Of the first poll, before the size of messages is known."""
 BATCH_BYTES = 16 * 2**20
 SILENCE_S = 30.0
 """How long planned messages may be missing, and how long one answer of megabytes may take."""

@@ -111,7 +111,7 @@ class CompiledTake:
         buffers, pointers = _allocate(batch, columns), _Columns()
         for name, column in buffers.items():
             setattr(pointers, name, _Column(*(None if one is None else one.address for one in column)))
-        messages.taken += batch.messages  # before they are destroyed: whatever happens, nobody does that again
+        messages.taken += batch.messages  # before they are destroyed: nothing may destroy them again
         self._fill(place, end, functions, ctypes.byref(batch), ctypes.byref(pointers))
         rows = _build_batch(batch, buffers, wanted.partition, columns) if batch.rows else None
         size = batch.values + batch.keys + batch.names + batch.header_values

@@ -58,7 +58,7 @@ class DeadLetterTopic:
     timeout_s: float = 60.0
 
     @classmethod
-    def of(
+    def from_sink(
         cls, sink: Sink, topic: str, bootstrap_servers: str, properties: Mapping[str, str]
     ) -> DeadLetterTopic | None:
         """Build the dead letter topic of `sink`. Return None if it has none."""

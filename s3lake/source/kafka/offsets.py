@@ -1,7 +1,7 @@
 """Questions to the brokers, through librdkafka: offsets, never messages, and always an answer or an error in time.
 
 The log end is the last stable offset: what a read_committed reader gets to see. Commit markers carry the broker's
-clock, so the marker of a back-dated transaction answers for all later hours (design: architecture.md section 6).
+clock, so the marker of a back-dated transaction answers for all later hours.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ class _Query:
         self._client, self._log, self._servers, self._what = client, log, servers, what
         self._timeout_s = timeout_s
         self._deadline = time.monotonic() + timeout_s
-        self.epochs: dict[int, int] = {}  # of the leaders that told the ends
+        self.epochs: dict[int, int] = {}  # of the leaders that reported the ends
 
     def describe(self, topic: str, *, known: bool = False) -> tuple[str, list[int]]:
         """Return the topic's id and partitions, "" and [] if there is none. A `known` one is waited for."""
@@ -317,7 +317,7 @@ class _Query:
         return self._unavailable(f"{error.name()}: {error.str()}")
 
     def _unavailable(self, why: str) -> KafkaUnavailableError:
-        self._client.poll(0)  # the reason for a connection's end, a wrong password say, is only told there
+        self._client.poll(0)  # the reason for a connection's end, a wrong password say, is only reported there
         return KafkaUnavailableError(
             f"Kafka at {self._servers} did not tell {self._what} within {self._timeout_s:g} s: {why}{self._log}. "
             f"{REMEDY}."

@@ -23,10 +23,10 @@ from s3lake.source.kafka.properties import REMEDY, ErrorLog, to_librdkafka
 from s3lake.source.records import Range
 
 FIRST_ROWS = 100
-"""Of the first batch, while nobody knows how large records are: they keep coming while a batch is taken."""
+"""Of the first batch, before the size of records is known: more arrive while a batch is taken."""
 BATCH_BYTES = 16 * 2**20
 QUEUE_BYTES = 32 * 2**20
-"""What librdkafka reads ahead, at most, beside the batch that is worked on."""
+"""How much librdkafka reads ahead at most, in addition to the current batch."""
 
 SILENCE_S = 30.0
 """How long nothing may come before the brokers are asked whether they are there; they have as long for an answer."""

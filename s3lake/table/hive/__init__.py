@@ -4,7 +4,7 @@ For engines that read no Iceberg, and for formats that it has not. Whoever reads
 what a listing shows (docs/query.md).
 """
 
-from s3lake.table.hive.directories import HiveTable, of_keys
+from s3lake.table.hive.directories import HiveTable, build_table
 from s3lake.table.hive.statements import ENGINES
 
-__all__ = ["ENGINES", "HiveTable", "of_keys"]
+__all__ = ["ENGINES", "HiveTable", "build_table"]

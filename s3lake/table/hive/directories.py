@@ -70,7 +70,7 @@ class HiveTable:
         return {"projection.enabled": "true", **properties, "storage.location.template": template}
 
 
-def of_keys(
+def build_table(
     name: str, bucket: str, keys: Iterable[str], columns: Mapping[str, Type], form: str, *, header: bool = True
 ) -> HiveTable:
     """Build the table of these objects.

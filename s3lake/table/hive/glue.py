@@ -40,7 +40,7 @@ _STORAGE: dict[str, tuple[str, str, str, dict[str, str]]] = {
 _LINES = (_INPUT, _OUTPUT, _LAZY, {"field.delim": "\x01"})
 
 
-def documents(table: HiveTable, database: str) -> list[str]:
+def format_documents(table: HiveTable, database: str) -> list[str]:
     """Return as JSON what `apply` sends: the table, and its partitions if they cannot be computed."""
     sent: dict[str, Any] = {"DatabaseName": database, "TableInput": _table(table)}
     if table.projection is None and table.partitions:

@@ -116,7 +116,7 @@ def _pairs(properties: Mapping[str, str]) -> str:
 
 ENGINES: dict[str, Callable[[HiveTable, str], list[str]]] = {
     "athena": _athena,
-    "glue": glue.documents,
+    "glue": glue.format_documents,
     "trino": _trino,
     "duckdb": _duckdb,
     "spark": _spark,

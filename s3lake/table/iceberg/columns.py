@@ -18,7 +18,7 @@ LANDED_HOUR = "landed_hour"
 _NAMES = "schema.name-mapping.default"
 
 
-def of_files(footers: Iterable[Any]) -> list[pa.Schema]:
+def list_schemas(footers: Iterable[Any]) -> list[pa.Schema]:
     """Return the different schemas of files."""
     schemas: dict[str, pa.Schema] = {}
     for footer in footers:
@@ -27,7 +27,7 @@ def of_files(footers: Iterable[Any]) -> list[pa.Schema]:
     return list(schemas.values())
 
 
-def with_hour(schema: pa.Schema) -> pa.Schema:
+def add_hour_column(schema: pa.Schema) -> pa.Schema:
     """Return the schema with the hour of landing before it."""
     if LANDED_HOUR in schema.names:
         raise TableConflictError(
@@ -36,7 +36,7 @@ def with_hour(schema: pa.Schema) -> pa.Schema:
     return pa.schema([pa.field(LANDED_HOUR, pa.timestamp("us", "UTC")), *schema])
 
 
-def grow(change: Transaction, schemas: Iterable[pa.Schema]) -> None:
+def widen_schema(change: Transaction, schemas: Iterable[pa.Schema]) -> None:
     """Add the columns of files to a table, and the mapping of its fields to their names in files.
 
     Raises:

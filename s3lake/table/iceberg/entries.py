@@ -28,9 +28,9 @@ class Footers:
 
     bucket: str
     io: FileIO
-    _read: dict[str, Any] = field(default_factory=dict)
+    _by_key: dict[str, Any] = field(default_factory=dict)
 
-    def of(self, files: Sequence[File]) -> Mapping[str, Any]:
+    def read(self, files: Sequence[File]) -> Mapping[str, Any]:
         """Return the footers by key.
 
         Raises:
@@ -52,11 +52,11 @@ class Footers:
                 )
             return metadata
 
-        missing = [file for file in files if file.key not in self._read]
+        missing = [file for file in files if file.key not in self._by_key]
         with ThreadPoolExecutor(_AT_ONCE, "s3lake-footers") as pool:
             for file, metadata in zip(missing, pool.map(footer, missing), strict=True):
-                self._read[file.key] = metadata
-        return {file.key: self._read[file.key] for file in files}
+                self._by_key[file.key] = metadata
+        return {file.key: self._by_key[file.key] for file in files}
 
 
 class Entries:
@@ -71,7 +71,7 @@ class Entries:
         self._plan = compute_statistics_plan(self._schema, metadata.properties)
         self._paths = parquet_path_to_id_mapping(self._schema)
 
-    def of(self, hour: str, file: File, footer: Any) -> DataFile:
+    def make_data_file(self, hour: str, file: File, footer: Any) -> DataFile:
         """Return the entry of a file that landed in `hour`."""
         from pyiceberg.io.pyarrow import data_file_statistics_from_parquet_metadata
         from pyiceberg.manifest import DataFile, DataFileContent, FileFormat

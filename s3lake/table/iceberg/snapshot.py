@@ -14,7 +14,7 @@ from s3lake.commit.documents import File, Manifest, files_of
 from s3lake.commit.index import TopicIndex
 from s3lake.commit.replace import offset_ranges_of
 from s3lake.table.iceberg import ledger
-from s3lake.table.iceberg.columns import LANDED_HOUR, grow, of_files
+from s3lake.table.iceberg.columns import LANDED_HOUR, list_schemas, widen_schema
 from s3lake.table.iceberg.entries import Entries, Footers, find_hour, object_uri
 from s3lake.table.iceberg.ledger import Difference
 
@@ -76,15 +76,15 @@ def snapshot(
         added[one.hour] = [file for name, file in listed.items() if name not in existing[one.hour]]
         removed += [file for name, file in existing[one.hour].items() if name not in listed]
     files = list(chain.from_iterable(added.values()))
-    read = footers.of(files)
+    read = footers.read(files)
     change = _once(table)
-    grow(change, of_files(read.values()))
+    widen_schema(change, list_schemas(read.values()))
     entries = Entries(change.table_metadata, footers.bucket)
     update = change.update_snapshot(snapshot_properties=_summary(index, taken, notes))
     with update.overwrite() if removed else update.merge_append() as producer:
         for hour, new in added.items():
             for file in new:
-                producer.append_data_file(entries.of(hour, file, read[file.key]))
+                producer.append_data_file(entries.make_data_file(hour, file, read[file.key]))
         for old in removed:
             producer.delete_data_file(old)
     hours = {one.hour: ledger.shorten(manifest.id for manifest in one.listed) for one in taken}

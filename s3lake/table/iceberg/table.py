@@ -18,7 +18,7 @@ from s3lake.errors import ReplacedError, S3LakeError, TableConflictError, TableU
 from s3lake.layout import partitioners
 from s3lake.sink.table import HOUR
 from s3lake.table.iceberg import catalog, ledger
-from s3lake.table.iceberg.columns import LANDED_HOUR, grow, of_files, with_hour
+from s3lake.table.iceberg.columns import LANDED_HOUR, add_hour_column, list_schemas, widen_schema
 from s3lake.table.iceberg.entries import Footers, find_hour
 from s3lake.table.iceberg.ledger import Difference, find_differences
 from s3lake.table.iceberg.snapshot import SyncResult, list_files, name_files, snapshot
@@ -70,7 +70,9 @@ class LakeTable:
     columns: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, sink: Sink, settings: sink_table.Table, index: TopicIndex, connection: S3Connection) -> LakeTable:
+    def from_sink(
+        cls, sink: Sink, settings: sink_table.Table, index: TopicIndex, connection: S3Connection
+    ) -> LakeTable:
         return cls(
             name=settings.identifier(sink.name, index.topic),
             index=index,
@@ -200,15 +202,15 @@ class LakeTable:
         from pyiceberg.catalog import Catalog
 
         files = _data(taken)
-        first, *others = of_files(footers.of(files).values())
+        first, *others = list_schemas(footers.read(files).values())
         self._catalog.create_namespace_if_not_exists(Catalog.namespace_from(self.name))
         creation = self._catalog.create_table_transaction(
             self.name,
-            with_hour(first),
+            add_hour_column(first),
             location=self.location,
             properties={**_PROPERTIES, ledger.INDEX: self._owner},
         )
-        grow(creation, others)
+        widen_schema(creation, others)
         with creation.update_spec() as spec:
             for column in (LANDED_HOUR, *self.columns):
                 spec.add_identity(column)

@@ -223,7 +223,7 @@ def sink(name: str = "dead") -> Sink:
 
 
 def test_it_is_what_the_sink_names() -> None:
-    found = DeadLetterTopic.of(sink(), "orders", "broker:9092", {"client.id": "x"})
+    found = DeadLetterTopic.from_sink(sink(), "orders", "broker:9092", {"client.id": "x"})
     assert found is not None
     assert (found.name, found.topic, found.connector) == ("dead", "orders", "events")
     assert (found.context_headers, found.replication_factor) == (True, 1)
@@ -232,11 +232,11 @@ def test_it_is_what_the_sink_names() -> None:
 
 def test_a_sink_without_one_has_none() -> None:
     plain = Sink(name="events", topics=("orders",), bucket="lake", start="2026-01-05T00")
-    assert DeadLetterTopic.of(plain, "orders", "broker:9092", {}) is None
+    assert DeadLetterTopic.from_sink(plain, "orders", "broker:9092", {}) is None
 
 
 def test_it_travels_to_workers_and_shows_no_secret() -> None:
-    found = DeadLetterTopic.of(sink(), "orders", "broker:9092", {"sasl.password": "hush"})
+    found = DeadLetterTopic.from_sink(sink(), "orders", "broker:9092", {"sasl.password": "hush"})
     assert pickle.loads(pickle.dumps(found)) == found
     assert "hush" not in repr(found)
 

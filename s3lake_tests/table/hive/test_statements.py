@@ -20,7 +20,7 @@ from s3lake.errors import ConfigurationError
 from s3lake.schema.arrow import to_arrow
 from s3lake.schema.types import Decimal, List, Map, Primitive, Struct, Type
 from s3lake.spark import jars
-from s3lake.table.hive import ENGINES, HiveTable, glue, of_keys
+from s3lake.table.hive import ENGINES, HiveTable, build_table, glue
 from s3lake_tests.kit import oracles
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ TYPES = ["raw/orders/type=a/0-0.parquet", "raw/orders/type=it's/0-9.parquet"]
 
 
 def table(keys: list[str], form: str = "parquet", columns: dict[str, Type] = COLUMNS) -> HiveTable:
-    return of_keys("orders", "lake", keys, columns, form)
+    return build_table("orders", "lake", keys, columns, form)
 
 
 def test_directories_are_partitions_and_no_columns_beside() -> None:
@@ -162,7 +162,7 @@ def test_duckdb_finds_what_csv_says(tmp_path: Path, header: bool) -> None:
         (tmp_path / key).write_text(f"{names}\n{row}\n" if header else f"{row}\n")
     columns = dict.fromkeys(("id", "type", "price", "note"), Primitive.STRING)
     found = in_duckdb(
-        of_keys("orders", "lake", keys, columns, "csv", header=header),
+        build_table("orders", "lake", keys, columns, "csv", header=header),
         tmp_path,
         "SELECT id, type, price, note FROM lake.orders ORDER BY id",
     )
@@ -182,7 +182,7 @@ def written(tmp_path: Path, texts: list[str]) -> HiveTable:
     encoder.write(csv.prepared(columns.to_batches()[0]))
     encoder.close()
     (tmp_path / key).write_bytes(file.getvalue())
-    return of_keys("orders", "lake", [key], dict.fromkeys(columns.column_names, Primitive.STRING), "csv")
+    return build_table("orders", "lake", [key], dict.fromkeys(columns.column_names, Primitive.STRING), "csv")
 
 
 LENSES = ["raw/orders/0/000.json", "raw/orders/1/000.json", "raw/orders/10/2/000.json"]
@@ -215,7 +215,9 @@ def delimited(tmp_path: Path) -> HiveTable:
     key = "raw/orders/0.csv"
     (tmp_path / key).parent.mkdir(parents=True)
     (tmp_path / key).write_text('k,"b\\64",5\n,,6\n')
-    return of_keys("orders", "lake", [key], dict.fromkeys(("key", "value", "offset"), Primitive.STRING), "delimited")
+    return build_table(
+        "orders", "lake", [key], dict.fromkeys(("key", "value", "offset"), Primitive.STRING), "delimited"
+    )
 
 
 DELIMITED = [("k", '"b\\64"', "5"), (None, None, "6")]
@@ -271,7 +273,7 @@ def test_spark_finds_fields_whatever_their_names(tmp_path: Path, spark: "SparkSe
 
 def test_glue_gets_the_names_of_fields_as_they_are() -> None:
     columns: dict[str, Type] = {"deep": Struct({"content-type": Primitive.STRING, "order": Primitive.INT64})}
-    (document,) = map(json.loads, glue.documents(table(["raw/0.parquet"], columns=columns), "lake"))
+    (document,) = map(json.loads, glue.format_documents(table(["raw/0.parquet"], columns=columns), "lake"))
     (column,) = document["TableInput"]["StorageDescriptor"]["Columns"]
     assert column == {"Name": "deep", "Type": "struct<content-type:string,order:bigint>"}
 
@@ -281,7 +283,7 @@ def test_glue_gets_the_names_of_fields_as_they_are() -> None:
 def test_hives_reader_reads_what_csv_says(tmp_path: Path) -> None:
     """The class that Athena and Glue read with, and its settings."""
     made = written(tmp_path, TEXTS)
-    (document,) = map(json.loads, glue.documents(made, "lake"))
+    (document,) = map(json.loads, glue.format_documents(made, "lake"))
     reader = document["TableInput"]["StorageDescriptor"]["SerdeInfo"]
     (file,) = tmp_path.rglob("*.csv")
     opened = ["--add-opens=java.base/java.net=ALL-UNNAMED"]

@@ -41,7 +41,7 @@ class Lake(World):
 
     def landing(self, now_minute: float = 600) -> Landing:
         assert self.sink.table is not None
-        self.table = LakeTable.of(self.sink, self.sink.table, self.shelf.index, self.shelf.connection)
+        self.table = LakeTable.from_sink(self.sink, self.sink.table, self.shelf.index, self.shelf.connection)
         return super().landing(now_minute)
 
     def catalog_goes(self) -> None:

@@ -305,15 +305,15 @@ class TestOthers:
         self, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         first = shelf.commit(FIVE)
-        read = Footers.of
+        read = Footers.read
 
         def replaced(self: Footers, *asked: Any) -> Any:
-            monkeypatch.setattr(Footers, "of", read)
+            monkeypatch.setattr(Footers, "read", read)
             shelf.commit(FIVE, rows=4, replaces=[first.id])
             shelf.index.store.delete(first.files[0].key)
             return read(self, *asked)
 
-        monkeypatch.setattr(Footers, "of", replaced)
+        monkeypatch.setattr(Footers, "read", replaced)
         shelf.table().follow()
         assert len(rows(shelf)) == shelf.listed() == 4
 
