@@ -73,7 +73,7 @@ class Cluster:
         environment = {**os.environ, MARK: self.mark, "SPARK_LOCAL_IP": host, "SPARK_LOCAL_DIRS": str(self._home)}
         environment |= {"TMPDIR": str(self._home), "SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": _SMALL}
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-        command = [Path(pyspark.__file__).parent / "bin" / "spark-class", main]
+        command = [str(Path(pyspark.__file__).parent / "bin" / "spark-class"), main]
         command += ["--host", host, "--port", str(port), "--webui-port", str(page), *more]
         with (self._home / "cluster.log").open("ab") as log:
             return subprocess.Popen(

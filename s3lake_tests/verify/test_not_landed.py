@@ -253,9 +253,9 @@ def test_every_offset_of_the_grid_is_landed_or_named_once(stamps: list[int], til
     before: Tile | None = None
     for number in sorted(tiles):
         if before is not None:
-            before = planning.closed(before, kafka(max(other for other in tiles if other < number)))
+            before = planning.close_tile(before, kafka(max(other for other in tiles if other < number)))
             world.tiles[before.hour] = before
-        before = planning.opened(hour(number), kafka(number), before, None, earliest=False)
+        before = planning.open_tile(hour(number), kafka(number), before, None, earliest=False)
         world.tiles[before.hour] = before
     found = [pair for one in world.verify(now_ms=at(0, now)).unlanded for pair in one.offsets.values()]
     covered = [offset for first, last in found for offset in range(first, last)]
