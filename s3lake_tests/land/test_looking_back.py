@@ -26,11 +26,11 @@ def world() -> World:
     return made
 
 
-def test_after_each_commit_the_group_is_told_how_far_the_topic_is(world: World) -> None:
+def test_after_each_commit_the_landed_offsets_are_published(world: World) -> None:
     landing, published = world.landing(), list[Any]()
-    landing.group = SimpleNamespace(publish=lambda *offsets: published.append(offsets))  # type: ignore[assignment]
+    landing.group = SimpleNamespace(publish=published.append)  # type: ignore[assignment]
     landing.land([FIRST])
-    assert published == [(TOPIC, {0: 4}), (TOPIC, {0: 8}), (TOPIC, {0: 10})]
+    assert published == [{TOPIC: {0: 4}}, {TOPIC: {0: 8}}, {TOPIC: {0: 10}}]
 
 
 def test_how_far_a_topic_is_says_the_newest_tile_of_which_something_is_landed(world: World) -> None:
