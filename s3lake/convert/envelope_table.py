@@ -22,7 +22,7 @@ from s3lake.schema.arrow import apply_detail, make_column, to_arrow
 from s3lake.schema.connect import Schema
 from s3lake.schema.details import NAME, nullability, words
 from s3lake.schema.types import Columns, Map, Primitive, Struct, Type, fields_of
-from s3lake.schema.unite import LEGAL_NAME, beyond
+from s3lake.schema.unite import LEGAL_NAME, Conflict, beyond, shown, unite
 
 _FLAT_NAME = b"io.aiven.avro.output.schema.connector_records"
 _METADATA: Columns = {
@@ -124,14 +124,29 @@ def _alone(shape: Shape) -> Shape:
     return Shape(None, (str(shape.spread),), shape.converters, {}, shape.rule, shape.envelope, shape.most)
 
 
-def _find_unfit(schema: Schema, shape: Shape, known: Columns) -> str | None:
+def _find_unfit(schema: Schema, shape: Shape, recorded: Columns) -> str | None:
     """Return why files cannot have the columns of a schema, or its name. Return None if they can."""
     columns, name = fields_of(schema.type), schema.name
     if shape.rule == "avro" and name and not all(map(LEGAL_NAME.fullmatch, name.split("."))):
         return f"the schema's name {name!r} is not one that Avro allows: letters, digits and '_' between dots"
     if reason := misfit(columns, shape.rule) or beyond(columns, {}, shape.most):
         return reason
-    return find_unpromotable(known, columns) if shape.rule == "iceberg" else None
+    if shape.rule == "flat":
+        return _find_conflict(columns, shape.declared, recorded)
+    return find_unpromotable(recorded, columns) if shape.rule == "iceberg" else None
+
+
+def _find_conflict(columns: Columns, declared: Columns, recorded: Columns) -> str | None:
+    """Return why a CSV file, whose types only the index has, cannot have these columns. Return None if it can."""
+    for name, type in columns.items():
+        column = declared.get(name, recorded.get(name, type))
+        try:
+            united = unite(column, type, name)
+        except Conflict as conflict:
+            return str(conflict)
+        if name in declared and united != column:
+            return f"field {name!r} is {shown(type)} by its schema, and the sink declares {shown(column)}"
+    return None
 
 
 def _by_part(shape: Shape, rows: Rows, columns: Columns) -> Table:

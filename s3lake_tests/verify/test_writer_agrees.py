@@ -172,14 +172,19 @@ def test_records_of_two_schemas_in_csv_without_header_lines_are_compared(second:
     agree(world, [(None, connect_value(a="x", b="y"), []), (None, connect_value(**second), [])], touched)
 
 
-@pytest.mark.xfail(reason="the commit says timestamp, and its file has booleans", raises=AssertionError, strict=True)
-def test_a_declared_column_does_not_hide_the_type_of_a_record_with_a_schema() -> None:
+@pytest.mark.parametrize("value_type", ["boolean", "double"])
+def test_a_record_whose_schema_has_another_type_than_a_declared_column_is_refused_in_csv(value_type: str) -> None:
     world = World(
-        format={"type": "csv"}, converter={"value": "connect_json"}, columns={"a": "timestamp"}, nulls="write"
+        format={"type": "csv"},
+        converter={"value": "connect_json"},
+        columns={"a": "int32"},
+        nulls="write",
+        errors={"tolerance": "all"},
     )
-    schema = {"type": "struct", "fields": [{"type": "boolean", "field": "a"}]}
-    value = json.dumps({"schema": schema, "payload": {"a": False}}).encode()
+    schema = {"type": "struct", "fields": [{"type": value_type, "field": "a"}]}
+    value = json.dumps({"schema": schema, "payload": {"a": False if value_type == "boolean" else 0.5}}).encode()
     agree(world, [(None, None, []), (None, value, [])], 0)
+    assert world.verify().checked[0].dead_letters == 1
 
 
 def test_null_and_an_empty_text_differ_in_csv_of_one_column() -> None:
