@@ -165,3 +165,14 @@ def test_values_with_their_schema_in_them(compatibility: str, rows: Files, lost:
     converted = conversion(batch(*values), {}, conversion.standing)
     assert [part.streams["data"].to_pylist() for part in converted.parts] == rows
     assert (converted.refused, converted.dropped) == ({}, lost)
+
+
+def test_an_older_value_with_its_schema_in_it_gets_the_default_of_the_newer_one() -> None:
+    number = {"type": "int64", "field": "id"}
+    note = {"type": "string", "field": "note", "optional": True, "default": "none"}
+    conversion = Conversion("string", "connect_json", "parquet", "skip", compatibility="backward")
+    values = batch(with_schema({"id": 1}, number), with_schema({"id": 2, "note": "n"}, number, note))
+    converted = conversion(values, {}, conversion.standing)
+    (part,) = converted.parts
+    assert part.streams["data"].to_pylist() == [{"id": 1, "note": "none"}, {"id": 2, "note": "n"}]
+    assert (converted.refused, converted.filled) == ({}, {"note": 1})
