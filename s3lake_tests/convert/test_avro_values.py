@@ -215,14 +215,6 @@ def test_each_schema_has_its_own_part_and_all_columns_are_reported(registry: Sch
     assert converted.columns == {}
 
 
-def test_lines_of_two_schema_names_in_turn_are_one_part_in_the_order_of_their_records(registry: SchemaRegistry) -> None:
-    orders, users = record(("a", "int")), record(("a", "int"), name="com.acme.User")
-    values = [message(registry, (orders, users)[row % 2], {"a": row}) for row in range(5)]
-    (part,) = conversion(registry, "json")(batch(*values), {}).parts
-    assert part.streams["data"].to_pylist() == [b'{"a":0}', b'{"a":1}', b'{"a":2}', b'{"a":3}', b'{"a":4}']
-    assert part.names.to_pylist() == [f"com.acme.{name}" for name in ("Order", "User", "Order", "User", "Order")]
-
-
 def test_a_schema_is_fetched_once_for_all_batches(registry: SchemaRegistry) -> None:
     value = message(registry, record(("only", "int")), {"only": 1})
     registry.asked.clear()
@@ -338,12 +330,6 @@ def test_values_and_keys_for_the_layout_are_json(registry: SchemaRegistry) -> No
     assert part.values.to_pylist() == [b'{"a":1}']
 
 
-def test_keys_are_read_only_where_somebody_asks_for_them(registry: SchemaRegistry) -> None:
-    by = Conversion("avro", "avro", "parquet", "skip", registry=registry.connection)
-    assert by.needs == frozenset()
-    assert by(batch(message(registry, record(("a", "int")), {"a": 1})), {}).parts[0].keys is None
-
-
 @pytest.mark.parametrize("format", ["parquet", "json"])
 def test_an_envelope_has_keys_and_values_in_their_own_types(registry: SchemaRegistry, format: str) -> None:
     envelope = Envelope("record", ("key", "value"), "t")
@@ -371,12 +357,6 @@ def test_an_envelope_can_have_values_with_a_schema_beside_keys_of_json(registry:
     converted = by(batch(bad, good, good, keys=[b'{"k":1}', b'{"k":2}', b"broken"]), {})
     assert sorted(converted.refused) == [0, 2]
     assert converted.parts[0].streams["data"].to_pylist() == [{"key": {"k": 2}, "value": {"a": datetime.time(0)}}]
-
-
-def test_sidecars_have_the_json_of_keys(registry: SchemaRegistry) -> None:
-    by = Conversion("avro", "avro", "json", "skip", keys="json", registry=registry.connection)
-    records = batch(message(registry, "int", 1), keys=[message(registry, record(("id", "int")), {"id": 5})])
-    assert by(records, {}).parts[0].streams["keys"].to_pylist() == [b'{"id":5}']
 
 
 # JSON Schema
