@@ -42,7 +42,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, answers_after: float, **connection: f
         return registry._Answer("{}")
 
     client = Client(Connection(("http://registry",), **connection))  # type: ignore[arg-type]
-    monkeypatch.setattr(client, "_asked", answer)
+    monkeypatch.setattr(client, "_request", answer)
     return client.schema(1).text
 
 
