@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from s3lake.cli.output import emit, print_text, progress_bar
+from s3lake.cli.output import Progress, emit, print_text
 from s3lake.cli.request import NOT_DONE, Outcome, Request
 from s3lake.errors import ConfigurationError
 from s3lake.text.quantities import parse_duration, parse_size
@@ -109,14 +109,14 @@ def restore(
     Key, value, headers, timestamp and topic-partition are the same. If it is interrupted, the same command continues:
     a reader of committed data gets each record exactly once.
     """
-    from s3lake.land.maintenance.restore import Restore, permitted
+    from s3lake.land.maintenance.restore import Restore, require_allowed
     from s3lake.land.maintenance.restore import restore as produce
 
     request.require("first", "last")
     config = request.load()
     if config.kafka is None:
         raise ConfigurationError("restore produces into Kafka, and this configuration has no `kafka`")
-    permitted(config.sinks, into, without or (), landed_again=landed_again)
+    require_allowed(config.sinks, into, without or (), landed_again=landed_again)
     landing = request.landing(config)
     target = landing.target.require_exactly_once()
     restoration = Restore(target, target.hours(request.first, request.last), into, without or ())
@@ -125,8 +125,8 @@ def restore(
         return
     outcome = restoration.planned
     if request.yes:
-        with progress_bar(f"restore {landing.topic}: records", outcome.records, quiet=request.as_json) as progress:
-            outcome = produce(restoration, config.kafka.bootstrap_servers, config.kafka.properties, progress)
+        progress = Progress(f"restore {landing.topic}: records", outcome.records, quiet=request.as_json)
+        outcome = produce(restoration, config.kafka.bootstrap_servers, config.kafka.properties, progress)
     name = {"sink": landing.sink.name, "topic": landing.topic}
     row = {**name, **asdict(outcome), "finished": request.yes, "summary": str(outcome)}
     emit(request.as_json, row, "{sink} {topic} {summary}".format_map)

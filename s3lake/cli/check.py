@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from s3lake import hours
-from s3lake.cli.output import FAILED, emit, format_cell, print_json, print_table, print_text, show_attempt
+from s3lake.cli.output import FAILED, emit, err, format_cell, print_json, print_table, print_text
 from s3lake.cli.request import Request
 from s3lake.config.draft import LoadedConfig
 from s3lake.errors import ConfigurationError, S3LakeError
@@ -73,7 +73,7 @@ def _connect(config: Config, *, as_json: bool) -> bool:
         outcome = "ok"
         notices: Sequence[str] = ()
         for what, attempt in group:
-            with show_attempt(what, quiet=as_json):
+            with err.status(f"{what} …"):  # it may take seconds; shown on a terminal only
                 outcome, notices = try_connection(attempt) if outcome == "ok" else (UNTRIED, ())
             succeeded = succeeded and outcome == "ok"
             emit(as_json, {"check": what, "outcome": outcome}, "{check}: {outcome}".format_map)

@@ -1,14 +1,13 @@
 """Commands that land hours, land them again, clean up, and continue the bucket of a connector."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from s3lake import hours
-from s3lake.cli.output import ProgressPrinter, emit, print_text, progress_bar
+from s3lake.cli.output import Progress, emit, print_text
 from s3lake.cli.request import Outcome, Request, print_notices
 from s3lake.cli.verify import format_files, require_due_hours
 from s3lake.commit.documents import Manifest
@@ -28,7 +27,7 @@ class _Printer(Logged):
     """Shows how far a topic is, and prints each hour when it is done if `prints_hours` is set."""
 
     as_json: bool
-    progress: ProgressPrinter
+    progress: Progress
     prints_hours: bool
     offsets: int = 0
     read: int = 0
@@ -45,15 +44,14 @@ class _Printer(Logged):
 
     def done(self, landed: LandedHour) -> None:
         if self.prints_hours:
-            with self.progress.hidden():
-                emit(self.as_json, describe_hour(self.sink, self.topic, landed), format_hour)
+            emit(self.as_json, describe_hour(self.sink, self.topic, landed), format_hour)
 
 
-@contextmanager
-def _show_progress(landing: "Landing", verb: str, *, as_json: bool, prints_hours: bool = True) -> Iterator[Run]:
+def _begin_run(landing: "Landing", verb: str, *, as_json: bool, prints_hours: bool = True) -> Run:
+    """Return a run that shows its progress."""
     sink, topic = landing.sink.name, landing.topic
-    with progress_bar(f"{verb} {sink} {topic}: offsets", 0, quiet=as_json) as progress:
-        yield Run(_Printer(sink, topic, as_json, progress, prints_hours))
+    progress = Progress(f"{verb} {sink} {topic}: offsets", quiet=as_json)
+    return Run(_Printer(sink, topic, as_json, progress, prints_hours))
 
 
 def describe_hour(sink: str, topic: str, landed: LandedHour) -> dict[str, Any]:
@@ -117,8 +115,7 @@ def land(request: Request) -> None:
     def work(landing: "Landing") -> None:
         nonlocal count
         if incomplete := _find_incomplete_hours(landing, grids[id(landing)]):
-            with _show_progress(landing, "land", as_json=request.as_json) as run:
-                count += len(landing.land(incomplete, run))
+            count += len(landing.land(incomplete, _begin_run(landing, "land", as_json=request.as_json)))
 
     request.each(work, landings)
     if not count:
@@ -147,8 +144,8 @@ def rewrite(request: Request) -> None:
     def plan(landing: "Landing") -> Iterator[Outcome]:
         for hour in hours.span(request.first or "", request.last or ""):
             if request.yes:
-                with _show_progress(landing, "rewrite", as_json=request.as_json, prints_hours=False) as run:
-                    landed = landing.rewrite(hour, run)
+                run = _begin_run(landing, "rewrite", as_json=request.as_json, prints_hours=False)
+                landed = landing.rewrite(hour, run)
             else:
                 landed = landing.report(hour)
                 if not landed.tile.landed:

@@ -4,14 +4,12 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from s3lake.errors import S3LakeError
@@ -33,6 +31,7 @@ DIFFERENT: Mapping[str, str] = {
 }
 """Commands that end with `DIFFERENCES`, and when."""
 _WIDEST = 1000
+_EVERY_S = 5.0
 
 
 class _Console(Console):
@@ -116,49 +115,17 @@ def fail(error: S3LakeError, code: int) -> NoReturn:
     raise SystemExit(code)
 
 
-class ProgressPrinter:
-    """How far a command is: a bar on a terminal, else a line every few seconds."""
+class Progress:
+    """Prints on standard error how far a command is: a line every few seconds, none if `quiet`."""
 
-    def __init__(self, what: str, total: int, bar: Progress | None, *, quiet: bool) -> None:
-        self._what, self._total, self._bar, self._quiet = what, total, bar, quiet
-        self._task = bar.add_task(what, total=total) if bar else None
-        self._printed, self._last = 0.0, -1
+    def __init__(self, what: str, total: int = 0, *, quiet: bool) -> None:
+        self._what, self._total, self._quiet = what, total, quiet
+        self._printed_s, self._last = 0.0, -1
 
     def __call__(self, done: int, total: int | None = None) -> None:
         """Show how much is done, and set the total if it became known."""
         self._total = self._total if total is None else total
-        if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=done, total=self._total)
-        elif not self._quiet and done != self._last and (time.monotonic() - self._printed > 5 or done >= self._total):
-            self._printed, self._last = time.monotonic(), done
+        is_due = done >= self._total or time.monotonic() - self._printed_s > _EVERY_S
+        if is_due and not self._quiet and done != self._last:
+            self._printed_s, self._last = time.monotonic(), done
             err.print(f"{self._what}: {done:,} of {self._total:,}", markup=False)
-
-    @contextmanager
-    def hidden(self) -> Iterator[None]:
-        """Hide the bar while lines that stay are printed."""
-        if self._bar is not None:
-            self._bar.stop()
-        yield
-        if self._bar is not None:
-            self._bar.start()
-
-
-@contextmanager
-def progress_bar(what: str, total: int, *, quiet: bool) -> Iterator[ProgressPrinter]:
-    """Show the progress of `what`, which is `total` long."""
-    if quiet or not err.is_terminal:
-        yield ProgressPrinter(what, total, None, quiet=quiet)
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=err, transient=True) as bar:
-        yield ProgressPrinter(what, total, bar, quiet=quiet)
-
-
-@contextmanager
-def show_attempt(what: str, *, quiet: bool) -> Iterator[None]:
-    """Show on a terminal what is being tried, because it may take seconds."""
-    if quiet or not err.is_terminal:
-        yield
-    else:
-        with err.status(f"{what} …"):
-            yield

@@ -8,7 +8,7 @@ import typer
 
 from s3lake import hours, sink
 from s3lake.cli.land import describe_hour, format_hour
-from s3lake.cli.output import DIFFERENCES, emit, print_text, progress_bar
+from s3lake.cli.output import DIFFERENCES, Progress, emit, print_text
 from s3lake.cli.request import Request
 from s3lake.cli.verify import describe_totals, format_totals, print_differences, verify_landings
 from s3lake.errors import ConfigurationError
@@ -93,8 +93,8 @@ def demo(
     if serve:
         print_text(as_json, f"Dagster's UI will be at http://127.0.0.1:{port} as soon as everything is verified")
     with ExitStack() as stack:
-        with progress_bar("produce", records, quiet=as_json) as produced:
-            lake = stack.enter_context(stage.stage(records, keep, produced, own, warm=serve, tables=table))
+        produced = Progress("produce", records, quiet=as_json)
+        lake = stack.enter_context(stage.stage(records, keep, produced, own, warm=serve, tables=table))
         total = lake.total
         line = "produced {committed:,} committed records, {malformed:,} of them malformed, and {aborted:,} aborted"
         counts = {"committed": total.committed, "malformed": total.malformed, "aborted": total.aborted}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from s3lake import hours
-from s3lake.cli.output import DIFFERENCES, emit, progress_bar
+from s3lake.cli.output import DIFFERENCES, Progress, emit
 from s3lake.cli.request import Request
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Config
@@ -57,19 +57,18 @@ def verify_landings(
     from s3lake.verify import open_log, verify_against
 
     total = sum(_count_offsets(landing, grid) for landing, grid in zip(landings, grids, strict=True))
-    done = 0
-    with progress_bar("verify: offsets compared", total, quiet=quiet) as progress:
+    done, progress = 0, Progress("verify: offsets compared", total, quiet=quiet)
 
-        def advance(offsets: int) -> None:
-            nonlocal done
-            done = min(total, done + offsets)  # what is compared again, or was landed meanwhile, counts once
-            progress(done)
+    def advance(offsets: int) -> None:
+        nonlocal done
+        done = min(total, done + offsets)  # what is compared again, or was landed meanwhile, counts once
+        progress(done)
 
-        with open_log(config) as log:
-            return [
-                verify_against(landing.sink, landing.index, log, grid, advance)
-                for landing, grid in zip(landings, grids, strict=True)
-            ]
+    with open_log(config) as log:
+        return [
+            verify_against(landing.sink, landing.index, log, grid, advance)
+            for landing, grid in zip(landings, grids, strict=True)
+        ]
 
 
 def _count_offsets(landing: "Landing", grid: "Grid") -> int:

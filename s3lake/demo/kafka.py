@@ -3,11 +3,7 @@
 import base64
 import json
 import re
-import shutil
-import socket
 import subprocess
-import tempfile
-import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,12 +11,10 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from s3lake.demo.process import GuardedProcess, Service, free_ports, spawn
+from s3lake.demo.process import GuardedProcess, Launch, Service, free_port, start_server
 from s3lake.errors import KafkaUnavailableError
 from s3lake.spark import jars
 
-_ATTEMPTS = 5
-_START_TIMEOUT_S = 90.0
 _NODE_ID = 1
 
 _SETTINGS = {
@@ -73,41 +67,19 @@ class EmbeddedKafka(Service):
         """
         java, class_path = jars.find_java(), ":".join(map(str, jars.kafka_broker_jars()))
         command = [str(java), *_JVM, "-cp", class_path]
-        for _ in range(_ATTEMPTS):
-            started = _start_once(command, directory, settings or {})
-            if started is not None:
-                return cls(*started)
-        raise KafkaUnavailableError(
-            f"Kafka found its ports on 127.0.0.1 taken {_ATTEMPTS} times in a row. Stop what opens ports that fast."
+
+        def prepare(ports: list[int], home: Path) -> Launch:
+            home.mkdir(parents=True, exist_ok=True)
+            config = home / "server.properties"
+            config.write_text(_properties(home / "data", *ports, settings or {}), encoding="ascii")
+            cluster_id, clients = _format(command, config, home / "data"), list[AdminClient]()
+            return Launch([*command, "kafka.Kafka", config], lambda _: _answers(ports[0], cluster_id, clients))
+
+        directory = None if directory is None else directory.absolute()
+        process, ports, home = start_server(
+            "kafka", prepare, KafkaUnavailableError, ports=2, home=directory, grace_s=8.0
         )
-
-
-def _start_once(
-    command: list[str], directory: Path | None, more: Mapping[str, str]
-) -> tuple[GuardedProcess, int, Path] | None:
-    """Start on two free ports. Return None if another process took one of them meanwhile."""
-    port, controller_port = free_ports(2)
-    home = Path(tempfile.mkdtemp(prefix="s3lake-kafka-")) if directory is None else directory.absolute()
-    temporary = home if directory is None else None
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-        config = home / "server.properties"
-        config.write_text(_properties(home / "data", port, controller_port, more), encoding="ascii")
-        cluster_id = _format(command, config, home / "data")
-        process = spawn([*command, "kafka.Kafka", config], home / "kafka.log", remove=temporary, grace_s=8.0)
-    except BaseException:
-        if temporary:
-            shutil.rmtree(temporary, ignore_errors=True)
-        raise
-    try:
-        _wait_until_ready(process, port, cluster_id)
-    except BaseException as error:
-        log = process.log(last_bytes=1_000_000)
-        process.stop()
-        if isinstance(error, KafkaUnavailableError) and "Address already in use" in log:
-            return None
-        raise
-    return process, port, home
+        return cls(process, ports[0], home)
 
 
 def _properties(data: Path, port: int, controller_port: int, more: Mapping[str, str]) -> str:
@@ -140,28 +112,15 @@ def _format(command: list[str], config: Path, data: Path) -> str:
     return cluster_id
 
 
-def _wait_until_ready(process: GuardedProcess, port: int, cluster_id: str) -> None:
-    deadline = time.monotonic() + _START_TIMEOUT_S
-    admin: AdminClient | None = None
-    while process.running and time.monotonic() < deadline:
-        if admin is None and _accepts(port):
-            # Only now: a client that is refused waits longer before every new try.
-            admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", "log_level": 0})
-        if admin is not None and _answers(admin, cluster_id):
-            return
-        time.sleep(0.02)
-    what = "did not answer in time" if process.running else f"ended with exit code {process.returncode}"
-    raise KafkaUnavailableError(f"Kafka on 127.0.0.1:{port} {what}. The end of its log:\n{process.log()}")
-
-
-def _accepts(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def _answers(admin: AdminClient, cluster_id: str) -> bool:
+def _answers(port: int, cluster_id: str, clients: list[AdminClient]) -> bool:
+    """Return whether the broker answers; `clients` keeps the client for the next time."""
+    if not clients:
+        # Only once it listens: a client that is refused waits longer before every new try.
+        if free_port(port):
+            return False
+        clients.append(AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", "log_level": 0}))
     try:
-        metadata = admin.list_topics(timeout=1.0)
+        metadata = clients[0].list_topics(timeout=1.0)
     except KafkaException:
         return False
     # The id shows that it is this broker, not another process that took the port.

@@ -1,10 +1,15 @@
 """Child processes that end with this one, however it ends."""
 
 import os
+import re
+import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +17,10 @@ from s3lake.demo import guard
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+_ATTEMPTS = 5
+_START_TIMEOUT_S = 90.0
+_TAKEN = re.compile("(?:address|port) (?:is )?already in use", re.IGNORECASE)
 
 
 class Stoppable:
@@ -136,3 +145,64 @@ def free_ports(count: int) -> list[int]:
     finally:
         for each in sockets:
             each.close()
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How a server is started, and how it shows that it serves.
+
+    What shows it is the log or an answer of this very process: another may have taken the port first.
+    """
+
+    command: Sequence[str | Path]
+    is_serving: Callable[[GuardedProcess], bool]
+    env: Mapping[str, str] | None = None
+
+
+def start_server(
+    name: str,
+    prepare: Callable[[list[int], Path], Launch],
+    error: type[Exception],
+    *,
+    ports: int = 1,
+    home: Path | None = None,
+    grace_s: float = 5.0,
+) -> tuple[GuardedProcess, list[int], Path]:
+    """Start a server on free ports and wait until it serves. Return its process, its ports and its directory.
+
+    Args:
+        name: of its log and of its temporary directory.
+        prepare: gets the ports and the directory.
+        error: is raised if the server does not start; the message ends with its log.
+        ports: how many it needs.
+        home: its directory; None for a temporary one, which is deleted when the server has ended.
+        grace_s: see `spawn`.
+    """
+    for _ in range(_ATTEMPTS):
+        numbers = free_ports(ports)
+        directory = Path(tempfile.mkdtemp(prefix=f"s3lake-{name}-")) if home is None else home
+        remove = directory if home is None else None
+        try:
+            server = prepare(numbers, directory)
+            process = spawn(server.command, directory / f"{name}.log", server.env, remove=remove, grace_s=grace_s)
+        except BaseException:
+            if remove is not None:
+                shutil.rmtree(remove, ignore_errors=True)
+            raise
+        try:
+            deadline = time.monotonic() + _START_TIMEOUT_S
+            while process.running and time.monotonic() < deadline:
+                if server.is_serving(process):
+                    return process, numbers, directory
+                time.sleep(0.02)
+        except BaseException:
+            process.stop()
+            raise
+        outcome = "did not answer in time" if process.running else f"ended with exit code {process.returncode}"
+        log, is_taken = process.log(), _TAKEN.search(process.log(last_bytes=1_000_000))
+        process.stop()
+        if not is_taken:
+            raise error(f"{name} on 127.0.0.1:{numbers[0]} {outcome}. The end of its log:\n{log}")
+    raise error(
+        f"{name} found its ports on 127.0.0.1 taken {_ATTEMPTS} times in a row. Stop what opens ports that fast."
+    )

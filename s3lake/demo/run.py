@@ -5,7 +5,6 @@ import os
 import signal
 import sys
 import threading
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import product
@@ -42,21 +41,21 @@ def backfill(demo: Stage, report: Callable[[str], None]) -> None:
     Raises:
         DagsterError: a step failed.
     """
-    definitions, catalog = build_definitions(demo.config), Catalog(demo.config)
+    logger = logging.Logger("s3lake demo")
+    logger.addHandler(_Reporter(report))
+    loggers = dg.Definitions(loggers={"demo": dg.logger(lambda _: logger)})
+    definitions, catalog = dg.Definitions.merge(build_definitions(demo.config), loggers), Catalog(demo.config)
     job = definitions.resolve_implicit_global_asset_job_def()
     routes = [(sink, topic) for sink in demo.config.sinks for topic in demo.topics if sink.reads(topic)]
     with dg.DagsterInstance.from_config(str(demo.home)) as instance:
 
         def run(selection: Sequence[dg.AssetKey], first: str, last: str) -> None:
-            run_id = str(uuid.uuid4())
-            with _following(instance, run_id, report):
-                job.execute_in_process(
-                    run_id=run_id,
-                    asset_selection=list(selection),
-                    tags={names.RANGE_START: first, names.RANGE_END: last},
-                    run_config={"loggers": {"console": {"config": {"log_level": "ERROR"}}}},
-                    instance=instance,
-                )
+            job.execute_in_process(
+                asset_selection=list(selection),
+                tags={names.RANGE_START: first, names.RANGE_END: last},
+                run_config={"loggers": {"demo": {}}},
+                instance=instance,
+            )
 
         run([sink_key(*route) for route in routes], demo.hours[0], demo.hours[-1])
         for sink, topic in routes:
@@ -67,28 +66,17 @@ def backfill(demo: Stage, report: Callable[[str], None]) -> None:
                 run([example], sealed[0], sealed[-1])
 
 
-@contextmanager
-def _following(instance: dg.DagsterInstance, run_id: str, report: Callable[[str], None]) -> Iterator[None]:
-    """Report what a run logs, as its page in the UI shows it."""
-    over = threading.Event()
+class _Reporter(logging.Handler):
+    """Reports what a run logs and its page in the UI shows, without Dagster's own events."""
 
-    def follow() -> None:
-        cursor, last = None, False
-        while not last:
-            last = over.wait(0.5)
-            page = instance.get_records_for_run(run_id, cursor=cursor)
-            cursor = page.cursor
-            for entry in (record.event_log_entry for record in page.records):
-                if entry.dagster_event is None and int(entry.level) >= logging.INFO:
-                    report(entry.user_message)
+    def __init__(self, report: Callable[[str], None]) -> None:
+        super().__init__(logging.INFO)
+        self._report = report
 
-    thread = threading.Thread(target=follow, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+    def emit(self, record: logging.LogRecord) -> None:
+        metadata = record.__dict__["dagster_meta"]
+        if metadata["dagster_event"] is None:
+            self._report(metadata["orig_message"])
 
 
 def choose_ui_port() -> int:

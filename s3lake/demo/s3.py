@@ -4,36 +4,15 @@
 """
 
 import importlib.util
-import re
-import shutil
 import sys
-import tempfile
 import threading
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
-from s3lake.demo.process import GuardedProcess, Service, free_ports, spawn
+from s3lake.demo.process import GuardedProcess, Launch, Service, start_server
 from s3lake.errors import ConfigurationError, StoreUnavailableError
-
-_ATTEMPTS = 5
-_TAKEN = re.compile("(?:address|port) (?:is )?already in use", re.IGNORECASE)
-_START_TIMEOUT_S = 60.0
-
-
-@dataclass(frozen=True)
-class Launch:
-    """How a server is started, and how it shows that it listens.
-
-    What shows it is the log or an answer of this very process: another may have taken the port first.
-    """
-
-    command: list[str]
-    is_listening: Callable[[GuardedProcess], bool]
-    env: Mapping[str, str] | None = None
 
 
 class EmbeddedS3(Service):
@@ -60,11 +39,13 @@ class EmbeddedS3(Service):
                 "The demo's S3 server, moto, is not installed. Install it: in a clone of s3lake, pip install '.[demo]'"
             )
 
-        def prepare(port: int, _: Path) -> Launch:
-            command = [sys.executable, "-m", "s3lake.demo.s3", "-H", "127.0.0.1", "-p", str(port)]
-            return Launch(command, lambda process: "Running on http://" in process.log())
+        return cls.launch("moto", _prepare)
 
-        return cls(*launch("moto", prepare))
+    @classmethod
+    def launch(cls, name: str, prepare: Callable[[list[int], Path], Launch]) -> "EmbeddedS3":
+        """Start the server that `prepare` says; see `start_server`."""
+        process, (port,), _ = start_server(name, prepare, StoreUnavailableError)
+        return cls(process, port)
 
     def create_bucket(self, name: str) -> None:
         """Create a bucket."""
@@ -86,42 +67,9 @@ class EmbeddedS3(Service):
             client.close()
 
 
-def launch(name: str, prepare: Callable[[int, Path], Launch]) -> tuple[GuardedProcess, int]:
-    """Start a server on a free port and wait until it listens; return its process and port.
-
-    `prepare` gets the port and a directory, which is deleted when the server has ended.
-    """
-    for _ in range(_ATTEMPTS):
-        (port,) = free_ports(1)
-        home = Path(tempfile.mkdtemp(prefix=f"s3lake-{name}-"))
-        try:
-            server = prepare(port, home)
-            process = spawn(server.command, home / "server.log", server.env, remove=home)
-        except BaseException:
-            shutil.rmtree(home, ignore_errors=True)
-            raise
-        try:
-            _wait_until_listening(process, server, f"{name} on 127.0.0.1:{port}")
-        except BaseException as error:
-            log = process.log()
-            process.stop()
-            if isinstance(error, StoreUnavailableError) and _TAKEN.search(log):
-                continue
-            raise
-        return process, port
-    raise StoreUnavailableError(
-        f"{name} found its port on 127.0.0.1 taken {_ATTEMPTS} times in a row. Stop what opens ports that fast."
-    )
-
-
-def _wait_until_listening(process: GuardedProcess, server: Launch, name: str) -> None:
-    deadline = time.monotonic() + _START_TIMEOUT_S
-    while process.running and time.monotonic() < deadline:
-        if server.is_listening(process):
-            return
-        time.sleep(0.02)
-    what = "did not listen in time" if process.running else f"ended with exit code {process.returncode}"
-    raise StoreUnavailableError(f"{name} {what}. The end of its log:\n{process.log()}")
+def _prepare(ports: list[int], _: Path) -> Launch:
+    command = [sys.executable, "-m", "s3lake.demo.s3", "-H", "127.0.0.1", "-p", str(ports[0])]
+    return Launch(command, lambda process: "Running on http://" in process.log())
 
 
 def _serve_moto() -> None:

@@ -27,8 +27,7 @@ from s3lake.land import binding
 from s3lake.land.checks import check_gate, refuse_missing
 from s3lake.land.job import Engine, Job, TaskEngine
 from s3lake.land.maintenance.compact import CompactOptions, merge
-from s3lake.land.maintenance.joining import CannotJoin
-from s3lake.land.maintenance.replace import commit_staged
+from s3lake.land.maintenance.replace import CannotChange, commit_staged
 from s3lake.land.observer import ALONE, LandedHour, Logged, Run, TableFollower
 from s3lake.land.target import TopicSink
 from s3lake.land.task import outcomes
@@ -384,7 +383,7 @@ class _LandingRun:
             return False
         try:
             if tile.hour in lander.follower.behind:
-                raise CannotJoin("the table is behind, and may list them")
+                raise CannotChange("the table is behind, and may list them")
             manifests = list(landed.manifests)
             for merged in merge(lander.target, tile.hour, manifests, CompactOptions.at_hour_end(lander.sink)):
                 self.last[tile.hour], self.tiles[tile.hour], done = merged.manifest, merged.tile, True
@@ -393,6 +392,6 @@ class _LandingRun:
                 outcome = f"{len(replaced)} commits of {counts[0]} files became one of {counts[1]}"
                 self.observer.merged(tile.hour, outcome)
                 lander.follower.tell(self.observer)
-        except (CannotJoin, S3LakeError) as error:
+        except (CannotChange, S3LakeError) as error:
             self.observer.merged(tile.hour, f"its small files stay: {error}")
         return done

@@ -111,13 +111,13 @@ class Catalog:
         """Return the key of an asset that no translator names, under the prefix."""
         return dg.AssetKey([*self._prefix_path, *path])
 
-    def within(self, sink: Sink, topic: str, wanted: Iterable[str]) -> set[str]:
+    def within(self, sink: Sink, topic: str, requested: Iterable[str]) -> set[str]:
         """Return the hours that are not after the asset's last one: its partitions may have an end."""
         partitions = self.landed(sink, topic).partitions_def
         if partitions is None or partitions == hourly(sink):
-            return set(wanted)
+            return set(requested)
         last = partitions.get_last_partition_key() or ""
-        return {hour for hour in wanted if hour <= last}
+        return {hour for hour in requested if hour <= last}
 
     def name(self, *parts: str) -> str:
         """Return the name of a job, a schedule, a sensor or an op of a sink or topic."""

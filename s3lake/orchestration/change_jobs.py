@@ -3,9 +3,11 @@
 A run reports what it would do, and does it if its config says `confirmed: true`: YAML reads the key `yes` as a boolean.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -24,6 +26,7 @@ from s3lake.sink import Sink
 if TYPE_CHECKING:
     from s3lake.land.landing import Landing
     from s3lake.land.maintenance.replace import HourChange
+    from s3lake.land.target import TopicSink
 
 _NOTHING_YET = "nothing is changed yet: launch it again with confirmed: true to do it"
 
@@ -73,38 +76,13 @@ class RestoreConfig(dg.Config):
         return [self.topic]
 
 
-@dataclass(frozen=True)
-class Run:
-    """A run of a change job."""
-
-    context: dg.OpExecutionContext
-    catalog: Catalog
-    config: Any
-
-    def apply(self, landing: "Landing", outcomes: "Iterable[HourChange]") -> None:
-        """Log the outcome of each hour, and store the events of the hours that have changed."""
-        for outcome in outcomes:
-            self.context.log.info(f"{landing.sink.name} {landing.topic} {outcome}")
-            if self.config.confirmed and outcome.is_possible:
-                self.store_events(landing, outcome.hour, 1)
-
-    def store_events(self, landing: "Landing", hour: str, new: int) -> None:
-        """Store the events of an hour that `new` commits have changed: also its checks, and its new sealed content."""
-        instance = self.context.instance
-        for event in hour_events(self.catalog, landing, landing.report(hour, new)):
-            self.context.log_event(event)
-        for result in check_hours(instance, self.catalog, landing, [hour]):
-            self.context.log_event(result)  # type: ignore[arg-type]  # it takes evaluations too
-
-    def hours(self, target: Any) -> list[str]:
-        """Return the hours of the topic that the config names."""
-        hours: list[str] = target.hours(self.config.from_ or None, self.config.to or None)
-        return hours
+Outcome = tuple[object, str | None]
+"""What is logged, and the hour that has changed, if one has: its events are stored."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """A change: `description` is that of its job, `work` does or reports it for one topic.
+    """A change: `description` is that of its job, `work` does it for one topic, or only says what it would do.
 
     `applies` returns whether a sink can be changed in this way, `allow_retries` allows Dagster to run a failed step
     again.
@@ -112,86 +90,81 @@ class Change:
 
     name: str
     description: str
-    work: "Callable[[Run, Landing], None]"
+    work: "Callable[[Catalog, Landing, Any], Iterable[Outcome]]"
     config: type[Any]
     applies: Callable[[Sink], bool] = lambda sink: sink.exactly_once
     needs_spark: bool = False
     allow_retries: bool = False
 
 
-def _clean(run: Run, landing: "Landing") -> None:
-    removed = landing.clean(dry_run=not run.config.confirmed)
-    for leftover in removed:
-        run.context.log.info(f"{landing.sink.name} {landing.topic} {leftover}")
-    if not removed:
-        run.context.log.info(f"{landing.sink.name} {landing.topic}: nothing to remove")
+def _select(landing: "Landing", config: Any) -> "tuple[TopicSink, list[str]]":
+    """Return the topic of a sink, and its hours that the config names."""
+    target = landing.target.require_exactly_once()
+    return target, target.hours(config.from_ or None, config.to or None)
 
 
-def _compact(run: Run, landing: "Landing") -> None:
+def _to_outcomes(changes: "Iterable[HourChange]", config: Any) -> Iterator[Outcome]:
+    return ((change, change.hour if config.confirmed and change.is_possible else None) for change in changes)
+
+
+def _clean(_: Catalog, landing: "Landing", config: Any) -> Iterable[Outcome]:
+    removed: Sequence[object] = landing.clean(dry_run=not config.confirmed)
+    return [(leftover, None) for leftover in removed or ["nothing to remove"]]
+
+
+def _compact(_: Catalog, landing: "Landing", config: Any) -> Iterable[Outcome]:
     from s3lake.land.maintenance.compact import compact_hours
 
-    target = landing.target.require_exactly_once()
-    run.apply(landing, compact_hours(target, run.hours(target), yes=run.config.confirmed))
+    return _to_outcomes(compact_hours(*_select(landing, config), yes=config.confirmed), config)
 
 
-def _reformat(run: Run, landing: "Landing") -> None:
+def _reformat(_: Catalog, landing: "Landing", config: Any) -> Iterable[Outcome]:
     from s3lake.land.maintenance.reformat import reformat_hours
 
-    target = landing.target.require_exactly_once()
-    run.apply(landing, reformat_hours(target, run.hours(target), yes=run.config.confirmed))
+    return _to_outcomes(reformat_hours(*_select(landing, config), yes=config.confirmed), config)
 
 
-def _expire(run: Run, landing: "Landing") -> None:
+def _expire(_: Catalog, landing: "Landing", config: Any) -> Iterable[Outcome]:
     from s3lake.land.maintenance.retention import expire_hours
 
-    run.apply(landing, expire_hours(landing.target.require_exactly_once(), yes=run.config.confirmed))
+    return _to_outcomes(expire_hours(landing.target.require_exactly_once(), yes=config.confirmed), config)
 
 
-def _erase(run: Run, landing: "Landing") -> None:
+def _erase(_: Catalog, landing: "Landing", config: Any) -> Iterable[Outcome]:
     from s3lake.land.maintenance.condition import Condition
     from s3lake.land.maintenance.erase import EraseConditions, erase_hours
 
-    config, target = run.config, landing.target.require_exactly_once()
     letters = Condition(config.letters, "letters") if config.letters else None
     conditions = EraseConditions(Condition(config.where, "where"), letters)
-    run.apply(landing, erase_hours(target, run.hours(target), conditions, yes=config.confirmed))
+    return _to_outcomes(erase_hours(*_select(landing, config), conditions, yes=config.confirmed), config)
 
 
-def _replay(run: Run, landing: "Landing") -> None:
-    from s3lake.land.maintenance.dead_letters import ReasonFilter, hours_of
-    from s3lake.land.maintenance.replay import replay
+def _replay(_: Catalog, landing: "Landing", config: Any) -> Iterable[Outcome]:
+    from s3lake.land.maintenance.dead_letters import ReasonFilter
+    from s3lake.land.maintenance.replay import replay_hours
 
-    config = run.config
-    for tile, _ in hours_of(landing.index, config.from_, config.to or "9"):
-        new = 0
-        chosen, target = ReasonFilter(config.reason), landing.target
-        for replayed in replay(target, tile.hour, chosen, landing.spark, dry_run=not config.confirmed):
-            new += replayed.commit is not None
-            run.context.log.info(f"{landing.sink.name} {landing.topic}, hour {tile.hour}: {replayed}")
-        if new:
-            run.store_events(landing, tile.hour, new)
+    target, chosen, dry_run = landing.target, ReasonFilter(config.reason), not config.confirmed
+    for replayed in replay_hours(target, config.from_, config.to or "9", chosen, landing.spark, dry_run=dry_run):
+        yield f"{replayed.hour}: {replayed}", replayed.hour if replayed.commit else None
 
 
-def _restore(run: Run, landing: "Landing") -> None:
-    from s3lake.land.maintenance.restore import Restore, permitted, restore
+def _restore(catalog: Catalog, landing: "Landing", config: Any) -> Iterable[Outcome]:
+    from s3lake.land.maintenance.restore import Restore, require_allowed, restore
 
-    config, log = run.config, run.context.log
-    permitted(run.catalog.config.sinks, config.into, config.without, landed_again=config.landed_again)
-    target = landing.target.require_exactly_once()
-    restoration = Restore(target, run.hours(target), config.into, config.without)
-    planned = restoration.planned
-    if not restoration.hours or not planned.records:
-        log.info("nothing to restore")
-    elif not config.confirmed:
-        log.info(f"{landing.topic} {planned}")
-    else:
-        kafka = run.catalog.config.kafka
-        assert kafka is not None, "the job is defined for Kafka only"
+    require_allowed(catalog.config.sinks, config.into, config.without, landed_again=config.landed_again)
+    restoration = Restore(*_select(landing, config), config.into, config.without)
+    kafka, log = catalog.config.kafka, dg.get_dagster_logger()
+    assert kafka is not None, "the job is defined for Kafka only"
 
-        def advance(done: int) -> None:
-            log.info(f"{landing.topic}: {done:,} of {planned.records:,} records are in topic {config.into}")
+    def advance(done: int) -> None:
+        log.info(f"{landing.topic}: {done:,} of {restoration.planned.records:,} records are in topic {config.into}")
 
-        log.info(f"{landing.topic} {restore(restoration, kafka.bootstrap_servers, kafka.properties, advance)}")
+    if not restoration.hours or not restoration.planned.records:
+        yield "nothing to restore", None
+        return
+    yield restoration.planned, None
+    if config.confirmed:
+        yield restore(restoration, kafka.bootstrap_servers, kafka.properties, advance), None
 
 
 CHANGES = (
@@ -257,14 +230,14 @@ def _change_job(catalog: Catalog, change: Change) -> dg.JobDefinition:
     name = catalog.own_name(change.name)
 
     def work(context: dg.OpExecutionContext, config: Any) -> None:
-        run = Run(context, catalog, config)
         session = partial(spark_session, context.resources, catalog)
         spark = log_start(session, context.log, sql=False) if change.needs_spark else None
         errors: list[S3LakeError] = []
         with keep_beating(context):
             for route in _requested_routes(catalog, change, config):
                 try:
-                    change.work(run, open_topic(context.resources, catalog, *route, spark=spark))
+                    landing = open_topic(context.resources, catalog, *route, spark=spark)
+                    _report(context, catalog, landing, change.work(catalog, landing, config))
                 except S3LakeError as error:  # the other topics are changed all the same
                     context.log.error(f"sink {route.sink.name}, topic {route.topic}: {error}")
                     errors.append(error)
@@ -279,6 +252,20 @@ def _change_job(catalog: Catalog, change: Change) -> dg.JobDefinition:
     return one_op_job(
         op, name=name, description=f"{change.description} Reports what it would do until it is confirmed."
     )
+
+
+def _report(context: dg.OpExecutionContext, catalog: Catalog, landing: "Landing", outcomes: Iterable[Outcome]) -> None:
+    """Log each outcome of a topic. Store the events of hours that have changed: also checks, and new sealed content."""
+    for hour, of_hour in groupby(outcomes, itemgetter(1)):
+        commits = 0
+        for outcome, _ in of_hour:
+            context.log.info(f"{landing.sink.name} {landing.topic} {outcome}")
+            commits += 1
+        if hour is not None:
+            for event in hour_events(catalog, landing, landing.report(hour, commits)):
+                context.log_event(event)
+            for result in check_hours(context.instance, catalog, landing, [hour]):
+                context.log_event(result)  # type: ignore[arg-type]  # it takes evaluations too
 
 
 def _requested_routes(catalog: Catalog, change: Change, config: Any) -> list[Route]:

@@ -56,10 +56,10 @@ def check_hours(
     instance: dg.DagsterInstance,
     catalog: Catalog,
     target: "Landing",
-    wanted: Sequence[str],
+    requested: Sequence[str],
     checks: Sequence[str] | None = None,
 ) -> list[dg.AssetCheckEvaluation | dg.AssetMaterialization]:
-    """Check hours of a topic of a sink, which are materialised; all if none are `wanted`.
+    """Check hours of a topic of a sink, which are materialised; all if none are `requested`.
 
     Returns:
         Evaluations of `checks` (all if None), then the events of hours that are sealed and were not announced as they
@@ -67,7 +67,7 @@ def check_hours(
     """
     head = target.index.head()
     sealing = Sealing(target.index, head[0] if head else TopicHead())
-    chosen = wanted or hours.expand(sealing.head.hours)
+    chosen = requested or hours.expand(sealing.head.hours)
     checks = names_of(target.sink) if checks is None else checks
     table_lag = _find_table_lag(target, chosen) if "table" in checks else {}
     key, evaluations = catalog.key(target.sink, target.topic), []

@@ -107,7 +107,7 @@ class LandingRun:
         spark = log_start(open_session, context.log, sql=sink.sql is not None)
         self._open = functools.partial(open_topic, resources, catalog, sink, spark=spark)
 
-    def land(self, topic: str, wanted: Sequence[str], *, rewrite: bool = False) -> "list[LandedHour]":
+    def land(self, topic: str, requested: Sequence[str], *, rewrite: bool = False) -> "list[LandedHour]":
         """Land hours of one topic, in order; with `rewrite` complete hours too, in place of what was landed.
 
         Raises:
@@ -117,13 +117,13 @@ class LandingRun:
         if self.attempt:
             self.materialised[topic] |= _find_materialised(self.context, self.catalog.key(self.sink, topic))
         target = self._open(topic)
-        report = TopicReport(self, target, wanted)
+        report = TopicReport(self, target, requested)
 
         from s3lake.land.observer import Run
 
         def work() -> "list[LandedHour]":
             run = Run(report)
-            landed = [target.rewrite(hour, run) for hour in wanted] if rewrite else target.land(wanted, run)
+            landed = [target.rewrite(hour, run) for hour in requested] if rewrite else target.land(requested, run)
             self._check_landed(target, landed)
             return landed
 
@@ -161,8 +161,8 @@ class LandingRun:
     def check(self, topic: str, checks: Sequence[str]) -> None:
         """Make these checks of the hours of the run, or of all hours if it names none, and announce sealed hours."""
         span = names.find_range(self.context.run.tags)
-        wanted = list(hours.span(*span)) if span else []
-        as_dagster_errors(lambda: self._check(self._open(topic), wanted, checks), self.sink.errors)
+        requested = list(hours.span(*span)) if span else []
+        as_dagster_errors(lambda: self._check(self._open(topic), requested, checks), self.sink.errors)
 
     def say(self, line: str) -> None:
         """Log a line; print it in a group, where each line of a hundred topics would be an event of the run's log."""
@@ -187,8 +187,8 @@ class LandingRun:
         if complete:
             self._check(target, complete)
 
-    def _check(self, target: "Landing", wanted: Sequence[str], checks: Sequence[str] | None = None) -> None:
-        for event in check_hours(self.context.instance, self.catalog, target, wanted, checks):
+    def _check(self, target: "Landing", requested: Sequence[str], checks: Sequence[str] | None = None) -> None:
+        for event in check_hours(self.context.instance, self.catalog, target, requested, checks):
             self.log_event(event)
 
     def _land_group(self, hours_by_topic: Mapping[str, Sequence[str]]) -> dict[str, BaseException]:
@@ -222,7 +222,7 @@ class LandingRun:
 
     def _land_of_group(self, target: "Landing", report: "TopicReport", run: "Run") -> None:
         # Offsets are published once, of all topics.
-        landed = target.land(report.wanted, dataclasses.replace(run, observer=report, publishes=False))
+        landed = target.land(report.requested, dataclasses.replace(run, observer=report, publishes=False))
         # The last tile is the only one that is open.
         self._reached[target.topic] = target.find_landed_offsets(
             hour.tile for hour in landed[-1:] if not hour.tile.closed
@@ -233,8 +233,8 @@ class LandingRun:
 class TopicReport:
     """The observer of one topic's landing: lines, and the events of each hour when it is done."""
 
-    def __init__(self, run: LandingRun, target: "Landing", wanted: Sequence[str]) -> None:
-        self.wanted = wanted
+    def __init__(self, run: LandingRun, target: "Landing", requested: Sequence[str]) -> None:
+        self.requested = requested
         self._run, self._target = run, target
         self._batches: dict[str, int] = {}
         self._commits: Counter[str] = Counter()
@@ -266,7 +266,7 @@ class TopicReport:
     def done(self, landed: "LandedHour") -> None:
         hour = landed.tile.hour
         self._done.add(hour)
-        count, total = len(self._done), len(self.wanted)
+        count, total = len(self._done), len(self.requested)
         rows = f"{_counted(landed.sums.landed, 'row')} in {_counted(landed.sums.files, 'file')}"
         new = "" if landed.new else "; nothing new to land"
         self._say(f"hour {hour}: done, {rows}{new}; {count} of {total} hours, {count * 100 // total}%")

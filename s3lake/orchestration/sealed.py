@@ -35,11 +35,11 @@ def seal_events(
     catalog: Catalog,
     target: "Landing",
     sealing: Sealing,
-    wanted: Iterable[str],
+    requested: Iterable[str],
     now_ms: int,
 ) -> list[dg.AssetMaterialization]:
     """Return the events of the hours that are sealed, and were not announced with their present content."""
-    tiles = [tile for hour in wanted if (tile := sealing.tile(hour)) is not None and tile.complete]
+    tiles = [tile for hour in requested if (tile := sealing.tile(hour)) is not None and tile.complete]
     key = catalog.sealed(target.sink, target.topic).key
     before = announced_contents(instance, key, [tile.hour for tile in tiles])
     new = [tile for tile in tiles if before.get(tile.hour) != content(tile.commits) and not sealing.flaw(tile.hour)]
@@ -61,12 +61,12 @@ def seal_events(
     return events
 
 
-def announced_contents(instance: dg.DagsterInstance, key: dg.AssetKey, wanted: Sequence[str]) -> Mapping[str, str]:
+def announced_contents(instance: dg.DagsterInstance, key: dg.AssetKey, requested: Sequence[str]) -> Mapping[str, str]:
     """Return the hours that were announced, with the digest of their content at that time."""
-    if not wanted:
+    if not requested:
         return {}
     tags = instance.event_log_storage.get_latest_tags_by_partition(
-        key, dg.DagsterEventType.ASSET_MATERIALIZATION, tag_keys=[names.DATA_VERSION], asset_partitions=list(wanted)
+        key, dg.DagsterEventType.ASSET_MATERIALIZATION, tag_keys=[names.DATA_VERSION], asset_partitions=list(requested)
     )
     return {hour: of_hour[names.DATA_VERSION] for hour, of_hour in tags.items() if names.DATA_VERSION in of_hour}
 

@@ -38,9 +38,9 @@ def in_time_checks(catalog: Catalog, sink: Sink) -> dg.AssetChecksDefinition:
     @dg.multi_asset_check(name=catalog.name("in_time", sink.name), specs=specs, can_subset=True)
     def check(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckEvaluation | dg.Output[None]]:
         first, last = names.find_range(context.run.tags) or (sink.start, _NEVER)
-        wanted = hours.latest(hours.clip_ranges(first, last, _due_hours(sink)), _MAX_HOURS)
+        requested = hours.latest(hours.clip_ranges(first, last, _due_hours(sink)), _MAX_HOURS)
         for key in sorted(context.selected_asset_check_keys):
-            yield from _evaluate(context.instance, sink, key.asset_key, wanted)
+            yield from _evaluate(context.instance, sink, key.asset_key, requested)
         for output in sorted(context.op_execution_context.selected_output_names):
             yield dg.Output(None, output_name=output)
 
@@ -96,26 +96,26 @@ def report_late_hours(
 
 
 def _find_evaluations(
-    instance: dg.DagsterInstance, keys: Sequence[dg.AssetKey], wanted: Sequence[str]
+    instance: dg.DagsterInstance, keys: Sequence[dg.AssetKey], requested: Sequence[str]
 ) -> list[tuple[dg.AssetKey, str | None, bool]]:
     """Return the assets and hours that Dagster has an evaluation of already, and whether the last one passed.
 
     Dagster keeps one evaluation of a check and partition that is of no run, and refuses another.
     """
-    if not wanted:
+    if not requested:
         return []
     checks = [dg.AssetCheckKey(key, NAME) for key in keys]
     return [
         (info.check_key.asset_key, info.partition_key, info.latest_execution_status.value == "SUCCEEDED")
-        for info in instance.event_log_storage.get_asset_check_partition_info(checks, partition_keys=wanted)
+        for info in instance.event_log_storage.get_asset_check_partition_info(checks, partition_keys=requested)
     ]
 
 
 def _evaluate(
-    instance: dg.DagsterInstance, sink: Sink, key: dg.AssetKey, wanted: Sequence[str]
+    instance: dg.DagsterInstance, sink: Sink, key: dg.AssetKey, requested: Sequence[str]
 ) -> list[dg.AssetCheckEvaluation]:
-    sealed = announced_contents(instance, key, wanted)
-    return [_evaluation(sink, key, hour, passed=hour in sealed) for hour in wanted]
+    sealed = announced_contents(instance, key, requested)
+    return [_evaluation(sink, key, hour, passed=hour in sealed) for hour in requested]
 
 
 def _evaluation(sink: Sink, key: dg.AssetKey, hour: str, *, passed: bool) -> dg.AssetCheckEvaluation:

@@ -35,7 +35,7 @@ def table_name(key: dg.AssetKey) -> str:
 
 
 def partition_hours(
-    key: dg.AssetKey, partitions: dg.PartitionsDefinition | None, wanted: Sequence[str]
+    key: dg.AssetKey, partitions: dg.PartitionsDefinition | None, requested: Sequence[str]
 ) -> dict[str, str]:
     """Return the hour of each partition: a day or a week is its first hour.
 
@@ -48,7 +48,7 @@ def partition_hours(
             "weekly partitions"
         )
     by_partition: dict[str, str] = {}
-    for partition in wanted:
+    for partition in requested:
         window = partitions.time_window_for_partition_key(partition)
         start_ms, end_ms = (round(moment.timestamp() * 1000) for moment in (window.start, window.end))
         if start_ms % hours.HOUR_MS or end_ms - start_ms < hours.HOUR_MS:
@@ -70,11 +70,11 @@ def land_tables(context: dg.OutputContext, target: "TopicSink", value: object) -
     """
     from s3lake.land.value import land_value
 
-    key, wanted = context.asset_key, list(context.asset_partition_keys) if context.has_asset_partitions else []
-    by_partition = partition_hours(key, context.asset_partitions_def if wanted else None, wanted)
-    tables = value if isinstance(value, dict) else {wanted[0]: value}
+    key, requested = context.asset_key, list(context.asset_partition_keys) if context.has_asset_partitions else []
+    by_partition = partition_hours(key, context.asset_partitions_def if requested else None, requested)
+    tables = value if isinstance(value, dict) else {requested[0]: value}
     if tables.keys() != by_partition.keys():
-        asked = wanted[0] if len(wanted) == 1 else f"{wanted[0]} to {wanted[-1]}"
+        asked = requested[0] if len(requested) == 1 else f"{requested[0]} to {requested[-1]}"
         returned = f"tables for {', '.join(map(str, tables))}" if isinstance(value, dict) else "one table"
         raise ConfigurationError(
             f"asset {key.to_user_string()} returned {returned}, and the run is of {asked}: return a dict with a table "
@@ -106,11 +106,13 @@ def read_tables(
     form, stores = reader_for_annotation(annotation), opening.open_stores(connection)
     columns, allow_incomplete = _read_metadata(context)
 
-    def read(wanted: Sequence[str] | None, *, allow_incomplete: bool) -> Any:
+    def read(hours_read: Sequence[str] | None, *, allow_incomplete: bool) -> Any:
         if form is None:
-            return read_frame(session, sink, topic, stores, wanted, allow_incomplete=allow_incomplete)
+            return read_frame(session, sink, topic, stores, hours_read, allow_incomplete=allow_incomplete)
         return form(
-            open_dataset(sink, topic, stores, connection, wanted, selected=columns, allow_incomplete=allow_incomplete)
+            open_dataset(
+                sink, topic, stores, connection, hours_read, selected=columns, allow_incomplete=allow_incomplete
+            )
         )
 
     if not context.has_asset_partitions:

@@ -10,6 +10,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
 from s3lake.errors import SourceUnavailableError
 from s3lake.sink import Config
 from s3lake.source.offsets import match_topics
@@ -55,12 +57,8 @@ def _path() -> Path:
 def _remembered() -> dict[str, dict[str, list[str]]]:
     """Return topics by source and expression; none if the file is missing or contains anything else."""
     try:
-        matches = json.loads(_path().read_text())
-        return {
-            str(servers): {str(one): [str(topic) for topic in topics] for one, topics in matching.items()}
-            for servers, matching in matches.items()
-        }
-    except (OSError, ValueError, TypeError, AttributeError):
+        return msgspec.json.decode(_path().read_bytes(), type=dict[str, dict[str, list[str]]])
+    except (OSError, msgspec.MsgspecError):
         return {}
 
 

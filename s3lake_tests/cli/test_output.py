@@ -1,51 +1,13 @@
-"""What is shown while a command works: a bar or a name on a terminal, plain lines elsewhere, nothing beside JSON."""
-
-import io
+"""What is shown while a command works: lines on standard error, nothing with `--json`."""
 
 import pytest
-from rich.console import Console
 
-from s3lake.cli import output
-
-
-def shown(monkeypatch: pytest.MonkeyPatch, *, on_a_terminal: bool) -> io.StringIO:
-    """What standard error gets."""
-    file = io.StringIO()
-    monkeypatch.setattr(output, "err", Console(file=file, force_terminal=on_a_terminal, width=100, highlight=False))
-    return file
+from s3lake.cli.output import Progress
 
 
-def work(*, quiet: bool = False) -> None:
-    """Five steps."""
-    with output.progress_bar("land orders: offsets", 0, quiet=quiet) as progress:
-        for done in range(6):
+def test_progress_is_a_line_for_the_begin_and_the_end_of_quick_work(capsys: pytest.CaptureFixture[str]) -> None:
+    for quiet in (False, True):
+        progress = Progress("land orders: offsets", quiet=quiet)
+        for done in (0, 1, 2, 5, 5):
             progress(done, 5)
-        with progress.hidden():
-            pass
-
-
-def test_a_terminal_shows_a_bar_and_erases_it_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    file = shown(monkeypatch, on_a_terminal=True)
-    work()
-    assert "━" in file.getvalue()
-    assert "5/5" in file.getvalue()
-    assert file.getvalue().endswith("\x1b[2K"), "its line is erased"
-
-
-def test_without_a_terminal_each_line_is_printed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    file = shown(monkeypatch, on_a_terminal=False)
-    work()
-    work(quiet=True)
-    assert file.getvalue().splitlines() == ["land orders: offsets: 0 of 5", "land orders: offsets: 5 of 5"]
-
-
-@pytest.mark.parametrize(
-    ("on_a_terminal", "quiet", "named"), [(True, False, True), (True, True, False), (False, False, False)]
-)
-def test_a_terminal_shows_the_running_attempt(
-    on_a_terminal: bool, quiet: bool, named: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = shown(monkeypatch, on_a_terminal=on_a_terminal)
-    with output.show_attempt("bucket lake of sink events", quiet=quiet):
-        pass
-    assert ("bucket lake of sink events …" in file.getvalue()) == named
+    assert capsys.readouterr().err.splitlines() == ["land orders: offsets: 0 of 5", "land orders: offsets: 5 of 5"]

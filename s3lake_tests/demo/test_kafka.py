@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from s3lake.demo import kafka as embedded
+from s3lake.demo import process
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.process import free_ports
 from s3lake.errors import KafkaUnavailableError
@@ -95,7 +95,7 @@ def test_a_port_taken_meanwhile_is_replaced(which: str, taken_port: int, monkeyp
     other, *spare = free_ports(3)
     first = [taken_port, other] if which == "broker" else [other, taken_port]
     choices = iter([first, spare])
-    monkeypatch.setattr(embedded, "free_ports", lambda _count: next(choices))
+    monkeypatch.setattr(process, "free_ports", lambda _count: next(choices))
     with EmbeddedKafka.start() as kafka:
         assert port_of(kafka) == spare[0]
 

@@ -10,7 +10,7 @@ import psutil
 import pytest
 from botocore.exceptions import ClientError
 
-from s3lake.demo import s3 as embedded
+from s3lake.demo import process
 from s3lake.demo.process import free_ports
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import StoreUnavailableError
@@ -81,7 +81,7 @@ def test_a_port_taken_meanwhile_is_replaced(name: Server, monkeypatch: pytest.Mo
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         choices = iter([[listener.getsockname()[1]], [free]])
-        monkeypatch.setattr(embedded, "free_ports", lambda _count: next(choices))
+        monkeypatch.setattr(process, "free_ports", lambda _count: next(choices))
         with start_s3(name) as server:
             assert server.endpoint_url == f"http://127.0.0.1:{free}"
 

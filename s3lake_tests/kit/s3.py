@@ -9,7 +9,8 @@ import uuid
 from pathlib import Path
 from typing import Literal
 
-from s3lake.demo.s3 import EmbeddedS3, Launch, launch
+from s3lake.demo.process import Launch
+from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import ConfigurationError
 
 Server = Literal["moto", "versitygw", "minio"]
@@ -38,12 +39,12 @@ def start_s3(server: Server = "moto", requests: Path | None = None) -> EmbeddedS
     # Every option can also come from the environment: only ours may count.
     env = {name: value for name, value in os.environ.items() if not name.startswith(variables)}
 
-    def prepare(port: int, home: Path) -> Launch:
+    def prepare(ports: list[int], home: Path) -> Launch:
         if server == "versitygw":
-            return _prepare_versitygw(program, env, port, home, requests)
-        return _prepare_minio(program, env, port, home)
+            return _prepare_versitygw(program, env, *ports, home, requests)
+        return _prepare_minio(program, env, *ports, home)
 
-    return EmbeddedS3(*launch(server, prepare))
+    return EmbeddedS3.launch(server, prepare)
 
 
 def find_program(name: str) -> Path | None:

@@ -1,4 +1,4 @@
-"""Compact: one commit replaces those of an hour, with few large files instead of many small ones.
+"""Compact: one commit replaces the commits of an hour, with few large files instead of many small ones.
 
 A landing does it too, when an hour is complete: `merge`. Committed objects are joined at the level of their format.
 """
@@ -17,9 +17,18 @@ from s3lake.commit.protocol import Attempt, Committed, Staged, mark_of
 from s3lake.commit.replace import MERGE
 from s3lake.land import binding
 from s3lake.land.maintenance.file_sets import FileSet, list_file_sets, shape_of_stream, stage_files
-from s3lake.land.maintenance.joining import CannotJoin, FileJoiner
-from s3lake.land.maintenance.replace import HourChange, carry_over, change_hours, replace_commits, settle_hour
-from s3lake.land.target import TopicSink, retry_fenced
+from s3lake.land.maintenance.joining import FileJoiner
+from s3lake.land.maintenance.replace import (
+    CannotChange,
+    HourChange,
+    Plan,
+    carry_over,
+    change_hour,
+    change_hours,
+    replace_commits,
+    stay,
+)
+from s3lake.land.target import TopicSink
 from s3lake.land.task.staging import key_of
 from s3lake.layout.key import Span
 
@@ -27,6 +36,7 @@ if TYPE_CHECKING:
     from s3lake.sink import Sink
 
 SIZE = 512 * 2**20
+REASON = "compact"
 
 
 @dataclass(frozen=True)
@@ -47,7 +57,7 @@ class CompactOptions:
     count: int = 2**63 - 1
     spared: float = 0
     fewest: int = 1
-    reason: str = "compact"
+    reason: str = REASON
     is_compared: bool = True
     large_at_once: int = 2
 
@@ -67,48 +77,28 @@ class Merge(NamedTuple):
 
 def compact_hours(target: TopicSink, hours: Iterable[str], *, yes: bool, size: int = SIZE) -> Iterator[HourChange]:
     """Yield what compacting would do to each hour, or, with `yes`, has done."""
-    return change_hours(target, hours, partial(plan_compact, size=size), partial(compact, size=size), yes=yes)
+    return change_hours(target, hours, REASON, partial(plan_compact, size=size), yes=yes)
 
 
-def plan_compact(target: TopicSink, hour: str, size: int = SIZE) -> HourChange | None:
-    """Return what compacting would do. Return None if the hour is not landed as a whole, or has few files already."""
-    manifests = target.manifests(hour) or []
-    count = len(files_of(manifests))
-    try:
-        merges = plan_merges(target.sink, target.topic, manifests, CompactOptions(size))
-    except CannotJoin as error:
-        return _describe(hour, manifests, count, str(error))
-    # An output has as many files as its first source.
-    spared = sum(len(source.files) for merge in merges for sources in merge.outputs for source in sources[1:])
-    return _describe(hour, manifests, count - spared) if spared else None
-
-
-@retry_fenced
 def compact(target: TopicSink, hour: str, size: int = SIZE) -> HourChange:
-    """Compact an hour that is landed as a whole, in one commit for each set of columns that its commits have.
-
-    Raises:
-        FencedError: other writers were faster, again and again.
-        S3LakeError: the store or the table was in the way; the hour is as it was, or this can be repeated.
-    """
-    settle_hour(target, hour)
-    manifests, blocker = target.manifests(hour) or [], ""
-    try:
-        for done in merge(target, hour, manifests, CompactOptions(size)):
-            if done.tile.garbage:
-                settle_hour(target, hour)
-    except CannotJoin as error:
-        blocker = str(error)
-    return _describe(hour, manifests, len(files_of(target.manifests(hour) or [])), blocker)
+    """Compact an hour that is landed as a whole, in one commit for each set of columns that its commits have."""
+    return change_hour(target, hour, REASON, partial(plan_compact, size=size))
 
 
-def _describe(hour: str, manifests: Sequence[Manifest], left: int, blocker: str = "") -> HourChange:
+def plan_compact(target: TopicSink, hour: str, size: int = SIZE) -> Plan | None:
+    """Plan to compact an hour. Return None if it is not landed as a whole, or has few files already."""
+    manifests, options = target.manifests(hour) or [], CompactOptions(size)
     files = files_of(manifests)
-    size = sum(file.bytes for file in files)
-    summary = f"{len(files):,} files of {size:,} bytes become {left:,}"
-    if blocker:
-        summary, left = f"its {len(files):,} files stay", len(files)
-    return HourChange(hour, summary, 0, len(files), size, left, blocker)
+    count, size = len(files), sum(file.bytes for file in files)
+    try:
+        merges = plan_merges(target.sink, target.topic, manifests, options)
+    except CannotChange as error:
+        return Plan(stay(HourChange(hour, "", 0, count, size), str(error)))
+    # An output has as many files as its first source.
+    left = count - sum(len(source.files) for merge in merges for sources in merge.outputs for source in sources[1:])
+    change = HourChange(hour, f"{count:,} files of {size:,} bytes become {left:,}", 0, count, size, left)
+    replacements = [(merge.manifests, partial(_join, target, merge, options)) for merge in merges]
+    return Plan(change, replacements) if left < count else None
 
 
 def merge(target: TopicSink, hour: str, manifests: Sequence[Manifest], options: CompactOptions) -> Iterator[Committed]:
@@ -123,7 +113,7 @@ def merge(target: TopicSink, hour: str, manifests: Sequence[Manifest], options: 
         options: which files become one.
 
     Raises:
-        CannotJoin: the hour stays as it is; the reason.
+        CannotChange: the hour stays as it is; the reason.
         S3LakeError: the store was in the way, or another writer was faster; the hour is as it was, or whoever comes
             next finishes.
     """
@@ -143,7 +133,7 @@ def _join(target: TopicSink, planned: Merge, options: CompactOptions, attempt: A
     tasks = [(sum(source.bytes for source in sources), partial(join, sources)) for sources in planned.outputs]
     stage_files(tasks, files, options.large_at_once)
     if len(files) > MOST_FILES:
-        raise CannotJoin(f"{len(files):,} files would be left, and one commit has at most {MOST_FILES:,}")
+        raise CannotChange(f"{len(files):,} files would be left, and one commit has at most {MOST_FILES:,}")
     return whole
 
 
@@ -154,14 +144,14 @@ def plan_merges(sink: Sink, topic: str, manifests: Sequence[Manifest], options: 
     list or object where a later commit has a column, and that would not be a value of the later type.
 
     Raises:
-        CannotJoin: the hour stays as it is; the reason.
+        CannotChange: the hour stays as it is; the reason.
     """
     groups = [list(group) for _, group in groupby(manifests, attrgetter("columns", "form"))]
     merges = [Merge(group, plan_outputs(group, options)) for group in groups if len(group) >= options.fewest]
     merges = [merge for merge in merges if _is_worth_it(merge.outputs, options)]
     blocker = find_blocker(sink, topic, manifests) if merges else ""
     if blocker:
-        raise CannotJoin(blocker)
+        raise CannotChange(blocker)
     return merges
 
 

@@ -64,7 +64,7 @@ def letters_of(store: Store, manifest: Manifest, only: int | None = None) -> Ite
 
 
 def some_of(store: Store, manifests: Iterable[Manifest], most: int) -> list[DeadLetter]:
-    """Some dead letters of these commits, `most` at most: those that begin their objects, of which little is read."""
+    """Some dead letters of these commits, `most` at most, from the begin of their objects, of which little is read."""
     some: list[DeadLetter] = []
     for manifest in manifests:
         for file in manifest.files:

@@ -24,7 +24,7 @@ from s3lake.land.maintenance import without_rows
 from s3lake.land.maintenance.condition import Condition
 from s3lake.land.maintenance.file_sets import (
     FileSet,
-    copy_into,
+    copy_file,
     key_in_commit,
     list_file_sets,
     read_whole,
@@ -211,7 +211,7 @@ def _find_data(store: Store, file_set: FileSet, where: Condition, recorded: Colu
         shape, body = shape_of_stream(manifest, stream).for_file(file), read_whole(store, manifest, file)
         if not shape.separable and sum(map(len, content.split_records(shape, body, file.key))) != file.records:
             raise ConfigurationError(
-                f"{file.key}: its records cannot be told apart, because their separator stands inside of one: "
+                f"{file.key}: its records cannot be separated, because one of them contains their separator: "
                 "nothing can be taken out of it. Retention takes out whole hours"
             )
         read = _read_table(shape, body, file.key, where, recorded)
@@ -228,7 +228,7 @@ def _find_data(store: Store, file_set: FileSet, where: Condition, recorded: Colu
 
 
 def _read_table(shape: Shape, body: bytes, key: str, where: Condition, recorded: Columns) -> pa.Table:
-    """Read the columns that a condition names, of those that a file really has."""
+    """Read the columns that a condition names, as far as a file really has them."""
     if shape.format in ("parquet", "avro"):
         asked = where.columns(open_columns(shape, body, key).schema)
         read = open_columns(shape, body, key, asked.names).batches
@@ -270,7 +270,7 @@ def _write(
         (entry, file) for entry in searched for file in entry.file_set.files.values() if len(entry.rows) < file.records
     ]
     copies = [
-        (file.bytes, partial(copy_into, target, entry.file_set.manifest, file, attempt.commit))
+        (file.bytes, partial(copy_file, target, entry.file_set.manifest, file, attempt.commit))
         for entry, file in left
         if not entry.rows
     ]
@@ -333,7 +333,7 @@ def _describe(hour: str, searched: Sequence[_Found], new_keys: Mapping[str, str]
     kept = [entry.file_set for entry in searched if not entry.rows and entry.file_set.manifest.id in changed]
     copied, records = sum(len(entry.files) for entry in kept), sum(len(entry.rows) for entry in searched)
     unasked = sum(entry.unasked for entry in searched)
-    summary = f"{records:,} records; {copied:,} objects beside them are copied"
+    summary = f"{records:,} records; {copied:,} other objects are copied"
     summary += "".join(f"\n  {entry.rows:,} of {entry.of:,} rows of {entry.key}" for entry in objects)
     if unasked:
         summary += (

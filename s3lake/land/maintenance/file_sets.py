@@ -86,25 +86,21 @@ def key_in_commit(target: TopicSink, manifest: Manifest, file: File, commit: str
     return file.key.removesuffix(ending) + new + ending
 
 
-def copy_file(store: Store, manifest: Manifest, file: File, key: str, commit: str) -> File:
-    """Stage a file of `manifest` as one of `commit` under another key, byte by byte.
+def copy_file(target: TopicSink, manifest: Manifest, file: File, commit: str, key: str = "") -> list[File]:
+    """Stage a file of `manifest` as one of `commit`, byte by byte, by default under `key_in_commit`.
 
     Raises:
         DataLossError: the object is gone, or is another one.
     """
 
     def copy(write: Callable[[bytes], None], _: Spill) -> None:
-        with open_object(store, file.key, file.bytes, manifest.id) as body:
+        with open_object(target.store, file.key, file.bytes, manifest.id) as body:
             while block := body.read(PART_BYTES):
                 write(block)
 
-    copied = stage_object(store, key, {COMMIT: commit}, copy)
-    return msgspec.structs.replace(file, key=key, upload=copied.upload, parts=copied.parts)
-
-
-def copy_into(target: TopicSink, manifest: Manifest, file: File, commit: str) -> list[File]:
-    """Stage a file of `manifest` as the one file of `commit` that is made of it."""
-    return [copy_file(target.store, manifest, file, key_in_commit(target, manifest, file, commit), commit)]
+    key = key or key_in_commit(target, manifest, file, commit)
+    copied = stage_object(target.store, key, {COMMIT: commit}, copy)
+    return [msgspec.structs.replace(file, key=key, upload=copied.upload, parts=copied.parts)]
 
 
 def stage_files(

@@ -15,6 +15,7 @@ from s3lake.encode import FileFormat
 from s3lake.encode.joined import Behind, Joiner, Likeness, joiner, likeness
 from s3lake.errors import S3LakeError
 from s3lake.land.maintenance.file_sets import FileSet
+from s3lake.land.maintenance.replace import CannotChange
 from s3lake.land.maintenance.staged_copies import StagedCopies, copy_object
 from s3lake.land.task.staging import FileRule, key_of
 from s3lake.layout.key import KeyLayout, Span
@@ -27,10 +28,6 @@ from s3lake.store.upload import PART_BYTES, Spill, Upload
 _DEAD_LETTERS = FileFormat("json", "none", framing=("", "\n", "\n"))
 _Form = tuple[tuple[str, Likeness], ...]
 """By stream; files of the same form can be joined."""
-
-
-class CannotJoin(Exception):
-    """Files cannot be joined; the message says which, and why."""
 
 
 def _ignore(_: object) -> None:
@@ -76,7 +73,7 @@ class FileJoiner:
         """Stage the files that the sources become.
 
         Raises:
-            CannotJoin: a file is not what its commit says, or a new one does not hold what its sources hold.
+            CannotChange: a file is not what its commit says, or a new one does not hold what its sources hold.
             S3LakeError: the store did not answer, refused, or has another object there.
         """
         spill, outputs = Spill(), dict[_Form, _Output]()
@@ -98,7 +95,7 @@ class FileJoiner:
                     except S3LakeError:
                         raise
                     except Exception as error:  # each format's library has errors of its own
-                        raise CannotJoin(f"{source.first.key} of commit {source.manifest.id}: {error}") from error
+                        raise CannotChange(f"{source.first.key} of commit {source.manifest.id}: {error}") from error
                 return list(chain.from_iterable(self._finish(output, copies) for output in outputs.values()))
         except BaseException:
             with suppress(S3LakeError):
@@ -174,7 +171,7 @@ class FileJoiner:
             file = File(key, identity, parts, partition, span.first, span.last, span.records, upload.size, name, group)
             digest = output.digests.get(name)
             if digest is not None and not copies.hold([file], self.shapes[name], digest):
-                raise CannotJoin(f"{key} would not hold the records of the files that it is made of")
+                raise CannotChange(f"{key} would not hold the records of the files that it is made of")
             files.append(file)
         return files
 

@@ -33,7 +33,7 @@ class Parts:
     lacking: str = ""
 
     @classmethod
-    def of(cls, shape: Shape) -> Parts:
+    def from_shape(cls, shape: Shape) -> Parts:
         """Return the parts that a shape has."""
         fields = shape.envelope.fields if shape.envelope else ()
         metadata = "metadata" in fields
@@ -53,7 +53,7 @@ def _lacking(shape: Shape) -> str:
     if shape.in_columns and shape.value == "json":
         return "its columns are fields of the value, whose text is not kept"
     if not shape.separable:
-        return "its records cannot be told apart"
+        return "its records cannot be separated"
     return ""
 
 
@@ -66,17 +66,17 @@ def records(shape: Shape, body: Body, file: File, topic: str, others: Set[int] =
     Raises:
         UnreadableError: it is not a file of its shape.
     """
-    parts, offsets = Parts.of(shape), offsets_of(file, others)
+    parts, offsets = Parts.from_shape(shape), offsets_of(file, others)
     for rows in _read_rows(shape, body, file.key):
-        found = []
+        some = []
         for row in rows:
             offset = next(offsets)
             at = _offset(row) if parts.offset else offset
             stamp = _timestamp(row) if parts.timestamp else -1
             headers = tuple(map(_to_pair, row["headers"] or ())) if parts.headers else ()
             key = _to_bytes(row["key"]) if parts.key else None
-            found.append(Record(topic, file.partition, at, stamp, key, _to_bytes(row["value"]), headers))
-        yield found
+            some.append(Record(topic, file.partition, at, stamp, key, _to_bytes(row["value"]), headers))
+        yield some
 
 
 def _read_rows(shape: Shape, body: Body, key: str) -> Iterator[list[dict[str, Any]]]:
@@ -101,7 +101,7 @@ def read_offsets(rows: pa.RecordBatch) -> pa.Int64Array:
 
 def slack(shape: Shape, file: File, others: Set[int]) -> int:
     """How much greater the offset of a record may have been than `records` says."""
-    if Parts.of(shape).offset:
+    if Parts.from_shape(shape).offset:
         return 0
     strange = sum(file.first_offset <= offset <= file.last_offset for offset in others)
     return file.last_offset - file.first_offset + 1 - file.records - strange

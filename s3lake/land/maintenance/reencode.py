@@ -28,6 +28,7 @@ from s3lake.land.given import Batches, GivenEngine, batch
 from s3lake.land.job import Job
 from s3lake.land.maintenance.file_sets import read_whole
 from s3lake.land.maintenance.kafka_records import Parts, offsets_of, read_offsets, records, slack
+from s3lake.land.maintenance.replace import CannotChange
 from s3lake.land.maintenance.staged_copies import StagedCopies
 from s3lake.land.target import TopicSink
 from s3lake.land.task import outcomes
@@ -44,10 +45,6 @@ if TYPE_CHECKING:
     from s3lake.sink import Sink
 
 _NO_LIMIT = 2**63 - 1
-
-
-class CannotReformat(Exception):
-    """Objects that cannot be written in another form; the message says why."""
 
 
 def keeps_rows(shape: Shape, landed: Sink) -> bool:
@@ -83,7 +80,7 @@ class Reencoder:
         """Stage the data, add its files to `files`, and return their form and columns.
 
         Raises:
-            CannotReformat: some of it cannot have this form.
+            CannotChange: some of it cannot have this form.
         """
         parts = self._write_each(attempt, files)
         if any(part.columns != parts[-1].columns for part in parts):  # columns that only later objects have
@@ -91,7 +88,7 @@ class Reencoder:
             files.clear()
             parts = self._write_each(attempt, files)
         if sum(file.records for file in files) != sum(file.records for file in self._sources):
-            raise CannotReformat("fewer or more records would be in its files")
+            raise CannotChange("fewer or more records would be in its files")
         last = self.manifests[-1]
         done = parts[-1] if parts else Staged((), {}, last.form, last.nulls, last.columns)
         form = msgspec.structs.replace(done.form, transformed=last.form.transformed, transforms=last.form.transforms)
@@ -109,7 +106,7 @@ class Reencoder:
             parts.append(part)
         twice = next((key for key, count in Counter(file.key for file in files).items() if count > 1), None)
         if twice is not None:
-            raise CannotReformat(
+            raise CannotChange(
                 f"two files would have the key {twice}: records of its files lie between each other, and rows do "
                 "not say their offsets"
             )
@@ -138,14 +135,14 @@ class Reencoder:
         A second file is named after its least possible offset, which may be that of a record in another file. So an
         overlapping file whose rows do not say their offsets becomes one file.
         """
-        if file.key not in self._overlapping or Parts.of(self._shape).offset:
+        if file.key not in self._overlapping or Parts.from_shape(self._shape).offset:
             return rule
         return replace(rule, count=_NO_LIMIT, size=_NO_LIMIT)
 
     def _write_rows(self, attempt: Attempt, file: File, body: bytes) -> Staged:
         """Write rows of columns as they are."""
         sink, store, hour_ms = self._sink, self.target.store, hourly.start_ms(self.manifests[0].hour)
-        offsets, has_offsets = offsets_of(file, self._dead_of(file)), Parts.of(self._shape).offset
+        offsets, has_offsets = offsets_of(file, self._dead_of(file)), Parts.from_shape(self._shape).offset
         keys = binding.key_rule(sink, self.target.topic, attempt.suffix, wallclock_ms=attempt.begun_ms, hour_ms=hour_ms)
         is_compared = sink.format.type != "csv"  # the text of a value in CSV is not what its column held
         with StagedCopies(store) as copies:
@@ -171,7 +168,7 @@ class Reencoder:
             try:
                 yield cast_batch(some, schema, file.key)
             except ConfigurationError as error:
-                raise CannotReformat(str(error)) from None
+                raise CannotChange(str(error)) from None
 
     def _digest_rows(self, keys: KeyLayout, file: File, body: bytes) -> dict[str, Digest]:
         """Return the digest of each group's rows, which are read again."""
@@ -189,7 +186,7 @@ class Reencoder:
         """Compare the staged files of each group with the records of `file` that are in it; drop all if they differ.
 
         Raises:
-            CannotReformat: files would not hold these records.
+            CannotChange: files would not hold these records.
         """
         shape = msgspec.structs.replace(binding.shape_of(self._sink), columns=self._shape.columns)
         in_order = sorted(files, key=attrgetter("first_offset"))
@@ -197,7 +194,7 @@ class Reencoder:
             own = [new for new in in_order if new.group == group]
             if group not in digests or not copies.hold(own, shape, digests[group]):
                 abort(self.target.store, files)
-                raise CannotReformat(f"{', '.join(new.key for new in own)} would not hold the records of {file.key}")
+                raise CannotChange(f"{', '.join(new.key for new in own)} would not hold the records of {file.key}")
 
     def _write_texts(self, attempt: Attempt, file: File, body: bytes) -> Staged:
         """Write texts through the present converter."""
@@ -224,7 +221,7 @@ class Reencoder:
             if engine.refusals:
                 abort(target.store, commit.files)
                 first = engine.refusals[0]
-                raise CannotReformat(
+                raise CannotChange(
                     f"{len(engine.refusals):,} records of {file.key} are refused by the present configuration, as that "
                     f"near offset {first.offset}: {first.message}"
                 )
@@ -246,9 +243,9 @@ def _place(keys: KeyLayout, partition: int, rows: pa.RecordBatch) -> str | pa.Ar
     """Return the group of all rows of columns, or of each.
 
     Raises:
-        CannotReformat: a row has no place in the layout.
+        CannotChange: a row has no place in the layout.
     """
     try:
         return place_rows(keys, partition, rows)
     except ConfigurationError as error:
-        raise CannotReformat(str(error)) from None
+        raise CannotChange(str(error)) from None

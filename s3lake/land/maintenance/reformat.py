@@ -14,16 +14,17 @@ from s3lake.land import binding
 from s3lake.land.maintenance.dead_letters import letters_of
 from s3lake.land.maintenance.file_sets import copy_file
 from s3lake.land.maintenance.kafka_records import Parts
-from s3lake.land.maintenance.reencode import CannotReformat, Reencoder, keeps_rows
+from s3lake.land.maintenance.reencode import Reencoder, keeps_rows
 from s3lake.land.maintenance.replace import (
     HourChange,
+    Plan,
     carry_over,
+    change_hour,
     change_hours,
     group_compatible,
-    replace_commits,
-    settle_hour,
+    stay,
 )
-from s3lake.land.target import TopicSink, retry_fenced
+from s3lake.land.target import TopicSink
 from s3lake.layout.pieces import Time
 from s3lake.objects import Shape
 
@@ -37,45 +38,32 @@ _EMPTY_NULLS = ("text", "bytes")
 
 def reformat_hours(target: TopicSink, hours: Iterable[str], *, yes: bool) -> Iterator[HourChange]:
     """Yield what reformatting would do to each hour, or, with `yes`, has done."""
-    return change_hours(target, hours, plan_reformat, reformat, yes=yes)
+    return change_hours(target, hours, REASON, plan_reformat, yes=yes)
 
 
-def plan_reformat(target: TopicSink, hour: str) -> HourChange | None:
-    """Return what reformatting would do. Return None if the hour has the sink's present form."""
+def reformat(target: TopicSink, hour: str) -> HourChange:
+    """Write an hour again if it has another form than the sink: one commit for each form that it has."""
+    return change_hour(target, hour, REASON, plan_reformat)
+
+
+def plan_reformat(target: TopicSink, hour: str) -> Plan | None:
+    """Plan to reformat an hour. Return None if it has the sink's present form."""
     stored, manifests = target.index.tile(hour), target.manifests(hour)
     if manifests is None:
         is_begun = stored is not None and stored[0].commits
-        blocker = "it is not landed as a whole"
-        return HourChange(hour, "it stays as it is", blocker=blocker) if is_begun else None
+        return Plan(stay(HourChange(hour, ""), "it is not landed as a whole")) if is_begun else None
     stale = _find_stale(target, manifests)
-    return _describe(hour, stale, find_blocker(target.sink, target.topic, stale)) if stale else None
-
-
-@retry_fenced
-def reformat(target: TopicSink, hour: str) -> HourChange:
-    """Write an hour again if it has another form than the sink: one commit for each form that it has.
-
-    Raises:
-        FencedError: other writers were faster, again and again.
-        S3LakeError: the store or the table was in the way; the hour is as it was, or this can be repeated.
-    """
-    settle_hour(target, hour)
-    stale = _find_stale(target, target.manifests(hour) or [])
-    blocker = find_blocker(target.sink, target.topic, stale)
-    try:
-        for group in () if blocker else group_compatible(stale):
-            replace_commits(target, hour, group, REASON, partial(_write, target, group))
-    except CannotReformat as error:
-        blocker = str(error)
-    return _describe(hour, stale, blocker)
-
-
-def _describe(hour: str, stale: Sequence[Manifest], blocker: str) -> HourChange:
+    if not stale:
+        return None
     files = files_of(stale)
     size = sum(file.bytes for file in files)
     form = " and ".join(sorted({f"{one.form.format} {one.form.codec}".strip() for one in stale}))
-    summary = f"it stays {form}" if blocker else f"{len(files):,} files of {size:,} bytes, {form}, are written again"
-    return HourChange(hour, summary, 0, len(files), size, blocker=blocker)
+    summary = f"{len(files):,} files of {size:,} bytes, {form}, are written again"
+    change = HourChange(hour, summary, 0, len(files), size)
+    blocker = find_blocker(target.sink, target.topic, stale)
+    if blocker:
+        return Plan(stay(change, blocker))
+    return Plan(change, [(group, partial(_write, target, group)) for group in group_compatible(stale)])
 
 
 def _find_stale(target: TopicSink, manifests: Sequence[Manifest]) -> list[Manifest]:
@@ -91,7 +79,7 @@ def _find_stale(target: TopicSink, manifests: Sequence[Manifest]) -> list[Manife
 
 
 def _is_placed_as_now(landed: Sink, topic: str, manifest: Manifest) -> bool:
-    """Return whether the present layout has places like those of a commit's files."""
+    """Return whether a commit's files could be in these places in the present layout."""
     if any(isinstance(piece, Time) and piece.clock == "wallclock" for piece in landed.layout.pieces):
         return True  # the time of another micro-batch is not another layout
     keys = binding.key_rule(landed, topic, hour_ms=hourly.start_ms(manifest.hour))
@@ -113,7 +101,7 @@ def find_blocker(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str:
 def _find_blocker_of(manifest: Manifest, landed: Sink, topic: str) -> str:
     shape, keys = Shape.from_manifest(manifest), binding.key_rule(landed, topic)
     if shape.sidecars.keys or shape.sidecars.headers or landed.sidecars.types:
-        return "keys and headers beside the data belong to it row by row"
+        return "key and header files belong to the data row by row"
     if keeps_rows(shape, landed):
         if keys.needs("key") or keys.needs("header") or keys.needs("timestamp") or keys.has_tombstones:
             return "the layout names parts of a record that its columns do not hold"
@@ -124,7 +112,7 @@ def _find_blocker_of(manifest: Manifest, landed: Sink, topic: str) -> str:
     needed |= {"timestamp", "offset"} if "metadata" in needed else set()
     of_keys = {"key": keys.needs("key"), "headers": keys.needs("header"), "timestamp": keys.needs("timestamp")}
     needed |= {part for part, is_needed in of_keys.items() if is_needed}
-    parts = Parts.of(shape)
+    parts = Parts.from_shape(shape)
     lacks = sorted(part for part in needed & {"key", "headers", "timestamp", "offset"} if not getattr(parts, part))
     return parts.lacking or (f"it does not hold the {' and '.join(lacks)}" if lacks else "")
 
@@ -142,5 +130,5 @@ def _write(target: TopicSink, manifests: Sequence[Manifest], attempt: Attempt, f
         for file in manifest.files:
             if file.kind == LETTERS:
                 key = keys.dead_letters_key(file.partition, file.first_offset)
-                files.append(copy_file(target.store, manifest, file, key, attempt.commit))
+                files += copy_file(target, manifest, file, attempt.commit, key)
     return replace(carry_over(manifests), form=data.form, nulls=data.nulls, columns=data.columns)

@@ -17,12 +17,16 @@ from s3lake.commit.protocol import Attempt, Committed, Staged
 from s3lake.commit.recovery import abort, settle, sweep
 from s3lake.commit.replace import begin_replacement, merge_offset_ranges
 from s3lake.errors import FencedError
-from s3lake.land.target import TopicSink
+from s3lake.land.target import TopicSink, retry_fenced
 from s3lake.land.task.outcomes import merge_reads
 from s3lake.plan.tile import Tile
 
 Write = Callable[[Attempt, list[File]], Staged | None]
 """Stages the files of an attempt, adds each to the list, and returns the rest of the commit; None to change nothing."""
+
+
+class CannotChange(Exception):
+    """An hour stays as it is; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -55,15 +59,22 @@ class HourChange:
         return not self.blocker
 
 
+@dataclass(frozen=True)
+class Plan:
+    """The plan to change an hour: groups of commits, and what writes the one commit that replaces each group."""
+
+    change: HourChange
+    replacements: Sequence[tuple[Sequence[Manifest], Write]] = ()
+
+
+Planner = Callable[[TopicSink, str], Plan | None]
+"""Plans the change of an hour; None if there is nothing to do."""
+
+
 def change_hours(
-    target: TopicSink,
-    hours: Iterable[str],
-    plan: Callable[[TopicSink, str], HourChange | None],
-    change: Callable[[TopicSink, str], HourChange],
-    *,
-    yes: bool,
+    target: TopicSink, hours: Iterable[str], reason: str, plan: Planner, *, yes: bool
 ) -> Iterator[HourChange]:
-    """Yield what `plan` finds to do in each hour, or, with `yes`, what `change` has done."""
+    """Yield what `plan` finds to do in each hour; with `yes` it is done."""
     for hour in hours:
         stored = target.index.tile(hour) if yes else None
         if stored is not None and stored[0].landed:
@@ -74,7 +85,31 @@ def change_hours(
                 renew_existing(target.index, target.sink, stored[0])
         planned = plan(target, hour)
         if planned is not None:
-            yield change(target, hour) if yes and planned.is_possible else planned
+            is_done = yes and planned.change.is_possible
+            yield change_hour(target, hour, reason, plan) if is_done else planned.change
+
+
+@retry_fenced
+def change_hour(target: TopicSink, hour: str, reason: str, plan: Planner) -> HourChange:
+    """Do what `plan` finds to do in an hour, wherever an earlier try stopped.
+
+    Raises:
+        FencedError: other writers were faster, again and again.
+        S3LakeError: the store or the table was in the way; the hour is as it was, or this can be repeated.
+    """
+    settle_hour(target, hour)
+    planned = plan(target, hour) or Plan(HourChange(hour, "there is nothing to change"))
+    try:
+        for manifests, write in planned.replacements:
+            replace_commits(target, hour, manifests, reason, write)
+    except CannotChange as error:
+        return stay(planned.change, str(error))
+    return planned.change
+
+
+def stay(change: HourChange, blocker: str) -> HourChange:
+    """Return the change of an hour that stays as it is, and the reason."""
+    return replace(change, summary="it stays as it is", left=change.files, blocker=blocker)
 
 
 def settle_hour(target: TopicSink, hour: str) -> Tile:
@@ -83,7 +118,7 @@ def settle_hour(target: TopicSink, hour: str) -> Tile:
     Raises:
         StoreDeniedError: replaced objects may not be deleted.
         TableUnavailableError: the table, its catalog or the store was in the way, and the table may list them.
-        TableConflictError: the table cannot follow before somebody has changed something.
+        TableConflictError: the table cannot follow before a user has changed something.
     """
     settle(target.index, hour)
     _follow(target, hour)

@@ -23,8 +23,8 @@ from s3lake.errors import ConfigurationError, FencedError
 from s3lake.land import binding
 from s3lake.land.given import BATCH, Batches, GivenEngine, Record, batch
 from s3lake.land.job import Job
-from s3lake.land.maintenance.dead_letters import ReasonFilter, letters_of
-from s3lake.land.maintenance.file_sets import copy_into, stage_files
+from s3lake.land.maintenance.dead_letters import ReasonFilter, hours_of, letters_of
+from s3lake.land.maintenance.file_sets import copy_file, stage_files
 from s3lake.land.maintenance.replace import replace_commits, settle_hour
 from s3lake.land.target import TopicSink
 from s3lake.land.task import outcomes
@@ -78,6 +78,20 @@ class ReplayResult:
             reasons = "; ".join(f"{one.count:,} for {one.stage}: {one.reason}" for one in self.refused)
             parts.append(f"{left:,} stay dead letters, {reasons}")
         return ", ".join(parts)
+
+
+def replay_hours(
+    target: TopicSink,
+    first: str,
+    last: str,
+    chosen: ReasonFilter,
+    session: Callable[[], SparkSession],
+    *,
+    dry_run: bool,
+) -> Iterator[ReplayResult]:
+    """Replay the chosen dead letters of each hour from `first` to `last`, as `replay` does."""
+    for tile, _ in list(hours_of(target.index, first, last)):
+        yield from replay(target, tile.hour, chosen, session, dry_run=dry_run)
 
 
 def replay(
@@ -146,7 +160,7 @@ def find_form_difference(sink: Sink, manifest: Manifest) -> str:
 
 @dataclass
 class _Tried:
-    """The chosen dead letters after the stages, staged and not visible; `refused` has those that are refused again."""
+    """The chosen dead letters, staged and not visible; `refused` has the ones that are refused again."""
 
     staged: Staged
     refused: Mapping[Place, int]
@@ -257,14 +271,8 @@ class _Replay:
         if tried.refused == self.tried:
             return None
         reasons = self._keep_others(attempt, files)
-        stage_files(
-            [
-                (file.bytes, partial(copy_into, target, manifest, file, attempt.commit))
-                for file in manifest.files
-                if file.kind != LETTERS
-            ],
-            files,
-        )
+        data = [file for file in manifest.files if file.kind != LETTERS]
+        stage_files([(file.bytes, partial(copy_file, target, manifest, file, attempt.commit)) for file in data], files)
         taken = tiles.join_offset_ranges(
             (number, offset, offset + 1) for number, offset in self.tried.keys() - tried.refused.keys()
         )

@@ -46,8 +46,8 @@ _SETTINGS = {
 }
 
 
-def permitted(sinks: Sequence[Sink], into: str, without: Collection[str], *, landed_again: bool) -> None:
-    """Refuse what nobody can have meant, before anything is looked at.
+def require_allowed(sinks: Sequence[Sink], into: str, without: Collection[str], *, landed_again: bool) -> None:
+    """Refuse options that can only be a mistake, before anything is read.
 
     Raises:
         ConfigurationError: a part that records do not have, or a topic that one of `sinks` would land once more.
@@ -195,7 +195,7 @@ class Restore:
         if all(file.kind == LETTERS for file in manifest.files):
             return
         shape = Shape.from_manifest(manifest)
-        parts = Parts.of(shape)
+        parts = Parts.from_shape(shape)
         where = f"{self.target.topic} {manifest.hour} cannot go back into a topic"
         restored = {
             "value",
@@ -243,7 +243,7 @@ def restore(
         transaction: records of one.
 
     Raises:
-        ConfigurationError: there is no such topic, it has too few topic-partitions, or hours were changed since a
+        ConfigurationError: the topic does not exist, it has too few topic-partitions, or hours were changed since a
             restoration of them began.
         DataLossError: an object is gone, or is another one.
         KafkaUnavailableError: the brokers were in the way: this can be repeated, and goes on where it was.
@@ -251,7 +251,7 @@ def restore(
     """
     from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-    # Each time with the objects that there are then: if an hour was changed after a first transaction, nobody knows
+    # Each time with the objects that there are then: if an hour was changed after a first transaction, it is unknown
     # which records are in the topic, and that is refused.
     request = replace(request)
     planned, group = request.planned, request.group
@@ -326,7 +326,7 @@ def _read_position(consumer: Any, request: Restore) -> int:
     if position.metadata != request.identity:
         raise ConfigurationError(
             f"{position.offset:,} records of these hours are in topic {request.into}, and the hours were compacted or "
-            f"changed since, so nobody knows which: delete the topic and the consumer group {request.group}, and begin "
-            "once more"
+            f"changed since, so it is unknown which: delete the topic and the consumer group {request.group}, and "
+            "begin again"
         )
     return int(position.offset)

@@ -1,6 +1,6 @@
 """Retention: hours that are older than a sink keeps them leave objects, index and table together.
 
-The tile stays, with a commit that has no files and says how many records it had, so nobody takes the hour for one that
+The tile stays, with a commit that has no files and says how many records it had, so no run takes the hour for one that
 was never landed, and lands it again.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import takewhile
 
 import msgspec
@@ -19,8 +20,8 @@ from s3lake.commit.documents import File, Manifest, Read, files_of
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import each
 from s3lake.errors import ConfigurationError, StoreUnavailableError
-from s3lake.land.maintenance.replace import HourChange, carry_over, change_hours, replace_commits, settle_hour
-from s3lake.land.target import TopicSink, retry_fenced
+from s3lake.land.maintenance.replace import HourChange, Plan, carry_over, change_hour, change_hours, stay
+from s3lake.land.target import TopicSink
 
 REASON = "retention"
 
@@ -39,7 +40,7 @@ def expire_hours(target: TopicSink, *, yes: bool, older_than_s: float | None = N
     """
     seconds, now_ms = kept_s(target, older_than_s), hourly.now_ms()
     old = list(takewhile(lambda hour: hourly.end_ms(hour) + seconds * 1000 <= now_ms, target.hours()))
-    yield from change_hours(target, old, plan_expire, expire, yes=yes)
+    yield from change_hours(target, old, REASON, plan_expire, yes=yes)
     if yes:
         below = names_below(target.index)
         for hour in old:
@@ -61,40 +62,34 @@ def kept_s(target: TopicSink, older_than_s: float | None) -> float:
     return seconds
 
 
-def plan_expire(target: TopicSink, hour: str) -> HourChange | None:
-    """Return what expires with an hour. Return None if it has no objects, not even such as nobody has swept yet."""
+def expire(target: TopicSink, hour: str) -> HourChange:
+    """Delete the objects of an hour that is landed as a whole."""
+    return change_hour(target, hour, REASON, plan_expire)
+
+
+def plan_expire(target: TopicSink, hour: str) -> Plan | None:
+    """Plan what expires with an hour. Return None if it has no objects, not even some that are not swept yet."""
     stored = target.index.tile(hour)
     if stored is None or not stored[0].commits:
         return None
     manifests = target.manifests(hour)
     if manifests is None:
-        blocker = "it is not landed as a whole; land it, or what Kafka has left of it"
-        return HourChange(hour, "it stays", blocker=blocker)
-    if not any(manifest.files for manifest in manifests):
-        unswept = (target.index.manifest(hour, commit) for commit in stored[0].garbage)
-        manifests = [manifest for manifest in unswept if manifest is not None]
-    return _describe(hour, manifests) if any(manifest.files for manifest in manifests) else None
+        return Plan(stay(HourChange(hour, ""), "it is not landed as a whole; land it, or what Kafka has left of it"))
+    has_files = any(manifest.files for manifest in manifests)
+    unswept = [] if has_files else [target.index.manifest(hour, commit) for commit in stored[0].garbage]
+    files = files_of(manifests if has_files else filter(None, unswept))
+    records = sum(file.records for file in files if file.kind in ("data", "dead_letters"))
+    size = sum(file.bytes for file in files)
+    summary = f"{records:,} records in {len(files):,} files of {size:,} bytes go"
+    change = HourChange(hour, summary, records, len(files), size)
+    replacements = [(manifests, partial(_count_as_erased, target, manifests))] if has_files else []
+    return Plan(change, replacements) if files else None
 
 
-@retry_fenced
-def expire(target: TopicSink, hour: str) -> HourChange:
-    """Delete the objects of an hour that is landed as a whole, wherever an earlier try stopped.
-
-    Raises:
-        FencedError: other writers were faster, again and again.
-        S3LakeError: the store or the table was in the way; this can be repeated.
-    """
-    settle_hour(target, hour)
-    manifests = target.manifests(hour) or []
-
-    def count_as_erased(_: Attempt, __: list[File]) -> Staged:
-        _require_visible(target, manifests)
-        whole = carry_over(manifests)
-        return replace(whole, reads={number: _erase(read) for number, read in whole.reads.items()}, letters=())
-
-    if any(manifest.files for manifest in manifests):
-        replace_commits(target, hour, manifests, REASON, count_as_erased)
-    return _describe(hour, manifests)
+def _count_as_erased(target: TopicSink, manifests: Sequence[Manifest], _: Attempt, __: list[File]) -> Staged:
+    _require_visible(target, manifests)
+    whole = carry_over(manifests)
+    return replace(whole, reads={number: _erase(read) for number, read in whole.reads.items()}, letters=())
 
 
 def _require_visible(target: TopicSink, manifests: Iterable[Manifest]) -> None:
@@ -113,11 +108,3 @@ def _require_visible(target: TopicSink, manifests: Iterable[Manifest]) -> None:
 
 def _erase(read: Read) -> Read:
     return msgspec.structs.replace(read, landed=0, dead=0, erased=read.erased + read.landed + read.dead)
-
-
-def _describe(hour: str, manifests: Sequence[Manifest]) -> HourChange:
-    files = files_of(manifests)
-    records = sum(file.records for file in files if file.kind in ("data", "dead_letters"))
-    size = sum(file.bytes for file in files)
-    summary = f"{records:,} records in {len(files):,} files of {size:,} bytes go"
-    return HourChange(hour, summary, records, len(files), size)

@@ -15,7 +15,7 @@ from s3lake.store.upload import PART_BYTES
 
 
 class StagedCopies:
-    """Copies of what is uploaded, on local disk: nobody can read an upload from the store until it is completed.
+    """Copies of what is uploaded, on local disk: an upload cannot be read from the store until it is completed.
 
     Attributes:
         store: the store; what is uploaded through it is copied.
@@ -40,15 +40,15 @@ class StagedCopies:
 
     def hold(self, files: Sequence[File], shape: Shape, records: Digest) -> bool:
         """Return whether staged files are of this shape, and hold exactly these records, one file after the other."""
-        held = Digest()
+        digest = Digest()
         try:
             for file in files:
                 copy = self._copies[file.upload]
                 copy.seek(0)
-                held.add(shape, copy, file.key)
+                digest.add(shape, copy, file.key)
         except UnreadableError:
             return False
-        return str(held) == str(records)
+        return str(digest) == str(records)
 
 
 class _CopyingStore:

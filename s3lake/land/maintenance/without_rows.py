@@ -36,7 +36,7 @@ def write(shape: Shape, body: bytes, key: str, gone: Set[int], out: Out, disk: D
         disk: where rows wait that memory has no room for.
 
     Raises:
-        UnreadableError: it is no file of its shape.
+        UnreadableError: it is not a file of its shape.
     """
     if shape.format == "parquet":
         _parquet(body, gone, out, disk)

@@ -18,9 +18,8 @@ from s3lake.land.maintenance.compact import CompactOptions, compact, compact_hou
 from s3lake.land.maintenance.condition import Condition
 from s3lake.land.maintenance.dead_letters import ReasonFilter
 from s3lake.land.maintenance.erase import EraseConditions, erase
-from s3lake.land.maintenance.joining import CannotJoin
 from s3lake.land.maintenance.reformat import reformat, reformat_hours
-from s3lake.land.maintenance.replace import settle_hour
+from s3lake.land.maintenance.replace import CannotChange, settle_hour
 from s3lake.land.maintenance.replay import replay
 from s3lake.land.maintenance.retention import expire_hours
 from s3lake.land.target import TopicSink
@@ -39,7 +38,7 @@ ALICE = EraseConditions(Condition("contains(CAST(rows AS VARCHAR), 'alice')"))
 def merge_hour(target: TopicSink) -> None:
     """Merge as a landing does at an hour's end, if its files can be joined."""
     settle_hour(target, HOUR)
-    with suppress(CannotJoin):
+    with suppress(CannotChange):
         list(merge(target, HOUR, target.manifests(HOUR) or [], CompactOptions.at_hour_end(target.sink)))
     settle_hour(target, HOUR)
 

@@ -24,7 +24,7 @@ def test_erase_says_what_it_would_take_takes_it_from_objects_and_table_and_then_
     where = ("erase", config, "--where", "type = 'a'")
     told = run(*where).splitlines()
     assert told == [
-        f"events orders {FIVE}: 5 records; 0 objects beside them are copied",
+        f"events orders {FIVE}: 5 records; 0 other objects are copied",
         f"  5 of 10 rows of {first.files[0].key}",
         "nothing is changed yet: --yes does it",
     ]

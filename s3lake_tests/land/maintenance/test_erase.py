@@ -114,7 +114,7 @@ def test_columns_can_be_asked_and_objects_without_such_a_row_are_copied_byte_by_
     world.write_index()
     before = list(world.bodies().items())
     (plan,) = erase_hours(holding(world), [HOUR], person(f"user = '{ALICE}' AND n < 3"), yes=False)
-    assert str(plan) == f"{HOUR}: 1 records; 1 objects beside them are copied\n  1 of 2 rows of {before[1][0]}"
+    assert str(plan) == f"{HOUR}: 1 records; 1 other objects are copied\n  1 of 2 rows of {before[1][0]}"
     done = erase(holding(world), HOUR, person(f"user = '{ALICE}' AND n < 3"))
     after = list(world.bodies().items())
     assert (done.records, done.objects[0].key, done.objects[0].replaced_by) == (1, before[1][0], after[1][0])
@@ -203,7 +203,7 @@ def test_records_that_cannot_be_told_apart_are_refused() -> None:
     world = Parts(format={"type": "bytes", "framing": {"between": ""}}, converter={"value": "bytes"})
     world.land(b"a", b"b")
     world.write_index()
-    with pytest.raises(ConfigurationError, match="cannot be told apart"):
+    with pytest.raises(ConfigurationError, match="cannot be separated"):
         list(erase_hours(holding(world), [HOUR], person(), yes=False))
 
 

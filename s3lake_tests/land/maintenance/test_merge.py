@@ -14,7 +14,7 @@ from s3lake.commit.documents import Manifest
 from s3lake.commit.protocol import Committed
 from s3lake.errors import DataLossError
 from s3lake.land.maintenance.compact import CompactOptions, find_blocker, merge, plan_outputs
-from s3lake.land.maintenance.joining import CannotJoin
+from s3lake.land.maintenance.replace import CannotChange
 from s3lake.land.target import TopicSink
 from s3lake_tests.land.maintenance.parts import Parts
 from s3lake_tests.verify.world import HOUR, TOPIC
@@ -37,7 +37,7 @@ def left_alone(world: Parts) -> str:
     """Why an hour is not merged."""
     world.write_index()
     before = dict(world.store.objects)
-    with pytest.raises(CannotJoin) as caught:
+    with pytest.raises(CannotChange) as caught:
         list(merging(world))
     assert (world.store.objects, world.store.uploads) == (before, {})
     return str(caught.value)

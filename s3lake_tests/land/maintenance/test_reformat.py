@@ -62,8 +62,8 @@ def test_verify_finds_the_same_records_in_another_form(was: dict[str, Any], now:
     world = changed(landed(**was), **now)
     plan = plan_reformat(holding(world), HOUR)
     assert plan is not None
-    assert plan.blocker == ""
-    assert reformat(holding(world), HOUR) == plan
+    assert plan.change.blocker == ""
+    assert reformat(holding(world), HOUR) == plan.change
     report = world.verified()
     assert report.clean, report.differences
     assert (report.landed, report.dead_letters) == (7, 1)
