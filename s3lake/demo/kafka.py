@@ -69,11 +69,11 @@ class EmbeddedKafka(Service):
         command = [str(java), *_JVM, "-cp", class_path]
 
         def prepare(ports: list[int], home: Path) -> Launch:
+            (port, controller_port), config = ports, home / "server.properties"
             home.mkdir(parents=True, exist_ok=True)
-            config = home / "server.properties"
-            config.write_text(_properties(home / "data", *ports, settings or {}), encoding="ascii")
+            config.write_text(_properties(home / "data", port, controller_port, settings or {}), encoding="ascii")
             cluster_id, clients = _format(command, config, home / "data"), list[AdminClient]()
-            return Launch([*command, "kafka.Kafka", config], lambda _: _answers(ports[0], cluster_id, clients))
+            return Launch([*command, "kafka.Kafka", config], lambda _: _answers(port, cluster_id, clients))
 
         directory = None if directory is None else directory.absolute()
         process, ports, home = start_server(
