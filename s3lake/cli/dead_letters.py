@@ -87,15 +87,16 @@ def replay_dead_letters(request: Request, hour: HourOption = None, reason: Reaso
     Each is landed exactly once, and then it is a dead letter no longer. One that is refused again stays, with its new
     reason. If the command is interrupted, repeat it.
     """
-    from s3lake.land.maintenance.dead_letters import ReasonFilter
-    from s3lake.land.maintenance.replay import replay_hours
+    from s3lake.land.maintenance.dead_letters import ReasonFilter, hours_of
+    from s3lake.land.maintenance.replay import replay
 
-    chosen, span = ReasonFilter(reason), _hour_range(request, hour)
+    chosen, (first, last) = ReasonFilter(reason), _hour_range(request, hour)
 
     def plan(landing: "Landing") -> Iterator[Outcome]:
-        for replayed in replay_hours(landing.target, *span, chosen, landing.spark, dry_run=not request.yes):
-            refused = [msgspec.to_builtins(each) for each in replayed.refused]
-            yield Outcome({**asdict(replayed), "refused": refused}, f"{replayed.hour}: {replayed}")
+        for tile, _ in list(hours_of(landing.index, first, last)):
+            for replayed in replay(landing.target, tile.hour, chosen, landing.spark, dry_run=not request.yes):
+                refused = [msgspec.to_builtins(each) for each in replayed.refused]
+                yield Outcome({**asdict(replayed), "refused": refused}, f"{tile.hour}: {replayed}")
 
     request.change(plan, nothing="no dead letters to replay")
 

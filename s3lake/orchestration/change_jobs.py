@@ -6,8 +6,6 @@ A run reports what it would do, and does it if its config says `confirmed: true`
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -139,13 +137,18 @@ def _erase(_: Catalog, landing: "Landing", config: Any) -> Iterable[Outcome]:
     return _to_outcomes(erase_hours(*_select(landing, config), conditions, yes=config.confirmed), config)
 
 
-def _replay(_: Catalog, landing: "Landing", config: Any) -> Iterable[Outcome]:
-    from s3lake.land.maintenance.dead_letters import ReasonFilter
-    from s3lake.land.maintenance.replay import replay_hours
+def _replay(_catalog: Catalog, landing: "Landing", config: Any) -> Iterable[Outcome]:
+    from s3lake.land.maintenance.dead_letters import ReasonFilter, hours_of
+    from s3lake.land.maintenance.replay import replay
 
-    target, chosen, dry_run = landing.target, ReasonFilter(config.reason), not config.confirmed
-    for replayed in replay_hours(target, config.from_, config.to or "9", chosen, landing.spark, dry_run=dry_run):
-        yield f"{replayed.hour}: {replayed}", replayed.hour if replayed.commit else None
+    chosen, dry_run = ReasonFilter(config.reason), not config.confirmed
+    for tile, _ in list(hours_of(landing.index, config.from_, config.to or "9")):
+        commits = 0
+        for replayed in replay(landing.target, tile.hour, chosen, landing.spark, dry_run=dry_run):
+            yield f"{tile.hour}: {replayed}", None
+            commits += replayed.commit is not None
+        if commits:
+            yield f"{tile.hour}: {commits} commits are replaced", tile.hour
 
 
 def _restore(catalog: Catalog, landing: "Landing", config: Any) -> Iterable[Outcome]:
@@ -255,14 +258,11 @@ def _change_job(catalog: Catalog, change: Change) -> dg.JobDefinition:
 
 
 def _report(context: dg.OpExecutionContext, catalog: Catalog, landing: "Landing", outcomes: Iterable[Outcome]) -> None:
-    """Log each outcome of a topic. Store the events of hours that have changed: also checks, and new sealed content."""
-    for hour, of_hour in groupby(outcomes, itemgetter(1)):
-        commits = 0
-        for outcome, _ in of_hour:
-            context.log.info(f"{landing.sink.name} {landing.topic} {outcome}")
-            commits += 1
+    """Log each outcome of a topic. Store the events of each hour that has changed, with its checks and sealed content."""
+    for outcome, hour in outcomes:
+        context.log.info(f"{landing.sink.name} {landing.topic} {outcome}")
         if hour is not None:
-            for event in hour_events(catalog, landing, landing.report(hour, commits)):
+            for event in hour_events(catalog, landing, landing.report(hour, 1)):
                 context.log_event(event)
             for result in check_hours(context.instance, catalog, landing, [hour]):
                 context.log_event(result)  # type: ignore[arg-type]  # it takes evaluations too

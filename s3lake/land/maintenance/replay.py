@@ -23,7 +23,7 @@ from s3lake.errors import ConfigurationError, FencedError
 from s3lake.land import binding
 from s3lake.land.given import BATCH, Batches, GivenEngine, Record, batch
 from s3lake.land.job import Job
-from s3lake.land.maintenance.dead_letters import ReasonFilter, hours_of, letters_of
+from s3lake.land.maintenance.dead_letters import ReasonFilter, letters_of
 from s3lake.land.maintenance.file_sets import copy_file, stage_files
 from s3lake.land.maintenance.replace import replace_commits, settle_hour
 from s3lake.land.target import TopicSink
@@ -78,20 +78,6 @@ class ReplayResult:
             reasons = "; ".join(f"{one.count:,} for {one.stage}: {one.reason}" for one in self.refused)
             parts.append(f"{left:,} stay dead letters, {reasons}")
         return ", ".join(parts)
-
-
-def replay_hours(
-    target: TopicSink,
-    first: str,
-    last: str,
-    chosen: ReasonFilter,
-    session: Callable[[], SparkSession],
-    *,
-    dry_run: bool,
-) -> Iterator[ReplayResult]:
-    """Replay the chosen dead letters of each hour from `first` to `last`, as `replay` does."""
-    for tile, _ in list(hours_of(target.index, first, last)):
-        yield from replay(target, tile.hour, chosen, session, dry_run=dry_run)
 
 
 def replay(
