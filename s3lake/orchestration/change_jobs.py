@@ -258,7 +258,7 @@ def _change_job(catalog: Catalog, change: Change) -> dg.JobDefinition:
 
 
 def _report(context: dg.OpExecutionContext, catalog: Catalog, landing: "Landing", outcomes: Iterable[Outcome]) -> None:
-    """Log each outcome of a topic. Store the events of each hour that has changed, with its checks and sealed content."""
+    """Log each outcome of a topic. Store the events of hours that have changed, with checks and sealed content."""
     for outcome, hour in outcomes:
         context.log.info(f"{landing.sink.name} {landing.topic} {outcome}")
         if hour is not None:
