@@ -80,15 +80,15 @@ def hours_due(catalog: Catalog, view: TopicView) -> HoursDue:
         memory.swept_ms = now_ms
     latest = view.head.hours[-1][1] if view.head and view.head.hours else None
     over = due.unopened(latest, policy, now_ms, sink.hours_per_run)
-    found = {*due.incomplete(tiles, now_ms, policy.grace_ms), *over}
-    why, due_ms = due.HOUR_OVER if over else due.INCOMPLETE if found else None, None
-    if view.open_tile is not None and view.open_tile.hour not in found:
+    chosen = {*due.incomplete(tiles, now_ms, policy.grace_ms), *over}
+    why, due_ms = due.HOUR_OVER if over else due.INCOMPLETE if chosen else None, None
+    if view.open_tile is not None and view.open_tile.hour not in chosen:
         flush, due_ms = _flush_reason(view, view.open_tile, policy)
         if flush is not None:
-            found.add(view.open_tile.hour)
+            chosen.add(view.open_tile.hour)
             why = why or flush
     waiting = f"{lag or 'no'} offsets wait" + (f"; {at_the_latest(due_ms)}" if due_ms is not None else "")
-    within = catalog.within(sink, view.landing.topic, found)
+    within = catalog.within(sink, view.landing.topic, chosen)
     return HoursDue(within, why if within else None, lag, waiting)
 
 
@@ -129,15 +129,15 @@ def read_tiles(landing: "Landing", head: "TopicHead", memory: RouteMemory, *, ag
     A tile that is missing, for example because a lifecycle rule expires the index with the objects, is left out.
     """
     rest = hours.without(head.hours, memory.complete)
-    known = hours.without(head.hours, rest)
+    complete = hours.without(head.hours, rest)
     chosen = {*hours.latest(rest, TILES_PER_TICK), *hours.latest(head.hours, 1)}
     if again:
-        second = hours.earliest(_later(known, memory.looked_again), SECOND_LOOKS_PER_TICK)
+        second = hours.earliest(_later(complete, memory.looked_again), SECOND_LOOKS_PER_TICK)
         memory.looked_again = second[-1] if second else ""
         chosen.update(second)
     tiles = [tile for hour in sorted(chosen) if (tile := _tile(landing, head, hour))]
     incomplete = hours.ranges(tile.hour for tile in tiles if not tile.complete)
-    memory.complete = hours.without(hours.merge_ranges([*known, *hours.ranges(chosen)]), incomplete)
+    memory.complete = hours.without(hours.merge_ranges([*complete, *hours.ranges(chosen)]), incomplete)
     return tiles
 
 

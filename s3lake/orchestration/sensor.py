@@ -245,7 +245,7 @@ def _describe(tick: Tick, states: Sequence[RouteState], absent: Sequence[Route])
     waiting = [route for route in tick.routes if tick.ends.get(route.topic) and tick.waiting(route) > 0]
     first_ms = min((min(tick.due_ms(route), tick.remembered(route).look_at_ms) for route in waiting), default=0)
     first = f"the first are {at_the_latest(first_ms)}" if first_ms > tick.now_ms else "nothing is due"
-    reasons = Counter(state.why for state in states if state.held)
+    reasons = Counter(state.why for state in states if state.must_wait)
     return [
         f"{len(tick.routes) - len(absent)} topics, records wait in {len(waiting)}; {first}",
         *(f"{count} of them: {why}" for why, count in reasons.most_common(_SHOWN)),

@@ -44,7 +44,7 @@ class RouteState:
         word: the reason as the tag of the run has it.
         alone: True if it has to be landed in a run of its own.
         in_turn: True if it was not due by the memory.
-        held: True if it is due and waits for a run that has not ended, or after one that failed.
+        must_wait: True if it is due and waits for a run that has not ended, or after one that failed.
         lag: offsets that wait in the tiles that were read; None if there are none.
         waits: how long the records of the newest tile had waited.
         sealed: hours that no run announces.
@@ -57,7 +57,7 @@ class RouteState:
     word: str = ""
     alone: bool = False
     in_turn: bool = False
-    held: bool = False
+    must_wait: bool = False
     lag: int | None = None
     waits: Sequence[Wait] = ()
     sealed: Sequence[dg.AssetMaterialization] = ()
@@ -104,7 +104,7 @@ class Tick:
             if wait := self.runs[route.sink.name].run_of(route.topic):
                 ready.remove(route)
                 self.remembered(route).landed = -1  # what the run lands decides
-                states.append(RouteState(route, wait, held=True))
+                states.append(RouteState(route, wait, must_wait=True))
         first = sorted(ready, key=self._urgency)[:LOOKS_PER_TICK]
         turns = sorted(idle, key=lambda route: self.remembered(route).looked_ms)[: 1 + len(self.routes) // ROUND_TICKS]
         states += self._look_at(first, self._look)
@@ -186,16 +186,16 @@ class Tick:
         view = TopicView(landing, head, tiles, self.ends[route.topic], memory, self.now_ms)
         if memory.requested_ms and view.sums.landed_ms >= memory.requested_ms:
             memory.waiting_since_ms, memory.requested_ms = memory.requested_ms + _START_MS, 0
-        found = hours_due(self.catalog, view)
-        chosen = set(found.hours)
+        hours_found = hours_due(self.catalog, view)
+        chosen = set(hours_found.hours)
         self._remember(route, view)
         if not chosen and view.open_tile is not None and self._may_come_along(route):
             chosen = self.catalog.within(sink, route.topic, {view.open_tile.hour})
         state = RouteState(
             route,
-            found.waiting,
+            hours_found.waiting,
             in_turn=in_turn,
-            lag=found.lag,
+            lag=hours_found.lag,
             waits=tiles[-1].sums.waits if tiles else (),
             sealed=self._seal(view, always=whole),
         )
@@ -206,13 +206,13 @@ class Tick:
         if wait:
             memory.landed, memory.due_offsets = -1 if run else sum(view.ends.values()), UNLIMITED
             memory.look_at_ms = self.now_ms + _WAIT_MS
-            return replace(state, why=wait, held=True)
-        reason, has_asset = found.why or due.TOGETHER, route.topic in self.catalog.topics[sink.name]
+            return replace(state, why=wait, must_wait=True)
+        reason, has_asset = hours_found.why or due.TOGETHER, route.topic in self.catalog.topics[sink.name]
         return replace(
             state,
             why=reason.sentence,
             span=due.chunks(chosen, sink.hours_per_run)[0],
-            is_due=bool(found.hours),
+            is_due=bool(hours_found.hours),
             word=reason.word,
             alone=not self.together or (has_asset and runs.is_to_land_alone(failures)),
         )
