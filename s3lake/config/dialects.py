@@ -87,13 +87,13 @@ def read_draft(
     region = next((setting.value for setting in own if setting.key in _REGIONS and "${" not in setting.value), "")
     references = replace(references, region=region)
     settings, references = worker.apply_worker(own, report, references)
-    settings += _named(settings, report, environment.get(NAME, ""))
+    settings += _add_name(settings, report, environment.get(NAME, ""))
     resolved = cloud.translate_keys(references.resolve(settings, report), report, environment)
     draft: ConfigDraft = _CONNECTORS[dialect].loads(resolved, report, environment)
     return draft
 
 
-def _named(settings: Sequence[Setting], report: Report, name: str) -> list[Setting]:
+def _add_name(settings: Sequence[Setting], report: Report, name: str) -> list[Setting]:
     """Return the connector's name if the file does not have it: `name`, of the command line, else the file's own."""
     own = next((setting for setting in settings if setting.key == "name"), None)
     if own is not None:

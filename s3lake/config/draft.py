@@ -92,7 +92,7 @@ class Draft:
                 inner = holder[step] = {}
             holder = inner
         # What a dialect puts may be its constant, which a later `put` inside of it would change for all.
-        holder[steps[-1]] = _copied(value) if isinstance(value, dict) else value
+        holder[steps[-1]] = _copy(value) if isinstance(value, dict) else value
         self.forget(steps)
         if setting is not None:
             self.origins[steps] = setting
@@ -116,19 +116,19 @@ class Draft:
 
     def copy(self) -> Draft:
         """Return a copy that can be changed apart from this draft."""
-        return Draft(_copied(self.values), dict(self.origins))
+        return Draft(_copy(self.values), dict(self.origins))
 
     def get(self, path: str) -> Any:
         """Return the value at a dotted path; None if there is none."""
         return self.at(tuple(path.split(".")))
 
 
-def _copied(value: Any) -> Any:
+def _copy(value: Any) -> Any:
     match value:
         case dict():
-            return {name: _copied(item) for name, item in value.items()}
+            return {name: _copy(item) for name, item in value.items()}
         case list() | tuple():
-            return [_copied(item) for item in value]
+            return [_copy(item) for item in value]
     return value
 
 
@@ -312,7 +312,7 @@ def join_drafts(sinks: Sequence[Draft], report: Report, connector: Connector | N
             else:
                 rest.values[name] = value
                 rest.origins.update(settings)
-    whole.values["sinks"] = [_copied(rest.values) for rest in own]
+    whole.values["sinks"] = [_copy(rest.values) for rest in own]
     for position, rest in enumerate(own):
         whole.origins |= {("sinks", position, *path): setting for path, setting in rest.origins.items()}
     return ConfigDraft(whole, report, connector)

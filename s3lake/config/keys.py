@@ -259,10 +259,10 @@ def _put_native(setting: Setting, sinks: Sequence[Draft], report: Report) -> Non
         report.error(setting, f"{path!r} {message}")
         return
     for sink in sinks:
-        sink.put(steps, _typed(value, names.annotation), setting)
+        sink.put(steps, _parse_typed(value, names.annotation), setting)
 
 
-def _typed(value: str, annotation: object) -> object:
+def _parse_typed(value: str, annotation: object) -> object:
     if value == "null" and accepts(annotation, NoneType):
         return None
     if accepts(annotation, tuple):

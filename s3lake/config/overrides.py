@@ -107,14 +107,14 @@ def names_of_model(annotation: Any, present: Any = None) -> Names:
         elif get_origin(option) is tuple:  # the positions of a list, and the one after its last
             for position, element in enumerate([*(present if isinstance(present, list) else ()), None]):
                 inside[position] = names_of_model(get_args(option)[0], element)
-    return Names(inside, partial(_typed, annotation), added, annotation)
+    return Names(inside, partial(_parse_typed, annotation), added, annotation)
 
 
-def _typed(annotation: Any, text: str) -> Any:
+def _parse_typed(annotation: Any, text: str) -> Any:
     """Return a text if the model wants one, a list of one for a list, else what Iggy makes of the text."""
     for option in union_members(annotation):
         if get_origin(option) is tuple:
-            return [_typed(get_args(option)[0], item) for item in (_items(text) if _is_list(text) else [text])]
+            return [_parse_typed(get_args(option)[0], item) for item in (_items(text) if _is_list(text) else [text])]
     is_text = accepts(annotation, str, SecretStr, Literal) and not accepts(annotation, int, float, bool)
     return text if is_text else parse_value(text)
 

@@ -161,15 +161,15 @@ class Report:
             name = self.unset_variables[key]
             message += f"; environment variable {name} is not set, so ${{{name}}} is text"
         if key not in self.unresolved_keys:
-            self._problems.add(Notice(place, self._masked(message)))
+            self._problems.add(Notice(place, self._mask(message)))
 
     def notice(self, where: Setting | Place | None, message: str, override: tuple[str, str] = ("", "")) -> None:
         """Note what has to be said of a setting that is accepted."""
-        self.notices[Notice(self._place(where), self._masked(message), override)] = None
+        self.notices[Notice(self._place(where), self._mask(message), override)] = None
 
     def no_effect(self, where: Setting | Place | None, reason: str) -> None:
         """Note a known setting that has no effect here."""
-        self.without_effect[Notice(self._place(where), self._masked(reason))] = None
+        self.without_effect[Notice(self._place(where), self._mask(reason))] = None
 
     def mentions(self, place: Place) -> bool:
         """Return whether something is noted at a place."""
@@ -195,7 +195,7 @@ class Report:
             return where.place
         return where or Place(self.file)
 
-    def _masked(self, message: str) -> str:
+    def _mask(self, message: str) -> str:
         return masking.mask_secrets(message, self.secrets)
 
 

@@ -62,7 +62,7 @@ Texts = list["str | NoObjectKeyError"]
 def element_texts(elements: Sequence[Element], fields: RecordColumns, reading: Reading) -> list[Texts]:
     """Return the texts of each element, one per record, with the reason in place of a text that is not valid."""
     names = tuple(sorted({_path(element)[0] for element in elements if element.source == "value"}))
-    rows = _decoded(fields.values, names) if names else []
+    rows = _decode(fields.values, names) if names else []
     return [_texts_of(element, fields, rows, reading) for element in elements]
 
 
@@ -74,7 +74,7 @@ def _texts_of(element: Element, fields: RecordColumns, rows: list[Any], reading:
     match element:
         case Field(path):
             what = f"field {'.'.join(path)}"
-            return _texts([_stepped(row, path) for row in rows], what, reading.missing)
+            return _texts([_take_field(row, path) for row in rows], what, reading.missing)
         case Key():
             return [_attempt(_key, key, element, reading) for key in fields.keys]
         case Header():
@@ -128,12 +128,12 @@ def _date(formatter: Callable[[int], str], epoch_ms: int) -> str:
 def read_field_times(element: Time, fields: RecordColumns) -> list[int | None]:
     """Return the epoch milliseconds of the time in a field, None for a record without one."""
     where, what = zones.parse_zone(element.zone), f"time field {'.'.join(element.path)}"
-    times = [_attempt(_field_time, row, element, where, what) for row in _decoded(fields.values, element.path[:1])]
+    times = [_attempt(_field_time, row, element, where, what) for row in _decode(fields.values, element.path[:1])]
     return [None if isinstance(time, NoObjectKeyError) else time for time in times]
 
 
 def _field_time(row: Any, element: Time, where: tzinfo, what: str) -> int:
-    return read_time(_stepped(row, element.path, strict=True), where, what)
+    return read_time(_take_field(row, element.path, strict=True), where, what)
 
 
 def _field_times(element: Time, rows: list[Any]) -> Texts:
@@ -177,7 +177,7 @@ def _attempt(extract: Callable[..., Any], *arguments: Any) -> Any:
         return error
 
 
-def _decoded(values: Sequence[bytes | None], names: tuple[str, ...]) -> list[Any]:
+def _decode(values: Sequence[bytes | None], names: tuple[str, ...]) -> list[Any]:
     """Decode the fields `names` of each value: a row with them, None without a value, or the reason why not."""
     decode = _decoder(names).decode
     try:
@@ -208,7 +208,7 @@ def _decoder(names: tuple[str, ...]) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(row)
 
 
-def _stepped(row: Any, path: tuple[str, ...], *, strict: bool = False) -> Any:
+def _take_field(row: Any, path: tuple[str, ...], *, strict: bool = False) -> Any:
     if isinstance(row, NoObjectKeyError):
         if strict:
             raise row

@@ -234,8 +234,8 @@ class _Listed:
 
 def put_transforms(keys: Keys, sink: Draft) -> None:
     """Put the transforms into the sink, in the order in which they are applied."""
-    predicates = {entry.name: entry for entry in _listed(keys, "predicates")}
-    for entry in _listed(keys, "transforms"):
+    predicates = {entry.name: entry for entry in _read_listed(keys, "predicates")}
+    for entry in _read_listed(keys, "transforms"):
         options = dict(entry.options)
         predicate = options.pop("predicate", None)
         options.pop("negate", None)
@@ -282,7 +282,7 @@ def add_transform(sink: Draft, native: dict[str, Any], origins: Mapping[tuple[st
     transforms.append(native)
 
 
-def _listed(keys: Keys, what: str) -> list[_Listed]:
+def _read_listed(keys: Keys, what: str) -> list[_Listed]:
     names = keys.names(what)
     settings = {setting.key.removeprefix(f"{what}."): setting for setting in keys.with_prefix(f"{what}.")}
     entries: list[_Listed] = []

@@ -141,7 +141,7 @@ class _Parser:
             self._take_properties(properties)
             self._take_former(properties)
         if self.skip_blanks() < len(self._text) and not self.take_mark(";"):
-            raise self._unexpected(*left, "';'", "the end")
+            raise self._describe_unexpected(*left, "';'", "the end")
         return Statement(
             bucket=bucket,
             prefix=prefix,
@@ -166,12 +166,12 @@ class _Parser:
 
     def _require(self, word: str) -> None:
         if self._take_word(word, [word]) is None:
-            raise self._unexpected(word)
+            raise self._describe_unexpected(word)
 
     def _take(self, pattern: re.Pattern[str], *expected: str) -> re.Match[str]:
         found = pattern.match(self._text, self.skip_blanks())
         if found is None or found[0].upper() in _KEYWORDS:
-            raise self._unexpected(*expected)
+            raise self._describe_unexpected(*expected)
         self._at = found.end()
         return found
 
@@ -179,7 +179,7 @@ class _Parser:
         for mark in marks:
             if self.take_mark(mark):
                 return mark
-        raise self._unexpected(*map(repr, marks))
+        raise self._describe_unexpected(*map(repr, marks))
 
     def _take_sql(self, ends: set[str], expected: str) -> tuple[int, str]:
         """Take Spark SQL up to a keyword that is not in quotes or parentheses. Return its offset, and the SQL."""
@@ -189,12 +189,12 @@ class _Parser:
             if token[0] == ";" or (depth == 0 and (token[0].upper() in ends or token[0] == ")")):
                 break
             if token[0] in "'\"`":
-                raise self._unexpected(expected)
+                raise self._describe_unexpected(expected)
             depth += {"(": 1, ")": -1}.get(token[0], 0)
             self._at = token.end()
         sql = self._text[start : self._at].strip()
         if depth or not sql:
-            raise self._unexpected("')'" if depth else expected)
+            raise self._describe_unexpected("')'" if depth else expected)
         return start, sql
 
     def _take_elements(self) -> dict[tuple[str, ...], tuple[str, ...]]:
@@ -242,7 +242,7 @@ class _Parser:
             raise KcqlError(stated.offset, f"property {stated.name!r} is given twice; take one out")
         properties[stated.name] = stated
 
-    def _unexpected(self, *expected: str) -> KcqlError:
+    def _describe_unexpected(self, *expected: str) -> KcqlError:
         """Return the error of a text that goes wrong here: what is there, and what is expected."""
         offset, names = self.skip_blanks(), " or ".join(expected)
         found = re.compile(rf"{_WORD.pattern}|.", re.DOTALL).match(self._text, offset)

@@ -43,11 +43,11 @@ def unwrap(documents: Sequence[Node], report: Report) -> list[Node]:
     if len(resources) > 1:
         raise _several(report.file, [document.at("metadata").text("name") for document in resources])
     if resources:
-        return _strimzi(resources[0], report)
+        return _read_strimzi(resources[0], report)
     root = documents[0] if documents else Node("", Place(report.file), ())
     config = root.child("config")
     if config is not None and isinstance(config.value, tuple):
-        return _posted(root, config, report)
+        return _read_posted(root, config, report)
     for path in _PLANS:
         root = root.at(*path) if root.at(*path).nodes else root
     if root.child(_CLASS) is None and (connectors := list(_find(root, root, None))):
@@ -57,7 +57,7 @@ def unwrap(documents: Sequence[Node], report: Report) -> list[Node]:
     return list(root.nodes)
 
 
-def _posted(root: Node, config: Node, report: Report) -> list[Node]:
+def _read_posted(root: Node, config: Node, report: Report) -> list[Node]:
     """`{"name", "config"}`, as Connect's REST API takes and gives it."""
     nodes: list[Node] = []
     for node in root.nodes:
@@ -72,7 +72,7 @@ def _posted(root: Node, config: Node, report: Report) -> list[Node]:
     return nodes
 
 
-def _strimzi(root: Node, report: Report) -> list[Node]:
+def _read_strimzi(root: Node, report: Report) -> list[Node]:
     """A `KafkaConnector`: its name, class and tasks are outside of its configuration."""
     spec = root.at("spec")
     outside = [(root.at("metadata").child("name"), "name"), (spec.child("class"), _CLASS)]

@@ -26,7 +26,7 @@ def parse_zone(text: str) -> tzinfo:
         size = timedelta(hours=int(match[2]), minutes=int(match[3] or 0))
         return timezone(-size if match[1] == "-" else size)
     if text in _ids():
-        return _packaged(text)
+        return _read_packaged(text)
     near = get_close_matches(text.lower(), by_lower := {name.lower(): name for name in _ids()}, 1, 0.8)
     meant = f"did you mean {by_lower[near[0]]}? Else " if near else ""
     raise ValueError(
@@ -50,7 +50,7 @@ def format_offset(offset: timedelta, between: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _packaged(text: str) -> ZoneInfo:
+def _read_packaged(text: str) -> ZoneInfo:
     # Not the operating system's rules: keys are the same on every worker, and when a task is tried again.
     with resources.files("tzdata").joinpath("zoneinfo", *text.split("/")).open("rb") as file:
         return ZoneInfo.from_file(file, key=text)
