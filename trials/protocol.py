@@ -63,4 +63,6 @@ def played(seed: int) -> tuple[bool, str]:
 def counted(output: str) -> Counter[str]:
     """What a round says that it tried."""
     counts = re.search(r"^ (\{'examples': .*\})", output, re.MULTILINE)
-    return Counter(ast.literal_eval(counts[1])) if counts else Counter()
+    if counts is None:
+        raise SystemExit(f"the tests printed no counts:\n{output}")
+    return Counter(ast.literal_eval(counts[1]))

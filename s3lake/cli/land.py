@@ -44,6 +44,7 @@ class _Printer(Logged):
 
     def done(self, landed: LandedHour) -> None:
         if self.prints_hours:
+            self.progress.erase()
             emit(self.as_json, describe_hour(self.sink, self.topic, landed), format_hour)
 
 

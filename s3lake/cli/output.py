@@ -31,7 +31,8 @@ DIFFERENT: Mapping[str, str] = {
 }
 """Commands that end with `DIFFERENCES`, and when."""
 _WIDEST = 1000
-_EVERY_S = 5.0
+_EVERY_S, _EVERY_S_ON_TERMINALS = 5.0, 0.1
+_BAR = 30
 
 
 class _Console(Console):
@@ -110,22 +111,47 @@ def _close_output() -> SystemExit:
 
 
 def fail(error: S3LakeError, code: int) -> NoReturn:
-    """Print an error and end with an exit code."""
+    """Print an error, in place of a bar, and end with an exit code."""
+    if err.is_terminal:
+        _draw("")
     err.print(f"{type(error).__name__}: {error}", markup=False)
     raise SystemExit(code)
 
 
 class Progress:
-    """Prints on standard error how far a command is: a line every few seconds, none if `quiet`."""
+    """Shows on standard error how far a command is: a bar on a terminal, else a line every few seconds.
+
+    Nothing is shown if `quiet`.
+    """
 
     def __init__(self, what: str, total: int = 0, *, quiet: bool) -> None:
         self._what, self._total, self._quiet = what, total, quiet
-        self._printed_s, self._last = 0.0, -1
+        self._shown_s, self._last = 0.0, -1
 
     def __call__(self, done: int, total: int | None = None) -> None:
         """Show how much is done, and set the total if it became known."""
         self._total = self._total if total is None else total
-        is_due = done >= self._total or time.monotonic() - self._printed_s > _EVERY_S
-        if is_due and not self._quiet and done != self._last:
-            self._printed_s, self._last = time.monotonic(), done
-            err.print(f"{self._what}: {done:,} of {self._total:,}", markup=False)
+        every_s = _EVERY_S_ON_TERMINALS if err.is_terminal else _EVERY_S
+        is_due = done >= self._total or time.monotonic() - self._shown_s > every_s
+        if not is_due or self._quiet or done == self._last:
+            return
+        self._shown_s, self._last = time.monotonic(), done
+        text = f"{self._what}: {done:,} of {self._total:,}"
+        if not err.is_terminal:
+            err.print(text, markup=False)
+        elif done >= self._total:
+            self.erase()
+        else:
+            filled = _BAR * done // self._total
+            _draw(f"{'━' * filled}{'─' * (_BAR - filled)} {text}"[: err.width - 1])
+
+    def erase(self) -> None:
+        """Erase the bar, because other lines follow."""
+        if err.is_terminal and not self._quiet:
+            _draw("")
+
+
+def _draw(line: str) -> None:
+    """Replace the present line of a terminal."""
+    err.file.write(f"\r\x1b[2K{line}")
+    err.file.flush()

@@ -1,7 +1,11 @@
-"""What is shown while a command works: lines on standard error, nothing with `--json`."""
+"""What is shown while a command works: a bar on a terminal, lines elsewhere, nothing with `--json`."""
+
+import io
 
 import pytest
+from rich.console import Console
 
+from s3lake.cli import output
 from s3lake.cli.output import Progress
 
 
@@ -11,3 +15,13 @@ def test_progress_is_a_line_for_the_begin_and_the_end_of_quick_work(capsys: pyte
         for done in (0, 1, 2, 5, 5):
             progress(done, 5)
     assert capsys.readouterr().err.splitlines() == ["land orders: offsets: 0 of 5", "land orders: offsets: 5 of 5"]
+
+
+def test_progress_is_a_bar_on_a_terminal_and_is_erased_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = io.StringIO()
+    monkeypatch.setattr(output, "err", Console(file=terminal, force_terminal=True, width=100))
+    for quiet in (False, True):
+        progress = Progress("land orders: offsets", quiet=quiet)
+        progress(1, 2)
+        progress(2)
+    assert terminal.getvalue() == f"\r\x1b[2K{'━' * 15}{'─' * 15} land orders: offsets: 1 of 2\r\x1b[2K"

@@ -17,7 +17,7 @@ from s3lake_tests.commit import stories
 from s3lake_tests.commit.stories import Story
 from s3lake_tests.conftest import EXAMPLES
 
-COUNT = "S3LAKE_COUNT" in os.environ  # read now: the tests do not see S3LAKE_ variables
+COUNT = "S3LAKE_COUNT" in os.environ
 FAILURES = os.environ.get("S3LAKE_FAILURES")
 CORPUS = Path(__file__).parent / "corpus"
 tried: Counter[str] = Counter()

@@ -53,8 +53,8 @@ S3_SERVER = os.environ.get("S3_SERVER_OF_TESTS", "moto")
 
 S3_SERVER_RUNS = "://" in S3_SERVER
 
-# Where jars come from and are kept is the machine's business; workers read how many examples are asked for, too.
-_KEPT = {"S3LAKE_CACHE", "S3LAKE_IVY_SETTINGS", "S3LAKE_EXAMPLES"}
+# Where jars come from and are kept, and what the trial `protocol` asks of the tests that it runs.
+_KEPT = {"S3LAKE_CACHE", "S3LAKE_IVY_SETTINGS", "S3LAKE_EXAMPLES", "S3LAKE_COUNT", "S3LAKE_FAILURES"}
 
 
 class RunningKafka(EmbeddedKafka):
