@@ -152,12 +152,15 @@ class Landing:
         found = self.index.head()
         yield from self.index.newest(found[0]) if found else ()
 
-    def publish(self) -> None:
-        """Tell the consumer group how far the topic is landed. It is advice: what goes wrong here fails nothing."""
+    def publish(self, newest: Iterable[Tile] = ()) -> None:
+        """Commit to the consumer group how far the topic is landed. It is advice: an error is only logged.
+
+        `newest` is the topic's last tile, if that is known.
+        """
         if self.group is None:
             return
         try:
-            self.group.publish({self.topic: self.find_landed_offsets()})
+            self.group.publish({self.topic: self.find_landed_offsets(newest)})
         except S3LakeError as error:
             _log.warning("%s: offsets are not published to a consumer group: %s", self.name, error)
 
@@ -349,7 +352,8 @@ class _LandingRun:
         self.observer.committed(manifest)
         self.landing.follower.tell(self.observer)
         if self.run.publishes:
-            self.landing.publish()
+            tile = self.tiles.get(manifest.hour)
+            self.landing.publish([] if tile is None or tile.closed else [tile])  # an open tile is the last one
 
     def _report_ended(self) -> None:
         """Hours are told to be done in order, each once its last commit has arrived."""
