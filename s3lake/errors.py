@@ -6,12 +6,12 @@ S3LakeError
 │   ├── RecordError           a record was refused and `errors.tolerance` is none
 │   ├── GateError             a micro-batch is not what the sink asks of one before it is committed
 │   ├── DataLossError         Kafka no longer has, or no longer is, what the index expects
-│   │   └── UnreadableError   an object is no whole file of what its commit wrote
+│   │   └── UnreadableError   an object is not the whole file that its commit wrote
 │   ├── IncompleteError       hours that are to be read are not landed, or only in part
 │   ├── ForeignObjectError    a key is taken by an object that s3lake did not write
 │   ├── TooManyFilesError     a micro-batch would have more files than one commit may list
 │   ├── StoreDeniedError      the store refused: permissions, no such bucket, no conditional writes
-│   ├── TableConflictError    a table cannot follow the index before somebody has changed something
+│   ├── TableConflictError    a table cannot follow the index before the user has changed something
 │   ├── DestinationRefusedError  what hours are forwarded to cannot take their rows
 │   └── TaskFailedError       a Spark task failed in a way that s3lake does not know
 └── TransientError            the same request may pass later
@@ -45,7 +45,7 @@ def printable(text: str) -> str:
 
 
 class TerminalError(S3LakeError):
-    """Trying again cannot help; somebody has to change something first."""
+    """A retry cannot help; the user has to change something first."""
 
 
 class TransientError(S3LakeError):
@@ -77,7 +77,7 @@ class DataLossError(TerminalError):
 
 
 class UnreadableError(DataLossError):
-    """An object is no whole file of what its commit wrote; rows that were given before still count."""
+    """An object is not the whole file that its commit wrote; rows that were read before still count."""
 
 
 class IncompleteError(TerminalError):
@@ -97,7 +97,7 @@ class StoreDeniedError(TerminalError):
 
 
 class TableConflictError(TerminalError):
-    """A table cannot follow the index before somebody has changed something."""
+    """A table cannot follow the index before the user has changed something."""
 
 
 class DestinationRefusedError(TerminalError):
@@ -121,7 +121,7 @@ class KafkaUnavailableError(SourceUnavailableError):
 
 
 class MissingDocumentError(TransientError):
-    """The index names a document that the store does not show: it answers wrongly for now, or somebody deleted it."""
+    """The index names a document that the store does not show: a wrong answer for now, or it was deleted."""
 
 
 class ReplacedError(FencedError, MissingDocumentError):

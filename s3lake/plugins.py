@@ -13,7 +13,7 @@ def load_plugin(name: str, group: str, ours: Mapping[str, str], setting: str, wh
     Args:
         name: as the configuration has it.
         group: of entry points.
-        ours: those that come with s3lake, as entry points write them: `module:name`.
+        ours: the ones that come with s3lake, as entry points write them: `module:name`.
         setting: the place of the name in the configuration.
         what: the noun for an entry point of this group.
 

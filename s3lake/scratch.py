@@ -1,4 +1,4 @@
-"""Local disk for what does not fit into memory, and what is said where there is none."""
+"""Local disk for what does not fit into memory, and the error if there is none."""
 
 import errno
 import shutil
@@ -19,7 +19,7 @@ def scratch(size: int, remedy: str = "") -> Iterator[None]:
 
     Args:
         size: how many bytes are wanted.
-        remedy: what helps beside another directory.
+        remedy: what helps besides another directory.
 
     Raises:
         LocalDiskError: it is full, or cannot be written to.

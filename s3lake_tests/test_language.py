@@ -40,8 +40,8 @@ _NAMED_BY = {
     ast.ClassDef: "name",
 }
 _WORDS = re.compile(
-    r"\b(nobody|somebody|beside|anew|told(?! apart)|is none|(?<!there )is no|None where|those of|those that|stands?"
-    r"|dies|heeds?)\b"
+    r"\b(nobody|somebody|beside|anew|told(?! apart)|(?<!there )is none|(?<!there )is no|None where|those of|those that"
+    r"|stands?|dies|heeds?)\b"
 )
 
 

@@ -99,7 +99,7 @@ class KafkaGroups:
         return Group(offsets, running)
 
     def _ask(self, name: str, deadline: float, question: Callable[[float], Mapping[str, Future[Any]]]) -> Any:
-        """The answer, None where there is no such group; asked again while the group's coordinator changes."""
+        """Return the answer, None if the group does not exist; asked again while the group's coordinator changes."""
         while True:
             left = max(0.1, deadline - time.monotonic())
             try:

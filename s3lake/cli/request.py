@@ -86,7 +86,7 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True)
 class Request:
-    """What was given on the command line for the options of the groups."""
+    """The values of the groups' options on the command line."""
 
     config: str | None = None
     dialect: str | None = None

@@ -37,7 +37,7 @@ class _Cut(NamedTuple):
 
 
 def accept(index: TopicIndex, offsets: Offsets, *, dry_run: bool = False) -> str:
-    """Give up what the former topic had not landed, and begin anew: the first hour of the present topic.
+    """Give up what the former topic had not landed, and begin again: the first hour of the present topic.
 
     Every unfinished tile ends where it was committed; the rest is recorded as expired. The present topic's tiles begin
     at its log start, in the hour after the last tile, under names with a suffix, because its offsets repeat. Of the

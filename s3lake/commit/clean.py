@@ -65,7 +65,7 @@ def clean(
     brought to each day first that is not noted as settled: no run comes to its hours any more. If it cannot follow, the
     objects of replaced commits stay, and their manifests.
 
-    A writer that died before it wrote a manifest left uploads that nobody has the ids of but the store: those of a key
+    A writer that died before it wrote a manifest left uploads whose ids only the store has: uploads of a key
     that the sink can give are ended when they are older than `spare_ms`, as a bucket's lifecycle rule would; those of
     a key that it could give in another format when they are older than `keep_ms`.
 
@@ -90,7 +90,7 @@ def clean(
         unfollowed = None if dry_run else index.follow(*of_day)
         if unfollowed is not None:
             _log.warning("%s %s: replaced objects stay until the table can follow: %s", index.topic, day, unfollowed)
-        # A day's: those of all hours may be too many to hold.
+        # One day at a time: the manifests of all hours may be too many for memory.
         tiles = dict(zip(of_day, each(index.tile, of_day, index.pace), strict=True))
         for hour in of_day:
             stored = tiles[hour]
@@ -145,7 +145,7 @@ def forget_replaced(index: TopicIndex, hour: str, reason: str) -> None:
     manifests = [manifest for manifest in found if manifest is not None]
     if any(manifest.reason == reason for manifest in manifests):
         by = {commit: manifest for manifest in manifests for commit in manifest.replaces}
-        # The oldest first: where a process dies in between, what is left still says what was replaced.
+        # The oldest first: if a process crashes in between, the rest still shows what was replaced.
         for manifest in sorted(manifests, key=lambda manifest: _steps(manifest.id, by), reverse=True):
             replaced = by.get(manifest.id)
             if replaced is None or manifest.id in stored[0].commits:
@@ -189,7 +189,7 @@ def _end_uploads(
     *,
     dry_run: bool,
 ) -> list[Cleaned]:
-    """End uploads of the sink's keys, and later those of the keys that it had in a former format.
+    """End uploads of the sink's keys, and later of the keys that it had in a former format.
 
     Those may be another sink's of the same prefix. When they are as old as a manifest that is deleted, no commit of
     that one is to be completed any more.

@@ -25,7 +25,7 @@ class TopicHead(msgspec.Struct, frozen=True):
         hours: existing tiles as inclusive ranges.
         new: the tile created last, whole, so that anyone can finish its creation.
         begins: where the tile of `since` begins, where an unclean election had cut the log; else at the log start.
-        led: the leaders' epochs when that was told.
+        led: the leaders' epochs at that moment.
         since: first hour that is landed here, where an earlier topic of this name was deleted and given up, or a
             connector landed what came before.
         earlier: what `since` was before, oldest first.
@@ -88,7 +88,7 @@ class Read(msgspec.Struct, frozen=True):
     Attributes:
         oldest_ms: the earliest timestamp of its records, epoch milliseconds; 0 where none has one.
         newest_ms: the latest.
-        erased: that are in no file any more, because somebody took them out: a person's, or of hours that are too old.
+        erased: that an erasure or retention removed from the files.
         skipped: that have no value, and the sink leaves such out.
         filtered: that the sink's SQL or transforms leave out.
     """
@@ -137,8 +137,8 @@ class Sidecars(msgspec.Struct, frozen=True):
     """The files of keys and of headers.
 
     Attributes:
-        keys: format of those of keys, None if there are none.
-        headers: format of those of headers.
+        keys: format of sidecars of keys, None if there are none.
+        headers: format of sidecars of headers.
         codecs: of each format.
     """
 
@@ -158,7 +158,7 @@ class FileForm(msgspec.Struct, frozen=True):
         header: True if a CSV file begins with the names of its columns.
         framing: what is before the first record, between two, and after the last; None if an object is one record, or
             the format has a framing of its own.
-        transformed: of `key`, `value` and `headers` those that transforms or SQL may have changed.
+        transformed: the parts (`key`, `value`, `headers`) that transforms or SQL may have changed.
         transforms: digest of the transforms and the SQL, as configured; empty if there are none.
     """
 
@@ -225,9 +225,9 @@ class Manifest(msgspec.Struct, frozen=True):
 
     Attributes:
         epochs: see `Tile`, as they were when it was planned.
-        begun_ms: when it was planned, before its records were read; 0 where nobody knows.
+        begun_ms: when it was planned, before its records were read; 0 if unknown.
         reason: why it replaces others; empty where it replaces none.
-        waits: how long its records had waited when it was made; of a merge those of all that it replaces.
+        waits: how long its records had waited when it was made; a merge has the waits of all that it replaces.
         dropped: path of a field that the sink's contract left out -> of how many records.
         filled: path of a field that got the default of a schema that its record was not written with -> how many did.
         at_once: its objects were made visible before a tile listed it (`exactly_once: false`).
@@ -293,7 +293,7 @@ class Recorded(msgspec.Struct, frozen=True):
     """`schema.json`: the columns that every file of this sink and topic has in common.
 
     Attributes:
-        history: how they came to be: first those of the first commit, then every change.
+        history: the columns of the first commit, then every change.
         words: what they are in words, as the schemas of records said it last.
         exact: paths of columns that have held integers beyond 2^53: such a column never becomes one of doubles.
         shapes: of a sink with SQL, the combinations of types that the fields which it reads have had, each as

@@ -20,7 +20,7 @@ class Step(msgspec.Struct, frozen=True):
 
     Attributes:
         hour: that brought it.
-        commit: of that hour, the first that has it; None where no commit has it yet, or any more.
+        commit: of that hour, the first that has it; None if no commit has it yet, or any more.
         change: what is new or other.
         first: whether it is of the commit that columns began with.
     """
@@ -32,7 +32,7 @@ class Step(msgspec.Struct, frozen=True):
 
 
 def present(index: TopicIndex) -> Columns:
-    """The columns of a topic's files; of files whose columns never change, those of the newest commit."""
+    """Return the columns of a topic's files; if their columns never change, the newest commit's."""
     recorded = index.columns()
     if recorded is not None:
         return from_document(recorded[0].columns)
@@ -44,7 +44,7 @@ def present(index: TopicIndex) -> Columns:
 
 
 def steps(index: TopicIndex, hour: str | None = None) -> Iterator[Step]:
-    """Every change of columns, or those of an hour, in the order in which they were seen."""
+    """Return every change of columns, or an hour's changes, in the order in which they were seen."""
     recorded = index.columns()
     for number, changed in enumerate(recorded[0].history if recorded else ()):
         if hour in (None, changed.hour):
@@ -64,7 +64,7 @@ def _brought(index: TopicIndex, changed: Changed) -> str | None:
             if _has(manifest.columns, changed):
                 return manifest.id
     except MissingDocumentError:
-        pass  # what is wrong with the index is told by those who need it
+        pass  # callers that need the index report what is wrong with it
     return None
 
 

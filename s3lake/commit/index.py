@@ -3,7 +3,7 @@
 `topic.json` lists a topic's hours, `<hour>.json` is a tile, `<hour>/<commit id>.json` a manifest. Conditional writes
 follow rule R4 of docs/design/commit.md: unless the store says that it was carried out, read the document. Is it what
 was wanted, the write had happened; is it still what the write was to replace, the store refused without a reason, and
-the write is sent again; only another document is somebody else's.
+the write is sent again; only another document belongs to another process.
 """
 
 import time
@@ -206,10 +206,10 @@ class TopicIndex:
         return self.swap(self.tile_key(tile.hour), tile, etag)
 
     def record(self, manifest: Manifest) -> None:
-        """Write a manifest and read it back: a commit without one can neither be read nor swept, by nobody, ever.
+        """Write a manifest and read it back: a commit without one can never be read or swept.
 
         Raises:
-            StoreConflictError: it does not stand there.
+            StoreConflictError: it is not stored.
         """
         key = self.manifest_key(manifest.hour, manifest.id)
         if not self.create(key, manifest) or not self._holds(key, manifest):
@@ -288,7 +288,7 @@ class TopicIndex:
         try:
             stored = self.store.get(key)
             version = msgspec.json.decode(stored.body, type=_Versioned).version if stored else VERSION
-            # Before all else: what else a later version says, nobody here can know.
+            # First of all: the other fields of a later version are unknown here.
             if version != VERSION:
                 raise DataLossError(
                     f"s3://{self.store.bucket}/{key} has version {version}, this s3lake knows {VERSION}: upgrade s3lake"

@@ -1,6 +1,6 @@
-"""The marker of a sealed hour: an object of s3lake's own beside the data, once for each content of the hour.
+"""The marker of a sealed hour: an object of s3lake's own next to the data, once for each content of the hour.
 
-It says by its metadata which content it stands for, so that it is written once, renewed by a rewrite, never by who
+Its metadata says which content it marks, so that it is written once, renewed by a rewrite, never by who
 comes late with an older tile, and never taken for data. Nobody but those who look at the bucket reads it.
 """
 
@@ -28,10 +28,10 @@ _TRIES = 3
 
 
 def renew(store: Store, key: str, tile: Tile, body: bytes) -> bool:
-    """Let the marker at `key` stand for the present content of a sealed hour; False where it does already.
+    """Let the marker at `key` mark the present content of a sealed hour. Return False if it does already.
 
     Raises:
-        ForeignObjectError: somebody else's object stands there.
+        ForeignObjectError: another program's object is there.
         StoreConflictError: others write it just now.
     """
     metadata = {CONTENT: content(tile.commits), REVISION: str(tile.rev)}
@@ -58,7 +58,7 @@ def renew_existing(index: TopicIndex, sink: Sink, tile: Tile) -> None:
     """Renew the marker of an hour that has one, after its commits were replaced: it may name keys that say too much.
 
     Raises:
-        ForeignObjectError: somebody else's object stands there.
+        ForeignObjectError: another program's object is there.
         StoreConflictError: others write it just now.
     """
     key = marker_key(sink, index.topic, tile.hour)

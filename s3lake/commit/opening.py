@@ -156,7 +156,7 @@ def same_topic(index: TopicIndex, head: TopicHead, kafka: TopicOffsets) -> None:
 
 
 def same_log(index: TopicIndex, offsets: Offsets, tile: Tile, kafka: TopicOffsets) -> None:
-    """Refuse a log in which other records stand where the tile's were landed from.
+    """Refuse a log with other records at the offsets that the tile landed.
 
     Kafka is asked only where another leader was elected since.
 

@@ -1,7 +1,7 @@
 """How a micro-batch becomes a commit (docs/design/commit.md).
 
 It is staged as invisible uploads, entered in the tile by compare-and-swap, and then settled by the same code that
-recovers it when its writer dies.
+recovers it when its writer crashes.
 """
 
 import uuid
@@ -69,7 +69,7 @@ class Staged:
 
     Attributes:
         replacing: see `Manifest`; only with `exactly_once: false`.
-        waits: see `Manifest`, of records that were committed before; empty for those that are now.
+        waits: see `Manifest`, of records that were committed before; empty for new ones.
         letters: see `Manifest`.
         taken: see `Manifest`.
         dropped: see `Manifest`.
@@ -113,7 +113,7 @@ def begin(
 
     Args:
         index: the index of the sink and topic.
-        offsets: where Kafka's log stands.
+        offsets: of Kafka's log.
         head: as `open_hour` returned it.
         hour: an hour that has a tile.
         limit: most offsets one micro-batch reads.
@@ -123,14 +123,14 @@ def begin(
 
     Raises:
         DataLossError: the topic is another one than the index was cut from, or its log was truncated.
-        ForeignObjectError: keys of an earlier attempt are taken by somebody else's objects.
+        ForeignObjectError: keys of an earlier attempt have another program's objects.
         StoreDeniedError: all is landed, and what was given up on the way may not be deleted.
     """
     while True:
         tile, etag = ready(index, hour, head)
         if tile.landed:
             if tile.garbage:
-                sweep(index, hour)  # if it was denied: all is landed, and somebody has to be told
+                sweep(index, hour)  # if it was denied: all is landed, and the user has to know
             return None
         kafka = opening.ask_kafka(index, offsets, head, hour)
         same_log(index, offsets, tile, kafka)
@@ -148,13 +148,13 @@ def begin(
 
 
 def ready(index: TopicIndex, hour: str, head: TopicHead | None = None) -> tuple[Tile, str]:
-    """Step 1: the tile with nothing pending, swept, and no key that somebody else has taken, and its ETag.
+    """Step 1: the tile with nothing pending, swept, and no key that another program has taken, and its ETag.
 
     With the topic's `head` a tile that was announced last and is not there is written.
 
     Raises:
         MissingDocumentError: the tile is gone.
-        ForeignObjectError: keys of an earlier attempt are taken by somebody else's objects.
+        ForeignObjectError: keys of an earlier attempt have another program's objects.
     """
     while True:
         stored = tidy(index, hour)
@@ -195,7 +195,7 @@ def must_be_the_log(index: TopicIndex, offsets: Offsets, head: TopicHead, attemp
 
     Raises:
         DataLossError: the topic is another one, or its log was cut below what is landed.
-        KafkaUnavailableError: the log was cut behind it: what was read may not be what stands there now.
+        KafkaUnavailableError: the log was cut behind it: what was read may not be what is there now.
     """
     kafka = opening.ask_kafka(index, offsets, head, attempt.tile.hour)
     ends = {partition: end for partition, (_, end) in attempt.batch.intervals.items()}
@@ -275,7 +275,7 @@ def commit_at_once(index: TopicIndex, attempt: Attempt, staged: Staged) -> Commi
 
 
 def _record(index: TopicIndex, manifest: Manifest, replaced: Sequence[Manifest]) -> Manifest:
-    """Step 3: the manifest, once it stands in the index; those that were read of what it replaces spare requests."""
+    """Step 3: the manifest, once it is in the index; manifests that were read of what it replaces spare requests."""
     try:
         if manifest.replaces and manifest.reason != PUT:
             commits = Commits(index, manifest.hour, manifest.replaces, replaced)
@@ -317,7 +317,7 @@ def check_no_fewer_records(topic: str, hour: str, replaced: Commits, reads: Mapp
 
 
 def _require_mine(index: TopicIndex, attempt: Attempt, staged: Staged) -> None:
-    """Step 4's condition failed: by this attempt's own write, or because somebody else was first."""
+    """Step 4's condition failed: by this attempt's own write, or because another process was first."""
     if _is_mine(index, attempt):
         return
     abort(index.store, staged.files, index.pace)

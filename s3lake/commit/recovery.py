@@ -31,7 +31,7 @@ Published = Literal["landed", "foreign", "vanished", "skipped"]
 
 
 def settle(index: TopicIndex, hour: str) -> tuple[Tile, str] | None:
-    """Finish the pending commit of `hour`, if any: the tile without pending and its ETag, None where there is none."""
+    """Finish the pending commit of `hour`, if any: the tile without pending and its ETag, None if there is none."""
     while True:
         stored = index.tile(hour)
         if stored is None or stored[0].pending is None:
@@ -46,14 +46,14 @@ def finish(index: TopicIndex, tile: Tile, etag: str, manifest: Manifest | None) 
         index: the index of the sink and topic.
         tile: with a pending commit.
         etag: of the tile.
-        manifest: of the pending commit; None where it is gone.
+        manifest: of the pending commit; None if it is deleted.
     """
     outcomes = publish(index, manifest) if manifest else {}
     if manifest is not None and all(outcome == "landed" for outcome in outcomes.values()):
         settled = forward(index, tile, manifest)
     else:
         settled = back(tile, manifest, tuple(key for key, outcome in outcomes.items() if outcome == "foreign"))
-    swapped = index.swap_tile(settled, etag)  # lost: somebody else settled it, and the same code decided
+    swapped = index.swap_tile(settled, etag)  # lost: another process settled it, and the same code decided
     if swapped:
         return settled, swapped
     if manifest is not None and "landed" in outcomes.values():
@@ -65,7 +65,7 @@ def fence(index: TopicIndex, hour: str, commit: str) -> bool:
     """Enter `commit` in the tile's garbage, whatever became of it before; False where the tile has it as its own.
 
     Its writer can no longer enter it as pending, and what became visible of it, however late, is swept. The tile
-    changes even where it lists the commit already: somebody may be about to clear that garbage, who looked for the
+    changes even if it lists the commit already: a process may be about to clear that garbage, which looked for the
     commit's objects before the last of them was there, and has to look again.
     """
     while True:
@@ -140,7 +140,7 @@ def _let_go(index: TopicIndex, tile: Tile) -> bool:
 def tidy(index: TopicIndex, hour: str) -> tuple[Tile, str] | None:
     """Step 1 of every write: the tile with nothing pending and no garbage, and its ETag.
 
-    Garbage that may not be deleted, or that a table may list, stays and stops nobody: its names are never used again.
+    Garbage that may not be deleted, or that a table may list, stays, and no process waits: its names are never used.
     """
     while True:
         settled = settle(index, hour)
@@ -184,7 +184,7 @@ def belongs(head: Head, commit: str) -> bool:
 
 
 def abort(store: Store, files: Iterable[File], pace: Pace = PACE) -> None:
-    """Drop the uploads of an attempt that nobody can have begun to publish.
+    """Abort the uploads of an attempt that no process can have begun to publish.
 
     What cannot be dropped stays, invisible: tidying up never takes the place of the error that it follows.
     """

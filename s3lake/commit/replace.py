@@ -14,7 +14,7 @@ from s3lake.plan.batch import Batch, whole
 from s3lake.source.offsets import Offsets
 
 MERGE, REPLAY, REWRITE = "merge", "replay", "rewrite"
-"""Reasons in manifests; those of changes are in their modules."""
+"""Reasons in manifests; the reasons of changes are in their modules."""
 
 
 def begin_replacement(index: TopicIndex, hour: str, replaced: Sequence[Manifest] | None, reason: str) -> Attempt | None:

@@ -1,6 +1,6 @@
 """Sealing: which hours of a topic the index calls sealed, and up to which hour all of them are.
 
-How far that is stands in `sealed.json`, because nobody can read a tile of every hour after each one. It is a note of
+`sealed.json` notes how far that is, because it would cost too much to read all tiles each time. It is a note of
 what tiles say, moved on by whoever announces an hour, and never back: an hour that is being rewritten was sealed.
 """
 
@@ -36,7 +36,7 @@ class Sealing:
         return cls(index, head, {tile.hour: tile for tile in tiles})
 
     def tile(self, hour: str) -> Tile | None:
-        """The tile of `hour`; None where there is none."""
+        """The tile of `hour`; None if there is none."""
         if hour not in self._tiles:
             stored = self.index.tile(hour) if hours.in_ranges(hour, self.head.hours) else None
             self._tiles[hour] = stored[0] if stored else None
@@ -74,13 +74,13 @@ class Sealing:
         return noted[0].upto if noted and noted[0].since == self._since(start) else None
 
     def move(self, start: str) -> str | None:
-        """Note how far it is now, beginning where it was noted last: the last sealed hour, None where none is."""
+        """Note how far it is now, beginning where it was noted last: the last sealed hour, None if none is."""
         since = self._since(start)
         noted = self.index.watermark()
         known = noted[0].upto if noted and noted[0].since == since else None
         found = self._find_last(since, known or hours.shift(since, -1), WATERMARK_TILES)
         if found is not None and found != known:
-            # Lost: somebody else has moved it, and the next one moves it on.
+            # Lost: another process has moved it, and the next one moves it on.
             wanted = Watermark(since, found)
             if noted is None:
                 self.index.create(self.index.watermark_key, wanted)

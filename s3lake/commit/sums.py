@@ -1,4 +1,4 @@
-"""Sums: what an hour's commits hold together, kept in its tile, so that nobody reads every manifest after every run."""
+"""Sums: what an hour's commits hold together, kept in its tile, so that readers need not read every manifest."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The keys of a connector: tables of those that are native settings, readers of all others; unknown ones are noted."""
+"""The keys of a connector: tables of keys that are native settings, readers of all others; unknown ones are noted."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ class Keys:
         self._settings[new] = setting
 
     def note(self, why: str, *values: Value[Any]) -> None:
-        """Note something about those of some values that the file sets."""
+        """Note something about some values, if the file sets them."""
         for value in values:
             if value.setting is not None:
                 self.report.notice(value.setting, why)

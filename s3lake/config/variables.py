@@ -130,7 +130,7 @@ class Variables:
     """The environment, files below `base` and servers in which references are looked up.
 
     Attributes:
-        providers: those that a worker calls by names of its own.
+        providers: ones that a worker calls by names of its own.
         region: of AWS Secrets Manager, if the file names one.
         ask_servers: whether secrets of servers are read; otherwise they stay references in settings of secrets.
     """
@@ -143,7 +143,7 @@ class Variables:
     _servers: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def resolve(self, settings: Sequence[Setting], report: Report) -> list[Setting]:
-        """Return the settings with their references replaced. Report those that lead nowhere, and keep them."""
+        """Return the settings with their references replaced. Report references that lead nowhere, and keep them."""
         report.secrets |= {setting.value for setting in settings if is_secret(setting.key)}
         report.secrets.update(*(find_logins(setting.value) for setting in settings))
         return [self._resolve(setting, report) if "${" in setting.value else setting for setting in settings]

@@ -1,4 +1,4 @@
-"""Destinations of landed hours: those of s3lake, and those that other packages bring by an entry point."""
+"""Destinations of landed hours: s3lake's own, and ones that other packages bring by an entry point."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ class Quickwit:
         self._ask("DELETE", f"api/v1/indexes/{name}", allowed=(404,))
 
     def _attempts(self, hour: Hour) -> list[_Attempt]:
-        """Return all indexes of an hour: whole ones, failed ones, and those that another run is writing."""
+        """Return all indexes of an hour: whole ones, failed ones, and ones that another run is writing."""
         slot = self._slot(hour)
         names = [
             index["index_config"]["index_id"]

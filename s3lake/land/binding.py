@@ -1,7 +1,7 @@
 """What a sink's configuration means to the stages: the one place that turns a sink and a topic into plain values.
 
 Those travel to Spark's workers, where no stage knows of a configuration. What brings Arrow along is imported where it
-is made: keys and transforms are asked of a configuration that nobody lands.
+is made: keys and transforms are also asked of a configuration that is not landed.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def contract(sink: Sink) -> Contract | None:
 
 
 def envelope(sink: Sink, topic: str) -> Envelope | None:
-    """The parts of a record that a row holds, None where it holds the value alone."""
+    """The parts of a record that a row holds, None if it holds the value alone."""
     from s3lake.convert.column import Envelope
 
     configured = sink.envelope

@@ -38,7 +38,7 @@ SMALL = 100_000
 """Offsets below which a micro-batch is part of the shared job; a larger one gets a job, and all cores, of its own."""
 PATIENCE_S = 2.0
 """How long those who wait for a job wait for others that are slow: who settles what a dead writer left, say."""
-_TOPIC = 2_000  # what a topic costs a task beside its records, in records
+_TOPIC = 2_000  # what a topic costs a task in addition to its records, in records
 _ROWS = "number int, outcome binary"
 
 A = TypeVar("A")

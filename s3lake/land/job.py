@@ -56,7 +56,7 @@ Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """Turns records into the rows that a task returns."""
 
 Record = Callable[[Sequence[Outcome]], Recorded]
-"""Unites the columns that tasks saw with those that are recorded, and returns the result."""
+"""Unites the columns that tasks saw with the recorded ones, and returns the result."""
 
 
 class Engine(Protocol):

@@ -63,7 +63,7 @@ class Landing:
         stores: opens the bucket, here and in the workers.
         reader: the source, as Spark's tasks reach it.
         dead_letter_topic: the sink's, with its connection.
-        group: told how far the topic is landed after each commit.
+        group: gets how far the topic is landed after each commit.
         clock: epoch milliseconds.
         engine: where Spark jobs run.
         table: that follows the index; None if the sink has none.
@@ -243,7 +243,7 @@ class _LandingRun:
         until: the log ends when it began.
         flying: the commit that is being made visible, and its hour, of which nothing else is left to plan once the next
             hour is being read.
-        ended: hours of which nothing is left to plan, and that are not told to be done yet.
+        ended: hours of which nothing is left to plan, and that are not reported as done yet.
         again: hours that another writer was faster with.
         last: the last commit of each hour.
         tiles: as the last commits left them; each is used once.
@@ -281,7 +281,7 @@ class _LandingRun:
                     self.ended.append(hour)
                     self._report_ended()
                 self._wait_for_commit()
-            except BaseException:  # what is visible in the end is told, whatever happened meanwhile
+            except BaseException:  # what is visible in the end is reported in any case
                 if self.flying is not None and self.flying[1].exception() is None:
                     self._report_commit(self.flying[1].result())
                 raise
@@ -356,7 +356,7 @@ class _LandingRun:
             self.landing.publish([] if tile is None or tile.closed else [tile])  # an open tile is the last one
 
     def _report_ended(self) -> None:
-        """Hours are told to be done in order, each once its last commit has arrived."""
+        """Report hours as done in order, each once its last commit has arrived."""
         while self.ended and not (self.flying and self.flying[0] == self.ended[0]):
             hour = self.ended.pop(0)
             if hour not in self.again:

@@ -68,7 +68,7 @@ METRICS: dict[str, tuple[str, tuple[str, ...]]] = {
     "errors_total": ("Looks in which Kafka or S3 (part) failed", (*_ROUTE, "part")),
     "requests_total": ("Requests to S3 by this process", ("operation",)),
 }
-"""Help and labels of every metric, without `s3lake_`; those that end in `_total` are counters, the others gauges."""
+"""Help and labels of every metric, without `s3lake_`; names that end in `_total` are counters, the others gauges."""
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,7 @@ class Run:
     """The caller's part of a landing.
 
     Attributes:
-        observer: is told what is planned, committed and done; None for the log.
+        observer: gets what is planned, committed and done; None for the log.
         session: gives the Spark session; None for the landing's own. Called only when there is something to read.
         engine: where Spark jobs run, which landings of several topics may share (`fleet.py`); None for the landing's.
         committing: held while a commit is made visible.
@@ -121,7 +121,7 @@ class TableFollower:
         self._outcomes = SimpleQueue[tuple[str, bool]]()
 
     def follow(self, hours: Collection[str]) -> S3LakeError | None:
-        """See `commit.index.Follower`; what came of it is told by the thread that lands."""
+        """See `commit.index.Follower`; the thread that lands reports the result."""
         if self._table is None:
             return None
         try:
@@ -135,7 +135,7 @@ class TableFollower:
         return None
 
     def tell(self, observer: Observer) -> None:
-        """Tell what became of the table since it was told last."""
+        """Report what became of the table since the last report."""
         while not self._outcomes.empty():
             outcome, behind = self._outcomes.get()
             observer.followed(outcome, behind=behind)

@@ -64,7 +64,7 @@ def land_value(target: TopicSink, hour: str, value: object) -> Manifest:
         value: see `record_batches`; a DataFrame of Spark is staged by its tasks.
 
     Raises:
-        ConfigurationError: the sink cannot take tables, the value is not a table, or its columns do not fit those that
+        ConfigurationError: the sink cannot take tables, the value is not a table, or its columns do not fit those
             the sink has for it. Nothing is written.
         FencedError: another writer was faster; nothing of this table is visible.
         S3LakeError: the store or the table's catalog was in the way; readers have the old rows, or all of the new.
@@ -145,7 +145,7 @@ def _plain_schema(schema: pa.Schema, name: str) -> pa.Schema:
 
 
 def _check_columns(target: TopicSink, name: str, plain: pa.Schema, form: Form) -> Columns:
-    """Return the columns that files of this table have together with those that are recorded.
+    """Return the columns of this table's files together with the recorded ones.
 
     Raises:
         ConfigurationError: they do not fit the format or the recorded columns.

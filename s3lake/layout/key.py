@@ -41,7 +41,7 @@ MAX_KEY_BYTES = 1024
 _MARK_BYTES = 13  # of any commit, for example `~1f2e3d4c5b6a`
 _GAP = "\x1f"  # no text of a key can hold it
 _INDEXES = ".indexes"
-"""The default prefix of indexes, also those of other configurations."""
+"""The default prefix of indexes, also in other configurations."""
 _TOMBSTONES = "\x1e"  # the beginning of their groups
 _ELEMENTS = (Field, Key, Header, Schema, Date, Time, Routed)
 
@@ -250,7 +250,7 @@ class KeyLayout:
         renamed: the mark of a commit whose plain keys may be used already, for example `~1f2e3d4c5b6a`.
         data: the template of keys.
         tombstones: the template of keys of records without a value, if they have their own.
-        reserved: prefixes that no key may have: those of the indexes in this bucket.
+        reserved: prefixes that no key may have: the prefixes of the indexes in this bucket.
         offset: the padding of offsets in keys of dead letters.
     """
 

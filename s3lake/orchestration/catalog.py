@@ -52,7 +52,7 @@ class Catalog:
 
         Args:
             translator: the user's, if any.
-            topics: by sink; without them the broker is asked for those of an expression.
+            topics: by sink; without them the broker is asked for the topics of an expression.
             resources: the project's own for `s3` and `spark`: an object, or the key of one.
 
         Raises:
@@ -132,7 +132,7 @@ class Catalog:
         return "/".join([*self._prefix_path, sink.name])
 
     def own_resource_keys(self, *names: str) -> set[str]:
-        """Return the keys of those of the resources `names` that the project has itself.
+        """Return the keys of the resources of `names` that the project has itself.
 
         Only these are requested to land. Ours would be made of the settings that are known anyway, and to import
         dagster-aws costs each run 0.45 s of CPU.

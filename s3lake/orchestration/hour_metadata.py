@@ -71,7 +71,7 @@ def hour_events(
 def hour_metadata(
     landed: "LandedHour", index: "TopicIndex", lag: "Lag | None" = None, descriptions: Mapping[str, str] = {}
 ) -> dict[str, Any]:
-    """Return the metadata of one hour; `lag` is None if it is closed, `descriptions` are those of its columns."""
+    """Return the metadata of one hour; `lag` is None if it is closed, `descriptions` are its columns' descriptions."""
     tile, newest = landed.tile, landed.manifests[-1] if landed.manifests else None
     return {
         **counts(landed.sums),
@@ -87,7 +87,7 @@ def hour_metadata(
 
 
 def counts(sums: "Sums") -> dict[str, int]:
-    """Return the counts of an hour; those that are mostly 0 only if they are not."""
+    """Return the counts of an hour; counts that are mostly 0 only if they are not."""
     uncommon = {"dead_letters": sums.dead, "late": sums.late, "erased": sums.erased}
     return {
         "dagster/row_count": sums.landed,

@@ -40,7 +40,7 @@ class SinkIOManager(dg.IOManager):
     """Lands what assets return in one sink, and reads back what it holds. `s3lake.resources` makes it."""
 
     def __init__(self, catalog: Catalog, sink: Sink, resources: Any = None) -> None:
-        """Serve `sink` with those of the project's `resources` that it has in place of ours."""
+        """Serve `sink` with the project's `resources` if it has them in place of ours."""
         self._catalog, self._sink, self._resources = catalog, sink, resources
 
     def handle_output(self, context: dg.OutputContext, obj: object) -> None:

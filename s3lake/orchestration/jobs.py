@@ -26,7 +26,7 @@ def land_job(catalog: Catalog, sink: Sink) -> Any:
     keys = [catalog.key(sink, topic) for topic in catalog.topics[sink.name]]
     return dg.define_asset_job(
         name=catalog.name("land", sink.name),
-        # A run makes the checks of whole hours by itself: those that Dagster plans cost an event each.
+        # A run makes the checks of whole hours by itself: checks that Dagster plans cost an event each.
         selection=dg.AssetSelection.assets(*keys).without_checks(),
         # A JVM per step costs more than the steps: one process, one session a run.
         executor_def=dg.in_process_executor,
@@ -55,7 +55,7 @@ class GroupConfig(dg.Config):
 def group_job(catalog: Catalog, sink: Sink) -> dg.JobDefinition:
     """Return the job that lands hours of many topics of `sink` together, also of topics that have no assets yet.
 
-    It is one op, whose events are those of the topics' assets: a step for each of a hundred topics and one for their
+    It is one op, with the events of the topics' assets: a step for each of a hundred topics and one for their
     checks would cost more than landing their records.
     """
     assets = frozenset(catalog.topics[sink.name])

@@ -147,7 +147,7 @@ class SinkRuns:
         failed = defaultdict[str, list[dg.RunRecord]](list)
         for record in self._instance.get_run_records(filters, limit=_MAX_FAILED):
             run = record.dagster_run
-            # A run of several topics names those that failed, unless its process crashed.
+            # A run of several topics names the failed ones, unless its process crashed.
             for topic in run.tags.get(names.FAILED, "").split() or topics_of(self._catalog, self._sink, run):
                 failed[topic].append(record)
         return failed

@@ -61,7 +61,7 @@ def partition_hours(
 
 
 def land_tables(context: dg.OutputContext, target: "TopicSink", value: object) -> dict[str, int]:
-    """Land the table that an asset returned for its partition, or those of a dict for the partitions of its range.
+    """Land the table that an asset returned for its partition, or the tables of a dict for the partitions of its range.
 
     Each replaces the rows that its hour had, one after the other. Returns what the hours hold together.
 

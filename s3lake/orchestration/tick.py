@@ -91,7 +91,7 @@ class Tick:
         return self.memory.routes.setdefault(f"{route.sink.name}/{route.topic}", RouteMemory())
 
     def look_at_routes(self) -> list[RouteState]:
-        """Read the index of topics of which something can be due. If something is, read it of those that come along."""
+        """Read the index of topics of which something can be due. Then also of topics that come along."""
         idle: list[Route] = []
         ready: list[Route] = []
         for route in self.routes:
@@ -235,7 +235,7 @@ class Tick:
         if not behind:
             memory.waiting_since_ms = 0
         elif not memory.waiting_since_ms or (self.together and self.now_ms >= hours.end_ms(tile.hour)):
-            memory.waiting_since_ms = self.now_ms  # in a group, those of the next hour wait for its tile
+            memory.waiting_since_ms = self.now_ms  # in a group, records of the next hour wait for its tile
 
     def _seal(self, view: TopicView, *, always: bool) -> Sequence[dg.AssetMaterialization]:
         """Announce hours that are complete and not announced, `always` or if one is new; Dagster is asked for each."""

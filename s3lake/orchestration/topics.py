@@ -22,7 +22,7 @@ _TIMEOUT_S = 3.0
 
 
 def topics_of(config: Config, matches: Mapping[str, Sequence[str]] | None = None) -> dict[str, list[str]]:
-    """Return the topics by the name of the sink; `matches` are those of each expression, by default of `matching`.
+    """Return the topics by the name of the sink; `matches` are the topics of each expression, by default of `matching`.
 
     A sink whose expression matches nothing yet has none until the location is reloaded.
     """

@@ -26,7 +26,7 @@ class Batch:
         intervals: per topic-partition `[start, end)`: what its commit will cover.
         reads: the same without what Kafka has expired, and without empty ranges: what Spark reads.
         expired: [topic-partition, first, end) that Kafka no longer has.
-        epochs: per topic-partition of the tile, of the leader that told its end.
+        epochs: per topic-partition of the tile, of the leader that returned its end.
         left: offsets of the tile that this run leaves to later micro-batches.
     """
 
@@ -56,7 +56,7 @@ def next_batch(
         limit: most offsets to read.
         until: an open tile is not landed beyond these ends, which a run took when it began: where records keep arriving
             it would never come to an end. None for no such ends.
-        ended: the hour is over, and its tile is open for late records: those of the next hour are not taken.
+        ended: the hour is over, and its tile is open for late records: records of the next hour are not taken.
 
     Raises:
         DataLossError: Kafka's log ends below what is committed, or before the tile does.
@@ -143,7 +143,7 @@ def split_into_tasks(reads: Intervals, tasks: int, least: int | None) -> list[tu
     Args:
         reads: per topic-partition `[start, end)`, none of them empty.
         tasks: the most there shall be; fewer where there is less to share.
-        least: offsets a task, below which a topic-partition is not split; None where it never may be.
+        least: offsets a task, below which a topic-partition is not split; None if it never may be.
     """
     from s3lake.source.records import Range  # pyarrow: a code location that plans nothing does not load it
 

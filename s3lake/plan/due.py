@@ -86,7 +86,7 @@ def unopened(last: str | None, policy: Policy, now_ms: int, most: int | None = N
     """Hours up to the present that have no tile yet, with the hour before the first of them: one range to ask for.
 
     Args:
-        last: the latest hour that has a tile; None where none has, and everything from the sink's start is due.
+        last: the latest hour that has a tile; None if none has, and everything from the sink's start is due.
         policy: of the sink.
         most: how many of them, the oldest; None for all.
     """

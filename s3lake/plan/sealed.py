@@ -1,6 +1,6 @@
 """Sealed: that an hour is over for good; and how fresh its records were. Pure rules over tiles.
 
-An hour is sealed when it is complete, shares its edges with the hours beside it, and every record read of it is
+An hour is sealed when it is complete, shares its edges with the adjacent hours, and every record read of it is
 accounted for. `orchestration.checks` shows the same rules, one by one.
 """
 
@@ -26,7 +26,7 @@ def between(earlier: Tile, following: Tile) -> dict[int, int]:
 
 def meet(earlier: Tile, following: Tile) -> bool:
     """Return whether no offset is in both of two tiles, or between them if their hours are adjacent."""
-    adjacent = hours.shift(earlier.hour, 1) == following.hour  # else nobody has asked for the hours between yet
+    adjacent = hours.shift(earlier.hour, 1) == following.hour  # else the hours between were not requested yet
     return not any(gap < 0 or (gap and adjacent) for gap in between(earlier, following).values())
 
 

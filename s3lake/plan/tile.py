@@ -149,8 +149,8 @@ def open_tile(
     Args:
         hour: the hour to open.
         kafka: offsets around `hour`.
-        before: the tile of the greatest earlier hour, closed; None where there is none.
-        after: the tile of the smallest later hour; None where there is none.
+        before: the tile of the greatest earlier hour, closed; None if there is none.
+        after: the tile of the smallest later hour; None if there is none.
         earliest: without `before`, begin at the log start instead of at the hour's first record.
         former: without `before`, the last tile of an earlier topic of this name, whose keys this one may repeat.
         begins: without `before`, and with `earliest`, where to begin instead of at the log start.
@@ -158,7 +158,7 @@ def open_tile(
         stamped_ahead: see `Tile`.
 
     Raises:
-        KafkaUnavailableError: a topic-partition of a tile beside it is missing in what Kafka said.
+        KafkaUnavailableError: a topic-partition of an adjacent tile is missing in Kafka's answer.
     """
     partitions: dict[int, Span] = {}
     partitions_of_all = (
@@ -287,7 +287,7 @@ def advance(tile: Tile, ends: Mapping[int, int]) -> dict[int, Span]:
 
 
 def join_offset_ranges(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
-    """Sort offset ranges, and merge those that touch or overlap."""
+    """Sort offset ranges, and merge ranges that touch or overlap."""
     whole: list[Interval] = []
     for partition, start, end in sorted(intervals):
         if whole and whole[-1][0] == partition and start <= whole[-1][2]:
@@ -301,7 +301,7 @@ def find_landed_offsets(newest_first: Iterable[Tile]) -> dict[int, int]:
     """Return how far a topic is landed, as consumers count: one offset per topic-partition.
 
     It is the end of the furthest interval that is landed. Hours are landed in order, so everything below is landed as
-    well, down to the sink's start, but for hours that somebody passed over: landing one of them later does not move it.
+    well, down to the sink's start, but for hours that were passed over: landing one of them later does not move it.
     If nothing is landed it is where the oldest tile begins.
 
     Args:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from s3lake.sink import Sink
 
 _NAMES = {"success": "_SUCCESS", "objects": "_objects.json"}
-_YEAR, _YEARS = 2028, range(1971, 2070)  # a leap year, and those that differ in their last two digits
+_YEAR, _YEARS = 2028, range(1971, 2070)  # a leap year, and years that differ in their last two digits
 
 
 class Sealed(ConfigModel):

@@ -18,7 +18,7 @@ _OURS = {"iggy": "s3lake.source.iggy.offsets:IggySource"}
 
 
 class Source(Protocol):
-    """Where topics are landed from. To open it sends no request."""
+    """A source of topics. To open it sends no request."""
 
     @property
     def place(self) -> str:

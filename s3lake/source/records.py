@@ -18,7 +18,7 @@ SCHEMA = pa.schema(
         ("headers", HEADERS),
     ]
 )
-"""Every column that a batch can have; each costs, so only those that are asked for are made."""
+"""Every column that a batch can have; each costs, so only requested ones are made."""
 
 
 class Range(NamedTuple):

@@ -42,7 +42,7 @@ _DIED = (
 
 _CALLED = re.compile(r"An error occurred while calling \S+$")  # py4j's first line; the next one says which
 
-# What a client of Spark Connect is told where its server ended, was started again, or has closed the session.
+# What a client of Spark Connect gets if its server ended, was started again, or has closed the session.
 _LOST = (
     "StatusCode.UNAVAILABLE",
     "INVALID_HANDLE",
@@ -101,7 +101,7 @@ def _quiet() -> str:
 
 
 def _homeless() -> str:
-    # Spark 4.0 makes an `artifacts` directory where it is started (SPARK-52396), in somebody's checkout.
+    # Spark 4.0 makes an `artifacts` directory where it is started (SPARK-52396), in a user's checkout.
     with scratch(0):
         home = tempfile.mkdtemp(prefix="s3lake-spark-")
     atexit.register(shutil.rmtree, home, ignore_errors=True)
@@ -213,7 +213,7 @@ def _forget_stopped() -> None:
 
 def parallelism(session: SparkSession) -> int:
     """How many tasks run at once, now: executors come and go."""
-    context = getattr(session, "_sc", None)  # the public property raises where there is none
+    context = getattr(session, "_sc", None)  # the public property raises if there is none
     if context is not None:
         return int(context.defaultParallelism)
     # Spark Connect has no call for it, but a plan that leaves the number to the server shows it.
@@ -233,7 +233,7 @@ def translate_error(error: Exception, what: str) -> Exception:
     text = str(error)
     _log.debug("Spark failed while %s: %s", what, text)
     raised = list(_OURS.finditer(text))
-    if raised:  # by a task whose outcome is no row
+    if raised:  # by a task whose outcome is not a row
         return errors.rebuild_error(raised[-1][1], raised[-1][2].strip())
     line = summarize(text) or type(error).__name__
     if any(sign in text for sign in _LOST):

@@ -28,7 +28,7 @@ class Installation(NamedTuple):
     """The versions that a process runs.
 
     Attributes:
-        version: of s3lake; empty where there is none.
+        version: of s3lake; empty if there is none.
         digest: of its code, which in a checkout changes without the version.
         python: the version that Spark compares, without its last number.
     """

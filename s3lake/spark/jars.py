@@ -71,7 +71,7 @@ def resolve(name: str, coordinates: Sequence[str]) -> tuple[Path, ...]:
 
 def kafka_broker_jars() -> tuple[Path, ...]:
     """The class path of an Apache Kafka broker, with a logger that writes to stderr."""
-    # The broker's own dependencies hold the logging facade only; without a binding it dies without a word.
+    # The broker's own dependencies hold the logging facade only; without a binding it ends without a message.
     return resolve("kafka-broker", [f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}", "org.slf4j:slf4j-simple:1.7.36"])
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql.connect.client.retries import DefaultPolicy, RetryPolicyState
 
-# A server that was started again has nothing of what it was asked: it is no use to wait for that as Spark does, ten
+# A server that was started again has lost its requests: it does not help to wait for them as Spark does, ten
 # minutes for each request, several of which end a job.
 _TRIES, _LONGEST_WAIT_MS = 8, 2_000
 

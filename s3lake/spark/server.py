@@ -1,6 +1,6 @@
-"""A Spark Connect server: a session of this process that others may use, until it is told to end.
+"""A Spark Connect server: a session of this process that others may use, until it is stopped.
 
-It runs as Spark's plugin inside of the driver, so its JVM is started, told its settings and ended like any other of
+It runs as Spark's plugin inside of the driver, so its JVM is started, configured and ended like any other of
 s3lake's, and ends with this process, however that ends.
 """
 
@@ -33,7 +33,7 @@ def serve(spark: sink.Spark, host: str, port: int, idle_s: float | None, tell: C
     """Serve until SIGTERM or SIGINT arrives, or nothing has been run for `idle_s` seconds.
 
     Args:
-        spark: the master to stand in front of, memory and settings.
+        spark: the master behind it, memory and settings.
         host: the address to listen on.
         port: the port; 0 for any that is free.
         idle_s: None to go on for ever.

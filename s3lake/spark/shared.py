@@ -113,7 +113,7 @@ def _reach(master: str) -> None:
 
 
 def _open(address: str, settings: Mapping[str, str]) -> SparkSession | None:
-    """The session of an address; None where the server has closed it."""
+    """Return the session of an address; None if the server has closed it."""
     from pyspark.sql import SparkSession
     from pyspark.sql.connect.session import SparkSession as Remote
 

@@ -114,7 +114,7 @@ class Store(Protocol):
     def list_uploads(self, prefix: str) -> Iterator[PendingUpload]:
         """Yield the pending uploads whose keys begin with `prefix`; some may be left out, because clean is repeated.
 
-        MinIO names only those of one whole key, and of a key that a page of 1,000 ends with the rest is passed over.
+        MinIO names only uploads of one whole key, and of a key that a page of 1,000 ends with the rest is skipped.
         """
         ...
 

@@ -93,7 +93,7 @@ def _parse_timestamp(value: str) -> datetime:
 
 
 def _proxies(connection: S3Connection) -> dict[str, str] | None:
-    """Return the proxies; None for those of the environment."""
+    """Return the proxies; None for the environment's."""
     address = connection.proxy
     return None if address is None else {"http": address, "https": address}
 

@@ -1,4 +1,4 @@
-"""boto3's exceptions as those of s3lake: an expected status, no answer, or a refusal with its remedy."""
+"""boto3's exceptions as s3lake's: an expected status, no answer, or a refusal with its remedy."""
 
 import re
 from collections.abc import Mapping, Sequence, Set

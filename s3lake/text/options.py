@@ -54,7 +54,7 @@ def parse_choice(text: str, choices: Iterable[str]) -> str:
     """Return the one of some words that the text is, in any case.
 
     Raises:
-        ValueError: it is none of them.
+        ValueError: it is not one of them.
     """
     by_lower = {word.lower(): word for word in choices}
     if text.strip().lower() not in by_lower:

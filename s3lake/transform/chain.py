@@ -39,7 +39,7 @@ class Chain:
 
     @cached_property
     def _built(self) -> tuple[list[Link], list[str]]:
-        """The steps, without those that cannot change anything in this sink's values, and the notices."""
+        """Return the steps that can change something in this sink's values, and the notices."""
         links, notices = list[Link](), list[str]()
         is_json = CONVERTERS[self.value].framed or CONVERTERS[self.value].gives == "json"
         for position, transform in enumerate(self.transforms):
@@ -68,7 +68,7 @@ class Chain:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What the user should know although nothing is wrong."""
+        """Notices for the user; they are not errors."""
         return tuple(self._built[1])
 
     @property

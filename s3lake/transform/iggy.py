@@ -80,7 +80,7 @@ class _Field(NamedTuple):
 
 
 def add_fields(options: OptionReader) -> Step:
-    """Set fields in the order given, also those that an object has."""
+    """Set fields in the order given, also fields that an object has."""
     fields = _read_fields(options, ("key", "value"))
 
     def add(value: dict[str, Any], record: Record) -> dict[str, Any]:

@@ -26,7 +26,7 @@ class Record:
         timestamp: epoch ms, None if Kafka has none.
         wallclock_ms: time of the micro-batch.
         key, value: decoded; None for null, NOT_READ if no transform reads it. Dates and times of a schema are instants.
-        headers: all of them if a transform reads headers, else those that transforms added.
+        headers: all of them if a transform reads headers, else the ones that transforms added.
     """
 
     __slots__ = ("headers", "key", "offset", "origin", "partition", "timestamp", "topic", "value", "wallclock_ms")

@@ -1,4 +1,4 @@
-"""Confluent Cloud's `S3_SINK`: the keys of its managed connector, as those of the connector that it runs."""
+"""Confluent Cloud's `S3_SINK`: the keys of its managed connector, as keys of the connector that it runs."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ _DEFAULTS = {
     "behavior.on.null.values": "ignore",
     "errors.tolerance": "all",
 }
-"""Defaults that differ from those of the connector that runs."""
+"""Defaults that differ from the defaults of the connector that runs."""
 
 
 def translate_keys(settings: Sequence[Setting], report: Report, environment: Mapping[str, str]) -> list[Setting]:
-    """Return the settings of `S3_SINK` as those of Confluent's connector; other connectors' as they are."""
+    """Return the settings of `S3_SINK` as settings of Confluent's connector; other connectors' as they are."""
     top = next((setting for setting in settings if setting.key == "connector.class"), None)
     if top is None or top.value != CLASS:
         return list(settings)

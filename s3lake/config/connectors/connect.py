@@ -77,7 +77,7 @@ _DECIDING = (
 def open_keys(
     settings: Sequence[Setting], report: Report, renamed: Mapping[str, str] = {}, deciding: Sequence[str] = ()
 ) -> Keys:
-    """Return the keys of a connector, those of older versions under their new names."""
+    """Return the keys of a connector; keys of older versions have their new names."""
     keys = Keys(settings, report, (*_DECIDING, *deciding))
     keys.get("connector.class")
     for old, new in renamed.items():

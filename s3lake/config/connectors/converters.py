@@ -1,4 +1,4 @@
-"""Kafka Connect's converters of keys and values, and the Schema Registry of those that have one."""
+"""Kafka Connect's converters of keys and values, and the Schema Registry of converters that have one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _JSON_OPTIONS = ("schemas.cache.size", "decimal.format", "replace.null.with.defa
 _OF_OTHERS = ("schemas.enable", "plugin.version")
 _OPTIONS = {"JsonConverter": ("schemas.enable", *_JSON_OPTIONS), "StringConverter": ("encoding", "converter.encoding")}
 _PREFIX = "schema.registry."
-_WITH_OR_WITHOUT = ("ssl.", "basic.auth.", "bearer.auth.")  # names that stand with the prefix or without it
+_WITH_OR_WITHOUT = ("ssl.", "basic.auth.", "bearer.auth.")  # names with the prefix or without it
 _PEM = "a Java keystore cannot be read here; export it as PEM, name that file, and write {key}=PEM"
 _REFUSED: tuple[tuple[str, str], ...] = (
     (r"rules?\..+", "rules, encryption of fields among them, are not run by s3lake; take it out"),

@@ -58,7 +58,7 @@ def put_pair(keys: Keys, sink: Draft, access: str, secret: str) -> None:
 def put_provider(keys: Keys, sink: Draft, key: str) -> None:
     """Put what a class that gives credentials has in its options: boto3 takes a key pair and a role too.
 
-    Options without a class are taken as well: nobody writes credentials in order not to use them.
+    Options without a class are used as well: credentials are written to be used.
     """
     provider, stem = keys.text(key), key.removesuffix("class")
     options = []
@@ -109,7 +109,7 @@ def put_proxy(keys: Keys, sink: Draft, prefix: str) -> None:
 
 
 def put_encryption(keys: Keys, sink: Draft, algorithm: str, kms_key: str = "", own_key: str = "") -> None:
-    """Put how objects are encrypted: by S3's own keys, by those of its key service, or by the owner's.
+    """Put how objects are encrypted: by S3's own keys, by its key service's, or by the owner's.
 
     Of these `algorithm` is the key that chooses, `kms_key` and `own_key` name or hold one if the connector has them.
     """

@@ -246,7 +246,7 @@ def _apply(tree: dict[str, Any], known: _Known, variables: Mapping[str, str], re
 
 
 def _names_of(value: Any, known: _Known) -> Names:
-    """Return the names of a table of a file, and those that Iggy knows there."""
+    """Return the names of a table of a file, and the names that Iggy allows there."""
     inside: dict[str | int, Names] = {}
     if isinstance(value, list):
         inside = {position: _names_of(item, {}) for position, item in enumerate([*value, {}])}

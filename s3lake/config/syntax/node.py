@@ -10,7 +10,7 @@ from s3lake.config.report import Place, Report, Setting, is_comment
 
 @dataclass(frozen=True)
 class Node:
-    """A key and its value: a text, null, the nodes of a mapping (a tuple) or those of a list.
+    """A key and its value: a text, null, the nodes of a mapping (a tuple) or of a list.
 
     Attributes:
         key: as written; in a list it is the list's.

@@ -98,7 +98,7 @@ class _Builder:
             self._within.discard(id(node))
 
     def _pairs(self, node: MappingNode) -> Iterator[Node]:
-        """Yield the nodes of a mapping, then those that it merges and does not have itself."""
+        """Yield the nodes of a mapping, then the merged nodes that it does not have itself."""
         merged: list[Any] = []
         names: set[str] = set()
         for key, value in node.value:

@@ -318,6 +318,6 @@ class _Replay:
 
 
 def _unite(seen: list[Recorded], limit: int, outcomes_: Sequence[Outcome]) -> Recorded:
-    """Unite the columns that were seen so far with those that tasks saw now."""
+    """Unite the columns that were seen so far with the ones that tasks saw now."""
     seen[0] = outcomes.unite_recorded(seen[0], outcomes_, limit)
     return seen[0]

@@ -25,7 +25,7 @@ _PARQUET_CODECS = {"uncompressed": "none"}
 
 
 def write(shape: Shape, body: bytes, key: str, gone: Set[int], out: Out, disk: Disk) -> None:
-    """Write a file anew.
+    """Write a file again.
 
     Args:
         shape: of the file.

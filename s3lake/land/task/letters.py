@@ -37,7 +37,7 @@ class Letters:
         self._size: dict[int, int] = {}
 
     def add(self, topic: str, partition: int, rows: pa.RecordBatch, stage: str, refusals: Refusals) -> None:
-        """Note refused rows; those that do not fit go on their way."""
+        """Note refused rows; ones that do not fit are sent."""
         refused = rows.take(pa.array(refusals, pa.int64()))
         columns = (refused.column("offset"), milliseconds(refused), *map(refused.column, ("key", "value", "headers")))
         records = zip(*(column.to_pylist() for column in columns), refusals.values(), strict=True)

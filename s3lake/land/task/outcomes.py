@@ -171,7 +171,7 @@ def _history(history: tuple[Changed, ...], hour: str, commit: str, seen: Sequenc
 
 
 def with_seen(columns: Columns, done: Iterable[Done], integral: Collection[str] = ()) -> Columns:
-    """Columns, and those of records that brought their own schema; `integral` are paths that stay integers."""
+    """Columns, also of records that brought their own schema; `integral` are paths that stay integers."""
     return keep_integers(reduce(agree, (from_document(one.seen) for one in done), columns), integral)
 
 

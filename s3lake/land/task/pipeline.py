@@ -50,7 +50,7 @@ class Work:
 
     Attributes:
         hour_start_ms: records stamped earlier are counted as late.
-        columns: what the sink's files have; None where the format has no columns that grow.
+        columns: of the sink's files; None if the format has no columns that grow.
         wallclock_ms: the micro-batch's time, epoch milliseconds.
         chain: the sink's transforms; if Spark computes, they run before it, in `land.sql.table`.
         projection: the sink's SQL.
@@ -114,7 +114,7 @@ class Work:
 
     @property
     def file_columns(self) -> Columns | None:
-        """Columns of the files, None where the format has none."""
+        """Columns of the files, None if the format has none."""
         if self.conversion.has_columns:
             return self.columns
         return self.conversion.fixed_columns
@@ -246,7 +246,7 @@ class _Task:
         self._letters = Letters(self.staging, work.dead_letter_topic, work.witness, work.files.budget // 8)
 
     def take(self, batch: pa.RecordBatch) -> None:
-        """One batch of records; those that come through SQL may be of several topic-partitions."""
+        """Take one batch of records; records that come through SQL may be of several topic-partitions."""
         for partition in pc.unique(batch.column("partition")).to_pylist():
             same = pc.equal(batch.column("partition"), partition)
             self._take(partition, batch if pc.all(same).as_py() else batch.filter(same))
@@ -310,7 +310,7 @@ class _Task:
                 rows = rows.where(pc.invert(nulls))
             landed += self._place_rows(partition, rows, tombstones=False)
             dead += rows.records.num_rows
-        dead -= landed  # those that the layout has no place for
+        dead -= landed  # rows that the layout has no place for
         offsets, timestamps = batch.column("offset"), milliseconds(batch)
         read = Read(
             offsets[0].as_py(),

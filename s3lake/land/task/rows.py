@@ -104,7 +104,7 @@ class RowStage:
         name: of the table, in errors.
         stores: opens the bucket.
         plain: the columns of the rows in types that files have.
-        columns: of the files; rows lack those that only other tables of the sink have.
+        columns: of the files; rows lack columns that only other tables of the sink have.
         stamp_ms: the time of each row for the layout: when its hour begins.
     """
 

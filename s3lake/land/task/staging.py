@@ -216,7 +216,7 @@ class Staging:
     def abort(self) -> None:
         """Drop every upload, closed files' included: nothing of this task will be visible.
 
-        A store that is away keeps them, invisible, until the bucket's lifecycle rule ends them; that is no error.
+        A store that is away keeps them, invisible, until the bucket's lifecycle rule ends them; that is not an error.
         """
         with suppress(S3LakeError):
             for file in self._open.values():

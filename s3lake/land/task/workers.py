@@ -24,7 +24,7 @@ _NEEDED = (
 def leave_archives() -> None:
     """Take pyspark.zip, py4j.zip and a jar from the path, which Spark puts first, where pyspark is installed.
 
-    Python compiles what it imports from an archive anew in each process, and reads the archive's list of files again
+    Python compiles what it imports from an archive again in each process, and reads the archive's list of files again
     with each task, because pyspark invalidates the caches of imports then: a tenth of a CPU second.
     """
     others = [entry for entry in sys.path if not Path(entry).is_file()]

@@ -28,7 +28,7 @@ CLOCK_US = 60_000_000
 
 
 class IggySource:
-    """`Source` of a server; `settings` are those of `source` in a configuration."""
+    """`Source` of a server; `settings` is `source` of a configuration."""
 
     def __init__(self, settings: Mapping[str, Any], timeout_s: float) -> None:
         self._connection = Connection(**settings, timeout_s=timeout_s)

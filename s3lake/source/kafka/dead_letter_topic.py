@@ -36,7 +36,7 @@ Header = tuple[str, str | bytes | None]
 
 @dataclass(frozen=True)
 class DeadLetterTopic:
-    """Where a sink's refused records of one topic go, as plain values.
+    """The topic for a sink's refused records of one topic, as plain values.
 
     Attributes:
         name: of the topic that they go to.

@@ -109,7 +109,7 @@ def _unsuitable(why: str) -> ConfigurationError:
 
 
 class Messages:
-    """The messages of one poll. At the end of the block those that were not taken are destroyed."""
+    """The messages of one poll. At the end of the block messages that were not taken are destroyed."""
 
     def __init__(self, rd: SimpleNamespace, pointers: ctypes.Array[ctypes.c_void_p], count: int) -> None:
         self._rd, self._pointers, self._count = rd, pointers, count
@@ -126,7 +126,7 @@ class Messages:
 
     @property
     def place(self) -> int:
-        """Where the addresses of the remaining messages are."""
+        """The address of the remaining messages' addresses."""
         return ctypes.addressof(self._pointers) + self.taken * ctypes.sizeof(ctypes.c_void_p)
 
     @property
@@ -198,7 +198,7 @@ class Consumer:
             self._rd.assign(self._client, None)
 
     def poll(self, most: int, timeout_ms: int) -> Messages:
-        """Return the next messages as soon as `most` are there, or those that came in time."""
+        """Return the next messages as soon as `most` are there, or the ones that came in time."""
         count = self._rd.consume_batch_queue(self._queue, timeout_ms, self._pointers, min(most, MOST))
         return Messages(self._rd, self._pointers, max(0, count))
 

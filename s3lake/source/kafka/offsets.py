@@ -60,7 +60,7 @@ _AGES_S = (10, 30, 120, 600, 3_600, 21_600, 86_400, 604_800)
 
 
 class KafkaSource:
-    """`Source` of a cluster; `settings` are those of `kafka` in a configuration."""
+    """`Source` of a cluster; `settings` is `kafka` of a configuration."""
 
     def __init__(self, settings: Mapping[str, Any], timeout_s: float) -> None:
         self._settings = settings
@@ -118,7 +118,7 @@ class KafkaOffsets:
             bounds = ask.bounds(topic, partitions)
             at, next = ask.stamped_offsets(topic, partitions, start, end)
             if topic_id and ask.describe(topic, known=known)[0] != topic_id:
-                # Offsets come without an id: those of a new topic must not go under the id of the old one.
+                # Offsets come without an id: a new topic's must not get the id of the old one.
                 raise _Retry("the topic was deleted and created again meanwhile")
             ranges = {}
             for partition, (low, last) in bounds.items():

@@ -1,4 +1,4 @@
-"""The columns of a table: those of its files' footers; none is ever removed."""
+"""The columns of a table: the columns of its files' footers; none is ever removed."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ _HOURS = 200
 _PROPERTIES = {
     "gc.enabled": "false",  # the objects are the index's: neither an expiry of snapshots nor a purge may delete them
     "commit.manifest-merge.enabled": "true",
-    "commit.manifest.target-size-bytes": str(2 * 2**20),  # what is merged is written anew, in Python
+    "commit.manifest.target-size-bytes": str(2 * 2**20),  # what is merged is written again, in Python
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "100",
 }

@@ -1,8 +1,8 @@
-"""Date patterns of Java: those of DateTimeFormatter (Lenses' transforms, `_date.<pattern>`) and of SimpleDateFormat.
+"""Date patterns of Java: DateTimeFormatter's (Lenses' transforms, `_date.<pattern>`) and SimpleDateFormat's.
 
 Reading is stricter than Java's: numbers must be in range, and an offset in the text counts (Lenses' transforms ignore
 it). DateTimeFormatter's patterns match the whole text, SimpleDateFormat's its beginning, but no part of a number.
-Fields that the pattern does not have are those of midnight. Two digits of a year are 1950 to 2049 (DateTimeFormatter:
+Fields that the pattern does not have are midnight's. Two digits of a year are 1950 to 2049 (DateTimeFormatter:
 2000 to 2099). Names of months and days are English.
 """
 

@@ -66,7 +66,7 @@ def split_pattern(pattern: str, *, pairs: bool) -> list[Token]:
 
 @dataclass(frozen=True)
 class Style:
-    """What a letter prints depends on, in addition to the moment.
+    """The settings that decide what a letter prints for a moment.
 
     Attributes:
         zone: id of the time zone.
@@ -89,7 +89,7 @@ Printer = Callable[[datetime, Style], str]
 
 
 class PartialTime:
-    """The fields of a time that a text contains; the others are those of the first midnight of 1970."""
+    """The fields of a time that a text contains; the others are from the first midnight of 1970."""
 
     def __init__(self, zone: tzinfo) -> None:
         self.zone = zone
