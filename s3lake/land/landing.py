@@ -153,10 +153,7 @@ class Landing:
         yield from self.index.newest(found[0]) if found else ()
 
     def publish(self, newest: Iterable[Tile] = ()) -> None:
-        """Commit to the consumer group how far the topic is landed. It is advice: an error is only logged.
-
-        `newest` is the topic's last tile, if that is known.
-        """
+        """Commit to the consumer group how far the topic is landed. It is advice: an error is only logged."""
         if self.group is None:
             return
         try:
