@@ -28,7 +28,10 @@ _NOT_VERBS = {
     "told",
 }
 _PARTICIPLE = re.compile(r"_*[a-z]+(ed|en|wn|und)")
-_VERBS = {"embed", "feed", "need", "open", "seed", "shed", "speed", "bound", "round"}
+_VERBS = {
+    *("bound", "embed", "feed", "flatten", "len", "need", "open"),
+    *("round", "seed", "shed", "shorten", "spawn", "speed", "widen"),
+}
 _VAGUE = {"found", "given", "held", "kind", "kinds", "known", "made", "meant", "one", "said", "told", "wanted"}
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda)
 _NAMED_BY = {

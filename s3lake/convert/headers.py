@@ -41,7 +41,7 @@ class Headers:
         """The row that each header belongs to."""
         return pc.list_parent_indices(pa.ListArray.from_arrays(self.offsets, self.names))
 
-    def gathered(self, texts: pa.BinaryArray, opening: bytes, between: bytes, closing: bytes) -> pa.BinaryArray:
+    def gather(self, texts: pa.BinaryArray, opening: bytes, between: bytes, closing: bytes) -> pa.BinaryArray:
         """One text per row out of one per header."""
         lists = pa.ListArray.from_arrays(self.offsets, texts)
         return json_text.concat(opening, pc.binary_join(lists, pa.scalar(between, pa.binary())), closing)
@@ -63,7 +63,7 @@ def as_maps(column: pa.ListArray) -> tuple[pa.BinaryArray, pa.BinaryArray | None
     """
     headers = Headers.of(column)
     texts = json_text.quote_or_base64(headers.values)
-    objects = headers.gathered(json_text.concat(_quoted_names(headers.names), b":", texts), b"{", b",", b"}")
+    objects = headers.gather(json_text.concat(_quoted_names(headers.names), b":", texts), b"{", b",", b"}")
     repeating = _rows_with_repeats(headers)
     if not repeating:
         return objects, None
@@ -81,14 +81,14 @@ def as_pairs(column: pa.ListArray) -> pa.BinaryArray:
     texts = json_text.concat(
         *(b'{"key":', _quoted_names(headers.names), b',"value":', json_text.quote_or_base64(headers.values), b"}")
     )
-    return headers.gathered(texts, b"[", b",", b"]")
+    return headers.gather(texts, b"[", b",", b"]")
 
 
 def as_csv(column: pa.ListArray) -> pa.BinaryArray:
     """Headers as `name:value;` each, both in base64; nothing for none."""
     headers = Headers.of(column)
     values = pc.fill_null(base64(headers.values), b"")
-    return headers.gathered(json_text.concat(base64(headers.names), b":", values, b";"), b"", b"", b"")
+    return headers.gather(json_text.concat(base64(headers.names), b":", values, b";"), b"", b"", b"")
 
 
 def as_text_maps(column: pa.ListArray) -> pa.MapArray:

@@ -68,7 +68,7 @@ class EmbeddedSpark(Service):
 
     def __init__(self, command: list[str | Path], log: Path, port: int) -> None:
         self._command, self._log, self._port = command, log, port
-        self._process = self._spawned()
+        self._process = self._start_process()
 
     @classmethod
     def start(cls, config: Path, master: str, log: Path) -> "EmbeddedSpark":
@@ -96,9 +96,9 @@ class EmbeddedSpark(Service):
         """Restart it if it has ended."""
         if not self._process.running:
             self._process.stop()
-            self._process = self._spawned()
+            self._process = self._start_process()
 
-    def _spawned(self) -> GuardedProcess:
+    def _start_process(self) -> GuardedProcess:
         return spawn(self._command, self._log, grace_s=_SPARK_END_S)
 
 

@@ -98,7 +98,9 @@ class Elasticsearch(LedgerDestination):
 
     def delete_other_rows(self, hour: Hour) -> None:
         """See `LedgerDestination.delete_other_rows`."""
-        deleted = self._ask("POST", f"{self._index}/_delete_by_query?refresh=true", {"query": _others(hour)}) or {}
+        deleted = (
+            self._ask("POST", f"{self._index}/_delete_by_query?refresh=true", {"query": _query_others(hour)}) or {}
+        )
         if deleted.get("failures") or deleted.get("timed_out"):
             raise DestinationUnavailableError(f"{self.place}: not all rows of a former content could be deleted")
 
@@ -159,7 +161,7 @@ def _entry(source: dict[str, Any], place: dict[str, Any]) -> Entry:
     return Entry(source["bucket"], source["content"], source["complete"], version)
 
 
-def _others(hour: Hour) -> dict[str, Any]:
+def _query_others(hour: Hour) -> dict[str, Any]:
     """Return the query for rows of other contents of an hour."""
     slot = [{"term": {"sink": hour.sink}}, {"term": {"topic": hour.topic}}]
     moment = {"range": {"hour": {"gte": _moment(hour), "lte": _moment(hour)}}}

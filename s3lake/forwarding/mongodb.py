@@ -129,7 +129,7 @@ class MongoDB(LedgerDestination):
                 try:
                     collection.bulk_write(writes, ordered=False)
                 except BulkWriteError as error:
-                    raise self._unwritten(chunk, error.details.get("writeErrors", ())) from None
+                    raise self._describe_unwritten(chunk, error.details.get("writeErrors", ())) from None
 
     def delete_other_rows(self, hour: Hour) -> None:
         """See `LedgerDestination.delete_other_rows`."""
@@ -199,7 +199,7 @@ class MongoDB(LedgerDestination):
         except (errors.ConfigurationError, errors.InvalidURI, errors.InvalidName) as error:
             raise ConfigurationError(f"{self.place}: {masking.mask_secrets(str(error), self._secrets)}") from None
 
-    def _unwritten(self, chunk: list[Row], flaws: Sequence[dict[str, Any]]) -> Exception:
+    def _describe_unwritten(self, chunk: list[Row], flaws: Sequence[dict[str, Any]]) -> Exception:
         if not flaws or any(flaw["code"] in _PASSING for flaw in flaws):
             return DestinationUnavailableError(f"{self.place}: not all rows were written for certain")
         row = chunk[flaws[0]["index"]]

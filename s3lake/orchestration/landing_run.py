@@ -244,7 +244,7 @@ class TopicReport:
 
     def planned(self, hour: str, offsets: int, batches: int) -> None:
         self._batches[hour] = batches
-        self._say(f"hour {hour}: planned {_counted(offsets, 'offset')} in {_counted(batches, 'micro-batch', 'es')}")
+        self._say(f"hour {hour}: planned {_count(offsets, 'offset')} in {_count(batches, 'micro-batch', 'es')}")
 
     def committed(self, manifest: "Manifest") -> None:
         hour = manifest.hour
@@ -254,7 +254,7 @@ class TopicReport:
         files = count_data_files(manifest)
         # Another writer may have taken some of what was planned, or left more: "of" is what was planned.
         number = f"{self._commits[hour]} of {max(self._commits[hour], self._batches.get(hour, 1))}"
-        counts = f"{_counted(rows, 'row')} in {_counted(files, 'file')}, {_counted(dead, 'dead letter')}"
+        counts = f"{_count(rows, 'row')} in {_count(files, 'file')}, {_count(dead, 'dead letter')}"
         self._say(f"hour {hour}: commit {number}: {counts}")
 
     def merged(self, hour: str, outcome: str) -> None:
@@ -267,7 +267,7 @@ class TopicReport:
         hour = landed.tile.hour
         self._done.add(hour)
         count, total = len(self._done), len(self.requested)
-        rows = f"{_counted(landed.sums.landed, 'row')} in {_counted(landed.sums.files, 'file')}"
+        rows = f"{_count(landed.sums.landed, 'row')} in {_count(landed.sums.files, 'file')}"
         new = "" if landed.new else "; nothing new to land"
         self._say(f"hour {hour}: done, {rows}{new}; {count} of {total} hours, {count * 100 // total}%")
         for notice in find_notices(landed.tile):
@@ -278,7 +278,7 @@ class TopicReport:
     def interrupt(self) -> None:
         """Materialise hours that are not done and of which this run has committed something: the run is cancelled."""
         for hour in sorted(set(self._commits) - self._done):
-            self._say(f"hour {hour}: not done, {_counted(self._commits[hour], 'commit')} of this run stay")
+            self._say(f"hour {hour}: not done, {_count(self._commits[hour], 'commit')} of this run stay")
             try:
                 self._materialise(self._target.report(hour, self._commits[hour]))
             except S3LakeError as error:  # the run ends because it was cancelled, and not because of this
@@ -300,7 +300,7 @@ class TopicReport:
         self._run.warn(self._begin + line)
 
 
-def _counted(count: int, noun: str, plural: str = "s") -> str:
+def _count(count: int, noun: str, plural: str = "s") -> str:
     return f"{count:,} {noun}{'' if count == 1 else plural}"
 
 

@@ -38,7 +38,7 @@ def matching(config: Config) -> Mapping[str, Sequence[str]]:
     expressions = [sink.topics_regex for sink in config.sinks if sink.topics_regex is not None]
     if not expressions:
         return {}
-    source, remembered = open_source(config, _TIMEOUT_S), _remembered()
+    source, remembered = open_source(config, _TIMEOUT_S), _read_remembered()
     remembered_topics = remembered.get(source.place, {})
     try:
         matches = {one: match_topics(source.offsets, one) for one in expressions}
@@ -54,7 +54,7 @@ def _path() -> Path:
     return Path(os.environ.get("DAGSTER_HOME") or ".dagster") / "s3lake_topics.json"
 
 
-def _remembered() -> dict[str, dict[str, list[str]]]:
+def _read_remembered() -> dict[str, dict[str, list[str]]]:
     """Return topics by source and expression; none if the file is missing or contains anything else."""
     try:
         return msgspec.json.decode(_path().read_bytes(), type=dict[str, dict[str, list[str]]])

@@ -134,9 +134,11 @@ def _select_list(text: str) -> tuple[tuple[Field | Expression | Star, ...], tupl
         if isinstance(star, exp.Star):
             of = () if star is node else _path(node)[:-1]
             items.append(_star(star, of, text, entry, clause, expressions))
-            read |= _read([one for replaced in star.args.get("replace") or () for one in _checked(replaced, clause)])
+            read |= _read(
+                [one for replaced in star.args.get("replace") or () for one in _check_nodes(replaced, clause)]
+            )
             continue
-        nodes = _checked(node, clause)
+        nodes = _check_nodes(node, clause)
         named = node.this if isinstance(node, exp.Alias) else node
         path = _path(named) if _is_field(named) else ()
         if path and path[0] not in META:
@@ -164,7 +166,7 @@ def _read_condition(text: str) -> set[Path]:
     tree = _tree(f"SELECT 1\nFROM records\nWHERE {text}", clause, {"expressions", "from_", "where"})
     if "where" not in tree.args:
         raise ValueError(f"{clause}: a condition is missing")
-    return _read(_checked(tree.args["where"].this, clause))
+    return _read(_check_nodes(tree.args["where"].this, clause))
 
 
 def _tokens(text: str, clause: str) -> Sequence[Token]:
@@ -255,7 +257,7 @@ def _parts(node: exp.Expr) -> set[str]:
     return {name for name, value in node.args.items() if value}
 
 
-def _checked(tree: exp.Expr, clause: str) -> list[exp.Expr]:
+def _check_nodes(tree: exp.Expr, clause: str) -> list[exp.Expr]:
     """Return every node of an expression.
 
     Raises:

@@ -40,9 +40,10 @@ def start_s3(server: Server = "moto", requests: Path | None = None) -> EmbeddedS
     env = {name: value for name, value in os.environ.items() if not name.startswith(variables)}
 
     def prepare(ports: list[int], home: Path) -> Launch:
+        (port,) = ports
         if server == "versitygw":
-            return _prepare_versitygw(program, env, *ports, home, requests)
-        return _prepare_minio(program, env, *ports, home)
+            return _prepare_versitygw(program, env, port, home, requests)
+        return _prepare_minio(program, env, port, home)
 
     return EmbeddedS3.launch(server, prepare)
 

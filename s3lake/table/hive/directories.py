@@ -100,7 +100,7 @@ def build_table(
     hidden = () if by_position else tuple(column for column in columns if column in names)
     return HiveTable(
         name=name,
-        columns=_placed(columns, names)
+        columns=_place_columns(columns, names)
         if by_position
         else {column: type for column, type in columns.items() if column not in hidden},
         location=f"s3://{bucket}/{before}",
@@ -114,7 +114,7 @@ def build_table(
     )
 
 
-def _placed(columns: Iterable[str], directories: Collection[str]) -> dict[str, Type]:
+def _place_columns(columns: Iterable[str], directories: Collection[str]) -> dict[str, Type]:
     """Return all columns as text, under names that no directory has: readers of CSV use their position only.
 
     They are texts because readers do not understand every form of a number or a time.
