@@ -1,30 +1,4 @@
-"""Everything s3lake raises on purpose.
-
-S3LakeError
-├── TerminalError             trying again cannot help
-│   ├── ConfigurationError    the sink's configuration is wrong: place, value, what is allowed
-│   ├── RecordError           a record was refused and `errors.tolerance` is none
-│   ├── GateError             a micro-batch is not what the sink asks of one before it is committed
-│   ├── DataLossError         Kafka no longer has, or no longer is, what the index expects
-│   │   └── UnreadableError   an object is not the whole file that its commit wrote
-│   ├── IncompleteError       hours that are to be read are not landed, or only in part
-│   ├── ForeignObjectError    a key is taken by an object that s3lake did not write
-│   ├── TooManyFilesError     a micro-batch would have more files than one commit may list
-│   ├── StoreDeniedError      the store refused: permissions, no such bucket, no conditional writes
-│   ├── TableConflictError    a table cannot follow the index before the user has changed something
-│   ├── DestinationRefusedError  what hours are forwarded to cannot take their rows
-│   └── TaskFailedError       a Spark task failed in a way that s3lake does not know
-└── TransientError            the same request may pass later
-    ├── FencedError           another writer changed the tile first; plan again
-    ├── SourceUnavailableError  what topics are landed from did not answer in time
-    │   └── KafkaUnavailableError
-    ├── MissingDocumentError  the index names a document that the store does not show, now
-    ├── SparkUnavailableError a worker, an executor, the session or its local disk gave out
-    ├── TableUnavailableError a table or its catalog was in the way; the index is as it is
-    ├── DestinationUnavailableError  what hours are forwarded to does not answer
-    └── StoreUnavailableError
-        └── StoreConflictError  another request of the same key was under way; the same one may be sent again
-"""
+"""Everything s3lake raises on purpose: terminal errors, and transient ones, which may succeed on retry."""
 
 
 class S3LakeError(Exception):

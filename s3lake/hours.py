@@ -28,7 +28,7 @@ def now_ms() -> int:
 
 
 def parse(key: str) -> datetime:
-    """The start of the hour `key` as an aware UTC datetime.
+    """Return the start of the hour `key` as an aware UTC datetime.
 
     Raises:
         ValueError: `key` is not of the form 2026-11-20T05.
@@ -37,32 +37,32 @@ def parse(key: str) -> datetime:
 
 
 def key(moment: datetime) -> str:
-    """The key of the hour that holds `moment` (aware)."""
+    """Return the key of the hour that holds `moment` (aware)."""
     return key_of_ms(int(moment.timestamp() // 1) * 1000)
 
 
 def key_of_ms(epoch_ms: int) -> str:
-    """The key of the hour that holds `epoch_ms` (milliseconds since the epoch)."""
+    """Return the key of the hour that holds `epoch_ms` (milliseconds since the epoch)."""
     return _key(epoch_ms // HOUR_MS)
 
 
 def start_ms(hour: str) -> int:
-    """First millisecond of the hour, since the epoch."""
+    """Return the first millisecond of the hour, since the epoch."""
     return _number(hour) * HOUR_MS
 
 
 def end_ms(hour: str) -> int:
-    """First millisecond after the hour, since the epoch."""
+    """Return the first millisecond after the hour, since the epoch."""
     return start_ms(hour) + HOUR_MS
 
 
 def shift(hour: str, by: int) -> str:
-    """The hour `by` hours later (earlier when negative)."""
+    """Return the hour `by` hours later (earlier if negative)."""
     return _key(_number(hour) + by)
 
 
 def span(first: str, last: str) -> Iterator[str]:
-    """Every hour from `first` to `last`, both included."""
+    """Return every hour from `first` to `last`, both included."""
     return map(_key, range(_number(first), _number(last) + 1))
 
 
@@ -143,19 +143,19 @@ def earliest(among: Iterable[Range], most: int) -> list[str]:
 
 
 def expand(among: Iterable[Range]) -> list[str]:
-    """Every hour of the ranges, in order: for whoever looks at each of them anyway."""
+    """Return every hour of the ranges, in order."""
     return list(chain.from_iterable(span(first, last) for first, last in among))
 
 
 def _number(hour: str) -> int:
-    """Hours since the epoch."""
+    """Return the hours since the epoch."""
     try:
         number = (date.fromisoformat(hour[:10]).toordinal() - _EPOCH) * 24 + int(hour[11:])
         is_key = _key(number) == hour
     except (ValueError, TypeError, OverflowError):
         is_key = False
     if not is_key:
-        raise ValueError(f"{hour!r} is no hour: write it as YYYY-MM-DDTHH in UTC, for example 2026-11-20T05")
+        raise ValueError(f"{hour!r} is not an hour: write it as YYYY-MM-DDTHH in UTC, for example 2026-11-20T05")
     return number
 
 

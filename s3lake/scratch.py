@@ -62,6 +62,6 @@ def _describe_failure(error: OSError, size: int, remedy: str) -> str:
     except OSError as none:
         return f"{none.strerror}: let one be written to, or {ways}"
     if error.errno in _FULL:
-        wanted = f"{size:,} bytes more have to wait in {directory}, which has {free:,} left ({error.strerror})"
-        return f"{wanted}: give it space, {ways}"
+        shortage = f"{size:,} bytes more have to wait in {directory}, which has {free:,} left ({error.strerror})"
+        return f"{shortage}: give it space, {ways}"
     return f"nothing can be written to {directory} ({error.strerror}): let it be written to, or {ways}"

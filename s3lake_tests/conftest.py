@@ -78,7 +78,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True)
 def pytest_report_to_serializable() -> Generator[None, dict[str, Any], dict[str, Any]]:
-    """What a worker tells of a test is told thrice, a third of it its names and marks, which nobody reads."""
+    """Leave out what the controller does not read: a third of a worker's three reports of a test is names and marks."""
     data = yield
     data["keywords"] = {}
     return data

@@ -1,4 +1,4 @@
-"""Figures of CPU time that hold on any machine, and beside other work on it."""
+"""Figures of CPU time that hold on any machine, also if it does other work."""
 
 import math
 import subprocess
@@ -10,7 +10,7 @@ _IMPORT_S = 0.6
 
 
 def fastest(measured: Callable[[], float], tries: int, enough: float) -> float:
-    """The least of so many tries, or the first that is no more than is enough."""
+    """Return the least of `tries` figures, or the first one that is at most `enough`."""
     least = math.inf
     for _ in range(tries):
         least = min(least, measured())

@@ -10,7 +10,7 @@ from s3lake.plan.tile import Sums, Tile
 
 
 def write(index: TopicIndex, *tiles: Tile, since: str | None = None) -> None:
-    """Make these tiles of an index, beside those that it has."""
+    """Add these tiles to an index."""
     head = index.head()
     every = [*hours.expand(head[0].hours if head else ()), *(tile.hour for tile in tiles)]
     index.store.put(index.head_key, msgspec.json.encode(TopicHead(hours=tuple(hours.ranges(every)), since=since)))

@@ -44,7 +44,7 @@ s3:
 sinks:
   - {name: events, topics: [orders], bucket: lake, start: 2026-01-05T00}
 """
-"""A configuration with secrets in it, of a Kafka and an S3 that nobody answers at."""
+"""A configuration with secrets in it, of a Kafka and an S3 that do not answer."""
 
 
 def at(hour: str, minutes: float = 0) -> int:
@@ -59,7 +59,7 @@ def values(count: int, first: int = 0) -> list[bytes]:
 
 @dataclass
 class Lake:
-    """Topics and buckets, made when first asked for; nobody else has their names."""
+    """Topics and buckets, made when first asked for; their names are in no other test."""
 
     kafka: EmbeddedKafka
     s3: EmbeddedS3
@@ -197,7 +197,7 @@ class Lake:
         return self.config(f"name: {name}, topics: ['{topic}']{more}").sink(name)
 
     def landing(self, topic: str, settings: str = "", now_ms: int | None = None, name: str = "events") -> Landing:
-        """What lands `topic` into a sink called events, by a clock that stands still unless `now_ms` is None."""
+        """Return the landing of `topic` into a sink called events, by a stopped clock unless `now_ms` is None."""
         sink = self.sink(topic, settings, name)
         prefix = sink.index_root
         index = TopicIndex(self.store, prefix, topic)

@@ -174,11 +174,11 @@ DESTINATIONS: list[tuple[str, dict[str, str]]] = [
     ("postgres", {"conninfo": "postgresql://me:<<password of an address>>@127.0.0.1:1/lake"}),
     ("postgres", {"conninfo": "<<password alone>> host"}),
     ("mongodb", {"uri": "mongodb://me:<<mongodb password>>@127.0.0.1:1"}),
-    ("mongodb", {"uri": "mongodb://127.0.0.1:1", "username": "me", "password": "<<mongodb password beside>>"}),
+    ("mongodb", {"uri": "mongodb://127.0.0.1:1", "username": "me", "password": "<<mongodb password apart>>"}),
     ("mongodb", {"uri": "mongodb://me:<<password of no address>>@127.0.0.1:x"}),
     ("elasticsearch", {"url": "<<server>>", "api_key": "<<api key>>"}),
     ("elasticsearch", {"url": "<<server>>", "username": "me", "password": "<<elasticsearch password>>"}),
-    ("elasticsearch", {"url": "http://127.0.0.1:1", "api_key": "<<api key that nobody hears>>"}),
+    ("elasticsearch", {"url": "http://127.0.0.1:1", "api_key": "<<api key of no server>>"}),
     ("quickwit", {"url": "<<server>>", "token": "<<token>>"}),
     ("quickwit", {"url": "<<server>>", "username": "me", "password": "<<quickwit password>>"}),
     ("elasticsearch", {"url": "http://me:<<user of a url>>@127.0.0.1:1"}),
@@ -192,7 +192,7 @@ ENVIRONMENT = {
     "IGGY_CONNECTORS_IGGY_USERNAME": "lake",
     "IGGY_CONNECTORS_IGGY_PASSWORD": "<<variable of iggy's runtime>>",
 }
-"""What `VARIABLES` refers to, and what Iggy's runtime is told by."""
+"""What `VARIABLES` refers to, and the environment of Iggy's runtime."""
 RECORD = b'{"id": 1, "login": {"password": "<<field of a record>>"}, "token": "<<field called token>>"'
 """No JSON, so that it is refused, and shown."""
 PLACE = re.compile(r"<<([^>]+)>>")
@@ -218,7 +218,7 @@ class Words:
         return self.planted[place]
 
     def seen(self, shown: str) -> list[str]:
-        """The places whose words stand in a text, as they are or in base64, as HTTP carries a login."""
+        """Return the places whose words are in a text, as they are or in base64, as HTTP carries a login."""
         return sorted(
             place
             for place, word in self.planted.items()

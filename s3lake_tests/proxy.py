@@ -1,4 +1,4 @@
-"""A proxy in front of an S3 server, whose network and server misbehave as they are told; `trials/` has more of them."""
+"""A proxy in front of an S3 server, whose network and server misbehave on request; `trials/` has more of them."""
 
 import contextlib
 import http.client
@@ -65,7 +65,7 @@ class ProxiedS3:
         self._server.server_close()
 
     def fault(self, request: BaseHTTPRequestHandler, body: bytes) -> str | None:  # noqa: ARG002
-        """What becomes of a request: one of `FAULTS`, the status to refuse it with; None where it is passed on."""
+        """Return the fate of a request: one of `FAULTS` or the status to refuse it with; None to pass it on."""
         return None
 
     def delay_s(self) -> float:

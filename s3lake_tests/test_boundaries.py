@@ -1,4 +1,4 @@
-"""Which room of the package may import which, and what stands in no file. CONTRIBUTING.md says it in words."""
+"""Which room of the package may import which, and what no file contains. CONTRIBUTING.md says it in words."""
 
 import ast
 import functools
@@ -78,9 +78,9 @@ ROOMS = [
 TO_THE_RIGHT = {
     ("cli.services", "demo.run"): "the command `demo` starts it, and only that command imports it",
     ("cli.services", "demo.stage"): "the same",
-    ("source.opening", "source.kafka.offsets"): "`kafka` in a configuration is no name that an entry point could have",
+    ("source.opening", "source.kafka.offsets"): "`kafka` in a configuration cannot be the name of an entry point",
 }
-"""Imports against the order, and why each is there. All but those of types happen when a function is called."""
+"""Imports against the order, and why each is there. All but imports of types happen when a function is called."""
 
 DAGSTER = {
     "orchestration": "all there is of Dagster",
@@ -111,7 +111,7 @@ VERIFY_MAY_IMPORT = {
 """All that `verify` shares with the writer, and why: it finds the writer's mistakes, so it may share none."""
 
 VERIFY_SHARES = {"verify.transforms": {"transform.batch", "transform.chain"}}
-"""The exception, which docs/guarantees.md says: what transforms do to a record nobody else knows."""
+"""The exception, which docs/guarantees.md says: only transforms know what they do to a record."""
 
 OBJECTS_KNOWS = {"errors", "schema.types", "commit.documents"}
 """`objects` reads what was written, for `verify` too: it shares with the writer what a manifest says, and no code."""
@@ -212,7 +212,7 @@ def _within(module: str, rooms: Collection[str]) -> bool:
 
 @functools.cache
 def _room(module: str) -> str:
-    """The innermost room that a module stands in."""
+    """Return the innermost room of a module."""
     return max((room for room in ROOMS if _within(module, [room])), key=len, default="")
 
 
@@ -223,7 +223,7 @@ def test_every_module_has_its_room() -> None:
 
 
 def test_modules_import_only_from_rooms_to_their_left() -> None:
-    # The package itself holds the public names, looked up when somebody asks for one.
+    # The package itself holds the public names, looked up when one is used.
     against = [
         found
         for found in _ours()

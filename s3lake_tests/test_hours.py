@@ -39,12 +39,12 @@ def test_a_key_is_parsed_to_the_start_of_its_hour():
     ],
 )
 def test_anything_else_is_refused_with_the_remedy(text: str):
-    with pytest.raises(ValueError, match="is no hour: write it as YYYY-MM-DDTHH in UTC, for example 2026-11-20T05"):
+    with pytest.raises(ValueError, match="is not an hour: write it as YYYY-MM-DDTHH in UTC, for example 2026-11-20T05"):
         hours.parse(text)
 
 
 def test_what_is_not_even_text_is_refused_the_same_way():
-    with pytest.raises(ValueError, match="None is no hour"):
+    with pytest.raises(ValueError, match="None is not an hour"):
         hours.parse(None)  # type: ignore[arg-type]
 
 

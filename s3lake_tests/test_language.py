@@ -34,10 +34,10 @@ _VERBS = {
 }
 _VAGUE = {"found", "given", "held", "kind", "kinds", "known", "made", "meant", "one", "said", "told", "wanted"}
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda)
+# Not `ast.keyword`: the name of a parameter is counted at the function that has it.
 _NAMED_BY = {
     ast.Name: "id",
     ast.arg: "arg",
-    ast.keyword: "arg",
     ast.Attribute: "attr",
     ast.FunctionDef: "name",
     ast.ClassDef: "name",

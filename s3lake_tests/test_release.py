@@ -45,7 +45,7 @@ def test_components_that_nobody_needs_are_left_out_with_what_depends_on_them(sbo
 
 
 @pytest.mark.parametrize(
-    ("program", "code", "told"),
+    ("program", "code", "message"),
     [
         ("#!/bin/sh\necho No known vulnerabilities found\n", 2, "not audited"),
         ("#!/bin/sh\necho no route >&2\nexit 1\n", 2, "not audited"),
@@ -54,13 +54,13 @@ def test_components_that_nobody_needs_are_left_out_with_what_depends_on_them(sbo
     ],
     ids=["an index without such data", "no network", "nothing is known", "something is known"],
 )
-def test_an_audit_says_whether_it_could_be_made(program: str, code: int, told: str, tmp_path: Path) -> None:
+def test_an_audit_says_whether_it_could_be_made(program: str, code: int, message: str, tmp_path: Path) -> None:
     """`pip-audit` says that all is fine where its index tells nothing."""
     (tmp_path / "pip-audit").write_text(program)
     (tmp_path / "pip-audit").chmod(0o755)
     environment = {**os.environ, "PIP_AUDIT": str(tmp_path / "pip-audit")}
     run = subprocess.run([ROOT / "release" / "audit"], env=environment, capture_output=True, text=True, check=False)
-    assert (run.returncode, told in run.stdout) == (code, True), run.stdout
+    assert (run.returncode, message in run.stdout) == (code, True), run.stdout
 
 
 @pytest.mark.skipif(

@@ -1,6 +1,6 @@
 """Secrets that are planted in every place that takes one are in nothing that is printed, kept or shown.
 
-`planted.py` is the table of places. Who is asked here refuses everybody, and repeats what it was told.
+`planted.py` is the table of places. The server here refuses all requests, and repeats what it received.
 """
 
 import json
@@ -109,14 +109,14 @@ def test_no_command_prints_one(
 
 
 def _lines(text: str) -> list[int]:
-    """Numbers of the lines that a secret stands in."""
+    """Return the numbers of the lines that contain a secret."""
     return [number for number, line in enumerate(text.splitlines()) if planted.PLACE.search(line)]
 
 
 @pytest.mark.slow("the same search of another command or surface")
 @pytest.mark.parametrize("name", PLACES)
 def test_no_error_of_a_configuration_tells_one(name: str, words: Words, tmp_path: Path) -> None:
-    """Each place is called otherwise, holds a list, is there twice, and is refused for what stands beside it."""
+    """Yield the text with each place renamed, made a list, repeated, and next to a key that is refused."""
     text = PLACES[name]
     environment = {name: words.plant(value) for name, value in planted.ENVIRONMENT.items()}
     refused = 0
@@ -198,7 +198,7 @@ def test_nothing_that_dagster_shows_and_keeps_says_one(
 
 @pytest.mark.slow("the same search of another command or surface")
 def test_a_stand_in_s_secrets_are_those_of_its_environment(words: Words, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LAKE_SECRET", words.plant("<<secret of a stand-in>>"))
+    monkeypatch.setenv("LAKE_SECRET", words.plant("<<secret of a double>>"))
     settings = native.loads(words.plant(PLACES["connect.yaml"]), "connect.yaml")
     stand_in = S3Resource(aws_access_key_id="ID", aws_secret_access_key=dg.EnvVar("LAKE_SECRET"))
     shown = _shown_by_dagster(build_definitions(settings, resources={"s3": stand_in}))
@@ -218,13 +218,13 @@ def test_no_document_of_the_index_and_no_object_says_one(words: Words) -> None:
 
 @pytest.mark.slow("the same search of another command or surface")
 @pytest.mark.filterwarnings("ignore:Parameter `backfill_policy`:dagster.BetaWarning")
-@pytest.mark.parametrize(("name", "told"), planted.DESTINATIONS)
+@pytest.mark.parametrize(("name", "settings"), planted.DESTINATIONS)
 def test_nothing_that_hours_are_forwarded_to_says_one(
-    name: str, told: dict[str, str], words: Words, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, settings: dict[str, str], words: Words, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is made wrongly, then rightly: its asset as Dagster shows it, and a run in which it does not take an hour."""
     monkeypatch.setattr("s3lake.forwarding.mongodb._CONNECT_MS", 50)
-    options = {option: words.plant(value) for option, value in told.items()}
+    options = {option: words.plant(value) for option, value in settings.items()}
     with pytest.raises(ConfigurationError) as refused:
         open_destination(name, {**options, "unheard": "of"})
     shown = ["".join(traceback.format_exception(refused.value))]
@@ -254,10 +254,11 @@ def test_nothing_that_hours_are_forwarded_to_says_one(
 @pytest.mark.parametrize("address", ["vault.properties", "<<server>>/lake.properties?key=<<key in an address>>"])
 def test_no_error_of_where_a_configuration_is_read_from_tells_one(address: str, words: Words, tmp_path: Path) -> None:
     """Vault and a web server, which both refuse."""
-    told = {"VAULT_ADDR": "<<server>>", "VAULT_TOKEN": "<<vault token>>"}
+    settings = {"VAULT_ADDR": "<<server>>", "VAULT_TOKEN": "<<vault token>>"}
     text = PLACES["aiven.properties"].replace("<<secret key>>", "${vault:secret/lake/s3:key}")
     (tmp_path / "vault.properties").write_text(words.plant(text))
     place = words.plant(address) if "<<" in address else str(tmp_path / address)
+    environment = {name: words.plant(value) for name, value in settings.items()}
     with pytest.raises(ConfigurationError) as refused:
-        configuration.load_configuration(place, environment={name: words.plant(value) for name, value in told.items()})
+        configuration.load_configuration(place, environment=environment)
     assert words.seen("".join(traceback.format_exception(refused.value))) == []

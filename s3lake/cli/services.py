@@ -116,7 +116,7 @@ def demo(
         emit(as_json, describe_totals(report) | {"missing": report.missing + lost}, format_totals)
         behind = [landing for landing in landings if table and not _query_table(landing, lake.hours, as_json=as_json)]
         if serve:
-            with run.served(lake, port) as (process, url):
+            with run.serve_ui(lake, port) as (process, url):
                 stop = run.stop_on_signal()
                 addresses = run.list_addresses(lake, landings, url)
                 lines = [*(f"{name}: {value}" for name, value in addresses.items()), "Ctrl-C ends"]

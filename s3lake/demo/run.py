@@ -85,7 +85,7 @@ def choose_ui_port() -> int:
 
 
 @contextmanager
-def served(demo: Stage, port: int, *, sensors: bool = True) -> Iterator[tuple[GuardedProcess, str]]:
+def serve_ui(demo: Stage, port: int, *, sensors: bool = True) -> Iterator[tuple[GuardedProcess, str]]:
     """Start Dagster's UI and daemon for the demo, with sensors on or off. Yields the process and the URL."""
     command = [sys.executable, "-m", "dagster", "dev", "-w", str(demo.home / "workspace.yaml")]
     command += ["-h", "127.0.0.1", "-p", str(port), "--log-level", "warning"]

@@ -292,8 +292,8 @@ def _download(s3: EmbeddedS3, directory: Path, buckets: set[str]) -> None:
     for bucket in buckets:
         store = S3Store(connection, bucket)
         for key in store.list(""):
-            found = store.get(key)
-            if found is not None:
+            stored = store.get(key)
+            if stored is not None:
                 path = directory / bucket / key
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(found.body)
+                path.write_bytes(stored.body)

@@ -86,11 +86,11 @@ def define(
     downstream = [*examples, *forward_assets(catalog)]
     return dg.Definitions(
         assets=[
-            *(catalog.topic(topic) for topic in sorted({route.topic for route in routes}) if topic_assets),
+            *(catalog.topic_spec(topic) for topic in sorted({route.topic for route in routes}) if topic_assets),
             *chain.from_iterable(define_assets(catalog, sink, body) for sink in config.sinks if sink.name not in own),
             *chain.from_iterable(assets),
-            *(catalog.sealed(*route) for route in routes),
-            *(catalog.dead_letters(*route) for route in routes if route.sink.errors.tolerance == "all"),
+            *(catalog.sealed_spec(*route) for route in routes),
+            *(catalog.dead_letters_spec(*route) for route in routes if route.sink.errors.tolerance == "all"),
             *downstream,
         ],
         asset_checks=[in_time_checks(catalog, config.sink(name)) for name in jobs],

@@ -85,19 +85,19 @@ class Catalog:
         """Return the sink and topic of an asset: of landed hours, sealed hours or dead letters."""
         return self._routes.get(key)
 
-    def landed(self, sink: Sink, topic: str) -> dg.AssetSpec:
+    def landed_spec(self, sink: Sink, topic: str) -> dg.AssetSpec:
         """Return the asset of what `sink` lands of `topic`."""
         return self._find_specs(sink, topic).landed
 
-    def sealed(self, sink: Sink, topic: str) -> dg.AssetSpec:
+    def sealed_spec(self, sink: Sink, topic: str) -> dg.AssetSpec:
         """Return the asset of its sealed hours."""
         return self._find_specs(sink, topic).sealed
 
-    def dead_letters(self, sink: Sink, topic: str) -> dg.AssetSpec:
+    def dead_letters_spec(self, sink: Sink, topic: str) -> dg.AssetSpec:
         """Return the asset of its dead letters."""
         return self._find_specs(sink, topic).dead_letters
 
-    def topic(self, topic: str) -> dg.AssetSpec:
+    def topic_spec(self, topic: str) -> dg.AssetSpec:
         """Return the external asset of a topic."""
         if topic not in self._topic_specs:
             self._topic_specs[topic] = self._translator.get_topic_spec(topic)
@@ -105,7 +105,7 @@ class Catalog:
 
     def key(self, sink: Sink, topic: str) -> dg.AssetKey:
         """Return the key of the asset of what `sink` lands of `topic`."""
-        return self.landed(sink, topic).key
+        return self.landed_spec(sink, topic).key
 
     def other_key(self, *path: str) -> dg.AssetKey:
         """Return the key of an asset that no translator names, under the prefix."""
@@ -113,7 +113,7 @@ class Catalog:
 
     def within(self, sink: Sink, topic: str, requested: Iterable[str]) -> set[str]:
         """Return the hours that are not after the asset's last one: its partitions may have an end."""
-        partitions = self.landed(sink, topic).partitions_def
+        partitions = self.landed_spec(sink, topic).partitions_def
         if partitions is None or partitions == hourly(sink):
             return set(requested)
         last = partitions.get_last_partition_key() or ""

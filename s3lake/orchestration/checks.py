@@ -130,9 +130,9 @@ def _check_offsets(state: HourState) -> CheckVerdict:
     landed = bool(state.landed.tile.partitions)
     waiting = 0 if landed else sum((span.end or 0) - span.start for span in state.tile.partitions.values())
     wrong = {
-        f"{one.hour} to {following.hour}": {str(number): gap for number, gap in sealed.between(one, following).items()}
-        for one, following in (state.sealing.neighbours(state.tile) if landed else ())
-        if not sealed.meet(one, following)
+        f"{tile.hour} to {after.hour}": {str(number): gap for number, gap in sealed.between(tile, after).items()}
+        for tile, after in (state.sealing.neighbours(state.tile) if landed else ())
+        if not sealed.meet(tile, after)
     }
     incomplete = state.landed.tile.closed and not state.landed.tile.complete
     ahead = describe_stamps_ahead(state.landed.tile.stamped_ahead)

@@ -60,11 +60,6 @@ def topics_of(catalog: Catalog, sink: Sink, run: dg.DagsterRun) -> frozenset[str
     return frozenset(route.topic for route in routes if route is not None and route.sink.name == sink.name)
 
 
-def started(instance: dg.DagsterInstance) -> Sequence[dg.RunRecord]:
-    """Return the runs that have started and not ended: queried apart, however long the queue of a backfill is."""
-    return instance.get_run_records(dg.RunsFilter(statuses=STARTED), limit=_MAX_STARTED)
-
-
 class SinkRuns:
     """The runs of a sink that matter to one tick of its sensor, read when they are first needed."""
 
@@ -127,7 +122,9 @@ class SinkRuns:
     def _unfinished(self) -> Mapping[str, str]:
         """Runs by topic. Ends the silent ones."""
         runs: dict[str, str] = {}
-        for record in [*started(self._instance), *self._waiting]:
+        # Waiting runs are queried apart: the queue of a backfill may be long.
+        started = self._instance.get_run_records(dg.RunsFilter(statuses=STARTED), limit=_MAX_STARTED)
+        for record in [*started, *self._waiting]:
             run = record.dagster_run
             topics = topics_of(self._catalog, self._sink, run)
             works = run.status != dg.DagsterRunStatus.STARTED or is_working(record, self._now_ms)
@@ -203,8 +200,8 @@ def _error(instance: dg.DagsterInstance, run: dg.DagsterRun, topic: str) -> str 
         event = entry.dagster_event
         if event is not None and event.event_type_value == dg.DagsterEventType.STEP_FAILURE.value:
             failure = event.step_failure_data
-            said = failure.user_failure_data.description if failure.user_failure_data else None
-            errors.append(said or str(failure.error_display_string).strip())
+            description = failure.user_failure_data.description if failure.user_failure_data else None
+            errors.append(description or str(failure.error_display_string).strip())
         elif not alone and int(entry.level) >= logging.ERROR and entry.user_message.startswith(begin):
             return entry.user_message.removeprefix(begin)
     return (errors[-1] if errors else "its process ended before its work did") if alone else None

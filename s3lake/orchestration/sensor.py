@@ -76,14 +76,14 @@ def group_sensor(
     assets = frozenset(catalog.topics[sink.name])
 
     def find_routes(context: dg.SensorEvaluationContext, offsets: Any) -> Sequence[Route]:
-        known = sensor_memory.decode(context.cursor).routes
+        known_routes = sensor_memory.decode(context.cursor).routes
         try:
             others = [] if sink.topics_regex is None else [topic for topic in offsets.topics() if sink.reads(topic)]
         except expressions.PatternTimeoutError as error:
             raise dg.Failure(f"topics_regex: {error}") from None
         matching = assets.union(others)
         for topic in sorted(matching - assets):
-            if f"{sink.name}/{topic}" not in known:
+            if f"{sink.name}/{topic}" not in known_routes:
                 context.log.warning(
                     f"topic {topic} matches topics_regex of sink {sink.name} and is landed from now on; reload the "
                     "code location to give it assets"
@@ -138,7 +138,7 @@ def _sensor(
             open=lambda route: open_topic(context.resources, catalog, *route, fail_fast=True),
         )
         memory.observed = {topic: memory.observed[topic] for topic in ends if topic in memory.observed}
-        memory.routes = {f"{route.sink.name}/{route.topic}": tick.remembered(route) for route in routes}
+        memory.routes = {f"{route.sink.name}/{route.topic}": tick.recall(route) for route in routes}
         states = tick.look_at_routes()
         absent = [route for route in routes if not ends.get(route.topic)]
         missing = tick.look_at_absent(absent)
@@ -243,7 +243,7 @@ def _describe(tick: Tick, states: Sequence[RouteState], absent: Sequence[Route])
             texts += [f"{begin}: {state.why}"] if state.why else []
         return texts or ["nothing is due"]
     waiting = [route for route in tick.routes if tick.ends.get(route.topic) and tick.waiting(route) > 0]
-    first_ms = min((min(tick.due_ms(route), tick.remembered(route).look_at_ms) for route in waiting), default=0)
+    first_ms = min((min(tick.due_ms(route), tick.recall(route).look_at_ms) for route in waiting), default=0)
     first = f"the first are {at_the_latest(first_ms)}" if first_ms > tick.now_ms else "nothing is due"
     reasons = Counter(state.why for state in states if state.must_wait)
     return [
@@ -258,7 +258,7 @@ def _observe(
     """Observe some of the topics that have changed: storing events costs more than all else."""
     memory, lags = tick.memory, defaultdict[str, dict[str, int]](dict)
     for route in tick.routes:
-        if tick.ends.get(route.topic) and tick.remembered(route).landed >= 0:
+        if tick.ends.get(route.topic) and tick.recall(route).landed >= 0:
             lags[route.topic][route.sink.name] = tick.waiting(route)
     for state in states:
         if state.lag is not None:
@@ -291,7 +291,7 @@ def _observation(
     seconds = (now_ms - last.ms) / 1000
     version = hashlib.sha256(json.dumps(sorted(ends.items())).encode()).hexdigest()
     return dg.AssetObservation(
-        catalog.topic(topic).key,
+        catalog.topic_spec(topic).key,
         metadata={
             "end_offsets": dg.MetadataValue.json({str(partition): end for partition, end in sorted(ends.items())}),
             "offsets": sum(ends.values()),

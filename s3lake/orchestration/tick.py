@@ -86,7 +86,7 @@ class Tick:
     open: "Callable[[Route], Landing]"
     began_s: float = field(default_factory=time.monotonic)
 
-    def remembered(self, route: Route) -> RouteMemory:
+    def recall(self, route: Route) -> RouteMemory:
         """Return the memory of a route, which the tick changes."""
         return self.memory.routes.setdefault(f"{route.sink.name}/{route.topic}", RouteMemory())
 
@@ -103,10 +103,10 @@ class Tick:
         for route in ready[:]:
             if wait := self.runs[route.sink.name].run_of(route.topic):
                 ready.remove(route)
-                self.remembered(route).landed = -1  # what the run lands decides
+                self.recall(route).landed = -1  # what the run lands decides
                 states.append(RouteState(route, wait, must_wait=True))
         first = sorted(ready, key=self._urgency)[:LOOKS_PER_TICK]
-        turns = sorted(idle, key=lambda route: self.remembered(route).looked_ms)[: 1 + len(self.routes) // ROUND_TICKS]
+        turns = sorted(idle, key=lambda route: self.recall(route).looked_ms)[: 1 + len(self.routes) // ROUND_TICKS]
         states += self._look_at(first, self._look)
         states += self._look_at(turns, partial(self._look, in_turn=True))
         if not any(state.is_due for state in states):
@@ -122,26 +122,26 @@ class Tick:
             refuse_absent(route.sink, landing.index, landing.offsets)
             return RouteState(route)
 
-        turns = sorted(routes, key=lambda route: (self.remembered(route).looked_ms, route.topic))
+        turns = sorted(routes, key=lambda route: (self.recall(route).looked_ms, route.topic))
         return [state.error for state in self._look_at(turns[:_AT_ONCE], look) if state.error is not None]
 
     def remember_request(self, state: RouteState) -> None:
         """Remember a requested run: once it has ended, the index has to be read."""
-        memory = self.remembered(state.route)
+        memory = self.recall(state.route)
         memory.landed, memory.requested_ms = -1, self.now_ms
 
     def waiting(self, route: Route) -> int:
         """Return how many offsets wait, by the memory; 0 if that is not known."""
-        memory = self.remembered(route)
+        memory = self.recall(route)
         return 0 if memory.landed < 0 else sum(self.ends[route.topic].values()) - memory.landed
 
     def due_ms(self, route: Route) -> int:
         """Return when what waits is due at the latest, by the memory."""
-        return self.remembered(route).waiting_since_ms + max_wait_ms(route.sink)
+        return self.recall(route).waiting_since_ms + max_wait_ms(route.sink)
 
     def _may_be_due(self, route: Route) -> bool:
         """Return whether the index has to be read, by the memory."""
-        memory, waiting = self.remembered(route), self.waiting(route)
+        memory, waiting = self.recall(route), self.waiting(route)
         if memory.landed < 0 or waiting < 0 or self.now_ms >= memory.look_at_ms:
             return True
         if not waiting:
@@ -157,7 +157,7 @@ class Tick:
         return self.together and self.waiting(route) > 0 and self.now_ms >= self.due_ms(route) - early_ms
 
     def _urgency(self, route: Route) -> tuple[int, int]:
-        memory = self.remembered(route)
+        memory = self.recall(route)
         due_ms = memory.looked_ms if memory.landed < 0 else min(memory.look_at_ms, self.due_ms(route))
         return due_ms, memory.looked_ms
 
@@ -168,7 +168,7 @@ class Tick:
             try:
                 return look(route)
             except S3LakeError as error:  # the others are looked at all the same
-                self.remembered(route).looked_ms = self.now_ms
+                self.recall(route).looked_ms = self.now_ms
                 return RouteState(route, error=error)
 
         if len(routes) < 2:
@@ -177,7 +177,7 @@ class Tick:
             return [state for state in pool.map(look_in_time, routes) if state is not None]
 
     def _look(self, route: Route, *, in_turn: bool = False) -> RouteState:
-        sink, memory, runs = route.sink, self.remembered(route), self.runs[route.sink.name]
+        sink, memory, runs = route.sink, self.recall(route), self.runs[route.sink.name]
         landing = self.open(route)
         stored = landing.index.head()
         head = stored[0] if stored else None

@@ -74,7 +74,7 @@ class TestExitCodeTwo:
             ),
             (
                 ("verify", "--from", "yesterday", "--to", TEN),
-                "'yesterday' is no hour: write it as YYYY-MM-DDTHH in UTC",
+                "'yesterday' is not an hour: write it as YYYY-MM-DDTHH in UTC",
             ),
             (("land", "--sink", "evnets"), "--sink evnets: unknown sink; the configuration has events"),
             (

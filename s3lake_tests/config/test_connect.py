@@ -121,7 +121,7 @@ def test_the_environment_says_what_the_file_does_not() -> None:
     assert str(loaded.origins[("sinks", 0, "start")]) == "environment variable S3LAKE_START"
     with pytest.raises(ConfigurationError) as refused:
         given({"s3lake.start": None}, S3LAKE_START="today")
-    assert str(refused.value).startswith("environment variable S3LAKE_START: 'today' is no hour")
+    assert str(refused.value).startswith("environment variable S3LAKE_START: 'today' is not an hour")
 
 
 @pytest.mark.parametrize("key", ["s3lake.kafka.bootstrap.servers", "consumer.override.bootstrap.servers"])

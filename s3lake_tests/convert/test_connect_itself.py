@@ -13,7 +13,7 @@ from s3lake.convert import json_text
 from s3lake.convert.values import Conversion
 from s3lake_tests.conftest import EXAMPLES
 from s3lake_tests.convert.records import batch
-from s3lake_tests.kit.oracles import DECIMAL, LEAVES, json_converter, run_connect, told
+from s3lake_tests.kit.oracles import DECIMAL, LEAVES, json_converter, read_json, run_connect
 
 pytestmark = [pytest.mark.slow("an oracle: what Kafka Connect itself does, in a JVM"), pytest.mark.usefixtures("jvm")]
 
@@ -60,7 +60,7 @@ def written(java: Any, schema: dict[str, Any], payload: Any, **options: str) -> 
     raw = json.dumps({"schema": fields, "payload": {"v": payload}}).encode()
     value = json_converter(java, schemas=True).toConnectData("t", raw)
     by = json_converter(java, schemas=False, **options)
-    return raw, told(by.fromConnectData("t", value.schema(), value.value()))
+    return raw, read_json(by.fromConnectData("t", value.schema(), value.value()))
 
 
 @settings(max_examples=200 * EXAMPLES)
@@ -71,11 +71,11 @@ def test_a_value_with_a_schema_is_what_connect_writes(java: Any, drawn: tuple[di
     converted = by(batch(raw), {})
     assert converted.refused == {}
     (line,) = converted.parts[0].streams["data"].to_pylist()
-    assert told(line) == theirs
+    assert read_json(line) == theirs
 
 
 @pytest.mark.parametrize("number", [0.1, 1.0, -64.37988, 16777216.0, 3.4028235e38, 1e-5])
 def test_a_float_is_the_number_that_connect_writes(java: Any, number: float) -> None:
     _, theirs = written(java, {"type": "float"}, number)
     (text,) = json_text.format_floats(pa.array([number], pa.float32())).to_pylist()
-    assert told(text) == theirs["v"]
+    assert read_json(text) == theirs["v"]

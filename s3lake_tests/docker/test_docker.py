@@ -97,7 +97,7 @@ def environment_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 
 
 def mounted(service: str) -> dict[str, str]:
-    """Paths in the container, and the files here that stand there."""
+    """Return paths in the container, and the files here that are mounted there."""
     configs = SERVICES[service].get("configs", ())
     return {config["target"]: str(DOCKER / COMPOSE["configs"][config["source"]]["file"]) for config in configs}
 

@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.slow("each example of the documents; the table's keys 
 def environment(
     kafka: EmbeddedKafka, s3_server: EmbeddedS3, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a reader sets: Kafka, the S3 server, the start and secrets; the clock stands at noon of the examples."""
+    """Set what a reader sets: Kafka, the S3 server, the start and secrets. The clock shows noon of the examples."""
     monkeypatch.setattr(hours, "time", SimpleNamespace(time=lambda: NOON / 1000))
     key, secret = s3_server.access_key_id, s3_server.secret_access_key
     monkeypatch.setenv("S3LAKE_BOOTSTRAP_SERVERS", kafka.bootstrap_servers)

@@ -52,7 +52,7 @@ class Guide:
     printed: dict[str, str] = field(default_factory=dict)
 
     def follow(self) -> None:
-        """Do what stands there, from the top to the end."""
+        """Do what the page says, from the top to the end."""
         for block in blocks("yaml", "json", "properties", "toml", "console", "text"):
             if block.document == self.page:
                 (self._commands if block.language == "console" else self._shown)(block)

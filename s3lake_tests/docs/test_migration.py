@@ -1,4 +1,4 @@
-"""The pages that lead from a connector to s3lake: their files come to what stands there."""
+"""The pages that lead from a connector to s3lake: their files result in what the pages show."""
 
 import os
 from collections.abc import Callable

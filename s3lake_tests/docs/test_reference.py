@@ -35,7 +35,7 @@ def test_a_default_is_shown_as_people_write_it() -> None:
     assert '| `interval` | number or text | `"5m"` |' in page
 
 
-# Every key of every connector's own definition is honoured, told or refused; nearly all are honoured or harmless
+# Every key of every connector's own definition is honoured, reported or refused; nearly all are honoured or harmless
 
 
 KEYS: dict[str, Any] = runpy.run_path(str(ROOT / "docs/keys.py"))

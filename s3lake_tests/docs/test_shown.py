@@ -45,7 +45,7 @@ _LOADS = re.compile("INSTALL|LOAD|CREATE SECRET")
 TWENTY_FIRST = 1795255200000  # of November 2026
 _ENDS = {"|", "&&", ";", "&"}
 OTHERS = {"cp", "duckdb", "export", "kafka-acls.sh", "python", "sed", "seq", "source"}
-"""Programs of others, which readers are told to run."""
+"""Programs of others that the pages run."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def test_a_command_exists_and_has_these_options(command: list[str]) -> None:
         case "python" | "pytest" if arguments[0].endswith(".py"):
             assert (ROOT / arguments[0]).is_file()
         case other:
-            assert other in OTHERS, f"{other}: a program that nobody has looked for"
+            assert other in OTHERS, f"{other}: a program that is not in OTHERS"
 
 
 def _is_of_the_stack(arguments: list[str]) -> None:
@@ -246,7 +246,7 @@ def _is_known_to_librdkafka(properties: dict[str, str]) -> None:
         try:
             confluent_kafka.Consumer({"group.id": "shown", "log_level": 0, name: value})
         except confluent_kafka.KafkaException as error:
-            refusal = str(error)  # a file that is not here, or a property that wants another one beside it
+            refusal = str(error)  # a file that is not here, or a property that needs another one
         assert "No such configuration property" not in refusal
 
 

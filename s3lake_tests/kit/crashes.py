@@ -11,7 +11,7 @@ class Crash(BaseException):
 
 
 class Crashing:
-    """Ends a process before or after its call number `at` of those that are counted.
+    """Ends a process before or after its call number `at` of the counted calls.
 
     Attributes:
         calls: how many calls there were.

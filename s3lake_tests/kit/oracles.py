@@ -118,18 +118,18 @@ def json_converter(java: Any, *, schemas: bool, **options: str) -> Any:
     return converter
 
 
-def told(text: Any) -> Any:
-    """JSON, numbers by their worth."""
-    return None if text is None else worth(json.loads(bytes(text), parse_float=Decimal))
+def read_json(text: Any) -> Any:
+    """Read JSON; equal numbers are equal values, however they are written."""
+    return None if text is None else normalize_numbers(json.loads(bytes(text), parse_float=Decimal))
 
 
-def worth(value: Any) -> Any:
-    """A decoded value whose numbers equal those of the same worth, and nothing else: 0 is not false."""
+def normalize_numbers(value: Any) -> Any:
+    """Return a decoded value in which equal numbers are equal, and equal to nothing else: 0 is not false."""
     match value:
         case dict():
-            return {name: worth(inner) for name, inner in value.items()}
+            return {name: normalize_numbers(inner) for name, inner in value.items()}
         case list():
-            return list(map(worth, value))
+            return list(map(normalize_numbers, value))
         case int() | Decimal() if not isinstance(value, bool):
             return {"number": str(Decimal(value).normalize() + 0)}
     return value

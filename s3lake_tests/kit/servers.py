@@ -171,7 +171,7 @@ class OfferedServers:
         while True:
             try:
                 connection = self._listener.accept()
-            except (OSError, EOFError, AuthenticationError):  # somebody who looks for a free port
+            except (OSError, EOFError, AuthenticationError):  # another process that looks for a free port
                 continue
             threading.Thread(target=self._answer, args=[connection], daemon=True).start()
 
@@ -291,7 +291,7 @@ def minio(servers_of_run: Servers) -> EmbeddedS3:
 
 @pytest.fixture(scope="session")
 def postgres(servers_of_run: Servers) -> str:
-    """What libpq is told of a database of a PostgreSQL for all tests."""
+    """Return the connection string of a database of the PostgreSQL of all tests."""
     from s3lake_tests.forwarding import servers
 
     if servers.find_postgres() is None:

@@ -37,7 +37,7 @@ def in_memory(patch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def in_files(**overrides: Any) -> Iterator[dg.DagsterInstance]:
-    """An instance with its files, for what memory has not; nobody else opens them, so their revision is not asked."""
+    """Yield an instance with files, for what memory lacks. No other process opens them: no revision is read."""
     with pytest.MonkeyPatch.context() as patch:
         for module in _FILES:
             patch.setattr(module, "check_alembic_revision", lambda *_: (None, None))
@@ -61,7 +61,7 @@ class _Tables:
 
 @functools.cache
 def _first() -> db.Engine:
-    """Of it all others have what statements are as SQL, which each would find out anew."""
+    """An instance from which all others take their statements compiled to SQL: each would compile them again."""
     engine = db.create_engine("sqlite://")
     with engine.connect():  # it asks SQLite for its version
         return engine

@@ -109,7 +109,7 @@ class TestEachJob:
     @pytest.mark.parametrize(
         ("job", "config", "why"),
         [
-            ("erase", {"where": "nobody = 1", "confirmed": True}, "it names none of its columns"),
+            ("erase", {"where": "absent = 1", "confirmed": True}, "it names none of its columns"),
             ("reformat", {"topics": ["other"]}, f"topics: 'other' is not a topic of a sink; expected one of {TOPIC}"),
             (
                 "compact",

@@ -45,7 +45,7 @@ RANGE = {"dagster/asset_partition_range_start": TEN, "dagster/asset_partition_ra
 
 @functools.cache
 def job() -> dg.JobDefinition:
-    """All checks of the sink; nobody changes it."""
+    """All checks of the sink, which no test changes."""
     ours = catalog(SINK)
     definitions = dg.Definitions(
         assets=define_assets(ours, SINK, land),

@@ -139,17 +139,17 @@ def test_comments_are_in_a_descriptor_set_that_was_asked_for_them(tmp_path: Path
     for name, text in (("shop.proto", SHOP), ("money.proto", MONEY)):
         (tmp_path / name).write_text(text)
     command = [f"-I{tmp_path}", "--include_imports", "--descriptor_set_out={out}", "shop.proto"]
-    for name, more in (("plain", []), ("told", ["--include_source_info"])):
+    for name, more in (("plain", []), ("commented", ["--include_source_info"])):
         arguments = [part.format(out=tmp_path / name) for part in command]
         assert protoc.main(["protoc", *more, *arguments]) == 0
     of = {"url": "", "message": "Other"}
-    told, plain = (
+    commented, plain = (
         describe_columns(
             sink(converter="protobuf", registry={**of, "descriptor_set": str(tmp_path / name)}), "orders", INDEX
         )
-        for name in ("told", "plain")
+        for name in ("commented", "plain")
     )
-    assert (told, plain) == ({"id": "Another."}, {})
+    assert (commented, plain) == ({"id": "Another."}, {})
 
 
 def test_in_an_envelope_a_column_has_the_words_of_its_fields(registry: SchemaRegistry) -> None:

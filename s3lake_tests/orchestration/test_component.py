@@ -114,7 +114,7 @@ def graph(definitions: dg.Definitions) -> dict[str, Any]:
 
 
 def _said(spec: dg.AssetSpec) -> dg.AssetSpec:
-    """Without what Dagster adds to assets of a component: where that stands."""
+    """Without what Dagster adds to assets of a component: the place of its file."""
     ours = {
         name: value
         for name, value in spec.metadata.items()

@@ -29,7 +29,7 @@ sinks:
 
 
 @pytest.fixture
-def nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def config_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A configuration whose Kafka and S3 are down."""
     path = tmp_path / "elsewhere.yaml"
     path.write_text(NOBODY)
@@ -45,7 +45,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("nobody")
+@pytest.mark.usefixtures("config_file")
 def test_loads_with_kafka_and_s3_down() -> None:
     began = time.monotonic()
     loaded = definitions.defs().get_repository_def()
@@ -57,23 +57,23 @@ def test_loads_with_kafka_and_s3_down() -> None:
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("named", ["the file", "its directory"])
 def test_a_process_builds_them_once_until_the_file_is_changed(
-    named: str, nobody: Path, monkeypatch: pytest.MonkeyPatch
+    named: str, config_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Dagster asks for them twice in the process of each run."""
-    monkeypatch.setenv("S3LAKE_CONFIG", str(nobody if named == "the file" else nobody.parent))
+    monkeypatch.setenv("S3LAKE_CONFIG", str(config_file if named == "the file" else config_file.parent))
     first = definitions.defs()
     assert definitions.defs() is first
-    nobody.write_text(NOBODY.replace("topics: [orders]", "topics: [clicks]"))
+    config_file.write_text(NOBODY.replace("topics: [orders]", "topics: [clicks]"))
     assert definitions.defs().get_repository_def().has_sensor_def("kafka_clicks")
 
 
 @pytest.mark.long
-def test_importing_and_loading_it_imports_nothing_heavy(nobody: Path) -> None:
-    """Every run worker imports the code location anew."""
+def test_importing_and_loading_it_imports_nothing_heavy(config_file: Path) -> None:
+    """Every run worker imports the code location again."""
     script = "from s3lake.definitions import defs; defs().get_repository_def().get_all_jobs()"
     run = subprocess.run(
         [sys.executable, "-X", "importtime", "-c", script],
-        env={**os.environ, "S3LAKE_CONFIG": str(nobody), "DAGSTER_HOME": str(nobody.parent)},
+        env={**os.environ, "S3LAKE_CONFIG": str(config_file), "DAGSTER_HOME": str(config_file.parent)},
         capture_output=True,
         text=True,
         check=True,
@@ -87,10 +87,10 @@ def test_importing_and_loading_it_imports_nothing_heavy(nobody: Path) -> None:
 
 @pytest.mark.usefixtures("impatient")
 def test_the_file_in_the_working_directory_is_the_default(
-    nobody: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    config_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("S3LAKE_CONFIG")
-    nobody.rename(tmp_path / "s3lake.yaml")
+    config_file.rename(tmp_path / "s3lake.yaml")
     monkeypatch.chdir(tmp_path)
     assert definitions.defs().get_repository_def().has_job("land_events")
 
@@ -117,10 +117,10 @@ def test_without_any_file_the_error_says_what_to_do(tmp_path: Path, monkeypatch:
     ],
 )
 def test_a_wrong_configuration_is_told_in_our_words_alone(
-    name: str, place: str, text: str, nobody: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, place: str, text: str, config_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Dagster shows an error with all that it came from."""
-    path = nobody.with_name(name)
+    path = config_file.with_name(name)
     path.write_text(text)
     monkeypatch.setenv("S3LAKE_CONFIG", str(path))
     with pytest.raises(ConfigurationError) as wrong:
@@ -132,7 +132,7 @@ def test_a_wrong_configuration_is_told_in_our_words_alone(
 
 
 @pytest.mark.parametrize(("variable", "status"), [("running", "RUNNING"), ("", "STOPPED")])
-@pytest.mark.usefixtures("nobody", "impatient")
+@pytest.mark.usefixtures("config_file", "impatient")
 def test_sensors_are_on_where_the_environment_says_so(
     variable: str, status: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -142,10 +142,10 @@ class TestIncompleteHours:
     def test_are_refused_by_name_with_what_is_missing_of_each(self, lake: Lake, topic: str) -> None:
         with pytest.raises(dg.Failure) as refused:
             read(lake, topic, self.SETTINGS, [self.EIGHT, ELEVEN])
-        told = str(refused.value.description)
-        assert f"topic {topic} in sink events: 3 of 4 hours are not complete" in told
-        assert f"{self.EIGHT} never landed; {TEN} lacks 10 of 30 offsets; {ELEVEN} is still open, 5 offsets" in told
-        assert 'metadata={"allow_incomplete": True}' in told
+        message = str(refused.value.description)
+        assert f"topic {topic} in sink events: 3 of 4 hours are not complete" in message
+        assert f"{self.EIGHT} never landed; {TEN} lacks 10 of 30 offsets; {ELEVEN} is still open, 5 offsets" in message
+        assert 'metadata={"allow_incomplete": True}' in message
         assert refused.value.allow_retries is False
 
     @pytest.mark.slow("a case more of reading through Spark")

@@ -1,4 +1,4 @@
-"""s3lake in somebody's project: what was there before is there as it was, and works as it did."""
+"""s3lake merged into a project: all that the project had is there as it was, and works as it did."""
 
 from pathlib import Path
 from typing import Any
@@ -96,7 +96,7 @@ defs = dg.Definitions.merge(shop.shop, *ours)
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Its files, with two configurations beside it whose sinks have one name."""
+    """Its files, and two configurations whose sinks have one name."""
     (tmp_path / "shop.py").write_text(PROJECT)
     (tmp_path / "merged.py").write_text(MERGED)
     (tmp_path / "lake.yaml").write_text(CONFIGURATION)
@@ -106,7 +106,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def imported(project: Path, module: str) -> Any:
-    """A module of the project, imported anew."""
+    """Import a module of the project again."""
     scope: dict[str, Any] = {"__name__": module, "__file__": str(project / f"{module}.py")}
     exec(compile((project / f"{module}.py").read_text(), scope["__file__"], "exec"), scope)
     return scope

@@ -1,4 +1,4 @@
-"""Assets whose body is the user's own: it lands with the resource, and does what it likes beside."""
+"""Assets whose body is the user's own: it lands with the resource, and can do more."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -36,7 +36,7 @@ def events(runs: OneTopic) -> list[dg.AssetMaterialization]:
     return materialisations(runs.instance, sealed_key(runs.sink, TOPIC))
 
 
-def told(runs: OneTopic) -> list[tuple[str | None, Any]]:
+def announced(runs: OneTopic) -> list[tuple[str | None, Any]]:
     """Hours and reasons of the announcements."""
     return [(one.partition, one.metadata["reason"].value) for one in events(runs)]
 
@@ -69,7 +69,7 @@ class TestRun:
         for _ in range(2):
             runs.again()
             runs.land()
-        assert told(runs) == [(FIRST, "landed"), (SECOND, "landed"), (THIRD, "landed")]
+        assert announced(runs) == [(FIRST, "landed"), (SECOND, "landed"), (THIRD, "landed")]
 
     def test_says_what_the_hour_holds(self, runs: OneTopic) -> None:
         runs.land(FIRST, SECOND)
@@ -85,13 +85,13 @@ class TestRun:
         runs.landings[TOPIC] = dataclasses.replace(runs.landings[TOPIC], clock=lambda: hours.start_ms(SECOND) + 60_000)
         runs.land(FIRST, SECOND)
         assert len(runs.hours()[TOPIC]) == 2
-        assert told(runs) == [(FIRST, "landed")]
+        assert announced(runs) == [(FIRST, "landed")]
 
     def test_announces_a_rewritten_hour_again_with_the_reason(self, runs: OneTopic) -> None:
         runs.land()
         runs.again().rewrite(SECOND)
         runs.land()
-        assert told(runs)[3:] == [(SECOND, "rewrite")]
+        assert announced(runs)[3:] == [(SECOND, "rewrite")]
         versions = [one.tags and one.tags[names.DATA_VERSION] for one in events(runs) if one.partition == SECOND]
         assert len(set(versions)) == 2
 
@@ -100,7 +100,7 @@ class TestRun:
         forget(runs)
         runs.again().rewrite(SECOND)
         runs.land(SECOND, SECOND)
-        assert told(runs) == [(SECOND, "landed")]
+        assert announced(runs) == [(SECOND, "landed")]
 
     def test_an_hour_that_a_check_fails_on_is_not_sealed_until_it_is_fine_again(
         self, runs: OneTopic, monkeypatch: pytest.MonkeyPatch
@@ -109,10 +109,10 @@ class TestRun:
         with monkeypatch.context() as patch:
             patch.setattr(plan_sealed, "explained", lambda tile, sums: tile.hour != SECOND and explained(tile, sums))
             runs.land()
-            assert told(runs) == [(FIRST, "landed"), (THIRD, "landed")]
+            assert announced(runs) == [(FIRST, "landed"), (THIRD, "landed")]
         runs.again()
         runs.land()
-        assert told(runs)[2:] == [(SECOND, "landed")]
+        assert announced(runs)[2:] == [(SECOND, "landed")]
 
 
 class TestMarker:
@@ -139,7 +139,7 @@ class TestMarker:
     ) -> None:
         runs.world.store.put(f"{TOPIC}/date=2026-11-20/hour=01/_objects.json", b"theirs")
         assert not runs.land().success
-        assert told(runs) == []
+        assert announced(runs) == []
 
     def test_cleaning_leaves_it(self, runs: OneTopic) -> None:
         runs.land()
@@ -158,7 +158,7 @@ class TestSensor:
         known = tick(runs)
         known = tick(runs, known)
         tick(runs, known)
-        assert told(runs) == [(FIRST, "landed"), (SECOND, "landed"), (THIRD, "landed")]
+        assert announced(runs) == [(FIRST, "landed"), (SECOND, "landed"), (THIRD, "landed")]
 
     @pytest.mark.parametrize("together", [False, True])
     def test_leaves_all_hours_to_a_run_that_lands_the_topic(self, together: bool, runs: OneTopic) -> None:
@@ -177,17 +177,17 @@ class TestSensor:
             selection = frozenset([sink_key(sink, TOPIC)])
             run = create_run_for_test(runs.instance, status=started, asset_selection=selection)
         tick(runs)
-        assert told(runs) == []
+        assert announced(runs) == []
         runs.instance.delete_run(run.run_id)
         tick(runs)
-        assert len(told(runs)) == 3
+        assert len(announced(runs)) == 3
 
     def test_finds_a_rewrite_that_no_run_of_dagster_made(self, runs: OneTopic) -> None:
         runs.land()
         known = tick(runs)
         runs.again().rewrite(SECOND)
         tick(runs, known)
-        assert told(runs)[3:] == [(SECOND, "rewrite")]
+        assert announced(runs)[3:] == [(SECOND, "rewrite")]
 
     def test_remembers_only_what_the_event_log_says(self, runs: OneTopic) -> None:
         runs.land()
@@ -207,7 +207,7 @@ class TestSensor:
 
 def test_a_quiet_hour_is_sealed_too(runs: OneTopic) -> None:
     runs.land(FIRST, FOURTH)
-    assert told(runs)[3:] == [(FOURTH, "landed")]
+    assert announced(runs)[3:] == [(FOURTH, "landed")]
     assert events(runs)[3].metadata["dagster/row_count"].value == 0
 
 
@@ -225,4 +225,4 @@ def test_checks_alone_announce_too(runs: OneTopic) -> None:
     definitions = dg.Definitions.merge(build_definitions(runs.config, resources=STAND_INS), dg.Definitions(jobs=[look]))
     job = definitions.resolve_job_def("look")
     assert job.execute_in_process(tags={"dagster/partition": SECOND}, instance=runs.instance).success
-    assert told(runs) == [(SECOND, "landed")]
+    assert announced(runs) == [(SECOND, "landed")]

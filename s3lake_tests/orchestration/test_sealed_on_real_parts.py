@@ -16,12 +16,12 @@ def test_an_hour_is_announced_once_by_its_run_else_by_the_sensor_and_again_when_
     runs = Runs(instance, lake, topic, f"sealed: {{marker: objects}}, start: {NINE}")
     key = sealed_key("events", topic)
 
-    def told() -> list[tuple[str | None, object, object]]:
+    def announced() -> list[tuple[str | None, object, object]]:
         found = materialisations(instance, key)
         return [(one.partition, one.metadata["reason"].value, one.metadata["dagster/row_count"].value) for one in found]
 
     assert runs.land(NINE, TEN).success
-    assert told() == [(NINE, "landed", 10), (TEN, "landed", 5)]
+    assert announced() == [(NINE, "landed", 10), (TEN, "landed", 5)]
     markers = [key for key in lake.objects() if key.endswith("_objects.json")]
     assert markers == [f"{topic}/date=2026-01-05/hour={hour}/_objects.json" for hour in ("09", "10")]
     assert lake.verify(lake.landing(topic, f"start: {NINE}")).differences == ()
@@ -35,7 +35,7 @@ def test_an_hour_is_announced_once_by_its_run_else_by_the_sensor_and_again_when_
         cursor = result.cursor
         for event in result.asset_events:
             instance.report_runless_asset_event(event)
-    assert told() == [(NINE, "landed", 10), (TEN, "landed", 5)]
+    assert announced() == [(NINE, "landed", 10), (TEN, "landed", 5)]
 
     assert runs.land(TEN, rewrite=True).success
-    assert told()[2:] == [(TEN, "rewrite", 5)]
+    assert announced()[2:] == [(TEN, "rewrite", 5)]

@@ -292,11 +292,11 @@ class TestNewTopics:
     ) -> None:
         matching.kafka.logs["t0001"] = {0: 5}
         assert spans(matching.tick()) == {f"{START}..{HOUR}": ["t0001"]}
-        told = "topic t0001 matches topics_regex of sink events and is landed from now on"
-        assert told in caplog.text + "".join(capsys.readouterr())
+        warning = "topic t0001 matches topics_regex of sink events and is landed from now on"
+        assert warning in caplog.text + "".join(capsys.readouterr())
         caplog.clear()
         matching.tick()
-        assert told not in caplog.text + "".join(capsys.readouterr())
+        assert warning not in caplog.text + "".join(capsys.readouterr())
 
 
 class TestAThousandTopics:
@@ -347,7 +347,7 @@ class TestAThousandTopics:
         for _ in range(tick.ROUND_TICKS):
             if spans(world.tick(1)):
                 return
-        raise AssertionError("nobody looked")
+        raise AssertionError("the index is read")
 
     def test_the_cursor_is_short(self, world: World) -> None:
         world.settle()

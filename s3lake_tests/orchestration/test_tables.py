@@ -172,7 +172,7 @@ QUARTERS = dg.TimeWindowPartitionsDefinition(
 )
 KOLKATA = dg.DailyPartitionsDefinition("2026-01-05", timezone="Asia/Kolkata")
 REFUSED: dict[str, tuple[Callable[[], object], Mapping[str, Any], str]] = {
-    "a value that is no table": (lambda: 3, {}, "a builtins.int is not a table"),
+    "a value that is not a table": (lambda: 3, {}, "a builtins.int is not a table"),
     "no partitions": (lambda: pa.table({"n": [1]}), {"partitions_def": None}, "has no time partitions"),
     "other partitions": (lambda: pa.table({"n": [1]}), {"partitions_def": NO_TIME}, "has no time partitions"),
     "quarters of an hour": (

@@ -28,7 +28,7 @@ FRESH = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=2))
 
 
 class Own(s3lake.SinkTranslator):
-    """Assets as somebody's project has them."""
+    """Assets as a project has them."""
 
     def __init__(self, prefix: str = "", **attributes: Any) -> None:
         super().__init__(prefix)
@@ -188,7 +188,7 @@ class TestPrefix:
 
 
 class TestResources:
-    """Those of the project can stand in for ours."""
+    """The project can have external assets of its own in place of ours."""
 
     def test_a_key_is_that_of_the_project_s_own(self) -> None:
         built = definitions(resources={"spark": "cluster"})

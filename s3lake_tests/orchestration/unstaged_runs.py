@@ -80,9 +80,9 @@ class OneTopic(Runs):
         (run,) = self.instance.get_runs(limit=1)
         entries = [record.event_log_entry for record in self.instance.get_records_for_run(run.run_id).records]
         events = {"ASSET_MATERIALIZATION", "STEP_OUTPUT", "HANDLED_OUTPUT"}
-        told = [
+        lines = [
             (one.dagster_event.event_type_value if one.dagster_event else one.user_message)
             for one in entries
             if one.step_key == "__".join(KEY.path)
         ]
-        return [line for line in told if line in events or line.startswith(f"events {TOPIC}, ")]
+        return [line for line in lines if line in events or line.startswith(f"events {TOPIC}, ")]

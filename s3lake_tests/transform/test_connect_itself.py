@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from s3lake_tests.conftest import EXAMPLES
-from s3lake_tests.kit.oracles import LOGICAL, json_converter, run_connect, told, worth
+from s3lake_tests.kit.oracles import LOGICAL, json_converter, normalize_numbers, read_json, run_connect
 from s3lake_tests.transform.kit import CLOCK, TOPIC, Message, chain, raw, run, smt, when
 
 pytestmark = [pytest.mark.slow("an oracle: what Kafka Connect itself does, in a JVM"), pytest.mark.usefixtures("jvm")]
@@ -175,7 +175,7 @@ class Connect:
         return self._java.org.apache.kafka.connect.sink.SinkRecord(TOPIC, message.partition, *sides, *times, headers)
 
     def _told(self, schema: Any, value: Any) -> Any:
-        return told(self._converters[False].fromConnectData(TOPIC, schema, value))
+        return read_json(self._converters[False].fromConnectData(TOPIC, schema, value))
 
 
 def ours(message: Message, name: str, options: dict[str, str], *, schemas: bool) -> Result | None:
@@ -188,11 +188,11 @@ def ours(message: Message, name: str, options: dict[str, str], *, schemas: bool)
     if done.refused:
         return None
     (row,) = done.batch.to_pylist()
-    value = told(row["value"])
+    value = read_json(row["value"])
     if links.value_converter == "connect_json" and value is not None:
         value = value["payload"]
     headers = [(one["key"], one["value"]) for one in row["headers"] or ()]
-    return Result(value, told(row["key"]), headers, row.get("topic", TOPIC))
+    return Result(value, read_json(row["key"]), headers, row.get("topic", TOPIC))
 
 
 def agree(mine: Result | None, theirs: Result | None) -> None:
@@ -208,7 +208,7 @@ def agree(mine: Result | None, theirs: Result | None) -> None:
 
 def _json_or_text(text: bytes) -> Any:
     try:
-        return told(text)
+        return read_json(text)
     except ValueError:
         return text.decode()
 
@@ -291,7 +291,7 @@ ONE_OF_EACH = {
 def test_each_of_them_is_compared(connect: Connect, name: str) -> None:
     message = Message({"a": CLOCK, "b": {"c": "x"}}, {"k": 1}, (("h", b"x"),))
     theirs = connect.after(message, name, ONE_OF_EACH[name], schemas=False)
-    before = Result(worth(message.value), worth(message.key), [("h", "x")], TOPIC)
+    before = Result(normalize_numbers(message.value), normalize_numbers(message.key), [("h", "x")], TOPIC)
     assert theirs not in (None, before)
     mine = ours(message, name, ONE_OF_EACH[name], schemas=False)
     assert mine is not None

@@ -1,4 +1,4 @@
-"""A browser on the UI, and pictures of what it shows: `make pictures` takes those of the docs."""
+"""A browser on the UI, and pictures of what it shows: `make pictures` takes the pictures of the docs."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -29,7 +29,7 @@ load_from:
 """
 
 _SHOP = '''\
-"""A project of its own beside s3lake: its assets follow what s3lake has sealed, in its own resources.
+"""A project of its own next to s3lake: its assets follow what s3lake has sealed, in its own resources.
 
 It lands something too, by two configurations, and tables of its own by a third one.
 """
@@ -90,7 +90,7 @@ class Site:
 
     Attributes:
         url: where it is.
-        hours: those that are over, of which nothing is landed.
+        hours: the hours that are over, of which nothing is landed.
     """
 
     url: str
@@ -117,7 +117,7 @@ def site() -> Iterator[Site]:
             (demo.home / f"{name}.yaml").write_text(yaml.safe_dump({**config, "sinks": [sink]}))
         tables = {"name": "tables", "bucket": BUCKET, "prefix": "tables", "start": first, "format": {"type": "parquet"}}
         (demo.home / "tables.yaml").write_text(yaml.safe_dump({**config, "sinks": [tables]}))
-        with run.served(demo, *free_ports(1), sensors=False) as (_, url):
+        with run.serve_ui(demo, *free_ports(1), sensors=False) as (_, url):
             until(180, lambda: _locations(url) == 2)
             yield Site(url, (first, second, third))
 
