@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 
 from s3lake.errors import ConfigurationError
-from s3lake.orchestration.assets import AssetBody, SinkAssets, define_assets, land
+from s3lake.orchestration.assets import SinkAssets, define_assets, land
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.change_jobs import change_jobs
 from s3lake.orchestration.downstream import automation_sensor, counts_by_type, forward_assets
@@ -53,26 +53,12 @@ def build_definitions(
         ConfigurationError: two topics or sinks would get one name in Dagster, or something given belongs to no sink.
     """
     catalog = Catalog(config, translator, topics=topics_of(config, matching), resources=resources)
-    return define(catalog, resources or {}, assets=assets, topic_assets=topic_assets, sensors_running=sensors_running)
-
-
-def define(
-    catalog: Catalog,
-    resources: Mapping[str, Any],
-    *,
-    assets: Sequence[SinkAssets] = (),
-    topic_assets: bool = True,
-    sensors_running: bool = False,
-    body: AssetBody = land,
-) -> dg.Definitions:
-    """Build the definitions of a catalog as `build_definitions` does; `body` is that of every asset."""
-    config, topics, routes = catalog.config, catalog.topics, catalog.routes
-    own = _find_own_sinks(catalog, assets)
+    topics, routes, own = catalog.topics, catalog.routes, _find_own_sinks(catalog, assets)
     jobs = {sink.name: land_job(catalog, sink) for sink in config.sinks if topics[sink.name]}
     groups = {
         sink.name: group_job(catalog, sink)
         for sink in config.sinks
-        if body is land and sink.name not in own and sink.lands_together(len(topics[sink.name]))
+        if sink.name not in own and sink.lands_together(len(topics[sink.name]))
         if topics[sink.name] or sink.topics_regex
     }
     changes = change_jobs(catalog)
@@ -87,7 +73,7 @@ def define(
     return dg.Definitions(
         assets=[
             *(catalog.topic_spec(topic) for topic in sorted({route.topic for route in routes}) if topic_assets),
-            *chain.from_iterable(define_assets(catalog, sink, body) for sink in config.sinks if sink.name not in own),
+            *chain.from_iterable(define_assets(catalog, sink, land) for sink in config.sinks if sink.name not in own),
             *chain.from_iterable(assets),
             *(catalog.sealed_spec(*route) for route in routes),
             *(catalog.dead_letters_spec(*route) for route in routes if route.sink.errors.tolerance == "all"),
@@ -114,7 +100,7 @@ def define(
             ),
             *(nightly_schedule(catalog, "prune_runs", job, 30, nightly) for job in prunes),
         ],
-        resources=define_resources(catalog, **resources),
+        resources=define_resources(catalog),
     )
 
 

@@ -37,6 +37,7 @@ class Catalog:
     Attributes:
         topics: by sink.
         routes: every topic of every sink.
+        own_resources: the project's own for `s3` and `spark`: an object, or the key of one.
         resource_keys: of `s3` and `spark`.
     """
 
@@ -53,7 +54,7 @@ class Catalog:
         Args:
             translator: the user's, if any.
             topics: by sink; without them the broker is asked for the topics of an expression.
-            resources: the project's own for `s3` and `spark`: an object, or the key of one.
+            resources: see `own_resources`.
 
         Raises:
             ConfigurationError: two entries would have one name, or Dagster or s3lake could do nothing with one.
@@ -63,11 +64,11 @@ class Catalog:
         self.routes = [Route(config.sink(name), topic) for name, of_sink in self.topics.items() for topic in of_sink]
         self._translator = translator or SinkTranslator()
         self._prefix_path = [self._translator.prefix] if self._translator.prefix else []
-        self._own_resources = {name for name, resource in (resources or {}).items() if resource is not None}
+        self.own_resources = {name: own for name, own in (resources or {}).items() if own is not None}
         self._specs: dict[tuple[str, str], _Specs] = {}
         self._topic_specs: dict[str, dg.AssetSpec] = {}
         self._routes: dict[dg.AssetKey, Route] = {}
-        self.resource_keys = self._find_resource_keys(resources or {})
+        self.resource_keys = self._find_resource_keys()
         jobs = ("land", "land_together")
         names.refuse_clashes(
             [
@@ -137,7 +138,7 @@ class Catalog:
         Only these are requested to land. Ours would be made of the settings that are known anyway, and to import
         dagster-aws costs each run 0.45 s of CPU.
         """
-        return {self.resource_keys[name] for name in names if name in self._own_resources}
+        return {self.resource_keys[name] for name in names if name in self.own_resources}
 
     def io_manager_key(self, sink: Sink) -> str:
         """Return the key of the IO manager of a sink."""
@@ -166,10 +167,10 @@ class Catalog:
                     f"be the asset {spec.key.to_user_string()}: have the translator give each a key of its own"
                 )
 
-    def _find_resource_keys(self, resources: Mapping[str, object]) -> Mapping[str, str]:
-        if unknown := sorted(resources.keys() - set(_RESOURCES)):
+    def _find_resource_keys(self) -> Mapping[str, str]:
+        if unknown := sorted(self.own_resources.keys() - set(_RESOURCES)):
             raise ConfigurationError(f"resources: {unknown[0]!r} is not one of {', '.join(_RESOURCES)}")
-        own = {name: resources.get(name) for name in _RESOURCES}
+        own = {name: self.own_resources.get(name) for name in _RESOURCES}
         keys = {name: key if isinstance(key, str) else self.own_name(name) for name, key in own.items()}
         for sink in self.config.sinks:
             if self.io_manager_key(sink) in keys.values():

@@ -13,9 +13,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from s3lake.config import load as configuration
 from s3lake.config import native
-from s3lake.orchestration.assets import LandConfig, land
-from s3lake.orchestration.build import define
+from s3lake.orchestration.assets import LandConfig, define_assets, land
+from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.catalog import Catalog, Route
+from s3lake.orchestration.topics import find_matching_topics, topics_of
 from s3lake.orchestration.translator import SinkTranslator
 from s3lake.sink import Sink
 from s3lake.sink.describe import field_descriptions
@@ -114,12 +115,19 @@ class SinkComponent(dg.Component, dg.Resolvable, dg.Model):
         """Build assets, sensors, checks, jobs, schedules and resources of the sinks."""
         folder = context.path if context.path.is_dir() else context.path.parent
         config = configuration.load(self.config if _is_address(self.config) else folder / self.config)
-        return define(
-            Catalog(config, _Translator(self), resources=self.resources),
-            self.resources,
+        translator, matching = _Translator(self), find_matching_topics(config)
+        assets = []
+        if type(self).execute is not SinkComponent.execute:
+            catalog = Catalog(config, translator, topics=topics_of(config, matching))
+            assets = [define_assets(catalog, sink, self.execute) for sink in config.sinks]
+        return build_definitions(
+            config,
+            translator=translator,
+            assets=assets,
             topic_assets=self.topic_assets,
+            resources=self.resources,
             sensors_running=self.sensors_running,
-            body=land if type(self).execute is SinkComponent.execute else self.execute,
+            matching=matching,
         )
 
 

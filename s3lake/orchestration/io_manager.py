@@ -1,22 +1,28 @@
-"""The IO manager of a sink: what its assets return is landed, and read back for the assets downstream."""
+"""The IO manager of a sink: what assets return is landed, and read back for the assets downstream.
 
+Assets of the sink return hours of Kafka, other assets of the project tables for their partitions.
+"""
+
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 import dagster as dg
 
+from s3lake import hours
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.connections import open_topic, s3_connection, spark_session
 from s3lake.orchestration.landing_run import LandingRun, as_dagster_errors
-from s3lake.orchestration.tables import land_tables, read_tables, table_name
 from s3lake.sink import Sink
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from s3lake.land.observer import LandedHour
+
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
 @dataclass
@@ -54,8 +60,8 @@ class SinkIOManager(dg.IOManager):
             context.add_output_metadata(as_dagster_errors(lambda: self._land_tables(context, obj), self._sink.errors))
             return
         topic = self._find_topic(context.asset_key)
-        hours = list(obj.context.partition_keys if obj.hours is None else obj.hours)
-        obj.landed = self._run(obj.context).land(topic, hours, rewrite=obj.rewrite)
+        requested = list(obj.context.partition_keys if obj.hours is None else obj.hours)
+        obj.landed = self._run(obj.context).land(topic, requested, rewrite=obj.rewrite)
         context.add_output_metadata(_sum_up(obj.landed))
 
     def load_input(self, context: dg.InputContext) -> Any:
@@ -70,13 +76,7 @@ class SinkIOManager(dg.IOManager):
             Parquet and CSV: the sink's columns; text formats: one column `value`, a record each; with an envelope its
             parts, as Kafka had them.
         """
-
-        def read() -> Any:
-            connection = s3_connection(self._resources, self._catalog, self._sink)
-            topic = self._find_name(context.asset_key)
-            return read_tables(context, self._sink, topic, connection, self._session)
-
-        return as_dagster_errors(read, self._sink.errors)
+        return as_dagster_errors(lambda: self._read_tables(context), self._sink.errors)
 
     def check(self, context: dg.AssetExecutionContext) -> None:
         """Make the checks that a run selects without their asset, of its hours, or of all hours if it names none."""
@@ -87,14 +87,67 @@ class SinkIOManager(dg.IOManager):
     def _run(self, context: dg.AssetExecutionContext) -> LandingRun:
         return LandingRun(context, self._resources, self._catalog, self._sink)
 
-    def _session(self) -> "SparkSession":
+    def _land_tables(self, context: dg.OutputContext, value: object) -> dict[str, int]:
+        """Land the table of an asset's partition, or the tables of a dict for the partitions of its range.
+
+        Each replaces the rows that its hour had, one after the other. Returns what the hours hold together.
+
+        Raises:
+            ConfigurationError: the asset, its value or the sink does not fit.
+        """
+        from s3lake.land.value import land_value
+
+        target = open_topic(self._resources, self._catalog, self._sink, self._find_name(context.asset_key)).target
+        key, requested = context.asset_key, list(context.asset_partition_keys) if context.has_asset_partitions else []
+        by_partition = partition_hours(key, context.asset_partitions_def if requested else None, requested)
+        tables = value if isinstance(value, dict) else {requested[0]: value}
+        if tables.keys() != by_partition.keys():
+            asked = requested[0] if len(requested) == 1 else f"{requested[0]} to {requested[-1]}"
+            returned = f"tables for {', '.join(map(str, tables))}" if isinstance(value, dict) else "one table"
+            raise ConfigurationError(
+                f"asset {key.to_user_string()} returned {returned}, and the run is of {asked}: return a dict with a "
+                "table for each of its partitions, or run each partition by itself"
+            )
+        manifests = [land_value(target, hour, tables[partition]) for partition, hour in by_partition.items()]
+        files = [file for manifest in manifests for file in manifest.files]
+        rows, size = sum(file.records for file in files), sum(file.bytes for file in files)
+        return {"hours": len(manifests), "rows": rows, "size_bytes": size, "files": len(files)}
+
+    def _read_tables(self, context: dg.InputContext) -> Any:
+        from s3lake.land import opening
+        from s3lake.readback.arrow import open_dataset, reader_for_annotation
+        from s3lake.readback.committed import open_index, read_complete_tiles
+        from s3lake.readback.spark import read_frame
+
+        connection = s3_connection(self._resources, self._catalog, self._sink)
+        sink, topic, stores = self._sink, self._find_name(context.asset_key), opening.open_stores(connection)
+        annotation, is_dict = _read_annotation(context)
+        form, (columns, allow_incomplete) = reader_for_annotation(annotation), _read_metadata(context)
+
+        def read(hours_read: Sequence[str] | None, *, allow_incomplete: bool) -> Any:
+            if form is None:
+                return read_frame(
+                    self._open_session, sink, topic, stores, hours_read, allow_incomplete=allow_incomplete
+                )
+            return form(
+                open_dataset(
+                    sink, topic, stores, connection, hours_read, selected=columns, allow_incomplete=allow_incomplete
+                )
+            )
+
+        if not context.has_asset_partitions:
+            return read(None, allow_incomplete=allow_incomplete)
+        by_partition = partition_hours(context.asset_key, context.asset_partitions_def, context.asset_partition_keys)
+        if not is_dict:
+            return read(list(by_partition.values()), allow_incomplete=allow_incomplete)
+        if not allow_incomplete:  # one error names all hours that are not complete
+            read_complete_tiles(open_index(sink, topic, stores(sink.bucket)), sink, list(by_partition.values()))
+        return {partition: read([hour], allow_incomplete=True) for partition, hour in by_partition.items()}
+
+    def _open_session(self) -> "SparkSession":
         from s3lake.spark.installation import fit
 
         return fit(spark_session(self._resources, self._catalog))
-
-    def _land_tables(self, context: dg.OutputContext, value: object) -> dict[str, int]:
-        name = self._find_name(context.asset_key)
-        return land_tables(context, open_topic(self._resources, self._catalog, self._sink, name).target, value)
 
     def _find_name(self, key: dg.AssetKey) -> str:
         """Return the name in the sink: the topic of an asset of ours, else the name of the tables of an asset."""
@@ -124,3 +177,65 @@ def _sum_up(landed: "Sequence[LandedHour]") -> dict[str, int]:
         "dead_letters": sum(each.dead for each in sums),
         "new_commits": sum(hour.new for hour in landed),
     }
+
+
+def table_name(key: dg.AssetKey) -> str:
+    """Return what the tables of an asset are called in its sink: the steps of its key, with dots between them.
+
+    Raises:
+        ConfigurationError: the key has other characters than a name in the bucket.
+    """
+    name = ".".join(key.path)
+    if not _NAME.fullmatch(name) or name in (".", ".."):
+        raise ConfigurationError(
+            f"asset {key.to_user_string()}: its tables would be called {name!r}; take letters, digits, '.', '_' and "
+            "'-', at most 249"
+        )
+    return name
+
+
+def partition_hours(
+    key: dg.AssetKey, partitions: dg.PartitionsDefinition | None, requested: Sequence[str]
+) -> dict[str, str]:
+    """Return the hour of each partition: a day or a week is its first hour.
+
+    Raises:
+        ConfigurationError: the partitions are not of time, are shorter than an hour, or do not begin with one in UTC.
+    """
+    if not isinstance(partitions, dg.TimeWindowPartitionsDefinition):
+        raise ConfigurationError(
+            f"asset {key.to_user_string()} has no time partitions, and a sink has hours: give it hourly, daily or "
+            "weekly partitions"
+        )
+    by_partition: dict[str, str] = {}
+    for partition in requested:
+        window = partitions.time_window_for_partition_key(partition)
+        start_ms, end_ms = (round(moment.timestamp() * 1000) for moment in (window.start, window.end))
+        if start_ms % hours.HOUR_MS or end_ms - start_ms < hours.HOUR_MS:
+            raise ConfigurationError(
+                f"asset {key.to_user_string()}: partition {partition} is from {window.start.isoformat()} to "
+                f"{window.end.isoformat()}, and a sink has whole hours of UTC: take partitions that begin with one"
+            )
+        by_partition[partition] = hours.key_of_ms(start_ms)
+    return by_partition
+
+
+def _read_annotation(context: dg.InputContext) -> tuple[Any, bool]:
+    """Return the type that an input is annotated as, and whether it is a dict with one of them an hour."""
+    try:
+        annotation = context.dagster_type.typing_type
+    except dg.DagsterInvariantViolationError:  # a context that was built for a test need not have a type
+        return None, False
+    is_dict = get_origin(annotation) is dict
+    return get_args(annotation)[-1] if is_dict else annotation, is_dict
+
+
+def _read_metadata(context: dg.InputContext) -> tuple[list[str] | None, bool]:
+    """Return the `columns` and `allow_incomplete` of an input's metadata."""
+    metadata = context.definition_metadata or {}
+    columns, allow_incomplete = metadata.get("columns"), metadata.get("allow_incomplete", False)
+    if columns is not None and not (isinstance(columns, list) and all(isinstance(name, str) for name in columns)):
+        raise ConfigurationError(f"metadata columns of an input is {columns!r}: write a list of names")
+    if not isinstance(allow_incomplete, bool):
+        raise ConfigurationError(f"metadata allow_incomplete of an input is {allow_incomplete!r}: write True or False")
+    return columns, allow_incomplete

@@ -30,18 +30,17 @@ def resources(
         `s3lake_<sink>`, the IO manager of each sink; `s3lake_s3`, an `S3Resource`; `s3lake_spark`, a `SparkResource`.
         The last two are left out if the project has them under keys of its own.
     """
-    own = {name: resource for name, resource in (("s3", s3), ("spark", spark)) if resource is not None}
-    return define_resources(Catalog(config, translator, resources=own), s3=s3, spark=spark)
+    return define_resources(Catalog(config, translator, resources={"s3": s3, "spark": spark}))
 
 
-def define_resources(catalog: Catalog, *, s3: object = None, spark: object = None) -> dict[str, object]:
+def define_resources(catalog: Catalog) -> dict[str, object]:
     """Return the resources of a catalog, as `resources` does.
 
     Ours are made by functions whose closure holds the settings. What a field of a resource holds, Dagster shows in the
     UI and stores in snapshots.
     """
-    config, keys = catalog.config, catalog.resource_keys
-    if s3 is not None and config.s3.objects != S3().objects:  # which it would silently leave out
+    config, own, keys = catalog.config, catalog.own_resources, catalog.resource_keys
+    if "s3" in own and config.s3.objects != S3().objects:  # which it would silently leave out
         raise ConfigurationError(
             "the project's own resource for s3 does not know s3.objects: take that out, set it at the sinks "
             "(sinks[].s3), or do without the resource"
@@ -60,7 +59,7 @@ def define_resources(catalog: Catalog, *, s3: object = None, spark: object = Non
         return open_spark(config.spark)
 
     managers = {catalog.io_manager_key(sink): _define_io_manager(catalog, sink) for sink in config.sinks}
-    shared = {keys["s3"]: s3 or our_s3, keys["spark"]: spark or our_spark}
+    shared = {keys["s3"]: own.get("s3", our_s3), keys["spark"]: own.get("spark", our_spark)}
     return {**managers, **{key: resource for key, resource in shared.items() if not isinstance(resource, str)}}
 
 

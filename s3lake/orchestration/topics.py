@@ -21,19 +21,21 @@ _log = logging.getLogger(__name__)
 _TIMEOUT_S = 3.0
 
 
-def topics_of(config: Config, matches: Mapping[str, Sequence[str]] | None = None) -> dict[str, list[str]]:
-    """Return the topics by the name of the sink; `matches` are the topics of each expression, by default of `matching`.
+def topics_of(config: Config, matching: Mapping[str, Sequence[str]] | None = None) -> dict[str, list[str]]:
+    """Return the topics by the name of the sink. A sink whose expression matches nothing yet has none until a reload.
 
-    A sink whose expression matches nothing yet has none until the location is reloaded.
+    Args:
+        config: the configuration.
+        matching: the topics of each expression; without it the source is asked, see `find_matching_topics`.
     """
-    by_expression = matching(config) if matches is None else matches
+    by_expression = find_matching_topics(config) if matching is None else matching
     return {
         sink.name: sorted(sink.topics if sink.topics_regex is None else by_expression.get(sink.topics_regex, ()))
         for sink in config.sinks
     }
 
 
-def matching(config: Config) -> Mapping[str, Sequence[str]]:
+def find_matching_topics(config: Config) -> Mapping[str, Sequence[str]]:
     """Return the topics of each expression: of the source, or of its last answer if it does not answer now."""
     expressions = [sink.topics_regex for sink in config.sinks if sink.topics_regex is not None]
     if not expressions:

@@ -1,5 +1,6 @@
 """Catalogs of one sink, and a resource for them."""
 
+from collections.abc import Mapping
 from types import SimpleNamespace
 
 from s3lake.orchestration.catalog import Catalog
@@ -10,7 +11,7 @@ NO_S3 = SimpleNamespace(connection=S3Connection())
 """A resource of an S3 that is never asked anything."""
 
 
-def catalog(sink: Sink, *topics: str) -> Catalog:
-    """Of a sink, with its own topics where no others are given."""
+def catalog(sink: Sink, *topics: str, resources: Mapping[str, object] | None = None) -> Catalog:
+    """Return the catalog of a sink, by default with the sink's own topics."""
     config = Config(kafka=Kafka(bootstrap_servers="a:1"), sinks=(sink,))
-    return Catalog(config, topics={sink.name: topics or sink.topics})
+    return Catalog(config, topics={sink.name: topics or sink.topics}, resources=resources)

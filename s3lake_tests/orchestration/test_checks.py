@@ -46,11 +46,11 @@ RANGE = {"dagster/asset_partition_range_start": TEN, "dagster/asset_partition_ra
 @functools.cache
 def job() -> dg.JobDefinition:
     """All checks of the sink, which no test changes."""
-    ours = catalog(SINK)
+    ours = catalog(SINK, resources=STAND_INS)
     definitions = dg.Definitions(
         assets=define_assets(ours, SINK, land),
         jobs=[dg.define_asset_job("checks", selection=dg.AssetSelection.checks_for_assets(KEY))],
-        resources=define_resources(ours, **STAND_INS),
+        resources=define_resources(ours),
     )
     return definitions.resolve_job_def("checks")
 

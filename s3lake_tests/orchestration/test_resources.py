@@ -96,7 +96,7 @@ class TestOfTheProject:
     def test_an_s3_resource_of_dagster_aws_is_landed_with(self, plain: Config) -> None:
         own = dagster_aws.s3.S3Resource(region_name="us-east-1", aws_access_key_id="ID", aws_secret_access_key="other")
         catalog = Catalog(plain, resources={"s3": own})
-        with dg.build_resources(define_resources(catalog, s3=own)) as resources:
+        with dg.build_resources(define_resources(catalog)) as resources:
             connection = find_s3_connection(resources, catalog)
         assert connection is not None
         assert (connection.region, connection.secret_access_key) == ("us-east-1", "other")
@@ -108,7 +108,7 @@ class TestOfTheProject:
                 region_name="us-east-1", aws_access_key_id="ID", aws_secret_access_key="other"
             )
         }
-        with dg.build_resources({**own, **define_resources(catalog, s3="their_s3")}) as resources:
+        with dg.build_resources({**own, **define_resources(catalog)}) as resources:
             connection = find_s3_connection(resources, catalog)
         assert connection is not None
         assert connection.region == "us-east-1"
@@ -117,12 +117,12 @@ class TestOfTheProject:
         monkeypatch.setattr(LazyPySparkResource, "spark_session", "their session")
         own = LazyPySparkResource(spark_config={})
         catalog = Catalog(plain, resources={"spark": own})
-        with dg.build_resources(define_resources(catalog, spark=own)) as resources:
+        with dg.build_resources(define_resources(catalog)) as resources:
             assert spark_session(resources, catalog) == "their session"
 
     def test_only_its_keys_are_asked_for_to_land(self, plain: Config) -> None:
         def required(**own: object) -> set[str]:
-            manager: Any = define_resources(Catalog(plain, resources=own), **own)["s3lake_events"]
+            manager: Any = define_resources(Catalog(plain, resources=own))["s3lake_events"]
             return set(manager.required_resource_keys)
 
         assert required() == set()

@@ -21,7 +21,7 @@ from s3lake.commit.index import TopicIndex
 from s3lake.config import native
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.orchestration.build import build_definitions
-from s3lake.orchestration.tables import table_name
+from s3lake.orchestration.io_manager import table_name
 from s3lake.sink import Config
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
