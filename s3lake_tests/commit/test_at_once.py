@@ -30,9 +30,9 @@ def world() -> Iterator[World]:
 
 def staged_by(world: World, attempt: protocol.Attempt) -> Staged:
     """As the tasks do it, in both modes: nothing of it is visible."""
-    actor = world.start("stage", lambda me: setattr(me, "staged", stage(me, attempt, world.kafka.topic_id)))
-    world.run(actor)
-    return actor.staged
+    staged: list[Staged] = []
+    world.run(world.start("stage", lambda me: staged.append(stage(me, attempt, world.kafka.topic_id))))
+    return staged[0]
 
 
 def test_a_commit_is_one_change_of_the_tile(world: World):

@@ -14,9 +14,9 @@ from s3lake.convert.values import Conversion, Converted
 from s3lake.encode import FileFormat
 from s3lake.schema.types import Primitive
 from s3lake_tests.convert.records import batch
-from s3lake_tests.convert.test_avro_columns import KINDS, datum, fresh, record
+from s3lake_tests.convert.test_avro_columns import KINDS, fresh, record
 from s3lake_tests.encode.written import written
-from s3lake_tests.schema.registry.server import SchemaRegistry, framed
+from s3lake_tests.schema.registry.server import SchemaRegistry, datum, framed
 
 SIZE = {"type": "enum", "name": "com.acme.Size", "symbols": ["S", "L"]}
 

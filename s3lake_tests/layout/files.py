@@ -5,7 +5,8 @@ from datetime import datetime, timezone
 from typing import Any
 
 from s3lake.land import binding
-from s3lake.layout.key import KeyLayout, RecordColumns, Span
+from s3lake.layout.elements import RecordColumns
+from s3lake.layout.key import KeyLayout, Span
 from s3lake.layout.pieces import NoObjectKeyError
 from s3lake.sink import Sink
 

@@ -5,19 +5,23 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import dagster as dg
 import pytest
 import sqlalchemy as db
 from dagster._core.storage.event_log import in_memory as event_log
+from dagster._core.storage.event_log.schema import SqlEventLogStorageMetadata
 from dagster._core.storage.event_log.sqlite import sqlite_event_log
 from dagster._core.storage.runs import in_memory as runs
+from dagster._core.storage.runs.schema import RunStorageSqlMetadata
 from dagster._core.storage.runs.sqlite import sqlite_run_storage
 from dagster._core.storage.schedules.sqlite import sqlite_schedule_storage
 from dagster._core.test_utils import instance_for_test
 
 _FILES = (sqlite_event_log, sqlite_run_storage, sqlite_schedule_storage)
 _MEMORY = (event_log, runs)
+_locks = WeakKeyDictionary[db.Engine, Any]()
 
 
 def in_memory(patch: pytest.MonkeyPatch) -> None:
@@ -26,8 +30,8 @@ def in_memory(patch: pytest.MonkeyPatch) -> None:
     Dagster makes a connection for each request, and tells it two settings: half of the time that a run takes. Stamping
     the database with its revision is three quarters of the time of making an instance.
     """
-    patch.setattr(event_log, "SqlEventLogStorageMetadata", _Tables(event_log.SqlEventLogStorageMetadata))
-    patch.setattr(runs, "RunStorageSqlMetadata", _Tables(runs.RunStorageSqlMetadata))
+    patch.setattr(event_log, "SqlEventLogStorageMetadata", _Tables(SqlEventLogStorageMetadata))
+    patch.setattr(runs, "RunStorageSqlMetadata", _Tables(RunStorageSqlMetadata))
     for module in _MEMORY:
         patch.setattr(module, "create_engine", _engine)
         patch.setattr(module, "stamp_alembic_rev", lambda *_: None)
@@ -70,14 +74,14 @@ def _first() -> db.Engine:
 def _engine(url: str, **settings: Any) -> db.Engine:
     engine = db.create_engine(url, connect_args={"check_same_thread": False}, **settings)
     engine.dialect, engine._compiled_cache = _first().dialect, _first()._compiled_cache
-    engine.held = threading.RLock()
+    _locks[engine] = threading.RLock()
     db.event.listen(engine, "connect", lambda made, _: made.execute("PRAGMA foreign_keys=ON"))
     return engine
 
 
 @contextmanager
 def _connected(storage: Any) -> Iterator[db.Connection]:
-    with storage._engine.held:
+    with _locks[storage._engine]:
         if storage._held_conn.in_transaction():  # of this thread: a question within a question
             with storage._engine.begin() as connection:
                 yield connection

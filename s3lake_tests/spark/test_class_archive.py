@@ -1,5 +1,6 @@
 """The archive of Spark's classes: written once, at a process's end, and used from then on."""
 
+import atexit
 import os
 import subprocess
 import sys
@@ -64,7 +65,7 @@ class TestWithoutSpark:
     @pytest.fixture
     def java(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv("S3LAKE_CACHE", str(tmp_path / "cache"))
-        monkeypatch.setattr(class_archive.atexit, "register", lambda *_: None)
+        monkeypatch.setattr(atexit, "register", lambda *_: None)
         program = tmp_path / "java"
         program.write_text("#!/bin/sh\necho 'openjdk version \"17.0.1\"' >&2\n")
         program.chmod(0o700)
