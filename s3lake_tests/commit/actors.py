@@ -66,6 +66,17 @@ class Request:
         return f"{self.actor.name:<14} {self.method} {shown}"
 
 
+@dataclass(frozen=True)
+class Answered:
+    """A request and its answer, or the error that it ended with: a line of the trace."""
+
+    request: Request
+    answer: Any
+
+    def __str__(self) -> str:
+        return f"{self.request} -> {short(self.answer)}"
+
+
 class Actor:
     """One process: its own clock, its own door to the store and to Kafka, and work to do."""
 

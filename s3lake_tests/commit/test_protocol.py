@@ -49,7 +49,7 @@ def test_an_hour_that_has_a_tile_is_opened_without_asking_kafka_or_writing(world
 
     world.run(reader)
 
-    assert [line.split()[1] for line in world.log if line.startswith(reader.name)] == ["get"]
+    assert [line.split()[1] for line in map(str, world.log) if line.startswith(reader.name)] == ["get"]
 
 
 def test_a_tile_beside_it_that_is_not_there_is_looked_for_again_and_then_named(world: World):
@@ -151,7 +151,7 @@ def test_an_hour_that_is_over_is_closed_and_planned_by_one_look_at_its_tile_and_
 
     world.do("B", materialise(0))
 
-    methods = [line.split()[1] for line in world.log[asked:] if line.startswith("B#")]
+    methods = [line.split()[1] for line in map(str, world.log[asked:]) if line.startswith("B#")]
     # The ends of the topic, its head, the tile; then it is closed, and its records are read.
     assert methods[: methods.index("read")] == ["log_ranges", "get", "get", "snapshot", "put"]
 
@@ -365,7 +365,7 @@ def test_nothing_is_tried_under_another_name_while_the_object_is_there(world: Wo
     b = world.do("B", materialise(0))
 
     assert isinstance(b.error, ForeignObjectError)
-    assert not [line for line in world.log[written:] if "upload" in line]
+    assert not [line for line in map(str, world.log[written:]) if "upload" in line]
 
 
 def test_once_the_object_is_gone_the_next_write_goes_on(world: World):

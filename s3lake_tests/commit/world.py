@@ -24,13 +24,12 @@ from s3lake.errors import KafkaUnavailableError, StoreDeniedError, StoreUnavaila
 from s3lake.plan.tile import Tile
 from s3lake.store import COMMIT, Head
 from s3lake_tests.commit import invariants, table
-from s3lake_tests.commit.actors import Actor, Request, Work
+from s3lake_tests.commit.actors import Actor, Answered, Request, Work
 from s3lake_tests.commit.bucket import BEST, PACE, PREFIX, Aborted, Bucket, Circumstances, Deleted, Twist, Written
 from s3lake_tests.commit.invariants import Violation
 from s3lake_tests.commit.kafka import FIRST_HOUR, TOPIC, ExpiredError, FakeKafka, Log, Record, hour, ms
 from s3lake_tests.commit.stand_ins import ShortId, standing_in
 from s3lake_tests.commit.table import Noted
-from s3lake_tests.commit.trace import short
 from s3lake_tests.commit.works import accepting, cleaning, materialise
 
 Fault = Literal[
@@ -94,7 +93,7 @@ class World:
         self.bucket.clock = lambda: ms(self.minute)
         self.actors: list[Actor] = []
         self.acting: Actor | None = None
-        self.log: list[str] = []
+        self.log: list[object] = []  # lines of the trace: their text costs more than what they report
         self.requests = 0
         self.in_flight: list[Request] = []
         self.foreign: dict[str, tuple[bytes, Head]] = {}
@@ -103,6 +102,7 @@ class World:
         self.outcomes: Counter[str] = Counter()  # what actors came to, to see that a search reaches everything
         # history, for the invariants
         self.moment = 0
+        self.checked: dict[str, list[Tile | Manifest]] = {}  # by hour: the tile and manifests that I3 was checked on
         self.began: dict[str, int] = {}  # commit -> moment of the tile that its writer planned on, read or written
         self.tile_changes: dict[str, list[int]] = {}
         self.garbage: set[str] = set()  # ids that are or have been some tile's garbage
@@ -223,7 +223,7 @@ class World:
             error = failure
         if request.method == "get" or (request.method == "put" and answer is not None):
             request.actor.got[request.key] = self.moment
-        self.log.append(f"{request} -> {short(answer if error is None else error)}")
+        self.log.append(Answered(request, answer if error is None else error))
         self._changed()
         return answer, error
 
@@ -329,7 +329,7 @@ class World:
 
     def trace(self, last: int = 150) -> str:
         """The last requests and events, to be read by people."""
-        return "\n".join(self.log[-last:])
+        return "\n".join(map(str, self.log[-last:]))
 
     # ---- the end
 
