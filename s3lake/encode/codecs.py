@@ -11,8 +11,7 @@ from typing import Any, BinaryIO, Protocol
 
 import pyarrow as pa
 
-DEFAULT_LEVELS = {"gzip": 4, "zstd": 3, "deflate": 4, "xz": 6, "brotli": 8}
-"""Levels if none is given. libdeflate's 4 makes files as small as zlib's 6, for half of its CPU."""
+from s3lake.encode.formats import CODECS
 
 _BLOCK = 2**20
 _LEAST_DICTIONARY = 4096
@@ -111,7 +110,9 @@ def compress_block(block: bytes, codec: str, level: int | None) -> bytes:
 
 
 def _level(codec: str, level: int | None) -> int:
-    return DEFAULT_LEVELS[codec] if level is None else level
+    level = CODECS[codec].level if level is None else level
+    assert level is not None, f"{codec} has no levels"
+    return level
 
 
 # Text files read back

@@ -1,4 +1,4 @@
-"""Formats: what a file can be. One specification each; whatever differs between formats is asked of it.
+"""Formats and codecs: what a file can be. One specification each, which has all that differs between them.
 
 This module is imported with every configuration, so it names what writes a file, which is imported with the first.
 """
@@ -11,19 +11,43 @@ from typing import Literal
 Rule = Literal["", "flat", "avro", "iceberg"]
 """What a format asks of columns: none that is nested (`flat`), or only names that Avro allows."""
 
-LEVELS: dict[str, tuple[int, int]] = {
-    "gzip": (1, 9),
-    "zstd": (1, 19),  # those above take 170 to 670 MB for each open file
-    "brotli": (1, 11),
-    "deflate": (1, 9),
-    "xz": (1, 9),
-}
-"""Lowest and highest level of the codecs that have levels."""
-
 _NO_FRAMING = ("", "", "")
-_OF_TEXTS = ("none", "gzip", "zstd", "snappy_framed")
+_TEXT_CODECS = ("none", "gzip", "zstd", "snappy_framed")
 _LINES = ("", "\n", "\n")
-_ENDINGS = {"gzip": ".gz", "zstd": ".zst", "snappy_framed": ".snappy"}
+
+
+@dataclass(frozen=True)
+class Codec:
+    """The facts of a codec; `codecs.py` has what compresses with it.
+
+    Attributes:
+        ending: what it adds to the names of text files.
+        levels: the lowest and the highest level; None if it has no levels.
+        level: the default level, if it has levels.
+        refusal: the reason why no format takes it.
+    """
+
+    ending: str = ""
+    levels: tuple[int, int] | None = None
+    level: int | None = None
+    refusal: str = ""
+
+
+CODECS = {
+    "none": Codec(),
+    "gzip": Codec(".gz", (1, 9), 4),  # libdeflate's 4 makes files as small as zlib's 6, for half of its CPU
+    "snappy": Codec(),
+    "snappy_framed": Codec(".snappy"),
+    "zstd": Codec(".zst", (1, 19), 3),  # higher levels take 170 to 670 MB for each open file
+    "lz4": Codec(),
+    "lzo": Codec(
+        refusal="Arrow writes no LZO, and pyarrow, DuckDB, polars and Spark as it ships refuse a Parquet file with it"
+    ),
+    "brotli": Codec(levels=(1, 11), level=8),
+    "bzip2": Codec(),
+    "xz": Codec(levels=(1, 9), level=6),
+    "deflate": Codec(levels=(1, 9), level=4),
+}
 
 
 @dataclass(frozen=True)
@@ -67,7 +91,7 @@ class Format:
     """
 
     name: str
-    codecs: tuple[str, ...] = _OF_TEXTS
+    codecs: tuple[str, ...] = _TEXT_CODECS
     tabular: bool = False
     rule: Rule = ""
     framing: tuple[str, str, str] | None = _LINES
@@ -78,7 +102,7 @@ class Format:
 
     def extension(self, codec: str) -> str:
         """Return the ending of file names."""
-        return f".{self.name.removesuffix('_array')}" + ("" if self.packed else _ENDINGS.get(codec, ""))
+        return f".{self.name.removesuffix('_array')}" + ("" if self.packed else CODECS[codec].ending)
 
 
 FORMATS = {

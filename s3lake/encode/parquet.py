@@ -11,15 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from s3lake.encode.codecs import DEFAULT_LEVELS
-from s3lake.encode.formats import FileFormat
+from s3lake.encode.formats import CODECS, FileFormat
 
 if TYPE_CHECKING:
     from s3lake.encode import Disk, Encoder
     from s3lake.encode.joined import Behind
 
 # Arrow's gzip is zlib's. Dictionaries leave so little to zstd that its level 3 costs half as much again for nothing.
-_DEFAULT_LEVELS = {**DEFAULT_LEVELS, "gzip": 6, "zstd": 1}
+_DEFAULT_LEVELS = {"gzip": 6, "zstd": 1}
 _LOOKED_AT = 2**13  # rows; nine tenths of so many values are different if 40,000 values come again at random
 _BATCH_ROWS = 2**15  # read at once of a file that is joined
 _OBJECT_BYTES = 512  # what pyarrow keeps per column of a batch, besides the data
@@ -59,7 +58,7 @@ class ParquetEncoder:
     def __init__(self, form: FileFormat, out: Callable[[bytes], None], disk: Disk, row_group_bytes: int) -> None:
         self._out = _Out(out)
         self._codec = form.codec
-        self._level = _DEFAULT_LEVELS.get(form.codec) if form.level is None else form.level
+        self._level = _DEFAULT_LEVELS.get(form.codec, CODECS[form.codec].level) if form.level is None else form.level
         self._disk = disk
         self._spilled: list[tuple[int, int]] = []
         self._schema: pa.Schema = None

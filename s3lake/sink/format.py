@@ -5,17 +5,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from s3lake.encode.formats import FORMATS, LEVELS
+from s3lake.encode.formats import CODECS, FORMATS
 from s3lake.sink.model import ConfigModel, Duration, RuleError, Size, at_least, one_of
 from s3lake.text.quantities import format_size
 
-Codec = Literal["none", "gzip", "snappy", "snappy_framed", "zstd", "lz4", "lzo", "brotli", "bzip2", "xz", "deflate"]
-
-_REASONS: dict[Codec, str] = {
-    "lzo": "Arrow writes no LZO, and pyarrow, DuckDB, polars and Spark as it ships refuse a Parquet file with it",
-}
-
-
+Codec = Annotated[str, one_of(CODECS)]
 FormatType = Annotated[str, one_of(FORMATS)]
 
 
@@ -60,17 +54,17 @@ class Format(ConfigModel):
 
     @model_validator(mode="after")
     def _check_together(self) -> "Format":
-        spec = FORMATS[self.type]
+        spec, codec = FORMATS[self.type], CODECS[self.codec]
         if self.codec not in spec.codecs:
-            because = f" ({_REASONS[self.codec]})" if self.codec in _REASONS else ""
+            because = f" ({codec.refusal})" if codec.refusal else ""
             allowed = ", ".join(spec.codecs)
             raise RuleError(
                 f"codec {self.codec} cannot be used with format {self.type}{because}: use one of {allowed}", "codec"
             )
         if self.level is not None:
-            if self.codec not in LEVELS:
+            if codec.levels is None:
                 raise RuleError(f"{self.level}: codec {self.codec} has no levels; take it out", "level")
-            low, high = LEVELS[self.codec]
+            low, high = codec.levels
             if not low <= self.level <= high:
                 raise RuleError(f"{self.level} is out of range: codec {self.codec} takes {low} to {high}", "level")
         if self.framing is not None and spec.packed:

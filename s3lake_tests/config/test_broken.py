@@ -13,16 +13,20 @@ from hypothesis import strategies as st
 from s3lake.config.connectors.kcql import ORDER
 from s3lake.config.dialects import CLASSES
 from s3lake.config.overrides import fields
+from s3lake.encode.formats import CODECS, FORMATS
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Sink
-from s3lake.sink.format import _REASONS
 from s3lake_tests.config import bases
 from s3lake_tests.config.bases import loads
 
 WORDS = {
     "{NATIVE}": ", ".join([*fields(Sink), "kafka", "source", "s3", "spark", "run_history", "examples"]),
     "{SINK}": ", ".join(fields(Sink)),
-    "{LZO}": _REASONS["lzo"],
+    "{LZO}": CODECS["lzo"].refusal,
+    "{CODECS}": ", ".join(CODECS),
+    "{TEXT_CODECS}": ", ".join(FORMATS["text"].codecs),
+    "{AVRO_CODECS}": ", ".join(FORMATS["avro"].codecs),
+    "{PARQUET_CODECS}": ", ".join(FORMATS["parquet"].codecs),
     "{CLASSES}": ", ".join(CLASSES),
     "{ORDER}": ORDER,
 }

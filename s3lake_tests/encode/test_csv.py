@@ -17,7 +17,8 @@ from pyarrow import csv as pyarrow_csv
 from s3lake.encode import FileFormat, prepare
 from s3lake.objects.csv import cast_texts
 from s3lake_tests.encode.tables import FLAT, batches, everything
-from s3lake_tests.encode.written import LINES, VERBS, inflated, written
+from s3lake_tests.encode.written import LINES, VERBS, written
+from s3lake_tests.kit.codecs import TEXT_CODECS, decompress
 
 CSV = FileFormat("csv", "none", framing=LINES)
 PLAIN = FileFormat("csv", "none", header=False, framing=LINES)
@@ -147,8 +148,8 @@ def read_by_pyarrow(data: bytes, schema: pa.Schema) -> list[dict[str, Any]]:
 def test_every_row_comes_back(payloads: list[pa.RecordBatch], verbs: list[str]) -> None:
     payloads = [payload.add_column(0, "row", pa.array(range(len(payload)))) for payload in payloads]
     expected = expected_rows(payloads)
-    for codec in ("none", "gzip", "zstd", "snappy_framed"):
-        data = inflated(codec, written(FileFormat("csv", codec, framing=LINES), payloads, verbs))
+    for codec in TEXT_CODECS:
+        data = decompress(codec, written(FileFormat("csv", codec, framing=LINES), payloads, verbs))
         assert read_by_pyarrow(data, payloads[0].schema) == expected, codec
 
 

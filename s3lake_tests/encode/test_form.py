@@ -4,24 +4,23 @@ import pickle
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 
 from s3lake.encode import FileFormat
-from s3lake.encode.codecs import DEFAULT_LEVELS
-from s3lake.encode.formats import FORMATS, LEVELS
+from s3lake.encode.formats import CODECS, FORMATS
 from s3lake.land import binding
 from s3lake.sink import Format, Framing, Sidecars
-from s3lake.sink.format import Codec, FormatType
+from s3lake.sink.format import FormatType
 from s3lake_tests.encode.written import written
 
 PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
 BEGIN, END = "<!-- matrix: made by s3lake_tests/encode/test_form.py -->\n", "<!-- end -->\n"
-CODECS = {name: format.codecs for name, format in FORMATS.items()}
-PAIRS = [(type, codec) for type, codecs in CODECS.items() for codec in codecs]
+PAIRS = [(type, codec) for type, format in FORMATS.items() for codec in format.codecs]
+LEVELS = {name: codec.levels for name, codec in CODECS.items() if codec.levels}
 
 
 @pytest.mark.parametrize(
@@ -63,9 +62,10 @@ def test_it_travels_to_workers() -> None:
     assert pickle.loads(pickle.dumps(form)) == form
 
 
-@pytest.mark.parametrize(("type", "codec"), [(t, c) for t in CODECS for c in get_args(Codec) if c not in CODECS[t]])
+@pytest.mark.parametrize(("type", "codec"), [(t, c) for t in FORMATS for c in CODECS if (t, c) not in PAIRS])
 def test_a_codec_that_a_format_cannot_take_is_an_error_that_names_the_others(type: Any, codec: Any) -> None:
-    with pytest.raises(ValidationError, match=f"codec {codec} cannot .* format {type}.*: use one of {CODECS[type][0]}"):
+    allowed = ", ".join(FORMATS[type].codecs)
+    with pytest.raises(ValidationError, match=f"codec {codec} cannot .* format {type}.*: use one of {allowed}"):
         Format(type=type, codec=codec)
 
 
@@ -87,15 +87,17 @@ def test_every_pair_writes_a_file_at_its_lowest_and_its_highest_level(type: Any,
     ("codec", "level"), [(codec, bound) for codec, (low, high) in LEVELS.items() for bound in (low - 1, high + 1)]
 )
 def test_a_level_out_of_range_is_an_error_that_names_the_range(codec: Any, level: int) -> None:
-    type = next(type for type, codecs in CODECS.items() if codec in codecs)
+    type = next(type for type, of_format in PAIRS if of_format == codec)
     low, high = LEVELS[codec]
     with pytest.raises(ValidationError, match=f"{level} is out of range: codec {codec} takes {low} to {high}"):
         Format(type=type, codec=codec, level=level)
 
 
 def test_every_codec_with_levels_has_a_default_within_them() -> None:
-    assert DEFAULT_LEVELS.keys() == LEVELS.keys()
-    assert all(low <= DEFAULT_LEVELS[codec] <= high for codec, (low, high) in LEVELS.items())
+    for codec in CODECS.values():
+        assert (
+            codec.level is None if codec.levels is None else codec.level in range(codec.levels[0], codec.levels[1] + 1)
+        )
 
 
 # docs/formats.md
@@ -103,15 +105,15 @@ def test_every_codec_with_levels_has_a_default_within_them() -> None:
 
 def matrix() -> Iterator[str]:
     """The table of the page, from the code's own."""
-    codecs = [codec for codec in get_args(Codec) if any(codec in taken for taken in CODECS.values())]
+    codecs = [name for name, codec in CODECS.items() if not codec.refusal]
     yield f"| format | extension | {' | '.join(codecs)} |\n"
     yield "|---|---|" + ":-:|" * len(codecs) + "\n"
-    for type, taken in CODECS.items():
-        marks = ["**✓**" if codec == taken[0] else "✓" if codec in taken else "" for codec in codecs]
+    for type, format in FORMATS.items():
+        marks = ["**✓**" if codec == format.codecs[0] else "✓" * (codec in format.codecs) for codec in codecs]
         yield f"| `{type}` | `{Format(type=type).extension}` | {' | '.join(marks)} |\n"
-    levels = [f"{LEVELS[codec][0]} to {LEVELS[codec][1]}" if codec in LEVELS else "" for codec in codecs]
+    levels = ["{} to {}".format(*LEVELS[codec]) if codec in LEVELS else "" for codec in codecs]
     yield f"| *levels* | | {' | '.join(levels)} |\n"
-    yield f"| *default* | | {' | '.join(str(DEFAULT_LEVELS.get(codec, '')) for codec in codecs)} |\n"
+    yield f"| *default* | | {' | '.join(str(CODECS[codec].level or '') for codec in codecs)} |\n"
 
 
 def test_the_page_has_the_matrix_of_the_code() -> None:

@@ -7,9 +7,10 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from s3lake_tests.verify.world import IN_TIME, World, avro, compressed, kinds, optional, parquet, texts
+from s3lake.encode.formats import FORMATS
+from s3lake_tests.kit.codecs import TEXT_CODECS, compress
+from s3lake_tests.verify.world import IN_TIME, World, avro, kinds, optional, parquet, texts
 
-CODECS = ["none", "gzip", "zstd", "snappy_framed"]
 VALUES = [b'{"n":%d,"t":"x"}' % n for n in range(5)]
 
 
@@ -33,7 +34,7 @@ def is_judged(world: World, offset: int = 0, other: bytes = b'{"n":99,"t":"x"}')
     return not found
 
 
-@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("codec", TEXT_CODECS)
 @pytest.mark.parametrize(
     ("format", "body"),
     [
@@ -93,7 +94,7 @@ def test_framed_bytes_of_files_that_overlap_are_counted(between: str) -> None:
     assert "overlap" in report.counted_reasons[0]
 
 
-@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("codec", TEXT_CODECS)
 def test_bytes_are_one_record_an_object(codec: str) -> None:
     world = World(format={"type": "bytes", "codec": codec}, converter={"value": "bytes"}, nulls="write")
     values = [b"\xff\n\x00", b"", None, b"a,b"]
@@ -133,14 +134,14 @@ ROWS = [{"n": n, "t": "x"} for n in range(5)]
 ROW_COLUMNS = {"n": "int64", "t": "string"}
 
 
-@pytest.mark.parametrize("codec", ["none", "deflate", "snappy", "bzip2", "xz", "zstd"])
+@pytest.mark.parametrize("codec", FORMATS["avro"].codecs)
 def test_avro_in_every_codec(codec: str) -> None:
     fields = [optional("n", "long"), optional("t", "string")]
     body = avro(ROWS, fields, {"none": "null", "zstd": "zstandard"}.get(codec, codec))
     assert is_judged(landed(list(VALUES), body, columns=ROW_COLUMNS, format={"type": "avro", "codec": codec}), 3)
 
 
-@pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "lz4", "zstd", "brotli"])
+@pytest.mark.parametrize("codec", FORMATS["parquet"].codecs)
 def test_parquet_in_every_codec(codec: str) -> None:
     body = parquet(ROWS, pa.schema([("n", pa.int64()), ("t", pa.string())]), codec)
     assert is_judged(landed(list(VALUES), body, columns=ROW_COLUMNS, format={"type": "parquet", "codec": codec}), 3)
@@ -163,7 +164,7 @@ def test_avro_that_is_cut_off_is_named() -> None:
 def test_the_codec_of_a_commit_is_its_own_and_not_its_names() -> None:
     world = landed(list(VALUES), b"".join(value + b"\n" for value in VALUES), format={"codec": "gzip"})
     plain = world.manifests["c1"].files[0]
-    world.overwrite(plain, compressed(b"".join(value + b"\n" for value in VALUES), "zstd"))
+    world.overwrite(plain, compress("zstd", b"".join(value + b"\n" for value in VALUES)))
     world.change("c1", form=msgspec.structs.replace(world.manifests["c1"].form, codec="zstd"))
     assert kinds(world.verify()) <= {"object"}
     assert world.verify().missing == 0

@@ -1,6 +1,5 @@
 """A topic and its landed hours, built by hand: nothing here is written by the code that lands."""
 
-import gzip
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +26,7 @@ from s3lake.store.memory import MemoryStore
 from s3lake.verify import Grid, Report, verify_against
 from s3lake.verify.hour import Advance
 from s3lake.verify.log import Headers, LogStartMovedError, Records
+from s3lake_tests.kit.codecs import compress
 
 HOUR = "2026-11-20T05"
 NEXT = "2026-11-20T06"
@@ -132,19 +132,6 @@ def parquet(rows: Sequence[Mapping[str, Any]], schema: pa.Schema, codec: str = "
     return out.getvalue()
 
 
-def compressed(body: bytes, codec: str) -> bytes:
-    """A text file's bytes as stored; the other formats compress inside of the file."""
-    if codec == "gzip":
-        return gzip.compress(body)
-    if codec == "zstd":
-        return bytes(pa.compress(body, codec="zstd", asbytes=True))
-    if codec == "snappy_framed":
-        import cramjam
-
-        return bytes(cramjam.snappy.compress(body))
-    return body
-
-
 def optional(name: str, type: Any) -> dict[str, Any]:
     """Return a field of an Avro schema that may be null."""
     return {"name": name, "type": ["null", type], "default": None}
@@ -200,7 +187,7 @@ class World:
         suffix = f".{kind}" if kind in ("keys", "headers") else ""
         key = f"{where}/{partition}/{first:012}{name}~{commit}{suffix}{extension}"
         text = kind == "data" and self.sink.format.type not in ("avro", "parquet")
-        body = compressed(body, self.sink.format.codec) if text else body
+        body = compress(self.sink.format.codec, body) if text else body
         put(self.store, key, body, commit)
         return File(key, "upload", ("etag",), partition, first, last, records, len(body), kind)
 
