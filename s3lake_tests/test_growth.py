@@ -227,7 +227,7 @@ class TestTick:
         self, ask: Callable[[], object], lander: Landing
     ) -> None:
         tile, etag = lander.index.existing_tile(LAST)
-        lander.index.swap_tile(tile.changed(sums=Sums(records=10, bytes=100)), etag)
+        lander.index.swap_tile(tile.revise(sums=Sums(records=10, bytes=100)), etag)
         ask()
         lander.store.requests.clear()
         assert ask().why.startswith("5 offsets wait; due at ")

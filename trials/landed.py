@@ -66,8 +66,8 @@ def file_sizes(indexes: Mapping[str, TopicIndex], wanted: Sequence[str]) -> list
     for index in indexes.values():
         for hour in wanted:
             tile, _ = index.existing_tile(hour)
-            manifests = [index.listed(hour, commit) for commit in tile.commits]
-            found += [file.bytes for one in manifests for file in one.files if file.kind == "data"]
+            manifests = [index.read_listed(hour, commit) for commit in tile.commits]
+            found += [file.bytes for one in manifests for file in one.files if file.stream == "data"]
     return found
 
 

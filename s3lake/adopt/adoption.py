@@ -209,7 +209,7 @@ def first_tile(index: TopicIndex) -> str | None:
 
 def _read_authority(connector: Connector, sink: Sink, index: TopicIndex, groups: Groups) -> Authority:
     name = _name_group(connector)
-    group = groups.of(name, index.topic)
+    group = groups.read(name, index.topic)
     if connector.indexes is None:
         return Authority(f"consumer group {name}", group.offsets, {}, group)
     root = f"{connector.indexes}/{connector.name}/.locks/Topic({index.topic})/"

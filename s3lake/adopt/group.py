@@ -48,7 +48,7 @@ class Group:
 class Groups(Protocol):
     """The source of consumer groups: Kafka, or a fake one in tests."""
 
-    def of(self, name: str, topic: str) -> Group:
+    def read(self, name: str, topic: str) -> Group:
         """The group `name` and its offsets of `topic`; one without offsets where there is no such group."""
         ...
 
@@ -69,8 +69,8 @@ class KafkaGroups:
             "bootstrap.servers": bootstrap_servers,
         }
 
-    def of(self, name: str, topic: str) -> Group:
-        """See `Groups.of`.
+    def read(self, name: str, topic: str) -> Group:
+        """See `Groups.read`.
 
         Raises:
             KafkaUnavailableError: the brokers did not answer in time.

@@ -53,16 +53,16 @@ def read_locks(
         locks[int(number)][value] = lock.committed_offset if lock else None
     offsets: dict[int, int] = {}
     for partition, committed in locks.items():
-        known = {value: offset for value, offset in committed.items() if offset is not None}
-        last = max(known.values(), default=None)
+        landed = {value: offset for value, offset in committed.items() if offset is not None}
+        last = max(landed.values(), default=None)
         if partition in problems or last is None:
             continue
-        ahead = sorted(value for value, offset in known.items() if offset > known.get("", -1))
+        ahead = sorted(value for value, offset in landed.items() if offset > landed.get("", -1))
         # The default layout has one writer, whose own lock is ahead until the master lock is written again.
         if ahead and committed.keys() - {""} != {_name_default_lock(topic, partition)}:
             problems[partition] = (
-                f"everything up to {known.get('', 'no offset')} has landed, beyond it only records of some partition "
-                f"values, {', '.join(f'{value} up to {known[value]}' for value in ahead[:3])}"
+                f"everything up to {landed.get('', 'no offset')} has landed, beyond it only records of some partition "
+                f"values, {', '.join(f'{value} up to {landed[value]}' for value in ahead[:3])}"
             )
         elif by_value and committed.keys() == {""} and group.get(partition) != last + 1:
             problems[partition] = (  # versions before 10.0.5 have one lock for all values

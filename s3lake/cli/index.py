@@ -30,7 +30,7 @@ def show_index(request: Request) -> None:
 
     for landing in request.landings(tables=True):
         name, stored, tiles = f"{landing.sink.name}: {landing.topic}", landing.index.head(), list(landing.index.tiles())
-        sealing = Sealing.of(landing.index, stored[0] if stored else TopicHead(), tiles)
+        sealing = Sealing.from_tiles(landing.index, stored[0] if stored else TopicHead(), tiles)
         sealed_up_to = sealing.upto(landing.sink.start)
         tiles = [tile for tile in tiles if hours.is_within(tile.hour, request.first, request.last)]
         states = [_state(tile, sealed=not sealing.flaw(tile.hour)) for tile in tiles]

@@ -42,7 +42,7 @@ def accept(index: TopicIndex, offsets: Offsets, *, dry_run: bool = False) -> str
     Every unfinished tile ends where it was committed; the rest is recorded as expired. The present topic's tiles begin
     at its log start, in the hour after the last tile, under names with a suffix, because its offsets repeat. Of the
     same topic with a log that was cut off, they begin where it was cut, and elsewhere where landing had come to: what
-    they land then is no earlier hour's any more.
+    they land then belongs to no earlier hour any more.
 
     Args:
         index: of the sink and topic.
@@ -85,8 +85,8 @@ def accept(index: TopicIndex, offsets: Offsets, *, dry_run: bool = False) -> str
             continue
         earlier = head.earlier if head.since is None else (*head.earlier, head.since)
         led = tiles.epochs(kafka, begins)
-        anew = head.changed(topic_id=kafka.topic_id, since=since, earlier=earlier, begins=begins, led=led, new=None)
-        if index.swap(index.head_key, anew, etag):
+        revised = head.revise(topic_id=kafka.topic_id, since=since, earlier=earlier, begins=begins, led=led, new=None)
+        if index.swap(index.head_key, revised, etag):
             return since
 
 
@@ -162,14 +162,15 @@ def _standing(
     standing, torn = dict.fromkeys(reached, 0), False
     while asked := {one: of_leaders.popitem() for one, of_leaders in reached.items() if of_leaders}:
         elected = {
-            one: (at, epoch)
-            for one, (epoch, at) in asked.items()
-            if epoch is not None and epoch != kafka.partitions[one].epoch
+            partition: (at, epoch)
+            for partition, (epoch, at) in asked.items()
+            if epoch is not None and epoch != kafka.partitions[partition].epoch
         }
         cut = offsets.find_truncations(index.topic, elected) if elected else {}
         torn = torn or bool(cut)
-        for one, (_, at) in asked.items():
-            standing[one] = max(standing[one], cut.get(one, min(at, kafka.partitions[one].log_end)))
+        for partition, (_, at) in asked.items():
+            cut_at = cut.get(partition, min(at, kafka.partitions[partition].log_end))
+            standing[partition] = max(standing[partition], cut_at)
     return standing, torn
 
 
@@ -185,7 +186,7 @@ def _end_tile(tile: Tile, given_on: Mapping[int, _Onward]) -> Tile:
             spans[partition] = Span(span.start, end, end)
             if end > span.committed:
                 expired.append((partition, span.committed, end))
-    return tile.changed(partitions=spans, expired=tiles.join_offset_ranges(expired), burnt=burnt)
+    return tile.revise(partitions=spans, expired=tiles.join_offset_ranges(expired), burnt=burnt)
 
 
 def _move_tile(tile: Tile, given_on: Mapping[int, _Onward]) -> Tile:
@@ -198,7 +199,7 @@ def _move_tile(tile: Tile, given_on: Mapping[int, _Onward]) -> Tile:
     if not spans:
         return tile
     ends = {partition: _end(span) for partition, span in tile.partitions.items() if partition in spans}
-    return tile.changed(partitions={**tile.partitions, **spans}, burnt=tiles.burning(tile.burnt, ends))
+    return tile.revise(partitions={**tile.partitions, **spans}, burnt=tiles.burning(tile.burnt, ends))
 
 
 def _end(span: Span) -> int:

@@ -66,8 +66,8 @@ def clean(
     objects of replaced commits stay, and their manifests.
 
     A writer that died before it wrote a manifest left uploads whose ids only the store has: uploads of a key
-    that the sink can give are ended when they are older than `spare_ms`, as a bucket's lifecycle rule would; those of
-    a key that it could give in another format when they are older than `keep_ms`.
+    that the sink can give are ended when they are older than `spare_ms`, as a bucket's lifecycle rule would; uploads
+    of a key that it could give in another format when they are older than `keep_ms`.
 
     Args:
         index: the index of the sink and topic.
@@ -141,8 +141,8 @@ def forget_replaced(index: TopicIndex, hour: str, reason: str) -> None:
     stored = index.tile(hour)
     if stored is None or stored[0].garbage or stored[0].pending is not None:
         return
-    found = each(lambda commit: index.manifest(hour, commit), index.manifest_ids(hour), index.pace)
-    manifests = [manifest for manifest in found if manifest is not None]
+    documents = each(lambda commit: index.manifest(hour, commit), index.manifest_ids(hour), index.pace)
+    manifests = [manifest for manifest in documents if manifest is not None]
     if any(manifest.reason == reason for manifest in manifests):
         by = {commit: manifest for manifest in manifests for commit in manifest.replaces}
         # The oldest first: if a process crashes in between, the rest still shows what was replaced.
@@ -200,12 +200,12 @@ def _end_uploads(
     since_ms = hours.start_ms(head[0].hours[0][0])  # nothing of this index is older; moto says 2010 of every upload
     try:
         dead = [
-            one
+            upload
             for begin in keys.prefixes
-            for one in index.store.list_uploads(begin)
-            if since_ms <= one.begun_ms <= until_ms
-            and one.upload not in named
-            and (keys.contains(one.key) or (one.begun_ms <= former_until_ms and keys.contained(one.key)))
+            for upload in index.store.list_uploads(begin)
+            if since_ms <= upload.begun_ms <= until_ms
+            and upload.upload not in named
+            and (keys.contains(upload.key) or (upload.begun_ms <= former_until_ms and keys.contained(upload.key)))
         ]
     except StoreDeniedError as error:
         _log.warning("uploads of writers that died early are left to the bucket's lifecycle rule: %s", error)

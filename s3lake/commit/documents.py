@@ -48,7 +48,7 @@ class TopicHead(msgspec.Struct, frozen=True):
         noted = (*self.earlier, self.since)
         return not any(since is not None and earlier.hour < since <= later.hour for since in noted)
 
-    def changed(self, **changes: Any) -> TopicHead:
+    def revise(self, **changes: Any) -> TopicHead:
         """Return the next revision with these changes."""
         return msgspec.structs.replace(self, rev=self.rev + 1, **changes)
 
@@ -57,7 +57,7 @@ class File(msgspec.Struct, frozen=True):
     """One object of a commit.
 
     Attributes:
-        kind: `data`, or `dead_letters`.
+        stream: `data`, `keys`, `headers` or `dead_letters`.
         parts: ETags of the parts, in order.
         records: records in the file; for dead letters, refused records.
         bytes: size as stored.
@@ -74,7 +74,7 @@ class File(msgspec.Struct, frozen=True):
     last_offset: int
     records: int
     bytes: int
-    kind: str = "data"
+    stream: str = msgspec.field(default="data", name="kind")
     group: str | None = None
     columns: tuple[str, ...] | None = None
 
@@ -316,11 +316,11 @@ class Filed(Protocol):
     def files(self) -> Sequence[File]: ...
 
 
-def files_of(commits: Iterable[Filed], *kinds: str) -> list[File]:
-    """Return the files of commits, or only the files of these `kinds`."""
-    return [file for commit in commits for file in commit.files if not kinds or file.kind in kinds]
+def files_of(commits: Iterable[Filed], *streams: str) -> list[File]:
+    """Return the files of commits, or only the files of these `streams`."""
+    return [file for commit in commits for file in commit.files if not streams or file.stream in streams]
 
 
 def count_data_files(commit: Filed) -> int:
     """Count the objects apart from dead letters: data files, and sidecars with them. All who show a count use this."""
-    return sum(file.kind != LETTERS for file in commit.files)
+    return sum(file.stream != LETTERS for file in commit.files)

@@ -39,7 +39,7 @@ def present(index: TopicIndex) -> Columns:
     head = index.head()
     for tile in index.newest(head[0]) if head else ():
         for commit in reversed(tile.commits):
-            return from_document(index.listed(tile.hour, commit).columns or {})
+            return from_document(index.read_listed(tile.hour, commit).columns or {})
     return {}
 
 

@@ -152,7 +152,7 @@ class TopicIndex:
         """
         return self._existing(self.tile_key(hour), Tile, self.head_key)
 
-    def listed(self, hour: str, commit: str) -> Manifest:
+    def read_listed(self, hour: str, commit: str) -> Manifest:
         """The manifest of a commit that the tile of `hour` lists.
 
         Raises:
@@ -297,7 +297,7 @@ class TopicIndex:
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             if again:  # it may have been damaged on its way
                 return self._read(key, document_type, again=False)
-            raise DataLossError(f"s3://{self.store.bucket}/{key} is no index document of s3lake: {error}") from None
+            raise DataLossError(f"s3://{self.store.bucket}/{key} is not an index document of s3lake: {error}") from None
         if stored is None or document is None:
             return None
         return document, stored.etag

@@ -42,24 +42,25 @@ class Tally:
 
     def unite(self, reasons: Iterable[Reason]) -> None:
         """Add the reasons of other counts."""
-        for one in reasons:
-            name = one.stage, one.reason
+        for reason in reasons:
+            name = reason.stage, reason.reason
             if name not in self._by_reason and len(self._by_reason) >= MOST_REASONS:
-                name = one.stage, OTHERS
-            have = self._by_reason.get(name)
-            if have is None:
-                self._by_reason[name] = msgspec.structs.replace(one, reason=name[1])
+                name = reason.stage, OTHERS
+            counted = self._by_reason.get(name)
+            if counted is None:
+                self._by_reason[name] = msgspec.structs.replace(reason, reason=name[1])
                 continue
-            first = min((have.partition, have.offset), (one.partition, one.offset))
-            self._by_reason[name] = Reason(*name, have.count + one.count, *first)
+            first = min((counted.partition, counted.offset), (reason.partition, reason.offset))
+            self._by_reason[name] = Reason(*name, counted.count + reason.count, *first)
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
         """Most frequent first."""
-        counted = [
-            msgspec.structs.replace(one, count=one.count + self._more[name]) for name, one in self._by_reason.items()
+        reasons = [
+            msgspec.structs.replace(reason, count=reason.count + self._more[name])
+            for name, reason in self._by_reason.items()
         ]
-        return tuple(sorted(counted, key=lambda one: (-one.count, one.stage, one.reason)))
+        return tuple(sorted(reasons, key=lambda one: (-one.count, one.stage, one.reason)))
 
 
 def merge_reasons(reasons: Iterable[Iterable[Reason]]) -> tuple[Reason, ...]:

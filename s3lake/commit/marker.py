@@ -77,7 +77,7 @@ def body_of(
     objects: list[dict[str, Any]] = [
         {
             "key": file.key,
-            "kind": file.kind,
+            "kind": file.stream,
             "rows": file.records,
             "bytes": file.bytes,
             "partition": file.partition,

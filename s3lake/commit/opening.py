@@ -54,7 +54,7 @@ def open_hour(
             return None
         tile, topic_id = creation
         added = tuple(hours.merge_ranges([*head.hours, (hour, hour)]))
-        opened = head.changed(hours=added, new=tile, topic_id=topic_id)
+        opened = head.revise(hours=added, new=tile, topic_id=topic_id)
         if index.swap(index.head_key, opened, etag):
             index.create(index.tile_key(hour), tile)
             return opened
@@ -82,7 +82,7 @@ def create_hour(index: TopicIndex, hour: str) -> None:
             return
         tile = Tile(hour, {0: Span(0, 0, 1)})
         added = tuple(hours.merge_ranges([*head.hours, (hour, hour)]))
-        if index.swap(index.head_key, head.changed(hours=added, new=tile, topic_id=TABLE), etag):
+        if index.swap(index.head_key, head.revise(hours=added, new=tile, topic_id=TABLE), etag):
             index.create(index.tile_key(hour), tile)
             return
 
@@ -166,12 +166,13 @@ def same_log(index: TopicIndex, offsets: Offsets, tile: Tile, kafka: TopicOffset
     cut = cut_below(index, offsets, tile, kafka)
     if cut:
         ranges = ", ".join(
-            f"topic-partition {one}: offsets {at} to {tile.partitions[one].committed - 1}" for one, at in cut.items()
+            f"topic-partition {partition}: offsets {at} to {tile.partitions[partition].committed - 1}"
+            for partition, at in cut.items()
         )
         raise DataLossError(
             f"topic {index.topic!r}: a leader was elected that lacked records which are landed, and what it has at "
             f"their offsets was written since and is not landed ({ranges}). The landed files are the only copy of the "
-            f"former records. To land the new ones beside them run `s3lake index accept --topic {index.topic}`"
+            f"former records. To land the new ones next to them run `s3lake index accept --topic {index.topic}`"
         )
 
 

@@ -18,7 +18,7 @@ from s3lake.commit.documents import File, FileForm, Manifest, Read, Reason, Take
 from s3lake.commit.index import TopicIndex
 from s3lake.commit.opening import cut_below, same_log
 from s3lake.commit.recovery import abort, finish, forward, publish, settle, sweep, tidy
-from s3lake.commit.sums import Commits, waited
+from s3lake.commit.sums import Commits, measure_waits
 from s3lake.errors import (
     ConfigurationError,
     DataLossError,
@@ -48,7 +48,7 @@ class Attempt:
         suffix: what file names get because their plain names may have been used before; else empty.
         replaces: commits that this one takes the place of (a rewrite, a merge).
         reason: see `Manifest`.
-        known: manifests of what it replaces, where they were read.
+        replaced_manifests: manifests of what it replaces, where they were read.
         begun_ms: see `Manifest`.
     """
 
@@ -59,7 +59,7 @@ class Attempt:
     suffix: str = ""
     replaces: tuple[str, ...] = ()
     reason: str = ""
-    known: tuple[Manifest, ...] = ()
+    replaced_manifests: tuple[Manifest, ...] = ()
     begun_ms: int = field(default_factory=hours.now_ms)
 
 
@@ -167,7 +167,7 @@ def ready(index: TopicIndex, hour: str, head: TopicHead | None = None) -> tuple[
         if not tile.foreign or tile.landed:  # what is landed is not written again but by a rewrite, under new names
             return tile, etag
         _refuse_foreign(index, tile)
-        index.swap_tile(tile.changed(foreign=()), etag)  # they are gone, or the sink writes elsewhere now
+        index.swap_tile(tile.revise(foreign=()), etag)  # they are gone, or the sink writes elsewhere now
 
 
 def attempt(
@@ -178,11 +178,11 @@ def attempt(
     renamed: bool,
     replaces: tuple[str, ...] = (),
     reason: str = "",
-    known: tuple[Manifest, ...] = (),
+    replaced_manifests: tuple[Manifest, ...] = (),
 ) -> Attempt:
     """A fresh attempt; `renamed` puts its id into every file name, so no key is ever used twice."""
     commit = uuid.uuid4().hex
-    return Attempt(commit, tile, etag, batch, mark_of(commit) if renamed else "", replaces, reason, known)
+    return Attempt(commit, tile, etag, batch, mark_of(commit) if renamed else "", replaces, reason, replaced_manifests)
 
 
 def mark_of(commit: str) -> str:
@@ -200,13 +200,13 @@ def must_be_the_log(index: TopicIndex, offsets: Offsets, head: TopicHead, attemp
     kafka = opening.ask_kafka(index, offsets, head, attempt.tile.hour)
     ends = {partition: end for partition, (_, end) in attempt.batch.intervals.items()}
     epochs = {**attempt.tile.epochs, **attempt.batch.epochs}
-    read = attempt.tile.changed(partitions=tiles.advance(attempt.tile, ends), epochs=epochs)
+    read = attempt.tile.revise(partitions=tiles.advance(attempt.tile, ends), epochs=epochs)
     if cut := cut_below(index, offsets, read, kafka):
         same_log(index, offsets, attempt.tile, kafka)
         ranges = ", ".join(f"topic-partition {partition} was cut off at offset {at}" for partition, at in cut.items())
         raise KafkaUnavailableError(
             f"topic {index.topic!r}: a leader was elected that lacked records while they were read ({ranges}); nothing "
-            "of this micro-batch is visible. The next run reads what stands there now"
+            "of this micro-batch is visible. The next run reads the present log"
         )
 
 
@@ -222,9 +222,9 @@ def commit(index: TopicIndex, attempt: Attempt, staged: Staged) -> Committed:
         DataLossError: a rewrite read fewer records than it would replace; nothing of it is visible.
         StoreConflictError: the manifest could not be written; nothing of this attempt is visible.
     """
-    manifest = _record(index, _build_manifest(index, attempt, staged), attempt.known)
+    manifest = _record(index, _build_manifest(index, attempt, staged), attempt.replaced_manifests)
     hour = attempt.tile.hour
-    pending = attempt.tile.changed(pending=attempt.commit)
+    pending = attempt.tile.revise(pending=attempt.commit)
     entered = index.swap_tile(pending, attempt.etag)
     if entered is None:
         _require_mine(index, attempt, staged)
@@ -238,7 +238,7 @@ def commit(index: TopicIndex, attempt: Attempt, staged: Staged) -> Committed:
             "another writer replaced it; nothing of it is visible"
         )
     # Readers of the index have switched. A sweep lets what follows the index follow first.
-    swept = sweep(index, hour, (*attempt.known, manifest)) if attempt.replaces else None
+    swept = sweep(index, hour, (*attempt.replaced_manifests, manifest)) if attempt.replaces else None
     if not attempt.replaces:
         index.follow(hour)
     return Committed(manifest, (swept or settled)[0])
@@ -254,14 +254,14 @@ def commit_at_once(index: TopicIndex, attempt: Attempt, staged: Staged) -> Commi
         StoreConflictError: the manifest could not be written; nothing of this attempt is visible.
     """
     planned = msgspec.structs.replace(_build_manifest(index, attempt, staged), at_once=True, replacing=staged.replacing)
-    manifest = _record(index, planned, attempt.known)
+    manifest = _record(index, planned, attempt.replaced_manifests)
     outcomes = publish(index, manifest)
     missing = [file for file in manifest.files if outcomes[file.key] != "landed"]
     if missing:
         abort(index.store, missing, index.pace)
         # Plain names of these offsets are in use now, by this attempt or by one that died: the next takes others.
         burnt = tiles.burning(attempt.tile.burnt, {one: read.end for one, read in manifest.partitions.items()})
-        index.swap_tile(attempt.tile.changed(burnt=burnt), attempt.etag)
+        index.swap_tile(attempt.tile.revise(burnt=burnt), attempt.etag)
         reason = "another attempt's file is there" if outcomes[missing[0].key] == "foreign" else "its upload vanished"
     elif index.swap_tile(landed := forward(index, attempt.tile, manifest), attempt.etag) or _is_mine(index, attempt):
         swept = sweep(index, attempt.tile.hour) if attempt.replaces else None
@@ -374,7 +374,7 @@ def _build_manifest(index: TopicIndex, attempt: Attempt, staged: Staged) -> Mani
         epochs=dict(attempt.batch.epochs),
         begun_ms=attempt.begun_ms,
         reason=attempt.reason,
-        waits=staged.waits or waited(staged.reads.values(), now_ms),
+        waits=staged.waits or measure_waits(staged.reads.values(), now_ms),
         letters=staged.letters,
         taken=staged.taken,
         dropped=dict(staged.dropped),

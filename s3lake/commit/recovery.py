@@ -76,13 +76,13 @@ def fence(index: TopicIndex, hour: str, commit: str) -> bool:
         if commit in tile.commits or commit == tile.pending:
             return False
         others = tuple(listed for listed in tile.garbage if listed != commit)
-        if index.swap_tile(tile.changed(garbage=(*others, commit)), etag):
+        if index.swap_tile(tile.revise(garbage=(*others, commit)), etag):
             return True
 
 
 def forward(index: TopicIndex, tile: Tile, manifest: Manifest) -> Tile:
     """Return the tile with `manifest` committed."""
-    return tile.changed(
+    return tile.revise(
         partitions=tiles.advance(tile, {partition: read.end for partition, read in manifest.partitions.items()}),
         commits=(*(one for one in tile.commits if one not in manifest.replaces), manifest.id),
         garbage=(*tile.garbage, *manifest.replaces),
@@ -117,7 +117,7 @@ def sweep(index: TopicIndex, hour: str, manifests_at_hand: Sequence[Manifest] = 
                 # What was replaced had been committed: of its uploads none is left.
                 take = delete_own if newest and commit in newest.replaces else remove
                 each(partial(take, index.store, manifest), manifest.files, index.pace)
-        swept = tile.changed(garbage=())
+        swept = tile.revise(garbage=())
         if swapped := index.swap_tile(swept, etag):
             return swept, swapped
 
@@ -175,7 +175,7 @@ def delete_own(store: Store, manifest: Manifest, file: File) -> None:
 
 def replacing(manifest: Manifest, file: File) -> bool:
     """Return whether the file replaces the object at its key. Dead letters do not: their keys have an offset."""
-    return manifest.replacing and file.kind != "dead_letters"
+    return manifest.replacing and file.stream != "dead_letters"
 
 
 def belongs(head: Head, commit: str) -> bool:
@@ -191,7 +191,7 @@ def abort(store: Store, files: Iterable[File], pace: Pace = PACE) -> None:
     try:
         each(lambda file: store.abort_upload(file.key, file.upload), files, pace)
     except S3LakeError as error:
-        _log.warning("uploads that nobody needs stay in %s: %s", store.bucket, error)
+        _log.warning("uploads that are not needed stay in %s: %s", store.bucket, error)
 
 
 def back(tile: Tile, manifest: Manifest | None, foreign: tuple[str, ...]) -> Tile:
@@ -200,7 +200,7 @@ def back(tile: Tile, manifest: Manifest | None, foreign: tuple[str, ...]) -> Til
     garbage = (*tile.garbage, manifest.id) if manifest else tile.garbage
     ends = {number: read.end for number, read in manifest.partitions.items()} if manifest else {}
     burnt = tiles.burning(tile.burnt, ends or dict.fromkeys(tile.partitions, tiles.UNKNOWN_END))
-    return tile.changed(pending=None, garbage=garbage, burnt=burnt, foreign=(*tile.foreign, *foreign))
+    return tile.revise(pending=None, garbage=garbage, burnt=burnt, foreign=(*tile.foreign, *foreign))
 
 
 def publish(index: TopicIndex, manifest: Manifest) -> dict[str, Published]:

@@ -47,7 +47,7 @@ def begin_replacement(index: TopicIndex, hour: str, replaced: Sequence[Manifest]
         return None
     expired = tiles.join_offset_ranges(chain.from_iterable(manifest.expired for manifest in replaced))
     batch = Batch(intervals, reads={}, expired=expired)
-    return attempt(tile, etag, batch, renamed=True, replaces=commits, reason=reason, known=tuple(replaced))
+    return attempt(tile, etag, batch, renamed=True, replaces=commits, reason=reason, replaced_manifests=tuple(replaced))
 
 
 def offset_ranges_of(manifests: Iterable[Manifest]) -> list[tuple[int, int, int]]:
@@ -90,7 +90,7 @@ def begin_rewrite(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: st
         raise DataLossError(
             f"{index.topic} {hour}: {tile.sums.erased:,} of its records were erased, or expired by retention; a "
             "rewrite from Kafka would bring back what it still has of them, so the landed files stay. `s3lake "
-            "reformat` writes them anew without Kafka"
+            "reformat` writes them again without Kafka"
         )
     kafka = offsets.snapshot(index.topic, hour, known=bool(head.topic_id))
     if head.topic_id and kafka.topic_id != head.topic_id:

@@ -31,7 +31,7 @@ class Sealing:
     _tiles: dict[str, Tile | None] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, index: TopicIndex, head: TopicHead, tiles: Iterable[Tile] = ()) -> "Sealing":
+    def from_tiles(cls, index: TopicIndex, head: TopicHead, tiles: Iterable[Tile] = ()) -> "Sealing":
         """Create it with `tiles` that need not be read."""
         return cls(index, head, {tile.hour: tile for tile in tiles})
 
@@ -50,7 +50,7 @@ class Sealing:
         for earlier, following in self.neighbours(tile):
             if not sealed.meet(earlier, following):
                 return f"the edges of {earlier.hour} and {following.hour} do not meet"
-        return None if sealed.explained(tile, tile.sums) else "its files do not explain its offsets"
+        return None if sealed.is_explained(tile, tile.sums) else "its files do not explain its offsets"
 
     def neighbours(self, tile: Tile) -> Iterator[tuple[Tile, Tile]]:
         """The tile before that there is and this one, and this one and the one after, where offsets lead on."""
@@ -77,16 +77,16 @@ class Sealing:
         """Note how far it is now, beginning where it was noted last: the last sealed hour, None if none is."""
         since = self._since(start)
         noted = self.index.watermark()
-        known = noted[0].upto if noted and noted[0].since == since else None
-        found = self._find_last(since, known or hours.shift(since, -1), WATERMARK_TILES)
-        if found is not None and found != known:
+        noted_hour = noted[0].upto if noted and noted[0].since == since else None
+        last = self._find_last(since, noted_hour or hours.shift(since, -1), WATERMARK_TILES)
+        if last is not None and last != noted_hour:
             # Lost: another process has moved it, and the next one moves it on.
-            wanted = Watermark(since, found)
+            watermark = Watermark(since, last)
             if noted is None:
-                self.index.create(self.index.watermark_key, wanted)
+                self.index.create(self.index.watermark_key, watermark)
             else:
-                self.index.swap(self.index.watermark_key, wanted, noted[1])
-        return found
+                self.index.swap(self.index.watermark_key, watermark, noted[1])
+        return last
 
     def _since(self, start: str) -> str:
         """Hours before were landed by a connector, or belong to a topic that was deleted."""

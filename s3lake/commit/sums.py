@@ -35,7 +35,7 @@ class Commits:
         """
         manifest = self._read.get(commit)
         if manifest is None:
-            manifest = self._read[commit] = self._index.listed(self._hour, commit)
+            manifest = self._read[commit] = self._index.read_listed(self._hour, commit)
         return manifest
 
 
@@ -60,7 +60,7 @@ def plus(sums: Sums, manifest: Manifest) -> Sums:
         late=sums.late + sum(read.late for read in reads),
         files=sums.files + data_files,
         dead_files=sums.dead_files + len(manifest.files) - data_files,
-        records=sums.records + sum(file.records for file in manifest.files if file.kind in ("data", "dead_letters")),
+        records=sums.records + sum(file.records for file in manifest.files if file.stream in ("data", "dead_letters")),
         bytes=sums.bytes + sum(file.bytes for file in manifest.files),
         landed_ms=max(sums.landed_ms, manifest.created_ms),
         waits=(*sums.waits, *manifest.waits),
@@ -71,7 +71,7 @@ def plus(sums: Sums, manifest: Manifest) -> Sums:
     )
 
 
-def waited(reads: Iterable[Read], now_ms: int) -> tuple[Wait, ...]:
+def measure_waits(reads: Iterable[Read], now_ms: int) -> tuple[Wait, ...]:
     """Return how long the records of a commit made now have waited; empty if no record has a timestamp."""
     stamped = [read for read in reads if read.oldest_ms]
     if not stamped:
@@ -91,5 +91,5 @@ def after(index: TopicIndex, tile: Tile, manifest: Manifest) -> Sums:
     sums = Sums()
     for commit in kept:
         with suppress(MissingDocumentError):
-            sums = plus(sums, index.listed(tile.hour, commit))
+            sums = plus(sums, index.read_listed(tile.hour, commit))
     return plus(sums, manifest)

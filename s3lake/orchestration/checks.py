@@ -130,7 +130,7 @@ def _check_offsets(state: HourState) -> CheckVerdict:
     landed = bool(state.landed.tile.partitions)
     waiting = 0 if landed else sum((span.end or 0) - span.start for span in state.tile.partitions.values())
     wrong = {
-        f"{tile.hour} to {after.hour}": {str(number): gap for number, gap in sealed.between(tile, after).items()}
+        f"{tile.hour} to {after.hour}": {str(number): gap for number, gap in sealed.count_gaps(tile, after).items()}
         for tile, after in (state.sealing.neighbours(state.tile) if landed else ())
         if not sealed.meet(tile, after)
     }
@@ -152,7 +152,7 @@ def _check_offsets(state: HourState) -> CheckVerdict:
 def _check_rows(state: HourState) -> CheckVerdict:
     tile, sums = state.landed.tile, state.landed.sums
     return CheckVerdict(
-        sealed.explained(tile, sums),
+        sealed.is_explained(tile, sums),
         dg.AssetCheckSeverity.ERROR,
         {
             "offsets": sum(span.committed - span.start for span in tile.partitions.values()),

@@ -79,7 +79,7 @@ def hours_due(catalog: Catalog, view: TopicView) -> HoursDue:
     elif unswept:
         memory.swept_ms = now_ms
     latest = view.head.hours[-1][1] if view.head and view.head.hours else None
-    over = due.unopened(latest, policy, now_ms, sink.hours_per_run)
+    over = due.list_unopened_hours(latest, policy, now_ms, sink.hours_per_run)
     chosen = {*due.incomplete(tiles, now_ms, policy.grace_ms), *over}
     why, due_ms = due.HOUR_OVER if over else due.INCOMPLETE if chosen else None, None
     if view.open_tile is not None and view.open_tile.hour not in chosen:
@@ -108,7 +108,7 @@ def _flush_reason(view: TopicView, tile: "Tile", policy: due.Policy) -> tuple[du
     # What came after the last request waits since then, however long its run took to land what was there.
     age = due.Age(now_ms, interval_ms, min(tile.sums.landed_ms, since_ms), since_ms)
     # If the times of landing and of seeing decide, Kafka need not be asked for the records' own.
-    since = {} if due.decided(age) else landing.offsets.find_offset_since(landing.topic, now_ms - interval_ms)
+    since = {} if due.clock_decides(age) else landing.offsets.find_offset_since(landing.topic, now_ms - interval_ms)
     waiting = due.Waiting(
         records=sum(behind.values()),
         bytes=int(sum(behind.values()) * mean_size(tile.sums)),

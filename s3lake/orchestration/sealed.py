@@ -51,7 +51,7 @@ def seal_events(
         metadata: dict[str, Any] = {
             **counts(sums),
             "sealed_after_s": (now_ms - hours.end_ms(tile.hour)) // 1000,
-            "reason": target.index.listed(tile.hour, tile.commits[-1]).reason or REWRITE if again else FIRST,
+            "reason": target.index.read_listed(tile.hour, tile.commits[-1]).reason or REWRITE if again else FIRST,
             **offset_tables(tile, sums, target.index),
             **({"marker": dg.MetadataValue.path(f"s3://{target.sink.bucket}/{marker}")} if marker else {}),
             **({"sealed_up_to": watermark} if watermark else {}),
@@ -80,7 +80,7 @@ def unannounced_hours(
     """
     target, memory = view.landing, view.memory
     assert view.head is not None
-    sealing = Sealing.of(target.index, view.head, view.tiles)
+    sealing = Sealing.from_tiles(target.index, view.head, view.tiles)
     since_ms = view.now_ms - max(_AGAIN_MS, 60_000 * hours.count(memory.complete))  # a round of second looks, and more
     waiting = hours.latest(hours.without(memory.complete, memory.announced), HOURS_PER_TICK)
     again = [tile.hour for tile in view.tiles if tile.complete and _written_since(tile, since_ms)]

@@ -82,7 +82,7 @@ def past(hour: str, now_ms: int, grace_ms: int) -> bool:
     return now_ms >= hours.end_ms(hour) + grace_ms
 
 
-def unopened(last: str | None, policy: Policy, now_ms: int, most: int | None = None) -> list[str]:
+def list_unopened_hours(last: str | None, policy: Policy, now_ms: int, most: int | None = None) -> list[str]:
     """Hours up to the present that have no tile yet, with the hour before the first of them: one range to ask for.
 
     Args:
@@ -137,12 +137,12 @@ def overdue(tile: Tile, since: Mapping[int, int], age: Age) -> bool:
         since: first offset stamped within the flush interval, per topic-partition.
         age: what is known of times.
     """
-    if decided(age):
+    if clock_decides(age):
         return age.now_ms - age.landed_ms >= age.interval_ms
     return any(first > tile.partitions.get(partition, NOTHING).committed for partition, first in since.items())
 
 
-def decided(age: Age) -> bool:
+def clock_decides(age: Age) -> bool:
     """Return whether the times of landing and of seeing decide alone, without the records' timestamps."""
     return age.now_ms - age.landed_ms < age.interval_ms or age.now_ms - age.seen_ms >= age.interval_ms
 

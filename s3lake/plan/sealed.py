@@ -17,7 +17,7 @@ def content(commits: Sequence[str]) -> str:
     return hashlib.sha256(json.dumps(list(commits)).encode()).hexdigest()[:32]
 
 
-def between(earlier: Tile, following: Tile) -> dict[int, int]:
+def count_gaps(earlier: Tile, following: Tile) -> dict[int, int]:
     """Count the offsets between two tiles per topic-partition; negative if they overlap."""
     ends = {partition: span.end or 0 for partition, span in earlier.partitions.items()}
     starts = {partition: span.start for partition, span in following.partitions.items()}
@@ -27,7 +27,7 @@ def between(earlier: Tile, following: Tile) -> dict[int, int]:
 def meet(earlier: Tile, following: Tile) -> bool:
     """Return whether no offset is in both of two tiles, or between them if their hours are adjacent."""
     adjacent = hours.shift(earlier.hour, 1) == following.hour  # else the hours between were not requested yet
-    return not any(gap < 0 or (gap and adjacent) for gap in between(earlier, following).values())
+    return not any(gap < 0 or (gap and adjacent) for gap in count_gaps(earlier, following).values())
 
 
 def without_record(tile: Tile, sums: Sums) -> int:
@@ -36,7 +36,7 @@ def without_record(tile: Tile, sums: Sums) -> int:
     return _count_covered(tile) - expired - sums.read
 
 
-def explained(tile: Tile, sums: Sums) -> bool:
+def is_explained(tile: Tile, sums: Sums) -> bool:
     """Return whether the counts explain every record read, and the commits cover the tile."""
     expired = sum(end - start for _, start, end in tile.expired)
     given_up = expired - sums.expired  # when the topic was created again

@@ -33,9 +33,9 @@ def find_stamps_ahead(kafka: TopicOffsets, now_ms: int) -> dict[int, tuple[int, 
 def describe_stamps_ahead(stamped_ahead: Mapping[int, tuple[int, int]]) -> list[str]:
     """Return a sentence for each topic-partition with a record that is stamped ahead."""
     return [
-        f"offset {offset} of partition {partition} is stamped {format_stamp(stamp_ms)}: later hours cannot be told "
-        "apart, so they may be empty and their records in another hour; correct the producer's clock or unit, and let "
-        "the topic refuse such records (message.timestamp.after.max.ms)"
+        f"offset {offset} of partition {partition} is stamped {format_stamp(stamp_ms)}: later hours cannot be "
+        "told apart, so they may be empty and their records in another hour; correct the producer's clock or unit, and "
+        "let the topic refuse such records (message.timestamp.after.max.ms)"
         for partition, (offset, stamp_ms) in sorted(stamped_ahead.items())
     ]
 

@@ -127,7 +127,7 @@ class Tile(msgspec.Struct, frozen=True):
         """True if the tile is finished: all is landed, no commit is pending, no garbage is left."""
         return self.landed and self.pending is None and not self.garbage
 
-    def changed(self, **changes: Any) -> "Tile":
+    def revise(self, **changes: Any) -> "Tile":
         """Return the next revision with these changes."""
         return msgspec.structs.replace(self, rev=self.rev + 1, **changes)
 
@@ -198,8 +198,8 @@ def _count_before_start(partitions: Mapping[int, Span], kafka: TopicOffsets) -> 
 
 def epochs(kafka: TopicOffsets, partitions: Iterable[int]) -> dict[int, int]:
     """Return the leaders' epochs that brokers report."""
-    known = {partition: kafka.partitions[partition].epoch for partition in partitions if partition in kafka.partitions}
-    return {partition: epoch for partition, epoch in known.items() if epoch is not None}
+    logs = {partition: kafka.partitions[partition] for partition in partitions if partition in kafka.partitions}
+    return {partition: log.epoch for partition, log in logs.items() if log.epoch is not None}
 
 
 def burning(burnt: Mapping[int, int], ends: Mapping[int, int]) -> dict[int, int]:
@@ -241,7 +241,7 @@ def close_tile(tile: Tile, kafka: TopicOffsets, stamped_ahead: Mapping[int, tupl
         KafkaUnavailableError: a topic-partition of the tile is missing in what Kafka said.
     """
     spans = add_partitions(tile, kafka).partitions
-    return tile.changed(
+    return tile.revise(
         partitions={
             partition: msgspec.structs.replace(span, end=max(span.committed, log_of(kafka, partition).hour_end))
             for partition, span in spans.items()
@@ -275,7 +275,7 @@ def add_partitions(tile: Tile, kafka: TopicOffsets, stamped_ahead: Mapping[int, 
     if not new and noted == tile.stamped_ahead:
         return tile
     partitions = {**tile.partitions, **{partition: Span(0, 0) for partition in new}}
-    return tile.changed(partitions=partitions, stamped_ahead=noted)
+    return tile.revise(partitions=partitions, stamped_ahead=noted)
 
 
 def advance(tile: Tile, ends: Mapping[int, int]) -> dict[int, Span]:

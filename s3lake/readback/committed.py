@@ -111,7 +111,7 @@ def read_manifests(index: TopicIndex, tiles: Mapping[str, Tile | None]) -> list[
     """Return the manifests of every commit of the hours, in order."""
     listed = [(hour, commit) for hour, tile in tiles.items() for commit in (tile.commits if tile else ())]
     with ThreadPoolExecutor(_AT_ONCE, "s3lake-index") as pool:
-        return list(pool.map(lambda one: index.listed(*one), listed))
+        return list(pool.map(lambda one: index.read_listed(*one), listed))
 
 
 def read_recorded_columns(index: TopicIndex) -> Columns:

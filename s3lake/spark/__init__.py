@@ -157,7 +157,7 @@ def session(spark: sink.Spark) -> SparkSession:
             raise translate_error(error, f"asking for a session at {shared.endpoint(spark.master)}") from None
     if active is not None:
         return fit(active)
-    opened = started(spark, settings(spark))
+    opened = start_session(spark, settings(spark))
     if spark.master.startswith("local"):
         return ours(opened)
     try:
@@ -173,7 +173,7 @@ def _of_sql(settings: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in settings.items() if name.startswith("spark.sql.")}
 
 
-def started(spark: sink.Spark, conf: dict[str, str]) -> SparkSession:
+def start_session(spark: sink.Spark, conf: dict[str, str]) -> SparkSession:
     """A session with a JVM of its own.
 
     Raises:
@@ -225,7 +225,7 @@ def translate_error(error: Exception, what: str) -> Exception:
     """Translate an exception of Spark: its several trees of exceptions can be told apart only by their text.
 
     Args:
-        error: of a job, or of a session that was to be made; one that is none of Spark's is given back.
+        error: of a job, or of a session that was to be made; an error of other code is returned as it is.
         what: was being done.
     """
     if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j", "grpc") and not isinstance(error, OSError):

@@ -45,7 +45,7 @@ class Installation(NamedTuple):
 @lru_cache
 def here() -> Installation:
     """This process's."""
-    return Installation(*_installed()())
+    return Installation(*_build_reader()())
 
 
 def ours(session: SparkSession) -> SparkSession:
@@ -62,12 +62,12 @@ def fit(session: SparkSession, *, sql: bool = False) -> SparkSession:
         sql: whether a sink's `sql` is part of the work.
 
     Raises:
-        ConfigurationError: it is none, or has a setting with which columns would be others.
+        ConfigurationError: it is not a session, or has a setting with which columns would be others.
         SparkUnavailableError: it is of another Spark, or its workers have another s3lake or Python.
     """
     if not hasattr(session, "range") or not hasattr(session, "conf"):
         raise ConfigurationError(
-            f"spark: {type(session).__name__} is no Spark session: give a resource whose spark_session is one, as "
+            f"spark: {type(session).__name__} is not a Spark session: give a resource whose spark_session is one, as "
             "s3lake.SparkResource or dagster_pyspark.LazyPySparkResource"
         )
     if int(session.version.partition(".")[0]) < _LEAST_SPARK:
@@ -116,27 +116,27 @@ def agree(session: SparkSession) -> None:
     Raises:
         SparkUnavailableError: they do not: a run after the upgrade passes, as it is.
     """
-    wanted = here()
-    if session.conf.get(_AGREED, "") == wanted.digest:
+    own = here()
+    if session.conf.get(_AGREED, "") == own.digest:
         return
     theirs = _workers(session)
-    if theirs != wanted:
+    if theirs != own:
         raise SparkUnavailableError(
-            f"Spark's Python workers have {theirs}, and this process has {wanted}; nothing was begun. Install the same "
+            f"Spark's Python workers have {theirs}, and this process has {own}; nothing was begun. Install the same "
             "where Spark runs (the Spark Connect server, the cluster's executors), and start that again, or run this "
             "with what they have"
         )
-    session.conf.set(_AGREED, wanted.digest)
+    session.conf.set(_AGREED, own.digest)
 
 
 def _workers(session: SparkSession) -> Installation:
-    installed = _installed()
+    read_installation = _build_reader()
 
     def answer(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
         list(batches)
-        yield pa.RecordBatch.from_pylist([dict(zip(("version", "digest", "python"), installed(), strict=True))])
+        yield pa.RecordBatch.from_pylist([dict(zip(("version", "digest", "python"), read_installation(), strict=True))])
 
     try:
         schema = "version string, digest string, python string"
@@ -150,9 +150,9 @@ def _workers(session: SparkSession) -> Installation:
     return Installation(*row)
 
 
-def _installed() -> Callable[[], tuple[str, str, str]]:
+def _build_reader() -> Callable[[], tuple[str, str, str]]:
     # A function within a function goes to a worker as it is, instead of by its name: that may have another one.
-    def installed() -> tuple[str, str, str]:
+    def read_installation() -> tuple[str, str, str]:
         import hashlib
         import platform
         from importlib import metadata, util
@@ -170,4 +170,4 @@ def _installed() -> Callable[[], tuple[str, str, str]]:
             digest.update(f"{path.relative_to(package)}\n".encode() + path.read_bytes())
         return version, digest.hexdigest(), python
 
-    return installed
+    return read_installation

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from s3lake.errors import ConfigurationError, SparkUnavailableError
-from s3lake.spark import parallelism, settings, started
+from s3lake.spark import parallelism, settings, start_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,7 +75,7 @@ def _start(spark: sink.Spark, host: str, port: int) -> SparkSession:
         if name.startswith("spark.executorEnv."):
             os.environ.setdefault(name.removeprefix("spark.executorEnv."), value)
     _claim(host, port)
-    return started(spark, conf)
+    return start_session(spark, conf)
 
 
 def _claim(host: str, port: int) -> None:

@@ -113,7 +113,7 @@ class Comparison:
         """Read the objects: whether they are there, and what is in them."""
         store, gone = self._context.index.store, set[str]()
         for file in self.range.files:
-            if self._replaces and file.kind != "dead_letters":
+            if self._replaces and file.stream != "dead_letters":
                 continue  # it may be another commit's by now
             assert self.range.manifest is not None  # files come with their manifest
             size, problems = check_object(store, file, self.range.manifest.id)
@@ -122,7 +122,7 @@ class Comparison:
             self._stored += size or 0
             if size is None:
                 gone.add(file.key)
-            elif file.kind == "dead_letters":
+            elif file.stream == "dead_letters":
                 self._letters.read(store, file)
         for group in self._groups:
             if gone.isdisjoint(file.key for file in group.files.values()):
@@ -293,8 +293,8 @@ class Comparison:
             dead_letters=self._letters.count,
             missing=self._missing + self._letters.missing,
             duplicated=self._duplicated + self._letters.duplicated,
-            files=sum(file.kind != "dead_letters" for file in self.range.files),
-            dead_letter_files=sum(file.kind == "dead_letters" for file in self.range.files),
+            files=sum(file.stream != "dead_letters" for file in self.range.files),
+            dead_letter_files=sum(file.stream == "dead_letters" for file in self.range.files),
             bytes=self._stored,
             erased=self._erased,
         )

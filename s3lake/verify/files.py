@@ -42,17 +42,17 @@ class FileGroup:
 
 def group_files(files: Sequence[File]) -> list[FileGroup]:
     """Group a commit's files of data, keys and headers by their stem."""
-    groups = [FileGroup(file, {"data": file}) for file in files if file.kind == "data"]
+    groups = [FileGroup(file, {"data": file}) for file in files if file.stream == "data"]
     near: dict[tuple[int, int, int], list[FileGroup]] = {}
     for group in groups:
         near.setdefault(_span(group.first), []).append(group)
     for file in files:
-        if file.kind not in ("keys", "headers"):
+        if file.stream not in ("keys", "headers"):
             continue
-        stem = file.key.rpartition(f".{file.kind}")[0]
+        stem = file.key.rpartition(f".{file.stream}")[0]
         candidates = near.setdefault(_span(file), [])
         group = next((group for group in candidates if group.first.key.startswith(stem)), FileGroup(file))
-        group.files[file.kind] = file
+        group.files[file.stream] = file
         if group.first is file:
             groups.append(group)
             candidates.append(group)

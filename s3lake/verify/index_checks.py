@@ -87,7 +87,7 @@ def check_manifest(manifest: Manifest, tile: Tile, topic: str, report: ReportDif
             report("count", file.partition, f"{file.key} cannot hold {file.records} records of its offsets")
     for partition, read in sorted(manifest.partitions.items()):
         files = [file for file in manifest.files if file.partition == partition]
-        letters = sum(file.records for file in files if file.kind == "dead_letters")
+        letters = sum(file.records for file in files if file.stream == "dead_letters")
         landed = read.landed if replaces else sum(group.first.records for group in group_files(files))
         for what, counted, recorded in (("landed", landed, read.landed), ("dead", letters, read.dead)):
             if counted != recorded:
@@ -126,7 +126,7 @@ def find_unlisted(store: Store, hour: str, manifests: Sequence[Manifest], *, is_
     keys = {file.key for manifest in manifests for file in manifest.files}
     names_hour = re.compile(r"{}\D?{}\D?{}\D+{}(?!\d)[^/]*/".format(*re.split("[-T]", hour)))
     places: dict[str, list[str]] = {}
-    for key in {file.key for manifest in manifests for file in manifest.files if file.kind != "dead_letters"}:
+    for key in {file.key for manifest in manifests for file in manifest.files if file.stream != "dead_letters"}:
         if match := names_hour.search(key):
             places.setdefault(key[: match.end()], []).append(key.rpartition("/")[0])
     owners = {None if is_alone else "", *(manifest.id for manifest in manifests)}

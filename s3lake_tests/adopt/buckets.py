@@ -29,7 +29,7 @@ def lines(count):
 
 
 def bucket(objects=()):
-    """A bucket with these keys; a number stands for an object of so many JSON lines."""
+    """A bucket with these keys; a number is an object with this number of JSON lines."""
     store = MemoryStore("lake")
     given = objects.items() if isinstance(objects, dict) else ((key, 1) for key in objects)
     for key, body in given:
@@ -63,13 +63,13 @@ def delete(source, bucket="lake"):
 
 @dataclass
 class Groups:
-    """Consumer groups without a broker; `meanwhile` is called whenever somebody asks."""
+    """Consumer groups without a broker; `meanwhile` is called at each request."""
 
     groups: dict[str, Group] = field(default_factory=dict)
     meanwhile: Callable[[int], None] | None = None
     asked: int = 0
 
-    def of(self, name, topic):
+    def read(self, name, topic):
         assert topic == "orders"
         self.asked += 1
         if self.meanwhile:

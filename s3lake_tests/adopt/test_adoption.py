@@ -291,7 +291,7 @@ def test_a_real_consumer_group_is_read_and_refused_while_it_is_active(kafka):
         producer.produce(topic, b"{}", partition=number % 2)
     assert producer.flush(30) == 0
     offsets, groups = KafkaOffsets(kafka.bootstrap_servers), KafkaGroups(kafka.bootstrap_servers)
-    assert groups.of(f"connect-{connector}", topic) == Group()
+    assert groups.read(f"connect-{connector}", topic) == Group()
 
     consumer = Consumer({**servers, "group.id": f"connect-{connector}", "auto.offset.reset": "earliest"})
     consumer.subscribe([topic])

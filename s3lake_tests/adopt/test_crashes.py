@@ -26,7 +26,7 @@ class Died(Exception):
 
 
 class Connector:
-    """One topic-partition; `life` is how many requests it makes before it dies."""
+    """One topic-partition; `life` is the number of requests until it crashes."""
 
     def __init__(self, layout, life):
         self.store, self.layout, self.life = bucket(), layout, life

@@ -44,7 +44,7 @@ def leave_a_commit_pending(lake: Lake) -> None:
     stored = lake.index.tile(HOUR)
     assert stored is not None
     lake.index.record(Manifest("stuck", TOPIC, HOUR, {0: Read(0, 3)}))
-    assert lake.index.swap_tile(stored[0].changed(pending="stuck"), stored[1])
+    assert lake.index.swap_tile(stored[0].revise(pending="stuck"), stored[1])
 
 
 def correct_the_layout(lake: Lake) -> None:

@@ -139,7 +139,7 @@ class TestOnLandedHours:
         found = index.tile(TEN)
         assert found is not None
         index.record(Manifest("stuck", landed, TEN, {0: Read(0, 3)}))
-        assert index.swap_tile(found[0].changed(pending="stuck"), found[1])
+        assert index.swap_tile(found[0].revise(pending="stuck"), found[1])
 
         outcome = run(*command)
         assert outcome.code == 0

@@ -41,7 +41,7 @@ def lake() -> Lake:
     lake = Lake().landed(7, 4)
     stored = lake.index.tile(HOUR)
     assert stored is not None
-    assert lake.index.swap_tile(stored[0].changed(sums=Sums(landed=6, dead=5)), stored[1])
+    assert lake.index.swap_tile(stored[0].revise(sums=Sums(landed=6, dead=5)), stored[1])
     return lake
 
 

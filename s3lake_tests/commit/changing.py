@@ -1,4 +1,4 @@
-"""What actors do to hours that have landed: files joined, written anew, records taken out, dead letters tried again.
+"""What actors do to hours that have landed: files joined, written again, records taken out, dead letters tried again.
 
 The engine is the product's own (`s3lake/land/maintenance/replace.py`); a toy stages what replaces the commits.
 """
@@ -69,7 +69,7 @@ def merging(number: int, last: int = 99) -> Work:
         if stored is None or not stored[0].complete:
             return
         try:
-            commits = [me.index.listed(hour(number), commit) for commit in stored[0].commits[-last:]]
+            commits = [me.index.read_listed(hour(number), commit) for commit in stored[0].commits[-last:]]
         except ReplacedError as error:
             me.world.log.append(f"{me.name:<14} comes too late: {error}")
             return
@@ -85,7 +85,7 @@ def compacting(number: int) -> Work:
 
 
 def reformatting(number: int) -> Work:
-    """Every file is written anew, in another form."""
+    """Write every file again in another form."""
     return _changing(number, "reformat", lambda me, commits, attempt: _without(me, commits, attempt, frozenset()))
 
 
@@ -133,7 +133,7 @@ def replaying(number: int) -> Work:
     def work(me: Actor) -> None:
         for tried in settle_hour(target_of(me), hour(number)).commits:
             stored = me.index.tile(hour(number))
-            replaced = me.index.listed(hour(number), tried) if stored and tried in stored[0].commits else None
+            replaced = me.index.read_listed(hour(number), tried) if stored and tried in stored[0].commits else None
             if replaced is None or not any(map(_accepted, _records(me, replaced, LETTERS))):
                 continue
             exchange(me, number, [replaced], REPLAY, partial(_replayed, me, replaced))
@@ -171,7 +171,7 @@ class _Groups:
     def __init__(self, me: Actor) -> None:
         self._me = me
 
-    def of(self, name: str, topic: str) -> Group:  # noqa: ARG002
+    def read(self, name: str, topic: str) -> Group:  # noqa: ARG002
         return Group(self._me.request("kafka", "connector"))
 
 
@@ -218,7 +218,7 @@ def _joined(me: Actor, commits: Sequence[Manifest], attempt: Attempt) -> Staged:
     """One file for each topic-partition, and one for its dead letters."""
     together: dict[tuple[int, str], list[Record]] = {}
     for file, records in _read(me, commits):
-        together.setdefault((file.partition, file.kind), []).extend(records)
+        together.setdefault((file.partition, file.stream), []).extend(records)
     return _staged(me, commits, attempt, ((*place, sorted(records)) for place, records in sorted(together.items())))
 
 
@@ -227,7 +227,7 @@ def _without(me: Actor, commits: Sequence[Manifest], attempt: Attempt, gone: Ite
     contents, reads = [], dict(carry_over(commits).reads)
     for file, records in _read(me, commits):
         kept = [record for record in records if record not in set(gone)]
-        contents.append((file.partition, file.kind, kept))
+        contents.append((file.partition, file.stream, kept))
         _erase(reads, file, len(records) - len(kept))
     return _staged(me, commits, attempt, contents, reads)
 
@@ -237,8 +237,8 @@ def _replayed(me: Actor, replaced: Manifest, attempt: Attempt) -> Staged:
     contents: list[tuple[int, str, Sequence[Record]]] = []
     reads = dict(replaced.partitions)
     for file, records in _read(me, [replaced]):
-        landed = [record for record in records if file.kind == LETTERS and _accepted(record)]
-        contents.append((file.partition, file.kind, [record for record in records if record not in landed]))
+        landed = [record for record in records if file.stream == LETTERS and _accepted(record)]
+        contents.append((file.partition, file.stream, [record for record in records if record not in landed]))
         contents += [(file.partition, "data", [record]) for record in landed]
         if landed:
             read = reads[file.partition]
@@ -250,7 +250,7 @@ def _replayed(me: Actor, replaced: Manifest, attempt: Attempt) -> Staged:
 
 def _erase(reads: dict[int, Read], file: File, records: int) -> None:
     read = reads[file.partition]
-    left = {"dead": read.dead - records} if file.kind == LETTERS else {"landed": read.landed - records}
+    left = {"dead": read.dead - records} if file.stream == LETTERS else {"landed": read.landed - records}
     reads[file.partition] = msgspec.structs.replace(read, erased=read.erased + records, **left)
 
 
@@ -275,4 +275,4 @@ def _read(me: Actor, commits: Iterable[Manifest]) -> list[tuple[File, list[Recor
 
 
 def _records(me: Actor, manifest: Manifest, kind: str | None = None) -> set[Record]:
-    return {record for file in manifest.files if kind in (None, file.kind) for record in records_of(me, file)}
+    return {record for file in manifest.files if kind in (None, file.stream) for record in records_of(me, file)}

@@ -1,6 +1,6 @@
 """The protocol's invariants (docs/design/commit.md), one function each.
 
-Those of `AT_EVERY_STEP` are checked after every request that changed the bucket, those of `AT_THE_END` once every actor
+The checks `AT_EVERY_STEP` run after every request that changed the bucket, the checks `AT_THE_END` once every actor
 has finished or died, every hour was asked for once, and clean has run. I14, clock independence, holds when the others
 hold under skewed clocks; what can be checked of it by itself is that no edge of a tile comes from a clock.
 """
@@ -275,7 +275,7 @@ def i9_exactly_once(world: "World", view: "View") -> None:
 
 
 def erased_stays_erased(world: "World", view: "View") -> None:
-    """What somebody was told is gone is in no object, in no file of any manifest, and counted by its commit."""
+    """Records reported as erased are in no object, in no file of any manifest, and counted by their commit."""
     for key, record in _visible(world, view):
         if record in world.erased:
             raise Violation(world, "erased", f"{record} is in {key} again")
@@ -289,7 +289,7 @@ def records_are_counted(world: "World", view: "View") -> None:
                 if read.read != read.landed + read.skipped + read.dead + read.erased:
                     raise Violation(world, "counted", f"{manifest.id}, partition {partition}: {read}")
                 for kind, count in (("data", read.landed), (LETTERS, read.dead)):
-                    files = [file for file in manifest.files if (file.partition, file.kind) == (partition, kind)]
+                    files = [file for file in manifest.files if (file.partition, file.stream) == (partition, kind)]
                     if sum(file.records for file in files) != count:
                         raise Violation(world, "counted", f"{manifest.id}, partition {partition}: {read}, {files}")
 
@@ -520,7 +520,7 @@ def is_tile(key: str) -> bool:
 
 @cache
 def kind_of(key: str) -> Any:
-    """Which document of the index stands at `key`."""
+    """Return the type of the index document at `key`."""
     if not key.startswith("index/") or not key.endswith(".json"):
         return None
     if key.count("/") == 4:

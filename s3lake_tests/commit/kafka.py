@@ -100,7 +100,7 @@ class FakeKafka:
         return cut
 
     def delete_topic(self) -> None:
-        """The topic is no more."""
+        """Delete the topic."""
         self.gone.add(self.topic_id)
         self.topic_id, self.logs = "", []
 

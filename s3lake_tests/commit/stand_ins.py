@@ -1,4 +1,4 @@
-"""What the world stands in for in the product: its clock, its ids and its threads."""
+"""What the world replaces in the product: its clock, its ids and its threads."""
 
 from collections.abc import Callable, Iterable
 from types import SimpleNamespace

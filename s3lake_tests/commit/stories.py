@@ -187,7 +187,7 @@ def stories(
     mode: st.SearchStrategy[Mode] = EXACTLY_ONCE,
     letters: st.SearchStrategy[bool] = PLAIN,
 ) -> st.SearchStrategy[Story]:
-    """Stories of such events, after those that come first."""
+    """Return stories of such events, which follow the first ones."""
     return st.builds(Story, _scripts(event, *first), circumstances, st.integers(0, 999), mode, letters)
 
 

@@ -56,7 +56,7 @@ class Table:
             if tile is not None and noted.get(hour, Noted(0, ())).commits != tile[0].commits:
                 try:
                     for commit in tile[0].commits:
-                        self._me.index.listed(hour, commit)
+                        self._me.index.read_listed(hour, commit)
                 except ReplacedError:
                     return False
                 now[hour] = Noted(tile[0].rev, tile[0].commits)

@@ -53,7 +53,7 @@ def test_a_fenced_writers_objects_are_left_for_clean(world: World):
     opening.open_hour(world.index, world.kafka, hour(0))
     attempt = begin(world, 0)
     staged = staged_by(world, attempt)
-    world.index.swap_tile(attempt.tile.changed(), attempt.etag)
+    world.index.swap_tile(attempt.tile.revise(), attempt.etag)
 
     with pytest.raises(FencedError, match="3 of its objects are visible and not in the index, until `s3lake clean`"):
         protocol.commit_at_once(world.index, attempt, staged)
@@ -81,7 +81,7 @@ def deletes_data(request: Request) -> bool:
 
 
 def two_cleans(world: World) -> None:
-    """A writer dies when its objects are visible; a clean that looked at one waits while its name becomes free."""
+    """A writer crashes when its objects are visible; a clean that looked at one waits while its name becomes free."""
     a = world.start("A", materialise(0), chunk=9)
     world.run(a, until=lambda request: request.puts_tile is not None and bool(request.puts_tile.commits))
     a.crash()

@@ -54,7 +54,7 @@ def test_what_is_pending_where_no_run_comes_any_more_is_settled_after_a_day(worl
     world.do("A", materialise(0), until=completes).crash()
     head, etag = world.index.head() or (None, None)
     assert head is not None
-    world.index.swap(world.index.head_key, head.changed(since=hour(1)), str(etag))
+    world.index.swap(world.index.head_key, head.revise(since=hour(1)), str(etag))
 
     assert run(world, days=0) == []
     assert run(world, days=1, dry_run=True) == [Cleaned(hour(0), "c1", 3, "settle")]

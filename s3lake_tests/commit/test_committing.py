@@ -33,10 +33,10 @@ def index(store: CountedStore) -> TopicIndex:
 
 
 def planned(index: TopicIndex, tile: Tile, *replaced: Manifest) -> Attempt:
-    """An attempt at offsets 0 to 4 of topic-partition 0, on `tile` as it stands in the index."""
+    """An attempt at offsets 0 to 4 of topic-partition 0, on `tile` as it is in the index."""
     index.create(index.tile_key(FIVE), tile)
     ids = tuple(manifest.id for manifest in replaced)
-    return Attempt("new", *index.existing_tile(FIVE), Batch({0: (0, 5)}, {}), "~new", ids, known=replaced)
+    return Attempt("new", *index.existing_tile(FIVE), Batch({0: (0, 5)}, {}), "~new", ids, replaced_manifests=replaced)
 
 
 def staged(store: MemoryStore, *keys: str) -> Staged:

@@ -1,4 +1,4 @@
-"""Elections that cut logs beside all that lands, accepts, merges, rewrites and cleans: nothing twice, and nothing lost.
+"""Elections that cut logs during all that lands, accepts, merges, rewrites and cleans: nothing twice, and nothing lost.
 
 Offsets come again here, so records are told apart by when they were written, and what must hold is asked in the end.
 `S3LAKE_EXAMPLES=10` plays ten times as many stories.
@@ -41,7 +41,7 @@ class Electing(FakeKafka):
         return [self.record(partition, offset) for _, _, offset in super().read(topic_id, partition, start, end)]
 
     def record(self, partition: int, offset: int) -> Record:
-        """What stands there now."""
+        """Return the record that is there now."""
         return f"record {self.numbers[partition][offset]}", partition, offset
 
 
@@ -141,10 +141,10 @@ def _must_hold(world: World, kafka: Electing) -> None:
     assert view.data.keys() == listed, world.trace()
     landed = Counter(tuple(record) for body, _ in view.data.values() for record in json.loads(body))
     assert [record for record, times in landed.items() if times > 1] == [], world.trace()
-    told = {(one, at) for tile in view.tiles.values() for one, *ends in tile.expired for at in range(*ends)}
+    expired = {(one, at) for tile in view.tiles.values() for one, *ends in tile.expired for at in range(*ends)}
     for partition, log in enumerate(kafka.logs):
         for offset, stamp in enumerate(log.stamps):
             written = hour((stamp - hours.start_ms(FIRST_HOUR)) // hours.HOUR_MS)
-            if hours.in_ranges(written, view.head.hours):  # else nobody asked for it before the log was accepted
-                there = landed[kafka.record(partition, offset)] or (partition, offset) in told
+            if hours.in_ranges(written, view.head.hours):  # else it was not requested before the log was accepted
+                there = landed[kafka.record(partition, offset)] or (partition, offset) in expired
                 assert there, f"{partition}@{offset} of {written} is nowhere\n{world.trace()}"

@@ -1,4 +1,4 @@
-"""Manifests of what was replaced, once somebody asked for it: their keys may say what was to be erased."""
+"""Manifests of what was replaced, when they are deleted on request: their keys may contain what is to be erased."""
 
 import pytest
 

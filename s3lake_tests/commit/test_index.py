@@ -134,7 +134,7 @@ def test_a_document_of_a_newer_version_is_refused(document: msgspec.Struct, inde
 def test_what_is_no_document_of_ours_is_refused_by_name(body: bytes, index: TopicIndex, store: Flaky):
     store.put(index.tile_key(HOUR), body)
 
-    with pytest.raises(DataLossError, match=f"s3://lake/{index.tile_key(HOUR)} is no index document of s3lake"):
+    with pytest.raises(DataLossError, match=f"s3://lake/{index.tile_key(HOUR)} is not an index document of s3lake"):
         index.tile(HOUR)
 
 
@@ -147,8 +147,8 @@ def create_and_swap(index: TopicIndex, store: Flaky, trouble: str) -> None:
     assert index.create(index.tile_key(HOUR), TILE)
     _, etag = index.tile(HOUR)
     store.trouble = trouble
-    assert index.swap_tile(TILE.changed(pending=None), etag) == index.tile(HOUR)[1]
-    assert index.tile(HOUR)[0] == TILE.changed(pending=None)
+    assert index.swap_tile(TILE.revise(pending=None), etag) == index.tile(HOUR)[1]
+    assert index.tile(HOUR)[0] == TILE.revise(pending=None)
 
 
 @pytest.mark.parametrize("trouble", ["answer lost", "timeout, done"])
@@ -170,10 +170,10 @@ def test_a_write_that_is_refused_though_its_condition_holds_is_sent_again(
 def test_a_conflict_with_somebody_who_was_first_is_lost(index: TopicIndex, store: Flaky):
     index.create(index.tile_key(HOUR), TILE)
     _, etag = index.tile(HOUR)
-    index.swap_tile(TILE.changed(burnt={}), etag)
+    index.swap_tile(TILE.revise(burnt={}), etag)
 
     store.trouble = "conflict"
-    assert index.swap_tile(TILE.changed(pending=None), etag) is None
+    assert index.swap_tile(TILE.revise(pending=None), etag) is None
     store.trouble = "conflict"
     assert not index.create(index.tile_key(HOUR), TILE)
 
@@ -204,16 +204,16 @@ def test_a_listed_manifest_that_is_missing_is_named_with_what_is_known_of_it(ind
         MissingDocumentError,
         match=r"T05/c1.json is not there, although \S+T05.json names it; .*asked 5 times.* or the document was deleted",
     ):
-        index.listed(HOUR, "c1")
+        index.read_listed(HOUR, "c1")
 
 
 def test_a_commit_that_was_replaced_while_it_was_looked_at_is_not_called_missing(
     index: TopicIndex, pauses: list[float]
 ):
-    index.create(index.tile_key(HOUR), TILE.changed(commits=("c2",)))
+    index.create(index.tile_key(HOUR), TILE.revise(commits=("c2",)))
 
     with pytest.raises(ReplacedError, match=r"commit c1 of \S+ \S+ was replaced .* look at the hour again"):
-        index.listed(HOUR, "c1")
+        index.read_listed(HOUR, "c1")
     assert pauses == []
 
 
@@ -257,7 +257,7 @@ def test_a_manifest_counts_as_written_only_once_the_store_shows_it(
 
 
 DATA, MORE = (File(key, "u", (), 0, 0, 0, 1, 1) for key in ("a", "b"))
-LETTERS = File("c", "u", (), 0, 0, 0, 1, 1, kind="dead_letters")
+LETTERS = File("c", "u", (), 0, 0, 0, 1, 1, stream="dead_letters")
 COMMITS = [
     Manifest("1", "orders", "2026-11-20T05", {}, (DATA, LETTERS)),
     Manifest("2", "orders", "2026-11-20T05", {}, (MORE,)),

@@ -1,4 +1,4 @@
-"""The marker of a sealed hour: written once, renewed by other content, never over somebody else's object."""
+"""The marker of a sealed hour: written once, renewed by other content, never over another program's object."""
 
 import json
 
@@ -17,7 +17,7 @@ REWRITTEN = Tile("2026-01-05T10", {0: Span(5, 9, 9)}, rev=7, commits=("b",))
 
 
 def beaten_by(monkeypatch: pytest.MonkeyPatch, tile: Tile, body: bytes) -> None:
-    """The next one that writes it comes second: somebody has renewed it just before."""
+    """The next one that writes it comes second: another process has renewed it just before."""
     put = MemoryStore.put
 
     def beaten(self: MemoryStore, key: str, late: bytes, **how: object) -> str | None:
@@ -81,7 +81,7 @@ def test_a_store_that_never_carries_it_out_is_told(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_list_names_every_object_with_rows_bytes_and_offsets() -> None:
-    files = (File("d/1", "u", (), 0, 5, 7, 3, 300), File("l/1", "u", (), 0, 8, 8, 1, 50, kind="dead_letters"))
+    files = (File("d/1", "u", (), 0, 5, 7, 3, 300), File("l/1", "u", (), 0, 8, 8, 1, 50, stream="dead_letters"))
     body = json.loads(body_of("objects", "orders", TILE, [Manifest("a", "orders", TILE.hour, {}, files)]))
     assert body == {
         "topic": "orders",

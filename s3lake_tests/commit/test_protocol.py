@@ -55,7 +55,7 @@ def test_an_hour_that_has_a_tile_is_opened_without_asking_kafka_or_writing(world
 def test_a_tile_beside_it_that_is_not_there_is_looked_for_again_and_then_named(world: World):
     world.do("A", materialise(0))
     head, etag = world.index.head()
-    world.index.swap(world.index.head_key, head.changed(new=None), etag)  # as after another tile's creation
+    world.index.swap(world.index.head_key, head.revise(new=None), etag)  # as after another tile's creation
     del world.bucket.objects[world.index.tile_key(hour(0))]
 
     with pytest.raises(
@@ -69,7 +69,7 @@ def test_a_tile_that_shows_late_is_settled_and_closed_before_the_next_one_is_cut
 ):
     world.do("A", materialise(0), until=completes).crash()
     head, etag = world.index.head()
-    world.index.swap(world.index.head_key, head.changed(new=None), etag)  # as after another tile's creation
+    world.index.swap(world.index.head_key, head.revise(new=None), etag)  # as after another tile's creation
     key = world.index.tile_key(hour(0))
     hidden = {key: world.bucket.objects.pop(key)}
     late = SimpleNamespace(sleep=lambda seconds: seconds and world.bucket.objects.update(hidden))
@@ -89,9 +89,9 @@ def test_names_that_nobody_knows_the_end_of_are_burnt_to_the_end_of_a_log_that_w
     world.minute = 65
     world.do("A", materialise(0))
     tile, etag = world.index.existing_tile(hour(0))
-    world.index.swap_tile(tile.changed(burnt={0: UNKNOWN_END}), etag)
+    world.index.swap_tile(tile.revise(burnt={0: UNKNOWN_END}), etag)
     head, etag = world.index.head()
-    world.index.swap(world.index.head_key, head.changed(since=since), etag)
+    world.index.swap(world.index.head_key, head.revise(since=since), etag)
     opening.open_hour(world.index, world.kafka, hour(1))
 
     assert world.index.existing_tile(hour(1))[0].burnt == burnt
@@ -336,7 +336,7 @@ def test_an_upload_that_the_store_refuses_to_complete_for_good_rolls_back_and_th
 
 
 def meeting_foreign(world: World) -> Actor:
-    """A writer that finds somebody else's object at the first of its keys."""
+    """A writer that finds another program's object at the first of its keys."""
     a = world.do("A", materialise(0), chunk=3, until=enters_pending)
     world.place_foreign("data/orders/0+0")
     world.run(a)

@@ -52,7 +52,7 @@ def manifest(commit: str, *keys: str, **more: object) -> Manifest:
 @pytest.mark.parametrize(
     ("begun_ms", "took_ms"),
     [(NOW_MS - 2_500, 2_500), (NOW_MS, 0), (NOW_MS + 1, 0), (0, 0)],
-    ids=["two seconds and a half ago", "now", "by a clock that goes before", "nobody knows when"],
+    ids=["two seconds and a half ago", "now", "by a clock that goes before", "at an unknown time"],
 )
 def test_a_tile_says_how_long_its_newest_commit_took(begun_ms: int, took_ms: object, index: TopicIndex):
     tile = Tile(FIVE, {0: Span(0, 5, 0)}, pending="new", took_ms=7)
@@ -84,7 +84,7 @@ def test_manifests_that_are_at_hand_are_not_read_to_sweep(index: TopicIndex):
 
 
 def test_of_a_commit_whose_keys_say_no_offset_only_dead_letters_are_deleted(index: TopicIndex):
-    data, letters = file("a"), msgspec.structs.replace(file("letters"), kind="dead_letters")
+    data, letters = file("a"), msgspec.structs.replace(file("letters"), stream="dead_letters")
     for key in ("a", "letters"):
         put(index, key, "gone")
         recovery.delete_own(index.store, manifest("gone", replacing=True), {"a": data, "letters": letters}[key])
@@ -93,7 +93,7 @@ def test_of_a_commit_whose_keys_say_no_offset_only_dead_letters_are_deleted(inde
 
 
 def test_an_upload_that_is_gone_where_somebody_elses_object_stands_has_vanished(index: TopicIndex):
-    put(index, "a", "somebody else's")
+    put(index, "a", "another program's")
 
     assert recovery.publish(index, manifest("new", "a")) == {"a": "vanished"}
 

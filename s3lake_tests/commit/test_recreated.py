@@ -105,9 +105,9 @@ def test_a_writer_of_the_former_topic_is_fenced(world: World):
     ],
 )
 def test_offsets_lead_on_between_hours_unless_a_topic_began_again_between_them(head: TopicHead, leads_on: bool):
-    first, anew = Tile(hour(0), {0: Span(0, 4, 4)}), Tile(hour(1), {0: Span(0, 6, 6)}, burnt={0: 4})
+    first, recreated = Tile(hour(0), {0: Span(0, 4, 4)}), Tile(hour(1), {0: Span(0, 6, 6)}, burnt={0: 4})
 
-    assert head.leads_on(first, anew) == leads_on
+    assert head.leads_on(first, recreated) == leads_on
 
 
 def test_there_is_nothing_to_accept_without_an_index_or_while_the_topic_is_the_one_of_the_index_or_deleted(
@@ -139,7 +139,7 @@ def test_accepting_leaves_landed_hours_and_those_without_a_tile_as_they_are(worl
     world.do("A", materialise(1))
     before = world.index.tile(hour(0))
     head, etag = world.index.head()
-    world.index.swap(world.index.head_key, head.changed(new=None), etag)
+    world.index.swap(world.index.head_key, head.revise(new=None), etag)
     del world.bucket.objects[world.index.tile_key(hour(1))]
     world.kafka.create_topic(1)
     world.kafka.produce(0, 66)

@@ -43,7 +43,7 @@ def test_an_attempt_covers_what_its_commits_did_replaces_them_and_says_why(
     attempt = begin_replacement(index, FIVE, replaced, "erase")
 
     assert attempt is not None
-    assert (attempt.batch, attempt.known, attempt.reason) == (batch, tuple(replaced), "erase")
+    assert (attempt.batch, attempt.replaced_manifests, attempt.reason) == (batch, tuple(replaced), "erase")
     assert attempt.replaces == tuple(manifest.id for manifest in replaced)
     assert attempt.suffix == f"~{attempt.commit[:12]}"
     assert (attempt.tile, attempt.etag) == index.existing_tile(FIVE)

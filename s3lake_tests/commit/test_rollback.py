@@ -1,4 +1,4 @@
-"""Giving up, by hand, a pending commit that nobody can finish."""
+"""Give up, by hand, a pending commit that no process can finish."""
 
 import pytest
 

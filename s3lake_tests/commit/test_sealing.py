@@ -67,17 +67,17 @@ class TestHour:
         assert world.sealing.tile("2026-01-05T12") is None
 
     def test_whose_tiles_are_at_hand_is_judged_without_a_request(self, world: World) -> None:
-        at_hand = Sealing.of(world.index, world.head, [world.tile(number) for number in range(3)])
+        at_hand = Sealing.from_tiles(world.index, world.head, [world.tile(number) for number in range(3)])
         assert at_hand.flaw(NINE) is None
         assert world.store.requests == {}
 
     def test_of_a_topic_that_was_created_again_stays_sealed_when_it_is_once_more(self, world: World) -> None:
-        world.head = world.head.changed(since=ELEVEN, earlier=(TEN,))
+        world.head = world.head.revise(since=ELEVEN, earlier=(TEN,))
         world.write(world.tile(2, partitions={0: Span(0, 10, 10)}), world.tile(3, partitions={0: Span(0, 10, 10)}))
         assert [world.sealing.flaw(hour) for hour in (NINE, TEN, ELEVEN)] == [None] * 3
 
     def test_the_first_of_a_topic_that_was_created_again_has_to_meet_the_next(self, world: World) -> None:
-        world.head = world.head.changed(since=NINE)
+        world.head = world.head.revise(since=NINE)
         world.write(world.tile(2, partitions={0: Span(21, 30, 30)}))
         assert world.sealing.flaw(NINE) == f"the edges of {NINE} and {TEN} do not meet"
 
@@ -97,7 +97,7 @@ class TestWatermark:
     def test_is_the_last_hour_such_that_all_up_to_it_are_sealed(
         self, pending: int | None, since: str | None, start: str, watermark: str | None, world: World
     ) -> None:
-        world.head = world.head.changed(since=since)
+        world.head = world.head.revise(since=since)
         if pending is not None:
             world.write(world.tile(pending, pending="d"))
         assert world.sealing.upto(start) == watermark

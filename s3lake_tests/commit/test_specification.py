@@ -92,7 +92,7 @@ def search(tmp_path: Path, bounds: Bounds, *without: str) -> Verdict:
     ("bounds", "at_least"),
     [
         pytest.param(Bounds(2, "{2}", "{0}", 2, 4, ("die",)), 90_000, id="an hour, several files a commit"),
-        pytest.param(Bounds(2, "{2}", "{0}", 2, 8, ()), 90_000, id="nobody dies: nothing is left behind"),
+        pytest.param(Bounds(2, "{2}", "{0}", 2, 8, ()), 90_000, id="no crash: nothing is left behind"),
         pytest.param(Bounds(1, "{0, 1}", "{0, 1}", 2, 4, ("die",)), 90_000, id="two hours"),
         pytest.param(Bounds(1, "{1}", "{0}", 3, 4, ("die", "rewrite", "clean")), 90_000, id="rewrites and clean"),
         pytest.param(Bounds(1, "{1}", "{0}", 2, 7, ("rewrite", "table")), 30_000, id="a table whose catalog goes away"),

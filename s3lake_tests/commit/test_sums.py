@@ -1,4 +1,4 @@
-"""What an hour's commits hold together stands in its tile."""
+"""The tile of an hour has the sums of its commits."""
 
 import msgspec
 import pytest
@@ -7,7 +7,7 @@ from s3lake.commit import sums
 from s3lake.commit.documents import File, Manifest, Read, Taken
 from s3lake.commit.index import TopicIndex
 from s3lake.commit.recovery import forward
-from s3lake.commit.sums import Commits, waited
+from s3lake.commit.sums import Commits, measure_waits
 from s3lake.plan.tile import Span, Sums, Tile, Wait, join_offset_ranges
 from s3lake_tests.kit.stores import CountedStore
 
@@ -114,8 +114,8 @@ def test_records_have_waited_since_the_newest_and_the_oldest_of_all_that_say_whe
         Read(9, 20, 11),
     ]
 
-    assert waited(reads, now_ms) == (wait,)
+    assert measure_waits(reads, now_ms) == (wait,)
 
 
 def test_records_that_do_not_say_when_have_waited_for_nobody_knows_how_long():
-    assert waited([Read(0, 5, 5)], 10_000) == ()
+    assert measure_waits([Read(0, 5, 5)], 10_000) == ()

@@ -1,6 +1,6 @@
 """Scripted traces that random search misses: each holds, and most break an invariant once their rule is taken out.
 
-The labels are those of docs/design/commit.md. Taking a rule out means replacing one small public function of the
+The labels are from docs/design/commit.md. Taking a rule out means replacing one small public function of the
 product by one that lacks it; `mute` lists invariants that would only report the cause, where the test wants the damage.
 Rules within a function are taken out by the trial `mutants`, and in docs/design/Commit.tla.
 """
@@ -198,7 +198,7 @@ def refused_manifest(world: World) -> None:
 
 
 def refused_manifest_untruly(world: World) -> None:
-    """The same with 412, and the writer dies between two Completes: what it completed has to be found again."""
+    """The same with 412, and the writer crashes between two Completes: what it completed has to be found again."""
     world.kafka.produce(0, 1, 2)
     a = world.do("A", materialise(0), chunk=1, until=puts_manifest)
     world.step(a, twist="untrue")
@@ -207,7 +207,7 @@ def refused_manifest_untruly(world: World) -> None:
 
 
 def refused_manifest_of_rewrite(world: World) -> None:
-    """The same when an hour is rewritten: nothing is swept for a commit that nobody can read."""
+    """The same when an hour is rewritten: nothing is swept for a commit that no reader sees."""
     world.minute = 72
     world.kafka.produce(0, 1, 2, 3, 4)
     world.do("A", materialise(0))
@@ -230,7 +230,7 @@ def refused_tile(world: World) -> None:
 
 
 def refused_step4(world: World) -> None:
-    """Step 4 is answered 409 and not carried out; nobody else was first."""
+    """Step 4 is answered 409 and not carried out; no other process was first."""
     world.kafka.produce(0, 1, 2)
     a = world.do("A", materialise(0), until=enters_pending)
     world.step(a, twist="conflict")
@@ -250,7 +250,7 @@ def slow_complete(world: World) -> None:
 
 
 def slow_recovery(world: World) -> None:
-    """The same of somebody who completes what a dead writer left."""
+    """The same of a process that completes what a crashed writer left."""
     world.kafka.produce(0, 1, 2)
     a = world.do("A", materialise(0), until=completes)
     a.crash()
@@ -377,7 +377,7 @@ def close_over_pending(world: World) -> None:
 
 
 def create_dies(world: World) -> None:
-    """T6: who announced a tile dies before writing it."""
+    """T6: the process that announced a tile crashes before writing it."""
     world.kafka.produce(0, 1, 2)
     a = world.do("A", materialise(0), until=creates(0))
     world.step(a, "crash after")
@@ -452,7 +452,7 @@ def table_behind_a_manifest_that_is_old(world: World) -> None:
 
 
 def table_behind_a_rewrite_that_died(world: World) -> None:
-    """C14: a rewrite dies after its switch; the catalog is there, but nobody has told the table yet."""
+    """C14: a rewrite crashes after its switch; the catalog answers, but the table has not followed yet."""
     landed_in_a_table(world)
     world.catalog_away = False
     rewrite_ = world.do("rewrite", rewriting(0), until=puts_table)
@@ -472,7 +472,7 @@ def catalog_goes_after_the_switch_of_a_change(world: World) -> None:
 
 
 def table_behind_when_a_commit_is_rolled_back(world: World) -> None:
-    """C14: somebody rolls back by hand what is pending in an hour that has garbage."""
+    """C14: a user rolls back what is pending in an hour that has garbage."""
     landed_in_a_table(world)
     world.do("rewrite", rewriting(0))
     world.do("another", rewriting(0), until=completes).crash()
@@ -483,7 +483,7 @@ def table_behind_when_a_commit_is_rolled_back(world: World) -> None:
 
 
 def without_revision(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Tile, "changed", lambda tile, **changes: msgspec.structs.replace(tile, **changes))
+    monkeypatch.setattr(Tile, "revise", lambda tile, **changes: msgspec.structs.replace(tile, **changes))
 
 
 def without_burnt(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,7 +129,7 @@ def offsets(world: World, partition: int) -> list[int]:
 
 
 def test_accepted_what_a_later_hour_had_landed_is_not_landed_again(world: World):
-    """An hour is left unfinished behind one that landed: what it lacks is told as expired."""
+    """An hour is left unfinished behind one that landed: what it lacks is recorded as expired."""
     world.kafka.produce(1, 3, 4)
     world.do("A", materialise(0, rounds=1), limit=1)
     world.kafka.produce(0, 61)
@@ -186,7 +186,7 @@ def test_accepted_hours_that_gave_offsets_on_are_sealed_and_verify_says_nothing_
     behind.minute = 250
     go_on(behind, 3)
 
-    sealing = Sealing.of(behind.index, behind.view().head)
+    sealing = Sealing.from_tiles(behind.index, behind.view().head)
     assert [sealing.flaw(hour(number)) for number in range(4)] == [None] * 4
     said: list[str] = []
     for number in range(3):
@@ -262,7 +262,7 @@ def test_names_that_may_have_been_used_are_not_used_again_where_offsets_are_land
     behind: World, end: int | None
 ):
     last, etag = behind.index.tile(hour(2))
-    behind.index.swap_tile(last.changed(partitions={0: Span(11, 12, 12), 1: Span(5, 5, end)}, burnt={0: 20}), etag)
+    behind.index.swap_tile(last.revise(partitions={0: Span(11, 12, 12), 1: Span(5, 5, end)}, burnt={0: 20}), etag)
 
     go_on(behind, 3)
 
@@ -293,7 +293,7 @@ def test_accept_that_dies_before_or_after_anything_it_writes_is_done_by_the_next
 
 @pytest.fixture
 def unlanded(ten_landed: World) -> World:
-    """Three records of each topic-partition, after those that are landed."""
+    """Three records of each topic-partition, after the landed ones."""
     ten_landed.kafka.produce(0, 3, 4, 5)
     ten_landed.kafka.produce(1, 3, 4, 5)
     return ten_landed

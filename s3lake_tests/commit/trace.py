@@ -1,4 +1,4 @@
-"""Requests and answers as they stand in a trace, to be read by people."""
+"""Requests and answers as a trace shows them to people."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from s3lake_tests.commit.bucket import PREFIX
 
 
 def short(what: object) -> str:
-    """An argument or an answer as it stands in a trace."""
+    """An argument or an answer as a trace shows it."""
     if isinstance(what, Document):
         return short(what.body)
     if isinstance(what, Head):

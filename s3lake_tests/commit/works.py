@@ -108,7 +108,7 @@ def _land(me: Actor, attempt: Attempt, head: TopicHead) -> None:
 
 
 def commit(me: Actor, attempt: Attempt, stage: Callable[[], Staged], outcome: str) -> None:
-    """Make visible what `stage` stages; an attempt that came to nothing is planned again by somebody."""
+    """Make visible what `stage` stages; an attempt that came to nothing is planned again by some process."""
     try:
         if me.world.mode != "exactly once":
             protocol.commit_at_once(me.index, attempt, stage())

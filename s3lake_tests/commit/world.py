@@ -35,7 +35,7 @@ from s3lake_tests.commit.works import accepting, cleaning, materialise
 Fault = Literal[
     "ok",
     "crash before",  # the request is never sent
-    "crash after",  # carried out, but nobody hears the answer
+    "crash after",  # carried out, but the answer is lost
     "crash, in flight",  # the actor is gone; the request is carried out some time later
     "answer lost",  # carried out, and the SDK sends it once more
     "timeout, done",  # StoreUnavailableError, though it was carried out
@@ -53,7 +53,7 @@ CHANGES = {"put", "delete", "create_upload", "upload_part", "complete_upload", "
 
 @dataclass
 class View:
-    """What stands in the bucket at one moment."""
+    """The contents of the bucket at one moment."""
 
     head: TopicHead | None
     tiles: dict[str, Tile]
@@ -106,8 +106,8 @@ class World:
         self.began: dict[str, int] = {}  # commit -> moment of the tile that its writer planned on, read or written
         self.tile_changes: dict[str, list[int]] = {}
         self.garbage: set[str] = set()  # ids that are or have been some tile's garbage
-        self.erasing: set[Record] = set()  # that somebody has begun to take out
-        self.erased: set[Record] = set()  # that somebody was told are gone
+        self.erasing: set[Record] = set()  # that an actor has begun to take out
+        self.erased: set[Record] = set()  # that an actor has reported as erased
         self.completed: dict[str, set[str]] = {}  # key -> commits that ever had an object there
         self.topics = {"": self.kafka.topic_id}  # first hour ("" for the first topic) -> topic id
         self.later_partitions: list[tuple[str, int, str]] = []  # topic id, topic-partition, last tile at that time
@@ -138,7 +138,7 @@ class World:
 
     @property
     def index(self) -> TopicIndex:
-        """The index, seen by nobody in particular."""
+        """The index, seen by no actor in particular."""
         return TopicIndex(self.bucket, PREFIX, TOPIC, pace=PACE)
 
     def start(self, name: str, work: Work, *, skew: float = 0, chunk: int = 2, limit: int = 99) -> Actor:
@@ -227,7 +227,7 @@ class World:
         self._changed()
         return answer, error
 
-    # ---- what nobody asked for
+    # ---- what no actor requested
 
     def happens(self, what: str) -> None:
         """Note an event of the outside world."""
@@ -247,18 +247,18 @@ class World:
 
     def place_foreign(self, key: str) -> None:
         """Somebody else's program writes an object."""
-        if key not in self.bucket.objects and not invariants.is_trial(key):  # whose keys nobody can guess
+        if key not in self.bucket.objects and not invariants.is_trial(key):  # whose keys cannot be guessed
             self.bucket.put(key, b"not ours")
             self.bucket.effects.clear()
             self.foreign[key] = self.bucket.objects[key]
             self.had_foreign = True
-            self.happens(f"somebody else writes {key}")
+            self.happens(f"another program writes {key}")
 
     def remove_foreign(self) -> None:
         """Somebody moves all foreign objects away."""
         for key in self.foreign:
             self.bucket.objects.pop(key)
-            self.happens(f"somebody takes {key} away")
+            self.happens(f"another program deletes {key}")
         self.foreign.clear()
 
     def land_request(self, number: int = 0) -> None:
@@ -276,7 +276,7 @@ class World:
     # ---- what is, and what must be
 
     def view(self) -> View:
-        """What stands in the bucket."""
+        """Return the contents of the bucket."""
         view = View(None, {}, {}, {})
         for key, (body, head) in sorted(self.bucket.objects.items()):
             if key.startswith("data/"):

@@ -76,7 +76,7 @@ def test_a_record_beyond_the_limit_is_a_dead_letter_in_an_envelope_too() -> None
         for offset, value in enumerate([{"a": 1, "b": 2}, dict.fromkeys("cdefghijkl", 1)])
     ]
     made = preview(limited, "t", records, STAMP)
-    assert {one.file.kind: one.file.records for one in made.objects} == {"data": 1, "dead_letters": 1}
+    assert {one.file.stream: one.file.records for one in made.objects} == {"data": 1, "dead_letters": 1}
 
 
 def test_what_tasks_saw_together_keeps_to_the_limit() -> None:

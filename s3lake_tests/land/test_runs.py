@@ -32,7 +32,7 @@ def disturb(index: TopicIndex, hour: str) -> None:
     """Change a tile, as a writer that closes it does."""
     stored = index.tile(hour)
     assert stored is not None
-    index.swap_tile(stored[0].changed(), stored[1])
+    index.swap_tile(stored[0].revise(), stored[1])
 
 
 # Hours

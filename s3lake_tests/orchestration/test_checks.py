@@ -70,14 +70,14 @@ class World:
         done = committed if committed is not None else end or start
         tile = Tile(hour, {0: Span(start, done, end)}, commits=("c",) if done > start else ())
         since = more.pop("since", None)
-        indexes.write(self.index, tile.changed(**more), since=since)
+        indexes.write(self.index, tile.revise(**more), since=since)
 
     def commit(self, hour: str, start: int, end: int, **counts: Any) -> None:
         created_ms, expired = counts.pop("created_ms", 0), counts.pop("expired", ())
         read = Read(start, end, **({"read": end - start, "landed": end - start} | counts))
         files = [File("k", "u", (), 0, start, end - 1, read.landed, 100)]
         if read.dead:
-            files.append(File("d", "u", (), 0, start, end - 1, read.dead, 100, kind="dead_letters"))
+            files.append(File("d", "u", (), 0, start, end - 1, read.dead, 100, stream="dead_letters"))
         manifest = Manifest("c", "orders", hour, {0: read}, tuple(files), expired=expired, created_ms=created_ms)
         indexes.write_manifest(self.index, manifest)
 

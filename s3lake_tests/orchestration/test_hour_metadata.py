@@ -186,7 +186,7 @@ class TestDeadLetters:
         hour = landed(lake)
         assert dead_letters_metadata(hour, lake.landing()) == {"dead_letters": 0, "share": 0.0}
         span = msgspec.structs.replace(hour.tile.partitions[0], end=None)
-        opened = replace(hour, tile=hour.tile.changed(partitions={0: span}))
+        opened = replace(hour, tile=hour.tile.revise(partitions={0: span}))
         assert dead_letters_metadata(opened, lake.landing()) is None
 
     def test_that_were_all_replayed_name_the_replay(self) -> None:

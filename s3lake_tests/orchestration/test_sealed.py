@@ -105,9 +105,9 @@ class TestRun:
     def test_an_hour_that_a_check_fails_on_is_not_sealed_until_it_is_fine_again(
         self, runs: OneTopic, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        explained = plan_sealed.explained
+        explained = plan_sealed.is_explained
         with monkeypatch.context() as patch:
-            patch.setattr(plan_sealed, "explained", lambda tile, sums: tile.hour != SECOND and explained(tile, sums))
+            patch.setattr(plan_sealed, "is_explained", lambda tile, sums: tile.hour != SECOND and explained(tile, sums))
             runs.land()
             assert announced(runs) == [(FIRST, "landed"), (THIRD, "landed")]
         runs.again()

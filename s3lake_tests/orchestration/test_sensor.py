@@ -437,7 +437,7 @@ class TestOutages:
         world = World(monkeypatch, f"{{name: events, missing_topic: {setting}}}")
         world.write(Tile(HOUR, {0: Span(0, 100)}))
         head, etag = world.index().head()  # type: ignore[misc]
-        world.index().swap(world.index().head_key, head.changed(topic_id="id"), etag)
+        world.index().swap(world.index().head_key, head.revise(topic_id="id"), etag)
         world.kafka.logs["orders"] = {}
         with pytest.raises(dg.Failure, match=r"'orders' was deleted.*; create it again, or take it out of topics"):
             world.tick()

@@ -49,7 +49,7 @@ class World(Ticks):
             landed, sums = {0: Span(0, ends[0])}, Sums(landed_ms=began_ms + number * each_ms)
             found = self.index(topic=topic).tile(HOUR)
             tile = found[0] if found else Tile(HOUR, landed)
-            self.write(tile.changed(partitions=landed, sums=sums), topic=topic)
+            self.write(tile.revise(partitions=landed, sums=sums), topic=topic)
 
     def append(self, records: int, *topics: str) -> None:
         """To each of these topics, or to all."""

@@ -128,7 +128,7 @@ def test_materialised_again_an_hour_has_the_new_rows_alone(config: Config) -> No
         index = TopicIndex(S3Store(S3Connection.from_settings(config.s3), sink.bucket), ".indexes/tables", "daily")
         tile, _ = index.existing_tile(SECOND)
         (commit,) = tile.commits
-        assert [file.records for file in index.listed(SECOND, commit).files] == [count]
+        assert [file.records for file in index.read_listed(SECOND, commit).files] == [count]
         assert len([key for key in index.store.list("") if key.endswith(".parquet")]) == 1
 
 

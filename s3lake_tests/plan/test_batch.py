@@ -168,7 +168,7 @@ def test_batch_after_batch_covers_exactly_what_was_to_land(backlog, limits: list
         for partition, (start, end) in batch.intervals.items():
             assert start == at[partition]
             at[partition] = end
-        found = found.changed(partitions=tiles.advance(found, at))
+        found = found.revise(partitions=tiles.advance(found, at))
     ends = {p: logs.partitions[p].log_end if span.end is None else span.end for p, span in found.partitions.items()}
     assert at == ends
 

@@ -30,10 +30,10 @@ class TestIncomplete:
         "tile",
         [
             pytest.param(Tile(HOUR, {0: Span(0, 20, 50)}), id="closed before all of it was landed"),
-            pytest.param(LANDED.changed(pending="b"), id="a commit is pending"),
-            pytest.param(LANDED.changed(garbage=("b",)), id="garbage is left"),
-            pytest.param(OPEN.changed(pending="b"), id="open, and a commit is pending"),
-            pytest.param(OPEN.changed(garbage=("b",)), id="open, and garbage is left"),
+            pytest.param(LANDED.revise(pending="b"), id="a commit is pending"),
+            pytest.param(LANDED.revise(garbage=("b",)), id="garbage is left"),
+            pytest.param(OPEN.revise(pending="b"), id="open, and a commit is pending"),
+            pytest.param(OPEN.revise(garbage=("b",)), id="open, and garbage is left"),
             pytest.param(Tile(HOUR, {0: Span(0, 50, 50), 1: Span(0, 0, 9)}), id="one topic-partition lags"),
         ],
     )
@@ -60,7 +60,7 @@ class TestIncomplete:
     ],
 )
 def test_hours_up_to_now_that_have_no_tile_are_due(last: str | None, now_ms: int, expected: list[str]) -> None:
-    assert due.unopened(last, POLICY, now_ms) == [f"2026-01-05T{hour}" for hour in expected]
+    assert due.list_unopened_hours(last, POLICY, now_ms) == [f"2026-01-05T{hour}" for hour in expected]
 
 
 @pytest.mark.parametrize(

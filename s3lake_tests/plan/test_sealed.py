@@ -15,8 +15,8 @@ def test_what_lies_between_two_tiles_is_counted_per_topic_partition_from_0_where
     earlier = Tile(FIVE, {0: Span(0, 5, 5), 1: Span(0, 3, 3), 3: Span(0, 2)})
     following = Tile(SIX, {0: Span(7, 7), 2: Span(4, 4), 3: Span(2, 2)})
 
-    assert sealed.between(earlier, following) == {0: 2, 1: -3, 2: 4, 3: 2}
-    assert list(sealed.between(Tile(FIVE, {9: Span(0, 0, 0)}), Tile(SIX, {3: Span(0, 0)}))) == [3, 9]
+    assert sealed.count_gaps(earlier, following) == {0: 2, 1: -3, 2: 4, 3: 2}
+    assert list(sealed.count_gaps(Tile(FIVE, {9: Span(0, 0, 0)}), Tile(SIX, {3: Span(0, 0)}))) == [3, 9]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_offsets_that_hold_no_record_are_those_neither_read_nor_expired():
     ],
 )
 def test_an_hour_is_explained_if(changes: dict[str, int]):
-    assert sealed.explained(LANDED, sums(**changes))
+    assert sealed.is_explained(LANDED, sums(**changes))
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_an_hour_is_explained_if(changes: dict[str, int]):
     ],
 )
 def test_an_hour_is_not_explained_where_a_sum_is_off(changes: dict[str, Any]):
-    assert not sealed.explained(LANDED, sums(**changes))
+    assert not sealed.is_explained(LANDED, sums(**changes))
 
 
 def test_other_commits_are_other_content():

@@ -191,7 +191,7 @@ def test_intervals_that_touch_or_overlap_are_one_within_their_topic_partition():
     ],
 )
 def test_a_tile_is_complete_if_no_writer_needs_to_come_back(change: dict[str, Any], complete: bool):
-    assert Tile(FIVE, {0: Span(0, 5, 5)}).changed(**change).complete is complete
+    assert Tile(FIVE, {0: Span(0, 5, 5)}).revise(**change).complete is complete
 
 
 # -------------------------------------------------------------------------------------------------------- random chains
@@ -250,7 +250,7 @@ def chains(draw: st.DrawFn) -> tuple[list[Tile], Topic, dict[int, int]]:
             )
             for partition, span in made.partitions.items()
         }
-        known[number] = made.changed(partitions=tiles.advance(made, ends))
+        known[number] = made.revise(partitions=tiles.advance(made, ends))
     return [known[number] for number in sorted(known)], topic, added
 
 

@@ -56,5 +56,5 @@ def verified(config: Config, landed: Landing) -> Report:
 def body(landed: Landing, hour: str) -> bytes:
     """All data that is landed in an hour, in the order of keys."""
     files = [file for manifest in landed.report(hour).manifests for file in manifest.files]
-    found = [landed.store.get(file.key) for file in sorted(files, key=lambda file: file.key) if file.kind == "data"]
+    found = [landed.store.get(file.key) for file in sorted(files, key=lambda file: file.key) if file.stream == "data"]
     return b"".join(one.body for one in found if one is not None)

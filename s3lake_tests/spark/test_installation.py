@@ -1,4 +1,4 @@
-"""A run whose s3lake or Python is not that of Spark's workers is told so before it begins."""
+"""A run is refused before it begins if Spark's workers have another s3lake or Python."""
 
 import re
 import shutil
@@ -21,7 +21,7 @@ OURS = here()
 
 
 class Asked:
-    """A session whose workers answer, or fail, as they are told to; it counts how often they are asked."""
+    """A session whose workers answer, or fail, as the test decides; it counts the requests."""
 
     def __init__(self, answer: "tuple[str, ...] | Exception") -> None:
         self.answer, self.asked, self.settings = answer, 0, dict[str, str]()
@@ -43,7 +43,7 @@ class Asked:
         self.settings[name] = value
 
 
-def told(answer: "tuple[str, ...] | Exception") -> str:
+def refuse_workers(answer: "tuple[str, ...] | Exception") -> str:
     session: Any = Asked(answer)
     with pytest.raises(SparkUnavailableError) as error:
         agree(session)
@@ -58,24 +58,24 @@ def test_a_session_of_the_same_code_is_asked_once() -> None:
     assert session.asked == 1
 
 
-def test_workers_with_another_version_are_told_with_both() -> None:
-    message = told(("0.0.9", "abcdef0123456789", OURS.python))
+def test_workers_with_another_version_are_refused_with_both_versions() -> None:
+    message = refuse_workers(("0.0.9", "abcdef0123456789", OURS.python))
     assert message.startswith(f"Spark's Python workers have s3lake 0.0.9 (code abcdef01) and Python {OURS.python}, and")
     assert "nothing was begun. Install the same where Spark runs" in message
 
 
-def test_workers_without_s3lake_are_told() -> None:
-    assert "workers have no s3lake and Python" in told(("", "", OURS.python))
+def test_workers_without_s3lake_are_refused() -> None:
+    assert "workers have no s3lake and Python" in refuse_workers(("", "", OURS.python))
     dead = "Error from python worker:\n  No module named 's3lake'\nPYTHONPATH was:"
-    assert "workers have no s3lake and Python" in told(PySparkException(dead))
+    assert "workers have no s3lake and Python" in refuse_workers(PySparkException(dead))
 
 
-def test_workers_with_another_python_are_told() -> None:
+def test_workers_with_another_python_are_refused() -> None:
     text = "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than that in driver: 3.11, PySpark"
-    assert f"(code {OURS.digest[:8]}) and Python 3.9, and this process" in told(PySparkException(text))
+    assert f"(code {OURS.digest[:8]}) and Python 3.9, and this process" in refuse_workers(PySparkException(text))
 
 
-def test_another_failure_is_its_own() -> None:
+def test_another_failure_is_raised_as_it_is() -> None:
     session = Asked(PySparkException("[ODD] it is odd"))
     with pytest.raises(PySparkException, match="it is odd"):
         agree(session)  # type: ignore[arg-type]
@@ -84,7 +84,7 @@ def test_another_failure_is_its_own() -> None:
 
 @pytest.mark.slow("starts a Spark Connect server")
 @pytest.mark.usefixtures("jvm")
-def test_a_run_at_a_server_with_other_code_is(tmp_path: Path) -> None:
+def test_a_run_at_a_server_with_other_code_is_refused(tmp_path: Path) -> None:
     other = tmp_path / "other"
     shutil.copytree(ROOT / "s3lake", other / "s3lake", ignore=shutil.ignore_patterns("__pycache__"))
     with (other / "s3lake" / "hours.py").open("a") as changed:
@@ -100,7 +100,7 @@ def test_a_run_at_a_server_with_other_code_is(tmp_path: Path) -> None:
 
 
 class Theirs(Asked):
-    """A session that somebody else has made."""
+    """A session that the user has made."""
 
     def __init__(self, answer: "tuple[str, ...] | Exception" = OURS, version: str = "4.1.0", zone: str = "UTC") -> None:
         super().__init__(answer)
@@ -113,7 +113,7 @@ def refused(error: type[Exception], session: Any, **work: bool) -> str:
     return str(raised.value)
 
 
-class TestASessionOfSomebodyElse:
+class TestASessionOfTheUser:
     def test_that_can_do_the_work_is_asked_once(self) -> None:
         session: Any = Theirs()
         assert fit(session, sql=True) is session
@@ -124,36 +124,36 @@ class TestASessionOfSomebodyElse:
         session: Any = Theirs(RuntimeError("asked"))
         fit(ours(session))
 
-    def test_that_is_none_is_told_with_what_one_is(self) -> None:
-        assert refused(ConfigurationError, object()).startswith("spark: object is no Spark session: give a resource")
+    def test_of_another_type_is_refused_with_the_types_it_may_have(self) -> None:
+        assert refused(ConfigurationError, object()).startswith("spark: object is not a Spark session: give a resource")
 
-    def test_of_an_older_spark_is_told_the_version_to_have(self) -> None:
+    def test_of_an_older_spark_is_refused_with_the_version_to_have(self) -> None:
         message = refused(SparkUnavailableError, Theirs(version="3.5.4"))
         assert message.startswith("the session is of Spark 3.5.4, and s3lake needs Spark 4: nothing was begun.")
         assert message.endswith(f"of PySpark's own version, {pyspark.__version__}")
 
-    def test_whose_workers_lack_s3lake_is_told_what_to_install(self) -> None:
+    def test_whose_workers_lack_s3lake_is_refused_with_what_to_install(self) -> None:
         message = refused(SparkUnavailableError, Theirs(PySparkException("No module named 's3lake'")))
         assert "have no s3lake" in message
         assert "Install the same where Spark runs" in message
 
-    def test_that_cannot_run_python_is_told_both_versions(self) -> None:
+    def test_that_cannot_run_python_is_refused_with_both_versions(self) -> None:
         message = refused(SparkUnavailableError, Theirs(PySparkException("unknown eval type 207"), version="4.0.0"))
         assert "unknown eval type 207; nothing was begun" in message
         assert f"It is of Spark 4.0.0, and this process has PySpark {pyspark.__version__}" in message
 
-    def test_that_was_lost_is_told_as_lost(self) -> None:
+    def test_that_was_lost_is_reported_as_lost(self) -> None:
         lost = PySparkException("Cannot call methods on a stopped SparkContext")
         assert "Spark went away while asking the session's workers" in refused(SparkUnavailableError, Theirs(lost))
 
-    def test_whose_time_zone_is_another_is_told_where_sql_would_read_times_in_it(self) -> None:
+    def test_of_another_time_zone_is_refused_if_sql_would_read_times_in_it(self) -> None:
         fit(Theirs(zone="Europe/Rome"))  # type: ignore[arg-type]
         message = refused(ConfigurationError, Theirs(zone="Europe/Rome"), sql=True)
         assert message.startswith("the session's spark.sql.session.timeZone is Europe/Rome, and sql reads and writes")
 
 
 @pytest.mark.slow("starts a session of its own")
-def test_a_real_session_that_somebody_else_made_is_tried_before_it_is_taken(spark: "SparkSession") -> None:
+def test_a_real_session_of_the_user_is_tried_before_it_is_used(spark: "SparkSession") -> None:
     spark.conf.unset("spark.s3lake.installation")
     assert fit(spark, sql=True) is spark
     assert spark.conf.get("spark.s3lake.installation") == here().digest

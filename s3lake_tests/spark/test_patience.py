@@ -24,7 +24,7 @@ def request(own: Patience, ask: Callable[[], None], waits: list[float]) -> None:
             ask()
 
 
-def waited(own: Patience, ask: Callable[[], None]) -> list[float]:
+def measure_waits(own: Patience, ask: Callable[[], None]) -> list[float]:
     """How many seconds a request waits before it asks again, each time, until it gives up."""
     waits: list[float] = []
     with pytest.raises(RetriesExceeded):
@@ -32,20 +32,20 @@ def waited(own: Patience, ask: Callable[[], None]) -> list[float]:
     return waits
 
 
-def nobody() -> None:
+def refuse() -> None:
     raise Unavailable
 
 
 def test_a_request_waits_for_ten_seconds_or_so() -> None:
-    waits = waited(Patience(), nobody)
+    waits = measure_waits(Patience(), refuse)
     assert len(waits) == 8
     assert 10 < sum(waits) < 15
 
 
-def test_what_one_request_has_waited_for_in_vain_no_other_waits_for_again() -> None:
+def test_no_request_waits_after_another_one_has_waited_in_vain() -> None:
     own = Patience()
-    waited(own, nobody)
-    assert waited(own, nobody) == []
+    measure_waits(own, refuse)
+    assert measure_waits(own, refuse) == []
 
 
 def test_a_request_under_way_gives_up_with_the_first_that_does() -> None:
@@ -53,10 +53,10 @@ def test_a_request_under_way_gives_up_with_the_first_that_does() -> None:
 
     def ask() -> None:
         if not own.at_an_end:
-            waited(own, nobody)
-        nobody()
+            measure_waits(own, refuse)
+        refuse()
 
-    assert waited(own, ask) == []
+    assert measure_waits(own, ask) == []
 
 
 def test_a_request_that_is_answered_in_the_end_costs_the_others_nothing() -> None:
@@ -67,7 +67,7 @@ def test_a_request_that_is_answered_in_the_end_costs_the_others_nothing() -> Non
             raise Unavailable
 
     request(own, ask, [])
-    assert len(waited(own, nobody)) == 8
+    assert len(measure_waits(own, refuse)) == 8
 
 
 @pytest.mark.slow("waits as Spark does")

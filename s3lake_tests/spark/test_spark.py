@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def dies(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def crash(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from ()
     os._exit(9)
 
@@ -52,8 +52,8 @@ class TestTasks:
         rows = spark.range(0, 1, 1, 1).mapInArrow(modules, "module string").collect()
         assert [row.module for row in rows] == ["boto3", "confluent_kafka", "pandas", "s3lake.land.task.pipeline"]
 
-    def test_whose_process_dies_may_pass_another_time(self, spark: "SparkSession") -> None:
-        error = meaning_of(spark, dies)
+    def test_whose_process_crashes_may_succeed_on_retry(self, spark: "SparkSession") -> None:
+        error = meaning_of(spark, crash)
         assert isinstance(error, SparkUnavailableError)
         assert str(error).startswith("Spark went away while landing topic 'orders' into sink events: ")
 

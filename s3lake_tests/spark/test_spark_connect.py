@@ -98,11 +98,13 @@ class TestAddresses:
         monkeypatch.setattr(shared, "here", lambda: Installation("0.1.0", "other", "3.11"))
         assert shared.session_id({}) != before
 
-    def test_where_nobody_listens_are_told_at_once_without_their_secrets(self) -> None:
+    def test_are_refused_at_once_without_their_secrets_if_no_server_listens(self) -> None:
         (port,) = free_ports(1)
-        with pytest.raises(SparkUnavailableError, match=f"no Spark Connect server answers at 127.0.0.1:{port}") as told:
+        with pytest.raises(
+            SparkUnavailableError, match=f"no Spark Connect server answers at 127.0.0.1:{port}"
+        ) as raised:
             session(Spark(master=f"sc://127.0.0.1:{port}/;token=PLANTED"))
-        assert "PLANTED" not in str(told.value)
+        assert "PLANTED" not in str(raised.value)
 
 
 @pytest.mark.slow("starts a Spark Connect server of its own")
@@ -256,10 +258,10 @@ def test_a_run_whose_server_is_killed_may_pass_later_and_then_lands_everything_o
     finally:
         first.kill()
     killed_s = time.monotonic()
-    told, _ = run.communicate(timeout=240)
-    # Killed while a job ran, or between two micro-batches, when the next one finds nobody.
+    error, _ = run.communicate(timeout=240)
+    # Killed while a job ran, or between two micro-batches, when the next one finds no server.
     lost = "the session at the Spark Connect server was lost while landing|no Spark Connect server answers"
-    assert re.match(f"SparkUnavailableError ({lost})", told)
+    assert re.match(f"SparkUnavailableError ({lost})", error)
     second = SparkServer(tmp_path / "home", port=port)
     try:
         again = opened(LAND, second.ready()["serves"], CONFIG=str(config), HOUR=TEN)
@@ -267,10 +269,10 @@ def test_a_run_whose_server_is_killed_may_pass_later_and_then_lands_everything_o
         while "landed" not in again.stderr.readline():
             assert again.poll() is None
         assert time.monotonic() - killed_s < 120, "until the next commit"
-        told, _ = again.communicate(timeout=240)
+        output, _ = again.communicate(timeout=240)
     finally:
         second.kill()
-    commits = json.loads(told)[0]
+    commits = json.loads(output)[0]
     assert 0 < commits < 40
     report = lake.verify(lake.landing(topic, settings))
     assert report.differences == ()

@@ -1,4 +1,4 @@
-"""Spark's session: what its JVM is told, and how."""
+"""Spark's session: the options of its JVM, and how it gets them."""
 
 import json
 import os

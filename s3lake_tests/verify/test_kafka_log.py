@@ -187,7 +187,7 @@ def test_a_landed_topic_is_verified_from_end_to_end(kafka: EmbeddedKafka) -> Non
     world.write_index()
     found = world.index.head()
     assert found
-    world.index.swap(world.index.head_key, found[0].changed(topic_id=topic_id), found[1])
+    world.index.swap(world.index.head_key, found[0].revise(topic_id=topic_id), found[1])
     with KafkaLog(kafka.bootstrap_servers, {}) as log:
         report = verify_against(world.sink, world.index, log, world.grid())
     assert report.clean, report.differences

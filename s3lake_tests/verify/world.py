@@ -215,8 +215,8 @@ class World:
             reads = {}
             for partition in {file.partition for file in files}:
                 own = [file for file in files if file.partition == partition]
-                landed = sum(file.records for file in own if file.kind == "data")
-                dead = sum(file.records for file in own if file.kind != "data")
+                landed = sum(file.records for file in own if file.stream == "data")
+                dead = sum(file.records for file in own if file.stream != "data")
                 start, end = min(file.first_offset for file in own), max(file.last_offset for file in own) + 1
                 reads[partition] = Read(start, end, landed + dead, landed, 0, dead)
         self.manifests[commit] = Manifest(

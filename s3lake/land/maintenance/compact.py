@@ -204,13 +204,13 @@ def _has_present_keys(sink: Sink, topic: str, manifest: Manifest) -> bool:
     files = binding.file_rule(sink)
     rules = [binding.key_rule(sink.after_transforms, topic, mark) for mark in ("", mark_of(manifest.id))]
     for file in manifest.files:
-        if file.kind == LETTERS or file.group is None:
+        if file.stream == LETTERS or file.group is None:
             continue
-        if file.kind not in files.formats:
+        if file.stream not in files.formats:
             return False
         span = Span(file.first_offset, file.last_offset, 0, 0, file.records)
         try:
-            names = [key_of(rule, files, file.group, span, file.kind) for rule in rules]
+            names = [key_of(rule, files, file.group, span, file.stream) for rule in rules]
         except ValueError:  # it has another number of gaps
             return False
         if file.key not in names:

@@ -53,7 +53,7 @@ def letters_of(store: Store, manifest: Manifest, only: int | None = None) -> Ite
     Raises:
         DataLossError: an object is gone, is another one, or holds something else.
     """
-    files = [file for file in manifest.files if file.kind == LETTERS and only in (None, file.partition)]
+    files = [file for file in manifest.files if file.stream == LETTERS and only in (None, file.partition)]
     for partition in sorted({file.partition for file in files}):
         objects = (
             read_dead_letters(open_object(store, file.key, file.bytes, manifest.id), file.key)
@@ -68,7 +68,7 @@ def some_of(store: Store, manifests: Iterable[Manifest], most: int) -> list[Dead
     some: list[DeadLetter] = []
     for manifest in manifests:
         for file in manifest.files:
-            if file.kind != LETTERS or len(some) >= most:
+            if file.stream != LETTERS or len(some) >= most:
                 continue
             start = store.get(file.key, (0, min(file.bytes, _PEEK_BYTES)))
             if start is not None and start.metadata.get(COMMIT) == manifest.id:
@@ -80,9 +80,9 @@ def some_of(store: Store, manifests: Iterable[Manifest], most: int) -> list[Dead
 def hours_of(index: TopicIndex, first: str, last: str) -> Iterator[tuple[Tile, Commits]]:
     """Hours from `first` to `last` that have dead letters, or had some that were replayed, and their commits."""
     head = index.head()
-    wanted = [hour for hour in hours.expand(head[0].hours) if first <= hour <= last] if head else []
+    hours_in_range = [hour for hour in hours.expand(head[0].hours) if first <= hour <= last] if head else []
     with ThreadPoolExecutor(_AT_ONCE, "s3lake-index") as pool:
-        stored = list(pool.map(index.tile, wanted))
+        stored = list(pool.map(index.tile, hours_in_range))
     for tile, _ in filter(None, stored):
         if tile.sums.dead or tile.sums.taken:
             yield tile, Commits(index, tile.hour, tile.commits)
@@ -96,7 +96,7 @@ def reasons_of(store: Store, manifest: Manifest) -> tuple[Reason, ...]:
     Raises:
         DataLossError: an object is gone, is another one, or holds something else.
     """
-    dead = sum(file.records for file in manifest.files if file.kind == LETTERS)
+    dead = sum(file.records for file in manifest.files if file.stream == LETTERS)
     if sum(one.count for one in manifest.letters) == dead:
         return manifest.letters
     tally = Tally()

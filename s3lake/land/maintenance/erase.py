@@ -290,7 +290,7 @@ def _write(
 def _write_without(target: TopicSink, searched: _Found, file: File, commit: str) -> File:
     manifest, store = searched.file_set.manifest, target.store
     key = key_in_commit(target, manifest, file, commit)
-    shape, body = shape_of_stream(manifest, file.kind), read_whole(store, manifest, file)
+    shape, body = shape_of_stream(manifest, file.stream), read_whole(store, manifest, file)
     new = stage_object(store, key, {COMMIT: commit}, partial(without_rows.write, shape, body, file.key, searched.rows))
     records = file.records - len(searched.rows)
     changes = {"key": key, "upload": new.upload, "parts": new.parts, "records": records, "bytes": new.size}
@@ -325,7 +325,7 @@ def _count_reasons(store: Store, manifest: Manifest, searched: Sequence[_Found])
 def _describe(hour: str, searched: Sequence[_Found], new_keys: Mapping[str, str] = {}) -> EraseChange:
     changed = {entry.file_set.manifest.id for entry in searched if entry.rows}
     objects = tuple(
-        ErasedObject(file.key, file.kind, len(entry.rows), file.records, new_keys.get(file.key, ""))
+        ErasedObject(file.key, file.stream, len(entry.rows), file.records, new_keys.get(file.key, ""))
         for entry in searched
         if entry.rows
         for file in entry.file_set.files.values()

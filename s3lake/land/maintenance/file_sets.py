@@ -48,7 +48,7 @@ def list_file_sets(manifests: Iterable[Manifest]) -> list[FileSet]:
     for manifest in manifests:
         sets: dict[tuple[int, str | None, int], dict[str, File]] = {}
         for file in manifest.files:  # dead letters have no group
-            sets.setdefault((file.partition, file.group, file.first_offset), {})[file.kind] = file
+            sets.setdefault((file.partition, file.group, file.first_offset), {})[file.stream] = file
         file_sets += (FileSet(manifest, files) for files in sets.values())
     return file_sets
 
@@ -79,9 +79,9 @@ def key_in_commit(target: TopicSink, manifest: Manifest, file: File, commit: str
     old, new = mark_of(manifest.id), mark_of(commit)
     if old in file.key:
         return file.key.replace(old, new)
-    landed, shape = target.sink.after_transforms, shape_of_stream(manifest, file.kind)
+    landed, shape = target.sink.after_transforms, shape_of_stream(manifest, file.stream)
     own = FORMATS[shape.format].extension(shape.codec)
-    endings = (*landed.sidecars.endings, f".{file.kind}{own}", landed.extension, own)
+    endings = (*landed.sidecars.endings, f".{file.stream}{own}", landed.extension, own)
     ending = max((one for one in endings if one and file.key.endswith(one)), key=len, default="")
     return file.key.removesuffix(ending) + new + ending
 

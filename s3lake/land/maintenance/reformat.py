@@ -84,7 +84,7 @@ def _is_placed_as_now(landed: Sink, topic: str, manifest: Manifest) -> bool:
         return True  # the time of another micro-batch is not another layout
     keys = binding.key_rule(landed, topic, hour_ms=hourly.start_ms(manifest.hour))
     return all(
-        keys.can_contain(file.group, file.partition) for file in manifest.files if file.kind != LETTERS and file.group
+        keys.can_contain(file.group, file.partition) for file in manifest.files if file.stream != LETTERS and file.group
     )
 
 
@@ -94,7 +94,7 @@ def find_blocker(sink: Sink, topic: str, manifests: Sequence[Manifest]) -> str:
     keys = binding.key_rule(landed, topic)
     if keys.numbers & {"min_timestamp", "max_timestamp", "last_offset"} or landed.flush.span is not None:
         return "the layout names timestamps or last offsets of records, which objects need not say"
-    with_data = [one for one in manifests if any(file.kind != LETTERS for file in one.files)]
+    with_data = [one for one in manifests if any(file.stream != LETTERS for file in one.files)]
     return next(filter(None, (_find_blocker_of(one, landed, topic) for one in with_data)), "")
 
 
@@ -128,7 +128,7 @@ def _write(target: TopicSink, manifests: Sequence[Manifest], attempt: Attempt, f
     data = Reencoder(target, manifests, dead).write(attempt, files)
     for manifest in manifests:
         for file in manifest.files:
-            if file.kind == LETTERS:
+            if file.stream == LETTERS:
                 key = keys.dead_letters_key(file.partition, file.first_offset)
                 files += copy_file(target, manifest, file, attempt.commit, key)
     return replace(carry_over(manifests), form=data.form, nulls=data.nulls, columns=data.columns)

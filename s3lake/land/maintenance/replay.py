@@ -112,8 +112,8 @@ def replay(
         tile = stored[0] if dry_run else settle_hour(target, hour)
         try:
             for commit in tile.commits:
-                manifest = None if commit in done else target.index.listed(hour, commit)
-                if manifest is None or all(file.kind != LETTERS for file in manifest.files):
+                manifest = None if commit in done else target.index.read_listed(hour, commit)
+                if manifest is None or all(file.stream != LETTERS for file in manifest.files):
                     continue
                 with target.index.reading(hour, [commit]):
                     result = _Replay(target, session, clock, manifest, chosen).run(dry_run=dry_run)
@@ -130,7 +130,7 @@ def replay(
 def find_form_difference(sink: Sink, manifest: Manifest) -> str:
     """Return why files of the sink cannot be in one commit with the data of `manifest`. Return "" if they can."""
     landed = sink.after_transforms
-    if all(file.kind == LETTERS for file in manifest.files):
+    if all(file.stream == LETTERS for file in manifest.files):
         return ""
     if manifest.nulls not in (landed.nulls, "fail"):
         return f"its nulls are {manifest.nulls!r} then and {landed.nulls!r} now"
@@ -257,7 +257,7 @@ class _Replay:
         if tried.refused == self.tried:
             return None
         reasons = self._keep_others(attempt, files)
-        data = [file for file in manifest.files if file.kind != LETTERS]
+        data = [file for file in manifest.files if file.stream != LETTERS]
         stage_files([(file.bytes, partial(copy_file, target, manifest, file, attempt.commit)) for file in data], files)
         taken = tiles.join_offset_ranges(
             (number, offset, offset + 1) for number, offset in self.tried.keys() - tried.refused.keys()

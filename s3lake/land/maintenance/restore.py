@@ -184,7 +184,7 @@ class Restore:
             index.reading(manifest.hour, [manifest.id]),
             open_object(index.store, file.key, file.bytes, manifest.id, block_bytes) as stream,
         ):
-            if file.kind == LETTERS:
+            if file.stream == LETTERS:
                 for letter in read_dead_letters(stream, file.key):
                     place = letter.topic, letter.partition, letter.offset, letter.timestamp_ms
                     yield Record(*place, letter.key, letter.value, letter.headers)
@@ -192,7 +192,7 @@ class Restore:
                 yield from chain.from_iterable(records(Shape.from_manifest(manifest), stream, file, index.topic))
 
     def _require_parts(self, manifest: Manifest) -> None:
-        if all(file.kind == LETTERS for file in manifest.files):
+        if all(file.stream == LETTERS for file in manifest.files):
             return
         shape = Shape.from_manifest(manifest)
         parts = Parts.from_shape(shape)

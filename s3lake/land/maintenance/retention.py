@@ -78,7 +78,7 @@ def plan_expire(target: TopicSink, hour: str) -> Plan | None:
     has_files = any(manifest.files for manifest in manifests)
     unswept = [] if has_files else [target.index.manifest(hour, commit) for commit in stored[0].garbage]
     files = files_of(manifests if has_files else filter(None, unswept))
-    records = sum(file.records for file in files if file.kind in ("data", "dead_letters"))
+    records = sum(file.records for file in files if file.stream in ("data", "dead_letters"))
     size = sum(file.bytes for file in files)
     summary = f"{records:,} records in {len(files):,} files of {size:,} bytes go"
     change = HourChange(hour, summary, records, len(files), size)

@@ -50,7 +50,7 @@ def build_snapshot(sinks: Sequence[Sink], records: Sequence[Record], spark: Spar
             of_topic = [record for record in records if record.topic == topic]
             result = preview(sink, topic, of_topic, newest if newest >= 0 else hours.start_ms(sink.start), spark)
             entry = snapshot.setdefault(sink.name, {"objects": {}, "dead_letters": [], "failed": False})
-            data = [each for each in result.objects if each.file.kind != "dead_letters"]
+            data = [each for each in result.objects if each.file.stream != "dead_letters"]
             entry["objects"] |= {each.file.key: read_rows(sink, each.file.key, each.body) for each in data}
             refused = sorted(map(asdict, result.refusals), key=itemgetter("partition", "offset"))
             entry["dead_letters"] += refused

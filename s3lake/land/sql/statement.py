@@ -137,8 +137,8 @@ def _struct(tree: Any) -> str:
 
 
 def _cell(number: int, type: str) -> str:
-    kind = SCALARS.get(type)
-    return f"__{number}{kind}" if kind else f"from_json(__{number}j, {_literal(type)}, map('mode', 'FAILFAST'))"
+    suffix = SCALARS.get(type)
+    return f"__{number}{suffix}" if suffix else f"from_json(__{number}j, {_literal(type)}, map('mode', 'FAILFAST'))"
 
 
 def _literal(text: str) -> str:

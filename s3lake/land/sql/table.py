@@ -1,7 +1,7 @@
 """The table that Spark's SQL computes over: a micro-batch's records with the fields that the SQL names, and no others.
 
 A sink with expressions or a filter has two stages in Spark. `Tabulate` is the first: transforms, then the named fields
-as typed columns. A field may have another type in each record, so each has a column for every kind of value, and
+as typed columns. A field may have another type in each record, so each has a column for each kind of value, and
 `__shape` says which of them a record uses: a record's result never depends on its neighbours. The second stage, the
 pipeline's, puts what Spark computed into the value. Every record comes through, refused and filtered ones with a mark,
 so that counts and dead letters are whole.
@@ -26,8 +26,8 @@ from s3lake.transform.projection import Path, Query, find, read_fields
 if TYPE_CHECKING:
     from s3lake.transform.chain import Chain
 
-KINDS: dict[str, Any] = {"b": pa.bool_(), "i": pa.int64(), "d": pa.float64(), "s": pa.string(), "j": pa.string()}
-"""The columns of a field: for truth values, integers, other numbers, texts, and JSON of lists and objects."""
+CELLS: dict[str, Any] = {"b": pa.bool_(), "i": pa.int64(), "d": pa.float64(), "s": pa.string(), "j": pa.string()}
+"""A field's columns, by suffix: for truth values, integers, other numbers, texts, and JSON of lists and objects."""
 SCALARS = {"BOOLEAN": "b", "BIGINT": "i", "DOUBLE": "d", "STRING": "s"}
 NULL = "VOID"
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
@@ -74,7 +74,7 @@ class Tabulate:
     @property
     def schema(self) -> pa.Schema:
         """Columns of the table."""
-        leaves = [(f"__{number}{kind}", type) for number in range(len(self.leaves)) for kind, type in KINDS.items()]
+        leaves = [(f"__{number}{suffix}", type) for number in range(len(self.leaves)) for suffix, type in CELLS.items()]
         return pa.schema(
             [
                 *leaves,
@@ -129,7 +129,7 @@ class Tabulate:
         leaves, shapes = self._read_leaves(values, key, refused)
         schema = self.schema
         columns = {
-            **{f"__{number}{kind}": cells[kind] for number, cells in enumerate(leaves) for kind in KINDS},
+            **{f"__{number}{suffix}": cells[suffix] for number, cells in enumerate(leaves) for suffix in CELLS},
             "_key": key if self.key == "bytes" else _to_text(key, refused),
             "_headers": _read_headers(batch),
             "_topic": batch.column("topic") if "topic" in batch.schema.names else [self.topic] * total,
@@ -143,19 +143,16 @@ class Tabulate:
             "__shape": shapes,
             **{f"__{name}": batch.column(name) for name in RAW if name in self.carried},
         }
-        arrays = [columns[one.name] for one in schema]
-        arrays = [
-            each if isinstance(each, pa.Array) else pa.array(each, one.type)
-            for each, one in zip(arrays, schema, strict=True)
-        ]
+        cells = [(columns[column.name], column.type) for column in schema]
+        arrays = [each if isinstance(each, pa.Array) else pa.array(each, type) for each, type in cells]
         return pa.record_batch(arrays, schema=schema)
 
     def _read_leaves(
         self, values: pa.BinaryArray, key: pa.BinaryArray, refused: Refusals
     ) -> tuple[list[dict[str, list[Any]]], list[str]]:
-        """Return each leaf's cells by kind, and each row's shape. Adds rows to `refused`."""
+        """Return each leaf's cells by suffix, and each row's shape. Adds rows to `refused`."""
         total, paths = len(values), self.leaves
-        leaves: list[dict[str, list[Any]]] = [{kind: [None] * total for kind in KINDS} for _ in paths]
+        leaves: list[dict[str, list[Any]]] = [{suffix: [None] * total for suffix in CELLS} for _ in paths]
         shapes = [""] * total
         if not paths:
             return leaves, shapes
@@ -168,10 +165,10 @@ class Tabulate:
                 types = []
                 for number, path in enumerate(paths):
                     encoded = record_key if path is KEY else find(fields, path)
-                    kind, type, cell = find_kind(encoded)
+                    suffix, type, cell = read_cell(encoded)
                     types.append(type)
-                    if kind:
-                        leaves[number][kind][row] = cell
+                    if suffix:
+                        leaves[number][suffix][row] = cell
             except (ValueError, OverflowError, RecursionError) as error:
                 refused[row] = (
                     str(error) if isinstance(error, ValueError) else "a number too large, or nested too deeply"
@@ -212,7 +209,7 @@ def _decode(data: bytes | None) -> str | None:
         return None
 
 
-def find_kind(encoded: Any) -> tuple[str, str, Any]:
+def read_cell(encoded: Any) -> tuple[str, str, Any]:
     """Return the column, the type and the cell of a field's JSON value; no column if it is missing or null.
 
     Raises:
@@ -242,26 +239,26 @@ def _find_type(value: Any) -> Any:
             return "STRING"
         case list():
             item: Any = NULL
-            for one in value:
-                item = _unite(item, _find_type(one))
+            for element in value:
+                item = _unite(item, _find_type(element))
             return [item]
         case _:
             return {name: _find_type(inner) for name, inner in value.items()}
 
 
-def _unite(one: Any, other: Any) -> Any:
+def _unite(left: Any, right: Any) -> Any:
     """Return the type of two items of a list."""
-    if one == other or other == NULL:
-        return one
-    if one == NULL:
-        return other
-    if isinstance(one, list) and isinstance(other, list):
-        return [_unite(one[0], other[0])]
-    if isinstance(one, dict) and isinstance(other, dict):
-        return {name: _unite(one.get(name, NULL), other.get(name, NULL)) for name in {**one, **other}}
-    if {str(one), str(other)} == {"BIGINT", "DOUBLE"}:
+    if left == right or right == NULL:
+        return left
+    if left == NULL:
+        return right
+    if isinstance(left, list) and isinstance(right, list):
+        return [_unite(left[0], right[0])]
+    if isinstance(left, dict) and isinstance(right, dict):
+        return {name: _unite(left.get(name, NULL), right.get(name, NULL)) for name in {**left, **right}}
+    if {str(left), str(right)} == {"BIGINT", "DOUBLE"}:
         return "DOUBLE"
-    raise ValueError(f"a list has items of different types, {_write_type(one)} and {_write_type(other)}")
+    raise ValueError(f"a list has items of different types, {_write_type(left)} and {_write_type(right)}")
 
 
 def _write_type(type: Any) -> str:

@@ -89,7 +89,7 @@ def find_differences(
         commits = stored[0].commits if stored else ()
         if not also_equal and set(shorten(commits)) == set(noted):
             return None
-        return Difference(hour, tuple(index.listed(hour, commit) for commit in commits), noted)
+        return Difference(hour, tuple(index.read_listed(hour, commit) for commit in commits), noted)
 
     with ThreadPoolExecutor(_AT_ONCE, "s3lake-table") as pool:
         return [difference for difference in pool.map(compare, hours) if difference is not None]

@@ -71,7 +71,7 @@ class Parts(World):
         return verify_against(self.sink, self.index, self.log, self.grid(), lambda _: None)
 
     def bodies(self) -> dict[str, bytes]:
-        """Objects by key, those of the index apart."""
+        """Return the objects by key, without the documents of the index."""
         return {key: body for key, (body, _) in self.store.objects.items() if not key.startswith(".indexes")}
 
 

@@ -1,4 +1,4 @@
-"""The commands, as users type them: over a real S3 API, beside a table that follows."""
+"""The commands, as users type them: over a real S3 API, with a table that follows."""
 
 import pyarrow as pa
 from typer.testing import CliRunner
@@ -22,14 +22,14 @@ def test_erase_says_what_it_would_take_takes_it_from_objects_and_table_and_then_
     shelf.commit(SIX, pa.table({"id": [10, 11], "type": ["c", "c"]}))
     shelf.table().follow()
     where = ("erase", config, "--where", "type = 'a'")
-    told = run(*where).splitlines()
-    assert told == [
+    planned = run(*where).splitlines()
+    assert planned == [
         f"events orders {FIVE}: 5 records; 0 other objects are copied",
         f"  5 of 10 rows of {first.files[0].key}",
         "nothing is changed yet: --yes does it",
     ]
     assert (len(rows(shelf)), len(objects(shelf))) == (12, 2)
-    assert run(*where, "--yes").splitlines() == told[:2]
+    assert run(*where, "--yes").splitlines() == planned[:2]
     assert sorted(row["type"] for row in rows(shelf)) == ["b"] * 5 + ["c"] * 2
     assert first.files[0].key not in objects(shelf)
     assert {task.file.file_path for task in loaded(shelf).scan().plan_files()} == {

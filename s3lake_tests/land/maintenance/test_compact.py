@@ -1,4 +1,4 @@
-"""Compacting: the same records in few files, whatever the hour was made of, wherever a process dies."""
+"""Compacting: the same records in few files, whatever the hour was made of, wherever a process stops."""
 
 import io
 import tempfile

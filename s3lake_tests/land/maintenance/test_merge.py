@@ -1,4 +1,4 @@
-"""Merging an hour's commits: the same records in few files, and whatever stands in the way leaves the hour as it is."""
+"""Merging an hour's commits: the same records in few files, and any failure leaves the hour as it is."""
 
 import io
 import json
@@ -130,7 +130,7 @@ def test_sidecars_stay_beside_their_data() -> None:
     world = Parts(sidecars={"keys": "json", "headers": "avro"})
     for number in range(3):
         world.land_records([(b"k%d" % number, b'{"id":%d}' % number, [("h", b"x")])])
-    files = {file.kind: file for file in merged(world).files}
+    files = {file.stream: file for file in merged(world).files}
     stem = files["data"].key.removesuffix(".json")
     assert {kind: file.key.removeprefix(stem) for kind, file in files.items()} == {
         "data": ".json",
@@ -145,8 +145,8 @@ def test_dead_letters_are_carried() -> None:
     world = Parts()
     for number in range(3):
         world.land(b"broken", *values(number))
-    letters, data = sorted(merged(world).files, key=lambda file: file.kind, reverse=True)
-    assert (letters.kind, letters.records, letters.first_offset, letters.last_offset) == ("dead_letters", 3, 0, 4)
+    letters, data = sorted(merged(world).files, key=lambda file: file.stream, reverse=True)
+    assert (letters.stream, letters.records, letters.first_offset, letters.last_offset) == ("dead_letters", 3, 0, 4)
     lines = [json.loads(line) for line in world.store.objects[letters.key][0].splitlines()]
     assert [line["offset"] for line in lines] == [0, 2, 4]
     assert data.records == 3

@@ -110,9 +110,9 @@ def test_offsets_that_objects_do_not_say_stay_within_what_was_known() -> None:
     world.log.expire(4)
     assert world.verified().clean
     (after,) = holding(world).manifests(HOUR) or []
-    spans = [(file.first_offset, file.last_offset) for file in before.files if file.kind == "data"]
+    spans = [(file.first_offset, file.last_offset) for file in before.files if file.stream == "data"]
     for file in after.files:
-        assert file.kind != "data" or any(a <= file.first_offset <= file.last_offset <= b for a, b in spans)
+        assert file.stream != "data" or any(a <= file.first_offset <= file.last_offset <= b for a, b in spans)
 
 
 def connect(value: object, type: str = "int32", field: str = "a") -> bytes:
@@ -126,7 +126,7 @@ BETWEEN: dict[str, Any] = {"converter": {"value": "connect_json"}, "format": {"t
 
 def offsets(world: Parts) -> list[tuple[int, int, int]]:
     """First offset, last offset and records of each data file of the hour."""
-    files = [file for one in holding(world).manifests(HOUR) or [] for file in one.files if file.kind == "data"]
+    files = [file for one in holding(world).manifests(HOUR) or [] for file in one.files if file.stream == "data"]
     return sorted((file.first_offset, file.last_offset, file.records) for file in files)
 
 

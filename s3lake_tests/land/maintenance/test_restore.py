@@ -91,9 +91,11 @@ def test_wherever_it_is_stopped_each_record_is_there_once_and_as_it_was(lake: La
 
     with pytest.raises(Crash):
         restore(Broken(holding(world), [HOUR], into), lake.kafka.bootstrap_servers, {}, transaction=3)
-    told: list[int] = []
-    done = restore(Restore(holding(world), [HOUR], into), lake.kafka.bootstrap_servers, {}, told.append, transaction=3)
-    assert (done.records, done.done, told) == (8, 8, [3, 6, 8])
+    reported: list[int] = []
+    done = restore(
+        Restore(holding(world), [HOUR], into), lake.kafka.bootstrap_servers, {}, reported.append, transaction=3
+    )
+    assert (done.records, done.done, reported) == (8, 8, [3, 6, 8])
     assert consumed(lake, into) == as_they_were(world)
     assert restore(Restore(holding(world), [HOUR], into), lake.kafka.bootstrap_servers, {}).done == 8
     assert len(consumed(lake, into)) == 8

@@ -44,7 +44,7 @@ def landed(
 
 
 def rows(of: Preview) -> list[list[dict[str, Any]]]:
-    data = [one.body for one in of.objects if one.file.kind == "data"]
+    data = [one.body for one in of.objects if one.file.stream == "data"]
     return [pq.read_table(io.BytesIO(body)).to_pylist() for body in data]
 
 

@@ -30,7 +30,7 @@ def outcome(values: list[bytes], settings: dict[str, Any] | None = None, **sql: 
     base = {"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00", "errors": {"tolerance": "all"}}
     records = [Record("t", 0, number, 0, b"k%d" % number, value, ()) for number, value in enumerate(values)]
     outcome = preview(Sink.model_validate({**base, **(settings or {}), "sql": sql}), "t", records)
-    data = b"".join(part.body for part in outcome.objects if part.file.kind == "data")
+    data = b"".join(part.body for part in outcome.objects if part.file.stream == "data")
     return data, {refusal.offset: refusal.message for refusal in outcome.refusals}
 
 

@@ -245,7 +245,7 @@ def test_with_tolerance_bad_records_become_dead_letters_in_the_same_commit(bucke
     }
     assert (letters[1]["offset"], letters[1]["value"], letters[1]["message"]) == (3, "", "empty value")
     assert counted(done) == {0: Read(0, 4, read=4, landed=2, dead=2, late=1)}
-    assert sorted((file.kind, file.records) for file in done.files) == [("data", 2), ("dead_letters", 2)]
+    assert sorted((file.stream, file.records) for file in done.files) == [("data", 2), ("dead_letters", 2)]
 
 
 def test_each_topic_partition_has_its_own_dead_letters(bucket: Bucket) -> None:
@@ -392,7 +392,7 @@ def test_a_conflict_with_the_sinks_columns_is_a_record_error(bucket: Bucket) -> 
 def test_conflicts_become_dead_letters_and_rows_do_not_shift(bucket: Bucket) -> None:
     records = [*objects(0), Record(b'{"n":"x"}'), *objects(2), Record(b"7"), Record(None), *objects(5)]
     done = outcome(work(bucket, {"n": "int64"}, **PARQUET, **TOLERANT), records)
-    data = next(file for file in done.files if file.kind == "data")
+    data = next(file for file in done.files if file.stream == "data")
     assert pq.read_table(io.BytesIO(bucket.visible(done)[data.key]))["n"].to_pylist() == [0, 2, 5]
     assert counted(done) == {0: Read(0, 6, read=6, landed=3, skipped=1, dead=2)}
 
@@ -472,8 +472,8 @@ def test_every_record_lands_is_skipped_or_dies(
     read = done.reads.get(0, Read(0, 0))
     assert (read.end, read.read) == (total, total)
     assert read.landed + read.skipped + read.dead == total
-    data = [file for file in done.files if file.kind == "data"]
+    data = [file for file in done.files if file.stream == "data"]
     assert sum(file.records for file in data) == read.landed == sum(written[file.key].count(b"\n") for file in data)
     assert all(file.records <= count for file in data)
-    assert sum(file.records for file in done.files if file.kind == "dead_letters") == read.dead
+    assert sum(file.records for file in done.files if file.stream == "dead_letters") == read.dead
     assert bucket.store.uploads == {}

@@ -286,7 +286,7 @@ def test_sidecars_are_closed_with_their_data() -> None:
     assert group is not None
     files.add(0, group, sidecars(0, b"1", b"2", b"3"))
     reported = files.finish()
-    assert [(file.key, file.kind, file.records) for file in reported] == [
+    assert [(file.key, file.stream, file.records) for file in reported] == [
         ("t+0+0000000000.json", "data", 2),
         ("t+0+0000000000.keys.parquet", "keys", 2),
         ("t+0+0000000002.json", "data", 1),

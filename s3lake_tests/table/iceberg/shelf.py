@@ -116,7 +116,7 @@ class Shelf:
             for tile in self.index.tiles()
             if not asked or tile.hour in asked
             for commit in tile.commits
-            for read in self.index.listed(tile.hour, commit).partitions.values()
+            for read in self.index.read_listed(tile.hour, commit).partitions.values()
         )
 
     def _put(self, hour: str, commit: str, table: pa.Table) -> File:
@@ -132,7 +132,7 @@ class Shelf:
             self.index.create(self.index.head_key, TopicHead(topic_id="t", hours=((manifest.hour, manifest.hour),)))
         elif not hours.in_ranges(manifest.hour, head[0].hours):
             added = tuple(hours.merge_ranges([*head[0].hours, (manifest.hour, manifest.hour)]))
-            self.index.swap(self.index.head_key, head[0].changed(hours=added), head[1])
+            self.index.swap(self.index.head_key, head[0].revise(hours=added), head[1])
         stored = self.index.tile(manifest.hour)
         read = manifest.partitions[0]
         if stored is None:
@@ -140,7 +140,7 @@ class Shelf:
             self.index.create(self.index.tile_key(manifest.hour), tile)
             return
         kept = [commit for commit in stored[0].commits if commit not in manifest.replaces]
-        assert self.index.swap_tile(stored[0].changed(commits=(*kept, manifest.id)), stored[1])
+        assert self.index.swap_tile(stored[0].revise(commits=(*kept, manifest.id)), stored[1])
 
 
 def rows(shelf: Shelf, snapshot: int | None = None) -> list[dict[str, Any]]:
