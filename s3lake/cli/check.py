@@ -257,7 +257,7 @@ def check_topics(sinks: Sequence[Sink], offsets: "Offsets", now_ms: int) -> list
     from s3lake.land.checks import describe_missing
     from s3lake.source.offsets import match_topics
 
-    known, missing, notices = offsets.topics(), list[str](), list[str]()
+    existing, missing, notices = offsets.topics(), list[str](), list[str]()
     for sink in sinks:
         topics = sink.topics if sink.topics_regex is None else match_topics(offsets, sink.topics_regex)
         if not topics:
@@ -267,9 +267,9 @@ def check_topics(sinks: Sequence[Sink], offsets: "Offsets", now_ms: int) -> list
             if of_topic is not None:
                 notices += of_topic
             elif sink.missing_topic == "wait":
-                notices.append(f"{describe_missing(sink, topic, known)} It waits (missing_topic: wait)")
+                notices.append(f"{describe_missing(sink, topic, existing)} It waits (missing_topic: wait)")
             else:
-                missing.append(describe_missing(sink, topic, known))
+                missing.append(describe_missing(sink, topic, existing))
     if missing:
         raise ConfigurationError(f"{' '.join(missing)} Correct topics, create them, or set missing_topic: wait")
     return notices

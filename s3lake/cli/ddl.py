@@ -66,11 +66,11 @@ def find_differences(table: "HiveTable", engine: str, sink: "Sink", topic: str) 
     for field in table.hidden:
         yield f"a directory has the name of field {field}, so {engine} shows the directory's value"
     if table.deep and engine == "trino":
-        yield f"trino finds what is further down in {table.location} where its catalog has hive.recursive-directories"
+        yield f"trino finds what is further down in {table.location} if its catalog has hive.recursive-directories"
     if table.header and engine != "duckdb" and CONVERTERS[sink.converter.value].versioned:
         yield f"{engine} goes by the position of columns, and records of another schema are in files of other columns"
     if sink.topics != (topic,) and topic not in table.location:
-        yield f"{engine} reads every object below {table.location}: also those of other topics, where it has some"
+        yield f"{engine} reads every object below {table.location}, and other topics may have objects there"
 
 
 def build_hive_table(sink: "Sink", index: "TopicIndex", engine: str) -> "HiveTable":
@@ -96,8 +96,8 @@ def _rows(sink: "Sink", index: "TopicIndex", engine: str) -> tuple[str, "Columns
     shape, form = binding.shape_of(sink.after_transforms), sink.format.type
     if form == "json_array" and engine != "duckdb":
         raise ConfigurationError(
-            f"{index.topic}: {engine} reads lines, and of format json_array not each is a record: ask for duckdb, or "
-            "give the sink format json and rewrite the hours"
+            f"{index.topic}: {engine} reads lines, and in format json_array a line is not always a record: use --for "
+            "duckdb, or give the sink format json and rewrite the hours"
         )
     if form in _LINES:
         if shape.frame is None or shape.frame.between not in (b"\n", b"\r\n"):
@@ -112,17 +112,17 @@ def _files(index: "TopicIndex", columns: tuple[str, ...]) -> "list[File]":
     from s3lake.readback.committed import read_manifests, read_tiles
 
     committed = read_manifests(index, read_tiles(index, None))
-    if beside := files_of(committed, "keys", "headers"):
+    if sidecars := files_of(committed, "keys", "headers"):
         raise ConfigurationError(
-            f"{beside[0].key} is among the data, and engines read every object of a directory: a topic with sidecars "
-            "is no table. An envelope keeps keys and headers in the same file (docs/envelope.md)"
+            f"{sidecars[0].key} is among the data, and engines read every object of a directory, so a topic "
+            "with sidecars cannot be a table. An envelope keeps keys and headers in the same file (docs/envelope.md)"
         )
     files = files_of(committed, "data")
     for file in files:
         if file.columns is not None and file.columns != columns[: len(file.columns)]:
             raise ConfigurationError(
                 f"{file.key} has the columns {', '.join(file.columns)}, of {', '.join(columns)} in all: without a "
-                "header line engines go by their position, so the files of this topic are no table. Give the sink "
+                "header line engines go by their position, so the files of this topic cannot be a table. Give the sink "
                 "another format, or a header line (format.header: true) for DuckDB, and rewrite the hours"
             )
     return files

@@ -164,9 +164,9 @@ class Request:
         def open_landing(sink: "Sink", topic: str) -> "Landing":
             return open_topic_sink(config, sink, topic, spark=spark, fail_fast=fail_fast, timeout_s=timeout_s)
 
-        found = False
+        is_empty = True
         for sink, topic in selected:
-            found = True
+            is_empty = False
             yield open_landing(sink, topic)
         for sink in sinks if tables else ():
             store = open_stores(s3_connection(config, sink), fail_fast=fail_fast)(sink.bucket)
@@ -175,12 +175,12 @@ class Request:
                     landing = open_landing(sink, name)
                     head = landing.index.head()
                     if head is not None and head[0].topic_id == TABLE:
-                        found = True
+                        is_empty = False
                         yield landing
-        if not found:
-            known = ", ".join(sorted({topic for sink in sinks for topic in topics[sink.name]})) or "none yet"
+        if is_empty:
+            names = ", ".join(sorted({topic for sink in sinks for topic in topics[sink.name]})) or "none yet"
             option = f"--topic {self.topic}: " if self.topic else ""
-            raise ConfigurationError(f"{option}no such topic is landed; topics of {self.sink or 'all sinks'}: {known}")
+            raise ConfigurationError(f"{option}no such topic is landed; topics of {self.sink or 'all sinks'}: {names}")
 
     def landing(self, config: Config | None = None) -> "Landing":
         """Return the only selected landing.
@@ -250,10 +250,10 @@ def print_notices(loaded: LoadedConfig) -> None:
         err.print(f"notice: {notice}", markup=False)
 
 
-def require_hours(*given: str | None) -> None:
+def require_hours(*texts: str | None) -> None:
     """Raise ConfigurationError if one of these is not an hour."""
     try:
-        for hour in filter(None, given):
+        for hour in filter(None, texts):
             hours.parse(hour)
     except ValueError as error:
         raise ConfigurationError(str(error)) from None
@@ -277,7 +277,10 @@ def command(
             for option, annotation in shared.items()
         ]
         # CONFIG comes before the command's own arguments, as in s3lake test CONFIG CASES.
-        parameters[1 if "config" in shared else 0 : 0] = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in own]
+        parameters[1 if "config" in shared else 0 : 0] = [
+            Parameter(each.name, Parameter.KEYWORD_ONLY, default=each.default, annotation=each.annotation)
+            for each in own
+        ]
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         app.command(name)(run)

@@ -205,7 +205,9 @@ def _end_uploads(
             for upload in index.store.list_uploads(begin)
             if since_ms <= upload.begun_ms <= until_ms
             and upload.upload not in named
-            and (keys.contains(upload.key) or (upload.begun_ms <= former_until_ms and keys.contained(upload.key)))
+            and (
+                keys.contains(upload.key) or (upload.begun_ms <= former_until_ms and keys.contained_before(upload.key))
+            )
         ]
     except StoreDeniedError as error:
         _log.warning("uploads of writers that died early are left to the bucket's lifecycle rule: %s", error)

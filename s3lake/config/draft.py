@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from s3lake.config.overrides import apply_variables, fields, model_at
-from s3lake.config.report import Notice, Path, Place, Reference, Report, Setting, Value, dotted, variable
+from s3lake.config.report import Notice, Path, Place, Reference, Report, Setting, Value, format_path, variable
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Config, RuleError
 from s3lake.text.masking import is_secret
@@ -197,7 +197,7 @@ class ConfigDraft:
     def _override(self, environment: Mapping[str, str]) -> None:
         for change in apply_variables(self.draft.values, environment):
             self.draft.forget(change.path)
-            setting = Setting(dotted(change.path), str(change.value), variable(change.variable))
+            setting = Setting(format_path(change.path), str(change.value), variable(change.variable))
             self.draft.origins[change.path] = setting
             if is_secret(setting.key):
                 self.report.secrets.add(setting.value)
@@ -244,7 +244,10 @@ class ConfigDraft:
         cause = error.get("ctx", {}).get("error")
         if isinstance(cause, RuleError):
             path += cause.path
-        if any(dotted(path[:size]) in self.report.unresolved_keys for size in range(len(path) + 1)) and self.native:
+        if (
+            any(format_path(path[:size]) in self.report.unresolved_keys for size in range(len(path) + 1))
+            and self.native
+        ):
             return
         origin = self._origin(path)
         setting = self.draft.origins[origin] if origin is not None else None
@@ -252,9 +255,9 @@ class ConfigDraft:
         if self.native:
             assert setting is not None, "every value of a native text has its place"
             place = setting.place if error["type"] == "extra_forbidden" and origin == path else setting.at(0)
-            self.report.error(replace(place, key=dotted(path)), message)
+            self.report.error(replace(place, key=format_path(path)), message)
         else:
-            self.report.error(setting, message if origin == path else f"{dotted(path)}: {message}")
+            self.report.error(setting, message if origin == path else f"{format_path(path)}: {message}")
 
     def _origin(self, path: Path) -> Path | None:
         """Return the nearest path that has a setting: itself, one above it, else one next to it."""
@@ -265,7 +268,7 @@ class ConfigDraft:
         for size in range(len(path), -1 if self.native else outside, -1):
             if path[:size] in origins:
                 return path[:size]
-            inner = next((beside for beside in origins if beside[:size] == path[:size]), None)
+            inner = next((near for near in origins if near[:size] == path[:size]), None)
             if inner is not None:
                 return inner
         return None

@@ -73,11 +73,11 @@ class Keys:
         self.report = report
         self.deciding = set(deciding)
         self._settings = dict(by_key(settings, report))
-        self._known: dict[str, None] = {}
+        self._known_keys: dict[str, None] = {}
 
     def get(self, key: str) -> Setting | None:
         """Return the setting of that key, which is known from now on."""
-        self._known[key] = None
+        self._known_keys[key] = None
         return self._settings.get(key)
 
     def has(self, key: str) -> bool:
@@ -90,7 +90,7 @@ class Keys:
         setting = self.get(key)
         return Value(default) if setting is None else Value(setting.value, setting)
 
-    def required(self, key: str, example: str) -> Value[str]:
+    def require(self, key: str, example: str) -> Value[str]:
         """Return text that must be there."""
         setting = self.get(key)
         if setting is None:
@@ -142,7 +142,7 @@ class Keys:
     def put(self, sink: Draft, table: Iterable[Key]) -> None:
         """Put the native settings that a table's keys are."""
         for key in table:
-            value = self.required(key.name, key.example) if key.example else self.read(key.name, key.default, key.read)
+            value = self.require(key.name, key.example) if key.example else self.read(key.name, key.default, key.read)
             if value.value == "":
                 value = Value(key.default)
             if value.value is not None:
@@ -154,7 +154,7 @@ class Keys:
             setting for key, setting in self._settings.items() if key.startswith(prefix) and len(key) > len(prefix)
         ]
         for setting in settings:
-            self._known[setting.key] = None
+            self._known_keys[setting.key] = None
         return settings
 
     def no_effect(self, reasons: Mapping[str, str]) -> None:
@@ -190,13 +190,13 @@ class Keys:
         """Note unknown keys, which another program may read, and list known ones from which nothing in `sinks` came."""
         used = {setting.place for sink in sinks for setting in sink.origins.values()}
         for key, setting in self._settings.items():
-            if key in self._known:
+            if key in self._known_keys:
                 if key not in self.deciding and setting.place not in used and not self.report.mentions(setting.place):
                     self.report.no_effect(setting, _UNUSED)
                 continue
             usual = SPELLED_OTHERWISE.get(key, "")
-            near = usual if usual in self._known or " " in usual else find_nearest(key, list(self._known))
-            allowed = f"; allowed here: {', '.join(self._known)}" if len(self._known) <= _LISTED else ""
+            near = usual if usual in self._known_keys or " " in usual else find_nearest(key, list(self._known_keys))
+            allowed = f"; allowed here: {', '.join(self._known_keys)}" if len(self._known_keys) <= _LISTED else ""
             hint = f"; did you mean {near}?" if near else allowed
             self.report.notice(setting, f"unknown key: nothing reads it here{hint}")
 

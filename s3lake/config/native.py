@@ -20,7 +20,7 @@ from yaml.nodes import ScalarNode
 
 from s3lake.config.draft import ConfigDraft, Draft
 from s3lake.config.overrides import fields, set_path
-from s3lake.config.report import Path, Place, Reference, Report, Setting, dotted
+from s3lake.config.report import Path, Place, Reference, Report, Setting, format_path
 from s3lake.config.syntax.node import Node
 from s3lake.config.syntax.yaml import parse_yaml
 from s3lake.config.variables import Substituted, is_malformed, look_up_variable, substitute
@@ -29,7 +29,7 @@ from s3lake.sink import Config, ConfigModel
 from s3lake.text.masking import is_masked, is_secret
 
 _HIDDEN = (("s3", "credentials"), ("kafka", "properties"), ("source", "options"))
-_FORM = "write ${NAME} or ${NAME:-default}; $${ stands for a plain ${"
+_FORM = "write ${NAME} or ${NAME:-default}; $${ is a plain ${"
 _INTEGER = re.compile(r"[-+]?[0-9]+")
 _NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _WORDS = {
@@ -111,7 +111,7 @@ class _Reader:
             first = nodes.setdefault(child.key, child)
             if first is not child:
                 message = f"is given twice, first in line {first.place.line}; take one out"
-                self._report.error(replace(child.place, key=dotted((*path, child.key))), message)
+                self._report.error(replace(child.place, key=format_path((*path, child.key))), message)
         return {name: self.read(child, (*path, name)) for name, child in nodes.items()}
 
     def _scalar(self, node: Node, path: Path) -> Any:
@@ -154,12 +154,12 @@ class _Reader:
             return None
 
     def _note(self, node: Node, path: Path, text: str = "", shape: str = "", **more: Any) -> None:
-        place = replace(node.place, key=dotted(path))
+        place = replace(node.place, key=format_path(path))
         self.settings[path] = Setting(place.key, text, place, [node.start], shape=shape, **more)
 
     def _refuse(self, node: Node, path: Path, message: str) -> None:
         """Report what is wrong with a value, about which nothing else is reported then."""
-        key = dotted(path)
+        key = format_path(path)
         self._report.error(Place(node.place.file, *node.start, key), message)
         self._report.unresolved_keys.add(key)
 

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
-from s3lake.config.report import Path, dotted
+from s3lake.config.report import Path, format_path
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Config, ConfigModel, Sink
 from s3lake.sink.model import models_in
@@ -88,8 +88,8 @@ def match(name: str, names: Names) -> tuple[Path, Names] | None:
             return (title,), place
     for title, place in sorted(names.inside.items(), key=lambda item: -len(str(item[0]))):
         rest = name.removeprefix(f"{upper(title)}_")
-        if rest != name and (found := match(rest, place)) is not None:
-            return (title, *found[0]), found[1]
+        if rest != name and (below := match(rest, place)) is not None:
+            return (title, *below[0]), below[1]
     return None if names.added is None or not name else ((name.lower(),), names.added)
 
 
@@ -142,8 +142,8 @@ def set_path(document: Any, path: Path, value: Any) -> None:
             document[str(step)] = fresh
         document = document[step]
         if not isinstance(document, type(fresh)):
-            kind = "list" if isinstance(fresh, list) else "group of settings"
-            raise ConfigurationError(f"{step!r} is not a {kind} in the file: correct it there")
+            shape = "list" if isinstance(fresh, list) else "group of settings"
+            raise ConfigurationError(f"{step!r} is not a {shape} in the file: correct it there")
     last: Any = path[-1]
     if isinstance(document, list) and last == len(document):
         document.append(value)
@@ -233,7 +233,7 @@ def _override(variable: str, text: str, sinks: Mapping[str, tuple[int, Any]]) ->
         if (matched := match(variable.removeprefix(prefix_of(name)), names_of_model(Sink, sinks[name][1])))
     }
     if len(settings) > 1:
-        meanings = " and ".join(f"{dotted(path)} of sink {name}" for name, (path, _) in settings.items())
+        meanings = " and ".join(f"{format_path(path)} of sink {name}" for name, (path, _) in settings.items())
         raise ConfigurationError(f"{variable} can mean {meanings}: say it in the file instead")
     if not settings:
         sink = max(begun, key=len)
@@ -245,7 +245,7 @@ def _override(variable: str, text: str, sinks: Mapping[str, tuple[int, Any]]) ->
     groups_here = [option for option in union_members(place.annotation) if option is not NoneType]
     if all(map(is_group, groups_here)):
         inner = ", ".join(f"{variable}_{field.upper()}" for field in fields(groups_here[0]))
-        raise ConfigurationError(f"{variable}: {dotted(path)} is a group of settings; set one of {inner}")
+        raise ConfigurationError(f"{variable}: {format_path(path)} is a group of settings; set one of {inner}")
     return Override(variable, ("sinks", sinks[name][0], *path), place.typed(text))
 
 

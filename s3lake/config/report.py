@@ -19,7 +19,7 @@ Path = tuple[str | int, ...]
 """Names and positions from the top of a configuration down to a value."""
 
 
-def dotted(path: Sequence[str | int]) -> str:
+def format_path(path: Sequence[str | int]) -> str:
     """Return a path as messages write it: `sinks[0].layout.partition_by[1]`."""
     text = ""
     for step in path:

@@ -69,29 +69,29 @@ class Config(ConfigModel):
 
     @model_validator(mode="after")
     def _check_sinks(self) -> "Config":
-        for (_, one), (position, other) in combinations(enumerate(self.sinks), 2):
-            if one.name == other.name:
+        for (_, sink), (position, other) in combinations(enumerate(self.sinks), 2):
+            if sink.name == other.name:
                 raise RuleError(
-                    f"two sinks are called {one.name!r}: they would share an index", "sinks", position, "name"
+                    f"two sinks are called {sink.name!r}: they would share an index", "sinks", position, "name"
                 )
-            if one.name.replace("-", "_") == other.name.replace("-", "_"):
-                message = f"sinks {one.name!r} and {other.name!r} get one name in Dagster: rename one"
+            if sink.name.replace("-", "_") == other.name.replace("-", "_"):
+                message = f"sinks {sink.name!r} and {other.name!r} get one name in Dagster: rename one"
                 raise RuleError(message, "sinks", position, "name")
-            if self._one_bucket(one, other) and one.index_root == other.index_root:
+            if self._share_bucket(sink, other) and sink.index_root == other.index_root:
                 raise RuleError(
-                    f"sinks {one.name!r} and {other.name!r} would share the index {one.index_root}: give one of them "
+                    f"sinks {sink.name!r} and {other.name!r} would share the index {sink.index_root}: give one of them "
                     "another index.name",
                     *("sinks", position, "index", "name"),
                 )
-            if self._one_bucket(one, other) and can_share_key(one, other):
+            if self._share_bucket(sink, other) and can_share_key(sink, other):
                 raise RuleError(
-                    f"sinks {one.name!r} and {other.name!r} can write the same object keys in bucket {one.bucket!r}: "
+                    f"sinks {sink.name!r} and {other.name!r} can write the same object keys in bucket {sink.bucket!r}: "
                     "give one of them another prefix, layout.suffix or another beginning of layout.template",
                     *("sinks", position),
                 )
         for position, sink in enumerate(self.sinks):
             for other in self.sinks:
-                if self._one_bucket(sink, other) and sink.root.startswith(f"{other.index.prefix}/"):
+                if self._share_bucket(sink, other) and sink.root.startswith(f"{other.index.prefix}/"):
                     raise RuleError(
                         f"{sink.prefix!r} is in the index of sink {other.name!r}: give another prefix, or another "
                         "index.prefix",
@@ -109,8 +109,8 @@ class Config(ConfigModel):
         """Return the settings of S3 for the sink's bucket."""
         return sink.s3 or self.s3
 
-    def _one_bucket(self, one: Sink, other: Sink) -> bool:
-        return one.bucket == other.bucket and self.s3_of(one).endpoint_url == self.s3_of(other).endpoint_url
+    def _share_bucket(self, sink: Sink, other: Sink) -> bool:
+        return sink.bucket == other.bucket and self.s3_of(sink).endpoint_url == self.s3_of(other).endpoint_url
 
     def sink(self, name: str) -> Sink:
         """Return the sink called `name`.
@@ -124,6 +124,6 @@ class Config(ConfigModel):
         raise KeyError(f"no sink is called {name!r}; there are {', '.join(sink.name for sink in self.sinks)}")
 
 
-def can_share_key(one: Sink, other: Sink) -> bool:
+def can_share_key(sink: Sink, other: Sink) -> bool:
     """Return whether two sinks can give two objects the same key."""
-    return one.bucket == other.bucket and key_space.can_share_key(one, other)
+    return sink.bucket == other.bucket and key_space.can_share_key(sink, other)

@@ -56,7 +56,7 @@ class KeySpace:
         """Return whether `key` can be one of them, with the mark of a commit or without."""
         return key.startswith(self.dead_letters) or self.present.fullmatch(_MARK.sub("", key)) is not None
 
-    def contained(self, key: str) -> bool:
+    def contained_before(self, key: str) -> bool:
         """Return whether `key` can have been one of them when the sink wrote another format or codec."""
         return self.former.fullmatch(_MARK.sub("", key)) is not None
 
@@ -67,19 +67,19 @@ def key_prefixes(sink: "Sink") -> tuple[str, ...]:
     return tuple(sorted(set().union(*of_topics))) if all(of_topics) else ()
 
 
-def can_share_key(one: "Sink", other: "Sink") -> bool:
+def can_share_key(first: "Sink", second: "Sink") -> bool:
     """Return whether two sinks of one bucket can give two objects the same key."""
-    return any(_can_meet(one, a, other, b) for a, b in product(_layouts(one), _layouts(other)))
+    return any(_can_meet(first, a, second, b) for a, b in product(_layouts(first), _layouts(second)))
 
 
-def _can_meet(one: "Sink", a: _Layout, other: "Sink", b: _Layout) -> bool:
-    topics: list[str | None] = [sink.topics[0] if len(sink.topics) == 1 else None for sink in (one, other)]
+def _can_meet(first: "Sink", a: _Layout, second: "Sink", b: _Layout) -> bool:
+    topics: list[str | None] = [sink.topics[0] if len(sink.topics) == 1 else None for sink in (first, second)]
     before = _before_topic(a)
     if before is not None and before == _before_topic(b):
-        if not _share_topic(one, other):
+        if not _share_topic(first, second):
             return False
         topics = ["topic", "topic"]  # keys of other topics differ
-    for side, sink, layout, opposite in ((0, one, a, b), (1, other, b, a)):
+    for side, sink, layout, opposite in ((0, first, a, b), (1, second, b, a)):
         if topics[side] is None:
             topic = _find_topic(layout, _beginning(_fill(opposite, topics[1 - side]))[0])
             if topic is not None and not sink.reads(topic):
@@ -87,16 +87,16 @@ def _can_meet(one: "Sink", a: _Layout, other: "Sink", b: _Layout) -> bool:
             topics[side] = topic
     return any(
         _can_begin_alike(left, right) and _can_begin_alike(_reverse(left), _reverse(right))
-        for left in (_fill(a, topics[0], ending) for ending in _endings(one))
-        for right in (_fill(b, topics[1], ending) for ending in _endings(other))
+        for left in (_fill(a, topics[0], ending) for ending in _endings(first))
+        for right in (_fill(b, topics[1], ending) for ending in _endings(second))
     )
 
 
-def _share_topic(one: "Sink", other: "Sink") -> bool:
-    if one.topics_regex is not None and other.topics_regex is not None:
+def _share_topic(first: "Sink", second: "Sink") -> bool:
+    if first.topics_regex is not None and second.topics_regex is not None:
         return True  # two expressions can always match one topic that does not exist yet
     # Tables of assets, which sinks without topics land, never share a key: all of theirs have the mark of a commit.
-    return any(map(other.reads, one.topics)) or any(map(one.reads, other.topics))
+    return any(map(second.reads, first.topics)) or any(map(first.reads, second.topics))
 
 
 def _layouts(sink: "Sink") -> list[_Layout]:

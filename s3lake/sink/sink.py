@@ -182,14 +182,14 @@ class Sink(ConfigModel):
         return value
 
     def _check_table_columns(self, after: Converter) -> None:
-        kind = self.format.type
-        if self.columns and not (FORMATS[kind].tabular and _shows_columns(CONVERTERS[after.value])):
+        form = self.format.type
+        if self.columns and not (FORMATS[form].tabular and _shows_columns(CONVERTERS[after.value])):
             allowed = converters.in_words(_shows_columns)
             raise RuleError(f"columns need format avro, parquet or csv, and converter.value {allowed}", "columns")
         for name, text in self.columns.items():
-            if kind == "csv" and not isinstance(grammar.parse(text), Primitive | Decimal):
+            if form == "csv" and not isinstance(grammar.parse(text), Primitive | Decimal):
                 raise RuleError(f"{text!r} does not fit into a cell of CSV: take a plain type", "columns", name)
-            if kind == "avro" and not LEGAL_NAME.fullmatch(name):
+            if form == "avro" and not LEGAL_NAME.fullmatch(name):
                 raise RuleError(
                     f"{name!r} is not a name in Avro: letters, digits and '_', no digit first", "columns", name
                 )
@@ -201,12 +201,12 @@ class Sink(ConfigModel):
         if not isinstance(data, dict):
             return data
         form, flush = data.get("format"), data.get("flush", {})
-        kind, framing = (
+        form_type, framing = (
             (form.get("type"), form.get("framing"))
             if isinstance(form, dict)
             else (getattr(form, "type", None), getattr(form, "framing", None))
         )
-        if kind == "bytes" and framing is None and isinstance(flush, dict) and "count" not in flush:
+        if form_type == "bytes" and framing is None and isinstance(flush, dict) and "count" not in flush:
             return {**data, "flush": {**flush, "count": 1}}
         return data
 
@@ -218,13 +218,13 @@ class Sink(ConfigModel):
             raise RuleError("SQL of keys or values that are not text in Kafka is not supported yet: take it out", "sql")
         self._check_sql()
         landed = self.after_transforms
-        kind, envelope = self.format.type, self.envelope
+        form, envelope = self.format.type, self.envelope
         if self.format.one_record_an_object and self.flush.count != 1:
             raise RuleError(
                 "format bytes writes one record an object: set flush.count to 1, or take it out", "flush", "count"
             )
-        if envelope and envelope.style not in FORMATS[kind].styles:
-            raise RuleError(f"envelope {envelope.style} is not supported for format {kind}", "envelope")
+        if envelope and envelope.style not in FORMATS[form].styles:
+            raise RuleError(f"envelope {envelope.style} is not supported for format {form}", "envelope")
         self._check_table_columns(landed.converter)
         self.schema_policy.check(self)
         dead_letter_topic = self.errors.dead_letter_topic

@@ -183,7 +183,7 @@ def _tokens(text: str, clause: str) -> Sequence[Token]:
     try:
         tokens = Dialect.get_or_raise("spark").tokenize(text)
     except SqlglotError as error:
-        raise ValueError(f"{clause} is no Spark SQL: {error}") from None
+        raise ValueError(f"{clause} is not Spark SQL: {error}") from None
     end, depth = 0, 0
     for token in tokens:
         if text[end : token.start].strip():
@@ -238,7 +238,7 @@ def _tree(text: str, clause: str, parts: set[str]) -> exp.Select:
         problems = getattr(error, "errors", None) or [{}]
         near = (problems[0].get("highlight") or "").strip()
         what = problems[0].get("description") or str(error)
-        raise ValueError(f"{clause} is no Spark SQL: {what}{f', near {near!r}' if near else ''}") from None
+        raise ValueError(f"{clause} is not Spark SQL: {what}{f', near {near!r}' if near else ''}") from None
     except RecursionError:
         raise ValueError(f"{clause} nests too deeply: split it") from None
     (query,) = statements if len(statements) == 1 else (None,)

@@ -19,7 +19,7 @@ def landed(*values: bytes, **sink: Any) -> Parts:
     return world
 
 
-def test_engines_go_by_position_so_files_of_other_columns_are_no_table() -> None:
+def test_files_of_other_columns_cannot_be_a_table_because_engines_use_positions() -> None:
     world = landed(
         *(connect_value(**one) for one in ({"a": "1", "b": "2"}, {"b": "3", "a": "4"})),
         format={"type": "csv", "header": False},
@@ -38,7 +38,7 @@ def test_files_that_lack_the_last_columns_are_a_table() -> None:
     assert list(build_hive_table(world.sink, world.index, "athena").columns) == ["a", "b"]
 
 
-def test_keys_beside_the_data_make_no_table() -> None:
+def test_keys_next_to_the_data_cannot_be_a_table() -> None:
     world = Parts(sidecars={"keys": "json"})
     world.land_records([(b"k", b"{}", [])])
     world.write_index()
@@ -59,7 +59,7 @@ def test_texts_are_a_table_of_one_column(type: str) -> None:
         ({"type": "text", "framing": {"between": "|"}}, "engines read lines, and format text as it is here has none"),
     ],
 )
-def test_what_has_no_lines_makes_no_table(format: dict[str, Any], why: str) -> None:
+def test_a_format_without_lines_cannot_be_a_table(format: dict[str, Any], why: str) -> None:
     world = landed(b"x", format=format, converter={"value": "bytes"})
     with pytest.raises(ConfigurationError, match=why):
         build_hive_table(world.sink, world.index, "athena")
@@ -74,7 +74,7 @@ def test_rows_of_an_envelope_in_csv_are_columns_that_nothing_quotes() -> None:
 def test_an_array_of_json_is_a_table_for_duckdb_alone() -> None:
     world = landed(b"{}", format={"type": "json_array"})
     assert build_hive_table(world.sink, world.index, "duckdb").form == "json_array"
-    with pytest.raises(ConfigurationError, match="athena reads lines, and of format json_array not each is a record"):
+    with pytest.raises(ConfigurationError, match="athena reads lines, and in format json_array a line is not always"):
         build_hive_table(world.sink, world.index, "athena")
 
 
@@ -94,19 +94,19 @@ def test_notices_say_what_engines_do(engine: str, template: str, topics: tuple[s
         world.land(b'{"date":1}', partition=partition)
     world.write_index()
     table = build_hive_table(world.sink, world.index, engine)
-    told = list(find_differences(table, engine, world.sink, TOPIC))
-    assert [text.startswith(part) for text, part in zip(told, said, strict=True)] == [True] * len(said)
+    notices = list(find_differences(table, engine, world.sink, TOPIC))
+    assert [text.startswith(part) for text, part in zip(notices, said, strict=True)] == [True] * len(said)
 
 
 @pytest.mark.parametrize(
-    ("engine", "converter", "told"),
+    ("engine", "converter", "count"),
     [("athena", "connect_json", 1), ("duckdb", "connect_json", 0), ("athena", "json", 0)],
 )
-def test_a_notice_says_that_schemas_of_records_may_move_columns(engine: str, converter: str, told: int) -> None:
+def test_a_notice_says_that_schemas_of_records_may_move_columns(engine: str, converter: str, count: int) -> None:
     world = landed(
         connect_value(a="1") if converter == "connect_json" else b'{"a":"1"}',
         format={"type": "csv"},
         converter={"value": converter},
     )
     found = list(find_differences(build_hive_table(world.sink, world.index, engine), engine, world.sink, TOPIC))
-    assert ["goes by the position of columns" in text for text in found] == [True] * told
+    assert ["goes by the position of columns" in text for text in found] == [True] * count

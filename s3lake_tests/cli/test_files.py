@@ -18,8 +18,8 @@ from s3lake_tests.lake import NOBODY, START
 class TestPreview:
     def preview(self, run: Run, config: Path, *values: str, options: tuple[str, ...] = ("--json",)) -> Outcome:
         records = config.parent / "records.jsonl"
-        told = [{"topic": "orders", "value": value, "timestamp": hours.start_ms(START)} for value in values]
-        records.write_text("".join(json.dumps(record) + "\n" for record in told))
+        rows = [{"topic": "orders", "value": value, "timestamp": hours.start_ms(START)} for value in values]
+        records.write_text("".join(json.dumps(record) + "\n" for record in rows))
         return run("preview", config, "--records", records, *options)
 
     def test_prints_an_object_a_line(self, run: Run, offline: Path) -> None:

@@ -195,7 +195,7 @@ class Enforced:
 
 
 @pytest.mark.slow("MinIO and moto each enforce the policy, in store/test_minio.py too")
-def test_a_user_with_the_policy_lands_rewrites_cleans_and_verifies_and_may_do_nothing_beside(
+def test_a_user_with_the_policy_lands_rewrites_cleans_and_verifies_and_may_do_nothing_else(
     enforced: Enforced, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = enforced.lake

@@ -32,14 +32,14 @@ def test_without_kafka_and_s3_it_says_so_and_ends_and_tells_no_secret(
     outcome = run("metrics", offline)
     assert outcome.code == 0
     assert time.monotonic() - began < 20
-    told = samples(outcome.out)
-    assert told["s3lake_up", "kafka", "events", "orders"] == told["s3lake_up", "s3", "events", "orders"] == 0
-    assert told["s3lake_errors_total", "s3", "events", "orders"] == 1
+    metrics = samples(outcome.out)
+    assert metrics["s3lake_up", "kafka", "events", "orders"] == metrics["s3lake_up", "s3", "events", "orders"] == 0
+    assert metrics["s3lake_errors_total", "s3", "events", "orders"] == 1
     assert "hunter2" not in outcome.out + outcome.err
 
 
 @pytest.mark.parametrize("listen", ["9108", "127.0.0.1:99999", "127.0.0.1:", "http://127.0.0.1:9108/metrics"])
-def test_where_nobody_can_listen_is_refused(listen: str, run: Run, offline: Path) -> None:
+def test_an_invalid_address_to_listen_on_is_refused(listen: str, run: Run, offline: Path) -> None:
     outcome = run("metrics", offline, "--listen", listen)
     assert outcome.code == 2
     assert f"--listen {listen}: write HOST:PORT, for example 127.0.0.1:9108" in outcome.err
@@ -69,9 +69,9 @@ def served(lake: Lake, tmp_path: Path) -> Iterator[tuple[str, str]]:
 def test_what_is_served_is_how_far_the_topic_is(served: tuple[str, str]) -> None:
     topic, url = served
     with urllib.request.urlopen(url, timeout=10) as answer:
-        told = samples(answer.read().decode())
-    assert told["s3lake_up", "kafka", "events", topic] == told["s3lake_up", "s3", "events", topic] == 1
-    assert told["s3lake_lag_records", "events", topic] == 7
+        metrics = samples(answer.read().decode())
+    assert metrics["s3lake_up", "kafka", "events", topic] == metrics["s3lake_up", "s3", "events", topic] == 1
+    assert metrics["s3lake_lag_records", "events", topic] == 7
     # Looked for in eighths between 10 minutes and an hour, and never said to be older than it is.
-    assert 600 <= told["s3lake_lag_seconds", "events", topic] <= 1_100
-    assert told["s3lake_requests_total", "GetObject"] <= 4
+    assert 600 <= metrics["s3lake_lag_seconds", "events", topic] <= 1_100
+    assert metrics["s3lake_requests_total", "GetObject"] <= 4

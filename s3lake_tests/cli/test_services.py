@@ -97,7 +97,7 @@ def test_demo_on_a_terminal_shows_where_everything_is_and_overwrites_none_of_it(
     os.close(ours)
     text = seen.decode()
     first = re.search(r"Dagster's UI will be at (http://127\.0\.0\.1:\d+)", text)
-    assert first, "it is told before anything else is done"
+    assert first, "it is printed before anything else is done"
     assert f"ui: {first[1]} " in text
     shown = text[text.index("ui: http://127.0.0.1:") :]
     # Nothing goes back over a line, or erases one, from here on.

@@ -1,6 +1,6 @@
-"""Broken configurations, and every word that is told about each.
+"""Broken configurations, and the whole message of each.
 
-The cases stand in `broken/*.txt`: changes of a configuration that loads, and indented what is told. A change is a
+The cases are in `broken/*.txt`: changes of a configuration that loads, and indented the messages. A change is a
 setting, `-key` for one that is taken out, or `<` and `>` for a text and what is written in its place.
 """
 
@@ -35,37 +35,37 @@ WORDS = {
 def _blocks(name: str) -> Iterator[tuple[list[str], list[str]]]:
     for block in (bases.CASES / f"{name}.txt").read_text("utf-8").strip("\n").split("\n\n"):
         lines = block.split("\n")
-        told = [line.strip() for line in lines if line.startswith("    ")]
+        messages = [line.strip() for line in lines if line.startswith("    ")]
         for word, meaning in WORDS.items():
-            told = [line.replace(word, meaning) for line in told]
-        yield [line for line in lines if not line.startswith("    ")], told
+            messages = [line.replace(word, meaning) for line in messages]
+        yield [line for line in lines if not line.startswith("    ")], messages
 
 
 def _cases() -> Iterator[object]:
     for name, base in (("lenses", bases.LENSES), ("confluent", bases.CONFLUENT), ("aiven", bases.AIVEN)):
-        for changes, told in _blocks(name):
+        for changes, messages in _blocks(name):
             split = [change.partition("=") for change in changes]
             new = {key.removeprefix("-"): None if key.startswith("-") else value for key, _, value in split}
-            yield pytest.param(bases.properties(base, new), told, id=f"{name}: {' '.join(changes)}"[:100])
+            yield pytest.param(bases.properties(base, new), messages, id=f"{name}: {' '.join(changes)}"[:100])
     for name, text in (("iggy", bases.IGGY), ("json", bases.JSON), ("native", bases.KAFKA + bases.SINK)):
-        for (old, new), told in _blocks(name):
+        for (old, new), messages in _blocks(name):
             before, after = (one[2:].encode().decode("unicode_escape") for one in (old, new))
             assert before in text
-            yield pytest.param(text.replace(before, after, 1), told, id=f"{name}: {new}"[:100])
+            yield pytest.param(text.replace(before, after, 1), messages, id=f"{name}: {new}"[:100])
 
 
-@pytest.mark.parametrize(("text", "told"), list(_cases()))
-def test_a_broken_configuration_is_told_place_key_and_remedy(text: str, told: list[str]) -> None:
+@pytest.mark.parametrize(("text", "messages"), list(_cases()))
+def test_a_broken_configuration_is_refused_with_place_key_and_remedy(text: str, messages: list[str]) -> None:
     with pytest.raises(ConfigurationError) as refused:
         loads(text, "f", None, {})
-    assert str(refused.value).split("\n") == [f"f:{line}" for line in told]
+    assert str(refused.value).split("\n") == [f"f:{line}" for line in messages]
 
 
 def test_there_are_enough_of_them() -> None:
     assert len(list(_cases())) >= 300
 
 
-def test_no_secret_is_ever_told() -> None:
+def test_no_secret_is_in_a_message() -> None:
     changes: dict[str, str | None] = {
         "connect.s3.aws.auth.mode": "Credentials",
         "connect.s3.aws.access.key": "${file:missing:key}",
@@ -111,14 +111,14 @@ KNOWN = sorted(
     st.sampled_from([bases.LENSES, bases.CONFLUENT, bases.AIVEN]),
     st.dictionaries(st.sampled_from(KNOWN), st.sampled_from(WORDS_OF_VALUES), min_size=1, max_size=3),
 )
-def test_whatever_a_value_is_it_loads_or_is_told_with_its_place(base: dict[str, str], changes: dict[str, str]) -> None:
+def test_any_value_loads_or_is_refused_with_its_place(base: dict[str, str], changes: dict[str, str]) -> None:
     try:
         loads(bases.properties(base, {**changes}), "f", None, {})
     except ConfigurationError as error:
-        told = str(error).split("\n")
+        messages = str(error).split("\n")
     else:
         return
-    assert all(line.startswith("f:") for line in told)
+    assert all(line.startswith("f:") for line in messages)
 
 
 @given(
@@ -127,14 +127,14 @@ def test_whatever_a_value_is_it_loads_or_is_told_with_its_place(base: dict[str, 
         ["1", "true", '""', '"x"', "[]", '["a"]', "[1]", "{}", "{a = 1}", "[{a = 1}]", "2026-11-20", '"${x}"', "'{'"]
     ),
 )
-def test_whatever_a_value_of_iggys_is_it_loads_or_is_told_with_its_place(at: int, value: str) -> None:
+def test_any_value_of_iggys_file_loads_or_is_refused_with_its_place(at: int, value: str) -> None:
     lines = bases.IGGY.split("\n")
     name, equals, _ = lines[at].partition("=")
     lines[at] = f"{name}={value}" if equals else f"{lines[at]}\nmore = {value}"
     try:
         loads("\n".join(lines), "f", None, {})
     except ConfigurationError as error:
-        told = str(error).split("\n")
+        messages = str(error).split("\n")
     else:
         return
-    assert all(line.startswith("f:") for line in told)
+    assert all(line.startswith("f:") for line in messages)

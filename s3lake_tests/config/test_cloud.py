@@ -1,4 +1,4 @@
-"""Confluent Cloud's `S3_SINK`: its own keys are those of the connector that it runs."""
+"""Confluent Cloud's `S3_SINK`: its own keys become keys of the connector that it runs."""
 
 from pathlib import Path
 

@@ -144,7 +144,7 @@ def test_one_delimiter_at_the_end_of_a_pattern_is_dropped(end: str) -> None:
     assert bases.keys_of(loaded, Record(timestamp=STAMP)) == ["topics/demo/y=2017/b/demo+0+0000000000.json"]
 
 
-def test_c44_the_year_is_no_week_year() -> None:
+def test_c44_the_year_is_not_a_week_year() -> None:
     loaded = load({"partitioner.class": f"{PARTITIONER}HourlyPartitioner", "timestamp.extractor": "Record"})
     assert bases.keys_of(loaded, Record(timestamp=1_735_603_200_000)) == [
         "topics/demo/year=2024/month=12/day=31/hour=00/demo+0+0000000000.json"
@@ -313,7 +313,7 @@ def test_compatibility_says_which_schemas_share_files(mode: str) -> None:
     assert noticed(loaded).get("schema.compatibility") == (lossy if mode == "FORWARD" else None)
 
 
-def test_compatibility_without_schemas_is_told() -> None:
+def test_compatibility_without_schemas_is_noted() -> None:
     plain: dict[str, str | None] = {
         **SCHEMAS,
         "schema.compatibility": "FULL",

@@ -1,4 +1,4 @@
-"""Keys of Kafka Connect itself, `s3lake.*`, and values that stand elsewhere."""
+"""Keys of Kafka Connect itself, `s3lake.*`, and values from elsewhere."""
 
 from pathlib import Path
 from typing import Any
@@ -103,7 +103,7 @@ def test_a_dead_letter_topic_is_made_as_connect_makes_it(settings: dict[str, str
 
 
 @pytest.mark.parametrize("name", [None, ""])
-def test_without_a_name_there_is_no_dead_letter_topic_and_its_settings_are_told(name: str | None) -> None:
+def test_without_a_name_there_is_no_dead_letter_topic_and_its_settings_are_noted(name: str | None) -> None:
     loaded = given({f"{QUEUE}topic.name": name, f"{QUEUE}context.headers.enable": "true"})
     assert loaded.config.sinks[0].errors.dead_letter_topic is None
     assert f"{QUEUE}context.headers.enable" in noticed(loaded)
@@ -149,7 +149,7 @@ def test_converters(part: str, name: str, schemas: str | None, expected: str) ->
     assert getattr(loaded.config.sinks[0].converter, part) == expected
 
 
-def test_a_missing_converter_is_told() -> None:
+def test_a_missing_converter_is_noted() -> None:
     loaded = given({"key.converter": None, "value.converter": None, "value.converter.schemas.enable": None})
     converter = loaded.config.sinks[0].converter
     assert (converter.key, converter.value) == ("string", "json")
@@ -251,14 +251,14 @@ def test_options_of_writers_are_accepted_with_a_reason(option: str, value: str) 
 @pytest.mark.parametrize(
     ("option", "value"), [("use.latest.version", "true"), ("use.latest.with.metadata", "a=b"), ("use.schema.id", "7")]
 )
-def test_a_schema_that_values_were_to_be_read_as_is_not_followed_and_said_so(option: str, value: str) -> None:
+def test_a_schema_that_values_were_to_be_read_as_is_not_followed_and_noted(option: str, value: str) -> None:
     loaded = registered({"schema.registry.url": "http://r:8081", option: value})
-    (told,) = [one.message for one in bases.remarks(loaded) if one.place.key == f"value.converter.{option}"]
-    assert told.startswith("is not followed: a value has the fields of the schema that it was written with")
+    (message,) = [one.message for one in bases.remarks(loaded) if one.place.key == f"value.converter.{option}"]
+    assert message.startswith("is not followed: a value has the fields of the schema that it was written with")
 
 
 @pytest.mark.parametrize("password", ["hush-hush", "p@ss-w"])
-def test_a_password_in_the_address_is_never_told(password: str) -> None:
+def test_a_password_in_the_address_is_in_no_message(password: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         registered({"schema.registry.url": f"http//me:{password}@r:8081"})
     assert password not in str(refused.value)
@@ -295,7 +295,7 @@ def test_a_chain_of_transforms_is_read_in_order() -> None:
     assert loaded.origins[("sinks", 0, "transforms", 1, "options", "field")].key == "transforms.ts.field"
 
 
-def test_an_option_that_is_wrong_is_told_where_it_stands() -> None:
+def test_an_invalid_option_of_a_transform_is_refused_at_its_place() -> None:
     route = {"type": "org.apache.kafka.connect.transforms.RegexRouter", "regex": "(", "replacement": "x"}
     with pytest.raises(ConfigurationError) as refused:
         given({"transforms": "route", **{f"transforms.route.{key}": value for key, value in route.items()}})
@@ -305,7 +305,7 @@ def test_an_option_that_is_wrong_is_told_where_it_stands() -> None:
 # s3lake.*
 
 
-def test_any_native_setting_can_be_said() -> None:
+def test_any_native_setting_can_be_set() -> None:
     loaded = given(
         {
             "s3lake.flush.size": "10MB",
@@ -339,7 +339,7 @@ def test_an_override_says_where_it_came_from() -> None:
 # References
 
 
-def test_values_can_stand_elsewhere(tmp_path: Path) -> None:
+def test_values_can_come_from_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "secrets.properties").write_text("bucket = from-file\nsecret = hush-hush\n")
     changes: dict[str, str | None] = {
         "s3.bucket.name": "${file:secrets.properties:bucket}",
@@ -365,7 +365,7 @@ def test_values_can_stand_elsewhere(tmp_path: Path) -> None:
     assert loaded.config.s3.credentials.secret_access_key.get_secret_value() == "hush-hush"
 
 
-def told(value: str, secret: str = "{}") -> str:
+def error_of(value: str, secret: str = "{}") -> str:
     with pytest.raises(ConfigurationError) as refused:
         loads(bases.properties(bases.CONFLUENT, {"topics": value}), "f", None, {}, Path(), lambda _: secret)
     return str(refused.value)
@@ -390,13 +390,13 @@ def told(value: str, secret: str = "{}") -> str:
         ),
     ],
 )
-def test_a_reference_that_leads_nowhere_is_told(value: str, secret: str, expected: str) -> None:
-    assert told(value, secret) == f"f:3:1: topics: {expected}"
+def test_a_reference_that_leads_nowhere_is_refused(value: str, secret: str, expected: str) -> None:
+    assert error_of(value, secret) == f"f:3:1: topics: {expected}"
 
 
-def test_a_secret_is_never_told_even_where_it_is_wrong() -> None:
-    assert "hush" not in told("${secrets:a}", "hush hush")
-    assert "********" in told("${secrets:a}", "hush hush")
+def test_an_invalid_secret_is_masked_in_its_message() -> None:
+    assert "hush" not in error_of("${secrets:a}", "hush hush")
+    assert "********" in error_of("${secrets:a}", "hush hush")
 
 
 def test_secrets_come_from_aws_secrets_manager(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -444,7 +444,7 @@ def test_the_dialect_is_seen_from_the_content(text: str, bucket: str) -> None:
     assert loads(text, "f", None, {}).config.sinks[0].bucket == bucket
 
 
-def test_the_dialect_can_be_said() -> None:
+def test_the_dialect_can_be_set() -> None:
     text = bases.properties(bases.CONFLUENT, {"connector.class": None})
     assert loads(text, "f", "confluent", {}).config.sinks[0].flush.count == 1_000
     with pytest.raises(ConfigurationError, match=r"aws\.s3\.bucket\.name is missing"):
@@ -453,14 +453,14 @@ def test_the_dialect_can_be_said() -> None:
         loads(text, "f", "confluence", {})
 
 
-def test_what_is_no_configuration_is_told() -> None:
+def test_a_text_that_is_not_a_configuration_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="this is not a configuration that s3lake knows"):
         loads("a=b", "f", None, {})
     with pytest.raises(ConfigurationError, match="the file is empty"):
         loads("", "f", None, {})
 
 
-def test_native_files_say_where_their_values_stand(tmp_path: Path) -> None:
+def test_values_of_native_files_have_their_places(tmp_path: Path) -> None:
     path = tmp_path / "s3lake.yaml"
     path.write_text(NATIVE)
     loaded = load_file(path, {})

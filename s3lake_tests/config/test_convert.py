@@ -23,7 +23,7 @@ def document(name: str) -> Config:
 
 
 def again(config: Config, secrets: dict[str, str] | None = None) -> Config:
-    """The configuration written and read again, with its secrets by the paths that they stand at."""
+    """The configuration written and read again, with its secrets by their paths."""
     text, variables = native.write_native(config)
     environment = {variable: (secrets or {})[path] for variable, path in variables.items()}
     return bases.native(text, environment).config
@@ -98,7 +98,7 @@ def test_text_stays_text(text: str) -> None:
         "envelope: {fields: [value, key]}",
     ],
 )
-def test_what_differs_from_a_default_that_depends_is_said(setting: str) -> None:
+def test_what_differs_from_a_default_of_other_settings_is_written(setting: str) -> None:
     config = native.loads(KAFKA + SINK.replace("}]", f", {setting}}}]"), "s3lake.yaml")
     assert again(config) == config
 

@@ -101,7 +101,7 @@ def test_half_a_key_pair_and_an_option_that_nothing_can_use_are_refused() -> Non
         given({f"{OPTION}vault.path": "secret/lake"})
 
 
-def test_a_proxy_is_used_and_its_password_is_no_text() -> None:
+def test_a_proxy_is_used_and_its_password_is_not_printed() -> None:
     proxy = {"s3.proxy.url": "http://proxy:3128", "s3.proxy.user": "me", "s3.proxy.password": "hush-hush"}
     connection = given({**proxy})
     assert connection.proxy == "http://me:hush-hush@proxy:3128"
@@ -132,12 +132,12 @@ def test_tags_are_given_and_those_of_the_records_an_object_holds(behaviour: str 
     assert configuration.origins["s3", "objects", "tags", "team"].key == "s3.object.tagging.key.value.pairs"
 
 
-def test_tags_that_the_connector_would_not_give_are_told() -> None:
+def test_tags_that_the_connector_would_not_set_are_noted() -> None:
     idle = {"s3.object.tagging.key.value.pairs": "team:data", "s3.object.behavior.on.tagging.error": "fail"}
     configuration = loaded(idle)
     assert (configuration.config.s3.objects.tags, configuration.config.s3.objects.offset_tags) == ({}, None)
-    told = "changes nothing next to the other settings of this file"
-    assert [notice.place.key for notice in bases.remarks(configuration) if told in notice.message] == [*idle]
+    unused = "changes nothing next to the other settings of this file"
+    assert [notice.place.key for notice in bases.remarks(configuration) if unused in notice.message] == [*idle]
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_a_class_of_awss_own_looks_where_it_says(base: dict[str, str], key: str,
     assert loaded({**without_keys, key: name}, base).config.s3.credentials == place
 
 
-def test_keys_beside_a_class_are_what_is_used_and_that_is_told() -> None:
+def test_keys_next_to_a_class_are_used_and_that_is_noted() -> None:
     pair = {"aws.access.key.id": "AK", "aws.secret.access.key": "SK"}
     configuration = loaded({CLASS: "com.amazonaws.auth.InstanceProfileCredentialsProvider", **pair})
     assert S3Connection.from_settings(configuration.config.s3).access_key_id == "AK"
@@ -183,17 +183,17 @@ def test_an_external_id_is_a_secret() -> None:
         ({"arn": "arn:aws:iam::1:role/a", "session_name": "a b"}, "2 to 64 of"),
     ],
 )
-def test_what_is_no_role_is_refused(role: dict[str, str], why: str) -> None:
+def test_an_invalid_role_is_refused(role: dict[str, str], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         S3.model_validate({"role": role})
 
 
-def test_what_is_no_proxy_is_refused() -> None:
+def test_an_invalid_proxy_is_refused() -> None:
     with pytest.raises(ValueError, match="user and password are settings next to it"):
         S3.model_validate({"proxy": {"url": "http://me:hush@proxy:3128"}})
 
 
-def test_options_of_a_converter_of_headers_are_told() -> None:
+def test_options_of_a_header_converter_are_noted() -> None:
     configuration = loaded({"header.converter.schemas.enable": "false"})
     assert "header.converter.schemas.enable: headers are read as text" in "\n".join(
         map(str, bases.remarks(configuration))

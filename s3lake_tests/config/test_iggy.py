@@ -157,16 +157,16 @@ def test_a_runtimes_connectors_are_one_configuration(runtime: Path) -> None:
     assert {"http", "iggy", "state"} <= {notice.place.key for notice in bases.remarks(loaded)}
 
 
-def test_sources_other_sinks_and_what_is_off_are_left_out_and_told(runtime: Path) -> None:
+def test_sources_other_sinks_and_disabled_ones_are_left_out_and_noted(runtime: Path) -> None:
     connector(runtime, "a.toml", SINK.replace('type = "sink"', 'type = "source"').replace('key = "lake"', 'key = "a"'))
     connector(runtime, "b.toml", SINK.replace("s3_sink", "doris_sink").replace('key = "lake"', 'key = "b"'))
     connector(runtime, "c.toml", SINK.replace("enabled = true", "enabled = false").replace('key = "lake"', 'key = "c"'))
     loaded = load_file(runtime, {})
     assert [sink.name for sink in loaded.config.sinks] == ["lake"]
-    told = [
+    noted = [
         (Path(one.place.file).name, one.place.key) for one in bases.remarks(loaded) if "connectors" in one.place.file
     ]
-    assert {("a.toml", "type"), ("b.toml", "path"), ("c.toml", "enabled")} <= set(told)
+    assert {("a.toml", "type"), ("b.toml", "path"), ("c.toml", "enabled")} <= set(noted)
 
 
 def test_of_several_versions_the_highest_is_taken(runtime: Path) -> None:
@@ -188,7 +188,7 @@ def test_a_connector_that_reaches_s3_otherwise_says_it_at_its_sink(runtime: Path
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ('config_type = "local"', 'config_type = "ftp"', "'ftp' is not allowed; write local or http"),
         ('config_type = "local"', 'config_type = "http"', "base_url is missing"),
@@ -197,11 +197,11 @@ def test_a_connector_that_reaches_s3_otherwise_says_it_at_its_sink(runtime: Path
         ('config_dir = "connectors"', 'config_dir = "nowhere"', "'nowhere' is not a directory"),
     ],
 )
-def test_a_broken_runtime_is_told(runtime: Path, old: str, new: str, told: str) -> None:
+def test_a_broken_runtime_is_refused_at_its_place(runtime: Path, old: str, new: str, message: str) -> None:
     runtime.write_text(RUNTIME.replace(old, new))
     with pytest.raises(ConfigurationError) as refused:
         load_file(runtime, {})
-    assert told in str(refused.value)
+    assert message in str(refused.value)
     assert str(refused.value).startswith(f"{runtime}:")
 
 
@@ -281,7 +281,7 @@ def test_a_template_of_kafkas_topics_has_no_meaning_for_iggys(runtime: Path) -> 
     assert "s3lake.topic_template" in {notice.place.key for notice in bases.remarks(loaded)}
 
 
-def test_records_that_are_nowhere_are_told_with_both_remedies() -> None:
+def test_without_a_source_of_records_both_remedies_are_named() -> None:
     text = bases.IGGY.replace('kafka.bootstrap_servers = "kafka:9092"\n', "")
     with pytest.raises(ConfigurationError, match=r"set IGGY_CONNECTORS_IGGY_ADDRESS=HOST:PORT, .*S3LAKE_BOOTSTRAP_SER"):
         loads(text, "sink.toml", None, {})
@@ -327,7 +327,7 @@ def test_protobuf_may_be_described_by_a_native_setting() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         (
             'target_format = "json"',
@@ -342,6 +342,6 @@ def test_protobuf_may_be_described_by_a_native_setting() -> None:
         ),
     ],
 )
-def test_what_a_conversion_asks_for_beyond_that_is_refused(old: str, new: str, told: str) -> None:
-    with pytest.raises(ConfigurationError, match=re.escape(told)):
+def test_what_a_conversion_asks_for_beyond_that_is_refused(old: str, new: str, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(message)):
         proto(old, new)

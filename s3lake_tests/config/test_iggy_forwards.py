@@ -153,7 +153,7 @@ def add(runtime: Path, key: str, text: str) -> None:
     (runtime / "connectors" / f"{key}.toml").write_text(text)
 
 
-def test_a_file_beside_the_s3_sink_of_its_topic_forwards_what_that_one_lands(runtime: Path) -> None:
+def test_a_file_next_to_the_s3_sink_of_its_topic_forwards_what_that_sink_lands(runtime: Path) -> None:
     for kind in ("postgres", "elasticsearch"):
         add(runtime, kind, sink_file(kind, FORWARDS[kind][0], key=kind, tail=""))
     (sink,) = load_file(runtime / "config.toml", bases.ENVIRONMENT).config.sinks

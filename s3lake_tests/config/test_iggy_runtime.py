@@ -50,7 +50,7 @@ def test_a_runtime_may_have_its_connectors_from_a_server(runtime: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "more", "told"),
+    ("answer", "more", "message"),
     [
         (b'{"data": {"items": [[]]}}', "", "an object with sinks and sources"),
         (b'{"data": {"items": [{"sinks": {"lake": 1}}]}}', "", "an object with sinks and sources"),
@@ -58,9 +58,9 @@ def test_a_runtime_may_have_its_connectors_from_a_server(runtime: Path) -> None:
         (b"{}", "[connectors.retry]\nmax_attempts = 0\n", "retry_max_attempts: 0"),
     ],
 )
-def test_a_server_that_has_none_is_told_without_what_it_was_asked_with(
-    runtime: Path, answer: bytes, more: str, told: str
+def test_an_invalid_answer_is_refused_without_the_request_headers(
+    runtime: Path, answer: bytes, more: str, message: str
 ) -> None:
-    with serve_script(Response(body=answer)) as server, pytest.raises(ConfigurationError, match=told) as refused:
+    with serve_script(Response(body=answer)) as server, pytest.raises(ConfigurationError, match=message) as refused:
         load_file(over_http(runtime, server.url, more), {})
     assert "hunter2" not in str(refused.value)

@@ -18,9 +18,9 @@ def one(text: str) -> Statement:
 
 
 def refused(text: str) -> KcqlError:
-    with pytest.raises(KcqlError) as told:
+    with pytest.raises(KcqlError) as error:
         parse(text)
-    return told.value
+    return error.value
 
 
 # Vectors of reference/lenses.md 2.6

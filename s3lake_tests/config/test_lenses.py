@@ -192,10 +192,10 @@ def test_a_projection_and_a_condition_change_nothing_and_the_notice_names_the_se
     query = "INSERT INTO lake SELECT a, b.c AS d FROM demo WHERE a > 1"
     loaded = bases.load(bases.LENSES, {"connect.s3.kcql": query})
     assert loaded.config.sinks[0].sql is None
-    told = "\n".join(notice.message for notice in loaded.notices)
-    assert "SELECT leaves no field out" in told
-    assert "write s3lake.sql.select=a, b.c AS d" in told
-    assert "write s3lake.sql.where=a > 1" in told
+    messages = "\n".join(notice.message for notice in loaded.notices)
+    assert "SELECT leaves no field out" in messages
+    assert "write s3lake.sql.select=a, b.c AS d" in messages
+    assert "write s3lake.sql.where=a > 1" in messages
     wanted: dict[str, str | None] = {"s3lake.sql.select": "a", "s3lake.sql.where": "a > 1"}
     loaded = bases.load(bases.LENSES, {"connect.s3.kcql": query, **wanted})
     sql = loaded.config.sinks[0].sql
@@ -212,8 +212,8 @@ def test_one_of_several_statements_is_projected_by_its_variable() -> None:
     loaded = bases.load(bases.LENSES, changes, S3LAKE_SINKS_DEMO_A_SQL_SELECT="x")
     first, second = loaded.config.sinks
     assert (first.sql and first.sql.select, second.sql) == ("x", None)
-    (told,) = [notice.message for notice in loaded.notices if "SELECT leaves no field out" in notice.message]
-    assert told.endswith("to have it, write S3LAKE_SINKS_DEMO_B_SQL_SELECT=x")
+    (message,) = [notice.message for notice in loaded.notices if "SELECT leaves no field out" in notice.message]
+    assert message.endswith("to have it, write S3LAKE_SINKS_DEMO_B_SQL_SELECT=x")
 
 
 def test_a_connectors_name_becomes_a_sinks_name() -> None:
@@ -336,12 +336,12 @@ def test_the_envelope() -> None:
 
 @pytest.mark.parametrize("key", ["max.retries", "retry.interval"])
 @pytest.mark.parametrize("policy", ["THROW", "NOOP"])
-def test_numbers_of_retries_without_the_policy_are_told(policy: str, key: str) -> None:
+def test_numbers_of_retries_without_the_policy_are_noted(policy: str, key: str) -> None:
     settings = {"connect.s3.error.policy": policy, f"connect.s3.{key}": "5"}
     assert f"connect.s3.{key}" in noticed(bases.load(bases.LENSES, {**settings}))
 
 
-def test_no_retries_are_told_because_lenses_would_try_for_ever() -> None:
+def test_no_retries_are_noted_because_lenses_would_try_for_ever() -> None:
     loaded = load(connect__s3__error__policy="RETRY", connect__s3__max__retries="0")
     assert loaded.config.sinks[0].errors.max_retries == 0
     assert "connect.s3.max.retries" in noticed(loaded)

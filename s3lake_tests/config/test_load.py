@@ -91,7 +91,7 @@ def test_files_have_to_fit_together(tmp_path: Path) -> None:
         loaded(tmp_path, {"a.yaml": native("events"), "b.yaml": native("events", topic="clicks")})
 
 
-def test_load_gives_the_configuration_and_logs_what_has_to_be_said(
+def test_load_returns_the_configuration_and_logs_its_notices(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("S3LAKE_BOOTSTRAP_SERVERS", "kafka:9092")

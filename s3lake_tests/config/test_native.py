@@ -1,4 +1,4 @@
-"""The native YAML configuration: what it gives, and what each mistake is told."""
+"""The native YAML configuration: what it gives, and the message of each mistake."""
 
 import re
 from pathlib import Path
@@ -97,11 +97,11 @@ def test_a_variable_is_replaced_by_its_value(line: str, variables: dict[str, str
     assert bases.values(bases.native(f"{GOOD}    {line}\n", variables), path) == {path: value}
 
 
-# What each mistake is told: a single one stands in broken/native.txt
+# Messages: broken/native.txt has one for each mistake
 
 
-def test_all_mistakes_are_told_at_once_in_the_files_order() -> None:
-    told = errors(
+def test_all_mistakes_are_reported_at_once_in_the_files_order() -> None:
+    messages = errors(
         "kafka: {bootstrap_servers: localhost}\n"
         "sinks:\n"
         "  - nme: x\n"
@@ -111,7 +111,7 @@ def test_all_mistakes_are_told_at_once_in_the_files_order() -> None:
         "    flush: {count: 0, size: big}\n"
         "    format: {type: orc}\n"
     )
-    assert [re.sub(r"^s3lake.yaml:(\d+:\d+): ([^:]*):.*", r"\1 \2", line) for line in told] == [
+    assert [re.sub(r"^s3lake.yaml:(\d+:\d+): ([^:]*):.*", r"\1 \2", line) for line in messages] == [
         "1:28 kafka.bootstrap_servers",
         "3:5 sinks[0].name",
         "3:5 sinks[0].nme",
@@ -125,14 +125,14 @@ def test_all_mistakes_are_told_at_once_in_the_files_order() -> None:
     ]
 
 
-def test_a_mistake_in_an_anchor_is_told_once() -> None:
+def test_a_mistake_in_an_anchor_is_reported_once() -> None:
     text = (
         GOOD.replace("  - name", "  - &first\n    name") + "    flsh: {}\n  - {<<: *first, name: clicks, prefix: b}\n"
     )
     assert len(errors(text)) == 1
 
 
-# What is no configuration at all
+# Texts that are not a configuration
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# only a comment\n"])
@@ -143,7 +143,7 @@ def test_an_empty_file(text: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "what"), [("- a\n", "a list"), ("a\n", "text"), ("null\n", "null")])
-def test_a_file_that_is_no_mapping(text: str, what: str) -> None:
+def test_a_file_that_is_not_a_mapping_is_refused(text: str, what: str) -> None:
     assert error(text).startswith(f"s3lake.yaml:1:1: the file holds {what}; a mapping is needed")
 
 
@@ -159,7 +159,7 @@ def test_a_file_that_is_no_mapping(text: str, what: str) -> None:
         ("kafka: &a {b: *a}\n", "s3lake.yaml:1:12: an alias is inside what it names"),
     ],
 )
-def test_what_is_no_yaml_is_told_where(text: str, said: str) -> None:
+def test_invalid_yaml_is_refused_with_its_place(text: str, said: str) -> None:
     assert said in "\n".join(errors(text))
 
 

@@ -59,7 +59,7 @@ def test_properties_are_read_as_java_reads_them(text: str, values: dict[str, str
     assert read(text) == values
 
 
-def test_a_backslash_that_java_would_drop_is_kept_and_told() -> None:
+def test_a_backslash_that_java_would_drop_is_kept_and_noted() -> None:
     report = Report("f")
     (found,) = properties.read(r"topics.regex=^sensor_\d+$", report)
     assert found.value == r"^sensor_\d+$"
@@ -125,7 +125,7 @@ def test_a_connector_may_have_a_key_called_config() -> None:
     assert [one.key for one in members('{"name": "n", "config": "x"}')] == ["name", "config"]
 
 
-def test_a_name_may_stand_in_both_places() -> None:
+def test_a_name_may_be_in_both_places() -> None:
     assert [one.value for one in members('{"name": "n", "config": {"name": "n"}}')] == ["n"]
 
 
@@ -179,10 +179,10 @@ def test_any_text_is_json_or_refused_with_a_place(text: str) -> None:
     try:
         members(text)
     except ConfigurationError as error:
-        told = str(error)
+        message = str(error)
     else:
         return
-    assert told.startswith("f:")
+    assert message.startswith("f:")
 
 
 # TOML
@@ -228,12 +228,12 @@ def test_every_value_of_toml_has_the_place_of_its_line() -> None:
     assert file.data["text"].startswith("[not.a.table]")
 
 
-def test_toml_that_is_none_is_told_where() -> None:
+def test_invalid_toml_is_refused_with_its_place() -> None:
     with pytest.raises(ConfigurationError, match=r"^f:2:\d+: not TOML: "):
         toml.parse("a = 1\nb = \n", "f")
 
 
-def test_a_number_of_toml_that_is_too_long_is_told_where() -> None:
+def test_a_number_of_toml_that_is_too_long_is_refused_with_its_place() -> None:
     with pytest.raises(ConfigurationError, match=r"^f:2:5: a number has more digits than any setting takes"):
         toml.parse(f"a = 1\nb = {'9' * 5000}\n", "f")
 

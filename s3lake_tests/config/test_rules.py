@@ -33,21 +33,21 @@ FOREIGN = [
 ]
 
 
-@pytest.mark.parametrize(("base", "line", "told"), FOREIGN)
-def test_a_key_that_another_program_may_read_is_a_notice(base: dict[str, str], line: str, told: str) -> None:
+@pytest.mark.parametrize(("base", "line", "message"), FOREIGN)
+def test_a_key_that_another_program_may_read_is_a_notice(base: dict[str, str], line: str, message: str) -> None:
     key, _, value = line.partition("=")
-    assert any(told in str(notice) for notice in bases.load(base, {key: value}).notices)
+    assert any(message in str(notice) for notice in bases.load(base, {key: value}).notices)
 
 
 @pytest.mark.parametrize(
-    ("new", "told"),
+    ("new", "message"),
     [
         ('key = "lake"\nversoin = 1', f"versoin{UNKNOWN}; did you mean version?"),
         ('key = "lake"\n[plugin_config.deep]\nx = 1\n[x]', f"plugin_config.deep.x{UNKNOWN}"),
     ],
 )
-def test_an_unknown_key_of_iggys_file_is_a_notice(new: str, told: str) -> None:
-    assert any(told in str(notice) for notice in bases.iggy('key = "lake"', new).notices)
+def test_an_unknown_key_of_iggys_file_is_a_notice(new: str, message: str) -> None:
+    assert any(message in str(notice) for notice in bases.iggy('key = "lake"', new).notices)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_key_of_a_remark_says_nothing_and_its_references_are_not_looked_up() -
     assert not any("comment" in str(notice) or "#" in str(notice) for notice in bases.remarks(loaded))
 
 
-def test_a_known_key_without_effect_is_no_notice() -> None:
+def test_a_known_key_without_effect_is_not_a_notice() -> None:
     loaded = bases.load(bases.CONFLUENT, {"s3.send.digest": "true"})
     assert not any("s3.send.digest" in str(notice) for notice in loaded.notices)
     (remark,) = loaded.without_effect
@@ -141,14 +141,14 @@ DEVIATIONS = [
 def test_an_override_key_silences_the_notice_that_names_it_with_either_value(
     base: dict[str, str], changes: dict[str, str | None], override: str, documented: str
 ) -> None:
-    def told(more: dict[str, str | None]) -> list[str]:
+    def find_notices(more: dict[str, str | None]) -> list[str]:
         loaded = bases.load(base, {**changes, **more})
         return [notice.message for notice in loaded.notices if f"{override} for that" in notice.message]
 
     key, _, value = override.partition("=")
-    assert len(told({})) == 1
-    assert told({key: value}) == []
-    assert told({key: documented}) == []
+    assert len(find_notices({})) == 1
+    assert find_notices({key: value}) == []
+    assert find_notices({key: documented}) == []
 
 
 def test_older_keys_and_clauses_of_lenses_load_with_a_notice_each() -> None:
@@ -165,10 +165,10 @@ def test_older_keys_and_clauses_of_lenses_load_with_a_notice_each() -> None:
     assert loaded.config.s3_of(sink).region == "eu-west-1"
     assert (sink.flush.count, sink.flush.size, sink.flush.interval) == (5, 1000, 30)
     assert sink.layout.include_keys is False
-    told = "\n".join(map(str, loaded.notices))
-    assert "aws.access.key: is an old name: write connect.s3.aws.access.key" in told
-    assert "WITHPARTITIONER is of older versions: write PROPERTIES('partition.include.keys'=false)" in told
-    assert "hush-hush" not in told
+    messages = "\n".join(map(str, loaded.notices))
+    assert "aws.access.key: is an old name: write connect.s3.aws.access.key" in messages
+    assert "WITHPARTITIONER is of older versions: write PROPERTIES('partition.include.keys'=false)" in messages
+    assert "hush-hush" not in messages
 
 
 def test_a_handler_that_ignores_tombstones_leaves_none_out() -> None:

@@ -1,4 +1,4 @@
-"""Values that stand in Vault, in AWS Secrets Manager and elsewhere, by the names that a worker gives its providers.
+"""Values from Vault, AWS Secrets Manager and elsewhere, by the names that a worker gives its providers.
 
 Vault is a fake here: a few of its answers over HTTP, for both versions of its store, asked by the real client. Secrets
 Manager is moto's server.
@@ -123,7 +123,7 @@ def test_a_workers_providers_count_with_their_classes_and_options(vault: Vault, 
         ("key", {}, "names no path or no field; write \\${vault:MOUNT/PATH:FIELD}"),
     ],
 )
-def test_what_vault_does_not_give_is_told_without_its_token(
+def test_an_error_of_vault_does_not_contain_its_token(
     vault: Vault, reference: str, variables: dict[str, str], why: str
 ) -> None:
     environment = {"VAULT_ADDR": vault.url, "VAULT_TOKEN": TOKEN, **variables}
@@ -132,7 +132,7 @@ def test_what_vault_does_not_give_is_told_without_its_token(
     assert environment["VAULT_TOKEN"] not in str(refused.value)
 
 
-def test_a_class_that_cannot_be_had_here_is_told_with_its_name() -> None:
+def test_a_provider_class_that_s3lake_lacks_is_refused_by_name() -> None:
     kubernetes = "io.strimzi.kafka.KubernetesSecretConfigProvider"
     worker = {"config.providers": "k8s", "config.providers.k8s.class": kubernetes}
     with pytest.raises(ConfigurationError, match=f"s3lake has nothing for {kubernetes} of provider 'k8s'; write"):

@@ -1,4 +1,4 @@
-"""What Kafka Connect reads over is told, and a placeholder is what Connect takes for one."""
+"""Keys that Kafka Connect ignores are noted, and a placeholder is what Connect takes for one."""
 
 from pathlib import Path
 
@@ -14,14 +14,14 @@ def given(*lines: str, base: dict[str, str] = bases.CONFLUENT, **environment: st
     return loads("\n".join([bases.properties(base, {}), *lines]), "f", None, environment)
 
 
-def told(loaded: LoadedConfig) -> list[str]:
+def remarks(loaded: LoadedConfig) -> list[str]:
     return [str(one) for one in bases.remarks(loaded)]
 
 
-def test_of_a_key_that_is_given_twice_the_last_counts_and_that_is_told() -> None:
+def test_of_a_key_that_is_given_twice_the_last_counts_and_that_is_noted() -> None:
     loaded = given("flush.size=2")
     assert loaded.config.sinks[0].flush.count == 2
-    assert "f:11:1: flush.size: is given again in line 12; that one counts, as in Java" in told(loaded)
+    assert "f:11:1: flush.size: is given again in line 12; that one counts, as in Java" in remarks(loaded)
 
 
 ROUTER = (
@@ -31,7 +31,7 @@ ROUTER = (
 )
 
 
-def test_a_routers_own_placeholders_are_text_whatever_the_environment_has() -> None:
+def test_a_routers_own_placeholders_are_text_also_if_the_environment_has_them() -> None:
     (router,) = given(*ROUTER, topic="wrong").config.sinks[0].transforms
     assert router.options["topic.format"] == "${topic}-${timestamp}"
 
@@ -44,17 +44,17 @@ def test_a_group_of_an_expression_is_text() -> None:
     assert router.options["replacement"] == "x-${n}"
 
 
-def test_what_a_shell_would_fill_in_is_filled_in_where_the_variable_is_set() -> None:
+def test_a_shell_variable_that_is_set_is_replaced() -> None:
     assert given("topics.dir=${STAGE}/raw", STAGE="prod").config.sinks[0].prefix == "prod/raw"
 
 
-def test_what_a_shell_would_fill_in_is_text_where_it_is_not_and_that_is_told() -> None:
+def test_a_shell_variable_that_is_not_set_is_text_and_that_is_noted() -> None:
     loaded = given("topics.dir=${STAGE}/raw")
     assert loaded.config.sinks[0].prefix == "${STAGE}/raw"
-    assert "f:12:1: topics.dir: ${STAGE} is text: environment variable STAGE is not set" in told(loaded)
+    assert "f:12:1: topics.dir: ${STAGE} is text: environment variable STAGE is not set" in remarks(loaded)
 
 
-def test_where_such_a_text_cannot_be_the_variable_is_named() -> None:
+def test_an_invalid_text_with_a_shell_variable_names_the_variable() -> None:
     with pytest.raises(ConfigurationError, match=r"environment variable BUCKET is not set, so .* is text"):
         given("s3.bucket.name=${BUCKET}")
 
@@ -71,7 +71,7 @@ def test_a_file_of_a_directory_is_a_value_by_either_name(tmp_path: Path) -> None
         assert loaded.config.sinks[0].bucket == "from-file"
 
 
-def test_strimzis_secrets_are_told_from_those_of_aws() -> None:
+def test_a_secret_that_may_be_strimzis_has_a_remedy() -> None:
     def nowhere(_: str) -> str:
         from s3lake.config.variables import UnresolvedReferenceError
 
@@ -103,7 +103,7 @@ def test_a_workers_file_says_the_converters_and_where_kafka_is(tmp_path: Path) -
     assert sink.converter.registry.url == "http://registry:8081"
     assert loaded.config.kafka.bootstrap_servers == "broker:9092"
     assert loaded.config.kafka.properties == {"security.protocol": "SSL"}
-    assert any("is taken: the connector names no value.converter" in one for one in told(loaded))
+    assert any("is taken: the connector names no value.converter" in one for one in remarks(loaded))
 
 
 def test_a_workers_image_says_its_converters_as_variables() -> None:
@@ -122,13 +122,13 @@ def test_a_connectors_own_converter_wins_with_its_own_options(tmp_path: Path) ->
     assert (sink.converter.value, sink.converter.registry) == ("json", None)
 
 
-def test_options_of_a_converter_that_the_worker_names_are_told(tmp_path: Path) -> None:
+def test_options_of_a_converter_that_the_worker_names_are_noted(tmp_path: Path) -> None:
     (tmp_path / "worker.properties").write_text(WORKER)
     loaded = given(
         "value.converter.schemas.enable=true", base=WITHOUT, S3LAKE_WORKER=str(tmp_path / "worker.properties")
     )
     assert loaded.config.sinks[0].converter.value == "avro"
-    assert any("does not read it without value.converter: the worker's options hold" in one for one in told(loaded))
+    assert any("does not read it without value.converter: the worker's options hold" in one for one in remarks(loaded))
 
 
 def test_a_workers_file_that_is_not_there_is_an_error() -> None:

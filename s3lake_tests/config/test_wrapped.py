@@ -39,7 +39,7 @@ def given(text: str, file: str = "orders-sink.json", **environment: str) -> Load
     return loads(text, file, None, environment)
 
 
-def told(loaded: LoadedConfig) -> str:
+def remarks(loaded: LoadedConfig) -> str:
     return "\n".join(map(str, bases.remarks(loaded)))
 
 
@@ -53,13 +53,13 @@ def test_a_file_without_a_name_takes_its_own_and_says_so() -> None:
     loaded = given(json.dumps(NAMELESS), "dir/orders-sink.json.tmpl")
     assert loaded.config.sinks[0].name == "orders-sink"
     assert loaded.connectors["orders-sink"].name == "orders-sink"
-    assert "name is missing; 'orders-sink' is taken, after the file: say another with --name" in told(loaded)
+    assert "name is missing; 'orders-sink' is taken, after the file: say another with --name" in remarks(loaded)
 
 
-def test_a_name_that_is_given_is_taken_where_the_file_has_none() -> None:
+def test_a_name_from_the_command_line_is_used_if_the_file_has_none() -> None:
     loaded = given(json.dumps(NAMELESS), S3LAKE_NAME="prod-orders")
     assert loaded.config.sinks[0].name == "prod-orders"
-    assert "name is missing" not in told(loaded)
+    assert "name is missing" not in remarks(loaded)
 
 
 def test_a_name_that_contradicts_the_files_is_refused() -> None:
@@ -73,10 +73,10 @@ def test_a_strimzi_resource_is_its_connector() -> None:
     (sink,) = loaded.config.sinks
     assert (sink.name, sink.topics, sink.flush.count) == ("lake-sink", ("demo",), 1000)
     assert loaded.config.spark.master == "local[2]"
-    assert "connector.yaml:10:3: autoRestart: Dagster" in told(loaded)
+    assert "connector.yaml:10:3: autoRestart: Dagster" in remarks(loaded)
 
 
-def test_what_is_wrong_in_a_strimzi_resource_is_told_with_its_place() -> None:
+def test_an_invalid_value_in_a_strimzi_resource_is_refused_with_its_place() -> None:
     assert refused(STRIMZI.replace("flush.size: 1000", "flush.size: many")).startswith(
         "orders-sink.json:21:5: flush.size: 'many' is not allowed"
     )

@@ -1,4 +1,4 @@
-"""What a configuration may ask of S3 beside keeping bytes."""
+"""Settings of S3, and the ones that cannot be used together."""
 
 import base64
 from typing import Any

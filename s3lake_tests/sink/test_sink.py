@@ -255,8 +255,8 @@ REFUSED: list[tuple[str, list[dict[str, Any]]]] = [
     ),
     ("columns need format avro, parquet or csv", [{"columns": {"a": "int32"}}]),
     ("converter.value json, connect_json", [avro_of_strings(columns={"a": "int32"})]),
-    ("select 'a b c' is no Spark SQL", [{"sql": {"select": "a b c"}}]),
-    ("where 'a =' is no Spark SQL", [{"sql": {"where": "a ="}}]),
+    ("select 'a b c' is not Spark SQL", [{"sql": {"select": "a b c"}}]),
+    ("where 'a =' is not Spark SQL", [{"sql": {"where": "a ="}}]),
     (
         "'user' needs a field of the value, which converter.value string does not give",
         [{"converter": {"value": "string"}, "sql": {"select": "user"}}],

@@ -125,7 +125,7 @@ def _put_tags(keys: Keys, sink: Draft) -> None:
 def _put_format(keys: Keys, sink: Draft) -> None:
     """Put the files' format, and how sidecars of each format are written."""
     if not keys.has("format.class"):
-        keys.required("format.class", "io.confluent.connect.s3.format.json.JsonFormat")
+        keys.require("format.class", "io.confluent.connect.s3.format.json.JsonFormat")
     form = _read_class(keys, "format.class", _FORMATS, "JsonFormat")
     lines = keys.choice("s3.compression.type", same("none", "gzip"), "none")
     codecs = {
@@ -157,19 +157,19 @@ def _put_format(keys: Keys, sink: Draft) -> None:
     for part in ("keys", "headers"):
         asked = keys.boolean(f"store.kafka.{part}", False)
         allowed = {name: form for name, form in _FORMATS.items() if part == "keys" or form != "bytes"}
-        kind = _read_class(keys, f"{part}.format.class", allowed, "AvroFormat")
+        form = _read_class(keys, f"{part}.format.class", allowed, "AvroFormat")
         if not asked.value:
             continue
-        sink.put(f"sidecars.{part}", kind.value, kind.setting or asked.setting)
-        sink.put(f"sidecars.codecs.{kind.value}", codecs[kind.value])
-        if kind.value == "bytes":
+        sink.put(f"sidecars.{part}", form.value, form.setting or asked.setting)
+        sink.put(f"sidecars.codecs.{form.value}", codecs[form.value])
+        if form.value == "bytes":
             sink.put("sidecars.extensions.bytes", ending)
 
 
 def _put_flush(keys: Keys, sink: Draft) -> None:
     """Put when files are closed."""
     if keys.get("flush.size") is None:
-        keys.required("flush.size", "10000")
+        keys.require("flush.size", "10000")
     size = keys.integer("s3.part.size", 0, 5_242_880, 2_147_483_647)
     if size.setting:
         sink.put("flush.size", size)
@@ -231,7 +231,7 @@ def _put_layout(keys: Keys, sink: Draft) -> None:
 
 
 def _read_partitioner(keys: Keys) -> Value[str]:
-    """Return the kind of partitioner."""
+    """Return the partitioner, as a word of `_PARTITIONERS`."""
     return _read_class(keys, "partitioner.class", _PARTITIONERS, "DefaultPartitioner")
 
 

@@ -98,7 +98,7 @@ def finish(
 
 def name(keys: Keys) -> Value[str]:
     """Return the connector's name, as a sink may be called."""
-    name = keys.required("name", "events-to-s3")
+    name = keys.require("name", "events-to-s3")
     plain = name.map(lambda text: re.sub(r"[^A-Za-z0-9_-]+", "-", text))
     if plain.value != name.value:
         keys.note(f"the sink, and its index, are called {plain.value!r}: letters, digits, '_' and '-'", name)

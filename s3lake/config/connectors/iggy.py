@@ -85,7 +85,7 @@ def loads(content: str, report: Report, references: Variables) -> ConfigDraft:
     main, variables = toml.parse(content, report.file), references.environment
     alone = "type" in main.data or not any(section in main.data for section in _RUNTIME)
     runtime = iggy_runtime.apply_to_runtime(toml.File(main.name, {}) if alone else main, variables, report)
-    beside: list[Setting] = []
+    runtime_settings: list[Setting] = []
     if alone:
         files = [main]
         for path in runtime.places:
@@ -95,13 +95,13 @@ def loads(content: str, report: Report, references: Variables) -> ConfigDraft:
                 )
     else:
         files = list(iggy_runtime.read_connectors(runtime, report, references))
-        beside = _read_runtime_settings(runtime, report, references)
+        runtime_settings = _read_runtime_settings(runtime, report, references)
     if alone or not iggy_runtime.is_over_http(runtime):  # in Iggy neither
         files = iggy_runtime.apply_to_connectors(files, variables, report)
     server, sinks = Server(runtime, report, references), list[Draft]()
     # A sink of S3 first: it lands what others forward.
     for file in sorted(files, key=lambda file: "s3_sink" not in str(file.data.get("path", "s3_sink"))):
-        sinks += _read_connector(file, beside, server, report, references, sinks, alone=alone)
+        sinks += _read_connector(file, runtime_settings, server, report, references, sinks, alone=alone)
     if sinks:
         server.note_if_unused()
     elif not report.failed:
@@ -134,7 +134,7 @@ def _put_transforms(file: toml.File, sink: Draft, report: Report) -> None:
 
 def _read_connector(
     file: toml.File,
-    beside: Sequence[Setting],
+    runtime_settings: Sequence[Setting],
     server: Server,
     report: Report,
     references: Variables,
@@ -143,64 +143,64 @@ def _read_connector(
     alone: bool,
 ) -> list[Draft]:
     """Return the sinks of a connector's file; none if others land its topics, and forward them."""
-    settings = references.resolve([*file.settings("transforms"), *beside], report)
+    settings = references.resolve([*file.settings("transforms"), *runtime_settings], report)
     template = next((setting for setting in settings if setting.key == "s3lake.topic_template"), None)
     keys = Keys([setting for setting in settings if setting is not template], report, _DECIDING)
     sink = Draft()
-    kind = _find_kind(keys, report, alone=alone)
-    if kind is None:
+    plugin = _find_plugin(keys, report, alone=alone)
+    if plugin is None:
         return []
-    key = keys.required("key", '"lake"')
+    key = keys.require("key", '"lake"')
     keys.no_effect(_NO_EFFECT)
     sink.put("from", "earliest")
     sink.put("nulls", "write")
     _put_transforms(file, sink, report)
     forward = None
-    if kind == "s3":
+    if plugin == "s3":
         _put_plugin(keys, sink)
-    elif kind == "iceberg":
+    elif plugin == "iceberg":
         iggy_forwards.put_table(keys, sink, file.data.get("plugin_config"))
     else:
-        forward = iggy_forwards.read_forward(kind, keys, key)
+        forward = iggy_forwards.read_forward(plugin, keys, key)
     if server.put(sink, settings) and template is not None:
         report.notice(template, "has no effect: the topics are Iggy's own, and called after stream and topic")
         template = None
-    sinks = list(_read_streams(file, keys, sink, key, template, kind=kind))
+    sinks = list(_read_streams(file, keys, sink, key, template, plugin=plugin))
     if forward is not None:
         sinks = iggy_forwards.attach(forward, sinks, others)
     put_native(keys, sinks, references.environment, where=_WHERE)
-    if kind != "s3":
+    if plugin != "s3":
         iggy_forwards.require_buckets(sinks, keys.get("path"), keys, references.environment)
     keys.report_unused(sinks)
     return sinks
 
 
-def _find_kind(keys: Keys, report: Report, *, alone: bool) -> str | None:
-    """Return which sink the file is, `s3` or one of `iggy_forwards.KINDS`. Return None if it lands nothing.
+def _find_plugin(keys: Keys, report: Report, *, alone: bool) -> str | None:
+    """Return which sink the file is, `s3` or one of `iggy_forwards.PLUGINS`. Return None if it lands nothing.
 
     A file that is given alone has to be an enabled sink.
     """
-    role, plugin, enabled = keys.get("type"), keys.get("path"), keys.boolean("enabled", True)
+    role, path, enabled = keys.get("type"), keys.get("path"), keys.boolean("enabled", True)
     if role is None or role.value not in ("sink", "source"):
         report.error(
             role, (f"{role.masked_value} is not allowed" if role else "type is missing") + '; write type = "sink"'
         )
         return None
-    kinds = ("s3", *iggy_forwards.KINDS)
-    kind = "s3" if plugin is None else next((kind for kind in kinds if f"{kind}_sink" in plugin.value), None)
+    plugins = ("s3", *iggy_forwards.PLUGINS)
+    plugin = "s3" if path is None else next((name for name in plugins if f"{name}_sink" in path.value), None)
     refusal: tuple[Setting | None, str] | None = None
     if role.value == "source":
         refusal = role, "is a source; s3lake has sinks only"
-    elif plugin is None:
+    elif path is None:
         report.notice(role, "path is missing: the sink is taken for the S3 sink; write the path of its plugin")
-    elif kind is None:
-        refusal = plugin, f"{plugin.masked_value} is not a sink that s3lake has: it has {', '.join(kinds)}"
+    elif plugin is None:
+        refusal = path, f"{path.masked_value} is not a sink that s3lake has: it has {', '.join(plugins)}"
     elif not enabled.value:
         refusal = enabled.setting, "is false, so nothing is landed; write enabled = true"
     if refusal is not None:
         (report.error if alone else report.notice)(*refusal)
         return None
-    return kind
+    return plugin
 
 
 def _put_plugin(keys: Keys, sink: Draft) -> None:
@@ -242,7 +242,7 @@ def _put_rotation(keys: Keys, sink: Draft) -> None:
 
 
 def _read_streams(
-    file: toml.File, keys: Keys, each: Draft, key: Value[str], template: Setting | None, *, kind: str
+    file: toml.File, keys: Keys, each: Draft, key: Value[str], template: Setting | None, *, plugin: str
 ) -> Iterator[Draft]:
     """Yield one sink for each stream and topic: both names are in its keys and its lines."""
     streams = file.data.get("streams")
@@ -261,7 +261,7 @@ def _read_streams(
         sink.put("name", re.sub(r"[^A-Za-z0-9_-]+", "-", title), key.setting)
         name = form.replace("{stream}", stream).replace("{topic}", topic)
         sink.put("topics", [name], template or keys.get(f"streams[{at}].topics"))
-        if kind == "s3":
+        if plugin == "s3":
             sink.put("layout.template", _template(keys, stream, topic), keys.get(f"{_P}path_template"))
         else:
             sink.put("prefix", sink.get("name"))
@@ -274,12 +274,12 @@ def _read_streams(
 
 def _topics(keys: Keys, at: int, stream: Any) -> list[str]:
     prefix = f"streams[{at}]."
-    keys.required(f"{prefix}stream", '"application_logs"')
+    keys.require(f"{prefix}stream", '"application_logs"')
     keys.deciding.add(f"{prefix}stream")
     keys.no_effect({f"{prefix}{name}": reason for name, reason in _STREAM_NO_EFFECT.items()})
     setting = keys.get(f"{prefix}topics")
     if keys.get(f"{prefix}schema") is None:
-        keys.required(f"{prefix}schema", '"json"')
+        keys.require(f"{prefix}schema", '"json"')
     topics = stream.get("topics") if isinstance(stream, dict) else None
     if not setting or not isinstance(topics, list) or not topics or not all(isinstance(name, str) for name in topics):
         message = "is not a list of names" if setting else f"{prefix}topics is missing"

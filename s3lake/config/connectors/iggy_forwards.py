@@ -28,7 +28,7 @@ _NO_EFFECT = {
 }
 
 
-_PLUGINS = {
+_PLUGIN_KEYS = {
     "postgres": (
         Key(f"{_P}connection_string", "options.conninfo", example='"postgresql://localhost/lake"'),
         Key(f"{_P}target_table", "options.table", example='"iggy_messages"'),
@@ -52,24 +52,24 @@ _RECORDS = {
     "mongodb": {"binary": "document", "json": "document", "string": "text", "text": "text"},
 }
 """Words of `payload_format`, with the destination's `record`; the first is the default."""
-KINDS = (*_PLUGINS, "iceberg")
+PLUGINS = (*_PLUGIN_KEYS, "iceberg")
 
 
-def read_forward(kind: str, keys: Keys, key: Value[str]) -> Draft:
+def read_forward(destination: str, keys: Keys, key: Value[str]) -> Draft:
     """Read a forward of a sink, named after the connector's key."""
     forward = Draft()
-    forward.put("to", kind, keys.get("path"))
+    forward.put("to", destination, keys.get("path"))
     forward.put("name", re.sub(r"[^A-Za-z0-9_-]+", "-", key.value), key.setting)
-    keys.put(forward, _PLUGINS[kind])
-    if kind in _RECORDS:
-        default, words = next(iter(_RECORDS[kind])), _RECORDS[kind]
+    keys.put(forward, _PLUGIN_KEYS[destination])
+    if destination in _RECORDS:
+        default, words = next(iter(_RECORDS[destination])), _RECORDS[destination]
         record = keys.choice(f"{_P}payload_format", same(*words), default)
         forward.put("options.record", record.map(words.__getitem__))
         if record.value == default:
             keys.note(f"rows are documents of JSON: they are kept as {words[default]}", record)
-    if kind == "quickwit":
+    if destination == "quickwit":
         forward.put("options.index", _index_of_quickwit(keys))
-    if kind == "elasticsearch":
+    if destination == "elasticsearch":
         for setting in keys.with_prefix(f"{_P}index_mapping."):
             keys.report.no_effect(setting, "an index that exists keeps its mapping")
     keys.no_effect({f"{_P}{name}": reason for name, reason in _NO_EFFECT.items()})
@@ -78,7 +78,7 @@ def read_forward(kind: str, keys: Keys, key: Value[str]) -> Draft:
 
 def _index_of_quickwit(keys: Keys) -> Value[str]:
     """Return the id of the index: the key is a configuration of Quickwit in YAML."""
-    index = keys.required(f"{_P}index", '"index_id: messages"')
+    index = keys.require(f"{_P}index", '"index_id: messages"')
     try:
         content = yaml.safe_load(index.value)
     except yaml.YAMLError:
@@ -140,8 +140,8 @@ def attach(forward: Draft, sinks: Sequence[Draft], others: Sequence[Draft]) -> l
     return own
 
 
-def _lands_the_same(one: Draft, other: Draft) -> bool:
-    return all(one.get(path) == other.get(path) for path in ("topics", "transforms", "converter"))
+def _lands_the_same(sink: Draft, other: Draft) -> bool:
+    return all(sink.get(path) == other.get(path) for path in ("topics", "transforms", "converter"))
 
 
 def _add(sink: Draft, forward: Draft) -> None:

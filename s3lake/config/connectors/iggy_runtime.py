@@ -34,11 +34,11 @@ _NAMES = ("config_type", "config_dir", "base_url", "timeout", "request_headers",
 PREFIX = "IGGY_CONNECTORS_"
 _CONNECTORS = (f"{PREFIX}SINK_", f"{PREFIX}SOURCE_")
 _PLACES = (f"{PREFIX}CONFIG_PATH", f"{PREFIX}ENV_PATH")  # where the files are: others read them
-_Known = Mapping[str, Any]
+_Titles = Mapping[str, Any]
 """The names that there are below a name, in the order of messages; empty if Iggy knows none there."""
 
 
-def _names(*titles: str) -> _Known:
+def _names(*titles: str) -> _Titles:
     return {title: {} for title in titles}
 
 
@@ -125,9 +125,9 @@ def _of_server(options: Mapping[str, Any], runtime: File, report: Report) -> Ite
         active = json.loads(answer.text)
         groups = [(role, active.get(f"{role}s") or {}) for role in ("sink", "source")]
         files = [
-            File(f"{answer.name} {role} {key}", {**_present(said), "type": role})
+            File(f"{answer.name} {role} {key}", {**_present(content), "type": role})
             for role, group in groups
-            for key, said in group.items()
+            for key, content in group.items()
         ]
     except (ValueError, AttributeError, TypeError):
         raise ConfigurationError(
@@ -203,11 +203,11 @@ def apply_to_connectors(files: Sequence[File], environment: Mapping[str, str], r
     tree: dict[str, dict[str, Any]] = {}
     for file in files:
         tree.setdefault(str(file.data.get("type", "sink")), {})[file.key] = file.data
-    known = {role: dict.fromkeys(group, _CONNECTOR) for role, group in tree.items()}
+    titles = {role: dict.fromkeys(group, _CONNECTOR) for role, group in tree.items()}
     variables = _select(environment, connectors=True)
     # Only sinks land anything: the files of sources are not read.
     variables = {name: text for name, text in variables.items() if "source" in tree or name.startswith(_CONNECTORS[0])}
-    places = _apply(tree, known, variables, report)
+    places = _apply(tree, titles, variables, report)
     changed = []
     for file in files:
         own = {path[2:]: place for path, place in places.items() if path[1] == file.key}
@@ -226,11 +226,11 @@ def _select(environment: Mapping[str, str], *, connectors: bool) -> dict[str, st
     }
 
 
-def _apply(tree: dict[str, Any], known: _Known, variables: Mapping[str, str], report: Report) -> dict[Path, Place]:
+def _apply(tree: dict[str, Any], titles: _Titles, variables: Mapping[str, str], report: Report) -> dict[Path, Place]:
     """Set what variables name. Return the path of each value with the variable's place."""
     places: dict[Path, Place] = {}
     for name, text in variables.items():
-        below = _names_of(tree, known)
+        below = _names_of(tree, titles)
         matched = match(name.removeprefix(PREFIX), below)
         if matched is None:
             near = did_you_mean(name.removeprefix(PREFIX), variable_names(below), f"{PREFIX}{{}}")
@@ -245,15 +245,15 @@ def _apply(tree: dict[str, Any], known: _Known, variables: Mapping[str, str], re
     return places
 
 
-def _names_of(value: Any, known: _Known) -> Names:
+def _names_of(value: Any, titles: _Titles) -> Names:
     """Return the names of a table of a file, and the names that Iggy allows there."""
     inside: dict[str | int, Names] = {}
     if isinstance(value, list):
         inside = {position: _names_of(item, {}) for position, item in enumerate([*value, {}])}
     elif isinstance(value, dict):
-        for title in {*known, *value} - {"transforms"}:
+        for title in {*titles, *value} - {"transforms"}:
             group: Any = ([] if title == "streams" else {}) if title in (*_GROUPS, *_RUNTIME) else None
-            inside[title] = _names_of(value.get(title, group), known.get(title, {}))
-    added = Names({}, parse_value) if isinstance(value, dict) and not known else None
+            inside[title] = _names_of(value.get(title, group), titles.get(title, {}))
+    added = Names({}, parse_value) if isinstance(value, dict) and not titles else None
     # A text where the file has one: a password of digits is not a number.
     return Names(inside, str if isinstance(value, str) else parse_value, added)

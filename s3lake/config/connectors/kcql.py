@@ -157,23 +157,23 @@ class _Parser:
 
     def _take_word(self, word: str, left: list[str]) -> int | None:
         """Advance past a clause's keyword if it is next, and forget the clauses before it. Return its offset."""
-        found = _WORD.match(self._text, self.skip_blanks())
-        if found is None or found[0].upper() != word:
+        keyword = _WORD.match(self._text, self.skip_blanks())
+        if keyword is None or keyword[0].upper() != word:
             return None
         del left[: left.index(word) + 1]
-        self._at = found.end()
-        return found.start()
+        self._at = keyword.end()
+        return keyword.start()
 
     def _require(self, word: str) -> None:
         if self._take_word(word, [word]) is None:
             raise self._describe_unexpected(word)
 
     def _take(self, pattern: re.Pattern[str], *expected: str) -> re.Match[str]:
-        found = pattern.match(self._text, self.skip_blanks())
-        if found is None or found[0].upper() in _KEYWORDS:
+        token = pattern.match(self._text, self.skip_blanks())
+        if token is None or token[0].upper() in _KEYWORDS:
             raise self._describe_unexpected(*expected)
-        self._at = found.end()
-        return found
+        self._at = token.end()
+        return token
 
     def _require_mark(self, *marks: str) -> str:
         for mark in marks:
@@ -245,10 +245,10 @@ class _Parser:
     def _describe_unexpected(self, *expected: str) -> KcqlError:
         """Return the error of a text that goes wrong here: what is there, and what is expected."""
         offset, names = self.skip_blanks(), " or ".join(expected)
-        found = re.compile(rf"{_WORD.pattern}|.", re.DOTALL).match(self._text, offset)
-        if found is None:
+        token = re.compile(rf"{_WORD.pattern}|.", re.DOTALL).match(self._text, offset)
+        if token is None:
             return KcqlError(offset, f"the statement ends too early; expected {names}")
-        word, hint = found[0], ""
+        word, hint = token[0], ""
         if word in "'\"`" and self._text.find(word, offset + 1) < 0:
             hint = "; the quote is not closed"
         elif word.upper() in CLAUSES:

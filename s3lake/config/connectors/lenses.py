@@ -169,7 +169,7 @@ def _put_policy(keys: Keys, sink: Draft) -> None:
         sink.put("errors.retry_interval", pause.map(connect.seconds))
         keys.note("only what may pass later is tried again; a refused record would be refused again", policy)
         if tries.value == 0:
-            keys.note("is none; Lenses itself would try for ever", tries)
+            keys.note("0 means that nothing is tried again; Lenses itself would try for ever", tries)
         return
     if policy.value == "NOOP":
         sink.put("errors.tolerance", "all", policy.setting)
@@ -177,7 +177,7 @@ def _put_policy(keys: Keys, sink: Draft) -> None:
 
 
 def _read_sinks(keys: Keys, each: Draft, name: Value[str], topics: connect.Topics) -> list[Draft]:
-    query = keys.required(f"{_P}kcql", "INSERT INTO bucket:prefix SELECT * FROM topic")
+    query = keys.require(f"{_P}kcql", "INSERT INTO bucket:prefix SELECT * FROM topic")
     if query.setting is None or not query.value:
         return []
     try:

@@ -14,7 +14,7 @@ from s3lake.config.syntax.node import Node
 from s3lake.errors import ConfigurationError
 
 _CLASS = "connector.class"
-_BESIDE = {
+_ANSWERED = {
     "tasks": "is what Connect's REST API answers; s3lake has no tasks",
     "type": "is what Connect's REST API answers",
     "initial_state": "Dagster starts and stops the sensors",
@@ -68,7 +68,7 @@ def _read_posted(root: Node, config: Node, report: Report) -> list[Node]:
             nodes.append(node)
         elif node.key == "name" and twin is not None and twin.value != node.value:
             report.error(node.place, f"{node.value!r} is not the name in config, {twin.value!r}; take one out")
-    _note_rest(root, ("name", "config"), _BESIDE, report)
+    _note_rest(root, ("name", "config"), _ANSWERED, report)
     return nodes
 
 
@@ -94,9 +94,9 @@ def _find(node: Node, above: Node, title: Node | None) -> Iterator[tuple[str, li
     """Yield every map with `connector.class` below: its connector's name, and its settings with what is next to it."""
     if node.child(_CLASS) is not None:
         named = next((name for key in _NAMES if (name := above.child(key)) and isinstance(name.value, str)), title)
-        beside = [replace(named, key="name")] if named and node.child("name") is None else []
+        outside = [replace(named, key="name")] if named and node.child("name") is None else []
         secret = above.at(_SECRET).nodes if node.key != _SECRET else ()
-        nodes = [*beside, *node.nodes, *secret]
+        nodes = [*outside, *node.nodes, *secret]
         yield next((str(name.value) for name in nodes if name.key == "name"), "one without a name"), nodes
         return
     for child in node.nodes:

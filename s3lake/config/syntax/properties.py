@@ -23,12 +23,12 @@ def read(text: str, report: Report) -> list[Setting]:
     """
     settings = []
     for line, places in _lines(text):
-        found = _KEY.match(line)
-        assert found is not None, "the key may be empty"
+        key_match = _KEY.match(line)
+        assert key_match is not None, "the key may be empty"
         end = len(line.rstrip(_BLANK))
         end += end < len(line) and (end - len(line[:end].rstrip("\\"))) % 2  # an escaped blank
-        key, _ = _unescape(line, places, found.span(1), report)
-        value, positions = _unescape(line, places, (found.end(), max(end, found.end())), report)
+        key, _ = _unescape(line, places, key_match.span(1), report)
+        value, positions = _unescape(line, places, (key_match.end(), max(end, key_match.end())), report)
         settings.append(Setting(key, value, Place(report.file, *places[0], key), positions))
     return settings
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from s3lake.config.report import Path, Place, Setting, dotted, is_comment
+from s3lake.config.report import Path, Place, Setting, format_path, is_comment
 from s3lake.config.syntax.node import position_of
 from s3lake.errors import ConfigurationError
 
@@ -41,15 +41,15 @@ class File:
         """Return the place of the value at a path: of the line that it is in, else of what it is inside of."""
         for size in range(len(path), 0, -1):
             if (near := self.places.get(path[:size])) is not None:
-                return Place(near.file, near.line, near.column, dotted(path))
-        return Place(self.name, key=dotted(path))
+                return Place(near.file, near.line, near.column, format_path(path))
+        return Place(self.name, key=format_path(path))
 
     def settings(self, *skipped: str) -> list[Setting]:
         """Return every value that is not a table, in the file's order."""
         settings = []
         for path, value in _leaves({name: content for name, content in self.data.items() if name not in skipped}):
             text = str(value).lower() if isinstance(value, bool) else str(value)
-            settings.append(Setting(dotted(path), text.strip(), self.place(*path)))
+            settings.append(Setting(format_path(path), text.strip(), self.place(*path)))
         return settings
 
 
