@@ -81,9 +81,12 @@ class Draft:
     origins: dict[Path, Setting] = field(default_factory=dict)
 
     def put(self, path: str | Sequence[Any], value: Any, setting: Setting | None = None) -> None:
-        """Set the value at a path, dotted or as steps; a `Value` brings its setting along."""
+        """Set the value at a path, dotted or as steps; a `Value` brings its setting along, a `Draft` all of its own."""
+        inside: Mapping[Path, Setting] = {}
         if isinstance(value, Value):
             value, setting = value.value, value.setting or setting
+        elif isinstance(value, Draft):
+            value, inside = value.values, value.origins
         steps = tuple(path.split(".")) if isinstance(path, str) else tuple(path)
         holder = self.values
         for step in steps[:-1]:
@@ -96,6 +99,13 @@ class Draft:
         self.forget(steps)
         if setting is not None:
             self.origins[steps] = setting
+        self.origins |= {(*steps, *path): setting for path, setting in inside.items()}
+
+    def append(self, name: str, part: Draft) -> None:
+        """Append a draft to the list of that name."""
+        parts = self.values.setdefault(name, [])
+        self.origins |= {(name, len(parts), *path): setting for path, setting in part.origins.items()}
+        parts.append(_copy(part.values))
 
     def forget(self, path: Path) -> None:
         """Forget where the value at a path, and what is in it, came from."""

@@ -3,7 +3,7 @@
 Every rule of validity that needs no broker and no bucket is here.
 """
 
-from s3lake.sink.config import Config, can_share_key
+from s3lake.sink.config import Config
 from s3lake.sink.connections import Kafka, Spark
 from s3lake.sink.converter import Converter, Registry
 from s3lake.sink.errors import Errors
@@ -35,5 +35,4 @@ __all__ = [
     "Table",
     "Time",
     "Transform",
-    "can_share_key",
 ]

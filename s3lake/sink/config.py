@@ -5,9 +5,9 @@ from typing import Annotated
 
 from pydantic import Field, field_validator, model_validator
 
-from s3lake.sink import key_space
 from s3lake.sink.connections import Kafka, Source, Spark
 from s3lake.sink.forwards import check_forwards
+from s3lake.sink.key_space import can_share_key
 from s3lake.sink.model import ConfigModel, Duration, RuleError, at_least
 from s3lake.sink.s3 import S3
 from s3lake.sink.sink import Sink
@@ -122,8 +122,3 @@ class Config(ConfigModel):
             if sink.name == name:
                 return sink
         raise KeyError(f"no sink is called {name!r}; there are {', '.join(sink.name for sink in self.sinks)}")
-
-
-def can_share_key(sink: Sink, other: Sink) -> bool:
-    """Return whether two sinks can give two objects the same key."""
-    return sink.bucket == other.bucket and key_space.can_share_key(sink, other)

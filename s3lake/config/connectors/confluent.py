@@ -32,6 +32,7 @@ _PARTITIONERS = {
     "HourlyPartitioner": "hourly",
     _FIELDS_AND_TIME: "fields and time",
 }
+_EXTRACTORS = {"Wallclock": "wallclock", "Record": "record", "RecordField": "field"}
 _TIMED = ("time", "daily", "hourly", "fields and time")
 _DAY_S, _HOUR_S = 86_400, 3_600
 _DECIDING = (
@@ -101,9 +102,7 @@ def _put_store(keys: Keys, sink: Draft) -> None:
         sink.put("s3.accelerate", wide)
     credentials.put_pair(keys, sink, "aws.access.key.id", "aws.secret.access.key")
     credentials.put_provider(keys, sink, "s3.credentials.provider.class")
-    storage = keys.get("storage.class")
-    if storage is not None and storage.value.rpartition(".")[2] != "S3Storage":
-        keys.wrong(storage, f"{storage.masked_value} is not known; use io.confluent.connect.s3.storage.S3Storage")
+    _read_class(keys, "storage.class", same("S3Storage"), "S3Storage")
     credentials.put_encryption(keys, sink, "s3.ssea.name", "s3.sse.kms.key.id", "s3.sse.customer.key")
     _put_tags(keys, sink)
     credentials.put_proxy(keys, sink, "s3.proxy.")
@@ -179,9 +178,8 @@ def _put_flush(keys: Keys, sink: Draft) -> None:
     for interval in (span, schedule):
         if interval.value == 0:
             keys.wrong(interval.setting, "'0' is not allowed; write milliseconds, or -1 for never")
-    extractor = keys.text("timestamp.extractor").value.rpartition(".")[2].removesuffix("TimestampExtractor")
     is_timed = span.value > 0 and _read_partitioner(keys).value in _TIMED
-    if is_timed and extractor in ("", "Wallclock"):  # its time does not move within a micro-batch
+    if is_timed and _read_extractor(keys).value == "wallclock":  # its time does not move within a micro-batch
         sink.put("flush.interval", span.map(connect.seconds))
         keys.note("is by the wall clock: a micro-batch begins when a record waits that long", span)
     elif is_timed:
@@ -231,22 +229,24 @@ def _put_layout(keys: Keys, sink: Draft) -> None:
 
 
 def _read_partitioner(keys: Keys) -> Value[str]:
-    """Return the partitioner, as a word of `_PARTITIONERS`."""
     return _read_class(keys, "partitioner.class", _PARTITIONERS, "DefaultPartitioner")
+
+
+def _read_extractor(keys: Keys) -> Value[str]:
+    return _read_class(keys, "timestamp.extractor", _EXTRACTORS, "Wallclock")
 
 
 def _read_class(keys: Keys, key: str, classes: Mapping[str, str], default: str) -> Value[str]:
     """Return what a class of the connector means, by its simple name."""
-    setting = keys.get(key)
-    if setting is None or not setting.value:
-        return Value(classes[default])
-    name = setting.value.rpartition(".")[2]
-    ours = setting.value.startswith("io.confluent.connect.") or name == _FIELDS_AND_TIME
-    if name not in classes or ("." in setting.value and not ours):
-        near = did_you_mean(name, list(classes))
-        keys.wrong(setting, f"{setting.masked_value} is not known; {near}use one of: {', '.join(classes)}")
-        return Value(classes[default])
-    return Value(classes[name], setting)
+
+    def read(text: str) -> str:
+        name = text.rpartition(".")[2].rpartition("$")[2].removesuffix("TimestampExtractor") or default
+        ours = text.startswith("io.confluent.connect.") or name == _FIELDS_AND_TIME
+        if name not in classes or ("." in text and not ours):
+            raise ValueError(f"is not known; {did_you_mean(name, classes)}use one of: {', '.join(classes)}")
+        return classes[name]
+
+    return keys.read(key, classes[default], read)
 
 
 def _partition_template(keys: Keys, sink: Draft, partitioner: Value[str], delimiter: str) -> tuple[str, Setting | None]:
@@ -272,7 +272,10 @@ def _time_template(keys: Keys, sink: Draft, partitioner: Value[str], delimiter: 
     pattern, locale, timezone = keys.text("path.format"), keys.text("locale"), keys.text("timezone")
     own_pattern = partitioner.value in ("time", "fields and time")
     duration = keys.integer("partition.duration.ms", -1, 1 if own_pattern else -1)
-    _put_extractor(keys, sink)
+    extractor, field = _read_extractor(keys), keys.text("timestamp.field", "timestamp")
+    sink.put("layout.time.source", extractor)
+    if extractor.value == "field":
+        sink.put("layout.time.field", field)
     for name, option in (("timezone", timezone), ("locale", locale)):
         if option.value:
             sink.put(f"layout.time.{name}", option)
@@ -304,17 +307,3 @@ def _time_template(keys: Keys, sink: Draft, partitioner: Value[str], delimiter: 
         path = quoted.join(steps)
         keys.report.notice(partitioner.setting, f"path.format is missing; {path} is taken")
     return f"{{time:{path}}}", pattern.setting
-
-
-def _put_extractor(keys: Keys, sink: Draft) -> None:
-    sources = {"Wallclock": "wallclock", "Record": "record", "RecordField": "field"}
-    extractor, field = keys.text("timestamp.extractor"), keys.text("timestamp.field", "timestamp")
-    name = extractor.value.rpartition(".")[2].split("$")[-1].removesuffix("TimestampExtractor")
-    if extractor.setting and name and name not in sources:
-        near = did_you_mean(name, list(sources))
-        message = f"{extractor.setting.masked_value} is not known; {near}use one of: {', '.join(sources)}"
-        keys.wrong(extractor.setting, message)
-    source = sources.get(name, "wallclock")
-    sink.put("layout.time.source", source, extractor.setting)
-    if source == "field":
-        sink.put("layout.time.field", field)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from s3lake.config.draft import ConfigDraft, Connector, Draft, join_drafts
 from s3lake.config.keys import Key, Keys, milliseconds, put_native
@@ -217,81 +216,57 @@ def note_deviation(keys: Keys, sink: Draft, at: Setting | Place | None, message:
 _APACHE = "org.apache.kafka.connect.transforms"
 _TOMBSTONES = "io.confluent.connect.transforms.TombstoneHandler"
 _BEHAVIORS = {"drop_silent": True, "drop_warn": True, "ignore": False}
-
-
-@dataclass(frozen=True)
-class _Listed:
-    """An entry of `transforms` or `predicates`: its class, and its options with the settings that they are in."""
-
-    name: str
-    type: Setting | None
-    options: Mapping[str, Setting]
-
-    @property
-    def values(self) -> dict[str, Any]:
-        return {name: setting.value for name, setting in self.options.items()}
+_OUTSIDE = ("type", "predicate", "negate")
+"""Keys of a transform that are not options of its class."""
 
 
 def put_transforms(keys: Keys, sink: Draft) -> None:
     """Put the transforms into the sink, in the order in which they are applied."""
-    predicates = {entry.name: entry for entry in _read_listed(keys, "predicates")}
-    for entry in _read_listed(keys, "transforms"):
-        options = dict(entry.options)
-        predicate = options.pop("predicate", None)
-        options.pop("negate", None)
-        negate = keys.boolean(f"transforms.{entry.name}.negate", False)
-        values = {name: setting.value for name, setting in options.items()}
-        native: dict[str, Any] = {"name": entry.name, "options": values, "negate": negate.value}
-        origins: dict[tuple[str | int, ...], Setting] = {("options", name): option for name, option in options.items()}
-        if negate.setting is not None:
-            origins[("negate",)] = negate.setting
-        if entry.type is not None:
-            native["type"] = entry.type.value
-            origins[("type",)] = entry.type
-        if entry.type is not None and entry.type.value == _TOMBSTONES:
-            behavior = keys.choice(f"transforms.{entry.name}.behavior", _BEHAVIORS, "drop_silent")
-            if not behavior.value:
-                keys.report.no_effect(entry.type, "behavior=ignore leaves no record out")
+    predicates = _read_entries(keys, "predicates")
+    for name, transform in _read_entries(keys, "transforms").items():
+        own = f"transforms.{name}."
+        negate, predicate = keys.boolean(f"{own}negate", False), keys.get(f"{own}predicate")
+        transform.put("name", name)
+        transform.put("negate", negate)
+        if transform.get("type") == _TOMBSTONES:
+            if not keys.choice(f"{own}behavior", _BEHAVIORS, "drop_silent").value:
+                keys.report.no_effect(keys.get(f"{own}type"), "behavior=ignore leaves no record out")
                 continue
-            _drop_tombstones(keys, entry, native)
-        if predicate is not None and predicate.value in predicates:
-            listed = predicates[predicate.value]
-            native["predicate"] = {"type": listed.type.value if listed.type else "", "options": listed.values}
-            origins[("predicate",)] = predicate
-            origins |= {("predicate", "type"): listed.type} if listed.type else {}
-            origins |= {("predicate", "options", name): option for name, option in listed.options.items()}
+            _drop_tombstones(keys, transform, keys.get(f"{own}type"))
+            for setting in (predicate, negate.setting if negate.value else None):
+                if setting is not None:
+                    keys.wrong(setting, "is not supported next to TombstoneHandler; take it out")
+        elif predicate is not None and predicate.value in predicates:
+            transform.put("predicate", predicates[predicate.value], predicate)
         elif predicate is not None:
             near = did_you_mean(predicate.value, list(predicates))
             keys.wrong(
                 predicate, f"{predicate.masked_value} is not among predicates; {near}list it there, and give its type"
             )
-        add_transform(sink, native, origins)
+        sink.append("transforms", transform)
 
 
-def _drop_tombstones(keys: Keys, entry: _Listed, native: dict[str, Any]) -> None:
+def _drop_tombstones(keys: Keys, transform: Draft, type_setting: Setting | None) -> None:
     """Put Apache Kafka's transform for Confluent's handler of tombstones."""
-    native["type"], native["options"] = f"{_APACHE}.Filter", {}
-    native["predicate"] = {"type": f"{_APACHE}.predicates.RecordIsTombstone", "options": {}}
-    keys.report.notice(entry.type, "is Filter with RecordIsTombstone: records without a value are left out")
+    transform.put("type", f"{_APACHE}.Filter", type_setting)
+    transform.put("options", {})
+    transform.put("predicate", {"type": f"{_APACHE}.predicates.RecordIsTombstone", "options": {}})
+    keys.report.notice(type_setting, "is Filter with RecordIsTombstone: records without a value are left out")
 
 
-def add_transform(sink: Draft, native: dict[str, Any], origins: Mapping[tuple[str | int, ...], Setting]) -> None:
-    """Add one transform to a sink's chain; its origins are as its own paths."""
-    transforms = sink.values.setdefault("transforms", [])
-    sink.origins |= {("transforms", len(transforms), *path): setting for path, setting in origins.items()}
-    transforms.append(native)
-
-
-def _read_listed(keys: Keys, what: str) -> list[_Listed]:
+def _read_entries(keys: Keys, what: str) -> dict[str, Draft]:
+    """Return the entries of `transforms` or `predicates` by name: the type and the options of each."""
     names = keys.names(what)
     settings = {setting.key.removeprefix(f"{what}."): setting for setting in keys.with_prefix(f"{what}.")}
-    entries: list[_Listed] = []
+    entries: dict[str, Draft] = {}
     for name in names.value:
-        own = {key.removeprefix(f"{name}."): setting for key, setting in settings.items() if key.startswith(f"{name}.")}
-        class_setting = own.pop("type", None)
-        if class_setting is None and names.setting is not None:
+        entry = entries[name] = Draft({"options": {}})
+        for key, setting in settings.items():
+            if key.startswith(f"{name}."):
+                option = key.removeprefix(f"{name}.")
+                entry.put(option if option in _OUTSIDE else ("options", option), setting.value, setting)
+        if "type" not in entry.values:
             keys.wrong(names.setting, f"{name!r} has no type; add {what}.{name}.type=CLASS")
-        entries.append(_Listed(name, class_setting, own))
     for key, setting in settings.items():
         if not any(key.startswith(f"{name}.") for name in names.value):
             near = did_you_mean(key.partition(".")[0], names.value)

@@ -6,17 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from s3lake.config.connectors import (
-    connect,
-    credentials,
-    iggy_forwards,
-    iggy_runtime,
-)
+from s3lake.config.connectors import connect, credentials, iggy_forwards, iggy_runtime
 from s3lake.config.connectors.connect import escape_braces
 from s3lake.config.connectors.iggy_runtime import SECTION, Server
 from s3lake.config.draft import ConfigDraft, Draft, join_drafts
 from s3lake.config.keys import SERVERS, Key, Keys, put_native, same
-from s3lake.config.report import Path, Report, Setting, Value
+from s3lake.config.report import Report, Setting, Value
 from s3lake.config.syntax import toml
 from s3lake.config.variables import Variables
 from s3lake.text.options import did_you_mean
@@ -125,11 +120,11 @@ def _put_transforms(file: toml.File, sink: Draft, report: Report) -> None:
         elif not isinstance(table, dict) or not isinstance(table.get("enabled"), bool):
             report.error(place, "needs `enabled = true` or `enabled = false`")
         elif table["enabled"] and name in _TRANSFORMS:
-            options = {key: value for key, value in table.items() if key != "enabled"}
-            origins: dict[Path, Setting] = {("type",): Setting(place.key, name, place)}
-            for key, value in options.items():
-                origins["options", key] = _setting(file, value, "transforms", name, key)
-            connect.add_transform(sink, {"name": name, "type": f"iggy.{name}", "options": options}, origins)
+            transform = Draft({"name": name, "options": {}})
+            transform.put("type", f"iggy.{name}", Setting(place.key, name, place))
+            for key in table.keys() - {"enabled"}:
+                transform.put(("options", key), table[key], _setting(file, table[key], "transforms", name, key))
+            sink.append("transforms", transform)
 
 
 def _read_connector(

@@ -136,18 +136,12 @@ def attach(forward: Draft, sinks: Sequence[Draft], others: Sequence[Draft]) -> l
         host = next((other for other in others if _lands_the_same(other, sink)), None)
         if host is None:
             own.append(sink)
-        _add(host or sink, forward)
+        (host or sink).append("forwards", forward)
     return own
 
 
 def _lands_the_same(sink: Draft, other: Draft) -> bool:
     return all(sink.get(path) == other.get(path) for path in ("topics", "transforms", "converter"))
-
-
-def _add(sink: Draft, forward: Draft) -> None:
-    forwards = sink.values.setdefault("forwards", [])
-    sink.origins |= {("forwards", len(forwards), *path): setting for path, setting in forward.origins.items()}
-    forwards.append(forward.copy().values)
 
 
 def require_buckets(sinks: Sequence[Draft], plugin: Setting | None, keys: Keys, environment: Mapping[str, str]) -> None:
