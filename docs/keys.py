@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 import yaml
 
-from s3lake.config.dialects import read_draft
 from s3lake.config.draft import LoadedConfig
+from s3lake.config.load import read_draft
 from s3lake.errors import ConfigurationError
 
 ENVIRONMENT = {"S3LAKE_START": "2026-11-20T00", "S3LAKE_BOOTSTRAP_SERVERS": "kafka:9092", "S3LAKE_NAME": ""}

@@ -14,9 +14,8 @@ from s3lake import hours
 from s3lake.cli.output import FAILED, INPUT, emit, err, print_text
 from s3lake.config import load as configuration
 from s3lake.config.connectors.worker import WORKER
-from s3lake.config.dialects import NAME
 from s3lake.config.draft import LoadedConfig
-from s3lake.config.load import DIALECT, LOCATION
+from s3lake.config.load import DIALECT, LOCATION, NAME
 from s3lake.errors import ConfigurationError, IncompleteError, S3LakeError
 from s3lake.sink import Config, Sink
 

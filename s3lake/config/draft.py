@@ -320,7 +320,7 @@ def join_drafts(sinks: Sequence[Draft], report: Report, connector: Connector | N
                 whole.origins.update(settings)
             elif name in SHARED and name != "s3":
                 place = next((setting.place for setting in settings.values()), None)
-                message = f"{name} differs from that of another file; write the same into each"
+                message = f"{name} differs from another file's; write the same into each"
                 report.error(place, message)
             else:
                 rest.values[name] = value

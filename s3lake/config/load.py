@@ -5,25 +5,58 @@ from __future__ import annotations
 import logging
 import os
 import pathlib
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
 from s3lake import hours
-from s3lake.config import dialects, source
-from s3lake.config.connectors.cloud import REGISTRY
-from s3lake.config.draft import LoadedConfig, join_drafts
+from s3lake.config import native, source
+from s3lake.config.connectors import aiven, cloud, confluent, iggy, lenses, worker
+from s3lake.config.connectors.wrappers import unwrap
+from s3lake.config.draft import ConfigDraft, LoadedConfig, join_drafts
 from s3lake.config.keys import SERVERS, START
 from s3lake.config.overrides import prefix_of
-from s3lake.config.report import Notice, Report, variable
+from s3lake.config.report import Notice, Place, Report, Setting, by_key, variable
+from s3lake.config.syntax import properties
+from s3lake.config.syntax.json import parse_json
+from s3lake.config.syntax.node import Node
+from s3lake.config.syntax.yaml import parse_yaml
+from s3lake.config.variables import Variables
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Config
+from s3lake.text.options import did_you_mean
 
 _log = logging.getLogger(__name__)
-LOCATION, DIALECT = "S3LAKE_CONFIG", "S3LAKE_DIALECT"
-"""Environment variables that say where the configuration is, and its dialect where the content does not tell."""
+LOCATION, DIALECT, NAME = "S3LAKE_CONFIG", "S3LAKE_DIALECT", "S3LAKE_NAME"
+"""Environment variables: where the configuration is, its dialect if the content does not show it, and the name of a
+connector whose file has none."""
 IGGYS_LOCATION = "IGGY_CONNECTORS_CONFIG_PATH"
 """Iggy's own variable for the file of its runtime."""
+_CONNECTORS = {"lenses": lenses, "confluent": confluent, "aiven": aiven}
+DIALECTS = ("native", *_CONNECTORS, "iggy")
+CLASSES = {
+    **{name: dialect for dialect, module in _CONNECTORS.items() for name in module.CLASSES},
+    cloud.CLASS: "confluent",
+}
+_TOML = re.compile(
+    r"^\s*(\[\[?\s*(streams|transforms|plugin_config|iggy|http|state|connectors|s3lake|logging|telemetry)\b[^\]\n]*\]"
+    r"|type\s*=\s*[\"'](sink|source)[\"'])",
+    re.MULTILINE,
+)
+_YAML = re.compile(r"""^(---|\s*(sinks|kafka|s3|spark)\s*:(\s|$)|\s*["']?kind["']?\s*:\s*["']?Kafka)""", re.MULTILINE)
+_NATIVE = {"sinks", "kafka", "s3", "spark"}
+_KEYS = {
+    "lenses": re.compile(r"connect\.s3\..+", re.IGNORECASE),
+    "aiven": re.compile(
+        r"aws[._]s3[._].+|aws_(access_key_id|secret_access_key)|format\.output\..+|file\.(name|compression|max)\..+"
+    ),
+    "confluent": re.compile(
+        r"s3\..+|format\.class|storage\.class|partitioner\.class|path\.format|topics\.dir|rotate\..+"
+        r"|store\.(url|kafka\..+)"
+    ),
+}
+_REGIONS = ("s3.region", "aws.s3.region", "aws_s3_region", "connect.s3.aws.region", "aws.region")
 
 
 def load(location: str | pathlib.Path | None = None, dialect: str | None = None) -> Config:
@@ -68,7 +101,7 @@ def load_configuration(
 
 def _load_with_placeholders(location: str, dialect: str | None, variables: Mapping[str, str]) -> LoadedConfig:
     present = hours.key_of_ms(hours.now_ms())
-    placeholders = {SERVERS: "localhost:9092", START: present, REGISTRY: "http://localhost:8081"}
+    placeholders = {SERVERS: "localhost:9092", START: present, cloud.REGISTRY: "http://localhost:8081"}
     missing = {name: text for name, text in placeholders.items() if not variables.get(name)}
     configuration = _load(location, dialect, {**variables, **missing}, ask_servers=False)
     used = [name for name in missing if variable(name) in configuration.origins.values()]
@@ -87,9 +120,7 @@ def _load(
 ) -> LoadedConfig:
     base = pathlib.Path(location) if pathlib.Path(location).is_dir() else pathlib.Path(location).parent
     texts = source.read_texts(location, variables)
-    drafts = [
-        dialects.read_draft(text.text, text.name, dialect, variables, base, ask_servers=ask_servers) for text in texts
-    ]
+    drafts = [read_draft(text.text, text.name, dialect, variables, base, ask_servers=ask_servers) for text in texts]
     if len(drafts) == 1:
         return drafts[0].validate(variables)
     own = [tuple(map(prefix_of, draft.sinks)) for draft in drafts]
@@ -106,4 +137,110 @@ def _load(
         notices=tuple(chain.from_iterable(part.notices for part in parts)),
         connectors={name: connector for part in parts for name, connector in part.connectors.items()},
         without_effect=tuple(chain.from_iterable(part.without_effect for part in parts)),
+    )
+
+
+# One text
+
+
+def read_draft(
+    text: str,
+    name: str,
+    dialect: str | None,
+    environment: Mapping[str, str],
+    base: pathlib.Path,
+    *,
+    ask_servers: bool = True,
+) -> ConfigDraft:
+    """Read a text into a draft; `name` is the file's name in errors, relative paths in it begin at `base`.
+
+    Without `ask_servers` secrets of servers stay references.
+
+    Raises:
+        ConfigurationError: the content is invalid; one line per error.
+    """
+    report = Report(name)
+    if dialect and dialect not in DIALECTS:
+        near = did_you_mean(dialect, DIALECTS)
+        message = f"dialect {dialect!r} is not known; {near}use one of: {', '.join(DIALECTS)}"
+        raise ConfigurationError(f"{name}: {message}")
+    references = Variables(environment, base, ask_servers=ask_servers)
+    is_json = text.lstrip().startswith("{")
+    if dialect is None and not is_json and _TOML.search(text):
+        dialect = "iggy"
+    if dialect == "iggy":
+        return iggy.loads(text, report, references)
+    documents = _parse(text, report, dialect)
+    nodes = unwrap(documents, report) if dialect != "native" else []
+    dialect = dialect or _detect(documents, nodes, report)
+    if dialect == "native":
+        return native.read([document for document in documents if document.value != ()], report, environment)
+    settings = list(chain.from_iterable(node.setting(report) for node in nodes))
+    own = list(by_key(settings, report).values())
+    region = next((setting.value for setting in own if setting.key in _REGIONS and "${" not in setting.value), "")
+    references = replace(references, region=region)
+    settings, references = worker.apply_worker(own, report, references)
+    settings += _add_name(settings, report, environment.get(NAME, ""))
+    resolved = cloud.translate_keys(references.resolve(settings, report), report, environment)
+    draft: ConfigDraft = _CONNECTORS[dialect].loads(resolved, report, environment)
+    return draft
+
+
+def _add_name(settings: Sequence[Setting], report: Report, name: str) -> list[Setting]:
+    """Return the connector's name if the file does not have it: `name`, of the command line, else the file's own."""
+    own = next((setting for setting in settings if setting.key == "name"), None)
+    if own is not None:
+        if name and own.value != name:
+            report.error(own, f"{own.masked_value} is in the file, so --name {name} has no use; take one of them out")
+        return []
+    if name:
+        return [Setting("name", name, variable(NAME))]
+    stem = pathlib.PurePosixPath(report.file.replace(os.sep, "/")).name.split(".", 1)[0] or "connector"
+    place = Place(report.file)
+    report.notice(
+        place, f"name is missing; {stem!r}, the name of the file, is used: set another with --name (or {NAME})"
+    )
+    return [Setting("name", stem, place)]
+
+
+def _parse(text: str, report: Report, dialect: str | None) -> list[Node]:
+    """Return the tree of each document of a text that is JSON, YAML or Java's properties.
+
+    Raises:
+        ConfigurationError: it is not what it begins as.
+    """
+    if dialect != "native" and text.lstrip().startswith("{"):
+        return [parse_json(text, report.file)]
+    if dialect == "native" or report.file.endswith((".yaml", ".yml")) or _YAML.search(text):
+        return parse_yaml(text, report.file)
+    return [properties.parse(text, report)]
+
+
+def _detect(documents: Sequence[Node], nodes: Sequence[Node], report: Report) -> str:
+    """Return the dialect of a text, of which `nodes` are the settings of a connector.
+
+    Raises:
+        ConfigurationError: it has none, or connector.class names another connector.
+    """
+    for node in nodes:
+        if node.key == "connector.class" and isinstance(node.value, str):
+            if node.value in CLASSES:
+                return CLASSES[node.value]
+            message = f"{did_you_mean(node.value, CLASSES)}use one of: {', '.join(CLASSES)}"
+            raise ConfigurationError(f"{node.place}: connector.class: {node.value!r} is not known; {message}")
+    if any(node.key in _NATIVE for document in documents for node in document.nodes):
+        return "native"
+    for node in nodes:
+        for name, pattern in _KEYS.items():
+            if pattern.fullmatch(node.key):
+                return name
+    for document in documents:
+        if document.text("kind") == "KafkaConnect":
+            message = "this is Strimzi's worker, KafkaConnect: give its KafkaConnector, and the worker's spec.config"
+            raise ConfigurationError(f"{document.at('kind').place}: {message} as a .properties with --worker")
+    if not any(document.nodes for document in documents) or report.file.endswith((".yaml", ".yml")):
+        return "native"
+    raise ConfigurationError(
+        f"{report.file}:1:1: this is not a configuration that s3lake knows: give the connector's part alone, not a "
+        f"script or template; add connector.class, or give --dialect, one of: {', '.join(DIALECTS)}"
     )

@@ -234,7 +234,7 @@ def _override(variable: str, text: str, sinks: Mapping[str, tuple[int, Any]]) ->
     }
     if len(settings) > 1:
         meanings = " and ".join(f"{format_path(path)} of sink {name}" for name, (path, _) in settings.items())
-        raise ConfigurationError(f"{variable} can mean {meanings}: say it in the file instead")
+        raise ConfigurationError(f"{variable} can mean {meanings}: set it in the file instead")
     if not settings:
         sink = max(begun, key=len)
         name = variable.removeprefix(prefix_of(sink))

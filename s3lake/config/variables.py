@@ -201,9 +201,7 @@ class Variables:
             case "vault":
                 return self._server(name, provider).read(path, key), True
         if provider.type:
-            raise UnresolvedReferenceError(
-                f"s3lake has nothing for {provider.type} of provider {name!r}; write {_FORMS}"
-            )
+            raise UnresolvedReferenceError(f"s3lake cannot run {provider.type} of provider {name!r}; write {_FORMS}")
         raise UnresolvedReferenceError(f"provider {name!r} is not known; write {_FORMS}")
 
     def _server(self, name: str, provider: Provider) -> Any:
@@ -309,7 +307,9 @@ class SecretsManager:
                 code = error.response.get("Error", {}).get("Code", "an error")
                 raise UnresolvedReferenceError(f"AWS Secrets Manager answers {code} for secret {name}") from None
             except BotoCoreError as error:
-                raise UnresolvedReferenceError(f"AWS Secrets Manager cannot be asked for {name}: {error}") from None
+                raise UnresolvedReferenceError(
+                    f"AWS Secrets Manager does not answer for secret {name}: {error}"
+                ) from None
             except KeyError:
                 raise UnresolvedReferenceError(f"secret {name} is binary; a secret that is text is needed") from None
         return self._texts[name]
@@ -386,5 +386,5 @@ class Vault:
             return answer.status_code, answer.json().get("data") if answer.status_code == 200 else None
         except (requests.RequestException, OSError, ValueError) as error:  # which may quote the address
             raise UnresolvedReferenceError(
-                f"Vault cannot be asked: {type(error).__name__}; correct VAULT_ADDR"
+                f"Vault does not answer: {type(error).__name__}; correct VAULT_ADDR"
             ) from None

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from s3lake.config import dialects
 from s3lake.config import load as configuration
 from s3lake.config.draft import SHARED, LoadedConfig
 from s3lake.config.report import Notice
@@ -101,7 +100,7 @@ def loads(
     """The configuration in a text, whatever it is written in."""
     stored = mock.patch.object(SecretsManager, "read", lambda _, name: secret(name)) if secret else nullcontext()
     with stored:
-        return dialects.read_draft(text, name, dialect, environment, base).validate(environment)
+        return configuration.read_draft(text, name, dialect, environment, base).validate(environment)
 
 
 def native(text: str, environment: Mapping[str, str] = os.environ) -> LoadedConfig:

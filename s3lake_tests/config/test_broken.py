@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.config.connectors.kcql import ORDER
-from s3lake.config.dialects import CLASSES
+from s3lake.config.load import CLASSES
 from s3lake.config.overrides import fields
 from s3lake.encode.formats import CODECS, FORMATS
 from s3lake.errors import ConfigurationError

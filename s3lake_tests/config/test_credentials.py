@@ -97,7 +97,7 @@ def test_keys_of_aiven_are_how_s3_is_reached(changes: dict[str, str | None], exp
 def test_half_a_key_pair_and_an_option_that_nothing_can_use_are_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"s3\.credentials\.secret_access_key: is missing"):
         given({f"{OPTION}access_key_id": "AK"})
-    with pytest.raises(ConfigurationError, match="is an option of a class of Java's, which cannot run here"):
+    with pytest.raises(ConfigurationError, match="is an option of a Java class, which cannot run here"):
         given({f"{OPTION}vault.path": "secret/lake"})
 
 
@@ -162,7 +162,7 @@ def test_keys_next_to_a_class_are_used_and_that_is_noted() -> None:
     pair = {"aws.access.key.id": "AK", "aws.secret.access.key": "SK"}
     configuration = loaded({CLASS: "com.amazonaws.auth.InstanceProfileCredentialsProvider", **pair})
     assert S3Connection.from_settings(configuration.config.s3).access_key_id == "AK"
-    assert "is not asked: the connector takes the key pair" in "\n".join(map(str, bases.remarks(configuration)))
+    assert "is not used: the connector takes the key pair" in "\n".join(map(str, bases.remarks(configuration)))
 
 
 def test_an_external_id_is_a_secret() -> None:

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from s3lake.config import dialects
 from s3lake.config import load as configuration
 from s3lake.config.draft import ConfigDraft
 from s3lake.config.native import write_native
@@ -50,13 +49,13 @@ def test_every_file_is_read_once_also_where_variables_change_sinks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[str] = []
-    read_draft = dialects.read_draft
+    read_draft = configuration.read_draft
 
     def counted(text: str, name: str, *others: Any, **options: Any) -> ConfigDraft:
         read.append(Path(name).name)
         return read_draft(text, name, *others, **options)
 
-    monkeypatch.setattr(dialects, "read_draft", counted)
+    monkeypatch.setattr(configuration, "read_draft", counted)
     files = {"a.yaml": native("events"), "b.yaml": native("clicks")}
     loaded(tmp_path, files, S3LAKE_SINKS_CLICKS_FLUSH_COUNT="7", S3LAKE_SINKS_EVENTS_PREFIX="raw")
     assert read == ["a.yaml", "b.yaml"]
@@ -69,7 +68,7 @@ def test_a_variable_that_no_file_knows_is_an_error(tmp_path: Path) -> None:
 
 
 def test_files_have_to_agree_on_kafka(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="kafka differs from that of another file"):
+    with pytest.raises(ConfigurationError, match="kafka differs from another file's"):
         loaded(tmp_path, {"a.yaml": native("events"), "b.yaml": native("clicks", servers="other:9092")})
 
 

@@ -64,7 +64,7 @@ def test_the_longest_name_of_a_sink_counts_and_two_meanings_are_refused() -> Non
     apply_variables(sinks, {"S3LAKE_SINKS_EVENTS_V2_PREFIX": "raw", "S3LAKE_SINKS_EVENTS_FLUSH_COUNT": "1"})
     assert sinks["sinks"] == [{"name": "events", "flush": {"count": 1}}, {"name": "events_v2", "prefix": "raw"}]
     with pytest.raises(
-        ConfigurationError, match=r"can mean index\.prefix of sink a and prefix of sink a-index: say it"
+        ConfigurationError, match=r"can mean index\.prefix of sink a and prefix of sink a-index: set it"
     ):
         apply_variables({"sinks": [{"name": "a"}, {"name": "a-index"}]}, {"S3LAKE_SINKS_A_INDEX_PREFIX": "x"})
 

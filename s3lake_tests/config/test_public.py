@@ -18,9 +18,9 @@ ENVIRONMENT = {
 }
 LOADS = {
     "quickstart.properties": (6, "schema.generator.class: it makes schemas for Hive"),
-    "quickstart-bare.json": (8, "name is missing; 'quickstart-bare' is taken"),
+    "quickstart-bare.json": (8, "name is missing; 'quickstart-bare', the name of the file"),
     "bare.json": (4, "s3.part.size: closes a file at that size"),
-    "bare-time.json": (3, "name is missing; 'bare-time' is taken"),
+    "bare-time.json": (3, "name is missing; 'bare-time', the name of the file"),
     "bare-worker-converters.json": (
         4,
         "value.converter is missing; JsonConverter with schemas.enable=false is guessed",
@@ -46,7 +46,7 @@ LOADS = {
     "shell-variables.json": (6, ""),
     "minio.json": (4, ""),
     "proxy.json": (4, "s3.proxy.url: requests to S3 go through it"),
-    "proxy-as-endpoint.json": (5, "where it is S3's own address, write it as the endpoint instead"),
+    "proxy-as-endpoint.json": (5, "if it is S3's own address, write it as the endpoint instead"),
     "provider-keys.json": (3, ""),
     "provider-role.json": (3, "s3.credentials.provider.class: is not run: boto3 takes what its options say"),
     "provider-chain.json": (3, "boto3's own chain is used"),
@@ -79,7 +79,7 @@ REFUSED = {
     "string-format.json": (2, "StringFormat' is not known"),
     "no-flush-size.json": (1, "flush.size is missing"),
     "field-of-bytes.json": (2, "needs a field of the value, which converter.value bytes does not give"),
-    "provider-own-class.json": (2, "is a class of Java's and cannot run here"),
+    "provider-own-class.json": (2, "is a Java class, which cannot run here"),
     "own-transform.json": (1, "is not a transform of s3lake"),
     "glue.json": (1, "AWSKafka"),
 }

@@ -119,7 +119,7 @@ def test_a_workers_providers_count_with_their_classes_and_options(vault: Vault, 
             "Vault refuses to read secret/lake/s3; let this token",
         ),
         ("secret/lake/s3:key", {"VAULT_ADDR": ""}, "VAULT_ADDR is not set; set VAULT_ADDR"),
-        ("secret/lake/s3:key", {"VAULT_ADDR": "http://127.0.0.1:1"}, "Vault cannot be asked: ConnectionError"),
+        ("secret/lake/s3:key", {"VAULT_ADDR": "http://127.0.0.1:1"}, "Vault does not answer: ConnectionError"),
         ("key", {}, "names no path or no field; write \\${vault:MOUNT/PATH:FIELD}"),
     ],
 )
@@ -135,7 +135,7 @@ def test_an_error_of_vault_does_not_contain_its_token(
 def test_a_provider_class_that_s3lake_lacks_is_refused_by_name() -> None:
     kubernetes = "io.strimzi.kafka.KubernetesSecretConfigProvider"
     worker = {"config.providers": "k8s", "config.providers.k8s.class": kubernetes}
-    with pytest.raises(ConfigurationError, match=f"s3lake has nothing for {kubernetes} of provider 'k8s'; write"):
+    with pytest.raises(ConfigurationError, match=f"s3lake cannot run {kubernetes} of provider 'k8s'; write"):
         loaded("${k8s:lake/keys:key}", "x" * 9, worker)
 
 

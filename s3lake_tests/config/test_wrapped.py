@@ -53,7 +53,7 @@ def test_a_file_without_a_name_takes_its_own_and_says_so() -> None:
     loaded = given(json.dumps(NAMELESS), "dir/orders-sink.json.tmpl")
     assert loaded.config.sinks[0].name == "orders-sink"
     assert loaded.connectors["orders-sink"].name == "orders-sink"
-    assert "name is missing; 'orders-sink' is taken, after the file: say another with --name" in remarks(loaded)
+    assert "name is missing; 'orders-sink', the name of the file, is used: set another with --name" in remarks(loaded)
 
 
 def test_a_name_from_the_command_line_is_used_if_the_file_has_none() -> None:

@@ -112,7 +112,7 @@ def _put_format(keys: Keys, sink: Draft, form: Value[str]) -> str | None:
     if form.value == "avro":
         sink.put("format.codec", avro)
         if codec.setting and codec.value != "none":
-            message = "an Avro file that is compressed as a whole opens in no reader; write none, and a codec"
+            message = "no reader opens an Avro file that is compressed as a whole; write none, and a codec"
             keys.wrong(codec.setting, f"{codec.setting.masked_value}: {message} in avro.codec")
         return None
     if form.value == "parquet":
@@ -205,7 +205,7 @@ def _check_variables(keys: Keys, sink: Draft, setting: Setting) -> None:
     named = variables - {"timestamp"}
     if named not in _GROUPS:
         sets = "; ".join(", ".join(sorted(group)) for group in _GROUPS)
-        message = f"these make no name; use one of the sets: {sets} (timestamp next to start_offset)"
+        message = f"these variables do not make a name; use one of the sets: {sets} (timestamp next to start_offset)"
         keys.wrong(setting, f"{setting.masked_value}: {message}")
         return
     if "start_offset" in named:

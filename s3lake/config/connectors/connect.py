@@ -179,7 +179,7 @@ def _put_errors(keys: Keys, sink: Draft) -> None:
     timeout = keys.integer("errors.retry.timeout", 0, -1)
     if timeout.setting is not None:
         sink.put("errors.retry_timeout", timeout.map(lambda ms: None if ms < 0 else ms / 1000))
-    message = "is for questions to the Schema Registry: what a record is refused for would be the same again"
+    message = "is for requests to the Schema Registry: a refused record would be refused again"
     keys.note(message, timeout)
     keys.put(sink, [Key("errors.retry.delay.max.ms", "errors.retry_delay", milliseconds(0))])
     enabled = keys.boolean("errors.log.enable", False)

@@ -81,7 +81,7 @@ def _converter(keys: Keys, sink: Draft, part: str, default: str) -> None:
     if converter is None or not converter.value:
         message = (
             f"{part}.converter is missing; {_TAKEN[default]} is guessed: give the worker's file with --worker "
-            f"(or {worker.WORKER}), or say it"
+            f"(or {worker.WORKER}), or add it"
         )
         keys.report.notice(converter, message)
         for option in options.values():

@@ -65,7 +65,7 @@ def put_provider(keys: Keys, sink: Draft, key: str) -> None:
     for option in keys.with_prefix(stem) if stem.endswith(".") else ():
         path = _OPTIONS.get(_plain(option.key.removeprefix(stem)))
         if path is None and option.key != key and option.value:
-            keys.wrong(option, f"is an option of a class of Java's, which cannot run here; {_INSTEAD}")
+            keys.wrong(option, f"is an option of a Java class, which cannot run here; {_INSTEAD}")
         elif path is not None and option.value and sink.get(path) is None:  # else the connector's own key counts
             keys.report.secrets |= {option.value} if path in _SECRET else set()
             options.append(path)
@@ -73,7 +73,7 @@ def put_provider(keys: Keys, sink: Draft, key: str) -> None:
     name = provider.value.rpartition(".")[2]
     place = _PLACES.get(name)
     if place is not None and isinstance(sink.get("s3.credentials"), dict):
-        keys.note("is not asked: the connector takes the key pair that is next to it", provider)
+        keys.note("is not used: the connector takes the key pair that is given too", provider)
     elif place == "default":
         keys.report.no_effect(provider.setting, LOCAL_CHAIN)
     elif place is not None:
@@ -81,7 +81,7 @@ def put_provider(keys: Keys, sink: Draft, key: str) -> None:
     elif name and ("s3.role.arn" in options or ({*_PAIR} <= {*options} and "AssumeRole" not in name)):
         keys.note("is not run: boto3 takes what its options say", provider)
     elif provider.setting is not None and name:
-        message = f"{provider.setting.masked_value} is a class of Java's and cannot run here; {_INSTEAD}"
+        message = f"{provider.setting.masked_value} is a Java class, which cannot run here; {_INSTEAD}"
         keys.wrong(provider.setting, message)
 
 
@@ -105,7 +105,7 @@ def put_proxy(keys: Keys, sink: Draft, prefix: str) -> None:
     table = [Key(f"{prefix}{name}", f"s3.proxy.{name}") for name in ("url", "user", "password")]
     keys.put(sink if url.value else Draft(), table)
     if url.value:
-        keys.note("requests to S3 go through it; where it is S3's own address, write it as the endpoint instead", url)
+        keys.note("requests to S3 go through it; if it is S3's own address, write it as the endpoint instead", url)
 
 
 def put_encryption(keys: Keys, sink: Draft, algorithm: str, kms_key: str = "", own_key: str = "") -> None:

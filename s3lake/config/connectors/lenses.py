@@ -167,9 +167,9 @@ def _put_policy(keys: Keys, sink: Draft) -> None:
     if policy.value == "RETRY":
         sink.put("errors.max_retries", tries)
         sink.put("errors.retry_interval", pause.map(connect.seconds))
-        keys.note("only what may pass later is tried again; a refused record would be refused again", policy)
+        keys.note("only transient errors are retried; a refused record would be refused again", policy)
         if tries.value == 0:
-            keys.note("0 means that nothing is tried again; Lenses itself would try for ever", tries)
+            keys.note("0 means no retries; Lenses itself would try for ever", tries)
         return
     if policy.value == "NOOP":
         sink.put("errors.tolerance", "all", policy.setting)
@@ -324,7 +324,7 @@ def _put_properties(sink: Draft, statement: Statement, query: Setting, keys: Key
     _put_envelope(sink, own)
     suffix = own.text("key.suffix")
     for namer in filter(None, map(own.get, ("store.file.namer", "store.file.namer.param"))):
-        message = "a class of Java's cannot name files here; write s3lake.layout.template"
+        message = "a Java class cannot name files here; write s3lake.layout.template"
         own.wrong(namer, f"{namer.masked_value}: {message}")
     include = own.boolean("partition.include.keys", bool(statement.partition_by))
     message = "files are named after their first offset, as the document says; the connector names the last one"
