@@ -146,6 +146,16 @@ def remarks(loaded: LoadedConfig) -> list[Notice]:
     return [*loaded.notices, *loaded.without_effect]
 
 
+def remarks_by_key(loaded: LoadedConfig) -> dict[str, str]:
+    """Return the message of the last remark about each key."""
+    return {notice.place.key: notice.message for notice in remarks(loaded)}
+
+
+def remarks_text(loaded: LoadedConfig) -> str:
+    """Return all remarks as they are printed, one a line."""
+    return "\n".join(map(str, remarks(loaded)))
+
+
 def keys_of(
     loaded: LoadedConfig, *records: Record, topic: str | None = None, wallclock_ms: int = 0, at: int = 0
 ) -> list[str]:

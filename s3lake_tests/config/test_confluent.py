@@ -36,10 +36,6 @@ def load(changes: dict[str, str | None]) -> LoadedConfig:
 _UNUSED = "changes nothing next to the other settings of this file"
 
 
-def noticed(loaded: LoadedConfig) -> dict[str, str]:
-    return {notice.place.key: notice.message for notice in bases.remarks(loaded)}
-
-
 def twelve(count: int, **fields: Any) -> list[Record]:
     return [Record(offset, partition=12, **fields) for offset in range(count)]
 
@@ -271,7 +267,7 @@ def test_keys_are_native_settings(changes: dict[str, str | None], expected: dict
 def test_r10_rotation_by_time_needs_a_time_based_partitioner() -> None:
     loaded = load({"rotate.interval.ms": "60000"})
     assert loaded.config.sinks[0].flush.span is None
-    assert noticed(loaded)["rotate.interval.ms"] == _UNUSED
+    assert bases.remarks_by_key(loaded)["rotate.interval.ms"] == _UNUSED
 
 
 def test_sidecars_have_the_connectors_codecs() -> None:
@@ -289,7 +285,7 @@ def test_sidecars_have_the_connectors_codecs() -> None:
 def test_rotation_by_the_records_time_is_a_span(extractor: str) -> None:
     loaded = load({**TIME, "rotate.interval.ms": "60000", "timestamp.extractor": extractor})
     assert loaded.config.sinks[0].flush.span == 60
-    assert "rotate.interval.ms" not in noticed(loaded)
+    assert "rotate.interval.ms" not in bases.remarks_by_key(loaded)
 
 
 def test_how_files_with_sidecars_are_written_can_be_hashed() -> None:
@@ -310,7 +306,7 @@ def test_compatibility_says_which_schemas_share_files(mode: str) -> None:
     loaded = load({**SCHEMAS, "schema.compatibility": mode})
     assert loaded.config.sinks[0].schema_policy.compatibility == mode.lower()
     lossy = "fields that an older schema lacks are left out, as the connector does, and counted in each hour"
-    assert noticed(loaded).get("schema.compatibility") == (lossy if mode == "FORWARD" else None)
+    assert bases.remarks_by_key(loaded).get("schema.compatibility") == (lossy if mode == "FORWARD" else None)
 
 
 def test_compatibility_without_schemas_is_noted() -> None:
@@ -323,4 +319,4 @@ def test_compatibility_without_schemas_is_noted() -> None:
     }
     loaded = load(plain)
     assert loaded.config.sinks[0].schema_policy.compatibility == "none"
-    assert noticed(loaded)["schema.compatibility"] == _UNUSED
+    assert bases.remarks_by_key(loaded)["schema.compatibility"] == _UNUSED

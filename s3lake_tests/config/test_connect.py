@@ -8,11 +8,9 @@ import pytest
 from s3lake.config import load as configuration
 from s3lake.config.draft import Connector, LoadedConfig
 from s3lake.config.report import Place
-from s3lake.config.variables import SecretsManager, UnresolvedReferenceError
 from s3lake.errors import ConfigurationError
 from s3lake.sink.errors import DeadLetterTopic
 from s3lake_tests.config import bases
-from s3lake_tests.config.bases import load_file, loads
 
 CONVERTERS = "org.apache.kafka.connect."
 
@@ -23,10 +21,6 @@ def confluent(**environment: str) -> LoadedConfig:
 
 def given(changes: dict[str, str | None], **environment: str) -> LoadedConfig:
     return bases.load(bases.CONFLUENT, changes, **environment)
-
-
-def noticed(loaded: LoadedConfig) -> set[str]:
-    return {notice.place.key for notice in bases.remarks(loaded)}
 
 
 # Kafka
@@ -106,7 +100,7 @@ def test_a_dead_letter_topic_is_made_as_connect_makes_it(settings: dict[str, str
 def test_without_a_name_there_is_no_dead_letter_topic_and_its_settings_are_noted(name: str | None) -> None:
     loaded = given({f"{QUEUE}topic.name": name, f"{QUEUE}context.headers.enable": "true"})
     assert loaded.config.sinks[0].errors.dead_letter_topic is None
-    assert f"{QUEUE}context.headers.enable" in noticed(loaded)
+    assert f"{QUEUE}context.headers.enable" in bases.remarks_by_key(loaded)
 
 
 def test_tasks_are_cores() -> None:
@@ -334,145 +328,6 @@ def test_an_override_says_where_it_came_from() -> None:
     loaded = given({"s3lake.flush.size": "10MB"})
     assert loaded.origins[("sinks", 0, "flush", "size")] == Place("connector.properties", 12, 1, "s3lake.flush.size")
     assert loaded.origins[("sinks", 0, "flush", "count")].key == "flush.size"
-
-
-# References
-
-
-def test_values_can_come_from_elsewhere(tmp_path: Path) -> None:
-    (tmp_path / "secrets.properties").write_text("bucket = from-file\nsecret = hush-hush\n")
-    changes: dict[str, str | None] = {
-        "s3.bucket.name": "${file:secrets.properties:bucket}",
-        "aws.access.key.id": "${env:KEY_ID}",
-        "aws.secret.access.key": "${secrets:aws/lake:secret}",
-        "topics": "${TOPICS:-demo},b",
-        "s3.region": "${env:REGION}",
-        "topics.dir": "a$${b}",
-    }
-    secrets = {"aws/lake": '{"secret": "hush-hush"}'}
-    loaded = loads(
-        bases.properties(bases.CONFLUENT, changes),
-        "f",
-        None,
-        {"KEY_ID": "AKIA", "REGION": "eu-west-1"},
-        tmp_path,
-        secrets.__getitem__,
-    )
-    (sink,) = loaded.config.sinks
-    assert (sink.bucket, sink.topics, sink.prefix) == ("from-file", ("demo", "b"), "a${b}")
-    assert loaded.config.s3.region == "eu-west-1"
-    assert loaded.config.s3.credentials != "default"
-    assert loaded.config.s3.credentials.secret_access_key.get_secret_value() == "hush-hush"
-
-
-def error_of(value: str, secret: str = "{}") -> str:
-    with pytest.raises(ConfigurationError) as refused:
-        loads(bases.properties(bases.CONFLUENT, {"topics": value}), "f", None, {}, Path(), lambda _: secret)
-    return str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("value", "secret", "expected"),
-    [
-        ("${env:NOWHERE}", "", "${env:NOWHERE}: environment variable NOWHERE is not set; set it"),
-        (
-            "${secrets:a:b}",
-            "plain",
-            "${secrets:a:b}: secret a is not a JSON object, so it has no field 'b'; write ${secrets:a}",
-        ),
-        ("${secrets:a:b}", '{"c": 1}', "${secrets:a:b}: secret a has no field 'b'; it has c"),
-        ("${file:nowhere:b}", "", "${file:nowhere:b}: file nowhere cannot be read: No such file or directory"),
-        (
-            "${azure:a:b}",
-            "",
-            "${azure:a:b}: provider 'azure' is not known; "
-            "write ${env:NAME}, ${file:path:key}, ${directory:path:name}, ${secrets:name:key} or ${vault:path:key}",
-        ),
-    ],
-)
-def test_a_reference_that_leads_nowhere_is_refused(value: str, secret: str, expected: str) -> None:
-    assert error_of(value, secret) == f"f:3:1: topics: {expected}"
-
-
-def test_an_invalid_secret_is_masked_in_its_message() -> None:
-    assert "hush" not in error_of("${secrets:a}", "hush hush")
-    assert "********" in error_of("${secrets:a}", "hush hush")
-
-
-def test_secrets_come_from_aws_secrets_manager(monkeypatch: pytest.MonkeyPatch) -> None:
-    from botocore.stub import Stubber
-
-    for name, value in (
-        ("AWS_ACCESS_KEY_ID", "x"),
-        ("AWS_SECRET_ACCESS_KEY", "x"),
-        ("AWS_DEFAULT_REGION", "us-east-1"),
-    ):
-        monkeypatch.setenv(name, value)
-    secrets = SecretsManager({})
-    with Stubber(secrets._client) as stub:
-        stub.add_response("get_secret_value", {"SecretString": "hush-hush"}, {"SecretId": "aws/lake"})
-        assert [secrets.read("aws/lake"), secrets.read("aws/lake")] == ["hush-hush"] * 2
-        stub.add_client_error("get_secret_value", "ResourceNotFoundException")
-        with pytest.raises(UnresolvedReferenceError, match="answers ResourceNotFoundException for secret other"):
-            secrets.read("other")
-
-
-# Which dialect
-
-
-IGGY, NATIVE = (
-    bases.IGGY,
-    "kafka: {bootstrap_servers: a:1}\nsinks: [{name: e, topics: [e], bucket: lake, start: 2026-11-20T00}]\n",
-)
-
-
-@pytest.mark.parametrize(
-    ("text", "bucket"),
-    [
-        (bases.properties(bases.LENSES, {}), "lake"),
-        (bases.properties(bases.LENSES, {"connector.class": None}), "lake"),
-        (bases.properties(bases.CONFLUENT, {"connector.class": None}), "lake"),
-        (bases.properties(bases.AIVEN, {"connector.class": None}), "lake"),
-        (bases.JSON, "lake"),
-        (IGGY, "lake"),
-        (NATIVE, "lake"),
-        ('{"kafka": {"bootstrap_servers": "a:1"}, "sinks": [{"name": "e", "topics": ["e"], "bucket": "lake", '
-         '"start": "2026-11-20T00"}]}', "lake"),
-    ],
-)  # fmt: skip
-def test_the_dialect_is_seen_from_the_content(text: str, bucket: str) -> None:
-    assert loads(text, "f", None, {}).config.sinks[0].bucket == bucket
-
-
-def test_the_dialect_can_be_set() -> None:
-    text = bases.properties(bases.CONFLUENT, {"connector.class": None})
-    assert loads(text, "f", "confluent", {}).config.sinks[0].flush.count == 1_000
-    with pytest.raises(ConfigurationError, match=r"aws\.s3\.bucket\.name is missing"):
-        loads(text, "f", "aiven", {})
-    with pytest.raises(ConfigurationError, match=r"dialect 'confluence' is not known; did you mean confluent\?"):
-        loads(text, "f", "confluence", {})
-
-
-def test_a_text_that_is_not_a_configuration_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="this is not a configuration that s3lake knows"):
-        loads("a=b", "f", None, {})
-    with pytest.raises(ConfigurationError, match="the file is empty"):
-        loads("", "f", None, {})
-
-
-def test_values_of_native_files_have_their_places(tmp_path: Path) -> None:
-    path = tmp_path / "s3lake.yaml"
-    path.write_text(NATIVE)
-    loaded = load_file(path, {})
-    assert bases.remarks(loaded) == []
-    assert loaded.origins[("sinks", 0, "bucket")] == Place(str(path), 2, 32, "sinks[0].bucket")
-
-
-def test_a_file_is_loaded_by_its_path(tmp_path: Path) -> None:
-    path = tmp_path / "connector.properties"
-    path.write_text(bases.properties(bases.LENSES, {"connect.s3.kcql": "${file:kcql.properties:query}"}))
-    (tmp_path / "kcql.properties").write_text("query=INSERT INTO lake SELECT * FROM demo")
-    assert load_file(path, {}).config.sinks[0].bucket == "lake"
 
 
 # What `s3lake adopt` has to know of a connector

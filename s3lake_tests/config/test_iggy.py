@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 
 from s3lake.config.draft import LoadedConfig
+from s3lake.config.syntax import toml
 from s3lake.errors import ConfigurationError
 from s3lake_tests.config import bases
 from s3lake_tests.config.bases import load_file, loads
 from s3lake_tests.config.documents import IGGY as README
+from s3lake_tests.kit.http import Response, as_json, serve_script
 from s3lake_tests.layout.files import Record
 
 
@@ -25,7 +27,7 @@ def test_the_readmes_example() -> None:
     assert one.envelope is not None
     assert (one.envelope.stream, one.envelope.topic) == ("app_logs", "api_requests")
     assert one.envelope.fields == ("metadata", "headers", "value")
-    keys = {notice.place.key for notice in bases.remarks(loaded)}
+    keys = bases.remarks_by_key(loaded).keys()
     assert keys >= {"version", "name", "path", "verbose", "streams[0].batch_length", "streams[0].consumer_group"}
 
 
@@ -154,7 +156,7 @@ def test_a_runtimes_connectors_are_one_configuration(runtime: Path) -> None:
     connector(runtime, "other.toml", SINK.replace('key = "lake"', 'key = "other"').replace('"lake"', '"other-bucket"'))
     loaded = load_file(runtime, {})
     assert [(sink.name, sink.bucket) for sink in loaded.config.sinks] == [("other", "other-bucket"), ("lake", "lake")]
-    assert {"http", "iggy", "state"} <= {notice.place.key for notice in bases.remarks(loaded)}
+    assert {"http", "iggy", "state"} <= bases.remarks_by_key(loaded).keys()
 
 
 def test_sources_other_sinks_and_disabled_ones_are_left_out_and_noted(runtime: Path) -> None:
@@ -211,6 +213,57 @@ def test_a_runtime_without_a_sink_is_refused(runtime: Path) -> None:
         load_file(runtime, {})
 
 
+# Connectors that a server has
+
+ACTIVE = {
+    "sinks": {"lake": toml.parse(SINK, "sink.toml").data | {"verbose": None}, "b": {"path": "doris_sink"}},
+    "sources": {"r": {}},
+}
+OVER_HTTP = """\
+config_type = "http"
+base_url = "{url}/lake/"
+timeout = "5s"
+[connectors.request_headers]
+api-key = "hunter2-provider"
+[connectors.response]
+data_path = "data.items.0"
+error_path = "error"
+"""
+
+
+def over_http(runtime: Path, url: str, more: str = "") -> Path:
+    local = 'config_type = "local"\nconfig_dir = "connectors"\n'
+    runtime.write_text(RUNTIME.replace(local, OVER_HTTP.format(url=url) + more))
+    return runtime
+
+
+def test_a_runtime_may_have_its_connectors_from_a_server(runtime: Path) -> None:
+    with serve_script(as_json({"data": {"items": [ACTIVE]}, "error": None})) as server:
+        variables = {"IGGY_CONNECTORS_SINK_LAKE_PLUGIN_CONFIG_BUCKET": "ignored"}
+        over = load_file(over_http(runtime, server.url), variables).config
+        runtime.write_text(RUNTIME)
+        assert over == load_file(runtime, {}).config
+        [asked] = server.requests
+    assert (asked.target, asked.headers["api-key"]) == ("/lake/configs/active", "hunter2-provider")
+
+
+@pytest.mark.parametrize(
+    ("answer", "more", "message"),
+    [
+        (b'{"data": {"items": [[]]}}', "", "an object with sinks and sources"),
+        (b'{"data": {"items": [{"sinks": {"lake": 1}}]}}', "", "an object with sinks and sources"),
+        (b'{"error": "no hunter2-provider"}', "", r"the server reports at error: no \*"),
+        (b"{}", "[connectors.retry]\nmax_attempts = 0\n", "retry_max_attempts: 0"),
+    ],
+)
+def test_an_invalid_answer_is_refused_without_the_request_headers(
+    runtime: Path, answer: bytes, more: str, message: str
+) -> None:
+    with serve_script(Response(body=answer)) as server, pytest.raises(ConfigurationError, match=message) as refused:
+        load_file(over_http(runtime, server.url, more), {})
+    assert "hunter2" not in str(refused.value)
+
+
 # Iggy's own variables
 
 
@@ -241,7 +294,7 @@ def test_a_runtime_reads_its_own_server(runtime: Path) -> None:
     assert (source.type, source.address, source.username) == ("iggy", "iggy:8090", "lake")
     assert source.settings["password"] == "hunter2"
     assert loaded.config.sinks[0].topics == ("logs.api",)
-    assert "iggy" not in {notice.place.key for notice in bases.remarks(loaded)}
+    assert "iggy" not in bases.remarks_by_key(loaded)
 
 
 @pytest.mark.parametrize(
@@ -278,7 +331,7 @@ def test_a_template_of_kafkas_topics_has_no_meaning_for_iggys(runtime: Path) -> 
     runtime.write_text(FROM_IGGY + 'topic_template = "{topic}"\n')
     loaded = load_file(runtime, {})
     assert loaded.config.sinks[0].topics == ("logs.api",)
-    assert "s3lake.topic_template" in {notice.place.key for notice in bases.remarks(loaded)}
+    assert "s3lake.topic_template" in bases.remarks_by_key(loaded)
 
 
 def test_without_a_source_of_records_both_remedies_are_named() -> None:
@@ -315,7 +368,7 @@ def test_protobuf_is_read_by_the_descriptors_of_its_conversion() -> None:
     assert (converter.registry.descriptor_set, converter.registry.message) == ("orders.desc", "shop.Order")
     assert loaded.config.sinks[0].transforms == ()
     assert loaded.origins["sinks", 0, "converter", "registry", "message"].line == 14
-    assert "transforms.proto_convert.preserve_unknown_fields" in {one.place.key for one in bases.remarks(loaded)}
+    assert "transforms.proto_convert.preserve_unknown_fields" in bases.remarks_by_key(loaded)
 
 
 def test_protobuf_may_be_described_by_a_native_setting() -> None:

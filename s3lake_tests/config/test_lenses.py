@@ -31,10 +31,6 @@ def s3(key: str, value: str) -> LoadedConfig:
     return bases.load(bases.LENSES, {f"connect.s3.{key}": value})
 
 
-def noticed(loaded: LoadedConfig) -> set[str]:
-    return {notice.place.key for notice in bases.remarks(loaded)}
-
-
 # Keys of objects: rows 1 to 38 of the table, with the first record's offset and the topic directory that the document
 # promises (compatibility.md, Object keys)
 
@@ -165,7 +161,7 @@ def test_several_statements_are_several_sinks() -> None:
         ("demo-b", "two", "p", ("b",)),
         ("demo-b-2", "two", "q", ("b",)),
     ]
-    assert any("each statement is a sink with an index of its own" in str(notice) for notice in bases.remarks(loaded))
+    assert "each statement is a sink with an index of its own" in bases.remarks_text(loaded)
 
 
 def test_a_topic_of_its_own_beats_the_wildcard() -> None:
@@ -219,7 +215,7 @@ def test_one_of_several_statements_is_projected_by_its_variable() -> None:
 def test_a_connectors_name_becomes_a_sinks_name() -> None:
     loaded = bases.load(bases.LENSES, {"name": "my connector.v2"})
     assert loaded.config.sinks[0].name == "my-connector-v2"
-    assert "name" in noticed(loaded)
+    assert "name" in bases.remarks_by_key(loaded)
 
 
 # Properties and keys
@@ -338,13 +334,13 @@ def test_the_envelope() -> None:
 @pytest.mark.parametrize("policy", ["THROW", "NOOP"])
 def test_numbers_of_retries_without_the_policy_are_noted(policy: str, key: str) -> None:
     settings = {"connect.s3.error.policy": policy, f"connect.s3.{key}": "5"}
-    assert f"connect.s3.{key}" in noticed(bases.load(bases.LENSES, {**settings}))
+    assert f"connect.s3.{key}" in bases.remarks_by_key(bases.load(bases.LENSES, {**settings}))
 
 
 def test_no_retries_are_noted_because_lenses_would_try_for_ever() -> None:
     loaded = load(connect__s3__error__policy="RETRY", connect__s3__max__retries="0")
     assert loaded.config.sinks[0].errors.max_retries == 0
-    assert "connect.s3.max.retries" in noticed(loaded)
+    assert "connect.s3.max.retries" in bases.remarks_by_key(loaded)
 
 
 def test_old_class_names_are_known() -> None:

@@ -8,7 +8,10 @@ import pytest
 from s3lake.config import load as configuration
 from s3lake.config.draft import ConfigDraft
 from s3lake.config.native import write_native
+from s3lake.config.report import Place
 from s3lake.errors import ConfigurationError
+from s3lake_tests.config import bases
+from s3lake_tests.config.bases import load_file, loads
 
 NATIVE = """\
 kafka: {{bootstrap_servers: "{servers}"}}
@@ -23,7 +26,7 @@ value.converter=org.apache.kafka.connect.storage.StringConverter
 """
 
 
-def native(name: str, servers: str = "kafka:9092", topic: str = "orders", prefix: str = "") -> str:
+def native_text(name: str, servers: str = "kafka:9092", topic: str = "orders", prefix: str = "") -> str:
     return NATIVE.format(name=name, servers=servers, topic=topic, prefix=prefix or name)
 
 
@@ -34,13 +37,13 @@ def loaded(directory: Path, files: dict[str, str], **variables: str) -> configur
 
 
 def test_the_files_of_a_directory_are_one_configuration(tmp_path: Path) -> None:
-    found = loaded(tmp_path, {"b.yaml": native("clicks"), "a.yaml": native("events")})
+    found = loaded(tmp_path, {"b.yaml": native_text("clicks"), "a.yaml": native_text("events")})
     assert [sink.name for sink in found.config.sinks] == ["events", "clicks"]
     assert found.origins["sinks", 1, "name"].file.endswith("b.yaml")
 
 
 def test_a_variable_changes_the_sink_that_it_names(tmp_path: Path) -> None:
-    files = {"a.yaml": native("events"), "b.yaml": native("clicks")}
+    files = {"a.yaml": native_text("events"), "b.yaml": native_text("clicks")}
     found = loaded(tmp_path, files, S3LAKE_SINKS_CLICKS_FLUSH_COUNT="7")
     assert [sink.flush.count for sink in found.config.sinks] == [None, 7]
 
@@ -56,25 +59,25 @@ def test_every_file_is_read_once_also_where_variables_change_sinks(
         return read_draft(text, name, *others, **options)
 
     monkeypatch.setattr(configuration, "read_draft", counted)
-    files = {"a.yaml": native("events"), "b.yaml": native("clicks")}
+    files = {"a.yaml": native_text("events"), "b.yaml": native_text("clicks")}
     loaded(tmp_path, files, S3LAKE_SINKS_CLICKS_FLUSH_COUNT="7", S3LAKE_SINKS_EVENTS_PREFIX="raw")
     assert read == ["a.yaml", "b.yaml"]
 
 
 def test_a_variable_that_no_file_knows_is_an_error(tmp_path: Path) -> None:
-    files = {"a.yaml": native("events"), "b.yaml": native("clicks")}
+    files = {"a.yaml": native_text("events"), "b.yaml": native_text("clicks")}
     with pytest.raises(ConfigurationError, match="S3LAKE_SINKS_OTHERS_FLUSH_COUNT"):
         loaded(tmp_path, files, S3LAKE_SINKS_OTHERS_FLUSH_COUNT="7")
 
 
 def test_files_have_to_agree_on_kafka(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="kafka differs from another file's"):
-        loaded(tmp_path, {"a.yaml": native("events"), "b.yaml": native("clicks", servers="other:9092")})
+        loaded(tmp_path, {"a.yaml": native_text("events"), "b.yaml": native_text("clicks", servers="other:9092")})
 
 
 def test_what_a_file_says_of_s3_holds_for_its_sinks_alone(tmp_path: Path) -> None:
     own = "s3: {credentials: {access_key_id: AK, secret_access_key: '${SECRET}'}, objects: {encryption: AES256}}\n"
-    files = {"a.yaml": native("events"), "b.yaml": own + native("clicks")}
+    files = {"a.yaml": native_text("events"), "b.yaml": own + native_text("clicks")}
     configuration = loaded(tmp_path, files, SECRET="hush-hush")
     events, clicks = configuration.config.sinks
     assert configuration.config.s3_of(events).objects.encryption is None
@@ -87,7 +90,7 @@ def test_what_a_file_says_of_s3_holds_for_its_sinks_alone(tmp_path: Path) -> Non
 
 def test_files_have_to_fit_together(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="two sinks are called 'events'"):
-        loaded(tmp_path, {"a.yaml": native("events"), "b.yaml": native("events", topic="clicks")})
+        loaded(tmp_path, {"a.yaml": native_text("events"), "b.yaml": native_text("events", topic="clicks")})
 
 
 def test_load_returns_the_configuration_and_logs_its_notices(
@@ -127,3 +130,58 @@ def test_a_placeholder_is_written_as_the_variable_that_is_missing(tmp_path: Path
     assert "bootstrap_servers: '${S3LAKE_BOOTSTRAP_SERVERS}'" in text
     assert "start: '${S3LAKE_START}'" in text
     assert secrets == {}
+
+
+# Which dialect
+
+
+ONE_SINK = "kafka: {bootstrap_servers: a:1}\nsinks: [{name: e, topics: [e], bucket: lake, start: 2026-11-20T00}]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "bucket"),
+    [
+        (bases.properties(bases.LENSES, {}), "lake"),
+        (bases.properties(bases.LENSES, {"connector.class": None}), "lake"),
+        (bases.properties(bases.CONFLUENT, {"connector.class": None}), "lake"),
+        (bases.properties(bases.AIVEN, {"connector.class": None}), "lake"),
+        (bases.JSON, "lake"),
+        (bases.IGGY, "lake"),
+        (ONE_SINK, "lake"),
+        ('{"kafka": {"bootstrap_servers": "a:1"}, "sinks": [{"name": "e", "topics": ["e"], "bucket": "lake", '
+         '"start": "2026-11-20T00"}]}', "lake"),
+    ],
+)  # fmt: skip
+def test_the_dialect_is_seen_from_the_content(text: str, bucket: str) -> None:
+    assert loads(text, "f", None, {}).config.sinks[0].bucket == bucket
+
+
+def test_the_dialect_can_be_set() -> None:
+    text = bases.properties(bases.CONFLUENT, {"connector.class": None})
+    assert loads(text, "f", "confluent", {}).config.sinks[0].flush.count == 1_000
+    with pytest.raises(ConfigurationError, match=r"aws\.s3\.bucket\.name is missing"):
+        loads(text, "f", "aiven", {})
+    with pytest.raises(ConfigurationError, match=r"dialect 'confluence' is not known; did you mean confluent\?"):
+        loads(text, "f", "confluence", {})
+
+
+def test_a_text_that_is_not_a_configuration_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="this is not a configuration that s3lake knows"):
+        loads("a=b", "f", None, {})
+    with pytest.raises(ConfigurationError, match="the file is empty"):
+        loads("", "f", None, {})
+
+
+def test_values_of_native_files_have_their_places(tmp_path: Path) -> None:
+    path = tmp_path / "s3lake.yaml"
+    path.write_text(ONE_SINK)
+    loaded = load_file(path, {})
+    assert bases.remarks(loaded) == []
+    assert loaded.origins[("sinks", 0, "bucket")] == Place(str(path), 2, 32, "sinks[0].bucket")
+
+
+def test_a_file_is_loaded_by_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "connector.properties"
+    path.write_text(bases.properties(bases.LENSES, {"connect.s3.kcql": "${file:kcql.properties:query}"}))
+    (tmp_path / "kcql.properties").write_text("query=INSERT INTO lake SELECT * FROM demo")
+    assert load_file(path, {}).config.sinks[0].bucket == "lake"

@@ -75,6 +75,12 @@ def test_a_known_key_without_effect_is_not_a_notice() -> None:
     assert (remark.place.key, remark.message) == ("s3.send.digest", "every upload carries a checksum")
 
 
+def test_of_a_key_that_is_given_twice_the_last_counts_and_that_is_noted() -> None:
+    loaded = loads(bases.properties(bases.CONFLUENT, {}) + "\nflush.size=2", "f", None, {})
+    assert loaded.config.sinks[0].flush.count == 2
+    assert "f:11:1: flush.size: is given again in line 12; that one counts, as in Java" in bases.remarks_text(loaded)
+
+
 MINIMAL = """\
 type = "sink"
 key = "lake"

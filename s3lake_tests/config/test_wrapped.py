@@ -39,10 +39,6 @@ def given(text: str, file: str = "orders-sink.json", **environment: str) -> Load
     return loads(text, file, None, environment)
 
 
-def remarks(loaded: LoadedConfig) -> str:
-    return "\n".join(map(str, bases.remarks(loaded)))
-
-
 def refused(text: str, file: str = "orders-sink.json", **environment: str) -> str:
     with pytest.raises(ConfigurationError) as error:
         given(text, file, **environment)
@@ -53,13 +49,16 @@ def test_a_file_without_a_name_takes_its_own_and_says_so() -> None:
     loaded = given(json.dumps(NAMELESS), "dir/orders-sink.json.tmpl")
     assert loaded.config.sinks[0].name == "orders-sink"
     assert loaded.connectors["orders-sink"].name == "orders-sink"
-    assert "name is missing; 'orders-sink', the name of the file, is used: set another with --name" in remarks(loaded)
+    assert (
+        "name is missing; 'orders-sink', the name of the file, is used: set another with --name"
+        in bases.remarks_text(loaded)
+    )
 
 
 def test_a_name_from_the_command_line_is_used_if_the_file_has_none() -> None:
     loaded = given(json.dumps(NAMELESS), S3LAKE_NAME="prod-orders")
     assert loaded.config.sinks[0].name == "prod-orders"
-    assert "name is missing" not in remarks(loaded)
+    assert "name is missing" not in bases.remarks_text(loaded)
 
 
 def test_a_name_that_contradicts_the_files_is_refused() -> None:
@@ -73,7 +72,7 @@ def test_a_strimzi_resource_is_its_connector() -> None:
     (sink,) = loaded.config.sinks
     assert (sink.name, sink.topics, sink.flush.count) == ("lake-sink", ("demo",), 1000)
     assert loaded.config.spark.master == "local[2]"
-    assert "connector.yaml:10:3: autoRestart: Dagster" in remarks(loaded)
+    assert "connector.yaml:10:3: autoRestart: Dagster" in bases.remarks_text(loaded)
 
 
 def test_an_invalid_value_in_a_strimzi_resource_is_refused_with_its_place() -> None:

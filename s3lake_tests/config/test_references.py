@@ -1,4 +1,4 @@
-"""Values from Vault, AWS Secrets Manager and elsewhere, by the names that a worker gives its providers.
+"""Values from the environment, files, Vault and AWS Secrets Manager, and placeholders that are text.
 
 Vault is a fake here: a few of its answers over HTTP, for both versions of its store, asked by the real client. Secrets
 Manager is moto's server.
@@ -13,11 +13,155 @@ import boto3
 import pytest
 
 from s3lake.config.draft import LoadedConfig
+from s3lake.config.variables import SecretsManager, UnresolvedReferenceError
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import ConfigurationError
 from s3lake_tests.config import bases
 from s3lake_tests.config.bases import loads
 from s3lake_tests.kit.http import Request, Response, as_json, serve
+
+
+def given(*lines: str, base: dict[str, str] = bases.CONFLUENT, **environment: str) -> LoadedConfig:
+    return loads("\n".join([bases.properties(base, {}), *lines]), "f", None, environment)
+
+
+def test_values_can_come_from_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "secrets.properties").write_text("bucket = from-file\nsecret = hush-hush\n")
+    changes: dict[str, str | None] = {
+        "s3.bucket.name": "${file:secrets.properties:bucket}",
+        "aws.access.key.id": "${env:KEY_ID}",
+        "aws.secret.access.key": "${secrets:aws/lake:secret}",
+        "topics": "${TOPICS:-demo},b",
+        "s3.region": "${env:REGION}",
+        "topics.dir": "a$${b}",
+    }
+    secrets = {"aws/lake": '{"secret": "hush-hush"}'}
+    loaded = loads(
+        bases.properties(bases.CONFLUENT, changes),
+        "f",
+        None,
+        {"KEY_ID": "AKIA", "REGION": "eu-west-1"},
+        tmp_path,
+        secrets.__getitem__,
+    )
+    (sink,) = loaded.config.sinks
+    assert (sink.bucket, sink.topics, sink.prefix) == ("from-file", ("demo", "b"), "a${b}")
+    assert loaded.config.s3.region == "eu-west-1"
+    assert loaded.config.s3.credentials != "default"
+    assert loaded.config.s3.credentials.secret_access_key.get_secret_value() == "hush-hush"
+
+
+def error_of(value: str, secret: str = "{}") -> str:
+    with pytest.raises(ConfigurationError) as refused:
+        loads(bases.properties(bases.CONFLUENT, {"topics": value}), "f", None, {}, Path(), lambda _: secret)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "secret", "expected"),
+    [
+        ("${env:NOWHERE}", "", "${env:NOWHERE}: environment variable NOWHERE is not set; set it"),
+        (
+            "${secrets:a:b}",
+            "plain",
+            "${secrets:a:b}: secret a is not a JSON object, so it has no field 'b'; write ${secrets:a}",
+        ),
+        ("${secrets:a:b}", '{"c": 1}', "${secrets:a:b}: secret a has no field 'b'; it has c"),
+        ("${file:nowhere:b}", "", "${file:nowhere:b}: file nowhere cannot be read: No such file or directory"),
+        (
+            "${azure:a:b}",
+            "",
+            "${azure:a:b}: provider 'azure' is not known; "
+            "write ${env:NAME}, ${file:path:key}, ${directory:path:name}, ${secrets:name:key} or ${vault:path:key}",
+        ),
+    ],
+)
+def test_a_reference_that_leads_nowhere_is_refused(value: str, secret: str, expected: str) -> None:
+    assert error_of(value, secret) == f"f:3:1: topics: {expected}"
+
+
+def test_an_invalid_secret_is_masked_in_its_message() -> None:
+    assert "hush" not in error_of("${secrets:a}", "hush hush")
+    assert "********" in error_of("${secrets:a}", "hush hush")
+
+
+def test_secrets_come_from_aws_secrets_manager(monkeypatch: pytest.MonkeyPatch) -> None:
+    from botocore.stub import Stubber
+
+    for name, value in (
+        ("AWS_ACCESS_KEY_ID", "x"),
+        ("AWS_SECRET_ACCESS_KEY", "x"),
+        ("AWS_DEFAULT_REGION", "us-east-1"),
+    ):
+        monkeypatch.setenv(name, value)
+    secrets = SecretsManager({})
+    with Stubber(secrets._client) as stub:
+        stub.add_response("get_secret_value", {"SecretString": "hush-hush"}, {"SecretId": "aws/lake"})
+        assert [secrets.read("aws/lake"), secrets.read("aws/lake")] == ["hush-hush"] * 2
+        stub.add_client_error("get_secret_value", "ResourceNotFoundException")
+        with pytest.raises(UnresolvedReferenceError, match="answers ResourceNotFoundException for secret other"):
+            secrets.read("other")
+
+
+# Placeholders of a shell, a router or an expression
+
+ROUTER = (
+    "transforms=r",
+    "transforms.r.type=org.apache.kafka.connect.transforms.TimestampRouter",
+    "transforms.r.topic.format=${topic}-${timestamp}",
+)
+
+
+def test_a_routers_own_placeholders_are_text_also_if_the_environment_has_them() -> None:
+    (router,) = given(*ROUTER, topic="wrong").config.sinks[0].transforms
+    assert router.options["topic.format"] == "${topic}-${timestamp}"
+
+
+def test_a_group_of_an_expression_is_text() -> None:
+    lines = ("transforms=r", "transforms.r.type=org.apache.kafka.connect.transforms.RegexRouter")
+    (router,) = (
+        given(*lines, "transforms.r.regex=(?<n>.*)", "transforms.r.replacement=x-${n}").config.sinks[0].transforms
+    )
+    assert router.options["replacement"] == "x-${n}"
+
+
+def test_a_shell_variable_that_is_set_is_replaced() -> None:
+    assert given("topics.dir=${STAGE}/raw", STAGE="prod").config.sinks[0].prefix == "prod/raw"
+
+
+def test_a_shell_variable_that_is_not_set_is_text_and_that_is_noted() -> None:
+    loaded = given("topics.dir=${STAGE}/raw")
+    assert loaded.config.sinks[0].prefix == "${STAGE}/raw"
+    assert "f:12:1: topics.dir: ${STAGE} is text: environment variable STAGE is not set" in bases.remarks_text(loaded)
+
+
+def test_an_invalid_text_with_a_shell_variable_names_the_variable() -> None:
+    with pytest.raises(ConfigurationError, match=r"environment variable BUCKET is not set, so .* is text"):
+        given("s3.bucket.name=${BUCKET}")
+
+
+def test_a_secret_is_never_a_placeholder() -> None:
+    with pytest.raises(ConfigurationError, match="environment variable NOWHERE is not set; set it"):
+        given("aws.access.key.id=AK", "aws.secret.access.key=${NOWHERE}")
+
+
+def test_a_file_of_a_directory_is_a_value_by_either_name(tmp_path: Path) -> None:
+    (tmp_path / "bucket").write_text("from-file\n")
+    for provider in ("directory", "dir"):
+        loaded = given(f"s3.bucket.name=${{{provider}:{tmp_path}:bucket}}")
+        assert loaded.config.sinks[0].bucket == "from-file"
+
+
+def test_a_secret_that_may_be_strimzis_has_a_remedy() -> None:
+    def nowhere(_: str) -> str:
+        raise UnresolvedReferenceError("AWS answers AccessDenied")
+
+    text = bases.properties(bases.CONFLUENT, {"s3.bucket.name": "${secrets:ns/lake:bucket}"})
+    with pytest.raises(ConfigurationError, match=r"Strimzi's Kubernetes secret NAMESPACE/NAME, mount it"):
+        loads(text, "f", None, {}, secret=nowhere)
+
+
+# Vault, and the providers of a worker
 
 TOKEN = "hvs.hush-hush-token"
 SECRET = "wJalrXUtnFEMI-hush"
