@@ -97,7 +97,7 @@ def print_differences(landing: "Landing", report: "Report", *, as_json: bool) ->
     sink = {"sink": landing.sink.name}
     for difference in report.differences:
         row = {
-            "difference": difference.kind,
+            "difference": difference.type,
             "topic": difference.topic,
             "hour": difference.hour,
             "partition": difference.partition,

@@ -14,7 +14,7 @@ VERSION = 1
 TABLE = "table"
 """The `topic_id` of an index whose hours are tables that assets handed in, and not records of a topic."""
 LETTERS = "dead_letters"
-"""The kind of files of dead letters."""
+"""The stream of dead letters."""
 
 
 class TopicHead(msgspec.Struct, frozen=True):

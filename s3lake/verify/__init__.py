@@ -6,8 +6,11 @@ listed in `s3lake_tests/test_boundaries.py`. A commit is judged by what its mani
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from s3lake import hours
@@ -16,21 +19,21 @@ from s3lake.commit.index import TopicIndex
 from s3lake.errors import ConfigurationError, TransientError
 from s3lake.plan.stamps import describe_before_start, describe_stamps_ahead, find_stamps_ahead
 from s3lake.plan.tile import Tile
-from s3lake.source.offsets import TopicOffsets
+from s3lake.source.offsets import LogRange, TopicOffsets
 from s3lake.source.opening import open_source
-from s3lake.verify.comparison import VerifyContext
-from s3lake.verify.hour import Advance, compare_hour
-from s3lake.verify.index_checks import check_edges
+from s3lake.verify import index_checks
+from s3lake.verify.comparison import Comparison, VerifyContext
 from s3lake.verify.kafka_log import KafkaLog
 from s3lake.verify.log import Log, LogStartMovedError, SourceLog
 from s3lake.verify.not_landed import Grid, find_not_landed
 from s3lake.verify.report import (
     Difference,
-    Kind,
+    DifferenceType,
     NotChecked,
     NotLanded,
     PartitionReport,
     Report,
+    add_counts,
     build_report,
     combine_reports,
 )
@@ -39,9 +42,10 @@ if TYPE_CHECKING:
     from s3lake.sink import Config, Sink
 
 __all__ = [
+    "Advance",
     "Difference",
+    "DifferenceType",
     "Grid",
-    "Kind",
     "Log",
     "NotChecked",
     "NotLanded",
@@ -52,8 +56,12 @@ __all__ = [
     "verify_against",
 ]
 
+Advance = Callable[[int], None]
+"""Called with how many more offsets are done."""
+
 _PATIENCE_S = 30.0
 _TRIES = 5
+_NO_LOG = LogRange(0, 0, 0, 0)
 
 
 @contextmanager
@@ -112,7 +120,7 @@ def _hours(
             continue
         tile = stored[0]
         if before is not None and head.leads_on(before, tile):
-            edges = check_edges(before, tile)
+            edges = index_checks.check_edges(before, tile)
             yield build_report(
                 differences=[Difference(what, index.topic, hour, number, text) for what, number, text in edges]
             )
@@ -133,7 +141,7 @@ def _compare_until_stable(
     index = context.index
     for _ in range(_TRIES):
         try:
-            checked, differences = compare_hour(context, tile, kafka, advance)
+            checked, differences = _compare_hour(context, tile, kafka, advance)
         except LogStartMovedError:
             kafka = context.log.snapshot(index.topic, tile.hour)
             continue
@@ -142,6 +150,77 @@ def _compare_until_stable(
             return tile, build_report(checked, differences)
         tile = now[0]
     raise TransientError(f"{index.topic} {tile.hour} changed {_TRIES} times while it was compared; try again")
+
+
+def _compare_hour(
+    context: VerifyContext, tile: Tile, kafka: TopicOffsets | None, advance: Advance
+) -> tuple[list[PartitionReport], list[Difference]]:
+    """Compare a tile with Kafka, up to what is committed; `kafka` is None if the topic was deleted since."""
+    index = context.index
+    differences: list[Difference] = []
+
+    def report(type: DifferenceType, detail: str, partition: int | None = None) -> None:
+        differences.append(Difference(type, index.topic, tile.hour, partition, detail))
+
+    manifests, replaces = [], index_checks.replaces_files(context.sink)
+    for commit in tile.commits:
+        manifest = index.manifest(tile.hour, commit)
+        if manifest is None:
+            report("index", f"the manifest of commit {commit} is gone")
+        else:
+            index_checks.check_manifest(manifest, tile, index.topic, report, replaces=replaces)
+            manifests.append(manifest)
+    if len(manifests) == len(tile.commits):
+        for text in index_checks.find_unlisted(index.store, tile.hour, manifests, is_alone=tile.hour != context.since):
+            report("unlisted", text)
+    parts: dict[int, list[Comparison]] = {partition: [] for partition in sorted(tile.partitions)}
+    for commit_range in index_checks.find_commit_ranges(tile, manifests, report):
+        log = kafka.partitions.get(commit_range.partition, _NO_LOG) if kafka else None
+        own_report = partial(report, partition=commit_range.partition)
+        part = Comparison(context, commit_range, log, hours.start_ms(tile.hour), own_report)
+        part.read_objects()
+        parts.setdefault(commit_range.partition, []).append(part)
+    _read_kafka(context, parts, advance)
+    return [_compare_partition(tile.hour, partition, own) for partition, own in parts.items()], differences
+
+
+def _read_kafka(context: VerifyContext, parts: dict[int, list[Comparison]], advance: Advance) -> None:
+    ranges = {partition: span for partition, own in parts.items() if (span := _find_span(own))}
+    positions = {partition: start for partition, (start, _) in ranges.items()}
+    needs = frozenset().union(*(part.needs for partition in ranges for part in parts[partition]))
+    for records in context.log.read(context.index.topic, ranges, needs) if ranges else ():
+        for part in parts[records.partition]:
+            own = records.in_range(*part.window)
+            if own.offsets:
+                part.add_records(own)
+        reached = records.offsets[-1] + 1
+        advance(reached - positions[records.partition])
+        positions[records.partition] = reached
+    for partition, (_, end) in ranges.items():
+        advance(end - positions[partition])
+
+
+def _find_span(parts: Iterable[Comparison]) -> tuple[int, int] | None:
+    windows = [part.window for part in parts if part.window[0] < part.window[1]]
+    return (windows[0][0], windows[-1][1]) if windows else None
+
+
+def _compare_partition(hour: str, partition: int, parts: Sequence[Comparison]) -> PartitionReport:
+    counts = add_counts([part.compare() for part in parts])
+    not_checked = _join(chain.from_iterable(part.not_checked for part in parts))
+    return PartitionReport(hour=hour, partition=partition, not_checkable=not_checked, **counts)
+
+
+def _join(parts: Iterable[NotChecked]) -> tuple[NotChecked, ...]:
+    """Join neighbouring offsets that are not compared for the same reason."""
+    joined: list[NotChecked] = []
+    for part in parts:
+        before = joined[-1] if joined else None
+        if before is not None and replace(before, first=before.end, end=part.end) == part:
+            joined[-1] = replace(before, end=part.end)
+        else:
+            joined.append(part)
+    return tuple(joined)
 
 
 def _find_notices(head: TopicHead, tile: Tile, kafka: TopicOffsets, now_ms: int) -> list[str]:
@@ -165,5 +244,5 @@ def _other_topic(head: TopicHead, kafka: TopicOffsets) -> str:
     return f"the index was cut from topic id {head.topic_id}, Kafka has {now}; from this hour on nothing can be checked"
 
 
-def _report_one(topic: str, hour: str, what: Kind, text: str) -> Report:
+def _report_one(topic: str, hour: str, what: DifferenceType, text: str) -> Report:
     return build_report(differences=[Difference(what, topic, hour, None, text)])

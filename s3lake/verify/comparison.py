@@ -37,7 +37,7 @@ from s3lake.verify.expected import ExpectedRecords
 from s3lake.verify.files import CommitFiles, FileGroup, count_rows, group_files
 from s3lake.verify.index_checks import CommitRange, ReportDifference, check_object, replaces_files
 from s3lake.verify.log import Log, Records
-from s3lake.verify.report import Counts, Kind, NotChecked
+from s3lake.verify.report import Counts, NotChecked
 
 if TYPE_CHECKING:
     from s3lake.sink import Sink
@@ -78,7 +78,7 @@ class Comparison:
     ) -> None:
         """`kafka` is the topic-partition's log, None if the topic was deleted since."""
         self.range, self.window = commit_range, _find_window(commit_range, kafka)
-        self._context, self._report_difference, self._hour_start_ms = context, report, hour_start_ms
+        self._context, self._report, self._hour_start_ms = context, report, hour_start_ms
         self._whole = (
             kafka is not None
             and self.window[1] == commit_range.end
@@ -298,9 +298,6 @@ class Comparison:
             bytes=self._stored,
             erased=self._erased,
         )
-
-    def _report(self, kind: Kind, text: str) -> None:
-        self._report_difference(kind, self.range.partition, text)
 
 
 def _find_window(commit_range: CommitRange, kafka: LogRange | None) -> tuple[int, int]:

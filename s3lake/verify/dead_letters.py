@@ -10,7 +10,6 @@ from s3lake.verify.digests import describe_offsets
 from s3lake.verify.files import read_body
 from s3lake.verify.index_checks import CommitRange, ReportDifference
 from s3lake.verify.log import UNREADABLE, Headers, Records
-from s3lake.verify.report import Kind
 from s3lake.verify.values import DIGEST_BYTES, digest_row
 
 
@@ -25,7 +24,7 @@ class DeadLetters:
 
     def __init__(self, topic: str, commit_range: CommitRange, report: ReportDifference) -> None:
         self.count = self.missing = self.duplicated = 0
-        self._topic, self._range, self._report_difference = topic, commit_range, report
+        self._topic, self._range, self._report = topic, commit_range, report
         self._digests: dict[int, bytes] = {}
         self._unseen: set[int] = set()
 
@@ -102,9 +101,6 @@ class DeadLetters:
         if not self._range.start <= letter.offset < self._range.end:
             return f"{place} has offset {letter.offset}, which its commit does not cover"
         return ""
-
-    def _report(self, kind: Kind, text: str) -> None:
-        self._report_difference(kind, self._range.partition, text)
 
 
 def _digest(value: bytes | None, stamp: int, key: bytes | None, headers: Headers) -> bytes:

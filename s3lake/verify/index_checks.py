@@ -1,19 +1,19 @@
 """The index against itself and against the bucket: offsets, numbers, and which objects there are."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from operator import attrgetter
 from posixpath import commonpath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from s3lake import hours
 from s3lake.commit.documents import File, Manifest, Read
 from s3lake.plan.tile import NOTHING, Span, Tile
 from s3lake.store import COMMIT, Store
 from s3lake.verify.files import group_files
-from s3lake.verify.report import Kind
+from s3lake.verify.report import DifferenceType
 
 if TYPE_CHECKING:
     from s3lake.sink import Sink
@@ -24,8 +24,10 @@ _HIDDEN = re.compile("/[_.]|/$")
 """In a key: engines do not read the object, as they read no markers."""
 _OFFSET = re.compile(r"\{(?:last_)?offset[:}]")
 
-ReportDifference = Callable[[Kind, int | None, str], None]
-"""Takes a difference: kind, topic-partition, detail."""
+class ReportDifference(Protocol):
+    """Takes a difference: its type, its detail, and its topic-partition if it concerns only one."""
+
+    def __call__(self, type: DifferenceType, detail: str, partition: int | None = None) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -60,13 +62,13 @@ def find_commit_ranges(tile: Tile, manifests: Sequence[Manifest], report: Report
     for partition in sorted({*tile.partitions}.union(*(manifest.partitions for manifest in manifests))):
         span = tile.partitions.get(partition)
         if span is None:
-            report("index", partition, "commits have this topic-partition, the tile does not")
+            report("index", "commits have this topic-partition, the tile does not", partition)
             span = NOTHING
         elif not span.start <= span.committed <= (span.committed if span.end is None else span.end):
             report(
                 "index",
-                partition,
                 f"the tile's offsets are out of order: start {span.start}, committed {span.committed}, end {span.end}",
+                partition,
             )
         yield from _cut_claims(partition, span, _find_claims(partition, manifests, tile, expired), report)
 
@@ -74,29 +76,29 @@ def find_commit_ranges(tile: Tile, manifests: Sequence[Manifest], report: Report
 def check_manifest(manifest: Manifest, tile: Tile, topic: str, report: ReportDifference, *, replaces: bool) -> None:
     """Check what a manifest says against itself; `replaces`: files of the sink may replace each other."""
     if (manifest.topic, manifest.hour) != (topic, tile.hour):
-        report("index", None, f"the manifest of commit {manifest.id} is for {manifest.topic} {manifest.hour}")
+        report("index", f"the manifest of commit {manifest.id} is for {manifest.topic} {manifest.hour}")
     keys = [file.key for file in manifest.files if not replaces]
     for key in sorted({key for key in keys if keys.count(key) > 1} if len(set(keys)) < len(keys) else ()):
-        report("index", None, f"commit {manifest.id} has {key} twice")
+        report("index", f"commit {manifest.id} has {key} twice")
     for file in manifest.files:
         read, span = manifest.partitions.get(file.partition), f"{file.first_offset} to {file.last_offset}"
         if read is None or not read.start <= file.first_offset <= file.last_offset < read.end:
             covered = f"[{read.start}, {read.end})" if read else "nothing"
-            report("interval", file.partition, f"{file.key} holds offsets {span}, its commit covers {covered}")
+            report("interval", f"{file.key} holds offsets {span}, its commit covers {covered}", file.partition)
         if not 0 < file.records <= file.last_offset - file.first_offset + 1:
-            report("count", file.partition, f"{file.key} cannot hold {file.records} records of its offsets")
+            report("count", f"{file.key} cannot hold {file.records} records of its offsets", file.partition)
     for partition, read in sorted(manifest.partitions.items()):
         files = [file for file in manifest.files if file.partition == partition]
-        letters = sum(file.records for file in files if file.stream == "dead_letters")
+        dead = sum(file.records for file in files if file.stream == "dead_letters")
         landed = read.landed if replaces else sum(group.first.records for group in group_files(files))
-        for what, counted, recorded in (("landed", landed, read.landed), ("dead", letters, read.dead)):
+        for what, counted, recorded in (("landed", landed, read.landed), ("dead", dead, read.dead)):
             if counted != recorded:
                 text = f"commit {manifest.id} says {what} {recorded}, its files have {counted} records"
-                report("count", partition, text)
+                report("count", text, partition)
         if read.read != read.landed + read.skipped + read.filtered + read.dead + read.erased:
             sums = f"landed {read.landed}, skipped {read.skipped}, filtered {read.filtered}, dead {read.dead}"
             text = f"commit {manifest.id} says read {read.read}, but {sums} and erased {read.erased}"
-            report("count", partition, text)
+            report("count", text, partition)
 
 
 def check_object(store: Store, file: File, commit: str) -> tuple[int | None, list[str]]:
@@ -139,7 +141,7 @@ def find_unlisted(store: Store, hour: str, manifests: Sequence[Manifest], *, is_
                 yield f"{key} is in a directory of the hour, and no commit lists it"
 
 
-def check_edges(earlier: Tile, later: Tile) -> Iterator[tuple[Kind, int, str]]:
+def check_edges(earlier: Tile, later: Tile) -> Iterator[tuple[DifferenceType, int, str]]:
     """Yield each topic-partition of which a tile does not begin where the one before it ends."""
     tile, is_adjacent = f"the tile of {earlier.hour}", hours.shift(earlier.hour, 1) == later.hour
     for partition in sorted({*earlier.partitions, *later.partitions}):
@@ -189,22 +191,22 @@ def _cut_claims(
     at = span.start
     for claim in claims:
         if claim.start > at:
-            report("interval", partition, f"no commit covers offsets {at} to {claim.start - 1}")
+            report("interval", f"no commit covers offsets {at} to {claim.start - 1}", partition)
             yield CommitRange(partition, at, claim.start)
         elif claim.start < at and claim.end > claim.start:
             last = min(at, claim.end) - 1
             report(
                 "interval",
-                partition,
                 f"offsets {claim.start} to {last} are covered by more than one commit, or by none of this tile",
+                partition,
             )
         start = max(at, claim.start)
         at = max(at, claim.end)
         if at > start or claim.files:
             yield CommitRange(partition, start, at, claim.manifest, claim.read, claim.files, claim.landable)
     if at < span.committed:
-        report("interval", partition, f"no commit covers offsets {at} to {span.committed - 1}")
+        report("interval", f"no commit covers offsets {at} to {span.committed - 1}", partition)
         yield CommitRange(partition, at, span.committed)
     elif at > span.committed:
         ends = f"up to {at - 1}, the tile is committed up to {span.committed}"
-        report("interval", partition, f"commits cover offsets {ends}")
+        report("interval", f"commits cover offsets {ends}", partition)

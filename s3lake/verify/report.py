@@ -7,7 +7,7 @@ from typing import Literal
 
 _SHOWN = 8
 
-Kind = Literal["missing", "duplicated", "dead_letter", "count", "object", "unlisted", "interval", "index", "kafka"]
+DifferenceType = Literal["missing", "duplicated", "dead_letter", "count", "object", "unlisted", "interval", "index", "kafka"]
 """What differs.
 
 missing: records of Kafka that are in no file. duplicated: rows of files that no record of Kafka answers for, either
@@ -29,7 +29,7 @@ out. incomparable: it could be, after the configuration or the registry is mende
 class Difference:
     """One thing that is not as it should be; `partition` is None if it concerns the whole tile."""
 
-    kind: Kind
+    type: DifferenceType
     topic: str
     hour: str
     partition: int | None
@@ -37,7 +37,7 @@ class Difference:
 
     def __str__(self) -> str:
         where = "" if self.partition is None else f" partition {self.partition}"
-        return f"{self.kind}: {self.topic} {self.hour}{where}: {self.detail}"
+        return f"{self.type}: {self.topic} {self.hour}{where}: {self.detail}"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import pytest
 
 from s3lake.commit.documents import Read
 from s3lake.verify.log import UNREADABLE, Headers
-from s3lake_tests.verify.world import IN_TIME, World, kinds, letter, texts
+from s3lake_tests.verify.world import IN_TIME, World, difference_types, letter, texts
 
 GOOD = [b"1", b"2", b"3"]
 BAD = b"\xff{"
@@ -19,7 +19,7 @@ def with_letters(*letters: bytes, offsets: tuple[int, ...] = (1,), bad: bytes | 
     world = World(**sink)
     world.log.add([GOOD[0], bad, *GOOD[1:]])
     data = world.lines("c1", GOOD, 0, 3)
-    dead = world.lines("c1", letters, min(offsets), max(offsets), kind="dead_letters")
+    dead = world.lines("c1", letters, min(offsets), max(offsets), stream="dead_letters")
     world.commit("c1", [data, dead], {0: Read(0, 4, 4, 3, 0, len(letters))})
     return world
 
@@ -85,7 +85,7 @@ def test_a_dead_letter_whose_record_also_landed_is_found() -> None:
     report = with_letters(letter(1, encoded(BAD)), letter(2, "2"), offsets=(1, 2)).verify()
     assert report.duplicated == 1
     assert "row 1: Kafka has no such value" in texts(report, "duplicated")[0]
-    assert "count" in kinds(report)
+    assert "count" in difference_types(report)
 
 
 def test_a_refused_record_without_dead_letter_is_missing() -> None:
@@ -121,7 +121,7 @@ def test_a_dead_letter_twice_is_found() -> None:
 def test_a_dead_letter_of_another_place_is_found(wrong: bytes) -> None:
     report = with_letters(wrong).verify()
     assert (report.missing, report.duplicated) == (1, 1)
-    assert "dead_letter" in kinds(report)
+    assert "dead_letter" in difference_types(report)
 
 
 @pytest.mark.parametrize("line", [b"{}", b"", b"nothing", letter(1, 5), letter(1, {"base64": "?"})])

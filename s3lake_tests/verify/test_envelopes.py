@@ -284,7 +284,7 @@ def test_records_without_a_value_may_have_only_a_sidecar() -> None:
     records: list[Record] = [(b"a", b"1", []), (b"b", None, []), (b"c", b"2", []), (b"d", None, [])]
     world = world_of(records, sidecars={"keys": "json"}, nulls="write")
     world.landed_as(b"1\n2\n", records=2, keys=b'"a"\n"c"\n')
-    tombstones = world.file("c1", b'"b"\n"d"\n', 1, 3, records=2, kind="keys", name="-tombstones")
+    tombstones = world.file("c1", b'"b"\n"d"\n', 1, 3, records=2, stream="keys", name="-tombstones")
     manifest = world.manifests["c1"]
     read = manifest.partitions[0]
     world.change(

@@ -9,7 +9,7 @@ import pytest
 
 from s3lake.encode.formats import FORMATS
 from s3lake_tests.kit.codecs import TEXT_CODECS, compress
-from s3lake_tests.verify.world import IN_TIME, World, avro, kinds, optional, parquet, texts
+from s3lake_tests.verify.world import IN_TIME, World, avro, difference_types, optional, parquet, texts
 
 VALUES = [b'{"n":%d,"t":"x"}' % n for n in range(5)]
 
@@ -158,7 +158,7 @@ def test_avro_that_is_cut_off_is_named() -> None:
     body = world.store.objects[file.key][0]
     for wrong in (body[:-5], body[:30], b"Obj\x02" + body[4:], b""):
         world.overwrite(file, wrong)
-        assert "object" in kinds(world.verify())
+        assert "object" in difference_types(world.verify())
 
 
 def test_the_codec_of_a_commit_is_its_own_and_not_its_names() -> None:
@@ -166,5 +166,5 @@ def test_the_codec_of_a_commit_is_its_own_and_not_its_names() -> None:
     plain = world.manifests["c1"].files[0]
     world.overwrite(plain, compress("zstd", b"".join(value + b"\n" for value in VALUES)))
     world.change("c1", form=msgspec.structs.replace(world.manifests["c1"].form, codec="zstd"))
-    assert kinds(world.verify()) <= {"object"}
+    assert difference_types(world.verify()) <= {"object"}
     assert world.verify().missing == 0

@@ -10,7 +10,7 @@ from s3lake.commit.documents import File, Read
 from s3lake.plan.tile import Span
 from s3lake.store import COMMIT
 from s3lake_tests.verify.test_writer_agrees import staged
-from s3lake_tests.verify.world import HOUR, IN_TIME, NEXT, World, kinds, texts
+from s3lake_tests.verify.world import HOUR, IN_TIME, NEXT, World, difference_types, texts
 
 VALUES = [b'{"n":%d}' % n for n in range(8)]
 
@@ -72,14 +72,14 @@ def test_a_topic_partition_that_the_tile_lacks_is_found(world: World) -> None:
     world.landed(VALUES, partition=1)
     world.tiles[HOUR] = msgspec.structs.replace(world.tiles[HOUR], partitions={0: Span(0, 8, 8)}, commits=("c1",))
     world.change("c1", partitions={0: Read(0, 8, 8, 8), 1: Read(0, 8, 8, 8)})
-    assert {"index", "interval"} <= kinds(world.verify())
+    assert {"index", "interval"} <= difference_types(world.verify())
 
 
 @pytest.mark.parametrize("committed", [-1, 9])
 def test_a_tile_whose_offsets_are_out_of_order_is_found(world: World, committed: int) -> None:
     world.landed(VALUES)
     world.span(0, committed, 8)
-    assert "index" in kinds(world.verify())
+    assert "index" in difference_types(world.verify())
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_wrong_counts_are_found(world: World, read: Read, what: str) -> None:
     world.landed(VALUES)
     world.change("c1", partitions={0: read})
     report = world.verify()
-    assert kinds(report) == {"count"}
+    assert difference_types(report) == {"count"}
     assert any(what in text for text in texts(report, "count"))
 
 
@@ -115,7 +115,7 @@ def test_a_file_with_other_records_than_the_manifest_says_is_found(
     file = world.landed(VALUES)
     world.change("c1", files=(msgspec.structs.replace(file, records=records),))
     report = world.verify()
-    assert kinds(report) == {"count"}
+    assert difference_types(report) == {"count"}
     assert f"{file.key} has 8 records, the manifest says {records}" in texts(report, "count")
     assert (f"{file.key} cannot hold {records} records of its offsets" in texts(report, "count")) == impossible
 
@@ -124,7 +124,7 @@ def test_a_file_with_other_records_than_the_manifest_says_is_found(
 def test_a_file_outside_of_its_commit_is_found(world: World, changes: dict[str, Any]) -> None:
     file = world.landed(VALUES)
     world.change("c1", files=(msgspec.structs.replace(file, **changes),))
-    assert "interval" in kinds(world.verify())
+    assert "interval" in difference_types(world.verify())
 
 
 def test_a_key_twice_in_a_commit_is_found(world: World) -> None:
@@ -204,7 +204,7 @@ def test_an_object_that_no_commit_lists_is_found_in_the_directory_of_the_hour(na
     key = put_next_to(world, name, commit)
     report = world.verify()
     assert texts(report, "unlisted") == [f"{key} is in a directory of the hour, and no commit lists it"]
-    assert (kinds(report), report.clean) == ({"unlisted"}, False)
+    assert (difference_types(report), report.clean) == ({"unlisted"}, False)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from s3lake.commit.documents import FileForm, Read
-from s3lake_tests.verify.world import HOUR, IN_TIME, NEXT, World, kinds, texts
+from s3lake_tests.verify.world import HOUR, IN_TIME, NEXT, World, difference_types, texts
 
 VALUES = [b'{"n":%d}' % n for n in range(8)]
 
@@ -56,7 +56,7 @@ def test_a_missing_record_is_named(world: World) -> None:
     assert report.missing == 1
     assert report.duplicated == 0
     assert texts(report, "missing") == ["topic verified, partition 0, offset 5: in no file of commit c1"]
-    assert "count" in kinds(report)
+    assert "count" in difference_types(report)
 
 
 def test_missing_records_are_listed_in_runs_and_counted_in_all(world: World) -> None:
@@ -97,7 +97,7 @@ def test_a_changed_byte_is_found(world: World) -> None:
     world.overwrite(file, body.replace(b'{"n":3}', b'{"n":8}'))
     report = world.verify()
     assert (report.missing, report.duplicated) == (1, 1)
-    assert kinds(report) == {"missing", "duplicated"}
+    assert difference_types(report) == {"missing", "duplicated"}
     assert "offset 3" in texts(report, "missing")[0]
     assert f"{file.key} row 3" in texts(report, "duplicated")[0]
 
@@ -134,7 +134,7 @@ def test_an_object_of_somebody_else_is_found_even_with_equal_content(world: Worl
     file = world.landed(VALUES)
     world.overwrite(file, world.store.objects[file.key][0], commit="another")
     report = world.verify()
-    assert kinds(report) == {"object"}
+    assert difference_types(report) == {"object"}
     assert "its metadata s3lake-commit is 'another'" in texts(report, "object")[0]
 
 

@@ -10,7 +10,7 @@ import pytest
 from s3lake.commit.documents import Read
 from s3lake.schema.arrow import from_arrow
 from s3lake.schema.types import to_document
-from s3lake_tests.verify.world import World, kinds, parquet, texts
+from s3lake_tests.verify.world import World, difference_types, parquet, texts
 
 SCHEMA = pa.schema(
     [
@@ -154,7 +154,7 @@ def test_what_is_no_parquet_is_found() -> None:
     (file,) = world.manifests["c1"].files
     world.overwrite(file, b"PAR1 or not")
     report = world.verify()
-    assert {"object", "missing", "count"} <= kinds(report)
+    assert {"object", "missing", "count"} <= difference_types(report)
     assert f"{file.key} is not a Parquet file" in " ".join(texts(report, "object"))
 
 

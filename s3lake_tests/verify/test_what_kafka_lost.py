@@ -8,7 +8,7 @@ from s3lake.commit.documents import Read
 from s3lake.plan.tile import Span
 from s3lake.source.offsets import TopicOffsets
 from s3lake.verify import NotChecked
-from s3lake_tests.verify.world import HOUR, NEXT, World, kinds, letter, texts
+from s3lake_tests.verify.world import HOUR, NEXT, World, difference_types, letter, texts
 
 VALUES = [b'{"n":%d}' % n for n in range(9)]
 
@@ -64,7 +64,7 @@ def test_files_below_the_log_start_must_still_be_there(world: World) -> None:
     world.overwrite(second, world.store.objects[second.key][0], commit="another")
     world.overwrite(third, world.store.objects[third.key][0] + b"\n")
     report = world.verify()
-    assert kinds(report) == {"object"}
+    assert difference_types(report) == {"object"}
     assert len(report.differences) == 3
 
 
@@ -72,7 +72,7 @@ def test_dead_letters_of_expired_records_are_not_checkable(world: World) -> None
     world = World()
     world.log.add([b"?", b"1"])
     world.commit("c1", [world.letters("c1", {0: letter(0, "other")}), world.lines("c1", [b"1"], 1)])
-    assert kinds(world.verify()) == {"dead_letter"}
+    assert difference_types(world.verify()) == {"dead_letter"}
     world.log.expire(1)
     assert world.verify().clean
 
@@ -89,7 +89,7 @@ def test_what_had_expired_before_it_was_landed_leaves_the_rest_whole() -> None:
     assert unchecked(world)[1:] == [NotChecked(4, 6, "expired since: Kafka's log starts at 6")]
     world.log.expire(4)
     world.change("c1", partitions={0: Read(0, 9, 4, 5)})
-    assert "count" in kinds(world.verify())
+    assert "count" in difference_types(world.verify())
 
 
 def test_expired_offsets_that_kafka_has_after_all_are_missing() -> None:
@@ -126,7 +126,7 @@ def test_a_log_that_ends_before_what_is_committed_is_a_difference(world: World) 
 def test_a_topic_partition_that_kafka_does_not_know_is_a_difference(world: World) -> None:
     world.log.end.clear()
     world.log.marker(partition=1, count=0)
-    assert "kafka" in kinds(world.verify())
+    assert "kafka" in difference_types(world.verify())
 
 
 @pytest.mark.parametrize(("topic_id", "text"), [("two", "two: it was created again"), ("", "no such topic")])
@@ -134,7 +134,7 @@ def test_another_topic_is_a_difference_and_nothing_can_be_checked(world: World, 
     world.log.topic_id = topic_id
     report = world.verify()
     (difference,) = report.differences
-    assert difference.kind == "kafka"
+    assert difference.type == "kafka"
     assert text in difference.detail
     assert unchecked(world) == [NotChecked(0, 9, "its topic was deleted")]
     assert not world.log.reads

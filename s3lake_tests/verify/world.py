@@ -23,8 +23,7 @@ from s3lake.sink import Sink
 from s3lake.source.offsets import LogRange, TopicOffsets
 from s3lake.store import COMMIT
 from s3lake.store.memory import MemoryStore
-from s3lake.verify import Grid, Report, verify_against
-from s3lake.verify.hour import Advance
+from s3lake.verify import Advance, Grid, Report, verify_against
 from s3lake.verify.log import Headers, LogStartMovedError, Records
 from s3lake_tests.kit.codecs import compress
 
@@ -178,18 +177,18 @@ class World:
         *,
         records: int,
         partition: int = 0,
-        kind: str = "data",
+        stream: str = "data",
         name: str = "",
     ) -> File:
         """An object, and how a manifest lists it."""
-        extension = self.sink.format.extension if kind == "data" else ".json"
-        where = "data" if kind in ("keys", "headers") else kind
-        suffix = f".{kind}" if kind in ("keys", "headers") else ""
+        extension = self.sink.format.extension if stream == "data" else ".json"
+        where = "data" if stream in ("keys", "headers") else stream
+        suffix = f".{stream}" if stream in ("keys", "headers") else ""
         key = f"{where}/{partition}/{first:012}{name}~{commit}{suffix}{extension}"
-        text = kind == "data" and self.sink.format.type not in ("avro", "parquet")
+        text = stream == "data" and self.sink.format.type not in ("avro", "parquet")
         body = compress(self.sink.format.codec, body) if text else body
         put(self.store, key, body, commit)
-        return File(key, "upload", ("etag",), partition, first, last, records, len(body), kind)
+        return File(key, "upload", ("etag",), partition, first, last, records, len(body), stream)
 
     def lines(self, commit: str, lines: Sequence[bytes], first: int, last: int | None = None, **more: Any) -> File:
         """A file of lines, by default one an offset."""
@@ -199,7 +198,7 @@ class World:
 
     def letters(self, commit: str, lines: Mapping[int, bytes], **more: Any) -> File:
         """A dead-letter object."""
-        return self.lines(commit, list(lines.values()), min(lines), max(lines), kind="dead_letters", **more)
+        return self.lines(commit, list(lines.values()), min(lines), max(lines), stream="dead_letters", **more)
 
     def commit(
         self,
@@ -285,7 +284,7 @@ class World:
         end = self.log.end[0]
         records = end if records is None else records
         files = [self.file("c1", body, 0, end - 1, records=records)]
-        files += [self.file("c1", one, 0, end - 1, records=records, kind=kind) for kind, one in sidecars.items()]
+        files += [self.file("c1", one, 0, end - 1, records=records, stream=stream) for stream, one in sidecars.items()]
         self.commit("c1", files, {0: Read(0, end, end, records, end - records)})
         form = self.sink.format.type
         if columns is None and body and form in ("avro", "parquet"):
@@ -303,9 +302,9 @@ class World:
         return verify_against(self.sink, self.index, self.log, self.grid(**grid), advance)
 
 
-def kinds(report: Report) -> set[str]:
-    return {difference.kind for difference in report.differences}
+def difference_types(report: Report) -> set[str]:
+    return {difference.type for difference in report.differences}
 
 
-def texts(report: Report, kind: str) -> list[str]:
-    return [difference.detail for difference in report.differences if difference.kind == kind]
+def texts(report: Report, type: str) -> list[str]:
+    return [difference.detail for difference in report.differences if difference.type == type]
