@@ -129,7 +129,7 @@ def query_table(landing: "Landing", hours: Sequence[str]) -> dict[str, Any] | No
     import duckdb
 
     landed, rows = sum(landing.report(hour).sums.landed for hour in hours), 0
-    table = landing.table.loaded()
+    table = landing.table.load()
     if table is not None:
         with duckdb.connect() as connection:
             connection.register("records", table.scan().to_arrow_batch_reader())

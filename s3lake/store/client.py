@@ -62,7 +62,7 @@ def make_client(connection: S3Connection, attempts: int = 1, service: str = "s3"
         core.set_credentials(connection.access_key_id, connection.secret_access_key, connection.session_token)
     if connection.role_arn is not None:
         _assume(core, connection)
-    made = boto3.session.Session(botocore_session=core).client(
+    client = boto3.session.Session(botocore_session=core).client(
         service,
         endpoint_url=connection.endpoint_url if service == "s3" else None,
         region_name=connection.region,
@@ -70,8 +70,8 @@ def make_client(connection: S3Connection, attempts: int = 1, service: str = "s3"
         verify=connection.ca_file or connection.verify,
         config=config,
     )
-    parameters.register(made, connection)  # which concern requests of S3 alone
-    return made
+    parameters.register(client, connection)  # which concern requests of S3 alone
+    return client
 
 
 @functools.cache
@@ -147,14 +147,14 @@ def _assume(core: Any, connection: S3Connection) -> None:
     extra = {name: value for name, value in settings.items() if value is not None}
     shared = {"client_creator": tokens, "role_arn": connection.role_arn, "extra_args": extra}
     if connection.role_token_file:
-        load = functools.partial(_token, connection.role_token_file)
+        load = functools.partial(_read_token, connection.role_token_file)
         fetcher = AssumeRoleWithWebIdentityCredentialFetcher(web_identity_token_loader=load, **shared)
     else:
         fetcher = AssumeRoleCredentialFetcher(source_credentials=core.get_credentials(), **shared)
     core._credentials = DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role")
 
 
-def _token(path: str) -> str:
+def _read_token(path: str) -> str:
     """Read the web identity's token, which its issuer replaces regularly."""
     from botocore.exceptions import InvalidConfigError
 

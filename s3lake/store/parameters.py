@@ -15,12 +15,12 @@ _UPLOAD = (*_CREATE, "UploadPart")
 def register(client: Any, connection: S3Connection) -> None:
     """Let `client` add the parameters of `connection` to the requests whose operation has them."""
 
-    def added(params: Mapping[str, Any], model: Any, **_: Any) -> dict[str, Any]:
+    def add_parameters(params: Mapping[str, Any], model: Any, **_: Any) -> dict[str, Any]:
         names = model.input_shape.members
         extra = _list_parameters(connection, model.name)
         return {**{name: value for name, value in extra.items() if name in names}, **params}
 
-    client.meta.events.register("provide-client-params.s3", added)
+    client.meta.events.register("provide-client-params.s3", add_parameters)
 
 
 def _list_parameters(connection: S3Connection, operation: str) -> dict[str, Any]:
@@ -36,13 +36,13 @@ def _list_parameters(connection: S3Connection, operation: str) -> dict[str, Any]
 def find_ignored_settings(connection: S3Connection, head: Mapping[str, Any]) -> list[str]:
     """Return the settings that the store ignored, by the head of an object that was created with them."""
     created = dict(connection.created_with)
-    wanted = {
+    expected = {
         "encryption": ("ServerSideEncryption", created.get("ServerSideEncryption")),
         "customer_key": ("SSECustomerAlgorithm", "AES256" if connection.customer_key else None),
         "storage_class": ("StorageClass", created.get("StorageClass")),
     }
     usual = {"StorageClass": "STANDARD", **head}  # which S3 leaves out
-    lost = [setting for setting, (name, value) in wanted.items() if value is not None and usual.get(name) != value]
+    lost = [setting for setting, (name, value) in expected.items() if value is not None and usual.get(name) != value]
     if connection.checksum is not None and f"Checksum{connection.checksum}" not in head:
         lost.append("checksum")
     return [f"s3.objects.{setting}" for setting in lost]

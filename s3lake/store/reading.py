@@ -57,8 +57,8 @@ class _Object(io.RawIOBase):
 
     def _read(self, start: int) -> bytes:
         end = min(start + self._block_bytes, self._size)
-        found = self._store.get(self._key, (start, end))
-        if found is None or found.metadata.get(COMMIT) != self._commit or len(found.body) != end - start:
-            state = "is gone" if found is None else f"has {len(found.body)} bytes of {end - start} or is another's"
+        block = self._store.get(self._key, (start, end))
+        if block is None or block.metadata.get(COMMIT) != self._commit or len(block.body) != end - start:
+            state = "is gone" if block is None else f"has {len(block.body)} bytes of {end - start} or is another's"
             raise DataLossError(f"s3://{self._store.bucket}/{self._key} of commit {self._commit} {state}")
-        return found.body
+        return block.body

@@ -194,11 +194,10 @@ class S3Store:
         return "completed"
 
     def tag_offsets(self, key: str, first: int, last: int, records: int) -> None:
-        wanted = self.connection.offset_tags
-        if wanted is None:
+        if self.connection.offset_tags is None:
             return
-        held = {"startOffset": first, "endOffset": last, "recordCount": records}
-        tags = [{"Key": name, "Value": str(value)} for name, value in (*self.connection.tags, *held.items())]
+        counts = {"startOffset": first, "endOffset": last, "recordCount": records}
+        tags = [{"Key": name, "Value": str(value)} for name, value in (*self.connection.tags, *counts.items())]
 
         def tag(client: Any) -> None:
             client.put_object_tagging(Bucket=self.bucket, Key=key, Tagging={"TagSet": tags})
@@ -206,7 +205,7 @@ class S3Store:
         try:
             self._request("PutObjectTagging", key, tag)
         except S3LakeError as error:
-            if wanted == "required":
+            if self.connection.offset_tags == "required":
                 raise
             if self.bucket not in _untagged:  # once a bucket, not once an object
                 _untagged.add(self.bucket)

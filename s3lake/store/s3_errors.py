@@ -28,7 +28,7 @@ _REMEDIES = {
     ),
     **dict.fromkeys(
         ("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException", "301", "307"),
-        "set s3.region and s3.endpoint_url to those of the bucket",
+        "set s3.region and s3.endpoint_url to the region and the address of the bucket",
     ),
 }
 _PERMISSIONS = {

@@ -186,9 +186,10 @@ def _require_settings(store: Store, key: str) -> None:
     """Raise StoreDeniedError if the store ignored a setting of `s3.objects`, for example encryption."""
     lost = store.find_ignored(key) if isinstance(store, S3Store) and store.requirements else []
     if lost:
+        them = "them" if len(lost) > 1 else "it"
         raise StoreDeniedError(
-            f"{_place(store)} took an object and did not heed {', '.join(lost)}. To go on: take "
-            f"{'them' if len(lost) > 1 else 'it'} out, or use a store that does it."
+            f"{_place(store)} took an object and ignored {', '.join(lost)}. To go on: take {them} out, or use a store "
+            f"that applies {them}."
         )
 
 

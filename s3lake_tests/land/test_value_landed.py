@@ -47,7 +47,7 @@ def rows(target: TopicSink, hour: str) -> list[Any]:
 
 def scanned(table: LakeTable) -> list[int]:
     """What a scan of the Iceberg table gives."""
-    loaded = table.loaded()
+    loaded = table.load()
     assert loaded is not None
     return sorted(loaded.scan().to_arrow()["n"].to_pylist())
 

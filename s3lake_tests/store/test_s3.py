@@ -267,8 +267,8 @@ class TestDenied:
         assert server.asked == []
 
     def test_a_profile_that_is_not_there(self, server: Scripted) -> None:
-        with pytest.raises(StoreDeniedError, match=r"ProfileNotFound.*nobody"):
-            server.store(profile="nobody").get("k")
+        with pytest.raises(StoreDeniedError, match=r"ProfileNotFound.*missing-profile"):
+            server.store(profile="missing-profile").get("k")
 
     def test_an_endpoint_that_is_none(self) -> None:
         with pytest.raises(StoreDeniedError, match=r"correct s3\.credentials, s3\.endpoint_url"):

@@ -342,7 +342,7 @@ def test_whether_a_store_does_it_is_seen_at_objects_of_the_index_and_of_the_data
 
 def test_a_store_that_does_not_do_it_is_refused() -> None:
     with pytest.raises(
-        StoreDeniedError, match=r"^bucket 'lake' at http://s3 took an object and did not heed s3\.objects\.acl\. "
+        StoreDeniedError, match=r"^bucket 'lake' at http://s3 took an object and ignored s3\.objects\.acl\. "
     ):
         try_store(Asked("s3.objects.acl"), "p", "raw/")
 
@@ -370,7 +370,7 @@ def test_creating_is_tried_once_in_a_process_for_each_place_and_all_that_is_aske
 
 def test_a_store_that_does_not_create_as_asked_is_refused_each_time() -> None:
     for _ in range(2):
-        with pytest.raises(StoreDeniedError, match=r"did not heed s3\.objects\.acl"):
+        with pytest.raises(StoreDeniedError, match=r"ignored s3\.objects\.acl"):
             ensure_settings_work(Asked("s3.objects.acl"), "raw/")
 
 

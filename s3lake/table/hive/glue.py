@@ -90,16 +90,16 @@ def _table(table: HiveTable) -> dict[str, Any]:
         "TableType": "EXTERNAL_TABLE",
         "Parameters": parameters,
         "PartitionKeys": [{"Name": name, "Type": GLUE.primitives[Primitive.STRING]} for name in table.partitions],
-        "StorageDescriptor": _stored(table, table.location),
+        "StorageDescriptor": _describe_storage(table, table.location),
     }
 
 
 def _partitions(table: HiveTable) -> Iterator[dict[str, Any]]:
     for values in table.values:
-        yield {"Values": list(values), "StorageDescriptor": _stored(table, table.path(values))}
+        yield {"Values": list(values), "StorageDescriptor": _describe_storage(table, table.path(values))}
 
 
-def _stored(table: HiveTable, location: str) -> dict[str, Any]:
+def _describe_storage(table: HiveTable, location: str) -> dict[str, Any]:
     read, write, serde, parameters = _STORAGE.get(table.form, _LINES)
     return {
         "Columns": [{"Name": name, "Type": GLUE.type(type)} for name, type in table.columns.items()],

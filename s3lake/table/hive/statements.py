@@ -53,11 +53,11 @@ def _spark(table: HiveTable, database: str) -> list[str]:
     quoting = {"csv": {"quote": '"', "escape": '"', "multiLine": "true"}, "delimited": {"quote": ""}}.get(table.form)
     options = {"header": str(table.header).lower(), **quoting} if quoting else {}
     options |= {"recursiveFileLookup": "true"} if table.deep else {}
-    given = ", ".join(f"{HIVE.text(option)} {HIVE.text(text)}" for option, text in options.items())
+    listed = ", ".join(f"{HIVE.text(option)} {HIVE.text(text)}" for option, text in options.items())
     lines = [
         f"CREATE TABLE IF NOT EXISTS {name} (\n{HIVE.columns({**table.columns, **strings})}\n)",
         f"USING {using.get(table.form, 'text')}",
-        f"OPTIONS ({given})" if given else "",
+        f"OPTIONS ({listed})" if listed else "",
         f"PARTITIONED BY ({', '.join(map(HIVE.name, table.partitions))})" if table.partitions else "",
         f"LOCATION {HIVE.text(table.location.replace('s3://', 's3a://'))}",
     ]

@@ -68,13 +68,14 @@ def snapshot(
     existing = list_files(table, [one.hour for one in taken if by_files or one.removed])
     added: dict[str, list[File]] = {}
     removed: list[DataFile] = []
-    for one in taken:
-        if one.hour not in existing:
-            added[one.hour] = files_of(one.added, "data")
+    for difference in taken:
+        hour = difference.hour
+        if hour not in existing:
+            added[hour] = files_of(difference.added, "data")
             continue
-        listed = name_files(footers.bucket, one.listed)
-        added[one.hour] = [file for name, file in listed.items() if name not in existing[one.hour]]
-        removed += [file for name, file in existing[one.hour].items() if name not in listed]
+        listed = name_files(footers.bucket, difference.listed)
+        added[hour] = [file for name, file in listed.items() if name not in existing[hour]]
+        removed += [file for name, file in existing[hour].items() if name not in listed]
     files = list(chain.from_iterable(added.values()))
     read = footers.read(files)
     change = _once(table)

@@ -111,7 +111,7 @@ class LakeTable:
         """
         for chunk in _chunks(self.hours(hours)):
             with self._translate_errors():
-                table = self.loaded()
+                table = self.load()
                 yield from self._differences(table, chunk, by_files)
 
     def hours(self, hours: Iterable[str] | None = None) -> list[str]:
@@ -119,7 +119,7 @@ class LakeTable:
         if hours is not None:
             return sorted(set(hours))
         with self._translate_errors():
-            table, head = self.loaded(), self.index.head()
+            table, head = self.load(), self.index.head()
         noted = ledger.read_ledger(table.properties) if table else {}
         return sorted({*noted, *(hourly.expand(head[0].hours) if head else ())})
 
@@ -154,7 +154,7 @@ class LakeTable:
     def _try_sync(self, hours: list[str], footers: Footers, by_files: bool) -> tuple[SyncResult | None, list[str]]:
         # The table is read before the tiles, and the snapshot is committed only if the table did not change since. So
         # an older state of the index never replaces a newer one.
-        table = self.loaded()
+        table = self.load()
         taken, left = _split(self._differences(table, hours, by_files))
         if table is None and _data(taken):
             table = self._create(taken, footers)
@@ -171,13 +171,13 @@ class LakeTable:
             return find_differences(self.index, noted, hours)
         existing = list_files(table, hours)
 
-        def differs(one: Difference) -> bool:
-            names = name_files(self.bucket, one.listed).keys()
-            return bool(one.removed or one.added) or names != existing[one.hour].keys()
+        def differs(difference: Difference) -> bool:
+            names = name_files(self.bucket, difference.listed).keys()
+            return bool(difference.removed or difference.added) or names != existing[difference.hour].keys()
 
         return list(filter(differs, find_differences(self.index, noted, hours, also_equal=True)))
 
-    def loaded(self) -> Table | None:
+    def load(self) -> Table | None:
         """Load the table as it is now. Return None if it does not exist.
 
         Raises:

@@ -150,7 +150,7 @@ def rows(shelf: Shelf, snapshot: int | None = None) -> list[dict[str, Any]]:
 
 def loaded(shelf: Shelf) -> Any:
     """The table, as pyiceberg has it now."""
-    return shelf.table().loaded()
+    return shelf.table().load()
 
 
 def compacted(shelf: Shelf) -> None:

@@ -76,7 +76,7 @@ def lake(s3_server: EmbeddedS3, tmp_path: Path) -> Lake:
 def test_every_scan_works_while_the_catalog_is_away_and_clean_brings_the_table_to_the_index(lake: Lake) -> None:
     every = sorted([0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23])
     lake.landing()
-    last_known = lake.table.loaded()
+    last_known = lake.table.load()
 
     def ids() -> list[int]:
         return sorted(last_known.scan().to_arrow()["id"].to_pylist())
@@ -110,5 +110,5 @@ def test_every_scan_works_while_the_catalog_is_away_and_clean_brings_the_table_t
     assert all(tile.complete for tile in lake.shelf.index.tiles())
     assert lake.objects() == lake.listed()
     assert list(lake.table.differences(by_files=True)) == []
-    rows = lake.table.loaded().scan().to_arrow()["id"].to_pylist()
+    rows = lake.table.load().scan().to_arrow()["id"].to_pylist()
     assert sorted(rows) == [one for one in every if one != 11]

@@ -18,7 +18,7 @@ def landing(lake: Lake, topic: str, home: Path, now_ms: int) -> Landing:
 def ids(made: Landing) -> list[Any]:
     """What the table holds, in order."""
     assert made.table is not None
-    table = made.table.loaded()
+    table = made.table.load()
     assert table is not None
     return sorted(row["id"] for row in table.scan().to_arrow().to_pylist())
 
