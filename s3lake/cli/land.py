@@ -131,7 +131,7 @@ def _find_incomplete_hours(landing: "Landing", grid: "Grid") -> Sequence[str]:
     from s3lake.readback.committed import read_tiles
 
     head = landing.index.head() if grid.first is None else None
-    due = grid.due(head[0].since if head else None)
+    due = grid.due_hours(head[0].since if head else None)
     return [hour for hour, tile in read_tiles(landing.index, due).items() if tile is None or not tile.complete]
 
 

@@ -85,7 +85,7 @@ def _landed_hours(landing: "Landing", grid: "Grid") -> list[str]:
 def require_due_hours(landings: Sequence["Landing"], grids: Iterable["Grid"]) -> None:
     """Raise ConfigurationError if no sink has an hour in the requested range."""
     grids = list(grids)
-    if not any(grid.due() for grid in grids):
+    if not any(grid.due_hours() for grid in grids):
         starts = ", ".join(dict.fromkeys(f"{landing.sink.name} at {landing.sink.start}" for landing in landings))
         raise ConfigurationError(
             f"no sink has an hour in this range: they begin {starts}, and now it is {grids[0].present}"

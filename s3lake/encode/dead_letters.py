@@ -12,7 +12,7 @@ ERROR = RecordError.__name__
 """What every record is refused with."""
 
 
-class Letter(msgspec.Struct, frozen=True):
+class DeadLetter(msgspec.Struct, frozen=True):
     """A refused record as Kafka has it, the stage that refused it, and why."""
 
     topic: str
@@ -25,8 +25,8 @@ class Letter(msgspec.Struct, frozen=True):
     stage: str
     message: str
 
-    def line(self) -> bytes:
-        """Its line of a file. Bytes that are UTF-8 are a string, others `{"base64": …}`, null is null."""
+    def to_line(self) -> bytes:
+        """Return its line of a file. Bytes that are UTF-8 are a string, others `{"base64": …}`, null is null."""
         return msgspec.json.encode(
             {
                 "topic": self.topic,

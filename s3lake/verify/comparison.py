@@ -98,7 +98,7 @@ class Comparison:
         self._in_kafka, self._in_files = DigestSums(), DigestSums()
         self._late = self._kafka_records = self._rows = self._skipped = self._stored = 0
         self._missing = self._duplicated = 0
-        self._letters = DeadLetters(topic, commit_range, report)
+        self._dead_letters = DeadLetters(topic, commit_range, report)
         self._erased = commit_range.read.erased if commit_range.read else 0
         if self._erased and not commit_range.files:  # Kafka is not read for what is in no file on purpose
             self.window, self._whole = (commit_range.end, commit_range.end), False
@@ -107,7 +107,7 @@ class Comparison:
     @property
     def needs(self) -> frozenset[str]:
         """The parts of Kafka's records that are needed, next to their values."""
-        return self._letters.needs | self._records.needs
+        return self._dead_letters.needs | self._records.needs
 
     def read_objects(self) -> None:
         """Read the objects: whether they are there, and what is in them."""
@@ -123,16 +123,16 @@ class Comparison:
             if size is None:
                 gone.add(file.key)
             elif file.stream == "dead_letters":
-                self._letters.read(store, file)
+                self._dead_letters.read(store, file)
         for group in self._groups:
             if gone.isdisjoint(file.key for file in group.files.values()):
                 self._read_group(group)
-        self._letters.expect(*self.window)
+        self._dead_letters.expect(*self.window)
 
     def add_records(self, records: Records) -> None:
         """Add records of Kafka."""
-        self._letters.add_records(records)
-        not_dead = self._letters.without_dead_letters(records)
+        self._dead_letters.add_records(records)
+        not_dead = self._dead_letters.without_dead_letters(records)
         expected, refused = self._records.select(not_dead)
         for offset, why in refused.items():
             self._missing += 1
@@ -148,7 +148,7 @@ class Comparison:
     def compare(self) -> Counts:
         """Compare both sides, once they are known."""
         compacted = self._count_compacted()
-        self._letters.report_unmatched(compacted)
+        self._dead_letters.report_unmatched(compacted)
         is_counted, buckets = bool(self._records.reason), set[int]()
         if self._whole:
             buckets = self._in_kafka.find_differing_buckets(self._in_files)
@@ -232,7 +232,7 @@ class Comparison:
                 pass  # it is reported already; what came before it counts
         ranges = {self.range.partition: self.window}
         for records in self._context.log.read(self._context.index.topic, ranges, self.needs):
-            expected, _ = self._records.select(self._letters.without_dead_letters(records))
+            expected, _ = self._records.select(self._dead_letters.without_dead_letters(records))
             if digests := self._files.expect(expected):
                 kafka.add(digests, expected.offsets)
         return match_rows(buckets, kafka, rows, spare)
@@ -290,9 +290,9 @@ class Comparison:
             not_compared=self._kafka_records if reason else 0,
             landed=self._rows,
             skipped=read.skipped + read.filtered if reason and read else self._skipped,
-            dead_letters=self._letters.count,
-            missing=self._missing + self._letters.missing,
-            duplicated=self._duplicated + self._letters.duplicated,
+            dead_letters=self._dead_letters.count,
+            missing=self._missing + self._dead_letters.missing,
+            duplicated=self._duplicated + self._dead_letters.duplicated,
             files=sum(file.stream != "dead_letters" for file in self.range.files),
             dead_letter_files=sum(file.stream == "dead_letters" for file in self.range.files),
             bytes=self._stored,

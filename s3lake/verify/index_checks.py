@@ -24,6 +24,7 @@ _HIDDEN = re.compile("/[_.]|/$")
 """In a key: engines do not read the object, as they read no markers."""
 _OFFSET = re.compile(r"\{(?:last_)?offset[:}]")
 
+
 class ReportDifference(Protocol):
     """Takes a difference: its type, its detail, and its topic-partition if it concerns only one."""
 

@@ -60,13 +60,13 @@ class Grid:
         """The hour of the clock."""
         return hours.key_of_ms(self.now_ms)
 
-    def due(self, since: str | None = None) -> list[str]:
+    def due_hours(self, since: str | None = None) -> list[str]:
         """Return the hours that should have a tile; none before `since`."""
         first = max(self.start, self.first or "", since or "")
         last = min(self.last or self.present, self.present)
         return list(hours.span(first, last))
 
-    def under_way(self, hour: str) -> bool:
+    def is_current(self, hour: str) -> bool:
         """Return whether the hour, or the grace that late records get, is not over."""
         return self.now_ms < hours.end_ms(hour) + self.grace_ms
 
@@ -106,19 +106,19 @@ class _HourCheck:
         if tile is None or tile.complete or (self._head.since is not None and hour < self._head.since):
             return None
         rest = {} if self._other else self._rest(tile)
-        if not rest and not tile.pending and self._grid.under_way(hour):
+        if not rest and not tile.pending and self._grid.is_current(hour):
             return None
         return self._make_not_landed(hour, hour, rest, _state(tile))
 
     def find_missing_hours(self) -> Iterator[NotLanded]:
         """Yield hours of the grid without a tile: each that has offsets, and the others as ranges."""
         have = set(self.listed)
-        for begin, last in hours.ranges(hour for hour in self._grid.due(self._head.since) if hour not in have):
+        for begin, last in hours.ranges(hour for hour in self._grid.due_hours(self._head.since) if hour not in have):
             gap = list(hours.span(begin, last))
             empty: list[str] = []
             for hour, intervals in zip(gap, self._split_gap(gap), strict=True):
                 if not intervals:
-                    empty += [] if self._grid.under_way(hour) else [hour]
+                    empty += [] if self._grid.is_current(hour) else [hour]
                     continue
                 yield from self._empty(empty)
                 empty = []
@@ -133,7 +133,7 @@ class _HourCheck:
         gone = sum(
             max(0, min(end, self._low.get(partition, 0)) - start) for partition, (start, end) in intervals.items()
         )
-        return NotLanded(self._index.topic, first, last, intervals, state, gone, self._grid.under_way(first))
+        return NotLanded(self._index.topic, first, last, intervals, state, gone, self._grid.is_current(first))
 
     def _rest(self, tile: Tile) -> Intervals:
         spans: dict[int, Span] = dict(tile.partitions)

@@ -7,7 +7,9 @@ from typing import Literal
 
 _SHOWN = 8
 
-DifferenceType = Literal["missing", "duplicated", "dead_letter", "count", "object", "unlisted", "interval", "index", "kafka"]
+DifferenceType = Literal[
+    "missing", "duplicated", "dead_letter", "count", "object", "unlisted", "interval", "index", "kafka"
+]
 """What differs.
 
 missing: records of Kafka that are in no file. duplicated: rows of files that no record of Kafka answers for, either

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.encode.dead_letters import Letter
+from s3lake.encode.dead_letters import DeadLetter
 
 
 def letter(**changes: Any) -> bytes:
@@ -22,7 +22,7 @@ def letter(**changes: Any) -> bytes:
         "stage": "convert",
         "message": "Input data was truncated",
     }
-    return Letter(**{**given, **changes}).line()
+    return DeadLetter(**{**given, **changes}).to_line()
 
 
 def test_a_letter_is_one_line_of_json() -> None:

@@ -86,9 +86,7 @@ def test_a_store_that_reads_over_a_key_of_ones_own_is_told_before_anything_is_la
     moto: EmbeddedS3, prefix: str
 ) -> None:
     store = store_with(moto, objects={"customer_key": MINE})
-    with pytest.raises(
-        StoreDeniedError, match=r"ignored s3\.objects\.customer_key\. To go on: take it out, or use"
-    ):
+    with pytest.raises(StoreDeniedError, match=r"ignored s3\.objects\.customer_key\. To go on: take it out, or use"):
         try_store(store, f"{prefix}.indexes", f"{prefix}raw/")
 
 

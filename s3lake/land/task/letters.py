@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from s3lake.commit.letters import Tally
 from s3lake.convert.gate import Refusals
-from s3lake.encode.dead_letters import Letter
+from s3lake.encode.dead_letters import DeadLetter
 from s3lake.errors import printable
 from s3lake.land.task.prepared import milliseconds
 from s3lake.land.task.staging import Staging
@@ -43,8 +43,8 @@ class Letters:
         records = zip(*(column.to_pylist() for column in columns), refusals.values(), strict=True)
         lines, size = self._lines.setdefault(partition, []), self._size.get(partition, 0)
         for offset, timestamp_ms, key, value, headers, reason in records:
-            letter = Letter(topic, partition, offset, timestamp_ms, key, value, headers, stage, reason)
-            line = letter.line()
+            letter = DeadLetter(topic, partition, offset, timestamp_ms, key, value, headers, stage, reason)
+            line = letter.to_line()
             lines.append((offset, line))
             size += len(line)
             self.tally.add(stage, reason, partition, offset)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from s3lake.encode.dead_letters import ERROR, Letter
+from s3lake.encode.dead_letters import ERROR, DeadLetter
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.source.kafka.properties import ErrorLog, hide_secrets, to_librdkafka
 
@@ -84,7 +84,7 @@ class DeadLetterTopic:
         """
         _ensure(self.name, self.replication_factor, self.bootstrap_servers, tuple(sorted(self.properties.items())))
 
-    def headers(self, letter: Letter) -> list[Header]:
+    def headers(self, letter: DeadLetter) -> list[Header]:
         """Return the headers of the refused record, and the context if `context_headers` says so."""
         own = [(header["key"], header["value"]) for header in letter.headers or ()]
         if not self.context_headers:
@@ -110,12 +110,12 @@ class DeadLetterProducer:
 
     def __init__(self, topic: DeadLetterTopic) -> None:
         self._topic = topic
-        self._waiting: list[Letter] = []
+        self._waiting: list[DeadLetter] = []
         self._producer: Producer | None = None
         self._error = ""
         self._log = ErrorLog(topic.properties)
 
-    def add(self, letter: Letter) -> None:
+    def add(self, letter: DeadLetter) -> None:
         """Note one record, which `send` will produce."""
         self._waiting.append(letter)
 
@@ -137,7 +137,7 @@ class DeadLetterProducer:
             raise self._unavailable(self._error or f"{remaining} records got no answer")
         self._waiting.clear()
 
-    def _produce(self, producer: Producer, letter: Letter) -> None:
+    def _produce(self, producer: Producer, letter: DeadLetter) -> None:
         from confluent_kafka import KafkaException
 
         deadline = time.monotonic() + self._topic.timeout_s

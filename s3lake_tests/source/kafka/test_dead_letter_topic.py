@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from msgspec import structs
 
-from s3lake.encode.dead_letters import Letter
+from s3lake.encode.dead_letters import DeadLetter
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.sink import Sink
 from s3lake.source.kafka import dead_letter_topic
@@ -23,7 +23,7 @@ from s3lake.source.kafka.properties import ErrorLog
 from s3lake_tests.source.kafka import mock_broker
 
 STAMP = 1_767_600_000_000
-REFUSED = Letter(
+REFUSED = DeadLetter(
     topic="orders",
     partition=2,
     offset=7,
