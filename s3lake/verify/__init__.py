@@ -6,7 +6,7 @@ listed in `s3lake_tests/test_boundaries.py`. A commit is judged by what its mani
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -103,11 +103,11 @@ def verify_against(sink: Sink, index: TopicIndex, log: Log, grid: Grid, advance:
     behind = build_report(unlanded=find_not_landed(sink, index, log, head, grid))
     context = VerifyContext(sink, index, log, head.since)
     return combine_reports(
-        [*_hours(context, head, [hour for hour in listed if hour in grid], grid.now_ms, advance), behind]
+        [*_compare_hours(context, head, [hour for hour in listed if hour in grid], grid.now_ms, advance), behind]
     )
 
 
-def _hours(
+def _compare_hours(
     context: VerifyContext, head: TopicHead, selected: list[str], now_ms: int, advance: Advance
 ) -> Iterator[Report]:
     index, before, replaced = context.index, None, False
@@ -207,11 +207,11 @@ def _find_span(parts: Iterable[Comparison]) -> tuple[int, int] | None:
 
 def _compare_partition(hour: str, partition: int, parts: Sequence[Comparison]) -> PartitionReport:
     counts = add_counts([part.compare() for part in parts])
-    not_checked = _join(chain.from_iterable(part.not_checked for part in parts))
+    not_checked = _join_neighbours(chain.from_iterable(part.not_checked for part in parts))
     return PartitionReport(hour=hour, partition=partition, not_checkable=not_checked, **counts)
 
 
-def _join(parts: Iterable[NotChecked]) -> tuple[NotChecked, ...]:
+def _join_neighbours(parts: Iterable[NotChecked]) -> tuple[NotChecked, ...]:
     """Join neighbouring offsets that are not compared for the same reason."""
     joined: list[NotChecked] = []
     for part in parts:
