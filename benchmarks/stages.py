@@ -27,7 +27,7 @@ from s3lake.schema.unite import agree
 from s3lake.sink import Sink
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.kafka.reader import KafkaReader
-from s3lake.source.records import Range
+from s3lake.source.records import OffsetRange
 from s3lake.store.memory import MemoryStore
 
 ROWS: Sequence[tuple[str, Mapping[str, Any]]] = (
@@ -79,7 +79,7 @@ def main() -> None:
 def read(servers: str, topic: str) -> Iterator[pa.RecordBatch]:
     (start, end) = KafkaOffsets(servers).log_ranges(topic)[0]
     columns = ("partition", "offset", "timestamp", "value")
-    return KafkaReader(servers).batches(topic, [Range(0, start, end)], columns)
+    return KafkaReader(servers).batches(topic, [OffsetRange(0, start, end)], columns)
 
 
 def settled(sink: Sink, topic: str, some: Sequence[pa.RecordBatch]) -> Work:

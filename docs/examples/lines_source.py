@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from s3lake import hours
 from s3lake.source.offsets import Lag, LogRange, TopicOffsets
-from s3lake.source.records import SCHEMA, Range
+from s3lake.source.records import SCHEMA, OffsetRange
 
 Line = tuple[int, bytes]
 
@@ -30,7 +30,7 @@ class LinesOffsets:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
-    def snapshot(self, topic: str, hour: str, *, known: bool = False) -> TopicOffsets:
+    def snapshot(self, topic: str, hour: str, *, existed: bool = False) -> TopicOffsets:
         """The topic's offsets around an hour; the id tells it from another one that has its name later."""
         found = lines(self.directory, topic)
         if not found:
@@ -79,7 +79,7 @@ class LinesReader:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
-    def batches(self, topic: str, ranges: Iterable[Range], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def batches(self, topic: str, ranges: Iterable[OffsetRange], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The records of exactly these offsets, as the columns that are asked for."""
         for partition, start, end in ranges:
             records = lines(self.directory, topic)[partition][start:end]

@@ -127,7 +127,7 @@ def ask_kafka(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: str) -
         DataLossError: the topic was deleted, or is another one.
         KafkaUnavailableError: the brokers did not answer in time.
     """
-    kafka = offsets.snapshot(index.topic, hour, known=bool(head.topic_id))
+    kafka = offsets.snapshot(index.topic, hour, existed=bool(head.topic_id))
     same_topic(index, head, kafka)
     return kafka
 

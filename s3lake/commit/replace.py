@@ -92,7 +92,7 @@ def begin_rewrite(index: TopicIndex, offsets: Offsets, head: TopicHead, hour: st
             "rewrite from Kafka would bring back what it still has of them, so the landed files stay. `s3lake "
             "reformat` writes them again without Kafka"
         )
-    kafka = offsets.snapshot(index.topic, hour, known=bool(head.topic_id))
+    kafka = offsets.snapshot(index.topic, hour, existed=bool(head.topic_id))
     if head.topic_id and kafka.topic_id != head.topic_id:
         raise DataLossError(f"{index.topic} {hour}: the topic was deleted since; the files are all there is")
     same_log(index, offsets, tile, kafka)

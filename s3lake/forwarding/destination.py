@@ -70,9 +70,9 @@ def open_destination(name: str, options: Mapping[str, Any]) -> Destination:
     try:
         return opener(**options)
     except TypeError as error:  # "Postgres.__init__() got an unexpected keyword argument 'tabel'"
-        known = [option for option in inspect.signature(opener).parameters if option != "self"]
+        names = [option for option in inspect.signature(opener).parameters if option != "self"]
         raise ConfigurationError(
-            f"options of {name}: {str(error).rpartition('() ')[2]}; it takes {', '.join(known)}"
+            f"options of {name}: {str(error).rpartition('() ')[2]}; it takes {', '.join(names)}"
         ) from None
 
 

@@ -110,8 +110,8 @@ class Elasticsearch(LedgerDestination):
         mappings = {"dynamic": False, "properties": {**_COLUMNS, "record": record}}
         for index, mapping in ((self._index, mappings), (f"{self._index}-hours", {"dynamic": False})):
             if self._mapping(index) is None:
-                made = self._ask("PUT", index, {"mappings": mapping}, allowed=(400,))
-                if made is None and self._mapping(index) is None:  # else another process has created it
+                created = self._ask("PUT", index, {"mappings": mapping}, allowed=(400,))
+                if created is None and self._mapping(index) is None:  # else another process has created it
                     raise DestinationRefusedError(
                         f"{self.place}: the server refuses to create index {index}: check its name, its mapping and "
                         "the server's limits"

@@ -86,7 +86,7 @@ class MongoDB(LedgerDestination):
 
     def create(self) -> None:
         """See `LedgerDestination.create`. MongoDB creates collections by itself."""
-        with self._opened(self._collection) as rows:
+        with self._open_collection(self._collection) as rows:
             rows.create_index([(name, 1) for name in _SLOT])
 
     def read_entry(self, hour: Hour) -> Entry | None:
@@ -122,9 +122,9 @@ class MongoDB(LedgerDestination):
 
         slot = _slot(hour)
         rows = chain.from_iterable(hour.batches())
-        with self._opened(self._collection) as collection:
+        with self._open_collection(self._collection) as collection:
             while chunk := list(islice(rows, _ROWS_AT_ONCE)):
-                documents = [self._of(hour, row, slot) for row in chunk]
+                documents = [self._build_document(hour, row, slot) for row in chunk]
                 writes = [ReplaceOne({"_id": document["_id"]}, document, upsert=True) for document in documents]
                 try:
                     collection.bulk_write(writes, ordered=False)
@@ -133,10 +133,10 @@ class MongoDB(LedgerDestination):
 
     def delete_other_rows(self, hour: Hour) -> None:
         """See `LedgerDestination.delete_other_rows`."""
-        with self._opened(self._collection) as rows:
+        with self._open_collection(self._collection) as rows:
             rows.delete_many({**_slot(hour), "content": {"$ne": hour.content}})
 
-    def _of(self, hour: Hour, row: Row, slot: dict[str, Any]) -> dict[str, Any]:
+    def _build_document(self, hour: Hour, row: Row, slot: dict[str, Any]) -> dict[str, Any]:
         return {
             "_id": row_id(hour, row),
             **slot,
@@ -162,11 +162,11 @@ class MongoDB(LedgerDestination):
 
     @contextmanager
     def _ledger(self) -> Iterator[_Documents]:
-        with self._opened(f"{self._collection}_hours") as ledger:
+        with self._open_collection(f"{self._collection}_hours") as ledger:
             yield ledger
 
     @contextmanager
-    def _opened(self, name: str) -> Iterator[_Documents]:
+    def _open_collection(self, name: str) -> Iterator[_Documents]:
         """Open a collection on the primary with majority reads and writes: nothing of it can be rolled back."""
         try:
             import pymongo
@@ -187,8 +187,8 @@ class MongoDB(LedgerDestination):
                     read_concern=ReadConcern("majority"),
                 )
         except (errors.ConnectionFailure, errors.WriteConcernError, errors.ExecutionTimeout) as error:
-            said = str(error) if isinstance(error, errors.ConnectionFailure) else type(error).__name__
-            raise DestinationUnavailableError(f"{self.place}: {masking.mask_secrets(said, self._secrets)}") from None
+            reason = str(error) if isinstance(error, errors.ConnectionFailure) else type(error).__name__
+            raise DestinationUnavailableError(f"{self.place}: {masking.mask_secrets(reason, self._secrets)}") from None
         except errors.OperationFailure as error:
             # Its text may quote a document.
             flaw = f"{self.place}: {(error.details or {}).get('codeName', type(error).__name__)} ({error.code})"

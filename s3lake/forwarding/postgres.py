@@ -114,13 +114,13 @@ class Postgres:
     def _sql(self, statement: str) -> Any:
         from psycopg.sql import SQL, Identifier
 
-        def named(name: str) -> Identifier:
+        def quote(name: str) -> Identifier:
             # Folded as PostgreSQL folds what is not quoted, which to_regclass does too.
             return Identifier(*name.lower().split("."))
 
         return SQL(statement).format(
-            table=named(self._table),
-            ledger=named(f"{self._table}_hours"),
+            table=quote(self._table),
+            ledger=quote(f"{self._table}_hours"),
             type=SQL(self._record),
         )
 

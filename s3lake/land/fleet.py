@@ -24,7 +24,7 @@ from s3lake.land.observer import Run
 from s3lake.land.task.outcomes import Failed, Outcome, outcome_of
 from s3lake.land.task.pipeline import Work, run
 from s3lake.plan.batch import Intervals
-from s3lake.source.records import Range, Reader
+from s3lake.source.records import OffsetRange, Reader
 from s3lake.spark import parallelism, translate_error
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ class _Load:
     work: Work
     reader: Reader
     topic: str
-    ranges: tuple[Range, ...]
+    ranges: tuple[OffsetRange, ...]
 
     def __call__(self) -> Iterator[pa.RecordBatch]:
         for outcome in self._outcomes():
@@ -270,7 +270,7 @@ def _shared_out(requests: Sequence[_Request], tasks: int) -> list[list[_Load]]:
     sizes = [0] * len(loads)
     for number, request in sorted(enumerate(requests), key=lambda pair: pair[1].size, reverse=True):
         least = sizes.index(min(sizes))
-        ranges = tuple(Range(partition, start, end) for partition, (start, end) in sorted(request.reads.items()))
+        ranges = tuple(OffsetRange(partition, start, end) for partition, (start, end) in sorted(request.reads.items()))
         loads[least].append(_Load(number, request.work, request.engine.reader, request.engine.topic, ranges))
         sizes[least] += request.size
     return loads

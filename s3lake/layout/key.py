@@ -357,12 +357,12 @@ class KeyLayout:
         builder, elements = GroupBuilder(template, partition, self.reserved), template.elements
         if not elements:
             return [_build_group(builder, begin, ())] * records
-        known: dict[tuple[str | NoObjectKeyError, ...], str | NoObjectKeyError] = {}
+        group_of: dict[tuple[str | NoObjectKeyError, ...], str | NoObjectKeyError] = {}
         groups = []
         for texts in zip(*element_texts(elements, fields, self.reading), strict=True):
-            group = known.get(texts)
+            group = group_of.get(texts)
             if group is None:
-                group = known[texts] = _build_group(builder, begin, texts)
+                group = group_of[texts] = _build_group(builder, begin, texts)
             groups.append(group)
         return groups
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from difflib import get_close_matches
 
 from s3lake import hours
 from s3lake.layout import partitioners
@@ -29,6 +28,7 @@ from s3lake.layout.pieces import (
     Topic,
 )
 from s3lake.text.dates import joda
+from s3lake.text.options import did_you_mean
 
 _ALLOWED = (
     "{topic}, {partition}, {offset}, {last_offset}, {min_timestamp}, {max_timestamp}, {records}, {field:a.b}, {key}, "
@@ -78,9 +78,8 @@ def parse_template(text: str, time: Time, padding: Number) -> tuple[Piece, ...]:
 def _parse_braces(text: str, token: re.Match[str], time: Time, padding: Number) -> Piece:
     name = token["name"]
     if name not in _NAMES:
-        near = get_close_matches(name, _NAMES, 1)
-        nearest = f"did you mean {{{near[0]}}}? " if near else ""
-        raise template_error(text, token.start(), f"{token[0]} is unknown; {nearest}There are {_ALLOWED}")
+        hint = did_you_mean(name, _NAMES, "{{{}}}")
+        raise template_error(text, token.start(), f"{token[0]} is unknown; {hint}there are {_ALLOWED}")
     try:
         return _piece(name, token["argument"], time, padding)
     except ValueError as error:

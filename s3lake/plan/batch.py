@@ -11,7 +11,7 @@ from s3lake.plan.tile import Tile, epochs, log_of
 from s3lake.source.offsets import LogRange, TopicOffsets
 
 if TYPE_CHECKING:
-    from s3lake.source.records import Range
+    from s3lake.source.records import OffsetRange
 
 Intervals = Mapping[int, tuple[int, int]]
 TASK_RECORDS = 50_000
@@ -137,7 +137,7 @@ def _shared_out(open_intervals: Intervals, kafka: TopicOffsets, limit: int) -> I
     return taken
 
 
-def split_into_tasks(reads: Intervals, tasks: int, least: int | None) -> list[tuple[Range, ...]]:
+def split_into_tasks(reads: Intervals, tasks: int, least: int | None) -> list[tuple[OffsetRange, ...]]:
     """Ranges of `reads` as the work of at most `tasks` tasks of like size, each task's by topic-partition and offset.
 
     Args:
@@ -145,22 +145,22 @@ def split_into_tasks(reads: Intervals, tasks: int, least: int | None) -> list[tu
         tasks: the most there shall be; fewer where there is less to share.
         least: offsets a task, below which a topic-partition is not split; None if it never may be.
     """
-    from s3lake.source.records import Range  # pyarrow: a code location that plans nothing does not load it
+    from s3lake.source.records import OffsetRange  # pyarrow: a code location that plans nothing does not load it
 
     total = sum(end - start for start, end in reads.values())
     step = total
     if least is not None and len(reads) < tasks and total >= tasks * least:
         step = -(-total // tasks)
     ranges = [
-        Range(partition, first, min(first + step, end))
+        OffsetRange(partition, first, min(first + step, end))
         for partition, (start, end) in reads.items()
         for first in range(start, end, step)
     ]
-    loads: list[list[Range]] = [[] for _ in range(min(len(ranges), tasks))]
+    loads: list[list[OffsetRange]] = [[] for _ in range(min(len(ranges), tasks))]
     for largest in sorted(ranges, key=_offsets, reverse=True):
         min(loads, key=lambda load: sum(map(_offsets, load))).append(largest)
     return [tuple(sorted(load)) for load in loads]
 
 
-def _offsets(range: Range) -> int:
+def _offsets(range: OffsetRange) -> int:
     return range.end - range.start

@@ -67,12 +67,12 @@ class Lag:
 class Offsets(Protocol):
     """The questions to a source. Each raises SourceUnavailableError if it is not answered in time."""
 
-    def snapshot(self, topic: str, hour: str, *, known: bool = False) -> TopicOffsets:
+    def snapshot(self, topic: str, hour: str, *, existed: bool = False) -> TopicOffsets:
         """Return the topic's offsets around `hour`.
 
         Args:
-            known: the topic existed before. A broker that has just started says of any topic that there is none; for
-                a known one it is asked again until the question's time is over.
+            existed: the topic existed before. A broker that has just started says of any topic that there is none; for
+                a topic that existed it is asked again until the question's time is over.
         """
         ...
 

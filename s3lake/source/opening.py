@@ -84,5 +84,5 @@ def find_opener(source_type: str) -> SourceFactory:
     Raises:
         ConfigurationError: no installed package brings it.
     """
-    found: SourceFactory = load_plugin(source_type, GROUP, _OURS, "source.type", "source")
-    return found
+    factory: SourceFactory = load_plugin(source_type, GROUP, _OURS, "source.type", "source")
+    return factory

@@ -21,7 +21,7 @@ SCHEMA = pa.schema(
 """Every column that a batch can have; each costs, so only requested ones are made."""
 
 
-class Range(NamedTuple):
+class OffsetRange(NamedTuple):
     """Offsets `[start, end)` of one topic-partition."""
 
     partition: int
@@ -32,7 +32,7 @@ class Range(NamedTuple):
 class Reader(Protocol):
     """A source as a task reaches it: plain values, which travel to Spark's workers."""
 
-    def batches(self, topic: str, ranges: Iterable[Range], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def batches(self, topic: str, ranges: Iterable[OffsetRange], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the records of `ranges`, in order, as batches of one topic-partition each.
 
         A range is exact to the offset: records that have expired are an error. Offsets that never had a record for

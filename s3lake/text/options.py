@@ -22,9 +22,9 @@ def did_you_mean(name: str, allowed: Iterable[str], form: str = "{}", cutoff: fl
     return ""
 
 
-def find_nearest(key: str, known: Iterable[str]) -> str | None:
-    """Return the known key that a mistyped one probably is; a key has many letters, so few may differ."""
-    return next(iter(get_close_matches(key, list(known), 1, _NEAR)), None)
+def find_nearest(name: str, names: Iterable[str]) -> str | None:
+    """Return the name that a mistyped one probably is, None if none is near; only a few letters may differ."""
+    return next(iter(get_close_matches(name, list(names), 1, _NEAR)), None)
 
 
 def parse_whole_number(text: str, low: int, high: int | None = None) -> int:

@@ -124,7 +124,7 @@ def _to_string(value: Any) -> str:
 
 
 _CASTS: dict[str, Callable[[Any], Any]] = {
-    **{kind: _to_integer(bits) for kind, bits in _BITS.items()},
+    **{name: _to_integer(bits) for name, bits in _BITS.items()},
     "float32": _to_float32,
     "float64": _to_float64,
     "boolean": _to_boolean,

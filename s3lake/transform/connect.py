@@ -33,7 +33,7 @@ _TIME = re.compile(r"(\d{4}-\d\d-\d\dT)?\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 _TOPIC_BYTES = 249
 _EMPTY: dict[type, Any] = {
     **{bool: False, int: 0, Decimal: Decimal("0.0"), str: "", list: [], dict: {}},
-    **{kind: kind(0) for kind in (Date, Time, Timestamp)},
+    **{instant: instant(0) for instant in (Date, Time, Timestamp)},
 }
 
 

@@ -208,15 +208,15 @@ def _read_field(entry: Any, where: str, place: str, allowed: Sequence[str]) -> _
         raise OptionError(message, "fields")
     if not isinstance(value, Mapping) or len(value) != 1 or not value.keys() <= {"static", "computed"}:
         raise OptionError(f"{where}: value {value!r} is not allowed; give static or computed: {_EXAMPLE}", "fields")
-    kind = value.get("computed")
-    if "computed" in value and kind not in _COMPUTED:
-        message = f"{where}: computed {kind!r} is not allowed; use one of: {', '.join(_COMPUTED)}"
+    computed = value.get("computed")
+    if "computed" in value and computed not in _COMPUTED:
+        message = f"{where}: computed {computed!r} is not allowed; use one of: {', '.join(_COMPUTED)}"
         raise OptionError(message, "fields")
     try:
         constant = decode(encode(value.get("static")), "json")  # as if it came in a value
     except (TypeError, ValueError, OverflowError):
         raise OptionError(f"{where}: static {value['static']!r} is not a JSON value", "fields") from None
-    return _Field(key, place, _COMPUTED.get(kind or ""), constant, condition)
+    return _Field(key, place, _COMPUTED.get(computed or ""), constant, condition)
 
 
 def _require_known(entry: Mapping[str, Any], allowed: Sequence[str], where: str, option: str) -> None:
@@ -237,7 +237,7 @@ _TESTS: dict[str, Callable[[Any, Any], bool]] = {
 }
 _OF_KEYS = ("exact", "starts_with", "ends_with", "contains", "regex")
 _OF_VALUES = ("equals", "contains", "regex", "greater_than", "less_than", "between")
-_KINDS: dict[str, Callable[[Any], bool]] = {
+_TYPE_TESTS: dict[str, Callable[[Any], bool]] = {
     "is_null": lambda value: value is None,
     "is_not_null": lambda value: value is not None,
     "is_string": lambda value: isinstance(value, str),
@@ -256,18 +256,18 @@ def _read_pattern(setting: Any, where: str) -> Callable[[str, Any], bool]:
         )
     _require_known(setting, ("key_pattern", "value_pattern"), where, "patterns")
     selects_name = _read_test(setting.get("key_pattern"), _OF_KEYS, (), f"{where}.key_pattern")
-    selects_value = _read_test(setting.get("value_pattern"), _OF_VALUES, tuple(_KINDS), f"{where}.value_pattern")
+    selects_value = _read_test(setting.get("value_pattern"), _OF_VALUES, tuple(_TYPE_TESTS), f"{where}.value_pattern")
     return lambda name, value: selects_name(name) and selects_value(value)
 
 
-def _read_test(setting: Any, tests: Sequence[str], kinds: Sequence[str], where: str) -> Callable[[Any], bool]:
+def _read_test(setting: Any, tests: Sequence[str], type_tests: Sequence[str], where: str) -> Callable[[Any], bool]:
     if setting is None:
         return lambda _: True
-    if isinstance(setting, str) and setting in kinds:
-        return _KINDS[setting]
+    if isinstance(setting, str) and setting in type_tests:
+        return _TYPE_TESTS[setting]
     name, operand = next(iter(setting.items())) if isinstance(setting, Mapping) and len(setting) == 1 else ("", None)
     if name not in tests:
-        allowed = ", ".join((*(f"{test}: …" for test in tests), *kinds))
+        allowed = ", ".join((*(f"{test}: …" for test in tests), *type_tests))
         raise OptionError(f"{where}: {name or setting!r} is not allowed; use one of: {allowed}", "patterns")
     test, operand = _TESTS[name], _read_operand(name, operand, where)
     return lambda value: test(value, operand)

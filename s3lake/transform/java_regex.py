@@ -20,17 +20,17 @@ def compile_java(pattern: str) -> Expression:
         ValueError: it is invalid, or has a property of Unicode.
     """
 
-    def translate(found: re.Match[str]) -> str:
-        quoted, name, group, escaped, dashes = found.groups()
+    def translate(match: re.Match[str]) -> str:
+        quoted, name, group, escaped, dashes = match.groups()
         if name is not None and name not in _POSIX:
-            raise ValueError(f"{pattern!r}: {found[0]} is not supported; use one of {', '.join(_POSIX)}, or [a-z]")
+            raise ValueError(f"{pattern!r}: {match[0]} is not supported; use one of {', '.join(_POSIX)}, or [a-z]")
         if quoted is not None:
             return re.escape(quoted)
         if group is not None:
             return f"(?P={group})"
         if dashes is not None:
             return r"-\-"  # two of them are a difference of sets in `regex`
-        return r"(?=\n?\Z)" if escaped == "Z" else found[0].replace("Punct", "posix_punct")
+        return r"(?=\n?\Z)" if escaped == "Z" else match[0].replace("Punct", "posix_punct")
 
     try:
         return compile_pattern(_OF_JAVA.sub(translate, pattern), java=True)
@@ -73,11 +73,11 @@ def _split(replacement: str, engine: Any) -> list[str | tuple[int | str]]:
             parts.append(escaped)
             continue
         if name is not None:
-            known, group = name in engine.groupindex, name
+            exists, group = name in engine.groupindex, name
         else:
             number, position = _read_number(replacement, position, int(digit), engine.groups)
-            known, group = number <= engine.groups, number
-        if not known:
+            exists, group = number <= engine.groups, number
+        if not exists:
             raise ValueError(f"{replacement!r}: the expression has no group {group!r}")
         parts.append((group,))
     return [*parts, replacement[position:]]

@@ -42,8 +42,8 @@ def convert_timestamp(options: OptionReader) -> Step:
     zone = _read_zone(options, "target.timezone")
     pattern = TYPED.get(target)
     if options.text("format.to.pattern", "").strip():
-        given = _read_pattern(options, "format.to.pattern", "", locale)
-        pattern = given if target == "string" else pattern
+        own_pattern = _read_pattern(options, "format.to.pattern", "", locale)
+        pattern = own_pattern if target == "string" else pattern
     elif target == "string":
         message = "format.to.pattern is missing; target.type string needs it, for example yyyy-MM-dd-HH"
         raise OptionError(message, "format.to.pattern")

@@ -35,13 +35,13 @@ class OptionReader:
 
     def __init__(self, options: Mapping[str, Any], position: int = 0) -> None:
         self._options = {name: value for name, value in options.items() if value is not None}
-        self._known: dict[str, None] = {}
+        self._read: dict[str, None] = {}
         self.position = position
         self.notices: list[str] = []
 
     def raw(self, name: str, default: Any = None) -> Any:
         """Return the value as it is written."""
-        self._known[name] = None
+        self._read[name] = None
         return self._options.get(name, default)
 
     def __contains__(self, name: str) -> bool:
@@ -110,13 +110,13 @@ class OptionReader:
     def finish(self) -> None:
         """Raise OptionError if an option was given that was never read."""
         for name in self._options:
-            if name not in self._known:
-                allowed = ", ".join(self._known) or "none"
-                hint = did_you_mean(name, self._known)
+            if name not in self._read:
+                allowed = ", ".join(self._read) or "none"
+                hint = did_you_mean(name, self._read)
                 raise OptionError(f"{name} is not an option; {hint}allowed here: {allowed}", name)
 
     def _missing(self, name: str, example: str) -> OptionError:
-        near = find_nearest(name, [other for other in self._options if other not in self._known])
+        near = find_nearest(name, [other for other in self._options if other not in self._read])
         hint = f" (is {near!r} meant?)" if near else ""
         state = "empty" if name in self._options else "missing"
         return OptionError(f"{name} is {state}{hint}; add it, for example {name}={example}", name)

@@ -76,7 +76,7 @@ _NO_MEANING = {
 
 
 class UnknownTypeError(ValueError):
-    """There is no such transform or predicate; the message names the nearest."""
+    """The transform or predicate does not exist; the message names the nearest."""
 
 
 def build_step(
@@ -119,8 +119,8 @@ def find_type(type_name: str, factories: Mapping[str, Factory]) -> str:
         raise UnknownTypeError(f"{type_name!r} does not say of what: write {name}$Value or {name}$Key{other}")
     if type_name in names:
         return next(full_name for full_name in factories if shorten(full_name) == type_name)
-    kind = "predicate" if factories is PREDICATES else "transform"
+    role = "predicate" if factories is PREDICATES else "transform"
     both = dict.fromkeys(name.replace("$Key", "$Key|$Value") for name in names if not name.endswith("$Value"))
     raise UnknownTypeError(
-        f"{type_name!r} is not a {kind} of s3lake; {did_you_mean(name, names)}there are: {', '.join(both)}"
+        f"{type_name!r} is not a {role} of s3lake; {did_you_mean(name, names)}there are: {', '.join(both)}"
     )

@@ -222,7 +222,7 @@ def _check_call(text: str, tokens: Sequence[Token], position: int, clause: str) 
         hint = did_you_mean(name, FUNCTIONS, cutoff=0.8)
         raise ValueError(
             f"{clause}: {token.text} is not a function that depends on the record alone; {hint}"
-            "docs/transforms.md lists those that are allowed"
+            "docs/transforms.md lists the allowed ones"
         )
 
 
@@ -268,9 +268,9 @@ def _check_nodes(tree: exp.Expr, clause: str) -> list[exp.Expr]:
     nodes = list(tree.walk())
     for node in nodes:
         if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Column):
-            raise ValueError(f"{clause}: * stands in an expression: name the fields")
+            raise ValueError(f"{clause}: * is in an expression: name the fields")
         if isinstance(node, exp.Star) and _parts(node):
-            raise ValueError(f"{clause}: EXCEPT and REPLACE stand in an expression: name the fields")
+            raise ValueError(f"{clause}: EXCEPT and REPLACE are in an expression: name the fields")
         if not isinstance(node, exp.Func) and type(node).__name__ not in _EXPRESSIONS:
             shown = f"not supported ({type(node).__name__})"
             if isinstance(node, exp.Query | exp.Window):

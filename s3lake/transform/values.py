@@ -75,8 +75,8 @@ def make_marker(type: Type) -> MarkInstants | None:
 
 
 def _mark_leaf(leaf: Type) -> MarkInstants | None:
-    kind = _INSTANTS.get(leaf)
-    return kind and (lambda value: kind(value) if type(value) is int else value)
+    instant = _INSTANTS.get(leaf)
+    return instant and (lambda value: instant(value) if type(value) is int else value)
 
 
 def _mark_items(mark: MarkInstants | None) -> MarkInstants | None:

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from s3lake.source.offsets import TopicOffsets
 from s3lake.source.opening import Source
-from s3lake.source.records import Range
+from s3lake.source.records import OffsetRange
 
 Headers = Sequence[tuple[str, bytes | None]]
 """Headers of one record, in order; names may repeat."""
@@ -91,7 +91,7 @@ class SourceLog:
         names = ["offset", "timestamp", "value", *sorted(parts)]
         for partition, (start, end) in ranges.items():
             if start < end:
-                for batch in self._source.reader.batches(topic, [Range(partition, start, end)], names):
+                for batch in self._source.reader.batches(topic, [OffsetRange(partition, start, end)], names):
                     yield _records(partition, batch)
 
 

@@ -84,7 +84,7 @@ class Log:
     partitions: dict[int, tuple[int, int]]
     topic_id: str = "id-1"
 
-    def snapshot(self, topic, hour, *, known=False):  # noqa: ARG002
+    def snapshot(self, topic, hour, *, existed=False):  # noqa: ARG002
         assert (topic, len(hour)) == ("orders", 13)
         return TopicOffsets(
             self.topic_id, {one: LogRange(low, end, low, end) for one, (low, end) in self.partitions.items()}

@@ -218,8 +218,8 @@ class _Door:
     def abort_upload(self, key: str, upload: str) -> None:
         self._ask("store", "abort_upload", key, upload)
 
-    def snapshot(self, topic: str, hour: str, *, known: bool = False) -> TopicOffsets:
-        return self._ask("kafka", "snapshot", topic, hour, known=known)
+    def snapshot(self, topic: str, hour: str, *, existed: bool = False) -> TopicOffsets:
+        return self._ask("kafka", "snapshot", topic, hour, existed=existed)
 
     def find_truncations(self, topic: str, reached: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
         return self._ask("kafka", "find_truncations", topic, reached)

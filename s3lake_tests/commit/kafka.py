@@ -110,7 +110,7 @@ class FakeKafka:
             self.delete_topic()
         self.topic_id, self.logs = f"topic-{next(self._ids)}", [Log() for _ in range(partitions)]
 
-    def snapshot(self, topic: str, hour: str, *, known: bool = False) -> TopicOffsets:  # noqa: ARG002
+    def snapshot(self, topic: str, hour: str, *, existed: bool = False) -> TopicOffsets:  # noqa: ARG002
         """See `Offsets.snapshot`."""
         assert topic == self.name
         ranges = {

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from s3lake.land.given import batch, within
 from s3lake.land.landing import Landing
-from s3lake.source.records import Range
+from s3lake.source.records import OffsetRange
 from s3lake_tests.land.at_hand import World
 
 Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -77,7 +77,7 @@ class Given:
     world: World
     tasks: list[tuple[Any, ...]] = field(default_factory=list)
 
-    def batches(self, topic: str, ranges: Sequence[Range], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def batches(self, topic: str, ranges: Sequence[OffsetRange], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         self.tasks.append((topic, *ranges))
         for one in ranges:
             rows = [record for record in self.world.records if within(record, {one.partition: (one.start, one.end)})]

@@ -13,7 +13,7 @@ from s3lake.land.fleet import Fleet
 from s3lake.land.job import TaskEngine
 from s3lake.land.landing import Landing
 from s3lake.land.observer import LandedHour, Run
-from s3lake.source.records import Range
+from s3lake.source.records import OffsetRange
 from s3lake_tests.commit.kafka import TOPIC
 from s3lake_tests.lake import START, Lake, at, values
 from s3lake_tests.land.at_hand import FIRST, SECOND, World
@@ -77,7 +77,7 @@ def test_each_topic_is_read_by_its_name() -> None:
     (world,), session = topics(3), Session()
     lander, given = landing(world, session)
     Fleet([_of(lander)], lambda: session).outcomes[0].result(20)  # type: ignore[arg-type,return-value]
-    assert given.tasks == [(TOPIC, Range(0, 0, 3))]
+    assert given.tasks == [(TOPIC, OffsetRange(0, 0, 3))]
 
 
 @pytest.mark.parametrize(

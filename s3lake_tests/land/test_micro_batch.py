@@ -15,7 +15,7 @@ from s3lake.land.task.outcomes import Done, Failed, Refused
 from s3lake.plan.batch import TASK_RECORDS
 from s3lake.source.kafka import dead_letter_topic
 from s3lake.source.kafka.reader import KafkaReader
-from s3lake.source.records import Range
+from s3lake.source.records import OffsetRange
 from s3lake_tests.commit.kafka import TOPIC
 from s3lake_tests.land import in_process
 from s3lake_tests.land.at_hand import FIRST, SECOND, World
@@ -50,7 +50,7 @@ def test_each_offset_is_read_by_one_of_them_and_a_long_range_by_several_unless_r
     session = Session()
     landing, given = in_process.landing(made, session)
     (landed,) = landing.land([FIRST])
-    assert sorted(given.tasks) == [(TOPIC, Range(0, *ends)) for ends in tasks]
+    assert sorted(given.tasks) == [(TOPIC, OffsetRange(0, *ends)) for ends in tasks]
     assert (session.jobs, landed.sums.landed) == ([len(tasks)], 10)
 
 
@@ -61,8 +61,8 @@ def test_a_first_look_at_the_columns_reads_the_begin_of_each_topic_partition(mon
     made.produce(0, b'{"id":1}', partition=1)
     landing, given = in_process.landing(made, Session())
     landing.land([FIRST])
-    assert sorted(given.tasks[:2]) == [(TOPIC, Range(0, 0, 2)), (TOPIC, Range(1, 0, 1))]
-    assert sorted(given.tasks[2:]) == [(TOPIC, Range(0, 0, 3)), (TOPIC, Range(1, 0, 1))]
+    assert sorted(given.tasks[:2]) == [(TOPIC, OffsetRange(0, 0, 2)), (TOPIC, OffsetRange(1, 0, 1))]
+    assert sorted(given.tasks[2:]) == [(TOPIC, OffsetRange(0, 0, 3)), (TOPIC, OffsetRange(1, 0, 1))]
 
 
 @pytest.mark.parametrize(("count", "records"), [(7, 7), (None, TASK_RECORDS)])

@@ -56,7 +56,7 @@ def test_a_group_that_has_a_member_is_a_warning_with_the_remedy(
             published.publish({topic: {0: 5}})
     finally:
         consumer.close()
-    assert "a consumer is a member of that group; let nobody else use its name" in caplog.text
+    assert "a consumer is a member of that group; stop it, or give it another group" in caplog.text
 
 
 def test_a_refusal_is_said_once_with_the_remedy(

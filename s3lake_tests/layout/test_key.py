@@ -1,4 +1,4 @@
-"""Object keys of one rule: groups, hostile values, lengths, marks, sidecars. Vectors stand in files of their own."""
+"""Object keys of one rule: groups, hostile values, lengths, marks, sidecars. Vectors are in files of their own."""
 
 import json
 import pickle

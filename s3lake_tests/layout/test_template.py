@@ -67,11 +67,11 @@ def test_a_time_is_the_layouts() -> None:
     [
         (
             "{topci}/{offset}",
-            r"character 1: \{topci\} is unknown; did you mean \{topic\}\? There are \{topic\}, \{partition",
+            r"character 1: \{topci\} is unknown; did you mean \{topic\}\? there are \{topic\}, \{partition",
         ),
         ("a/{start_offset}", r"character 3: \{start_offset\} is unknown; did you mean \{last_offset\}|\{offset\}"),
         ("{ topic }", r"did you mean \{topic\}"),
-        ("{xyz}", r"\{xyz\} is unknown; There are"),
+        ("{xyz}", r"\{xyz\} is unknown; there are"),
         ("{}", r"\{\} is unknown"),
         ("a{topic", "character 2: '{' is not closed"),
         ("a}b", "character 2: '}' closes nothing: write '}}' for a brace"),

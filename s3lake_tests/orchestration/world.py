@@ -81,8 +81,8 @@ class FakeKafka:
         self._ask("find_offset_since")
         return self.since
 
-    def snapshot(self, topic: str, hour: str, *, known: bool = False) -> TopicOffsets:
-        del known
+    def snapshot(self, topic: str, hour: str, *, existed: bool = False) -> TopicOffsets:
+        del existed
         if not self.logs.get(topic):
             return TopicOffsets("", {})
         end = self.logs[topic][0]

@@ -12,7 +12,7 @@ from s3lake.plan import tile as tiles
 from s3lake.plan.batch import Batch, next_batch, split_into_tasks, whole
 from s3lake.plan.tile import Span, Tile
 from s3lake.source.offsets import LogRange, TopicOffsets
-from s3lake.source.records import Range
+from s3lake.source.records import OffsetRange
 
 FIVE = "2026-11-20T05"
 
@@ -179,7 +179,7 @@ SPANS = st.tuples(st.integers(0, 1000), st.integers(1, 500)).map(lambda span: (s
 READS = st.dictionaries(st.integers(0, 50), SPANS, min_size=1, max_size=12)
 
 
-def read(loads: list[tuple[Range, ...]]) -> dict[int, list[int]]:
+def read(loads: list[tuple[OffsetRange, ...]]) -> dict[int, list[int]]:
     """Offsets by topic-partition, as often as they are read."""
     found: dict[int, list[int]] = {}
     for load in loads:
@@ -200,26 +200,26 @@ def test_every_offset_is_read_by_exactly_one_task_in_order(
 
 TASKS = {
     "a long range is split among tasks that would be idle": (
-        *({0: (100, 200)}, 2, 50, [(Range(0, 100, 150),), (Range(0, 150, 200),)]),
+        *({0: (100, 200)}, 2, 50, [(OffsetRange(0, 100, 150),), (OffsetRange(0, 150, 200),)]),
     ),
-    "no range is split below the size of a file": ({0: (100, 199)}, 2, 50, [(Range(0, 100, 199),)]),
-    "nor if the record decides on its file": ({0: (0, 1_000_000)}, 4, None, [(Range(0, 0, 1_000_000),)]),
+    "no range is split below the size of a file": ({0: (100, 199)}, 2, 50, [(OffsetRange(0, 100, 199),)]),
+    "nor if the record decides on its file": ({0: (0, 1_000_000)}, 4, None, [(OffsetRange(0, 0, 1_000_000),)]),
     "nor if there are as many as tasks": (
-        *({0: (0, 100), 1: (0, 10)}, 2, 5, [(Range(0, 0, 100),), (Range(1, 0, 10),)]),
+        *({0: (0, 100), 1: (0, 10)}, 2, 5, [(OffsetRange(0, 0, 100),), (OffsetRange(1, 0, 10),)]),
     ),
     "a large one has a task for itself": (
         {0: (0, 1000), 1: (0, 10), 2: (0, 10), 3: (0, 10)},
-        *(2, None, [(Range(0, 0, 1000),), (Range(1, 0, 10), Range(2, 0, 10), Range(3, 0, 10))]),
+        *(2, None, [(OffsetRange(0, 0, 1000),), (OffsetRange(1, 0, 10), OffsetRange(2, 0, 10), OffsetRange(3, 0, 10))]),
     ),
     "small ones share few tasks": (
         dict.fromkeys(range(6), (0, 10)),
-        *(2, 50, [tuple(Range(number, 0, 10) for number in numbers) for numbers in ((0, 2, 4), (1, 3, 5))]),
+        *(2, 50, [tuple(OffsetRange(number, 0, 10) for number in numbers) for numbers in ((0, 2, 4), (1, 3, 5))]),
     ),
 }
 
 
 @pytest.mark.parametrize(("reads", "tasks", "least", "loads"), TASKS.values(), ids=TASKS)
 def test_topic_partitions_are_split_into_tasks(
-    reads: dict[int, tuple[int, int]], tasks: int, least: int | None, loads: list[tuple[Range, ...]]
+    reads: dict[int, tuple[int, int]], tasks: int, least: int | None, loads: list[tuple[OffsetRange, ...]]
 ) -> None:
     assert split_into_tasks(reads, tasks, least) == loads

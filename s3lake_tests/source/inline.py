@@ -11,7 +11,7 @@ from s3lake.land.task.pipeline import Work, run
 from s3lake.plan.batch import Intervals
 from s3lake.sink import Config
 from s3lake.source.opening import open_source
-from s3lake.source.records import Range
+from s3lake.source.records import OffsetRange
 from s3lake.store.memory import MemoryStore
 from s3lake.verify import Grid, Report, open_log, verify_against
 
@@ -23,7 +23,7 @@ class Inline:
     own: TaskEngine
 
     def outcomes(self, work: Work, reads: Intervals) -> list[Outcome]:
-        ranges = [Range(partition, start, end) for partition, (start, end) in sorted(reads.items())]
+        ranges = [OffsetRange(partition, start, end) for partition, (start, end) in sorted(reads.items())]
         return list(run(work, self.own.reader.batches(self.own.topic, ranges, work.record_columns)))
 
     def table(self, *_: Any) -> Any:
@@ -32,7 +32,7 @@ class Inline:
     projected = table
 
 
-def nobody() -> Any:
+def start_spark() -> Any:
     raise AssertionError("nothing here needs Spark")
 
 
@@ -40,7 +40,7 @@ def inline(config: Config, topic: str, store: MemoryStore, clock: Callable[[], i
     """What lands a topic into the first sink of a configuration."""
     source = open_source(config)
     return Landing(
-        config.sinks[0], topic, nobody, lambda _: store, source.offsets, source.reader, clock=clock, engine=Inline
+        config.sinks[0], topic, start_spark, lambda _: store, source.offsets, source.reader, clock=clock, engine=Inline
     )
 
 

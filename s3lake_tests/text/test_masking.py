@@ -1,4 +1,4 @@
-"""What is never printed, and what stays readable beside it."""
+"""Secrets are never printed, and the text around them stays readable."""
 
 import pytest
 

@@ -137,7 +137,7 @@ class Connect:
         self._converters = {schemas: json_converter(java, schemas=schemas) for schemas in (False, True)}
 
     def after(self, message: Message, name: str, options: dict[str, str], *, schemas: bool) -> Result | None:
-        """What becomes of a record; None where Connect refuses it, or the options."""
+        """Return the record after a transform of Connect, None if it refuses the record or the options."""
         from py4j.protocol import Py4JJavaError
 
         step = getattr(self._java.org.apache.kafka.connect.transforms, name)()
@@ -145,16 +145,16 @@ class Connect:
             step.configure(options)
             done = step.apply(self._record(message, schemas=schemas))
             return Result(
-                self._told(done.valueSchema(), done.value()),
-                self._told(done.keySchema(), done.key()),
-                [(one.key(), self._told(one.schema(), one.value())) for one in done.headers().iterator()],
+                self._decode(done.valueSchema(), done.value()),
+                self._decode(done.keySchema(), done.key()),
+                [(one.key(), self._decode(one.schema(), one.value())) for one in done.headers().iterator()],
                 done.topic(),
             )
         except Py4JJavaError:
             return None
 
     def picked(self, message: Message, name: str, options: dict[str, str]) -> bool | None:
-        """Whether a predicate holds; None where Connect refuses its options."""
+        """Return whether a predicate selects a record, None if Connect refuses the options."""
         from py4j.protocol import Py4JJavaError
 
         predicate = getattr(self._java.org.apache.kafka.connect.transforms.predicates, name)()
@@ -174,12 +174,12 @@ class Connect:
         times = (message.offset, message.timestamp, self._java.org.apache.kafka.common.record.TimestampType.CREATE_TIME)
         return self._java.org.apache.kafka.connect.sink.SinkRecord(TOPIC, message.partition, *sides, *times, headers)
 
-    def _told(self, schema: Any, value: Any) -> Any:
+    def _decode(self, schema: Any, value: Any) -> Any:
         return read_json(self._converters[False].fromConnectData(TOPIC, schema, value))
 
 
 def ours(message: Message, name: str, options: dict[str, str], *, schemas: bool) -> Result | None:
-    """What becomes of it by ours; None where it, or the options, are refused."""
+    """Return the record after the transform of s3lake, None if it refuses the record or the options."""
     try:
         links = chain(smt(name, options), key="json", value="connect_json" if schemas else "json")
     except ValueError:
@@ -196,13 +196,13 @@ def ours(message: Message, name: str, options: dict[str, str], *, schemas: bool)
 
 
 def agree(mine: Result | None, theirs: Result | None) -> None:
-    """Whether two results are one; where either refuses there is nothing to compare."""
+    """Compare two results. If either side refuses the record, there is nothing to compare."""
     if mine is None or theirs is None:
         return
     assert mine._replace(headers=[]) == theirs._replace(headers=[])
     assert [name for name, _ in mine.headers] == [name for name, _ in theirs.headers]
     for (_, text), (_, value) in zip(mine.headers, theirs.headers, strict=True):
-        # Ours are texts: of what is none in Connect its JSON.
+        # Our headers are texts; objects and lists are JSON.
         assert text is None if value is None else value in (text.decode(), _json_or_text(text))
 
 
@@ -237,7 +237,7 @@ def test_a_record_with_a_schema_is_what_connect_makes_of_it(
     mine = ours(Message(value), *step, schemas=True)
     theirs = connect.after(Message(value), *step, schemas=True)
     if mine is not None and theirs is not None and isinstance(mine.value, dict) and isinstance(theirs.value, dict):
-        # A field that the schema does not name is null with us, and is none with Connect.
+        # A field that the schema does not name is null with us, and missing with Connect.
         named = {name: one for name, one in mine.value.items() if one is not None or name in theirs.value}
         mine = mine._replace(value=named)
     agree(mine, theirs)

@@ -1,4 +1,4 @@
-"""What a configuration may say: every mistake is told with what is allowed and how to mend it."""
+"""Mistakes in the transforms of a configuration: each is reported with what is allowed and how to correct it."""
 
 from __future__ import annotations
 

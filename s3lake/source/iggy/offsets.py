@@ -52,9 +52,9 @@ class IggyOffsets:
     def __repr__(self) -> str:
         return f"IggyOffsets({self._connection.address!r})"
 
-    def snapshot(self, topic: str, hour: str, *, known: bool = False) -> TopicOffsets:
+    def snapshot(self, topic: str, hour: str, *, existed: bool = False) -> TopicOffsets:
         """See `Offsets.snapshot`."""
-        del known  # a server that answers knows its topics
+        del existed  # a server that answers knows its topics
         start_us, end_us = hours.start_ms(hour) * 1000, hours.end_ms(hour) * 1000
 
         async def read(partition: Partition) -> LogRange:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from s3lake.errors import RecordError, SourceUnavailableError, TransientError
 from s3lake.source.iggy.connection import Connection, NotFoundError
 from s3lake.source.iggy.partitions import Partition, describe_topic
-from s3lake.source.records import SCHEMA, Range
+from s3lake.source.records import SCHEMA, OffsetRange
 
 if TYPE_CHECKING:
     from apache_iggy import HeaderKey, HeaderValue, ReceiveMessage
@@ -35,7 +35,7 @@ class IggyReader:
     def __init__(self, connection: Connection) -> None:
         self._connection = replace(connection, timeout_s=SILENCE_S)
 
-    def batches(self, topic: str, ranges: Iterable[Range], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def batches(self, topic: str, ranges: Iterable[OffsetRange], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """See `Reader.batches`. The key is the message's id, because Iggy has no keys.
 
         Raises:
@@ -95,7 +95,7 @@ class IggyReader:
         return messages
 
 
-def _read_field(name: str, message: ReceiveMessage, part: Range) -> object:
+def _read_field(name: str, message: ReceiveMessage, part: OffsetRange) -> object:
     """Return what a message has in a column."""
     match name:
         case "partition":

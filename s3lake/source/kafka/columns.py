@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 
 from s3lake.source.kafka.librdkafka import Message, Messages, load
-from s3lake.source.records import HEADERS, SCHEMA, Range
+from s3lake.source.records import HEADERS, SCHEMA, OffsetRange
 
 LIBRARY = Path(__file__).with_name("libcolumns.so")
 """What `hatch_build.py` compiles."""
@@ -43,8 +43,8 @@ class Taken(NamedTuple):
 class Take(Protocol):
     """Takes messages up to the first that is an error, and destroys them."""
 
-    def __call__(self, messages: Messages, wanted: Range, columns: Sequence[str], most_bytes: int) -> Taken:
-        """Return the records of `wanted` with these columns of `SCHEMA`.
+    def __call__(self, messages: Messages, offset_range: OffsetRange, columns: Sequence[str], most_bytes: int) -> Taken:
+        """Return the records of `offset_range` with these columns of `SCHEMA`.
 
         A batch ends before the record that would make it larger than `most_bytes`, but has one record at least.
         """
@@ -104,16 +104,16 @@ class CompiledTake:
         functions = (rd.message_timestamp, rd.message_headers, rd.header_get_all, rd.message_destroy)
         self._functions = _Functions(*(ctypes.cast(function, _POINTER).value for function in functions))
 
-    def __call__(self, messages: Messages, wanted: Range, columns: Sequence[str], most_bytes: int) -> Taken:
-        batch, functions = _Batch(next_offset=wanted.start), ctypes.byref(self._functions)
-        place, count, end = messages.place, len(messages), wanted.end
+    def __call__(self, messages: Messages, offset_range: OffsetRange, columns: Sequence[str], most_bytes: int) -> Taken:
+        batch, functions = _Batch(next_offset=offset_range.start), ctypes.byref(self._functions)
+        place, count, end = messages.place, len(messages), offset_range.end
         self._measure(place, count, end, most_bytes, "headers" in columns, functions, ctypes.byref(batch))
         buffers, pointers = _allocate(batch, columns), _Columns()
         for name, column in buffers.items():
             setattr(pointers, name, _Column(*(None if one is None else one.address for one in column)))
         messages.taken += batch.messages  # before they are destroyed: nothing may destroy them again
         self._fill(place, end, functions, ctypes.byref(batch), ctypes.byref(pointers))
-        rows = _build_batch(batch, buffers, wanted.partition, columns) if batch.rows else None
+        rows = _build_batch(batch, buffers, offset_range.partition, columns) if batch.rows else None
         size = batch.values + batch.keys + batch.names + batch.header_values
         return Taken(rows, batch.next_offset, size)
 
@@ -134,10 +134,10 @@ def _allocate(batch: Any, columns: Sequence[str]) -> dict[str, list[pa.Buffer | 
         "names": size_texts(headers, batch.names),
         "header_values": size_texts(headers, batch.header_values),
     }
-    wanted = {*columns, "names", "header_values"} if "headers" in columns else {*columns}
+    names = {*columns, "names", "header_values"} if "headers" in columns else {*columns}
     return {
         name: [None if size is None else pa.allocate_buffer(size) for size in sizes[name]]
-        for name in sizes.keys() & wanted
+        for name in sizes.keys() & names
     }
 
 
@@ -153,7 +153,7 @@ def _build_batch(
         if name != "headers":
             return pa.Array.from_buffers(pa.binary(), batch.rows, [valid, offsets, data])
         names, values = (
-            pa.Array.from_buffers(pa.binary(), batch.headers, buffers[one]) for one in ("names", "header_values")
+            pa.Array.from_buffers(pa.binary(), batch.headers, buffers[part]) for part in ("names", "header_values")
         )
         try:
             names = names.cast(pa.string())
@@ -165,12 +165,12 @@ def _build_batch(
     return pa.RecordBatch.from_arrays([build(name) for name in columns], names=list(columns))
 
 
-def take_in_python(messages: Messages, wanted: Range, columns: Sequence[str], most_bytes: int) -> Taken:
+def take_in_python(messages: Messages, offset_range: OffsetRange, columns: Sequence[str], most_bytes: int) -> Taken:
     """`Take` by a loop."""
-    rd, next_offset, total, taken = load(), wanted.start, 0, 0
-    found: dict[str, list[Any]] = {name: [] for name in columns}
-    offsets, rows = found.get("offset"), 0
-    stamps, values, keys, headers = map(found.get, ("timestamp", "value", "key", "headers"))
+    rd, next_offset, total, taken = load(), offset_range.start, 0, 0
+    cells: dict[str, list[Any]] = {name: [] for name in columns}
+    offsets, rows = cells.get("offset"), 0
+    stamps, values, keys, headers = map(cells.get, ("timestamp", "value", "key", "headers"))
     for address in messages.addresses:
         message = Message.from_address(address)
         if message.error == _END_OF_LOG:
@@ -179,7 +179,7 @@ def take_in_python(messages: Messages, wanted: Range, columns: Sequence[str], mo
             break
         else:
             offset = message.offset
-            if offset < wanted.end:
+            if offset < offset_range.end:
                 size = message.value_size + message.key_size
                 entries = None if headers is None else _read_headers(rd, address)
                 if entries is not None:
@@ -202,8 +202,8 @@ def take_in_python(messages: Messages, wanted: Range, columns: Sequence[str], mo
     messages.destroy(taken)
     if not rows:
         return Taken(None, next_offset, 0)
-    found |= {"partition": [wanted.partition] * rows}
-    arrays = [pa.array(found[name], SCHEMA.field(name).type) for name in columns]
+    cells |= {"partition": [offset_range.partition] * rows}
+    arrays = [pa.array(cells[name], SCHEMA.field(name).type) for name in columns]
     return Taken(pa.RecordBatch.from_arrays(arrays, names=list(columns)), next_offset, total)
 
 

@@ -169,8 +169,8 @@ class DeadLetterProducer:
         return KafkaUnavailableError(
             f"dead letter topic {self._topic.name!r}: Kafka at {self._topic.bootstrap_servers} did not take refused "
             f"records of topic {self._topic.topic!r}: {why}{self._log}. Nothing of this micro-batch is visible. Check "
-            "that the brokers are up, that this user may Write to the topic, and that its max.message.bytes is no less "
-            "than that of the topic the records come from."
+            "that the brokers are up, that this user may Write to the topic, and that its max.message.bytes is at "
+            "least the source topic's."
         )
 
 

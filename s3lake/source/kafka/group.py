@@ -73,7 +73,7 @@ class ConsumerGroup:
                 "This is said once a process"
             )
         elif error.code() == KafkaError.UNKNOWN_MEMBER_ID:
-            remedy = ": a consumer is a member of that group; let nobody else use its name"
+            remedy = ": a consumer is a member of that group; stop it, or give it another group"
         _log.warning(
             "offsets of %s are not published to consumer group %s (%s: %s)%s; landing does not need them",
             *(topic, self.name, error.name(), error.str(), remedy),

@@ -87,18 +87,20 @@ def load() -> SimpleNamespace:
     try:
         # Python's lock is released only for what may wait: taking it again costs more than most of these functions.
         keeping, releasing = ctypes.PyDLL(cimpl.__file__), ctypes.CDLL(cimpl.__file__)
-        found = SimpleNamespace()
+        rd = SimpleNamespace()
         for name, (result, *arguments) in _FUNCTIONS.items():
             function = getattr(releasing if name in _BLOCKING else keeping, f"rd_kafka_{name}")
             function.restype, function.argtypes = result, arguments
-            setattr(found, name, function)
+            setattr(rd, name, function)
     except (OSError, AttributeError) as error:
         raise _unsuitable(str(error)) from None
     if sys.maxsize < 2**32:
         raise _unsuitable("this Python has 32 bits")
-    if found.version() < _OLDEST:
-        raise _unsuitable(f"its version is {found.version():#010x}, and {_OLDEST:#010x} the oldest that is known")
-    return found
+    if rd.version() < _OLDEST:
+        raise _unsuitable(
+            f"its version is {rd.version():#010x}, and the oldest that s3lake supports is {_OLDEST:#010x}"
+        )
+    return rd
 
 
 def _unsuitable(why: str) -> ConfigurationError:

@@ -108,16 +108,16 @@ class KafkaOffsets:
         """
         return _client(os.getpid(), self.bootstrap_servers, self._settings)[0]
 
-    def snapshot(self, topic: str, hour: str, *, known: bool = False) -> TopicOffsets:
+    def snapshot(self, topic: str, hour: str, *, existed: bool = False) -> TopicOffsets:
         """See `Offsets.snapshot`."""
         start, end = OffsetSpec.for_timestamp(hours.start_ms(hour)), OffsetSpec.for_timestamp(hours.end_ms(hour))
 
         def question(ask: _Query) -> TopicOffsets:
-            topic_id, partitions = ask.describe(topic, known=known)
+            topic_id, partitions = ask.describe(topic, existed=existed)
             # Before the timestamps: if none is late enough the end is the answer, which must not have moved on since.
             bounds = ask.bounds(topic, partitions)
             at, next = ask.stamped_offsets(topic, partitions, start, end)
-            if topic_id and ask.describe(topic, known=known)[0] != topic_id:
+            if topic_id and ask.describe(topic, existed=existed)[0] != topic_id:
                 # Offsets come without an id: a new topic's must not get the id of the old one.
                 raise _Retry("the topic was deleted and created again meanwhile")
             ranges = {}
@@ -206,14 +206,14 @@ class _Query:
         self._deadline = time.monotonic() + timeout_s
         self.epochs: dict[int, int] = {}  # of the leaders that reported the ends
 
-    def describe(self, topic: str, *, known: bool = False) -> tuple[str, list[int]]:
-        """Return the topic's id and partitions, "" and [] if there is none. A `known` one is waited for."""
+    def describe(self, topic: str, *, existed: bool = False) -> tuple[str, list[int]]:
+        """Return the topic's id and partitions, "" and [] if there is none. One that `existed` is waited for."""
         while True:
             asked = self._client.describe_topics(TopicCollection([topic]), request_timeout=self._remaining_s())
             try:
                 description = self._result(asked[topic])
             except _MissingTopic:
-                if not known or time.monotonic() + 5 * _PAUSE_S >= self._deadline:
+                if not existed or time.monotonic() + 5 * _PAUSE_S >= self._deadline:
                     return "", []
                 time.sleep(_PAUSE_S)
             else:
@@ -251,8 +251,8 @@ class _Query:
 
     def ends_of_all(self, topics: Collection[str]) -> dict[str, dict[int, int]]:
         """Return the last stable offset of every topic-partition, in one request per broker."""
-        known = {name: one.partitions for name, one in self._metadata().items() if one.error is None}
-        keys = [TopicPartition(topic, number) for topic in topics for number in known.get(topic, ())]
+        partitions = {name: one.partitions for name, one in self._metadata().items() if one.error is None}
+        keys = [TopicPartition(topic, number) for topic in topics for number in partitions.get(topic, ())]
         if not keys:
             return {}
         ends: dict[str, dict[int, int]] = {}

@@ -20,7 +20,7 @@ from s3lake.errors import ConfigurationError, KafkaUnavailableError, TransientEr
 from s3lake.source.kafka.columns import choose_take
 from s3lake.source.kafka.librdkafka import MOST, Consumer, KafkaRequestError
 from s3lake.source.kafka.properties import REMEDY, ErrorLog, to_librdkafka
-from s3lake.source.records import Range
+from s3lake.source.records import OffsetRange
 
 FIRST_ROWS = 100
 """Of the first batch, before the size of records is known: more arrive while a batch is taken."""
@@ -84,7 +84,7 @@ class KafkaReader:
         properties = to_librdkafka(self.properties)
         return {**_DEFAULTS, **properties, **_FIXED, "bootstrap.servers": self.bootstrap_servers}
 
-    def batches(self, topic: str, ranges: Iterable[Range], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def batches(self, topic: str, ranges: Iterable[OffsetRange], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """See `Reader.batches`.
 
         Raises:
@@ -110,7 +110,7 @@ def _consumer(pid: int, settings: tuple[tuple[str, str], ...]) -> tuple[Consumer
 class _Reading:
     """One range on its way."""
 
-    def __init__(self, settings: tuple[tuple[str, str], ...], servers: str, topic: str, range: Range) -> None:
+    def __init__(self, settings: tuple[tuple[str, str], ...], servers: str, topic: str, range: OffsetRange) -> None:
         self._consumer, self._log = _consumer(os.getpid(), settings)
         self._settings, self._servers = settings, servers
         self._topic, self._range = topic, range
@@ -131,8 +131,8 @@ class _Reading:
                 is_silent = True
                 with self._consumer.poll(min(rows, self._range.end - self._next), _WAIT_MS) as messages:
                     while messages:
-                        wanted = self._range._replace(start=self._next)
-                        batch, self._next, size = take(messages, wanted, columns, BATCH_BYTES)
+                        remaining = self._range._replace(start=self._next)
+                        batch, self._next, size = take(messages, remaining, columns, BATCH_BYTES)
                         if batch is not None:
                             is_silent = False
                             rows = max(1, min(MOST, BATCH_BYTES * batch.num_rows // max(1, size)))

@@ -132,7 +132,7 @@ def compile_key_date(pattern: str) -> Callable[[int], str]:
 
     Raises:
         ValueError: the pattern is invalid. The function raises it if a timestamp has no date: Kafka's own are any 64
-            bits, and -1 stands for none.
+            bits, and -1 means none.
     """
     print_date = DatePattern(pattern).formatter()
 

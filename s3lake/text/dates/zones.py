@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta, timezone, tzinfo
-from difflib import get_close_matches
 from functools import lru_cache
 from importlib import resources
 from zoneinfo import ZoneInfo
+
+from s3lake.text.options import did_you_mean
 
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?([0-5]\d))?", re.ASCII)
 
@@ -27,10 +28,9 @@ def parse_zone(text: str) -> tzinfo:
         return timezone(-size if match[1] == "-" else size)
     if text in _ids():
         return _read_packaged(text)
-    near = get_close_matches(text.lower(), by_lower := {name.lower(): name for name in _ids()}, 1, 0.8)
-    meant = f"did you mean {by_lower[near[0]]}? Else " if near else ""
+    hint = did_you_mean(text, _ids(), cutoff=0.8)
     raise ValueError(
-        f"{text!r} is not a time zone: {meant}write an IANA name such as Europe/Berlin, or an offset such as +02:00"
+        f"{text!r} is not a time zone: {hint}write an IANA name such as Europe/Berlin, or an offset such as +02:00"
     )
 
 

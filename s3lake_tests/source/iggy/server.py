@@ -91,7 +91,7 @@ class IggyServer:
         log.messages, log.low = log.messages[before - log.low :], before
 
     def purge(self, stream: str, topic: str) -> None:
-        """Drop all messages; offsets begin anew."""
+        """Drop all messages; offsets begin at 0 again."""
         for log in self.streams[stream][topic].partitions.values():
             log.messages, log.low = [], 0
 

@@ -1,4 +1,4 @@
-"""What a configuration may say of Iggy, and what it is told where it cannot be right."""
+"""The settings of Iggy in a configuration, and the errors of wrong ones."""
 
 import pytest
 
@@ -51,7 +51,7 @@ def test_what_is_written_again_is_read_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "message"),
     [
         ("{type: kafka}", "Kafka has a place of its own"),
         ("{type: iggy}", "address is missing"),
@@ -64,8 +64,8 @@ def test_what_is_written_again_is_read_again() -> None:
         ("{type: other, address: 'iggy:8090'}", "source.address: is of type iggy"),
     ],
 )
-def test_what_cannot_be_right_is_told_with_its_place(source: str, told: str) -> None:
-    assert told in refusal(source)
+def test_a_wrong_setting_is_refused_with_its_path(source: str, message: str) -> None:
+    assert message in refusal(source)
 
 
 def test_a_topic_without_its_stream_is_refused() -> None:

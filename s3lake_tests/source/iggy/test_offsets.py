@@ -1,4 +1,4 @@
-"""What planning is told of Iggy's topics, by the real client."""
+"""The answers that planning gets about topics of Iggy, by the real client."""
 
 import datetime
 from collections.abc import Iterator
@@ -148,7 +148,7 @@ def test_a_clock_that_went_back_a_little_is_no_purge(server: IggyServer, offsets
     assert offsets.find_truncations("shop.orders", {0: (3, epoch or 0)}) == {}
 
 
-# When nobody answers
+# A server that does not answer
 
 
 def test_a_server_that_is_away_is_told_in_time(monkeypatch: pytest.MonkeyPatch) -> None:

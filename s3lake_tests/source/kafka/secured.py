@@ -34,7 +34,7 @@ from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.process import free_ports
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.kafka.reader import KafkaReader
-from s3lake.source.records import Range
+from s3lake.source.records import OffsetRange
 from s3lake_tests.kit.http import Request, Response, as_json, serve
 from s3lake_tests.lake import START, at, fill, values
 
@@ -96,7 +96,7 @@ class Secured:
         offsets = KafkaOffsets(self.server(listener), properties, timeout_s=20)
         (start, end) = offsets.log_ranges("secured")[0]
         brokers = KafkaReader(self.server(listener), properties)
-        found = brokers.batches("secured", [Range(0, start, end)], ("value",))
+        found = brokers.batches("secured", [OffsetRange(0, start, end)], ("value",))
         return [value for batch in found for value in batch["value"].to_pylist()]
 
 
@@ -147,7 +147,7 @@ def started(files: Path) -> Iterator[Secured]:
     ports = dict(zip(_PROTOCOLS, free_ports(len(_PROTOCOLS)), strict=True))
     _write_certificates(files)
     with Issuer().serving() as issuer, pytest.MonkeyPatch.context() as environment:
-        # Kafka asks nobody for keys whom its JVM was not told of.
+        # Kafka asks only the servers for keys that a property of its JVM allows.
         allowed = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={issuer.url}/keys"
         environment.setenv("JDK_JAVA_OPTIONS", allowed)
         with EmbeddedKafka.start(settings=_settings(ports, files, issuer)) as broker:

@@ -24,11 +24,11 @@ class Log:
 
 
 @pytest.mark.parametrize(
-    ("ages_s", "told"),
+    ("ages_s", "expected_s"),
     [((3,), 0), ((11,), 10), ((29,), 27.5), ((100, 3), 97.5), ((700,), 600), ((10_000_000,), 604_800)],
 )
-def test_it_is_told_to_an_eighth_and_never_as_more(ages_s: tuple[float, ...], told: float) -> None:
-    assert find_oldest_age_s(Log(*ages_s), "orders", {0: 0}, NOW_MS) == told
+def test_the_age_is_exact_to_an_eighth_and_never_too_high(ages_s: tuple[float, ...], expected_s: float) -> None:
+    assert find_oldest_age_s(Log(*ages_s), "orders", {0: 0}, NOW_MS) == expected_s
 
 
 def test_records_that_are_landed_do_not_count() -> None:

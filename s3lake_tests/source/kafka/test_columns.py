@@ -21,7 +21,7 @@ from s3lake.errors import ConfigurationError
 from s3lake.source.kafka import columns, librdkafka, reader
 from s3lake.source.kafka.columns import CompiledTake, Take, take_in_python
 from s3lake.source.kafka.reader import KafkaReader
-from s3lake.source.records import SCHEMA, Range
+from s3lake.source.records import SCHEMA, OffsetRange
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.lake import START, at
 from s3lake_tests.source.inline import body, inline, verified
@@ -58,7 +58,7 @@ def read(
     bounded: Take = lambda messages, wanted, columns, _: take(messages, wanted, columns, most_bytes)  # noqa: E731
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(reader, "choose_take", lambda: bounded)
-        return list(KafkaReader(servers).batches(topic, [Range(0, *span)], SCHEMA.names))
+        return list(KafkaReader(servers).batches(topic, [OffsetRange(0, *span)], SCHEMA.names))
 
 
 def rows(batches: list[pa.RecordBatch]) -> list[dict[str, Any]]:
@@ -118,7 +118,7 @@ def test_only_the_columns_that_are_asked_for_are_made(writer: Writer, take: Take
     for names in (["value", "partition"], ["headers"], ["offset"], ["key", "timestamp"]):
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(reader, "choose_take", lambda: take)
-            (batch,) = KafkaReader(writer.servers).batches("columns", [Range(0, 0, 1)], names)
+            (batch,) = KafkaReader(writer.servers).batches("columns", [OffsetRange(0, 0, 1)], names)
         assert batch.schema == pa.schema([SCHEMA.field(name) for name in names])
 
 
@@ -196,7 +196,7 @@ class TestAnotherLibrdkafka:
 
     def test_that_is_too_old_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(librdkafka, "_OLDEST", 0x7F000000)
-        with pytest.raises(ConfigurationError, match=r"its version is 0x02\w+, and 0x7f000000 the oldest"):
+        with pytest.raises(ConfigurationError, match=r"its version is 0x02\w+, and the oldest that s3lake supports is 0x7f000000"):
             librdkafka.load()
 
     def test_without_one_of_the_functions_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 """The dead letter topic: what a record looks like there, and what happens when the brokers do not take it.
 
-Besides a producer that does as it is told there is librdkafka's own broker in this process: real enough to read from.
+In addition to a scripted producer there is librdkafka's own broker in this process: real enough to read from.
 """
 
 import pickle
@@ -53,7 +53,7 @@ class FakeProducer:
 
     Attributes:
         refusal: what every delivery reports.
-        room: how many records fit into the queue before somebody polls.
+        room: how many records fit into the queue before the next poll.
         silent: nothing is ever delivered.
     """
 
@@ -193,9 +193,9 @@ def test_a_full_queue_is_waited_for() -> None:
 def test_the_task_fails_for_now_and_says_why(producer: FakeProducer, why: str) -> None:
     with pytest.raises(KafkaUnavailableError) as failed:
         sent(producer, replace(TOPIC, timeout_s=0.05))
-    told = str(failed.value)
+    message = str(failed.value)
     for part in ("dead letter topic 'dead'", "broker:9092", "topic 'orders'", why, "Nothing of this micro-batch"):
-        assert part in told
+        assert part in message
 
 
 def test_the_first_reason_is_told_and_no_more_is_produced() -> None:

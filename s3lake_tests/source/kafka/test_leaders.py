@@ -15,7 +15,7 @@ from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.process import GuardedProcess, free_ports, spawn
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.kafka.reader import KafkaReader
-from s3lake.source.records import Range
+from s3lake.source.records import OffsetRange
 from s3lake.spark import jars
 from s3lake_tests.processes import until
 
@@ -71,7 +71,7 @@ def test_a_leader_that_goes_is_followed_by_the_next_and_no_record_is_lost_or_dou
         producer.poll(0)
     assert producer.flush(120) == 0
 
-    found = KafkaReader(first.bootstrap_servers).batches(topic, [Range(0, 0, RECORDS)], ("offset", "value"))
+    found = KafkaReader(first.bootstrap_servers).batches(topic, [OffsetRange(0, 0, RECORDS)], ("offset", "value"))
     batch = next(found)
     read = list(zip(batch["offset"].to_pylist(), batch["value"].to_pylist(), strict=True))
     assert admin.list_topics(topic, timeout=10).topics[topic].partitions[0].leader == 2

@@ -97,12 +97,12 @@ class TestEndsOfManyTopics:
         one, other = topics.create(partitions=2), topics.create()
         result, untold = questions._Query._result, [questions._Retry("no leader")]
 
-        def told(self: questions._Query, future: object) -> object:
+        def answer(self: questions._Query, future: object) -> object:
             if untold:
                 raise untold.pop()
             return result(self, future)
 
-        monkeypatch.setattr(questions._Query, "_result", told)
+        monkeypatch.setattr(questions._Query, "_result", answer)
         assert offsets.log_ends([one, other]) == {other: {0: 0}}
 
     def test_are_an_error_where_nobody_answers(self) -> None:
@@ -164,7 +164,7 @@ class TestSnapshot:
             return result(self, future)
 
         monkeypatch.setattr(questions._Query, "_result", stale)
-        assert offsets.snapshot(topic, HOUR, known=True).partitions == {0: LogRange(0, 3, 0, 3)}
+        assert offsets.snapshot(topic, HOUR, existed=True).partitions == {0: LogRange(0, 3, 0, 3)}
         calls.clear()
         assert offsets.snapshot(topic, HOUR) == TopicOffsets("", {})
 
@@ -172,7 +172,7 @@ class TestSnapshot:
     def test_a_known_topic_that_stays_away_does_not_exist(self, kafka: EmbeddedKafka) -> None:
         begun = time.monotonic()
         offsets = KafkaOffsets(kafka.bootstrap_servers, timeout_s=1.0)
-        assert offsets.snapshot("no-such-topic", HOUR, known=True) == TopicOffsets("", {})
+        assert offsets.snapshot("no-such-topic", HOUR, existed=True) == TopicOffsets("", {})
         assert 0.3 < time.monotonic() - begun < 1.5
 
     def test_timestamps_out_of_order_take_the_first_that_is_late_enough(

@@ -1,4 +1,4 @@
-"""`kafka.properties` for librdkafka, in its own words and in those of Java's client."""
+"""`kafka.properties` for librdkafka, in its own names and in the names of Java's client."""
 
 import pytest
 

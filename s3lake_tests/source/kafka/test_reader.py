@@ -21,7 +21,7 @@ from s3lake.source.kafka.columns import take_in_python
 from s3lake.source.kafka.librdkafka import Consumer, Messages
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.kafka.reader import KafkaReader
-from s3lake.source.records import SCHEMA, Range
+from s3lake.source.records import SCHEMA, OffsetRange
 from s3lake_tests.processes import until
 
 MEBIBYTE = 2**20
@@ -69,7 +69,7 @@ class Log:
         self.admin.delete_records([where])[where].result()
 
     def table(self, start: int, end: int, columns: Sequence[str] = ("offset", "value")) -> pa.Table:
-        found = self.brokers.batches(self.topic, [Range(0, start, end)], columns)
+        found = self.brokers.batches(self.topic, [OffsetRange(0, start, end)], columns)
         return pa.Table.from_batches(found, pa.schema([SCHEMA.field(name) for name in columns]))
 
     def values(self, start: int, end: int) -> dict[int, bytes | None]:
@@ -106,7 +106,7 @@ class TestRanges:
     def test_of_several_topic_partitions_come_one_after_the_other(self, kafka: EmbeddedKafka) -> None:
         log = Log(kafka.bootstrap_servers)
         log.write(b"a", b"b", b"c", b"d")
-        found = log.brokers.batches(log.topic, [Range(0, 2, 4), Range(0, 0, 1)], ("offset",))
+        found = log.brokers.batches(log.topic, [OffsetRange(0, 2, 4), OffsetRange(0, 0, 1)], ("offset",))
         assert [batch["offset"].to_pylist() for batch in found] == [[2, 3], [0]]
 
     @pytest.mark.usefixtures("_each_way")
@@ -261,7 +261,7 @@ class TestRecords:
     def test_come_in_batches_of_some_megabytes_however_large_they_are(self, kafka: EmbeddedKafka) -> None:
         log = Log(kafka.bootstrap_servers, max_message_bytes=str(2 * MEBIBYTE))
         log.write(*[bytes(MEBIBYTE)] * 300)
-        sizes = [batch.nbytes for batch in log.brokers.batches(log.topic, [Range(0, 0, 300)], ("value",))]
+        sizes = [batch.nbytes for batch in log.brokers.batches(log.topic, [OffsetRange(0, 0, 300)], ("value",))]
         assert sum(sizes) >= 300 * MEBIBYTE
         assert max(sizes) <= reader.BATCH_BYTES + MEBIBYTE
 
@@ -281,7 +281,7 @@ class TestBrokers:
     def test_that_pause_are_waited_for(self, own: EmbeddedKafka) -> None:
         log = Log(own.bootstrap_servers)
         log.write(*[os.urandom(1000)] * 60_000)
-        found = log.brokers.batches(log.topic, [Range(0, 0, 60_000)], ("offset",))
+        found = log.brokers.batches(log.topic, [OffsetRange(0, 0, 60_000)], ("offset",))
         offsets = next(found)["offset"].to_pylist()
         java = self._java(own)
         java.send_signal(signal.SIGSTOP)
@@ -296,7 +296,7 @@ class TestBrokers:
     def test_that_are_killed_mid_read_are_told(self, own: EmbeddedKafka) -> None:
         log = Log(own.bootstrap_servers)
         log.write(*[os.urandom(2000)] * 60_000)
-        found = log.brokers.batches(log.topic, [Range(0, 0, 60_000)], ("offset",))
+        found = log.brokers.batches(log.topic, [OffsetRange(0, 0, 60_000)], ("offset",))
         next(found)
         self._java(own).kill()
         with pytest.raises(KafkaUnavailableError, match=rf"Kafka at {own.bootstrap_servers} did not give the records"):
@@ -305,7 +305,7 @@ class TestBrokers:
     @pytest.mark.usefixtures("hasty")
     def test_that_cannot_be_reached_are_told(self) -> None:
         with pytest.raises(KafkaUnavailableError, match=r"Kafka at 127\.0\.0\.1:1 did not give.*Connection refused"):
-            list(KafkaReader("127.0.0.1:1").batches("t", [Range(0, 0, 1)], ("value",)))
+            list(KafkaReader("127.0.0.1:1").batches("t", [OffsetRange(0, 0, 1)], ("value",)))
 
 
 class TestProperties:
@@ -317,7 +317,7 @@ class TestProperties:
 
     def test_that_librdkafka_does_not_know_are_refused_by_name(self) -> None:
         with pytest.raises(ConfigurationError, match=r"kafka\.properties: librdkafka refuses them.*\"no\.such\""):
-            list(KafkaReader("k:1", {"no.such": "1"}).batches("t", [Range(0, 0, 1)], ("value",)))
+            list(KafkaReader("k:1", {"no.such": "1"}).batches("t", [OffsetRange(0, 0, 1)], ("value",)))
 
     def test_are_no_part_of_what_is_printed(self) -> None:
         assert "hunter2" not in repr(KafkaReader("k:1", {"sasl.password": "hunter2"}))

@@ -19,7 +19,7 @@ from s3lake.orchestration.build import build_definitions
 from s3lake.source.kafka import reader
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.kafka.reader import KafkaReader
-from s3lake.source.records import Range
+from s3lake.source.records import OffsetRange
 from s3lake.verify import Grid, verify_against
 from s3lake.verify.kafka_log import KafkaLog
 from s3lake_tests.lake import START, Lake
@@ -158,7 +158,7 @@ REFUSALS: dict[str, tuple[str, Callable[[Secured], dict[str, str]], str]] = {
         },
         "invalid_token",
     ),
-    "an authority that nobody here knows": ("TLS", lambda _: {"security.protocol": "SSL"}, "certificate"),
+    "an unknown authority": ("TLS", lambda _: {"security.protocol": "SSL"}, "certificate"),
     "another authority": (
         "TLS",
         lambda secured: {"security.protocol": "SSL", "ssl.ca.location": str(secured.files / "stranger.pem")},
@@ -188,7 +188,7 @@ REFUSALS: dict[str, tuple[str, Callable[[Secured], dict[str, str]], str]] = {
     # An answer of TLS looks like silence to who does not speak it.
     "no TLS where it is spoken": ("TLS", lambda _: {"security.protocol": "PLAINTEXT"}, ""),
 }
-"""The listener, how it is asked, and what of the reason is told."""
+"""The listener, how it is asked, and what the error says of the reason."""
 
 
 @pytest.fixture(scope="module")
@@ -196,15 +196,15 @@ def refusals(secured: Secured) -> dict[str, tuple[list[str], list[str]]]:
     """What planning and reading say of each, and when they are asked again; all at once, for each waits."""
 
     def planning(listener: str, properties: dict[str, str]) -> str:
-        with pytest.raises(KafkaUnavailableError) as told:
+        with pytest.raises(KafkaUnavailableError) as raised:
             KafkaOffsets(secured.server(listener), properties, timeout_s=reader.SILENCE_S).log_ranges("secured")
-        return str(told.value)
+        return str(raised.value)
 
     def reading(listener: str, properties: dict[str, str]) -> str:
         brokers = KafkaReader(secured.server(listener), properties)
-        with pytest.raises(KafkaUnavailableError) as told:
-            list(brokers.batches("secured", [Range(0, 0, 1)], ("value",)))
-        return str(told.value)
+        with pytest.raises(KafkaUnavailableError) as raised:
+            list(brokers.batches("secured", [OffsetRange(0, 0, 1)], ("value",)))
+        return str(raised.value)
 
     def asked(ask: Callable[[str, dict[str, str]], str]) -> Iterator[str]:
         cases = [(listener, properties(secured)) for listener, properties, _ in REFUSALS.values()]
@@ -229,9 +229,9 @@ def test_planning_and_reading_say_who_refused_and_why_and_no_secret(
 ) -> None:
     listener, _, reason = REFUSALS[name]
     planning, reading = refusals[name]
-    assert all(f"Kafka at {secured.server(listener)} did not tell" in told for told in planning)
-    assert all(f"Kafka at {secured.server(listener)} did not give" in told for told in reading)
-    for told in planning + reading:
-        assert "hunter2" not in told
-        assert re.search(reason, told)
-        assert "kafka.properties fit their listener: security.protocol, user and password, certificates" in told
+    assert all(f"Kafka at {secured.server(listener)} did not tell" in message for message in planning)
+    assert all(f"Kafka at {secured.server(listener)} did not give" in message for message in reading)
+    for message in planning + reading:
+        assert "hunter2" not in message
+        assert re.search(reason, message)
+        assert "kafka.properties fit their listener: security.protocol, user and password, certificates" in message

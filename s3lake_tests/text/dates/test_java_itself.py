@@ -47,7 +47,7 @@ def java() -> Iterator[Any]:
 
 
 def theirs(java: Any, engine: str, pattern: str, zone: str, epoch_ms: int) -> str | None:
-    """What is printed; None where the pattern is refused."""
+    """Return what Java prints, None if it refuses the pattern."""
     from py4j.protocol import Py4JJavaError
 
     english = java.java.util.Locale.ENGLISH
