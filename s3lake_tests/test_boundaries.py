@@ -77,7 +77,7 @@ ROOMS = [
 
 TO_THE_RIGHT = {
     ("cli.services", "demo.run"): "the command `demo` starts it, and only that command imports it",
-    ("cli.services", "demo.stage"): "the same",
+    ("cli.services", "demo.start"): "the same",
     ("source.opening", "source.kafka.offsets"): "`kafka` in a configuration cannot be the name of an entry point",
 }
 """Imports against the order, and why each is there. All but imports of types happen when a function is called."""

@@ -81,7 +81,7 @@ def demo(
     from s3lake.verify import Grid, combine_reports
 
     try:
-        from s3lake.demo import run, stage
+        from s3lake.demo import run, start
     except ModuleNotFoundError as error:
         raise ConfigurationError(f"the demo needs {error.name}: in a clone of s3lake, pip install '.[demo]'") from None
     as_json = request.as_json
@@ -94,7 +94,7 @@ def demo(
         print_text(as_json, f"Dagster's UI will be at http://127.0.0.1:{port} as soon as everything is verified")
     with ExitStack() as stack:
         produced = Progress("produce", records, quiet=as_json)
-        lake = stack.enter_context(stage.stage(records, keep, produced, own, warm=serve, tables=table))
+        lake = stack.enter_context(start.start_demo(records, keep, produced, own, warm=serve, tables=table))
         total = lake.total
         line = "produced {committed:,} committed records, {malformed:,} of them malformed, and {aborted:,} aborted"
         counts = {"committed": total.committed, "malformed": total.malformed, "aborted": total.aborted}
@@ -121,7 +121,7 @@ def demo(
                 addresses = run.list_addresses(lake, landings, url)
                 lines = [*(f"{name}: {value}" for name, value in addresses.items()), "Ctrl-C ends"]
                 emit(as_json, addresses, lambda _: "\n".join(lines))
-                run.trickle(lake, process, stop)
+                run.keep_producing(lake, process, stop)
         else:
             print_text(as_json, _NEXT)
         if lost or behind or not report.clean:

@@ -145,7 +145,7 @@ def produce_demo(
     return counts
 
 
-def trickle(
+def keep_producing(
     bootstrap_servers: str,
     stop: threading.Event,
     per_second: float = 5,

@@ -15,7 +15,7 @@ import dagster as dg
 from s3lake.commit.documents import files_of
 from s3lake.demo import events
 from s3lake.demo.process import GuardedProcess, free_port, free_ports, spawn
-from s3lake.demo.stage import Stage
+from s3lake.demo.start import Demo
 from s3lake.orchestration import names
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.catalog import Catalog
@@ -30,7 +30,7 @@ _UI_PORT = 3000
 _QUERY = "SELECT count(*) FROM records"
 
 
-def backfill(demo: Stage, report: Callable[[str], None]) -> None:
+def backfill(demo: Demo, report: Callable[[str], None]) -> None:
     """Land all hours of both topics through the Dagster definitions, in this process, recorded in the demo's instance.
 
     Then materialise the examples that follow sealed hours.
@@ -85,7 +85,7 @@ def choose_ui_port() -> int:
 
 
 @contextmanager
-def serve_ui(demo: Stage, port: int, *, sensors: bool = True) -> Iterator[tuple[GuardedProcess, str]]:
+def serve_ui(demo: Demo, port: int, *, sensors: bool = True) -> Iterator[tuple[GuardedProcess, str]]:
     """Start Dagster's UI and daemon for the demo, with sensors on or off. Yields the process and the URL."""
     command = [sys.executable, "-m", "dagster", "dev", "-w", str(demo.home / "workspace.yaml")]
     command += ["-h", "127.0.0.1", "-p", str(port), "--log-level", "warning"]
@@ -100,7 +100,7 @@ def serve_ui(demo: Stage, port: int, *, sensors: bool = True) -> Iterator[tuple[
         yield process, f"http://127.0.0.1:{port}"
 
 
-def list_addresses(demo: Stage, landings: Sequence["Landing"], url: str) -> dict[str, str]:
+def list_addresses(demo: Demo, landings: Sequence["Landing"], url: str) -> dict[str, str]:
     """Return the addresses of all servers, and a query of a landed directory for DuckDB."""
     s3 = demo.s3
     addresses = {
@@ -145,11 +145,11 @@ def stop_on_signal() -> threading.Event:
     return stop
 
 
-def trickle(demo: Stage, process: GuardedProcess, stop: threading.Event) -> None:
+def keep_producing(demo: Demo, process: GuardedProcess, stop: threading.Event) -> None:
     """Produce a few events a second, and keep Spark running, until `stop` is set or the UI's process ends."""
     arguments = {"topics": demo.topics, "fields": demo.fields}
     producer = threading.Thread(
-        target=events.trickle, args=(demo.kafka.bootstrap_servers, stop), kwargs=arguments, daemon=True
+        target=events.keep_producing, args=(demo.kafka.bootstrap_servers, stop), kwargs=arguments, daemon=True
     )
     producer.start()
     while not stop.wait(0.5) and process.running:
@@ -159,7 +159,7 @@ def trickle(demo: Stage, process: GuardedProcess, stop: threading.Event) -> None
     producer.join(timeout=10)
 
 
-def count_expected(demo: Stage) -> int:
+def count_expected(demo: Demo) -> int:
     """Count the committed records that the sinks should have landed, skipped or refused."""
     return sum(
         produced.committed

@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 from confluent_kafka import Consumer, Message, TopicPartition
 
-from s3lake.demo.events import Fields, Produced, produce_demo, trickle
+from s3lake.demo.events import Fields, Produced, keep_producing, produce_demo
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.errors import KafkaUnavailableError
 from s3lake_tests.demo.records import create_topic, read
@@ -202,13 +202,13 @@ def test_refused_records_are_an_error(kafka: EmbeddedKafka, now: datetime) -> No
 
 @pytest.mark.slow("produces events again for itself")
 def test_trickle_produces_present_events_until_it_is_stopped(kafka: EmbeddedKafka) -> None:
-    topics = ("trickle-orders", "trickle-clicks")
+    topics = ("keep_producing-orders", "keep_producing-clicks")
     for topic in topics:
         create_topic(kafka, topic)
     stop, sent, began = threading.Event(), [], time.time()
 
     def run() -> None:
-        sent.append(trickle(kafka.bootstrap_servers, stop, 100, topics=topics, partitions=1))
+        sent.append(keep_producing(kafka.bootstrap_servers, stop, 100, topics=topics, partitions=1))
 
     thread = threading.Thread(target=run)
     thread.start()

@@ -23,7 +23,7 @@ from dagster._core.workspace.load import location_origins_from_config
 
 import s3lake
 from s3lake import cli, errors
-from s3lake.demo.stage import SINK
+from s3lake.demo.start import SINK
 from s3lake.land.given import Record
 from s3lake.land.preview import preview
 from s3lake.land.preview.records import read

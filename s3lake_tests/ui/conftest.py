@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, FloatRect, Page, expect, sync_playwright
 
-from s3lake_tests.ui import stage
-from s3lake_tests.ui.stage import Site
+from s3lake_tests.ui.site import Site, start_site
 
 _PATIENCE_MS = 60_000
 """For what a page shows once it is loaded; an idle machine takes a tenth of a second."""
@@ -23,7 +22,7 @@ Picture = Callable[[str, int], None]
 @pytest.fixture(scope="module")
 def site(jvm: Path) -> Iterator[Site]:  # noqa: ARG001 (it needs Java)
     """The UI, for all tests of a module."""
-    with stage.site() as served:
+    with start_site() as served:
         yield served
 
 

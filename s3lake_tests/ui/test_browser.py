@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from s3lake_tests.ui.conftest import Picture, opened
-from s3lake_tests.ui.stage import Site
+from s3lake_tests.ui.site import Site
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -103,7 +103,7 @@ class EmbeddedSpark(Service):
 
 
 @dataclass(frozen=True)
-class Stage:
+class Demo:
     """The servers, the configuration and the events of a demo.
 
     Attributes:
@@ -134,7 +134,7 @@ class Stage:
 
 
 @contextmanager
-def stage(
+def start_demo(
     records: int,
     keep: Path | None,
     progress: Callable[[int], None],
@@ -142,7 +142,7 @@ def stage(
     *,
     warm: bool = False,
     tables: bool = False,
-) -> Iterator[Stage]:
+) -> Iterator[Demo]:
     """Start Kafka and S3 and produce `records` events; the servers end with the block, or with this process.
 
     Args:
@@ -188,7 +188,7 @@ def stage(
         (home / "workspace.yaml").write_text(_WORKSPACE)
         # An hour may have ended while producing; transactions have the real present time.
         span = list(hours.span(start, hours.key(datetime.now(timezone.utc))))
-        yield Stage(kafka, s3, home, config_path, config, span, topics, fields, produced, spark)
+        yield Demo(kafka, s3, home, config_path, config, span, topics, fields, produced, spark)
         if keep is not None:
             _download(s3, home / "s3", {sink.bucket for sink in config.sinks})
 

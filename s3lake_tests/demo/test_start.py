@@ -2,7 +2,7 @@
 
 import pytest
 
-from s3lake.demo.stage import find_named_fields
+from s3lake.demo.start import find_named_fields
 from s3lake_tests.config.documents import load
 from s3lake_tests.config.examples import CONFIGURATIONS
 

@@ -14,7 +14,7 @@ from confluent_kafka.cimpl import NewTopic
 from s3lake import hours
 from s3lake.demo import run
 from s3lake.demo.process import free_ports
-from s3lake.demo.stage import BUCKET, stage
+from s3lake.demo.start import BUCKET, start_demo
 from s3lake_tests.processes import until
 
 _RECORDS = 4_000
@@ -86,7 +86,7 @@ def defs() -> dg.Definitions:
 
 @dataclass(frozen=True)
 class Site:
-    """Dagster's UI over the stage.
+    """Dagster's UI of the demo.
 
     Attributes:
         url: where it is.
@@ -98,9 +98,9 @@ class Site:
 
 
 @contextmanager
-def site() -> Iterator[Site]:
+def start_site() -> Iterator[Site]:
     """Start all of it; everything ends with the block, or with this process."""
-    with stage(_RECORDS, None, lambda _: None, warm=True) as demo:
+    with start_demo(_RECORDS, None, lambda _: None, warm=True) as demo:
         first, second, third = demo.hours[:3]
         _produce_payments(demo.kafka.bootstrap_servers, first, second)
         config = yaml.safe_load(demo.config_path.read_text())
