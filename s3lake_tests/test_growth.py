@@ -26,13 +26,13 @@ from s3lake.orchestration.sensor_memory import Memory, RouteMemory
 from s3lake.orchestration.tick import RouteState, Tick
 from s3lake.plan.sealed import content
 from s3lake.plan.tile import Span, Sums, Tile
-from s3lake.sink import Sink
 from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.offsets import Lag, LogRange, TopicOffsets
 from s3lake.store import COMMIT
 from s3lake_tests.fastest import fastest
+from s3lake_tests.kit.sinks import make_sink
 from s3lake_tests.kit.stores import CountedStore
-from s3lake_tests.orchestration.catalogs import catalog
+from s3lake_tests.orchestration.world import catalog
 
 HOURS = 20_000
 FIRST = "2024-01-01T00"
@@ -167,9 +167,13 @@ def look(instance: dg.DagsterInstance, lander: Landing, memory: Memory, now_ms: 
     return state
 
 
-def landing(index: TopicIndex) -> Landing:
-    sink = Sink(name="events", topics=("orders",), bucket="lake", start=FIRST)
-    return Landing(sink, "orders", lambda: None, lambda _: index.store, Log(), KafkaReader("127.0.0.1:1"))
+def landing(store: CountedStore, log: Log | None = None, now_ms: int | None = None, **settings: object) -> Landing:
+    """Return a landing of the topic from hour `FIRST` on, by a stopped clock unless `now_ms` is None."""
+    sink, reader = make_sink(start=FIRST, **settings), KafkaReader("127.0.0.1:1")
+    made = Landing(sink, "orders", lambda: None, lambda _: store, log or Log(), reader)
+    if now_ms is not None:
+        made.clock = lambda: now_ms
+    return made
 
 
 @dataclass
@@ -198,7 +202,7 @@ class Sensor:
 def seen(long: TopicIndex) -> str:
     """The cursor of a sensor that has seen all hours; those before the last one are announced as sealed."""
     new = Memory(routes={"events/orders": RouteMemory(announced=[(FIRST, hours.shift(LAST, -1))])})
-    with Sensor.of(landing(long), sensor_memory.encode(new)) as sensor:
+    with Sensor.of(landing(long.store), sensor_memory.encode(new)) as sensor:
         for _ in range(HOURS // due.TILES_PER_TICK + 1):
             assert sensor.ask().span is None
         return sensor.cursor
@@ -209,7 +213,7 @@ class TestTick:
 
     @pytest.fixture
     def lander(self, index: TopicIndex) -> Landing:
-        return landing(index)
+        return landing(index.store)
 
     @pytest.fixture
     def ask(self, lander: Landing, seen: str) -> Iterator[Callable[[], object]]:
@@ -259,16 +263,14 @@ def test_each_of_100_commits_in_one_hour_costs_at_most_12_requests_what_is_said_
 ) -> None:
     monkeypatch.setattr(Landing, "_stage", staged)
     store, log = CountedStore(), Log(0)
-    sink = Sink(name="events", topics=("orders",), bucket="lake", start=FIRST)
-    brokers, clock = KafkaReader("127.0.0.1:1"), hours.start_ms(FIRST) + 1
-    landing = Landing(sink, "orders", lambda: None, lambda _: store, log, brokers, clock=lambda: clock)
-    landing.land([FIRST])
+    lander = landing(store, log, hours.start_ms(FIRST) + 1)
+    lander.land([FIRST])
     dearest = 0
     for number in range(100):
         log.end += 7
         store.requests.clear()
-        (landed,) = landing.land([FIRST])
-        said = hour_metadata(landed, landing.index, lag=Lag(0, 0.0))
+        (landed,) = lander.land([FIRST])
+        said = hour_metadata(landed, lander.index, lag=Lag(0, 0.0))
         assert (said["dagster/row_count"], said["files"]) == (7 * (number + 1), number + 1)
         assert said["commits"] == f"{number + 1}, 1 of them new"
         dearest = max(dearest, store.requests.total())
@@ -326,11 +328,7 @@ class TestRewrite:
     ) -> None:
         monkeypatch.setattr(Landing, "_stage", lambda lander, attempt, _: staged(lander, attempt, files=100))
         store = CountedStore()
-        sink = Sink(name="events", topics=("orders",), bucket="lake", start=FIRST)
-        clock = hours.end_ms(FIRST) + hours.HOUR_MS
-        brokers = KafkaReader("127.0.0.1:1")
-        log = Log(200, each=100)
-        lander = Landing(sink, "orders", lambda: None, lambda _: store, log, brokers, clock=lambda: clock)
+        lander = landing(store, Log(200, each=100), hours.end_ms(FIRST) + hours.HOUR_MS)
         lander.land([FIRST])
         store.requests.clear()
         lander.rewrite(FIRST)
@@ -344,11 +342,7 @@ class TestFilesOfAMicroBatch:
     """A manifest with a line for each of 20 million files would be beyond a single PUT."""
 
     def lander(self, **settings: object) -> Landing:
-        wanted = {"name": "events", "topics": ["orders"], "bucket": "lake", "start": FIRST, **settings}
-        store, clock = CountedStore(), hours.start_ms(FIRST) + 1
-        brokers = KafkaReader("127.0.0.1:1")
-        sink = Sink.model_validate(wanted)
-        return Landing(sink, "orders", lambda: None, lambda _: store, Log(120), brokers, clock=lambda: clock)
+        return landing(CountedStore(), Log(120), hours.start_ms(FIRST) + 1, **settings)
 
     @pytest.mark.parametrize(
         ("settings", "records"),

@@ -52,7 +52,7 @@ def backfill(demo: Demo, report: Callable[[str], None]) -> None:
         def run(selection: Sequence[dg.AssetKey], first: str, last: str) -> None:
             job.execute_in_process(
                 asset_selection=list(selection),
-                tags={names.RANGE_START: first, names.RANGE_END: last},
+                tags=names.range_tags(first, last),
                 run_config={"loggers": {"demo": {}}},
                 instance=instance,
             )

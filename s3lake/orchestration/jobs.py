@@ -122,7 +122,7 @@ def hourly_schedule(catalog: Catalog, sink: Sink, job: Any, together: Sequence[s
             config = runs.group_config(catalog, sink, {span: together})
             yield dg.RunRequest(run_key=span, run_config=config, tags=runs.group_tags(catalog, sink, together))
         else:
-            yield dg.RunRequest(run_key=span, tags={names.RANGE_START: first, names.RANGE_END: last})
+            yield dg.RunRequest(run_key=span, tags=names.range_tags(first, last))
 
     return every_hour
 

@@ -32,6 +32,11 @@ def identifier(*parts: str) -> str:
     return re.sub(r"\W", "_", "_".join(parts))
 
 
+def range_tags(first: str, last: str) -> dict[str, str]:
+    """Return the tags of a run of all hours from `first` to `last`."""
+    return {RANGE_START: first, RANGE_END: last}
+
+
 def find_range(tags: Mapping[str, str]) -> tuple[str, str] | None:
     """Return the first and the last hour that the tags of a run name; None if they name no hour."""
     first = tags.get(RANGE_START) or tags.get(PARTITION)

@@ -210,8 +210,7 @@ def _request_alone(catalog: Catalog, state: RouteState) -> dg.RunRequest:
         asset_selection=[catalog.key(sink, topic)],
         asset_check_keys=[],  # the run makes the checks of whole hours by itself
         tags={
-            names.RANGE_START: first,
-            names.RANGE_END: last,
+            **names.range_tags(first, last),
             names.SINK: catalog.tag(sink),
             names.TOPIC: topic,
             names.REASON: state.word,

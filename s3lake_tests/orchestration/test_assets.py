@@ -7,11 +7,13 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from s3lake.orchestration import names
 from s3lake.orchestration.build import build_definitions
+from s3lake.orchestration.translator import sealed_key
 from s3lake_tests.lake import Lake, at, values
+from s3lake_tests.orchestration.unstaged_runs import materialisations
 
 NINE, TEN, ELEVEN = "2026-01-05T09", "2026-01-05T10", "2026-01-05T11"
-FIRST, LAST = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 
 
 class Runs:
@@ -29,7 +31,7 @@ class Runs:
 
     def land(self, first: str, last: str | None = None, *, rewrite: bool = False) -> dg.ExecuteInProcessResult:
         """Run these hours, as a backfill or the UI does."""
-        tags = {FIRST: first, LAST: last} if last else {"dagster/partition": first}
+        tags = names.range_tags(first, last) if last else {"dagster/partition": first}
         op = self.job.nodes_in_topological_order[0].name
         return self.job.execute_in_process(
             tags=tags,
@@ -122,7 +124,7 @@ class TestRangeOfHours:
         runs.land(NINE, TEN)
         result = runs.definitions.resolve_implicit_global_asset_job_def().execute_in_process(
             asset_selection=[dg.AssetKey(["example", "events", f"{topic}_by_type"])],
-            tags={FIRST: NINE, LAST: TEN},
+            tags=names.range_tags(NINE, TEN),
             instance=runs.instance,
         )
         found = [event.step_materialization_data.materialization for event in result.get_asset_materialization_events()]
@@ -147,3 +149,36 @@ class TestSecrets:
         out, err = capfd.readouterr()
         assert "NoSuchBucket" in said[2]
         assert lake.s3.secret_access_key not in "".join([*said, out, err])
+
+
+def test_an_hour_is_announced_once_by_its_run_else_by_the_sensor_and_again_when_it_is_rewritten(
+    lake: Lake, instance: dg.DagsterInstance
+) -> None:
+    topic = lake.filled(values(10), at(NINE, 5))
+    lake.produce(topic, values(5), at(TEN, 5))
+    runs = Runs(instance, lake, topic, f"sealed: {{marker: objects}}, start: {NINE}")
+    key = sealed_key("events", topic)
+
+    def announced() -> list[tuple[str | None, object, object]]:
+        found = materialisations(instance, key)
+        return [(one.partition, one.metadata["reason"].value, one.metadata["dagster/row_count"].value) for one in found]
+
+    assert runs.land(NINE, TEN).success
+    assert announced() == [(NINE, "landed", 10), (TEN, "landed", 5)]
+    markers = [key for key in lake.objects() if key.endswith("_objects.json")]
+    assert markers == [f"{topic}/date=2026-01-05/hour={hour}/_objects.json" for hour in ("09", "10")]
+    assert lake.verify(lake.landing(topic, f"start: {NINE}")).differences == ()
+
+    instance.wipe_assets([key])  # as if the run had been killed between its last commit and the announcement
+    sensor = runs.definitions.get_repository_def().get_sensor_def(f"kafka_{topic}".replace("-", "_"))
+    cursor = None
+    for _ in range(2):
+        with dg.build_sensor_context(instance=instance, definitions=runs.definitions, cursor=cursor) as context:
+            result = sensor.evaluate_tick(context)
+        cursor = result.cursor
+        for event in result.asset_events:
+            instance.report_runless_asset_event(event)
+    assert announced() == [(NINE, "landed", 10), (TEN, "landed", 5)]
+
+    assert runs.land(TEN, rewrite=True).success
+    assert announced()[2:] == [(TEN, "rewrite", 5)]

@@ -14,7 +14,7 @@ from s3lake.commit.index import TopicIndex
 from s3lake.config import native
 from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.land import opening
-from s3lake.orchestration import topics
+from s3lake.orchestration import names, topics
 from s3lake.orchestration.build import build_definitions
 from s3lake.plan.tile import Tile
 from s3lake.sink import Config
@@ -218,8 +218,7 @@ class TestJobsAndSchedules:
         self, now: tuple[int, int, int, int], runs: list[tuple[str, str]]
     ) -> None:
         found = requests(repository().get_schedule_def("hourly_events"), *now)
-        ends = [f"dagster/asset_partition_range_{end}" for end in ("start", "end")]
-        assert [tuple(one.tags[end] for end in ends) for one in found] == runs
+        assert [names.find_range(one.tags) for one in found] == runs
 
     @pytest.mark.parametrize(("grace", "cron"), [("5m", "6 * * * *"), ("0s", "1 * * * *"), ("3h", "59 * * * *")])
     def test_ticks_when_the_grace_of_the_hour_before_is_over(self, grace: str, cron: str) -> None:

@@ -11,9 +11,11 @@ from s3lake.land import opening
 from s3lake.land.maintenance import restore as restoring
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.translator import dead_letters_key, sealed_key, sink_key
-from s3lake.sink import Config, Kafka, Sink
+from s3lake.sink import Sink
+from s3lake_tests.kit.sinks import make_config, make_sink
 from s3lake_tests.land.maintenance.refused import GOOD, MENDED, Lake
-from s3lake_tests.orchestration.unstaged_runs import STAND_INS, materialisations
+from s3lake_tests.orchestration.unstaged_runs import materialisations
+from s3lake_tests.orchestration.world import STAND_INS
 from s3lake_tests.verify.world import HOUR, TOPIC
 
 LANDED, SEALED = sink_key("events", TOPIC), sealed_key("events", TOPIC)
@@ -28,8 +30,7 @@ def lake() -> Lake:
 
 
 def definitions(*sinks: Sink) -> dg.Definitions:
-    config = Config(kafka=Kafka(bootstrap_servers="a:1"), sinks=sinks)
-    return build_definitions(config, resources=STAND_INS)
+    return build_definitions(make_config(*sinks), resources=STAND_INS)
 
 
 class Jobs:
@@ -214,13 +215,7 @@ class TestReplay:
 def test_a_configuration_has_one_job_for_each_change_that_a_sink_of_it_allows(
     settings: dict[str, Any], jobs: set[str]
 ) -> None:
-    sinks = [
-        Sink.model_validate(
-            {"name": name, "topics": [TOPIC], "bucket": "lake", "prefix": name, "start": HOUR, **settings}
-        )
-        for name in ("events", "copy")
-    ]
-    made = definitions(*sinks)
+    made = definitions(*(make_sink(name=name, prefix=name, **settings) for name in ("events", "copy")))
     assert {job.name for job in made.resolve_all_job_defs()} - {"__ASSET_JOB"} == {
         *("land_events", "land_copy"),
         *(f"s3lake_{job}" for job in jobs),

@@ -15,32 +15,22 @@ from s3lake import hours
 from s3lake.commit.documents import File, Manifest, Read, TopicHead
 from s3lake.commit.index import TopicIndex
 from s3lake.land import opening
+from s3lake.orchestration import names
 from s3lake.orchestration.assets import define_assets, land
 from s3lake.orchestration.checks import NAMES
 from s3lake.orchestration.resources import define_resources
 from s3lake.orchestration.translator import hourly, sink_key
 from s3lake.plan.tile import Span, Tile
-from s3lake.sink import Sink
 from s3lake.source import opening as sources
 from s3lake.store.memory import MemoryStore
 from s3lake_tests import indexes
-from s3lake_tests.orchestration.catalogs import catalog
-from s3lake_tests.orchestration.unstaged_runs import STAND_INS
-from s3lake_tests.orchestration.world import FakeKafka
+from s3lake_tests.kit.sinks import make_sink
+from s3lake_tests.orchestration.world import STAND_INS, FakeKafka, catalog
 
 NINE, TEN, ELEVEN, NOON = "2026-01-05T09", "2026-01-05T10", "2026-01-05T11", "2026-01-05T12"
-SINK = Sink.model_validate(
-    {
-        "name": "events",
-        "topics": ["orders"],
-        "bucket": "lake",
-        "start": NINE,
-        "flush": {"interval": "10m"},
-        "errors": {"retry_interval": 0},
-    }
-)
+SINK = make_sink(start=NINE, flush={"interval": "10m"}, errors={"retry_interval": 0})
 KEY = sink_key(SINK, "orders")
-RANGE = {"dagster/asset_partition_range_start": TEN, "dagster/asset_partition_range_end": ELEVEN}
+RANGE = names.range_tags(TEN, ELEVEN)
 
 
 @functools.cache
@@ -312,7 +302,7 @@ class TestMemory:
         with dg.DagsterInstance.ephemeral() as instance:
             world.commit(TEN, 10, 20, landed=8, dead=2)
             self.materialise(instance, NINE, TEN)
-            world.run({"dagster/asset_partition_range_start": NINE, "dagster/asset_partition_range_end": TEN}, instance)
+            world.run(names.range_tags(NINE, TEN), instance)
             assert self.failed(instance, "dead_letters") == {TEN}
 
             self.materialise(instance, ELEVEN)

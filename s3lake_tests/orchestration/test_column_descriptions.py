@@ -16,6 +16,7 @@ from s3lake.schema import registry as module
 from s3lake.sink import Sink
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.commit.kafka import TOPIC
+from s3lake_tests.kit.sinks import make_sink
 from s3lake_tests.land.at_hand import FIRST, SECOND, World
 from s3lake_tests.schema.registry.server import SchemaRegistry, serving
 
@@ -58,17 +59,9 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[SchemaRegistry]:
 
 
 def sink(url: str = "", converter: Any = "avro", registry: Any = None, **settings: Any) -> Sink:
-    least = {"name": "events", "topics": ["orders"], "bucket": "lake", "start": "2026-01-05T00"}
-    return Sink.model_validate(
-        {
-            **least,
-            "format": {"type": "parquet"},
-            "converter": converter
-            if isinstance(converter, dict)
-            else {"value": converter, "registry": registry or {"url": url}},
-            **settings,
-        }
-    )
+    if not isinstance(converter, dict):
+        converter = {"value": converter, "registry": registry or {"url": url}}
+    return make_sink(format={"type": "parquet"}, converter=converter, **settings)
 
 
 @pytest.mark.parametrize(

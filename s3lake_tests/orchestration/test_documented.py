@@ -10,7 +10,7 @@ import pytest
 import s3lake
 from s3lake import hours
 from s3lake.orchestration.translator import hourly
-from s3lake.sink import Sink
+from s3lake_tests.kit.sinks import make_sink
 
 DOCS = Path(s3lake.__file__).parent.parent / "docs"
 DOCUMENT = (DOCS / "dagster.md").read_text(encoding="utf-8")
@@ -48,7 +48,7 @@ class Reader(dg.IOManager):
 def test_a_daily_asset_gets_the_hours_of_its_day_the_first_one_too(start: str) -> None:
     scope: dict[str, Any] = {"__name__": "shown"}
     exec(shown("Assets downstream")[0], scope)
-    sink = Sink.model_validate({"name": "events", "topics": ["orders"], "bucket": "lake", "start": start})
+    sink = make_sink(start=start)
     landed = dg.AssetSpec(["s3", "events", "orders"], partitions_def=hourly(sink)).with_io_manager_key("s3lake_events")
     reader = Reader()
     definitions = dg.Definitions(

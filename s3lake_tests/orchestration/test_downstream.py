@@ -9,10 +9,10 @@ import s3lake
 from s3lake import hours
 from s3lake.orchestration.translator import hourly as hours_of
 from s3lake.orchestration.translator import sealed_key, sink_key
-from s3lake.sink import Sink
+from s3lake_tests.kit.sinks import make_config, make_sink
 
 NINE, TEN, ELEVEN = "2026-01-05T09", "2026-01-05T10", "2026-01-05T11"
-SINK = Sink.model_validate({"name": "events", "topics": ["orders"], "bucket": "lake", "start": "2026-01-04T00"})
+SINK = make_sink(start="2026-01-04T00")
 LANDED, SEALED = sink_key(SINK, "orders"), sealed_key(SINK, "orders")
 HOURLY, DAILY = dg.AssetKey("hourly"), dg.AssetKey("daily")
 
@@ -21,11 +21,7 @@ class World:
     """Assets downstream of sealed hours, one by the hour and one by the day, and ticks of what materialises them."""
 
     def __init__(self, instance: dg.DagsterInstance) -> None:
-        definitions = s3lake.build_definitions(
-            s3lake.Config.model_validate(
-                {"kafka": {"bootstrap_servers": "a:1"}, "sinks": [SINK.model_dump(mode="json", by_alias=True)]}
-            )
-        )
+        definitions = s3lake.build_definitions(make_config(SINK))
 
         @dg.asset(
             key=HOURLY,

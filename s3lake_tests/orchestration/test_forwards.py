@@ -8,13 +8,9 @@ import pytest
 import s3lake
 from s3lake.errors import ConfigurationError
 from s3lake.orchestration.translator import sealed_key
+from s3lake_tests.kit.sinks import make_config, make_sink
 
-CONFIG = s3lake.Config.model_validate(
-    {
-        "kafka": {"bootstrap_servers": "a:1"},
-        "sinks": [{"name": "events", "topics": ["clicks", "orders"], "bucket": "lake", "start": "2026-01-05T00"}],
-    }
-)
+CONFIG = make_config(make_sink(topics=["clicks", "orders"]))
 ORDERS = dg.AssetKey(["forward", "stdout", "orders"])
 
 
@@ -50,10 +46,7 @@ FORWARDS = [
 
 
 def with_forwards(*forwards: Any) -> s3lake.Config:
-    (sink,) = CONFIG.model_dump(mode="json", by_alias=True)["sinks"]
-    return s3lake.Config.model_validate(
-        {"kafka": {"bootstrap_servers": "a:1"}, "sinks": [sink | {"forwards": forwards}]}
-    )
+    return make_config(make_sink(topics=["clicks", "orders"], forwards=forwards))
 
 
 def test_forwards_of_the_configuration_are_assets_that_follow_sealed_hours() -> None:
@@ -75,12 +68,11 @@ def test_a_forward_that_its_destination_refuses_names_the_sink_and_what_is_allow
 
 
 def test_forwards_of_expressions_that_are_the_same_asset_are_refused() -> None:
-    sinks = [
-        {"name": name, "topics_regex": f"{name}.*|orders", "bucket": name, "start": "2026-01-05T00"}
-        for name in ("events", "copies")
-    ]
-    config = s3lake.Config.model_validate(
-        {"kafka": {"bootstrap_servers": "a:1"}, "sinks": [sink | {"forwards": [{"to": "stdout"}]} for sink in sinks]}
+    config = make_config(
+        *(
+            make_sink(name=name, topics=(), topics_regex=f"{name}.*|orders", bucket=name, forwards=[{"to": "stdout"}])
+            for name in ("events", "copies")
+        )
     )
     with pytest.raises(ConfigurationError, match="2 forwards would be the asset forward/stdout/orders"):
-        s3lake.build_definitions(config, matching={str(sink["topics_regex"]): ["orders"] for sink in sinks})
+        s3lake.build_definitions(config, matching={str(sink.topics_regex): ["orders"] for sink in config.sinks})

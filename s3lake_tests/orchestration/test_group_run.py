@@ -14,8 +14,8 @@ from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.runs import group_config
 from s3lake.orchestration.translator import hourly, sealed_key, sink_key
 from s3lake_tests.lake import START, Lake, at, values
-from s3lake_tests.orchestration.catalogs import catalog
 from s3lake_tests.orchestration.unstaged_runs import materialisations
+from s3lake_tests.orchestration.world import catalog
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -64,7 +64,7 @@ class Fleet:
         return self.definitions.resolve_job_def("land_events").execute_in_process(
             instance=self.instance,
             asset_selection=[self.key(topic)],
-            tags={names.RANGE_START: START, names.RANGE_END: START, names.SINK: "events", names.TOPIC: topic},
+            tags={**names.range_tags(START, START), names.SINK: "events", names.TOPIC: topic},
             raise_on_error=False,
         )
 

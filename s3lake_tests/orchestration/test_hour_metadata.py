@@ -19,14 +19,14 @@ from s3lake.orchestration.translator import dead_letters_key, sink_key
 from s3lake.plan.tile import Span, Sums, Tile, Wait
 from s3lake.schema.grammar import parse
 from s3lake.schema.types import Primitive, to_document
-from s3lake.sink import Config, Kafka, Sink
 from s3lake.source.offsets import Lag
 from s3lake.store import Store
 from s3lake.store.connection import S3Connection
 from s3lake.store.memory import MemoryStore
 from s3lake.store.s3 import S3Store
+from s3lake_tests.kit.sinks import make_config, make_sink
 from s3lake_tests.land.maintenance.refused import GOOD, MENDED, Lake
-from s3lake_tests.orchestration.catalogs import catalog
+from s3lake_tests.orchestration.world import catalog
 from s3lake_tests.verify.world import HOUR, TOPIC
 
 DEAD_LETTERS = dead_letters_key("events", TOPIC)
@@ -208,9 +208,8 @@ class TestDeadLetters:
 
     def test_have_an_asset_only_if_the_sink_tolerates_them(self) -> None:
         for tolerance in ("none", "all"):
-            settings = {"name": "events", "topics": [TOPIC], "bucket": "lake", "start": HOUR}
-            sink = Sink.model_validate({**settings, "errors": {"tolerance": tolerance}})
-            definitions = build_definitions(Config(kafka=Kafka(bootstrap_servers="a:1"), sinks=(sink,)))
+            sink = make_sink(topics=[TOPIC], errors={"tolerance": tolerance})
+            definitions = build_definitions(make_config(sink))
             assert (DEAD_LETTERS in definitions.resolve_asset_graph().get_all_asset_keys()) is (tolerance == "all")
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from s3lake import hours
 from s3lake.errors import RecordError
+from s3lake.orchestration import names
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.io_manager import SinkIOManager
@@ -78,13 +79,14 @@ class TestHours:
 
         definitions = dg.Definitions.merge(build_definitions(config), dg.Definitions(assets=[downstream]))
         job = definitions.resolve_implicit_global_asset_job_def()
-        first, last = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
         with dg.DagsterInstance.ephemeral() as instance:
-            job.execute_in_process(asset_selection=[downstream.key], tags={first: NINE, last: TEN}, instance=instance)
+            job.execute_in_process(
+                asset_selection=[downstream.key], tags=names.range_tags(NINE, TEN), instance=instance
+            )
             assert seen == {NINE: list(range(20)), TEN: list(range(20, 40))}
             refused = job.execute_in_process(
                 asset_selection=[downstream.key],
-                tags={first: "2026-01-05T08", last: NINE},
+                tags=names.range_tags("2026-01-05T08", NINE),
                 instance=instance,
                 raise_on_error=False,
             )

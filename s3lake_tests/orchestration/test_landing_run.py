@@ -23,8 +23,8 @@ from s3lake.spark import installation
 from s3lake_tests.commit.kafka import TOPIC
 from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD
 from s3lake_tests.orchestration import unstaged_runs
-from s3lake_tests.orchestration.catalogs import catalog
 from s3lake_tests.orchestration.unstaged_runs import ALL, KEY, OneTopic
+from s3lake_tests.orchestration.world import catalog
 
 TOPICS = ("one", "two", "three")
 

@@ -175,14 +175,3 @@ def test_a_project_s_assets_are_materialised_as_before(project: Path) -> None:
             .execute_in_process(partition_key="2026-01-06", instance=instance)
         )
         assert result.output_for_node("revenue") == len("s3spark")
-
-
-def test_two_configurations_share_no_pool_and_no_tag(project: Path) -> None:
-    merged = imported(project, "merged")
-    pools, tags = [], []
-    for definitions in merged["ours"]:
-        nodes = [node for job in definitions.get_repository_def().get_all_jobs() for node in job.nodes]
-        pools.append({pool for node in nodes for pool in node.definition.pools})
-        tags.append({node.tags["s3lake/sink"] for node in nodes if "s3lake/sink" in node.tags})
-    assert pools[0].isdisjoint(pools[1])
-    assert tags == [{"events"}, {"archive/events"}]

@@ -9,11 +9,13 @@ import pytest
 import s3lake
 from s3lake.config import load as configuration
 from s3lake.errors import ConfigurationError
+from s3lake.orchestration import names
 from s3lake.orchestration.assets import land
 from s3lake.orchestration.build import build_definitions
 from s3lake_tests.land.unstaged import FIRST, THIRD
 from s3lake_tests.orchestration import unstaged_runs
-from s3lake_tests.orchestration.unstaged_runs import ALL, STAND_INS
+from s3lake_tests.orchestration.unstaged_runs import ALL
+from s3lake_tests.orchestration.world import STAND_INS
 
 TOPICS = ("one", "two")
 
@@ -27,7 +29,7 @@ class Runs(unstaged_runs.Runs):
         definitions = build_definitions(self.config, assets=[assets], resources=STAND_INS)
         return definitions.resolve_job_def(f"land_{self.sink.name}").execute_in_process(
             asset_selection=[s3lake.sink_key(self.sink, topic) for topic in selected or TOPICS],
-            tags={"dagster/asset_partition_range_start": FIRST, "dagster/asset_partition_range_end": THIRD},
+            tags=names.range_tags(FIRST, THIRD),
             run_config={"ops": {op: {"config": {"rewrite": True}} for op in ops}} if rewrite else {},
             instance=self.instance,
             raise_on_error=False,
@@ -94,9 +96,9 @@ def test_the_assets_are_those_of_the_configuration_with_their_checks_and_sensors
 def test_a_sink_of_many_topics_that_has_a_body_is_no_fleet(runs: Runs) -> None:
     config = runs.config.model_copy(update={"sinks": (runs.sink.model_copy(update={"together": True}),)})
     assets = s3lake.sink_assets(config, runs.sink.name)(plain)
-    names = {one.name for one in build_definitions(config, assets=[assets]).sensors or ()}
-    assert {"kafka_one", "kafka_two"} < names
-    assert "sink_events" not in names
+    sensors = {one.name for one in build_definitions(config, assets=[assets]).sensors or ()}
+    assert {"kafka_one", "kafka_two"} < sensors
+    assert "sink_events" not in sensors
 
 
 def test_without_sensors_and_schedules_the_resources_are_enough(runs: Runs) -> None:

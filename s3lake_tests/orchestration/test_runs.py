@@ -5,9 +5,8 @@ import dagster as dg
 from s3lake import hours
 from s3lake.orchestration import names
 from s3lake.orchestration.runs import SinkRuns, last_failure
-from s3lake.sink import Sink
-from s3lake_tests.orchestration.catalogs import catalog
-from s3lake_tests.orchestration.world import add_run
+from s3lake_tests.kit.sinks import make_sink
+from s3lake_tests.orchestration.world import add_run, catalog
 
 ALONE = {names.SINK: "events", names.TOPIC: "orders"}
 
@@ -55,7 +54,7 @@ class TestLastFailure:
 
 
 def test_a_long_queue_of_a_backfill_hides_no_run_that_lands(instance: dg.DagsterInstance) -> None:
-    sink = Sink.model_validate({"name": "events", "topics": ["orders"], "bucket": "lake", "start": "2026-01-05T08"})
+    sink = make_sink()
     entries = catalog(sink)
     selection = frozenset({entries.key(sink, "orders")})
     lands = add_run(instance, "__ASSET_JOB", dg.DagsterRunStatus.STARTED, asset_selection=selection)
@@ -65,6 +64,6 @@ def test_a_long_queue_of_a_backfill_hides_no_run_that_lands(instance: dg.Dagster
 
 
 def test_a_run_of_the_whole_job_of_a_sink_lands_each_of_its_topics(instance: dg.DagsterInstance) -> None:
-    sink = Sink.model_validate({"name": "events", "topics": ["orders"], "bucket": "lake", "start": "2026-01-05T08"})
+    sink = make_sink()
     run = add_run(instance, "land_events", dg.DagsterRunStatus.STARTED)
     assert run.run_id[:8] in (SinkRuns(instance, catalog(sink), sink, hours.now_ms()).run_of("orders") or "")

@@ -19,8 +19,8 @@ from s3lake.plan import sealed as plan_sealed
 from s3lake.plan.tile import Sums, Tile
 from s3lake_tests.commit.kafka import TOPIC
 from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Filed, World
-from s3lake_tests.orchestration.catalogs import catalog
-from s3lake_tests.orchestration.unstaged_runs import STAND_INS, OneTopic, materialisations
+from s3lake_tests.orchestration.unstaged_runs import OneTopic, materialisations
+from s3lake_tests.orchestration.world import STAND_INS, catalog
 
 FOURTH = hours.shift(THIRD, 1)
 

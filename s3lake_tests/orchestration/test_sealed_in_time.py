@@ -8,12 +8,12 @@ import pytest
 from s3lake import hours
 from s3lake.orchestration import names, sealed_in_time
 from s3lake.orchestration.translator import hourly, sealed_key
-from s3lake.sink import Sink
-from s3lake_tests.orchestration.catalogs import catalog
+from s3lake_tests.kit.sinks import make_sink
+from s3lake_tests.orchestration.world import catalog
 
 EIGHT, NINE, TEN = "2026-01-05T08", "2026-01-05T09", "2026-01-05T10"
-SINK = Sink.model_validate({"name": "events", "topics": ["orders", "clicks"], "bucket": "lake", "start": EIGHT})
 TOPICS = ("orders", "clicks")
+SINK = make_sink(topics=TOPICS, start=EIGHT)
 
 
 class World:
@@ -125,7 +125,7 @@ def test_a_sensor_that_was_off_for_long_looks_at_the_last_two_days(world: World)
 def test_a_run_of_the_check_says_the_same_of_the_hours_that_it_is_asked_for(world: World) -> None:
     world.sealed("orders", EIGHT)
     world.at(TEN, 20)
-    tags = {names.RANGE_START: EIGHT, names.RANGE_END: NINE}
+    tags = names.range_tags(EIGHT, NINE)
     result = world.definitions().resolve_job_def("look").execute_in_process(tags=tags, instance=world.instance)
     found = {
         (one.asset_key.path[2].removesuffix("_sealed"), one.partition): one.passed

@@ -15,7 +15,7 @@ from s3lake.commit.documents import File, Manifest, Read, TopicHead
 from s3lake.commit.index import TopicIndex
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.land import opening
-from s3lake.orchestration import due, runs, sealed, sensor, sensor_memory, tick
+from s3lake.orchestration import due, names, runs, sealed, sensor, sensor_memory, tick
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.sensor_memory import Memory, RouteMemory
 from s3lake.plan.tile import Span, Tile
@@ -41,7 +41,6 @@ from s3lake_tests.orchestration.world import (
 TICK_MOST_S = 60
 """Dagster gives up on a tick then."""
 OPEN_STORES, OPENED = opening.open_stores, sources.open_source
-FIRST, LAST = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 
 
 @functools.cache
@@ -93,8 +92,8 @@ def cursor(route: dict[str, Any]) -> str:
     return sensor_memory.encode(Memory(routes={"events/orders": RouteMemory(**route)}))
 
 
-def ranges(result: Any) -> list[tuple[str, str]]:
-    return [(request.tags[FIRST], request.tags[LAST]) for request in result.run_requests]
+def ranges(result: Any) -> list[tuple[str, str] | None]:
+    return [names.find_range(request.tags) for request in result.run_requests]
 
 
 class TestHoursOfTheIndex:
@@ -134,7 +133,7 @@ class TestHoursOfTheIndex:
     def test_an_hour_that_a_run_left_behind_is_asked_for_again(self, world: World) -> None:
         world.write(Tile("2026-01-05T09", {0: Span(0, 50, 50)}, garbage=("c",)), Tile(HOUR, {0: Span(50, 100)}))
         (request,) = world.tick().run_requests
-        assert (request.tags[FIRST], request.tags[LAST]) == ("2026-01-05T09", "2026-01-05T09")
+        assert names.find_range(request.tags) == ("2026-01-05T09", "2026-01-05T09")
         assert request.tags["s3lake/reason"] == "incomplete"
 
     def test_an_hour_that_waits_for_the_catalog_of_its_table_is_asked_for_once_an_hour(
@@ -227,7 +226,7 @@ class TestBacklog:
 
     def reason(self, world: World) -> str | None:
         requests = world.tick().run_requests
-        assert all((one.tags[FIRST], one.tags[LAST]) == (HOUR, HOUR) for one in requests)
+        assert all(names.find_range(one.tags) == (HOUR, HOUR) for one in requests)
         return requests[0].tags["s3lake/reason"] if requests else None
 
     def test_nothing_new_asks_kafka_once(self, world: World) -> None:
@@ -339,7 +338,7 @@ class TestSinksOfOneTopic:
         two.write(Tile("2026-01-05T09", {0: Span(0, 10)}), sink="events")
         (request,) = two.tick().run_requests
         assert request.job_name == "land_events"
-        assert (request.tags[FIRST], request.tags[LAST]) == ("2026-01-05T09", HOUR)
+        assert names.find_range(request.tags) == ("2026-01-05T09", HOUR)
 
     def test_a_run_of_one_does_not_hold_up_the_other(self, two: World) -> None:
         tags = {"s3lake/sink": "events", "s3lake/topic": "orders"}

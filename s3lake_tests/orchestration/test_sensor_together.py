@@ -15,8 +15,18 @@ from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.jobs import group_job, land_job
 from s3lake.plan.tile import Span, Sums, Tile
 from s3lake.sink import Config
-from s3lake_tests.orchestration.catalogs import catalog
-from s3lake_tests.orchestration.world import HOUR, MINUTE_MS, START, TICK_MS, FakeKafka, Ticks, add_run, at, config
+from s3lake_tests.orchestration.world import (
+    HOUR,
+    MINUTE_MS,
+    START,
+    TICK_MS,
+    FakeKafka,
+    Ticks,
+    add_run,
+    at,
+    catalog,
+    config,
+)
 
 
 @functools.cache

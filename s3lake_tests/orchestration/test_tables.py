@@ -20,6 +20,7 @@ from s3lake.cli import app
 from s3lake.commit.index import TopicIndex
 from s3lake.config import native
 from s3lake.demo.s3 import EmbeddedS3
+from s3lake.orchestration import names
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.io_manager import table_name
 from s3lake.sink import Config
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 START, SECOND, THIRD = "2026-01-05T08", "2026-01-05T09", "2026-01-05T10"
 HOURS = dg.HourlyPartitionsDefinition(START, fmt=hours.FORMAT, timezone="UTC")
-FIRST_OF_RANGE, LAST_OF_RANGE = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 IO = "s3lake_tables"
 BACKFILL_POLICIES = pytest.mark.filterwarnings("ignore:Parameter `backfill_policy`:dagster.BetaWarning")
 
@@ -144,7 +144,7 @@ def test_a_range_is_a_dict_with_a_table_for_each_partition(config: Config) -> No
     def downstream(daily: dict[str, pl.DataFrame]) -> None:
         seen.update({key: frame["n"].to_list() for key, frame in daily.items()})
 
-    result = run(config, daily, downstream, tags={FIRST_OF_RANGE: START, LAST_OF_RANGE: THIRD})
+    result = run(config, daily, downstream, tags=names.range_tags(START, THIRD))
     assert seen == {START: [0], SECOND: [1], THIRD: [2]}
     landed = result.asset_materializations_for_node("daily")
     assert sorted(event.partition or "" for event in landed) == [START, SECOND, THIRD]
@@ -200,7 +200,7 @@ def test_what_cannot_be_landed_is_refused_before_anything_is_written(
 @BACKFILL_POLICIES
 def test_a_range_without_a_dict_is_refused(config: Config) -> None:
     asset = returning(lambda: pa.table({"n": [1]}), backfill_policy=dg.BackfillPolicy.single_run())
-    result = run(config, asset, raises=False, tags={FIRST_OF_RANGE: START, LAST_OF_RANGE: SECOND})
+    result = run(config, asset, raises=False, tags=names.range_tags(START, SECOND))
     assert f"returned one table, and the run is of {START} to {SECOND}: return a dict" in failure(result)
 
 

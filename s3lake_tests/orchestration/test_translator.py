@@ -13,16 +13,16 @@ from s3lake.errors import ConfigurationError
 from s3lake.land import opening
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.catalog import Catalog
-from s3lake.orchestration.names import RANGE_END, RANGE_START
+from s3lake.orchestration.names import find_range
 from s3lake.orchestration.runs import topics_of
-from s3lake.sink import Config, Kafka, Sink
+from s3lake.sink import Sink
 from s3lake.source import opening as sources
 from s3lake.store.memory import MemoryStore
+from s3lake_tests.kit.sinks import make_config, make_sink
 from s3lake_tests.orchestration.world import FakeKafka
 
 START, NOON = "2026-01-05T08", "2026-01-05T12"
-SINK = Sink(name="events", topics=("orders", "clicks"), bucket="lake", start=START)
-CONFIG = Config(kafka=Kafka(bootstrap_servers="a:1"), sinks=(SINK,))
+SINK = make_sink(topics=("orders", "clicks"), start=START)
 OWN, OWN_SEALED = dg.AssetKey(["own", "orders"]), dg.AssetKey(["own", "orders_sealed"])
 FRESH = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=2))
 
@@ -40,8 +40,7 @@ class Own(s3lake.SinkTranslator):
 
 
 def definitions(translator: s3lake.SinkTranslator | None = None, sink: Sink = SINK, **more: Any) -> dg.Definitions:
-    config = CONFIG.model_copy(update={"sinks": (sink,)})
-    return build_definitions(config, translator=translator or Own(), **more)
+    return build_definitions(make_config(sink), translator=translator or Own(), **more)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +95,7 @@ def test_checks_jobs_and_runs_go_by_the_key() -> None:
     landed = built.get_job("land_events").asset_layer.selected_asset_keys
     assert landed == {OWN, dg.AssetKey(["own", "clicks"])}
     run = dg.DagsterRun("land_events", asset_selection=frozenset([OWN, dg.AssetKey(["s3", "events", "clicks"])]))
-    assert topics_of(Catalog(CONFIG, Own()), SINK, run) == {"orders"}
+    assert topics_of(Catalog(make_config(SINK), Own()), SINK, run) == {"orders"}
 
 
 @pytest.fixture
@@ -118,14 +117,14 @@ def tick(monkeypatch: pytest.MonkeyPatch, instance: dg.DagsterInstance) -> Calla
 def test_a_sensor_asks_for_the_asset_under_its_key(tick: Callable[..., Sequence[dg.RunRequest]]) -> None:
     (request,) = tick("kafka_orders", definitions())
     assert request.asset_selection == [OWN]
-    assert (request.tags[RANGE_START], request.tags[RANGE_END]) == (START, NOON)
+    assert find_range(request.tags) == (START, NOON)
 
 
 def test_an_asset_that_ends_is_asked_for_up_to_its_end(tick: Callable[..., Sequence[dg.RunRequest]]) -> None:
     until = dg.HourlyPartitionsDefinition(START, "2026-01-05T11", fmt=hours.FORMAT, timezone="UTC")
     built = definitions(Own(partitions_def=until))
     (request,) = tick("kafka_orders", built)
-    assert (request.tags[RANGE_START], request.tags[RANGE_END]) == (START, "2026-01-05T10")
+    assert find_range(request.tags) == (START, "2026-01-05T10")
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,17 @@ import dagster as dg
 import pytest
 
 from s3lake.land import opening
+from s3lake.orchestration import names
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.translator import sink_key
-from s3lake.sink import Config, Kafka, Sink
+from s3lake.sink import Config, Sink
 from s3lake_tests.commit.kafka import TOPIC
+from s3lake_tests.kit.sinks import make_config
 from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Landed, World
-from s3lake_tests.orchestration.catalogs import NO_S3
+from s3lake_tests.orchestration.world import STAND_INS
 
 ALL = [FIRST, SECOND, THIRD]
 KEY = dg.AssetKey(["s3", "events", TOPIC])
-STAND_INS = {"s3": NO_S3, "spark": object()}
 
 
 def materialisations(instance: dg.DagsterInstance, key: dg.AssetKey) -> list[dg.AssetMaterialization]:
@@ -40,7 +41,7 @@ class Runs:
         patch.setattr(opening, "open_topic_sink", lambda _, __, topic, *___, **____: self.landings[topic])
         sink = World(**settings).sink.model_dump(mode="json", by_alias=True)
         self.sink = Sink.model_validate({**sink, "topics": topics})
-        self.config = Config(kafka=Kafka(bootstrap_servers="a:1"), sinks=(self.sink,))
+        self.config = make_config(self.sink)
 
     def hours(self) -> dict[str, list[str | None]]:
         """Materialised hours by topic."""
@@ -64,8 +65,9 @@ class OneTopic(Runs):
         self.job = job_of(self.config.model_dump_json(by_alias=True))
 
     def land(self, first: str = FIRST, last: str = THIRD) -> dg.ExecuteInProcessResult:
-        tags = {"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": last}
-        return self.job.execute_in_process(tags=tags, instance=self.instance, raise_on_error=False)
+        return self.job.execute_in_process(
+            tags=names.range_tags(first, last), instance=self.instance, raise_on_error=False
+        )
 
     def again(self) -> Landed:
         """A new landing, as every run has one."""

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
@@ -16,13 +17,16 @@ from s3lake.commit.index import TopicIndex
 from s3lake.config import native
 from s3lake.errors import KafkaUnavailableError
 from s3lake.land import opening
+from s3lake.orchestration.catalog import Catalog
 from s3lake.plan.tile import Tile
-from s3lake.sink import Config
+from s3lake.sink import Config, Sink
 from s3lake.source import opening as sources
 from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.offsets import LogRange, TopicOffsets
 from s3lake.store import Store
+from s3lake.store.connection import S3Connection
 from s3lake_tests import indexes
+from s3lake_tests.kit.sinks import make_config
 from s3lake_tests.kit.stores import CountedStore
 
 START, HOUR = "2026-01-05T08", "2026-01-05T10"
@@ -30,6 +34,8 @@ MINUTE_MS = 60_000
 TICK_MS = 30_000
 NOWHERE = "endpoint_url: 'http://127.0.0.1:1'"
 FOR_EVER = math.inf
+STAND_INS = {"s3": SimpleNamespace(connection=S3Connection()), "spark": object()}
+"""Resources of a project for tests that ask neither S3 nor Spark anything."""
 
 
 def at(hour: str, minutes: float = 0) -> int:
@@ -104,6 +110,11 @@ def config(*sinks: str, s3: str = NOWHERE) -> Config:
         *(f"  - {sink[:-1]}, bucket: lake, start: {START}}}" for sink in sinks),
     ]
     return native.loads("\n".join(lines), "test.yaml")
+
+
+def catalog(sink: Sink, *topics: str, resources: Mapping[str, object] | None = None) -> Catalog:
+    """Return the catalog of a sink, by default with the sink's own topics."""
+    return Catalog(make_config(sink), topics={sink.name: topics or sink.topics}, resources=resources)
 
 
 class Ticks:

@@ -17,7 +17,7 @@ from s3lake.errors import TableConflictError, TableUnavailableError
 from s3lake.orchestration.checks import check_hours, names_of
 from s3lake.table.iceberg import ledger
 from s3lake.table.iceberg.entries import Footers
-from s3lake_tests.orchestration.catalogs import catalog
+from s3lake_tests.orchestration.world import catalog
 from s3lake_tests.table.iceberg.shelf import FIVE, SEVEN, SIX, Shelf, compacted, crash_following, loaded, rows
 
 
