@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from s3lake.encode import Out, avro, encoder
 from s3lake.encode.formats import FileFormat
@@ -86,7 +86,6 @@ def joiner(
     behind: Behind,
     *,
     chunk: int,
-    see: Callable[[Any], object] = lambda _: None,
 ) -> Joiner:
     """A new file of files with this likeness.
 
@@ -97,12 +96,11 @@ def joiner(
         disk: where rows wait that memory has no room for.
         behind: encodes rows of Parquet, while the next are read.
         chunk: it holds back at most about so many bytes.
-        see: is shown the rows of Parquet, which are decoded here.
     """
     if form.type == "parquet":
         from s3lake.encode.parquet import ParquetJoiner
 
-        return ParquetJoiner(encoder(form, out, disk, chunk=chunk), like, behind, see)
+        return ParquetJoiner(encoder(form, out, disk, chunk=chunk), like, behind)
     if form.type == "avro":
         return avro.AvroJoiner(out, like)
     return TextJoiner(form, like, out)

@@ -122,17 +122,14 @@ class ParquetEncoder:
 class ParquetJoiner:
     """Rows of several files with the same columns: read here, written by the thread `behind`."""
 
-    def __init__(
-        self, encoder: Encoder, schema: bytes, behind: Behind, see: Callable[[pa.RecordBatch], object]
-    ) -> None:
-        """`schema` is what `schema_of` says of each of the files; `see` is shown all rows."""
-        self._encoder, self._behind, self._see = encoder, behind, see
+    def __init__(self, encoder: Encoder, schema: bytes, behind: Behind) -> None:
+        """`schema` is what `schema_of` says of each of the files."""
+        self._encoder, self._behind = encoder, behind
         self._schema = pa.ipc.read_schema(pa.py_buffer(schema))
 
     def add(self, body: BinaryIO) -> int:
         file = pq.ParquetFile(body, pre_buffer=False)  # reading ahead would hold a row group more, for no less time
         for batch in file.iter_batches(_BATCH_ROWS, use_threads=False):
-            self._see(batch)
             rows = pa.RecordBatch.from_arrays(batch.columns, schema=self._schema)
             self._behind.do(partial(self._encoder.write, rows), rows.nbytes)
         return int(file.metadata.num_rows)

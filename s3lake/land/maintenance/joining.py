@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, zip_longest
 from typing import BinaryIO
@@ -30,28 +30,47 @@ _Form = tuple[tuple[str, Likeness], ...]
 """By stream; files of the same form can be joined."""
 
 
-def _ignore(_: object) -> None:
-    """Take rows that are not compared."""
-
-
 @dataclass
-class _Stream:
-    """One object that is being written; `sending` makes the requests of its upload."""
+class _NewObject:
+    """One object that is being written; `sending` makes the requests of its upload.
+
+    Attributes:
+        shape: of the object if it is compared with its sources; else None.
+        sources: the digest of their records.
+    """
 
     upload: Upload
     joiner: Joiner
     sending: Behind
+    shape: Shape | None
+    sources: Digest = field(default_factory=Digest)
+
+    def add(self, body: BinaryIO, file: File) -> None:
+        """Add a file. To be compared, it is copied to local disk and read again, with other code than joins it."""
+        with body if self.shape is None else copy_object(body, file.bytes) as source:
+            records = self.joiner.add(source)
+            if records not in (None, file.records):
+                raise ValueError(f"it holds {records} records, its manifest says {file.records}")
+            if self.shape is not None:
+                source.seek(0)
+                self.sources.add(self.shape, source, file.key)
 
 
 @dataclass
-class _Output:
-    """One file set that is being written."""
+class _NewFileSet:
+    """One file set that is being written, by stream."""
 
-    streams: dict[str, _Stream]
+    objects: dict[str, _NewObject]
     partition: int
     group: str | None
     span: Span
-    digests: dict[str, Digest]
+
+    def add(self, source: FileSet, bodies: Mapping[str, BinaryIO]) -> None:
+        """Add a file set."""
+        for stream, body in bodies.items():
+            self.objects[stream].add(body, source.files[stream])
+        first, span = source.first, self.span
+        self.span = Span(span.first, max(span.last, first.last_offset), 0, 0, span.records + first.records)
 
 
 @dataclass(frozen=True)
@@ -76,7 +95,7 @@ class FileJoiner:
             CannotChange: a file is not what its commit says, or a new one does not hold what its sources hold.
             S3LakeError: the store did not answer, refused, or has another object there.
         """
-        spill, outputs = Spill(), dict[_Form, _Output]()
+        spill, outputs = Spill(), dict[_Form, _NewFileSet]()
         try:
             with ExitStack() as stack:
                 copies = stack.enter_context(StagedCopies(self.store))
@@ -89,9 +108,9 @@ class FileJoiner:
                         output = outputs.get(form)
                         if output is None:
                             output = outputs[form] = self._begin(store, spill, encoding, source, form)
-                            for stream in output.streams.values():
-                                stack.enter_context(stream.sending)
-                        self._add(output, source, bodies)
+                            for new in output.objects.values():
+                                stack.enter_context(new.sending)
+                        output.add(source, bodies)
                     except S3LakeError:
                         raise
                     except Exception as error:  # each format's library has errors of its own
@@ -100,8 +119,8 @@ class FileJoiner:
         except BaseException:
             with suppress(S3LakeError):
                 for output in outputs.values():
-                    for stream in output.streams.values():
-                        stream.upload.abort()
+                    for new in output.objects.values():
+                        new.upload.abort()
             raise
         finally:
             spill.close()
@@ -126,51 +145,32 @@ class FileJoiner:
     def _format(self, stream: str) -> FileFormat:
         return _DEAD_LETTERS if stream == LETTERS else self.rule.formats[stream]
 
-    def _begin(self, store: Store, spill: Spill, encoding: Behind, source: FileSet, form: _Form) -> _Output:
-        first = source.first
+    def _begin(self, store: Store, spill: Spill, encoding: Behind, source: FileSet, form: _Form) -> _NewFileSet:
+        first, chunk = source.first, self.rule.budget // 8
         span = Span(first.first_offset, first.last_offset, 0, 0, 0)
-        streams: dict[str, _Stream] = {}
-        digests = {name: Digest() for name, _ in form if name in self.shapes}
-        for name, like in form:
-            key = None if self.keys.deferred else self._key(first.partition, first.group, span, name)
-            upload = Upload(store, key, {COMMIT: self.commit}, spill)
-            see = digests[name].rows if name in digests else _ignore
-            sending = Behind(PART_BYTES)
-            write, chunk = partial(_send, sending, upload), self.rule.budget // 8
-            joining = joiner(self._format(name), like, write, spill, encoding, chunk=chunk, see=see)
-            streams[name] = _Stream(upload, joining, sending)
-        return _Output(streams, first.partition, first.group, span, digests)
-
-    def _add(self, output: _Output, source: FileSet, bodies: Mapping[str, BinaryIO]) -> None:
-        """Add a source. It is read again, with other code than joins it; of Parquet the joiner has shown the rows."""
-        for name, body in bodies.items():
-            file, digest = source.files[name], output.digests.get(name)
-            if digest is None or self.shapes[name].format == "parquet":
-                _join(output.streams[name].joiner, body, file)
-                continue
-            with copy_object(body, file.bytes) as copy:
-                _join(output.streams[name].joiner, copy, file)
-                copy.seek(0)
-                digest.add(self.shapes[name], copy, file.key)
-        first, span = source.first, output.span
-        output.span = Span(span.first, max(span.last, first.last_offset), 0, 0, span.records + first.records)
+        objects: dict[str, _NewObject] = {}
+        for stream, like in form:
+            key = None if self.keys.deferred else self._key(first.partition, first.group, span, stream)
+            upload, sending = Upload(store, key, {COMMIT: self.commit}, spill), Behind(PART_BYTES)
+            new = joiner(self._format(stream), like, partial(_send, sending, upload), spill, encoding, chunk=chunk)
+            objects[stream] = _NewObject(upload, new, sending, self.shapes.get(stream))
+        return _NewFileSet(objects, first.partition, first.group, span)
 
     def _key(self, partition: int, group: str | None, span: Span, stream: str) -> str:
         if group is None:
             return self.keys.dead_letters_key(partition, span.first)
         return key_of(self.keys, self.rule, group, span, stream)
 
-    def _finish(self, output: _Output, copies: StagedCopies) -> list[File]:
+    def _finish(self, output: _NewFileSet, copies: StagedCopies) -> list[File]:
         partition, group, span = output.partition, output.group, output.span
         files = []
-        for name, stream in output.streams.items():
-            stream.joiner.close()
-            stream.sending.settle()
-            key, upload = self._key(partition, group, span, name), stream.upload
-            identity, parts = upload.finish(key)
-            file = File(key, identity, parts, partition, span.first, span.last, span.records, upload.size, name, group)
-            digest = output.digests.get(name)
-            if digest is not None and not copies.hold([file], self.shapes[name], digest):
+        for stream, new in output.objects.items():
+            new.joiner.close()
+            new.sending.settle()
+            key, size = self._key(partition, group, span, stream), new.upload.size
+            identity, parts = new.upload.finish(key)
+            file = File(key, identity, parts, partition, span.first, span.last, span.records, size, stream, group)
+            if new.shape is not None and not copies.hold([file], new.shape, new.sources):
                 raise CannotChange(f"{key} would not hold the records of the files that it is made of")
             files.append(file)
         return files
@@ -178,9 +178,3 @@ class FileJoiner:
 
 def _send(sending: Behind, upload: Upload, data: bytes) -> None:
     sending.do(partial(upload.write, data), len(data))
-
-
-def _join(joiner: Joiner, body: BinaryIO, file: File) -> None:
-    records = joiner.add(body)
-    if records not in (None, file.records):
-        raise ValueError(f"it holds {records} records, its manifest says {file.records}")
