@@ -28,14 +28,14 @@ ReasonOption = Annotated[
 def list_dead_letters(request: Request, hour: HourOption = None) -> None:
     """Count dead letters by hour and reason, with the first of each, and how many were replayed."""
     from s3lake.commit.letters import merge_reasons
-    from s3lake.land.maintenance.dead_letters import hours_of, reasons_of
+    from s3lake.land.maintenance.dead_letters import hours_of
 
     first, last = _hour_range(request, hour)
     rows: list[dict[str, Any]] = []
     for landing in request.landings():
         for tile, commits in hours_of(landing.index, first, last):
             replayed = sum(taken.count for taken in chain.from_iterable(commit.taken for commit in commits))
-            reasons = msgspec.to_builtins(merge_reasons(reasons_of(landing.store, commit) for commit in commits))
+            reasons = msgspec.to_builtins(merge_reasons(commit.letters for commit in commits))
             name = {"sink": landing.sink.name, "topic": landing.topic, "hour": tile.hour}
             rows += [{**name, **reason, "replayed": replayed} for reason in reasons or ([{}] if replayed else [])]
     if request.as_json:

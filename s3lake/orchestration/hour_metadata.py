@@ -230,10 +230,10 @@ def dead_share(sums: "Sums") -> float:
 
 
 def _read_dead_letters(target: "Landing", manifests: Sequence["Manifest"]) -> dict[str, Any]:
-    from s3lake.land.maintenance.dead_letters import reasons_of, some_of
+    from s3lake.land.maintenance.dead_letters import some_of
 
     store, files = target.store, files_of(manifests, "dead_letters")
-    reasons = merge_reasons(reasons_of(store, manifest) for manifest in manifests)
+    reasons = merge_reasons(manifest.letters for manifest in manifests)
     samples = some_of(store, manifests, _SAMPLES)
     return {
         "reasons": build_table(

@@ -1,4 +1,4 @@
-"""The dead letters of a commit: one by one from its objects, or counted by reason from its manifest."""
+"""The dead letters of commits, read from their objects, and the choice of some by their reason."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from s3lake import hours
-from s3lake.commit.documents import LETTERS, Manifest, Reason
+from s3lake.commit.documents import LETTERS, Manifest
 from s3lake.commit.index import TopicIndex
-from s3lake.commit.letters import Tally, reason_of
+from s3lake.commit.letters import reason_of
 from s3lake.commit.sums import Commits
 from s3lake.objects.dead_letters import DeadLetter, read_dead_letters
 from s3lake.plan.tile import Tile
@@ -86,20 +86,3 @@ def hours_of(index: TopicIndex, first: str, last: str) -> Iterator[tuple[Tile, C
     for tile, _ in filter(None, stored):
         if tile.sums.dead or tile.sums.taken:
             yield tile, Commits(index, tile.hour, tile.commits)
-
-
-def reasons_of(store: Store, manifest: Manifest) -> tuple[Reason, ...]:
-    """Why the dead letters of a commit are some, most frequent first.
-
-    The objects are read only of a commit that some dead letters were taken out of since.
-
-    Raises:
-        DataLossError: an object is gone, is another one, or holds something else.
-    """
-    dead = sum(file.records for file in manifest.files if file.stream == LETTERS)
-    if sum(one.count for one in manifest.letters) == dead:
-        return manifest.letters
-    tally = Tally()
-    for letter in letters_of(store, manifest):
-        tally.add(letter.stage, letter.message, letter.partition, letter.offset)
-    return tally.reasons

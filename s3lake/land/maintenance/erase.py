@@ -20,7 +20,6 @@ from s3lake.commit.documents import LETTERS, File, Manifest, Read, Reason
 from s3lake.commit.letters import Tally, merge_reasons
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.errors import ConfigurationError, DataLossError
-from s3lake.land.maintenance import without_rows
 from s3lake.land.maintenance.condition import Condition
 from s3lake.land.maintenance.file_sets import (
     FileSet,
@@ -38,8 +37,7 @@ from s3lake.objects import Shape, columns, content, open_columns, read_batches
 from s3lake.objects.dead_letters import DeadLetter, read_dead_letters
 from s3lake.schema.types import Columns, from_document
 from s3lake.sink.key_space import KeySpace
-from s3lake.store import COMMIT, Store
-from s3lake.store.upload import stage_object
+from s3lake.store import Store
 
 REASON = "erase"
 _DEAD_LETTER_COLUMNS = pa.schema(
@@ -102,11 +100,18 @@ class EraseChange(HourChange):
 
 @dataclass(frozen=True)
 class _Found:
-    """A file set, the numbers of the rows that are erased, and how many dead letters stay without a look."""
+    """A file set, and the rows that are erased.
+
+    Attributes:
+        rows: their numbers.
+        unasked: dead letters that stay, and are not read.
+        reasons: why the other dead letters were refused.
+    """
 
     file_set: FileSet
     rows: frozenset[int] = frozenset()
     unasked: int = 0
+    reasons: tuple[Reason, ...] = ()
 
     @property
     def is_dead_letters(self) -> bool:
@@ -184,10 +189,10 @@ def _find_in(store: Store, file_set: FileSet, conditions: EraseConditions, recor
     file = file_set.files[LETTERS]
     if conditions.dead_letters is None and where.find_missing(_columns_of(manifest, recorded), _DEAD_LETTER_COLUMNS):
         return _Found(file_set, unasked=file.records)
-    rows = [_to_row(letter) for letter in read_dead_letters(io.BytesIO(read_whole(store, manifest, file)), file.key)]
-    batch = pa.RecordBatch.from_pylist(rows, _DEAD_LETTER_COLUMNS)
+    letters = list(read_dead_letters(io.BytesIO(read_whole(store, manifest, file)), file.key))
+    batch = pa.RecordBatch.from_pylist(list(map(_to_row, letters)), _DEAD_LETTER_COLUMNS)
     try:
-        return _Found(file_set, frozenset((conditions.dead_letters or where).rows(batch, file.key)))
+        rows = frozenset((conditions.dead_letters or where).rows(batch, file.key))
     except ConfigurationError as error:
         if conditions.dead_letters is not None:
             raise
@@ -195,6 +200,11 @@ def _find_in(store: Store, file_set: FileSet, conditions: EraseConditions, recor
             f"{error}. Dead letters hold what could not be converted: say by --dead-letters which of them are meant, "
             "for example --dead-letters \"contains(value, 'alice@example.org')\""
         ) from None
+    tally = Tally()
+    for row, letter in enumerate(letters):
+        if row not in rows:
+            tally.add(letter.stage, letter.message, letter.partition, letter.offset)
+    return _Found(file_set, rows, reasons=tally.reasons)
 
 
 def _columns_of(manifest: Manifest, recorded: Columns) -> pa.Schema:
@@ -266,35 +276,22 @@ def _write(
     target: TopicSink, searched: Sequence[_Found], new_keys: dict[str, str], attempt: Attempt, files: list[File]
 ) -> Staged:
     """Stage the files that are left. Adds to `new_keys` the key of each that lost rows."""
-    left = [
-        (entry, file) for entry in searched for file in entry.file_set.files.values() if len(entry.rows) < file.records
-    ]
-    copies = [
-        (file.bytes, partial(copy_file, target, entry.file_set.manifest, file, attempt.commit))
-        for entry, file in left
-        if not entry.rows
-    ]
-    stage_files(copies, files)
-    for entry, file in left:
-        if entry.rows:  # read whole, so one after the other
-            files.append(_write_without(target, entry, file, attempt.commit))
-            new_keys[file.key] = files[-1].key
+    commit, tasks = attempt.commit, []
+    for entry in searched:
+        manifest, rows = entry.file_set.manifest, entry.rows
+        for file in entry.file_set.files.values():
+            if len(rows) == file.records:
+                continue
+            tasks.append((file.bytes, partial(copy_file, target, manifest, file, commit, without=rows)))
+            if rows:
+                new_keys[file.key] = key_in_commit(target, manifest, file, commit)
+    stage_files(tasks, files)
     manifests = {entry.file_set.manifest.id: entry.file_set.manifest for entry in searched}
     return replace(
         carry_over(list(manifests.values())),
         reads=_count(searched),
-        letters=merge_reasons(_count_reasons(target.store, manifest, searched) for manifest in manifests.values()),
+        letters=merge_reasons(_merge_reasons(manifest, searched) for manifest in manifests.values()),
     )
-
-
-def _write_without(target: TopicSink, searched: _Found, file: File, commit: str) -> File:
-    manifest, store = searched.file_set.manifest, target.store
-    key = key_in_commit(target, manifest, file, commit)
-    shape, body = shape_of_stream(manifest, file.stream), read_whole(store, manifest, file)
-    new = stage_object(store, key, {COMMIT: commit}, partial(without_rows.write, shape, body, file.key, searched.rows))
-    records = file.records - len(searched.rows)
-    changes = {"key": key, "upload": new.upload, "parts": new.parts, "records": records, "bytes": new.size}
-    return msgspec.structs.replace(file, **changes)
 
 
 def _count(searched: Sequence[_Found]) -> dict[int, Read]:
@@ -308,18 +305,10 @@ def _count(searched: Sequence[_Found]) -> dict[int, Read]:
     return reads
 
 
-def _count_reasons(store: Store, manifest: Manifest, searched: Sequence[_Found]) -> tuple[Reason, ...]:
-    """Count the remaining dead letters of a commit by reason."""
+def _merge_reasons(manifest: Manifest, searched: Sequence[_Found]) -> tuple[Reason, ...]:
+    """Return the reasons of a commit's dead letters that are left."""
     dead = [entry for entry in searched if entry.file_set.manifest is manifest and entry.is_dead_letters]
-    if not any(entry.rows for entry in dead):
-        return manifest.letters
-    tally = Tally()
-    for entry in dead:
-        file = entry.file_set.files[LETTERS]
-        for row, letter in enumerate(read_dead_letters(io.BytesIO(read_whole(store, manifest, file)), file.key)):
-            if row not in entry.rows:
-                tally.add(letter.stage, letter.message, letter.partition, letter.offset)
-    return tally.reasons
+    return merge_reasons(entry.reasons for entry in dead) if any(entry.rows for entry in dead) else manifest.letters
 
 
 def _describe(hour: str, searched: Sequence[_Found], new_keys: Mapping[str, str] = {}) -> EraseChange:

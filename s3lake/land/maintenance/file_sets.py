@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,7 +11,9 @@ import msgspec
 
 from s3lake.commit.documents import LETTERS, File, Manifest
 from s3lake.commit.protocol import mark_of
+from s3lake.encode import Out
 from s3lake.encode.formats import FORMATS
+from s3lake.land.maintenance.without_rows import write_without
 from s3lake.objects.shape import Shape
 from s3lake.store import COMMIT, Store
 from s3lake.store.reading import open_object
@@ -86,21 +88,36 @@ def key_in_commit(target: TopicSink, manifest: Manifest, file: File, commit: str
     return file.key.removesuffix(ending) + new + ending
 
 
-def copy_file(target: TopicSink, manifest: Manifest, file: File, commit: str, key: str = "") -> list[File]:
-    """Stage a file of `manifest` as one of `commit`, byte by byte, by default under `key_in_commit`.
+def copy_file(
+    target: TopicSink, manifest: Manifest, file: File, commit: str, key: str = "", without: Set[int] = frozenset()
+) -> list[File]:
+    """Stage a file of `manifest` as one of `commit`: byte by byte, or without some rows, counted from 0.
+
+    Args:
+        target: the sink and topic.
+        manifest: the commit of the file.
+        file: the file.
+        commit: the id of the new commit.
+        key: of the new object; empty for `key_in_commit`.
+        without: the rows that are left out; not all of them.
 
     Raises:
         DataLossError: the object is gone, or is another one.
+        UnreadableError: it is not a file of its shape.
     """
-
-    def copy(write: Callable[[bytes], None], _: Spill) -> None:
-        with open_object(target.store, file.key, file.bytes, manifest.id) as body:
-            while block := body.read(PART_BYTES):
-                write(block)
-
     key = key or key_in_commit(target, manifest, file, commit)
-    copied = stage_object(target.store, key, {COMMIT: commit}, copy)
-    return [msgspec.structs.replace(file, key=key, upload=copied.upload, parts=copied.parts)]
+
+    def write(out: Out, disk: Spill) -> None:
+        with open_object(target.store, file.key, file.bytes, manifest.id) as body:
+            if without:
+                write_without(without, shape_of_stream(manifest, file.stream), body, file.key, out, disk)
+                return
+            while block := body.read(PART_BYTES):
+                out(block)
+
+    new = stage_object(target.store, key, {COMMIT: commit}, write)
+    changes = {"upload": new.upload, "parts": new.parts, "records": file.records - len(without), "bytes": new.size}
+    return [msgspec.structs.replace(file, key=key, **changes)]
 
 
 def stage_files(

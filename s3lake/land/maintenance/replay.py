@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from s3lake import hours
-from s3lake.commit.documents import LETTERS, File, Manifest, Read, Reason, Recorded, Taken
+from s3lake.commit.documents import LETTERS, File, Manifest, Read, Reason, Recorded, Taken, files_of
 from s3lake.commit.letters import Tally, merge_reasons
 from s3lake.commit.protocol import Attempt, Staged, mark_of
 from s3lake.commit.replace import REPLAY
@@ -28,10 +28,11 @@ from s3lake.land.maintenance.file_sets import copy_file, stage_files
 from s3lake.land.maintenance.replace import replace_commits, settle_hour
 from s3lake.land.target import TopicSink
 from s3lake.land.task import outcomes
-from s3lake.land.task.staging import Staging
+from s3lake.objects.dead_letters import DeadLetter, read_dead_letters
 from s3lake.plan import tile as tiles
 from s3lake.plan.batch import Intervals
 from s3lake.store.memory import MemoryStore
+from s3lake.store.reading import open_object
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -237,7 +238,7 @@ class _Replay:
         rows: list[Record] = []
         size = 0
         for letter in letters_of(self.target.store, self.manifest, partition):
-            if (partition, letter.offset) not in self.tried or not span[0] <= letter.offset < span[1]:
+            if not self._is_tried(letter) or not span[0] <= letter.offset < span[1]:
                 continue
             place = letter.topic, partition, letter.offset, letter.timestamp_ms
             rows.append(Record(*place, letter.key, letter.value, letter.headers))
@@ -278,29 +279,26 @@ class _Replay:
         )
 
     def _keep_others(self, attempt: Attempt, files: list[File]) -> tuple[Reason, ...]:
-        """Stage dead letters that are not chosen as they are. Return their reasons."""
-        target, tally = self.target, Tally()
+        """Stage the dead letters that are not chosen, as they are. Return their reasons."""
+        target, manifest, tally = self.target, self.manifest, Tally()
         keys = binding.key_rule(target.sink.after_transforms, target.topic, attempt.suffix)
-        staging = Staging(target.store, keys, binding.file_rule(target.sink), attempt.commit)
-        lines: list[tuple[int, bytes]] = []
-        size, partition = 0, -1
-        try:
-            for letter in letters_of(target.store, self.manifest):
-                if lines and (letter.partition != partition or size >= _BLOCK_BYTES):
-                    staging.add_dead_letters(partition, lines)
-                    lines, size = [], 0
-                partition = letter.partition
-                if (partition, letter.offset) not in self.tried:
-                    lines.append((letter.offset, letter.line))
-                    size += len(letter.line)
-                    tally.add(letter.stage, letter.message, partition, letter.offset)
-            if lines:
-                staging.add_dead_letters(partition, lines)
-            files += staging.finish()
-        except BaseException:
-            staging.abort()
-            raise
+        for file in files_of([manifest], LETTERS):
+            rows, offsets = set[int](), list[int]()
+            with open_object(target.store, file.key, file.bytes, manifest.id) as body:
+                for row, letter in enumerate(read_dead_letters(body, file.key)):
+                    if self._is_tried(letter):
+                        rows.add(row)
+                    else:
+                        offsets.append(letter.offset)
+                        tally.add(letter.stage, letter.message, letter.partition, letter.offset)
+            if offsets:
+                key = keys.dead_letters_key(file.partition, offsets[0])
+                (kept,) = copy_file(target, manifest, file, attempt.commit, key, rows)
+                files.append(msgspec.structs.replace(kept, first_offset=offsets[0], last_offset=offsets[-1]))
         return tally.reasons
+
+    def _is_tried(self, letter: DeadLetter) -> bool:
+        return (letter.partition, letter.offset) in self.tried
 
     def _count(self, tried: _Tried) -> dict[int, Read]:
         """Count what the commit holds then: chosen ones that are not refused again are no dead letters any more."""

@@ -60,6 +60,7 @@ class Parts(World):
             commit,
             form=binding.form_of(landed),
             nulls=landed.nulls,
+            letters=outcome.letters,
             dropped=outcome.dropped,
             filled=outcome.filled,
             columns=document,

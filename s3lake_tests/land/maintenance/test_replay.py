@@ -9,7 +9,8 @@ from s3lake.commit import protocol
 from s3lake.commit.documents import Recorded
 from s3lake.commit.letters import reason_of
 from s3lake.errors import ConfigurationError, FencedError
-from s3lake.land.maintenance.dead_letters import ReasonFilter, letters_of, reasons_of
+from s3lake.land.maintenance.compact import compact
+from s3lake.land.maintenance.dead_letters import ReasonFilter, letters_of
 from s3lake.land.maintenance.reformat import reformat
 from s3lake.land.maintenance.replay import replay
 from s3lake_tests.land.maintenance.refused import GOOD, MENDED, ODD, TEMPLATE, Lake
@@ -50,6 +51,19 @@ def test_what_fails_again_for_another_reason_has_the_new_one(lake: Lake) -> None
     assert [(one.landed, bool(one.commit)) for one in lake.replay()] == [(0, True), (0, True)]
     assert "field when" in lake.letters()[2]
     assert [one.taken for one in lake.commits] == [(), ()]
+    assert lake.verified().clean
+
+
+def test_the_chosen_that_fail_again_and_the_others_of_their_object_are_in_one_object_each(lake: Lake) -> None:
+    lake.mended(layout={"template": TEMPLATE, "time": {"source": "field", "field": "when"}})
+    lake.replay("layout:")
+    files = [file for manifest in lake.commits for file in manifest.files if file.stream == "dead_letters"]
+    assert [(file.first_offset, file.last_offset, file.records) for file in files] == [
+        *((2, 5, 2), (6, 6, 1)),
+        *((9, 9, 1), (10, 10, 1)),
+    ]
+    compact(lake.landing().target, HOUR)
+    assert lake.letters().keys() == {2, 5, 6, 9, 10}
     assert lake.verified().clean
 
 
@@ -186,17 +200,12 @@ def test_a_dead_letter_comes_back_as_it_was() -> None:
     assert json.loads(letter.line)["stage"] == letter.stage == "convert"
 
 
-def test_a_commit_that_does_not_say_its_reasons_is_read(lake: Lake) -> None:
-    first = lake.commits[0]
-    assert first.letters == ()
-    read = [(one.stage, one.count, one.offset) for one in reasons_of(lake.store, first)]
-    assert read == [("layout", 2, 2), ("convert", 1, 6)]
+def test_a_commit_has_the_reasons_of_the_dead_letters_that_are_left(lake: Lake) -> None:
+    reasons = [[(one.stage, one.count, one.offset) for one in manifest.letters] for manifest in lake.commits]
+    assert reasons == [[("layout", 2, 2), ("convert", 1, 6)], [("convert", 1, 10), ("layout", 1, 9)]]
     lake.mended(**MENDED)
-    lake.replay()
-    last = lake.commits[0]
-    for key in [key for key in lake.bodies() if "_dead_letters" in key]:
-        lake.store.delete(key)
-    assert [(one.stage, one.count) for one in reasons_of(lake.store, last)] == [("convert", 1)]
+    lake.replay("layout:")
+    assert [[(one.stage, one.count) for one in manifest.letters] for manifest in lake.commits] == 2 * [[("convert", 1)]]
 
 
 def test_it_gives_up_where_others_are_always_faster(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
