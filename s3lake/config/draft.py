@@ -14,7 +14,7 @@ from s3lake.config.report import Notice, Path, Place, Reference, Report, Setting
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Config, RuleError
 from s3lake.text.masking import is_secret
-from s3lake.text.options import did_you_mean
+from s3lake.text.options import did_you_mean, suggest
 
 _LIST = "write a list: one entry a line after '- ', or [one, two]"
 _MAPPING = "write a mapping: one `name: value` a line"
@@ -294,7 +294,7 @@ class ConfigDraft:
                 return f"is missing; add it, for example {example}" if examples else "is missing; add it"
             case "extra_forbidden":
                 allowed = list(fields(model_at(path[:-1])))
-                return f"unknown name; {did_you_mean(str(path[-1]), allowed)}allowed here: {', '.join(allowed)}"
+                return f"unknown name; {suggest(str(path[-1]), allowed, 'allowed here')}"
             case "literal_error":
                 choices = re.findall(r"'([^']*)'", error["ctx"]["expected"])
                 also = f", or {_MAPPING}" if self.native and path[-2:] == ("s3", "credentials") else ""

@@ -13,7 +13,7 @@ from s3lake.config.report import Reference, Report, Setting, Value, by_key, vari
 from s3lake.sink import Config, Sink
 from s3lake.sink.model import models_in
 from s3lake.text import options
-from s3lake.text.options import did_you_mean, find_nearest
+from s3lake.text.options import find_nearest, suggest
 
 _LISTED = 24
 _UNUSED = "changes nothing next to the other settings of this file"
@@ -97,7 +97,7 @@ class Keys:
             self.report.error(None, f"{key} is missing; add it, for example {key}={example}")
             return Value("")
         if not setting.value:
-            self.wrong(setting, f"is empty; write it, for example {key}={example}")
+            self.error(setting, f"is empty; write it, for example {key}={example}")
         return Value(setting.value, setting)
 
     def read(self, key: str, default: T, reader: Callable[[str], T]) -> Value[T]:
@@ -112,7 +112,7 @@ class Keys:
             return Value(value, setting)
         except ValueError as error:
             quoted = repr(setting.value) in str(error)
-            self.wrong(setting, str(error) if quoted else f"{setting.masked_value} {error}")
+            self.error(setting, str(error) if quoted else f"{setting.masked_value} {error}")
             return Value(default)
 
     def integer(self, key: str, default: int, low: int, high: int | None = None) -> Value[int]:
@@ -136,7 +136,7 @@ class Keys:
         names = [name.strip() for name in setting.value.split(",") if name.strip()]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            self.wrong(setting, f"{twice!r} is named twice; take one out")
+            self.error(setting, f"{twice!r} is named twice; take one out")
         return Value(tuple(dict.fromkeys(names)), setting)
 
     def put(self, sink: Draft, table: Iterable[Key]) -> None:
@@ -171,7 +171,7 @@ class Keys:
             return
         del self._settings[old]
         if new in self._settings:
-            self.wrong(setting, f"is the old name of {new}, which is given too; take it out")
+            self.error(setting, f"is the old name of {new}, which is given too; take it out")
             return
         self.report.notice(setting, f"is an old name: write {new}")
         self._settings[new] = setting
@@ -182,7 +182,7 @@ class Keys:
             if value.setting is not None:
                 self.report.notice(value.setting, why)
 
-    def wrong(self, where: Setting | None, message: str) -> None:
+    def error(self, where: Setting | None, message: str) -> None:
         """Report what is wrong with a setting."""
         self.report.error(where, message)
 
@@ -248,7 +248,7 @@ def _put_native(setting: Setting, sinks: Sequence[Draft], report: Report) -> Non
         name, _, below = rest.partition(".")
         if name not in names.inside:
             allowed = [*map(str, names.inside), *(() if steps or is_shared else SHARED)]
-            wrong = f"{name!r} is not a native setting; {did_you_mean(name, allowed)}allowed here: {', '.join(allowed)}"
+            wrong = f"{name!r} is not a native setting; {suggest(name, allowed, 'allowed here')}"
             if not any(models_in(names.annotation)):
                 wrong = f"{steps[-1]!r} holds nothing below it; take {'.' + rest!r} out"
             report.error(setting, wrong)

@@ -25,7 +25,7 @@ from s3lake.config.syntax.yaml import parse_yaml
 from s3lake.config.variables import Variables
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Config
-from s3lake.text.options import did_you_mean
+from s3lake.text.options import suggest
 
 _log = logging.getLogger(__name__)
 LOCATION, DIALECT, NAME = "S3LAKE_CONFIG", "S3LAKE_DIALECT", "S3LAKE_NAME"
@@ -161,9 +161,7 @@ def read_draft(
     """
     report = Report(name)
     if dialect and dialect not in DIALECTS:
-        near = did_you_mean(dialect, DIALECTS)
-        message = f"dialect {dialect!r} is not known; {near}use one of: {', '.join(DIALECTS)}"
-        raise ConfigurationError(f"{name}: {message}")
+        raise ConfigurationError(f"{name}: dialect {dialect!r} is not known; {suggest(dialect, DIALECTS)}")
     references = Variables(environment, base, ask_servers=ask_servers)
     is_json = text.lstrip().startswith("{")
     if dialect is None and not is_json and _TOML.search(text):
@@ -226,8 +224,8 @@ def _detect(documents: Sequence[Node], nodes: Sequence[Node], report: Report) ->
         if node.key == "connector.class" and isinstance(node.value, str):
             if node.value in CLASSES:
                 return CLASSES[node.value]
-            message = f"{did_you_mean(node.value, CLASSES)}use one of: {', '.join(CLASSES)}"
-            raise ConfigurationError(f"{node.place}: connector.class: {node.value!r} is not known; {message}")
+            message = f"{node.value!r} is not known; {suggest(node.value, CLASSES)}"
+            raise ConfigurationError(f"{node.place}: connector.class: {message}")
     if any(node.key in _NATIVE for document in documents for node in document.nodes):
         return "native"
     for node in nodes:

@@ -22,6 +22,12 @@ def did_you_mean(name: str, allowed: Iterable[str], form: str = "{}", cutoff: fl
     return ""
 
 
+def suggest(name: str, allowed: Iterable[str], remedy: str = "use one of") -> str:
+    """Return the allowed names as a remedy; the one that is near `name` comes first."""
+    names = list(allowed)
+    return f"{did_you_mean(name, names)}{remedy}: {', '.join(names)}"
+
+
 def find_nearest(name: str, names: Iterable[str]) -> str | None:
     """Return the name that a mistyped one probably is, None if none is near; only a few letters may differ."""
     return next(iter(get_close_matches(name, list(names), 1, _NEAR)), None)
@@ -59,7 +65,7 @@ def parse_choice(text: str, choices: Iterable[str]) -> str:
     by_lower = {word.lower(): word for word in choices}
     if text.strip().lower() not in by_lower:
         allowed = [word for word in by_lower.values() if word]
-        raise ValueError(f"is not allowed; {did_you_mean(text, allowed)}use one of: {', '.join(allowed)}")
+        raise ValueError(f"is not allowed; {suggest(text, allowed)}")
     return by_lower[text.strip().lower()]
 
 

@@ -208,10 +208,6 @@ def test_old_names_of_credentials() -> None:
     assert "hush" not in bases.remarks_text(loaded)
 
 
-def test_new_class_names_are_known() -> None:
-    assert load({"connector.class": "io.aiven.kafka.connect.s3.S3SinkConnector"}).config.sinks[0].bucket == "lake"
-
-
 def test_a_setting_changed_afterwards_changes_nothing_for_the_next_configuration() -> None:
     constant = {"opening": "", "between": "\n"}
     draft = Draft()

@@ -5,7 +5,6 @@ import pytest
 from s3lake.config.draft import LoadedConfig
 from s3lake.config.native import write_native
 from s3lake.errors import ConfigurationError
-from s3lake.sink import S3
 from s3lake.store.connection import S3Connection
 from s3lake_tests.config import bases
 from s3lake_tests.config.bases import loads
@@ -173,24 +172,6 @@ def test_an_external_id_is_a_secret() -> None:
     text, variables = write_native(configuration.config)
     assert "hush" not in text + repr(configuration) + repr(connection)
     assert variables["S3LAKE_SECRET_S3_ROLE_EXTERNAL_ID"] == "s3.role.external_id"
-
-
-@pytest.mark.parametrize(
-    ("role", "why"),
-    [
-        ({"arn": "lake"}, "write|not allowed"),
-        ({"arn": "arn:aws:iam::1:role/a", "duration": "1m"}, "out of range: 15m to 12h"),
-        ({"arn": "arn:aws:iam::1:role/a", "session_name": "a b"}, "2 to 64 of"),
-    ],
-)
-def test_an_invalid_role_is_refused(role: dict[str, str], why: str) -> None:
-    with pytest.raises(ValueError, match=why):
-        S3.model_validate({"role": role})
-
-
-def test_an_invalid_proxy_is_refused() -> None:
-    with pytest.raises(ValueError, match="user and password are settings next to it"):
-        S3.model_validate({"proxy": {"url": "http://me:hush@proxy:3128"}})
 
 
 def test_options_of_a_header_converter_are_noted() -> None:

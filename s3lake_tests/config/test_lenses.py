@@ -341,8 +341,3 @@ def test_no_retries_are_noted_because_lenses_would_try_for_ever() -> None:
     loaded = load(connect__s3__error__policy="RETRY", connect__s3__max__retries="0")
     assert loaded.config.sinks[0].errors.max_retries == 0
     assert "connect.s3.max.retries" in bases.remarks_by_key(loaded)
-
-
-def test_old_class_names_are_known() -> None:
-    old = "com.datamountaineer.streamreactor.connect.aws.s3.sink.S3SinkConnector"
-    assert bases.load(bases.LENSES, {"connector.class": old}).config.sinks[0].name == "demo"

@@ -12,6 +12,7 @@ from s3lake.config.report import Place
 from s3lake.errors import ConfigurationError
 from s3lake_tests.config import bases
 from s3lake_tests.config.bases import load_file, loads
+from s3lake_tests.config.test_cloud import CLOUD
 
 NATIVE = """\
 kafka: {{bootstrap_servers: "{servers}"}}
@@ -154,6 +155,14 @@ ONE_SINK = "kafka: {bootstrap_servers: a:1}\nsinks: [{name: e, topics: [e], buck
 )  # fmt: skip
 def test_the_dialect_is_seen_from_the_content(text: str, bucket: str) -> None:
     assert loads(text, "f", None, {}).config.sinks[0].bucket == bucket
+
+
+@pytest.mark.parametrize(("name", "dialect"), configuration.CLASSES.items())
+def test_the_dialect_follows_from_any_class_of_a_connector(name: str, dialect: str) -> None:
+    base = {"lenses": bases.LENSES, "confluent": bases.CONFLUENT, "aiven": bases.AIVEN}[dialect]
+    if name == "S3_SINK":
+        base = CLOUD
+    assert bases.load(base, {"connector.class": name}).config.sinks[0].bucket == "lake"
 
 
 def test_the_dialect_can_be_set() -> None:

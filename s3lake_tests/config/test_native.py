@@ -1,6 +1,7 @@
 """The native YAML configuration: what it gives, and the message of each mistake."""
 
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +162,40 @@ def test_a_file_that_is_not_a_mapping_is_refused(text: str, what: str) -> None:
 )
 def test_invalid_yaml_is_refused_with_its_place(text: str, said: str) -> None:
     assert said in "\n".join(errors(text))
+
+
+# Aliases that would never end
+
+LETTERS = list(zip("abcdefghi", "bcdefghij", strict=True))
+
+
+def grown(first: str, next: str) -> str:
+    return first + "".join(next.format(one=one, before=before) for before, one in LETTERS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        grown("a: &a [x]\n", "{one}: &{one} [" + ",".join(["*{before}"] * 9) + "]\n"),
+        grown(
+            "a: &a {{x: 1}}\n".format(),
+            "{one}: &{one} {{" + ", ".join(f"{k}: *{{before}}" for k in "klmnopqrs") + "}}\n",
+        ),
+        grown("a: &a {x: 1}\n", "{one}: &{one} {{<<: [" + ",".join(["*{before}"] * 9) + "], {one}1: *{before}}}\n"),
+        "a: &a {"
+        + ", ".join(f"k{n}: 1" for n in range(1000))
+        + "}\nb:\n"
+        + "  - {<<: ["
+        + ",".join(["*a"] * 50)
+        + "]}\n" * 20,
+    ],
+    ids=["lists", "mappings", "merges", "merges of one"],
+)
+def test_aliases_that_grow_without_end_are_refused(text: str) -> None:
+    start = time.process_time()
+    with pytest.raises(ConfigurationError, match=r"^f:.*"):
+        loads(KAFKA + text, "f")
+    assert time.process_time() - start < 2
 
 
 # Secrets

@@ -2,6 +2,7 @@
 
 import json
 import string
+import time
 
 import pytest
 from hypothesis import given
@@ -93,6 +94,15 @@ def test_what_java_would_store_is_read_back(held: dict[str, str]) -> None:
 @given(st.text())
 def test_any_text_is_read_or_refused(text: str) -> None:
     properties.read(text, Report("f"))
+
+
+@pytest.mark.parametrize(
+    "text", ["a=x" + " " * 100_000 + "x", "a" + " " * 100_000, "a=" + "\\\\" * 50_000 + " " * 50_000]
+)
+def test_a_long_line_of_properties_is_read_in_time(text: str) -> None:
+    start = time.process_time()
+    properties.read(text, Report("f"))
+    assert time.process_time() - start < 2
 
 
 # JSON

@@ -1,12 +1,14 @@
 """The sink model: defaults, rules, and the same classes through Dagster's Resolvable."""
 
+import base64
 import pickle
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from s3lake.sink import Config, Credentials, Format, Kafka, Sink, Spark
+from s3lake.sink import S3, Config, Credentials, Format, Kafka, Sink, Spark
+from s3lake.sink.errors import Threshold
 from s3lake.text.masking import MASK
 
 
@@ -380,6 +382,45 @@ def test_a_printed_configuration_contains_no_secret() -> None:
     assert made.s3.credentials.secret_access_key.get_secret_value() == "hunter2"
 
 
+# S3
+
+MINE = base64.b64encode(b"0123456789abcdef0123456789abcdef").decode()
+
+
+@pytest.mark.parametrize(
+    ("s3", "why"),
+    [
+        ({"objects": {"customer_key": "c2hvcnQ="}}, "is not a key of 32 bytes in base64"),
+        ({"objects": {"customer_key": MINE, "encryption": "AES256"}}, "take encryption or customer_key out"),
+        ({"objects": {"customer_key": MINE}, "endpoint_url": "http://minio:9000"}, "travel in the clear"),
+        ({"objects": {"kms_key_id": "k"}}, "write encryption: aws:kms"),
+        ({"objects": {"tags": {str(number): "" for number in range(11)}}}, "11 tags are too many"),
+        ({"objects": {"tags": {"aws:x": "y"}}}, "does not begin with aws:"),
+        ({"objects": {"storage_class": "DEEP_ARCHIVE"}}, "'GLACIER_IR'"),
+        ({"objects": {"acl": "everybody"}}, "bucket-owner-full-control"),
+        ({"accelerate": True}, "path_style: false"),
+        ({"credentials": "instance", "profile": "lake"}, "credentials: profile"),
+        ({"credentials": "anonymous", "role": {"arn": "arn:aws:iam::1:role/a"}}, "cannot assume a role"),
+        ({"role": {"arn": "arn:aws:iam::1:role/a", "token_file": "t", "external_id": "e"}}, "no external id"),
+        ({"role": {"arn": "lake"}}, "not allowed: an ARN, arn:aws:iam::ACCOUNT:role/NAME"),
+        ({"role": {"arn": "arn:aws:iam::1:role/a", "duration": "1m"}}, "out of range: 15m to 12h"),
+        ({"role": {"arn": "arn:aws:iam::1:role/a", "session_name": "a b"}}, "2 to 64 of"),
+        ({"proxy": {"url": "http://me:hush@proxy:3128"}}, "user and password are settings next to it"),
+    ],
+)
+def test_an_invalid_setting_of_s3_is_refused_with_the_remedy(s3: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValueError, match=why) as refused:
+        S3.model_validate(s3)
+    assert "c2hvcnQ" not in str(refused.value)
+    assert MINE not in str(refused.value)
+
+
+def test_offset_tags_leave_room_for_seven_tags() -> None:
+    tags = {f"tag {number}": "x" for number in range(8)}
+    with pytest.raises(ValueError, match="8 tags are too many next to offset_tags: an object has at most 10"):
+        S3.model_validate({"objects": {"tags": tags, "offset_tags": "tried"}})
+
+
 # Errors
 
 
@@ -419,3 +460,26 @@ def test_a_printed_sink_contains_no_secret_of_its_catalog() -> None:
     catalog = {"type": "sql", "uri": "postgresql://me:hunter2@host/lake", "s3.secret-access-key": "hunter2"}
     shown = sink(**tabled({"catalog": catalog}))
     assert "hunter2" not in repr(shown) + shown.model_dump_json()
+
+
+@pytest.mark.parametrize(
+    ("threshold", "dead", "exceeded"),
+    [
+        ({}, 0, False),
+        ({}, 1, True),
+        ({"number": 5}, 5, False),
+        ({"number": 5}, 6, True),
+        ({"share": 0.01}, 10, False),
+        ({"share": 0.01}, 11, True),
+        ({"share": 0.01, "number": 5}, 6, True),
+    ],
+)
+def test_a_threshold_is_exceeded_by_more_than_its_number_or_its_share(
+    threshold: dict[str, Any], dead: int, exceeded: bool
+) -> None:
+    assert Threshold.model_validate(threshold).is_exceeded(dead, 1_000) is exceeded
+
+
+def test_a_share_is_at_most_one() -> None:
+    with pytest.raises(ValueError, match="0 to 1"):
+        Threshold(share=1.5)

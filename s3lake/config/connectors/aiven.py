@@ -10,7 +10,7 @@ from s3lake.config.connectors import connect, converters, credentials
 from s3lake.config.draft import ConfigDraft, Draft
 from s3lake.config.keys import Key, Keys, choice, milliseconds, same, whole
 from s3lake.config.report import Report, Setting, Value
-from s3lake.text.options import did_you_mean
+from s3lake.text.options import suggest
 
 CLASSES = (
     "io.aiven.kafka.connect.s3.AivenKafkaConnectS3SinkConnector",
@@ -113,7 +113,7 @@ def _put_format(keys: Keys, sink: Draft, form: Value[str]) -> str | None:
         sink.put("format.codec", avro)
         if codec.setting and codec.value != "none":
             message = "no reader opens an Avro file that is compressed as a whole; write none, and a codec"
-            keys.wrong(codec.setting, f"{codec.setting.masked_value}: {message} in avro.codec")
+            keys.error(codec.setting, f"{codec.setting.masked_value}: {message} in avro.codec")
         return None
     if form.value == "parquet":
         sink.put("format.codec", codec if codec.setting else "none")
@@ -130,11 +130,10 @@ def _put_envelope(keys: Keys, sink: Draft) -> None:
     fields = keys.names("format.output.fields")
     for field in fields.value:
         if field not in _FIELDS:
-            near = did_you_mean(field, _FIELDS)
-            keys.wrong(fields.setting, f"{field!r} is not allowed; {near}use some of: {', '.join(_FIELDS)}")
+            keys.error(fields.setting, f"{field!r} is not allowed; {suggest(field, _FIELDS, 'use some of')}")
     around = keys.boolean("format.output.envelope", True)
     if not around.value and len(fields.value) > 1:
-        keys.wrong(around.setting, "false needs exactly one field; write format.output.fields=value")
+        keys.error(around.setting, "false needs exactly one field; write format.output.fields=value")
     sink.put("envelope.style", "flat", fields.setting)
     sink.put("envelope.fields", [field for field in fields.value if field in _FIELDS] or ["value"], fields.setting)
     sink.put("envelope.bare", around.map(operator.not_))
@@ -154,7 +153,7 @@ def _put_layout(keys: Keys, sink: Draft, form: str, codec: str | None) -> None:
     extension = (".avro" if form == "avro" else "") + _EXTENSIONS[codec or "none"]
     if prefix.setting and prefix.value:
         if name.setting:
-            keys.wrong(name.setting, "has no effect next to aws.s3.prefix, which names the files; take one of them out")
+            keys.error(name.setting, "has no effect next to aws.s3.prefix, which names the files; take one of them out")
         directory = _read_prefix(keys, sink, prefix.setting)
         template = f"{directory}{{topic}}-{{partition}}-{{offset:020}}"
     elif name.setting and name.value:
@@ -176,7 +175,7 @@ def _read_prefix(keys: Keys, sink: Draft, setting: Setting) -> str:
     names = {match[1] for match in _VARIABLE.finditer(setting.value)}
     dates = names & {"utc_date", "local_date"}
     if len(dates) == 2 or (dates and "timestamp" in names and sink.get("layout.time.source") != "wallclock"):
-        keys.wrong(
+        keys.error(
             setting, f"{setting.masked_value}: the dates are of two times; use {{{{timestamp:unit=…}}}} for all of them"
         )
     if dates:
@@ -195,7 +194,7 @@ def _read_prefix(keys: Keys, sink: Draft, setting: Setting) -> str:
 
 def _translate(keys: Keys, setting: Setting, text: str, variables: Mapping[str, str]) -> str:
     if re.search(r"\{\{|\}\}", _VARIABLE.sub("", text)):
-        keys.wrong(setting, f"{setting.masked_value}: a variable is not closed; write one of: {', '.join(variables)}")
+        keys.error(setting, f"{setting.masked_value}: a variable is not closed; write one of: {', '.join(variables)}")
     return connect.translate_template(keys, setting, text, _VARIABLE, variables)
 
 
@@ -206,14 +205,14 @@ def _check_variables(keys: Keys, sink: Draft, setting: Setting) -> None:
     if named not in _GROUPS:
         sets = "; ".join(", ".join(sorted(group)) for group in _GROUPS)
         message = f"these variables do not make a name; use one of the sets: {sets} (timestamp next to start_offset)"
-        keys.wrong(setting, f"{setting.masked_value}: {message}")
+        keys.error(setting, f"{setting.masked_value}: {message}")
         return
     if "start_offset" in named:
         return
     if "timestamp" in variables:
-        keys.wrong(setting, f"{setting.masked_value}: timestamp needs start_offset next to it; take it out")
+        keys.error(setting, f"{setting.masked_value}: timestamp needs start_offset next to it; take it out")
     most = keys.get("file.max.records")
     if most is not None and most.value not in ("0", "1"):
-        keys.wrong(most, f"{most.masked_value}: a name of a key holds one record; write 1, or take it out")
+        keys.error(most, f"{most.masked_value}: a name of a key holds one record; write 1, or take it out")
     sink.put("exactly_once", False, setting)
     keys.report.notice(setting, "the last record of a key replaces the one before it, so exactly_once is false")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from s3lake.config.keys import read_variable
 from s3lake.config.report import Report, Setting
-from s3lake.text.options import did_you_mean
+from s3lake.text.options import suggest
 
 CLASS = "S3_SINK"
 REGISTRY = "S3LAKE_REGISTRY_URL"
@@ -115,8 +115,7 @@ def _translate(key: str, setting: Setting, plain: Mapping[str, Setting], report:
         new, words = _WORDS[key]
         name = words.get(setting.value.upper())
         if name is None:
-            near = did_you_mean(setting.value.upper(), words)
-            report.error(setting, f"{setting.masked_value} is not allowed; {near}use one of: {', '.join(words)}")
+            report.error(setting, f"{setting.masked_value} is not allowed; {suggest(setting.value.upper(), words)}")
         yield replace(setting, key=new, value=name or next(iter(words.values())), positions=())
         if key in _INPUTS and setting.value.upper() == "JSON":
             yield replace(setting, key=f"{new}.schemas.enable", value="false", positions=())

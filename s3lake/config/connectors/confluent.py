@@ -10,7 +10,7 @@ from s3lake.config.connectors.connect import escape_braces
 from s3lake.config.draft import ConfigDraft, Draft
 from s3lake.config.keys import Key, Keys, same, whole
 from s3lake.config.report import Report, Setting, Value
-from s3lake.text.options import did_you_mean
+from s3lake.text.options import suggest
 
 CLASSES = ("io.confluent.connect.s3.S3SinkConnector",)
 _FORMATS = {"ParquetFormat": "parquet", "AvroFormat": "avro", "JsonFormat": "json", "ByteArrayFormat": "bytes"}
@@ -115,7 +115,7 @@ def _put_tags(keys: Keys, sink: Draft) -> None:
         return
     sink.put("s3.objects.offset_tags", refused.value, refused.setting or tagged.setting)
     if pairs.setting is not None and not all(":" in pair for pair in pairs.value):
-        keys.wrong(pairs.setting, f"{pairs.setting.masked_value} is not a list of tags; write NAME:VALUE,NAME:VALUE")
+        keys.error(pairs.setting, f"{pairs.setting.masked_value} is not a list of tags; write NAME:VALUE,NAME:VALUE")
         return
     for name, _, value in (pair.partition(":") for pair in pairs.value):
         sink.put(["s3", "objects", "tags", name], value, pairs.setting)
@@ -140,7 +140,7 @@ def _put_format(keys: Keys, sink: Draft) -> None:
         sink.put("format.level", level)
     decimals = keys.choice("json.decimal.format", same("BASE64", "NUMERIC"), "NUMERIC")
     if form.value == "json" and decimals.value == "BASE64":
-        keys.wrong(decimals.setting, "'BASE64' is not supported: decimals of JSON are numbers; write NUMERIC")
+        keys.error(decimals.setting, "'BASE64' is not supported: decimals of JSON are numbers; write NUMERIC")
     codec = codecs["parquet"]
     if form.value == "parquet" and codec.value in _PARQUET_EXTENSIONS:
         extension = _PARQUET_EXTENSIONS[codec.value]
@@ -177,7 +177,7 @@ def _put_flush(keys: Keys, sink: Draft) -> None:
     span, schedule = (keys.integer(f"rotate.{name}interval.ms", -1, -1) for name in ("", "schedule."))
     for interval in (span, schedule):
         if interval.value == 0:
-            keys.wrong(interval.setting, "'0' is not allowed; write milliseconds, or -1 for never")
+            keys.error(interval.setting, "'0' is not allowed; write milliseconds, or -1 for never")
     is_timed = span.value > 0 and _read_partitioner(keys).value in _TIMED
     if is_timed and _read_extractor(keys).value == "wallclock":  # its time does not move within a micro-batch
         sink.put("flush.interval", span.map(connect.seconds))
@@ -187,7 +187,7 @@ def _put_flush(keys: Keys, sink: Draft) -> None:
     if schedule.value > 0:
         if not keys.text("timezone").value:
             message = "needs a timezone, without which the connector does not start; write timezone, for example UTC"
-            keys.wrong(schedule.setting, message)
+            keys.error(schedule.setting, message)
         if sink.get("flush.interval") > connect.seconds(schedule.value):
             sink.put("flush.interval", schedule.map(connect.seconds))
     modes = {word: word.lower() for word in ("NONE", "BACKWARD", "FORWARD", "FULL")}
@@ -225,7 +225,7 @@ def _put_layout(keys: Keys, sink: Draft) -> None:
     if nulls.value == "write":
         sink.put("layout.tombstones", above + key([escape_braces(directory.value)]), directory.setting or nulls.setting)
         if not keys.boolean("store.kafka.keys", False).value:
-            keys.wrong(nulls.setting, "'write' keeps keys of records without a value; add store.kafka.keys=true")
+            keys.error(nulls.setting, "'write' keeps keys of records without a value; add store.kafka.keys=true")
 
 
 def _read_partitioner(keys: Keys) -> Value[str]:
@@ -243,7 +243,7 @@ def _read_class(keys: Keys, key: str, classes: Mapping[str, str], default: str) 
         name = text.rpartition(".")[2].rpartition("$")[2].removesuffix("TimestampExtractor") or default
         ours = text.startswith("io.confluent.connect.") or name == _FIELDS_AND_TIME
         if name not in classes or ("." in text and not ours):
-            raise ValueError(f"is not known; {did_you_mean(name, classes)}use one of: {', '.join(classes)}")
+            raise ValueError(f"is not known; {suggest(name, classes)}")
         return classes[name]
 
     return keys.read(key, classes[default], read)
@@ -254,10 +254,10 @@ def _partition_template(keys: Keys, sink: Draft, partitioner: Value[str], delimi
     fields = keys.names("partition.field.name")
     for field in fields.value:
         if not all(step.strip() for step in field.split(".")):
-            keys.wrong(fields.setting, f"{field!r} is not a field: a step of the path is empty")
+            keys.error(fields.setting, f"{field!r} is not a field: a step of the path is empty")
     by_field = "field" in partitioner.value
     if by_field and not fields.value:
-        keys.wrong(partitioner.setting, "the partitioner needs fields; add partition.field.name=NAME,NAME")
+        keys.error(partitioner.setting, "the partitioner needs fields; add partition.field.name=NAME,NAME")
     if partitioner.value == "fields and time":
         keys.note("is taken as one of several of that name: NAME=VALUE/… and then path.format", partitioner)
     dated, dated_setting = _time_template(keys, sink, partitioner, delimiter)
@@ -303,7 +303,7 @@ def _time_template(keys: Keys, sink: Draft, partitioner: Value[str], delimiter: 
     if not path:
         message = "is empty; write a pattern such as 'year'=YYYY/'month'=MM/'day'=dd, or take it out"
         if pattern.setting:
-            keys.wrong(pattern.setting, message)
+            keys.error(pattern.setting, message)
         path = quoted.join(steps)
         keys.report.notice(partitioner.setting, f"path.format is missing; {path} is taken")
     return f"{{time:{path}}}", pattern.setting

@@ -11,7 +11,7 @@ from s3lake.config.keys import Key, Keys, milliseconds, put_native
 from s3lake.config.report import Place, Report, Setting, Value
 from s3lake.convert.converters import CONVERTERS
 from s3lake.encode.formats import FORMATS
-from s3lake.text.options import did_you_mean
+from s3lake.text.options import did_you_mean, suggest
 
 LARGEST_FILE = 80 * 10**9
 FLUSH = {"count": 50_000, "size": 500_000_000, "interval": 3600.0, "merge": False}
@@ -61,8 +61,7 @@ def translate_template(
     for match in pattern.finditer(text):
         variable = re.sub(r"\s", "", match[0])
         if variable not in variables:
-            near = did_you_mean(variable, variables)
-            keys.wrong(setting, f"{match[0]} is unknown; {near}use one of: {', '.join(variables)}")
+            keys.error(setting, f"{match[0]} is unknown; {suggest(variable, variables)}")
         pieces += [escape_braces(text[position : match.start()]), variables.get(variable, "")]
         position = match.end()
     return "".join([*pieces, escape_braces(text[position:])])
@@ -109,7 +108,7 @@ def topics(keys: Keys) -> Topics:
     names, regex = keys.names("topics"), keys.text("topics.regex")
     if bool(names.value) == bool(regex.value):
         problem = "given; take one out" if names.value else "missing; add topics=NAME,NAME or topics.regex"
-        keys.wrong(regex.setting or names.setting, f"topics and topics.regex are both {problem}")
+        keys.error(regex.setting or names.setting, f"topics and topics.regex are both {problem}")
     return Topics(names, regex)
 
 
@@ -145,7 +144,7 @@ def _put_clients(keys: Keys, sink: Draft) -> None:
             begin = setting.value.lower()
             sink.put("from", "start" if begin == "latest" else "earliest", setting)
             if begin not in ("earliest", "latest", "none"):
-                keys.wrong(setting, f"{setting.masked_value} is not allowed; use one of: earliest, latest, none")
+                keys.error(setting, f"{setting.masked_value} is not allowed; use one of: earliest, latest, none")
             if begin == "latest":
                 keys.report.notice(setting, "the first record is the first one of the hour `start`")
         elif option == "isolation.level":
@@ -235,12 +234,12 @@ def put_transforms(keys: Keys, sink: Draft) -> None:
             _drop_tombstones(keys, transform, keys.get(f"{own}type"))
             for setting in (predicate, negate.setting if negate.value else None):
                 if setting is not None:
-                    keys.wrong(setting, "is not supported next to TombstoneHandler; take it out")
+                    keys.error(setting, "is not supported next to TombstoneHandler; take it out")
         elif predicate is not None and predicate.value in predicates:
             transform.put("predicate", predicates[predicate.value], predicate)
         elif predicate is not None:
             near = did_you_mean(predicate.value, list(predicates))
-            keys.wrong(
+            keys.error(
                 predicate, f"{predicate.masked_value} is not among predicates; {near}list it there, and give its type"
             )
         sink.append("transforms", transform)
@@ -266,7 +265,7 @@ def _read_entries(keys: Keys, what: str) -> dict[str, Draft]:
                 option = key.removeprefix(f"{name}.")
                 entry.put(option if option in _OUTSIDE else ("options", option), setting.value, setting)
         if "type" not in entry.values:
-            keys.wrong(names.setting, f"{name!r} has no type; add {what}.{name}.type=CLASS")
+            keys.error(names.setting, f"{name!r} has no type; add {what}.{name}.type=CLASS")
     for key, setting in settings.items():
         if not any(key.startswith(f"{name}.") for name in names.value):
             near = did_you_mean(key.partition(".")[0], names.value)

@@ -11,7 +11,7 @@ from s3lake.config.connectors import worker
 from s3lake.config.draft import Draft
 from s3lake.config.keys import Key, Keys, milliseconds
 from s3lake.config.report import Setting
-from s3lake.text.options import did_you_mean, find_nearest
+from s3lake.text.options import find_nearest, suggest
 
 _WITH_REGISTRY = {"AvroConverter": "avro", "ProtobufConverter": "protobuf", "JsonSchemaConverter": "json_schema"}
 _NUMBERS = {
@@ -96,8 +96,7 @@ def _converter(keys: Keys, sink: Draft, part: str, default: str) -> None:
         sink.put(f"converter.{part}", "connect_json" if schemas else _PLAIN[class_name], converter)
         _options(keys, class_name, options)
     else:
-        near = did_you_mean(class_name, _CONVERTERS)
-        keys.wrong(converter, f"{converter.masked_value} is not known; {near}use one of: {', '.join(_CONVERTERS)}")
+        keys.error(converter, f"{converter.masked_value} is not known; {suggest(class_name, _CONVERTERS)}")
 
 
 def _options(keys: Keys, class_name: str, options: Mapping[str, Setting]) -> None:
@@ -108,7 +107,7 @@ def _options(keys: Keys, class_name: str, options: Mapping[str, Setting]) -> Non
             hint = f"; did you mean {near}?" if near else ""
             keys.report.notice(option, f"{class_name} has no option {name!r} and does not read it{hint}")
         elif class_name == "StringConverter" and option.value.upper().replace("-", "") != "UTF8":
-            keys.wrong(option, f"{option.masked_value} is not allowed; text is UTF-8")
+            keys.error(option, f"{option.masked_value} is not allowed; text is UTF-8")
         elif name in _JSON_OPTIONS:
             keys.report.no_effect(option, "values are read as they are written")
 
@@ -129,12 +128,12 @@ def _put_registry(keys: Keys, part: str, converter: Setting, options: Mapping[st
             _note_option(option, class_name, keys)
     if "url" not in registry.values and class_name != "JsonSchemaConverter":
         name = f"{part}.converter.schema.registry.url"
-        keys.wrong(converter, f"{class_name} needs its registry; add {name}=http://HOST:8081")
+        keys.error(converter, f"{class_name} needs its registry; add {name}=http://HOST:8081")
     before = sink.get("converter.registry")
     if before is not None and registry.values and before != registry.values:
         name = next(name for name in (*registry.values, *before) if before.get(name) != registry.values.get(name))
         message = f"key and value have one registry; its {name} is another one for key.converter"
-        keys.wrong(registry.origins.get((name,), converter), message)
+        keys.error(registry.origins.get((name,), converter), message)
         return
     for name, value in registry.values.items():
         sink.put(f"converter.registry.{name}", value, registry.origins[name,])
@@ -151,7 +150,7 @@ def _note_option(option: Setting, class_name: str, keys: Keys) -> None:
     reason = next((reason for pattern, reason in _REFUSED if re.fullmatch(pattern, option.key)), None)
     is_off = option.value.lower() in ("", "false")
     if reason is not None and not is_off:
-        keys.wrong(option, reason)
+        keys.error(option, reason)
     elif _LATEST.fullmatch(option.key) and not is_off:
         keys.report.notice(option, _AS_WRITTEN)
     elif reason is not None or _OF_WRITERS.fullmatch(option.key):
@@ -177,7 +176,7 @@ def _put_address(own: Keys, registry: Draft) -> None:
             own.report.secrets |= {user, user.partition(":")[2], unquote(user.partition(":")[2])} - {""}
     registry.put("url", ",".join(plain), url.setting)
     if len(users) > 1:
-        own.wrong(url.setting, "the addresses have different users; they are one registry, so write the same ones")
+        own.error(url.setting, "the addresses have different users; they are one registry, so write the same ones")
     elif users:
         user, _, password = users.pop().partition(":")
         _put_user(registry, unquote(user), unquote(password), url.setting)
@@ -196,7 +195,7 @@ def _put_login(own: Keys, registry: Draft) -> None:
         _put_user(registry, user, password, login.setting)
     elif source.value.upper() != "URL":
         words = "" if source.value.upper() == "USER_INFO" else "USER_INFO, and "  # a text of the file would be masked
-        own.wrong(source.setting, f"is read with a user only; write {words}basic.auth.user.info=USER:PASSWORD")
+        own.error(source.setting, f"is read with a user only; write {words}basic.auth.user.info=USER:PASSWORD")
 
 
 def _put_token(own: Keys, registry: Draft) -> None:
@@ -204,7 +203,7 @@ def _put_token(own: Keys, registry: Draft) -> None:
     if source.value.upper() == "STATIC_TOKEN" and token.value:
         registry.put("token", token)
     elif source.setting is not None:
-        own.wrong(source.setting, "is read with a token only; write STATIC_TOKEN, and bearer.auth.token=TOKEN")
+        own.error(source.setting, "is read with a token only; write STATIC_TOKEN, and bearer.auth.token=TOKEN")
 
 
 def _put_files(own: Keys, registry: Draft) -> None:
@@ -214,6 +213,6 @@ def _put_files(own: Keys, registry: Draft) -> None:
             continue
         if store_type is None or store_type.value.upper() != "PEM":
             key = location.place.key.removesuffix("location") + "type"
-            own.wrong(store_type or location, _PEM.format(key=key))
+            own.error(store_type or location, _PEM.format(key=key))
         else:
             registry.put(name, location.value, location)

@@ -50,7 +50,7 @@ def put_pair(keys: Keys, sink: Draft, access: str, secret: str) -> None:
     """Put static credentials: both keys, or neither."""
     for name, other in ((access, secret), (secret, access)):
         if keys.has(name) and not keys.has(other):
-            keys.wrong(keys.get(name), f"{other} is missing; give both or neither")
+            keys.error(keys.get(name), f"{other} is missing; give both or neither")
             return
     keys.put(sink, [Key(name, path) for name, path in zip((access, secret), _PAIR, strict=True)])
 
@@ -65,7 +65,7 @@ def put_provider(keys: Keys, sink: Draft, key: str) -> None:
     for option in keys.with_prefix(stem) if stem.endswith(".") else ():
         path = _OPTIONS.get(_plain(option.key.removeprefix(stem)))
         if path is None and option.key != key and option.value:
-            keys.wrong(option, f"is an option of a Java class, which cannot run here; {_INSTEAD}")
+            keys.error(option, f"is an option of a Java class, which cannot run here; {_INSTEAD}")
         elif path is not None and option.value and sink.get(path) is None:  # else the connector's own key counts
             keys.report.secrets |= {option.value} if path in _SECRET else set()
             options.append(path)
@@ -82,7 +82,7 @@ def put_provider(keys: Keys, sink: Draft, key: str) -> None:
         keys.note("is not run: boto3 takes what its options say", provider)
     elif provider.setting is not None and name:
         message = f"{provider.setting.masked_value} is a Java class, which cannot run here; {_INSTEAD}"
-        keys.wrong(provider.setting, message)
+        keys.error(provider.setting, message)
 
 
 def put_role(keys: Keys, sink: Draft, prefix: str) -> None:
@@ -121,13 +121,13 @@ def put_encryption(keys: Keys, sink: Draft, algorithm: str, kms_key: str = "", o
         sink.put("s3.objects.customer_key", ours)
         return
     if ours.value:
-        keys.wrong(ours.setting, f"is used with {algorithm}=AES256 only; write that, or take it out")
+        keys.error(ours.setting, f"is used with {algorithm}=AES256 only; write that, or take it out")
     if method.value is not None:
         sink.put("s3.objects.encryption", method)
     if theirs.value and (method.value or "").startswith("aws:kms"):
         sink.put("s3.objects.kms_key_id", theirs)
     elif theirs.value:
-        keys.wrong(theirs.setting, f"is used with {algorithm}=aws:kms only; write that, or take it out")
+        keys.error(theirs.setting, f"is used with {algorithm}=aws:kms only; write that, or take it out")
 
 
 def _plain(option: str) -> str:

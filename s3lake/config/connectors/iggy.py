@@ -14,7 +14,7 @@ from s3lake.config.keys import SERVERS, Key, Keys, put_native, same
 from s3lake.config.report import Report, Setting, Value
 from s3lake.config.syntax import toml
 from s3lake.config.variables import Variables
-from s3lake.text.options import did_you_mean
+from s3lake.text.options import did_you_mean, suggest
 from s3lake.text.quantities import parse_duration, parse_size
 
 TOPIC_TEMPLATE = "{stream}.{topic}"
@@ -115,8 +115,7 @@ def _put_transforms(file: toml.File, sink: Draft, report: Report) -> None:
     for name, table in tables.items():
         place = file.place("transforms", name)
         if name not in _TRANSFORMS and name.removesuffix("_convert") not in _CONVERSIONS:
-            near = did_you_mean(name, _TRANSFORMS)
-            report.error(place, f"unknown transform; {near}allowed here: {', '.join(_TRANSFORMS)}")
+            report.error(place, f"unknown transform; {suggest(name, _TRANSFORMS, 'allowed here')}")
         elif not isinstance(table, dict) or not isinstance(table.get("enabled"), bool):
             report.error(place, "needs `enabled = true` or `enabled = false`")
         elif table["enabled"] and name in _TRANSFORMS:
@@ -204,7 +203,7 @@ def _put_plugin(keys: Keys, sink: Draft) -> None:
     credentials.put_pair(keys, sink, f"{_P}access_key_id", f"{_P}secret_access_key")
     attempts, retries = keys.text(f"{_P}max_attempts"), keys.text(f"{_P}max_retries")
     if attempts.setting and retries.setting:
-        keys.wrong(retries.setting, f"is given next to {_P}max_attempts; take one of them out")
+        keys.error(retries.setting, f"is given next to {_P}max_attempts; take one of them out")
     name = f"{_P}max_retries" if retries.setting else f"{_P}max_attempts"
     sink.put("s3.retries.max_attempts", keys.integer(name, 3, 1))
     _put_rotation(keys, sink)
@@ -233,7 +232,7 @@ def _put_rotation(keys: Keys, sink: Draft) -> None:
     sink.put("flush", {**connect.FLUSH, "size": connect.LARGEST_FILE})
     sink.put("flush.count", count)
     if not keys.has(f"{_P}max_messages_per_file"):
-        keys.wrong(by.setting, f"'messages' needs a number; add {_P}max_messages_per_file = 10000")
+        keys.error(by.setting, f"'messages' needs a number; add {_P}max_messages_per_file = 10000")
 
 
 def _read_streams(
@@ -249,7 +248,7 @@ def _read_streams(
     form = template.value if template else TOPIC_TEMPLATE
     if template and "{stream}" not in form and "{topic}" not in form:
         message = "is the same for every topic; write it with {stream} and {topic}"
-        keys.wrong(template, f"{template.masked_value} {message}")
+        keys.error(template, f"{template.masked_value} {message}")
     for at, topic in pairs:
         stream, sink = keys.text(f"streams[{at}].stream").value, each.copy()
         title = key.value if len(pairs) == 1 else f"{key.value}-{stream}-{topic}"
@@ -278,7 +277,7 @@ def _topics(keys: Keys, at: int, stream: Any) -> list[str]:
     topics = stream.get("topics") if isinstance(stream, dict) else None
     if not setting or not isinstance(topics, list) or not topics or not all(isinstance(name, str) for name in topics):
         message = "is not a list of names" if setting else f"{prefix}topics is missing"
-        keys.wrong(setting, f'{message}; write topics = ["name", "name"]')
+        keys.error(setting, f'{message}; write topics = ["name", "name"]')
         return []
     return topics
 
@@ -289,7 +288,7 @@ def _template(keys: Keys, stream: str, topic: str) -> str:
     safe = {f"{{{name}}}": escape_braces(re.sub(r"[^A-Za-z0-9._-]", "_", text)) for name, text in names.items()}
     if "{timestamp}" in path.value:
         message = "{timestamp} is the time of the upload, so a retry would write another object; take it out"
-        keys.wrong(path.setting, message)
+        keys.error(path.setting, message)
     variables = {**_VARIABLES, **safe}
     directory = connect.translate_template(
         keys, path.setting, path.value.replace("{timestamp}", ""), _VARIABLE, variables
@@ -329,10 +328,10 @@ def _put_schema(file: toml.File, sink: Draft, keys: Keys, stream: int) -> None:
                 elif option in _SCHEMA_SAYS:
                     keys.report.no_effect(setting, "the schema says it all")
                 elif formats.get(option) != value:
-                    keys.wrong(setting, f"{setting.masked_value} is not read here: fields land as the schema has them")
+                    keys.error(setting, f"{setting.masked_value} is not read here: fields land as the schema has them")
         elif schema.value == _CONVERTERS[name] and not keys.with_prefix("s3lake.converter.registry."):
             message = f"write [transforms.{name}_convert] with {' and '.join(described)}"
-            keys.wrong(schema.setting, f"{name!r} does not say how messages are read: {message}")
+            keys.error(schema.setting, f"{name!r} does not say how messages are read: {message}")
 
 
 def _setting(file: toml.File, value: Any, *path: str) -> Setting:

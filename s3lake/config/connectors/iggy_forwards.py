@@ -92,7 +92,7 @@ def _index_of_quickwit(keys: Keys) -> Value[str]:
                 keys.note(message, index)
             return Value(name, index.setting)
     if index.setting is not None:
-        keys.wrong(index.setting, "is not an index of Quickwit; write its YAML with index_id, or its name")
+        keys.error(index.setting, "is not an index of Quickwit; write its YAML with index_id, or its name")
     return Value("")
 
 
@@ -112,10 +112,10 @@ def put_table(keys: Keys, sink: Draft, config: Any) -> None:
     routing = keys.boolean(f"{_P}dynamic_routing", False)
     keys.no_effect({f"{_P}dynamic_route_field": "a sink has one table", f"{_P}store_class": "the store is S3"})
     if routing.value:
-        keys.wrong(routing.setting, "a sink has one table; write false, and a sink with sql.where for each table")
+        keys.error(routing.setting, "a sink has one table; write false, and a sink with sql.where for each table")
     elif not isinstance(tables, list) or len(tables) != 1 or not isinstance(tables[0], str):
         message = "a sink has one table; write a file for each" if tables else f"{_P}tables is missing"
-        keys.wrong(setting, f'{message}, for example tables = ["lake.orders"]')
+        keys.error(setting, f'{message}, for example tables = ["lake.orders"]')
     else:
         sink.put("table.name", tables[0], setting)
     keys.put(sink, _TABLE)
@@ -154,4 +154,4 @@ def require_buckets(sinks: Sequence[Draft], plugin: Setting | None, keys: Keys, 
         else:
             message = "names no bucket, and hours are landed in one before they are forwarded"
             remedy = f"add [s3lake] bucket, or set {BUCKET}, or enable the S3 sink for the same stream and topic"
-            keys.wrong(plugin, f"{message}: {remedy}")
+            keys.error(plugin, f"{message}: {remedy}")

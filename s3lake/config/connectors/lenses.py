@@ -15,7 +15,7 @@ from s3lake.config.keys import Key, Keys, choice, same, whole
 from s3lake.config.overrides import prefix_of
 from s3lake.config.report import Report, Setting, Value
 from s3lake.text import expressions
-from s3lake.text.options import did_you_mean, parse_bool
+from s3lake.text.options import did_you_mean, parse_bool, suggest
 
 CLASSES = (
     "io.lenses.streamreactor.connect.aws.s3.sink.S3SinkConnector",
@@ -133,7 +133,7 @@ def _put_store(keys: Keys, sink: Draft) -> None:
     if mode.value:
         credentials.put_pair(keys, sink, _ACCESS, _SECRET)
         if not keys.has(_ACCESS) and not keys.has(_SECRET):
-            keys.wrong(mode.setting, f"'Credentials' needs {_ACCESS} and {_SECRET}; add them, or write Default")
+            keys.error(mode.setting, f"'Credentials' needs {_ACCESS} and {_SECRET}; add them, or write Default")
     else:
         message = f"is not used without {_P}aws.auth.mode=Credentials: {credentials.LOCAL_CHAIN}"
         keys.note(message, keys.text(_ACCESS), keys.text(_SECRET))
@@ -186,7 +186,7 @@ def _read_sinks(keys: Keys, each: Draft, name: Value[str], topics: connect.Topic
         keys.report.error(query.setting.at(error.offset), str(error))
         return []
     if not statements:
-        keys.wrong(query.setting, "holds no statement; write INSERT INTO bucket:prefix SELECT * FROM topic")
+        keys.error(query.setting, "holds no statement; write INSERT INTO bucket:prefix SELECT * FROM topic")
     topics_read = _read_topics(statements, topics, query.setting, keys.report)
     called = _names(name.value, statements)
     if len(statements) > 1:
@@ -285,10 +285,7 @@ def _put_statement(sink: Draft, statement: Statement, query: Setting, keys: Keys
             report.notice(at(part), remedy, (str(sink.get("name")), f"sql.{name}"))
     form = (statement.format or "JSON").upper()
     if form not in _FORMATS:
-        near = did_you_mean(form, list(_FORMATS))
-        report.error(
-            at("format"), f"STOREAS {statement.format}: no such format; {near}use one of: {', '.join(_FORMATS)}"
-        )
+        report.error(at("format"), f"STOREAS {statement.format}: no such format; {suggest(form, _FORMATS)}")
     sink.put("format.type", _FORMATS.get(form, "json"), at("format") if statement.format else None)
     if form == "CSV":
         message = "a file begins with a header line, as the document says; the connector writes none"
@@ -314,7 +311,7 @@ def _put_properties(sink: Draft, statement: Statement, query: Setting, keys: Key
     ]
     own, padding = Keys(settings, keys.report), sink.get("layout.padding")
     for setting in own.with_prefix("padding.") if padding else ():
-        own.wrong(setting, f"is given next to {_P}padding.*; take one of them out")
+        own.error(setting, f"is given next to {_P}padding.*; take one of them out")
     single = sink.get("format.type") == "bytes"
     sink.put("flush", {**connect.FLUSH, "count": 1} if single else connect.FLUSH)
     own.put(sink, _PROPERTIES)
@@ -325,7 +322,7 @@ def _put_properties(sink: Draft, statement: Statement, query: Setting, keys: Key
     suffix = own.text("key.suffix")
     for namer in filter(None, map(own.get, ("store.file.namer", "store.file.namer.param"))):
         message = "a Java class cannot name files here; write s3lake.layout.template"
-        own.wrong(namer, f"{namer.masked_value}: {message}")
+        own.error(namer, f"{namer.masked_value}: {message}")
     include = own.boolean("partition.include.keys", bool(statement.partition_by))
     message = "files are named after their first offset, as the document says; the connector names the last one"
     if statement.partitioned:
@@ -336,7 +333,7 @@ def _put_properties(sink: Draft, statement: Statement, query: Setting, keys: Key
         connect.note_deviation(keys, sink, query, message, "layout.connector_names", "true")
     else:
         if include.setting:
-            own.wrong(include.setting, "has no effect with NOPARTITION, which makes no directories; take it out")
+            own.error(include.setting, "has no effect with NOPARTITION, which makes no directories; take it out")
         setting = replace(query, place=query.at(statement.offsets["partition_by"]))
         offset = _number(sink, "offset", "offset", 12)
         template = f"{{topic}}({_number(sink, 'partition', 'partition', 0)}_{offset}){escape_braces(suffix.value)}"
@@ -368,11 +365,11 @@ def _put_envelope(sink: Draft, own: Keys) -> None:
     kept = [name for name, field in fields.items() if field.value]
     missing = [f"store.envelope.fields.{name}" for name, field in fields.items() if field.setting is None]
     if settings and not on.value:
-        own.wrong(settings[0], "has no effect without the envelope; write 'store.envelope'=true, or take it out")
+        own.error(settings[0], "has no effect without the envelope; write 'store.envelope'=true, or take it out")
     elif settings and missing:
-        own.wrong(settings[0], f"all four fields are given, or none; add {', '.join(missing)}")
+        own.error(settings[0], f"all four fields are given, or none; add {', '.join(missing)}")
     elif not kept:
-        own.wrong(on.setting, "every field of the envelope is false; set one to true, or 'store.envelope' to false")
+        own.error(on.setting, "every field of the envelope is false; set one to true, or 'store.envelope' to false")
     elif on.value:
         sink.put("envelope.style", "record", on.setting)
         sink.put("envelope.fields", kept, on.setting)
