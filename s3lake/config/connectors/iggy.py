@@ -8,7 +8,7 @@ from typing import Any
 
 from s3lake.config.connectors import connect, credentials, iggy_forwards, iggy_runtime
 from s3lake.config.connectors.connect import escape_braces
-from s3lake.config.connectors.iggy_runtime import SECTION, Server
+from s3lake.config.connectors.iggy_runtime import ELSEWHERE, SECTION
 from s3lake.config.draft import ConfigDraft, Draft, join_drafts
 from s3lake.config.keys import SERVERS, Key, Keys, put_native, same
 from s3lake.config.report import Report, Setting, Value
@@ -93,13 +93,14 @@ def loads(content: str, report: Report, references: Variables) -> ConfigDraft:
         runtime_settings = _read_runtime_settings(runtime, report, references)
     if alone or not iggy_runtime.is_over_http(runtime):  # in Iggy neither
         files = iggy_runtime.apply_to_connectors(files, variables, report)
-    server, sinks = Server(runtime, report, references), list[Draft]()
+    server, sinks = iggy_runtime.read_server(runtime, report, references), list[Draft]()
     # A sink of S3 first: it lands what others forward.
     for file in sorted(files, key=lambda file: "s3_sink" not in str(file.data.get("path", "s3_sink"))):
         sinks += _read_connector(file, runtime_settings, server, report, references, sinks, alone=alone)
-    if sinks:
-        server.note_if_unused()
-    elif not report.failed:
+    if sinks and server.values and not any(sink.get("source.type") == "iggy" for sink in sinks):
+        place = next(runtime.place(*path) for path in runtime.places if path[:1] == (SECTION,))
+        report.notice(place, "has no effect: [s3lake] says where the records are")
+    if not sinks and not report.failed:
         message = 'no sink is enabled here; a sink has type = "sink", enabled = true and the path of its plugin'
         report.error(None, message)
     return join_drafts(sinks, report)
@@ -129,7 +130,7 @@ def _put_transforms(file: toml.File, sink: Draft, report: Report) -> None:
 def _read_connector(
     file: toml.File,
     runtime_settings: Sequence[Setting],
-    server: Server,
+    server: Draft,
     report: Report,
     references: Variables,
     others: Sequence[Draft],
@@ -156,9 +157,11 @@ def _read_connector(
         iggy_forwards.put_table(keys, sink, file.data.get("plugin_config"))
     else:
         forward = iggy_forwards.read_forward(plugin, keys, key)
-    if server.put(sink, settings) and template is not None:
-        report.notice(template, "has no effect: the topics are Iggy's own, and called after stream and topic")
-        template = None
+    if server.values and not any(setting.key.startswith(ELSEWHERE) for setting in settings):
+        sink.put("source", server)
+        if template is not None:
+            report.notice(template, "has no effect: the topics are Iggy's own, and called after stream and topic")
+            template = None
     sinks = list(_read_streams(file, keys, sink, key, template, plugin=plugin))
     if forward is not None:
         sinks = iggy_forwards.attach(forward, sinks, others)
@@ -312,14 +315,13 @@ def _put_schema(file: toml.File, sink: Draft, keys: Keys, stream: int) -> None:
     """Put the converter of a stream's messages; what a conversion says of their schema is the registry."""
     schema = keys.choice(f"streams[{stream}].schema", _CONVERTERS, "json")
     sink.put("converter.value", schema)
-    tables = file.data.get("transforms")
     for name, described in _CONVERSIONS.items():
-        table = tables.get(f"{name}_convert") if isinstance(tables, dict) else None
-        conversion = table if isinstance(table, dict) and table.get("enabled") is True else None
-        if conversion is not None and schema.value != _CONVERTERS[name]:
+        conversion = file.table("transforms", f"{name}_convert")
+        is_enabled = conversion.get("enabled") is True
+        if is_enabled and schema.value != _CONVERTERS[name]:
             message = f"messages of another schema are not read so; write schema = {name!r}, or enabled = false"
             keys.report.error(file.place("transforms", f"{name}_convert"), message)
-        elif conversion is not None:
+        elif is_enabled:
             formats = {"enabled": True, "source_format": name, "target_format": "json"}
             for option, value in conversion.items():
                 setting = _setting(file, value, "transforms", f"{name}_convert", option)

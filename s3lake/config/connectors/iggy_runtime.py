@@ -16,7 +16,7 @@ from s3lake.config import source
 from s3lake.config.draft import Draft
 from s3lake.config.keys import Key, Keys
 from s3lake.config.overrides import Names, match, parse_value, set_path, variable_names
-from s3lake.config.report import Path, Place, Report, Setting, variable
+from s3lake.config.report import Path, Place, Report, variable
 from s3lake.config.syntax import toml
 from s3lake.config.syntax.toml import File
 from s3lake.config.variables import Variables
@@ -24,10 +24,11 @@ from s3lake.errors import ConfigurationError
 from s3lake.text.options import did_you_mean
 
 SECTION = "iggy"
-_ADDRESS = (Key("iggy.address", "source.address", default="localhost:8090"), Key("iggy.token", "source.token"))
-_TLS = (Key("iggy.tls.ca_file", "source.ca_file"), Key("iggy.tls.domain", "source.domain"))
-_LOGIN = tuple(Key(f"iggy.{name}", f"source.{name}", default="iggy") for name in ("username", "password"))
-_ELSEWHERE = ("s3lake.kafka.", "s3lake.source.type")
+_ADDRESS = (Key("iggy.address", "address", default="localhost:8090"), Key("iggy.token", "token"))
+_TLS = (Key("iggy.tls.ca_file", "ca_file"), Key("iggy.tls.domain", "domain"))
+_LOGIN = tuple(Key(f"iggy.{name}", name, default="iggy") for name in ("username", "password"))
+ELSEWHERE = ("s3lake.kafka.", "s3lake.source.type")
+"""The beginnings of settings that name another source of a connector."""
 _ACTIVE = "/configs/active"
 _NAMES = ("config_type", "config_dir", "base_url", "timeout", "request_headers", "retry", "url_templates", "response")
 
@@ -59,12 +60,12 @@ _GROUPS = ("streams", "plugin_config", "cors", "tls", "metrics", "retry", "respo
 
 def is_over_http(runtime: File) -> bool:
     """Return whether a server has them: no variable changes its connectors."""
-    return _options(runtime).get("config_type") == "http"
+    return runtime.table("connectors").get("config_type") == "http"
 
 
 def read_connectors(runtime: File, report: Report, references: Variables) -> Iterator[File]:
     """Yield the files of the connectors that run; of several versions of a key the highest."""
-    options = _options(runtime)
+    options = runtime.table("connectors")
     match options.get("config_type", "local"):
         case "local":
             yield from _of_directory(options, runtime, report, references)
@@ -108,12 +109,12 @@ def _of_server(options: Mapping[str, Any], runtime: File, report: Report) -> Ite
     if not isinstance(options.get("base_url"), str):
         report.error(at, 'base_url is missing; add [connectors] base_url = "http://HOST:PORT"')
         return
-    path = str(_table(options, "url_templates").get("get_active_configs", _ACTIVE))
+    path = str(runtime.table("connectors", "url_templates").get("get_active_configs", _ACTIVE))
     values = {name: options[name] for name in ("timeout",) if name in options}
     for group in ("retry", "response"):
-        values |= {f"{group}_{name}": value for name, value in _table(options, group).items()}
+        values |= {f"{group}_{name}": value for name, value in runtime.table("connectors", group).items()}
     texts = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in values.items()}
-    if headers := _table(options, "request_headers"):
+    if headers := runtime.table("connectors", "request_headers"):
         texts["headers"] = json.dumps(headers)
     try:
         settings = source.read_options({f"{source.PREFIX}{name.upper()}": text for name, text in texts.items()})
@@ -144,47 +145,28 @@ def _present(value: Any) -> Any:
     return [_present(item) for item in value] if isinstance(value, list) else value
 
 
-def _options(runtime: File) -> Mapping[str, Any]:
-    return _table(runtime.data, "connectors")
+# The server with the records
 
 
-def _table(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    table = values.get(name)
-    return table if isinstance(table, dict) else {}
+def read_server(runtime: File, report: Report, references: Variables) -> Draft:
+    """Return the server that the runtime names as a source; an empty draft if it names none.
 
-
-class Server:
-    """The server that the runtime names, if it names one."""
-
-    def __init__(self, runtime: File, report: Report, references: Variables) -> None:
-        self._places = [runtime.place(*path) for path in runtime.places if path[:1] == (SECTION,)]
-        self._report, self._used = report, False
-        self._named = SECTION in runtime.data
-        settings = [setting for setting in runtime.settings() if setting.key.startswith(f"{SECTION}.")]
-        self._keys = Keys(references.resolve(settings, report), report)
-
-    def put(self, sink: Draft, connector: Sequence[Setting]) -> bool:
-        """Put the server as the source. Return False if there is none, or the connector names another source.
-
-        The runtime's own defaults hold for what the section leaves out.
-        """
-        if not self._named or any(setting.key.startswith(_ELSEWHERE) for setting in connector):
-            return False
-        self._used = True
-        sink.put("source.type", "iggy")
-        self._keys.put(sink, _ADDRESS)
-        if sink.get("source.token") is None:
-            self._keys.put(sink, _LOGIN)
-        tls = self._keys.boolean("iggy.tls.enabled", False)
-        if tls.value:
-            sink.put("source.tls", tls)
-            self._keys.put(sink, _TLS)
-        return True
-
-    def note_if_unused(self) -> None:
-        """Note a server that no sink reads."""
-        for place in () if self._used else self._places[:1]:
-            self._report.notice(place, "has no effect: [s3lake] says where the records are")
+    The runtime's own defaults hold for what its section leaves out.
+    """
+    server = Draft()
+    if SECTION not in runtime.data:
+        return server
+    settings = [setting for setting in runtime.settings() if setting.key.startswith(f"{SECTION}.")]
+    keys = Keys(references.resolve(settings, report), report)
+    server.put("type", "iggy")
+    keys.put(server, _ADDRESS)
+    if server.get("token") is None:
+        keys.put(server, _LOGIN)
+    tls = keys.boolean("iggy.tls.enabled", False)
+    if tls.value:
+        server.put("tls", tls)
+        keys.put(server, _TLS)
+    return server
 
 
 # Iggy's own variables

@@ -37,6 +37,13 @@ class File:
         """The connector's key, or the name of its file."""
         return str(self.data.get("key", pathlib.Path(self.name).stem))
 
+    def table(self, *path: str) -> Mapping[str, Any]:
+        """Return the table at a path; empty if there is none."""
+        value: Any = self.data
+        for name in path:
+            value = value.get(name) if isinstance(value, dict) else None
+        return value if isinstance(value, dict) else {}
+
     def place(self, *path: str | int) -> Place:
         """Return the place of the value at a path: of the line that it is in, else of what it is inside of."""
         for size in range(len(path), 0, -1):
