@@ -1,14 +1,14 @@
 """Apply a chain of transforms to a batch: records come as Kafka has them, and leave as conversion takes them.
 
 Every record is decoded once, goes through all steps, and is encoded once. A value that no step changed keeps the
-producer's bytes. Headers that are the same for every record are added in Arrow, without reading records.
+producer's bytes. If all steps add headers that are the same for every record, no record is read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, chain, repeat, takewhile
+from itertools import accumulate, chain, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from s3lake.convert.column import Schemas
 from s3lake.convert.converters import CONVERTERS, ReadRequest
 from s3lake.text.masking import strip_values
-from s3lake.transform.chain import Chain, Link, collect_parts
+from s3lake.transform.chain import Chain
 from s3lake.transform.record import Header, Record
 from s3lake.transform.values import NOT_READ, MarkInstants, Refusal, decode, encode, make_marker
 
@@ -63,21 +63,16 @@ def apply_chain(transforms: Chain, batch: pa.RecordBatch, topic: str, wallclock_
 def _apply_links(
     transforms: Chain, batch: pa.RecordBatch, schemas: Mapping[str, Schemas], topic: str, wallclock_ms: int
 ) -> Transformed:
-    """Apply the links between constant headers record by record, and these to whole columns."""
-    constants = [link.step.constant and link.step.constant(wallclock_ms) for link in transforms.links]
-    first = _count_constants(constants)
-    last = max(first, len(constants) - _count_constants(constants[::-1]))
-    batch = _append_constants(batch, constants[:first])
-    links = transforms.links[first:last]
-    if not links:
-        rows = pa.array(range(batch.num_rows), pa.int64())
-        return Transformed(_append_constants(batch, constants[last:]), rows, {}, 0)
-    done = _Run(transforms, links, schemas, topic, wallclock_ms, *collect_parts(links)).run(batch)
-    return done._replace(batch=_append_constants(done.batch, constants[last:]))
-
-
-def _count_constants(constants: Sequence[list[Header] | None]) -> int:
-    return len(list(takewhile(lambda constant: constant is not None, constants)))
+    """Apply the links to the column of headers if all are constant, else to each record."""
+    constants = [link.step.constant for link in transforms.links if link.step.constant is not None]
+    if len(constants) < len(transforms.links):
+        return _Run(transforms, schemas, topic, wallclock_ms).run(batch)
+    rows = np.arange(batch.num_rows)
+    if headers := [header for constant in constants for header in constant(wallclock_ms)]:
+        column = batch.column("headers")
+        added = _make_entries(headers, column.type).take(pa.array(np.tile(np.arange(len(headers)), len(rows))))
+        batch = _replace_column(batch, "headers", _merge_headers(column, np.repeat(rows, len(headers)), added))
+    return Transformed(batch, pa.array(rows, pa.int64()), {}, 0)
 
 
 @dataclass
@@ -93,24 +88,22 @@ class _Kept:
 
 @dataclass(frozen=True)
 class _Run:
-    """Links that are applied record by record to one batch."""
+    """A chain that is applied record by record to one batch."""
 
     chain: Chain
-    links: Sequence[Link]
     schemas: Mapping[str, Schemas]
     topic: str
     wallclock_ms: int
-    reads: frozenset[str]
-    writes: frozenset[str]
 
     def run(self, batch: pa.RecordBatch) -> Transformed:
         """Apply the links to each record."""
         kept, refused = _Kept(), dict[int, str]()
         opened = dict.fromkeys(dict(self.chain.framed), "json")
         key_converter, value_converter = opened.get("key", self.chain.key), opened.get("value", self.chain.value)
-        key_read, value_read = "key" in self.reads, "value" in self.reads
-        key_written, value_written = "key" in self.writes, "value" in self.writes
-        steps = [(link.step.apply, link.label) for link in self.links]
+        reads, writes = self.chain.reads, self.chain.writes
+        key_read, value_read = "key" in reads, "value" in reads
+        key_written, value_written = "key" in writes, "value" in writes
+        steps = [(link.step.apply, link.label) for link in self.chain.links]
         record = Record(self.topic, self.wallclock_ms)
         key_marks, value_marks = (self._list_marks(side, batch.num_rows) for side in ("key", "value"))
         for row, raw_key, raw_value in self._iterate_rows(batch, record):
@@ -148,10 +141,11 @@ class _Run:
 
     def _iterate_rows(self, batch: pa.RecordBatch, record: Record) -> Iterator[tuple[int, bytes | None, bytes | None]]:
         """Yield row number, key and value as Kafka has them. Before each, sets the other parts of `record`."""
-        touched = self.reads | self.writes
+        reads = self.chain.reads
+        touched = reads | self.chain.writes
         sides = (batch.column(side).to_pylist() if side in touched else repeat(None) for side in ("key", "value"))
-        tombstones = batch.column("value").is_null().to_pylist() if "tombstone" in self.reads else repeat(False)
-        existing = read_headers(batch.column("headers")) if "headers" in self.reads else None
+        tombstones = batch.column("value").is_null().to_pylist() if "tombstone" in reads else repeat(False)
+        existing = read_headers(batch.column("headers")) if "headers" in reads else None
         places = (batch.column(name).to_pylist() for name in ("partition", "offset"))
         times = batch.column("timestamp").cast(pa.int64()).to_pylist()
         columns = zip(times, *places, *sides, tombstones, strict=False)
@@ -171,15 +165,15 @@ class _Run:
         return [marks[code] for code in schemas.codes.tolist()]
 
     def _replace_columns(self, batch: pa.RecordBatch, kept: _Kept) -> pa.RecordBatch:
+        writes = self.chain.writes
         for side, values in (("key", kept.keys), ("value", kept.values)):
-            if side in self.writes:
+            if side in writes:
                 batch = _replace_column(batch, side, pa.array(values, batch.schema.field(side).type))
-        if "headers" in self.writes:
+        if "headers" in writes:
             column = batch.column("headers")
-            read = "headers" in self.reads
-            before = pa.nulls(batch.num_rows, column.type) if read else column
+            before = pa.nulls(batch.num_rows, column.type) if "headers" in self.chain.reads else column
             batch = _replace_column(batch, "headers", append_headers(before, kept.headers))
-        if "topic" in self.writes:
+        if "topic" in writes:
             batch = batch.append_column("topic", pa.array(kept.topics, pa.string()))
         return batch
 
@@ -193,16 +187,6 @@ def _finish(after: Any, before: Any, raw: bytes | None, converter: str) -> bytes
 
 def _replace_column(batch: pa.RecordBatch, name: str, column: pa.Array) -> pa.RecordBatch:
     return batch.set_column(batch.schema.get_field_index(name), name, column)
-
-
-def _append_constants(batch: pa.RecordBatch, constants: Sequence[list[Header] | None]) -> pa.RecordBatch:
-    added = list(chain.from_iterable(headers or () for headers in constants))
-    if not added or not batch.num_rows:
-        return batch
-    column = batch.column("headers")
-    entries = _make_entries(added, column.type).take(pa.array(np.tile(np.arange(len(added)), batch.num_rows)))
-    rows = np.repeat(np.arange(batch.num_rows), len(added))
-    return _replace_column(batch, "headers", _merge_headers(column, rows, entries))
 
 
 def read_headers(headers: pa.ListArray) -> list[list[Header]]:

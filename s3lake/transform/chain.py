@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -74,12 +74,12 @@ class Chain:
     @property
     def reads(self) -> frozenset[str]:
         """The parts of a record that some step reads."""
-        return collect_parts(self.links)[0]
+        return frozenset[str]().union(*(link.step.reads for link in self.links))
 
     @property
     def writes(self) -> frozenset[str]:
         """The parts of a record that some step may change."""
-        return collect_parts(self.links)[1]
+        return frozenset[str]().union(*(link.step.writes for link in self.links))
 
     @property
     def needs(self) -> frozenset[str]:
@@ -106,9 +106,3 @@ class Chain:
     def key_converter(self) -> str:
         """The converter of keys after the chain."""
         return "json" if "key" in {*self.writes, *dict(self.framed)} else self.key
-
-
-def collect_parts(links: Sequence[Link]) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the parts of a record that the links read, and that they may change."""
-    reads = frozenset[str]().union(*(link.step.reads for link in links))
-    return reads, frozenset[str]().union(*(link.step.writes for link in links))

@@ -15,11 +15,11 @@ from s3lake.text.dates.java import DatePattern
 from s3lake.transform.java_regex import compile_java, compile_replacement
 from s3lake.transform.options import OptionError, OptionReader
 from s3lake.transform.record import (
-    Header,
     Record,
     Side,
     Step,
     add_constant,
+    change_headers,
     change_object,
     change_side,
     get_field,
@@ -216,15 +216,6 @@ def drop_headers(options: OptionReader) -> Step:
     """Leave the headers of some names out."""
     names = frozenset(options.names("headers", example="trace_id"))
     return change_headers(lambda headers: [header for header in headers if header[0] not in names])
-
-
-def change_headers(change: Callable[[list[Header]], list[Header]]) -> Step:
-    """Return the step that replaces all headers."""
-
-    def apply(record: Record) -> None:
-        record.headers = change(record.headers)
-
-    return Step(apply, frozenset({"headers"}), frozenset({"headers"}))
 
 
 def drop_record(_: OptionReader) -> Step:

@@ -10,10 +10,9 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from s3lake.text.dates.java import DatePattern
-from s3lake.transform.connect import change_headers
 from s3lake.transform.options import OptionError, OptionReader
-from s3lake.transform.record import Header, Record, Step, add_constant, add_headers, get_field
-from s3lake.transform.times import PRECISIONS, TARGETS, TYPED, format_time, from_unix, read_window, to_unix
+from s3lake.transform.record import Header, Record, Step, add_constant, add_headers, change_headers, get_field
+from s3lake.transform.times import PRECISIONS, TARGETS, TYPED, format_time, from_unix, to_unix
 from s3lake.transform.values import Instant, Refusal, describe
 
 _PARTS = {
@@ -47,7 +46,7 @@ def convert_timestamp(options: OptionReader) -> Step:
     elif target == "string":
         message = "format.to.pattern is missing; target.type string needs it, for example yyyy-MM-dd-HH"
         raise OptionError(message, "format.to.pattern")
-    find_start = read_window(options, optional=True)
+    find_start = _read_window(options, optional=True)
     zone = "UTC" if target == "Timestamp" else zone
 
     def list_headers(record: Record) -> list[Header]:
@@ -71,7 +70,7 @@ def insert_wallclock(options: OptionReader, *, rolling: bool) -> Step:
     zone = _read_zone(options, "timezone")
     if value_type == "epoch" and zone != "UTC":
         raise OptionError(f"timezone: {zone!r} has no meaning with value.type epoch; take it out", "timezone")
-    find_start = read_window(options, optional=not rolling)
+    find_start = _read_window(options, optional=not rolling)
     pattern = None
     if options.text("format", "") and value_type == "format":
         pattern = _read_pattern(options, "format", "", "en")
@@ -106,7 +105,7 @@ def insert_time_headers(
     }
     find_start: Callable[[int], int] = lambda epoch_ms: epoch_ms  # noqa: E731
     if rolling:
-        find_start = read_window(options, optional=False)
+        find_start = _read_window(options, optional=False)
     resolution = min(pattern.resolution for pattern in patterns.values())
 
     @lru_cache(maxsize=4096)  # many records share a second
@@ -143,6 +142,18 @@ def rename_header(options: OptionReader) -> Step:
         return [*(header for header in headers if header[0] != old), *renamed]
 
     return change_headers(rename)
+
+
+def _read_window(options: OptionReader, *, optional: bool) -> Callable[[int], int]:
+    """Read a rolling window. Return the function that moves a time to the start of its window, counted from 1970."""
+    units = {"minutes": 60_000, "hours": 3_600_000, "seconds": 1000}
+    choices = ("none", *units) if optional else tuple(units)
+    unit = options.choice("rolling.window.type", choices, choices[0])
+    size = options.number("rolling.window.size", 15, 1, 24 if unit == "hours" else 60)
+    if optional and unit != "none" and "rolling.window.size" not in options:
+        raise OptionError(f"rolling.window.size is missing; how many {unit} a window has", "rolling.window.size")
+    window_ms = size * units.get(unit, 0)
+    return (lambda epoch_ms: epoch_ms - epoch_ms % window_ms) if window_ms else lambda epoch_ms: epoch_ms
 
 
 def _read_zone(options: OptionReader, name: str) -> str:

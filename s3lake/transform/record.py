@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from s3lake.transform.values import NOT_READ, Refusal, describe
@@ -76,6 +77,15 @@ def change_object(side: Side, change: Callable[[dict[str, Any]], Any], *, nulls:
     return change_side(side, lambda old: change(require_object(old, side)), nulls=nulls)
 
 
+def change_headers(change: Callable[[list[Header]], list[Header]]) -> Step:
+    """Return the step that replaces all headers."""
+
+    def apply(record: Record) -> None:
+        record.headers = change(record.headers)
+
+    return Step(apply, frozenset({"headers"}), frozenset({"headers"}))
+
+
 def add_headers(list_headers: Callable[[Record], list[Header]], reads: frozenset[str] = frozenset()) -> Step:
     """Return the step that adds headers."""
 
@@ -87,6 +97,7 @@ def add_headers(list_headers: Callable[[Record], list[Header]], reads: frozenset
 
 def add_constant(constant: Callable[[int], list[Header]]) -> Step:
     """Return the step that adds the same headers to every record of a micro-batch, given its time."""
+    constant = lru_cache(maxsize=1)(constant)
 
     def apply(record: Record) -> None:
         record.headers.extend(constant(record.wallclock_ms))

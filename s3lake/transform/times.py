@@ -1,8 +1,7 @@
-"""Timestamps in values: how they are read and printed, rolling windows, and Kafka Connect's TimestampConverter."""
+"""Timestamps in values: how they are read and printed, and Kafka Connect's TimestampConverter."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from s3lake.text.dates.java import DatePattern
@@ -35,18 +34,6 @@ def to_unix(epoch_ms: int, precision: str) -> int:
 
 def _divide(number: int, divisor: int) -> int:
     return number // divisor if number >= 0 else -(-number // divisor)
-
-
-def read_window(options: OptionReader, *, optional: bool) -> Callable[[int], int]:
-    """Read a rolling window. Return the function that moves a time to the start of its window, counted from 1970."""
-    units = {"minutes": 60_000, "hours": 3_600_000, "seconds": 1000}
-    choices = ("none", *units) if optional else tuple(units)
-    unit = options.choice("rolling.window.type", choices, choices[0])
-    size = options.number("rolling.window.size", 15, 1, 24 if unit == "hours" else 60)
-    if optional and unit != "none" and "rolling.window.size" not in options:
-        raise OptionError(f"rolling.window.size is missing; how many {unit} a window has", "rolling.window.size")
-    window_ms = size * units.get(unit, 0)
-    return (lambda epoch_ms: epoch_ms - epoch_ms % window_ms) if window_ms else lambda epoch_ms: epoch_ms
 
 
 def format_time(pattern: DatePattern, epoch_ms: int, zone: str = "UTC") -> str:
