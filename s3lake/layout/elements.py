@@ -24,7 +24,7 @@ from s3lake.text.quantities import java_double
 
 _CONNECT = {"schema", "payload"}
 _DIGITS = re.compile(r"-?[0-9]{1,19}")
-_SHAPES = {bool: "a boolean", float: "a fraction", list: "a list", dict: "an object"}
+_SHAPES = {type(None): "null", bool: "a boolean", float: "a fraction", list: "a list", dict: "an object"}
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def _texts_of(element: Element, fields: RecordColumns, rows: list[Any], reading:
         case Routed():
             return [_attempt(check_key_text, name, "the routed topic") for name in fields.topics]
         case Date(pattern):
-            return _dates(_date_formatter(pattern), fields.timestamps)
+            return _dates(compile_key_date(pattern), fields.timestamps)
         case Time(clock="field"):
             return _field_times(element, rows)
         case Time():
@@ -96,14 +96,7 @@ def format_wallclock(element: Time, epoch_ms: int) -> str:
     return check_key_text(_time_formatter(element)(epoch_ms), f"time {element.pattern}")
 
 
-@lru_cache(maxsize=64)
-def _date_formatter(pattern: str) -> Callable[[int], str]:
-    return compile_key_date(pattern)
-
-
-@lru_cache(maxsize=64)
 def _time_formatter(element: Time) -> Callable[[int], str]:
-    # One per process, because each has a cache.
     return joda.compile_formatter(element.pattern, element.zone, element.locale, element.bucket_ms)
 
 
@@ -133,7 +126,10 @@ def read_field_times(element: Time, fields: RecordColumns) -> list[int | None]:
 
 
 def _field_time(row: Any, element: Time, where: tzinfo, what: str) -> int:
-    return read_time(_take_field(row, element.path, strict=True), where, what)
+    value = _take_field(row, element.path)
+    if isinstance(value, NoObjectKeyError):
+        raise value
+    return read_time(value, where, what)
 
 
 def _field_times(element: Time, rows: list[Any]) -> Texts:
@@ -208,10 +204,8 @@ def _decoder(names: tuple[str, ...]) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(row)
 
 
-def _take_field(row: Any, path: tuple[str, ...], *, strict: bool = False) -> Any:
+def _take_field(row: Any, path: tuple[str, ...]) -> Any:
     if isinstance(row, NoObjectKeyError):
-        if strict:
-            raise row
         return row
     if not isinstance(row, msgspec.Struct):
         return reduce(_step, path, row)
@@ -249,8 +243,7 @@ def format_primitive(value: Any, what: str) -> str:
         case float():
             return java_double(value)
         case _:
-            shape = {type(None): "null", dict: "an object"}.get(type(value), "a list")
-            raise NoObjectKeyError(f"{what} is {shape}, not a primitive")
+            raise NoObjectKeyError(f"{what} is {_SHAPES[type(value)]}, not a primitive")
 
 
 def decode_json(data: bytes, what: str) -> Any:
@@ -318,8 +311,8 @@ def read_time(value: Any, where: tzinfo, what: str) -> int:
     if value is None:
         raise NoObjectKeyError(f"{what} is null or missing: it has no time")
     if not isinstance(value, str):
-        name = _SHAPES[type(value)]
-        raise NoObjectKeyError(f"{what} is {name}, not a time: write epoch milliseconds or ISO 8601 text")
+        shape = _SHAPES[type(value)]
+        raise NoObjectKeyError(f"{what} is {shape}, not a time: write epoch milliseconds or ISO 8601 text")
     if _DIGITS.fullmatch(value):
         return int(value)
     try:

@@ -177,38 +177,47 @@ class KeyTemplate:
 
 
 class GroupBuilder:
-    """Builds the group of a record of one topic-partition, and checks that its keys are valid in a bucket."""
+    """Builds the groups of records of one topic-partition, and checks that their keys are valid in a bucket.
 
-    def __init__(self, composition: KeyTemplate, partition: int, reserved: tuple[str, ...]) -> None:
-        """Initialize; `reserved` are the prefixes of indexes, which no key may have."""
-        self._group = composition.pattern(partition, [_GAP] * len(composition.gaps))
-        self._key = composition.pattern(
-            partition, ["0" if isinstance(gap, Number) else composition.extension for gap in composition.gaps]
+    Args:
+        template: of the keys.
+        begin: the beginning of each group.
+        partition: the topic-partition.
+        reserved: the prefixes of indexes, which no key may have.
+    """
+
+    def __init__(self, template: KeyTemplate, begin: str, partition: int, reserved: tuple[str, ...]) -> None:
+        self._begin = begin
+        self._group = template.pattern(partition, [_GAP] * len(template.gaps))
+        self._key = template.pattern(
+            partition, ["0" if isinstance(gap, Number) else template.extension for gap in template.gaps]
         )
-        self._most = MAX_KEY_BYTES - composition.reserve
+        self._most = MAX_KEY_BYTES - template.reserve
         self._reserved = reserved
-        self._secret = [is_secret(_name(element)) for element in composition.elements]
+        self._secret = [is_secret(_name(element)) for element in template.elements]
         self._begins_with_slash = self._key.startswith("/")  # of the template itself, as Aiven's prefix may
         self._own = frozenset(step.replace("%%", "%") for step in self._key.split("/") if "%s" not in step)
 
-    def __call__(self, texts: tuple[str, ...]) -> str:
-        """Return the group.
-
-        Raises:
-            NoObjectKeyError: a key would be too long, or some client would resolve it to another key.
-        """
+    def __call__(self, texts: tuple[str | NoObjectKeyError, ...]) -> str | NoObjectKeyError:
+        """Return the group, or the reason of a text that is not valid, or why no object can have the key."""
+        for text in texts:
+            if isinstance(text, NoObjectKeyError):
+                return text
         group, key = self._group % texts, self._key % texts
         if not key:
-            raise NoObjectKeyError("its object key would be empty")
-        problem = self._problem(group, key)
-        if problem is not None:
-            pairs = zip(texts, self._secret, strict=True)
-            shown = self._group % tuple(MASK if secret else text for text, secret in pairs)
-            raise NoObjectKeyError(f"its object key would {problem}: {shown.replace(_GAP, '…')[:80]!r}")
-        return group
+            return NoObjectKeyError("its object key would be empty")
+        problem = self._find_problem(group, key)
+        if problem is None:
+            return self._begin + group
+        pairs = zip(texts, self._secret, strict=True)
+        shown = self._group % tuple(MASK if secret else text for text, secret in pairs)
+        return NoObjectKeyError(f"its object key would {problem}: {shown.replace(_GAP, '…')[:80]!r}")
 
-    def _problem(self, group: str, key: str) -> str | None:
-        """Return why no object can have this key, or None if it is valid."""
+    def _find_problem(self, group: str, key: str) -> str | None:
+        """Return why no object can have this key, or None if it is valid.
+
+        The key is too long, or some client would resolve it to another key.
+        """
         if (len(group) if group.isascii() else len(group.encode())) > self._most:
             return f"exceed {MAX_KEY_BYTES} bytes"
         if "//" in key or (key[0] == "/" and not self._begins_with_slash) or key[-1] == "/":
@@ -305,7 +314,7 @@ class KeyLayout:
         """Return the group of every record of a topic-partition, or None if it depends on the record."""
         if self.data.elements:
             return None
-        group = _build_group(GroupBuilder(self.data, partition, self.reserved), "", ())
+        group = GroupBuilder(self.data, "", partition, self.reserved)(())
         return group if isinstance(group, str) else None  # `groups` returns the reason
 
     def can_contain(self, group: str, partition: int) -> bool:
@@ -354,26 +363,14 @@ class KeyLayout:
     def _groups(
         self, template: KeyTemplate, begin: str, partition: int, fields: RecordColumns, records: int
     ) -> list[str | NoObjectKeyError]:
-        builder, elements = GroupBuilder(template, partition, self.reserved), template.elements
+        build_group, elements = GroupBuilder(template, begin, partition, self.reserved), template.elements
         if not elements:
-            return [_build_group(builder, begin, ())] * records
+            return [build_group(())] * records
         group_of: dict[tuple[str | NoObjectKeyError, ...], str | NoObjectKeyError] = {}
         groups = []
         for texts in zip(*element_texts(elements, fields, self.reading), strict=True):
             group = group_of.get(texts)
             if group is None:
-                group = group_of[texts] = _build_group(builder, begin, texts)
+                group = group_of[texts] = build_group(texts)
             groups.append(group)
         return groups
-
-
-def _build_group(
-    builder: GroupBuilder, begin: str, texts: tuple[str | NoObjectKeyError, ...]
-) -> str | NoObjectKeyError:
-    for text in texts:
-        if isinstance(text, NoObjectKeyError):
-            return text
-    try:
-        return begin + builder(texts)  # type: ignore[arg-type]
-    except NoObjectKeyError as error:
-        return error

@@ -127,6 +127,7 @@ class DatePattern:
         return part is not None and part.letter != "" and part.count < self.letters[part.letter].digits_below
 
 
+@lru_cache(maxsize=256)
 def compile_key_date(pattern: str) -> Callable[[int], str]:
     """Return a function from epoch milliseconds to the text of `_date.<pattern>`, in UTC.
 
