@@ -83,7 +83,7 @@ class Elasticsearch(LedgerDestination):
 
     def write_rows(self, hour: Hour) -> None:
         """See `LedgerDestination.write_rows`."""
-        of_hour = {"sink": hour.sink, "topic": hour.topic, "hour": _moment(hour), "content": hour.content}
+        of_hour = {"sink": hour.sink, "topic": hour.topic, "hour": hour.start, "content": hour.content}
 
         def encode_row(row: Row) -> bytes:
             numbers = {"partition": row.partition, "offset": row.offset, "file": row.file, "row": row.number}
@@ -164,9 +164,5 @@ def _entry(source: dict[str, Any], place: dict[str, Any]) -> Entry:
 def _query_others(hour: Hour) -> dict[str, Any]:
     """Return the query for rows of other contents of an hour."""
     slot = [{"term": {"sink": hour.sink}}, {"term": {"topic": hour.topic}}]
-    moment = {"range": {"hour": {"gte": _moment(hour), "lte": _moment(hour)}}}
+    moment = {"range": {"hour": {"gte": hour.start, "lte": hour.start}}}
     return {"bool": {"filter": [*slot, moment], "must_not": [{"term": {"content": hour.content}}]}}
-
-
-def _moment(hour: Hour) -> str:
-    return f"{hour.hour}:00:00Z"

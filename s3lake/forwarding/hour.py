@@ -126,6 +126,11 @@ class Hour:
         self._refuse_rewritten()
 
     @property
+    def start(self) -> str:
+        """The first moment of the hour in ISO 8601."""
+        return f"{self.hour}:00:00Z"
+
+    @property
     def _what(self) -> str:
         return f"{self.topic} {self.hour} of sink {self.sink}"
 

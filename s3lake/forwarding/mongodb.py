@@ -80,7 +80,8 @@ class MongoDB(LedgerDestination):
         if (username is None) != (password is None):
             raise ConfigurationError("mongodb: give username and password, or neither")
         self.place = f"mongodb {servers}/{database} collection {collection}"
-        self._uri, self._database, self._collection, self._record = uri, database, collection, record
+        self._uri, self._database, self._record = uri, database, record
+        self._collection, self._ledger = collection, f"{collection}_hours"
         self._login: dict[str, Any] = {"username": username, "password": password} if username else {}
         self._secrets = [password or "", user.partition(":")[2], unquote(user.partition(":")[2])]
 
@@ -91,7 +92,7 @@ class MongoDB(LedgerDestination):
 
     def read_entry(self, hour: Hour) -> Entry | None:
         """See `LedgerDestination.read_entry`."""
-        with self._ledger() as ledger:
+        with self._open_collection(self._ledger) as ledger:
             return _entry(ledger.find_one({"_id": entry_id(hour)}))
 
     def write_entry(self, hour: Hour, *, complete: bool, after: Entry | None) -> Entry | None:
@@ -99,7 +100,7 @@ class MongoDB(LedgerDestination):
         from pymongo.errors import DuplicateKeyError
 
         document = _document(hour, complete=complete)
-        with self._ledger() as ledger:
+        with self._open_collection(self._ledger) as ledger:
             if after is None:
                 try:
                     ledger.insert_one(document)
@@ -112,7 +113,7 @@ class MongoDB(LedgerDestination):
     def mark_incomplete(self, hour: Hour) -> None:
         """See `LedgerDestination.mark_incomplete`."""
         document = _document(hour, complete=False)
-        with self._ledger() as ledger:
+        with self._open_collection(self._ledger) as ledger:
             ledger.replace_one({"_id": document["_id"]}, document, upsert=True)
 
     def write_rows(self, hour: Hour) -> None:
@@ -159,11 +160,6 @@ class MongoDB(LedgerDestination):
                 f"{self.place}: row {row.number} of {row.file} has what a document cannot hold "
                 f"({type(error).__name__}), as U+0000 in the name of a field: say record='text'"
             ) from None
-
-    @contextmanager
-    def _ledger(self) -> Iterator[_Documents]:
-        with self._open_collection(f"{self._collection}_hours") as ledger:
-            yield ledger
 
     @contextmanager
     def _open_collection(self, name: str) -> Iterator[_Documents]:

@@ -169,4 +169,4 @@ class Postgres:
 
 
 def _keys(hour: Hour) -> tuple[str, str, str]:
-    return hour.sink, hour.topic, f"{hour.hour}:00:00Z"
+    return hour.sink, hour.topic, hour.start

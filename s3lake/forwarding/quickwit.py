@@ -164,7 +164,7 @@ def _configuration(name: str) -> dict[str, Any]:
 def _encode_row(hour: Hour, row: Row) -> bytes:
     names = ("sink", "topic", "bucket", "content")
     document = {name: getattr(hour, name) for name in names}
-    document |= {"hour": f"{hour.hour}:00:00Z", "partition": row.partition, "file": row.file, "row": row.number}
+    document |= {"hour": hour.start, "partition": row.partition, "file": row.file, "row": row.number}
     if row.offset is not None:
         document["offset"] = row.offset
     return msgspec.json.encode({**document, "record": row.line}) + b"\n"
