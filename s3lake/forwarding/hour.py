@@ -56,7 +56,7 @@ class Hour:
     """One hour of a topic that is landed as a whole.
 
     Attributes:
-        sink: name of the sink.
+        sink: name of the sink, or of its index: a sink that was renamed forwards no hour again.
         topic: one of its topics.
         hour: as `2026-11-20T05`, UTC.
         bucket: the bucket that it was landed in.
@@ -89,7 +89,7 @@ class Hour:
         tile, listed = by_hour[hour], tuple(read_manifests(index, by_hour))
         assert tile is not None, "an hour without a tile is not complete"
         return cls(
-            sink=sink.name,
+            sink=sink.index.name or sink.name,
             topic=topic,
             hour=hour,
             bucket=sink.bucket,

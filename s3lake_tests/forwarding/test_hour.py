@@ -80,6 +80,10 @@ def test_the_rows_of_an_hour_that_is_rewritten_meanwhile_are_none(land: Land) ->
         list(hour.batches())
 
 
+def test_an_hour_of_a_renamed_sink_has_its_former_name(land: Land) -> None:
+    assert hour_of(land(settings="format: {type: json}, index: {name: former}")).sink == "former"
+
+
 def test_an_object_that_is_gone_is_told(land: Land) -> None:
     lander = land(settings="format: {type: json}")
     [row, _] = rows(lander)
