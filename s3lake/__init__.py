@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from s3lake.orchestration.assets import LandConfig as LandConfig
     from s3lake.orchestration.assets import sink_assets as sink_assets
     from s3lake.orchestration.build import build_definitions as build_definitions
+    from s3lake.orchestration.build import resources as resources
     from s3lake.orchestration.component import SinkComponent as SinkComponent
     from s3lake.orchestration.downstream import forward as forward
     from s3lake.orchestration.downstream import on_sealed_hours as on_sealed_hours
     from s3lake.orchestration.io_manager import KafkaHours as KafkaHours
     from s3lake.orchestration.io_manager import SinkIOManager as SinkIOManager
-    from s3lake.orchestration.resources import resources as resources
     from s3lake.orchestration.s3_resource import S3Resource as S3Resource
     from s3lake.orchestration.spark_resource import SparkResource as SparkResource
     from s3lake.orchestration.translator import SinkTranslator as SinkTranslator
@@ -43,11 +43,10 @@ _NAMES = {
     "forwarding.destination": ["Stdout"],
     "readback.committed": ["CommittedFile", "files"],
     "orchestration.assets": ["LandConfig", "sink_assets"],
-    "orchestration.build": ["build_definitions"],
+    "orchestration.build": ["build_definitions", "resources"],
     "orchestration.component": ["SinkComponent"],
     "orchestration.downstream": ["forward", "on_sealed_hours"],
     "orchestration.io_manager": ["KafkaHours", "SinkIOManager"],
-    "orchestration.resources": ["resources"],
     "orchestration.s3_resource": ["S3Resource"],
     "orchestration.spark_resource": ["SparkResource"],
     "orchestration.translator": ["SinkTranslator", "dead_letters_key", "hourly", "sealed_key", "sink_key"],

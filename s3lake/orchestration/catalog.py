@@ -70,15 +70,13 @@ class Catalog:
         self._routes: dict[dg.AssetKey, Route] = {}
         self.resource_keys = self._find_resource_keys()
         jobs = ("land", "land_together")
-        names.refuse_clashes(
+        _refuse_clashes(
             [
                 *((topic, names.identifier("kafka", topic)) for _, topic in self.routes),
                 *((f"{job} {sink.name}", names.identifier(job, sink.name)) for sink in config.sinks for job in jobs),
             ]
         )
-        names.refuse_clashes(
-            (f"{sink.name} of {topic}", names.identifier(sink.name, topic)) for sink, topic in self.routes
-        )
+        _refuse_clashes((f"{sink.name} of {topic}", names.identifier(sink.name, topic)) for sink, topic in self.routes)
         for route in self.routes:
             self._add_keys(route)
 
@@ -192,3 +190,15 @@ def _refuse_other_than_hours(spec: dg.AssetSpec, sink: Sink) -> None:
         f"UTC, written as {hours.FORMAT} and from the sink's start: take s3lake.hourly(sink), or the same with an "
         "end_date or another end_offset"
     )
+
+
+def _refuse_clashes(pairs: Iterable[tuple[str, str]]) -> None:
+    """Raise ConfigurationError if two things would get one name in Dagster; `pairs` are a name and Dagster's."""
+    names_taken: dict[str, str] = {}
+    for name, dagster_name in pairs:
+        other = names_taken.setdefault(dagster_name, name)
+        if other != name:
+            raise ConfigurationError(
+                f"{other!r} and {name!r} would both be called {dagster_name!r} in Dagster, which knows only letters, "
+                "digits and underscores: land them in two code locations"
+            )

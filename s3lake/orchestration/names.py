@@ -1,9 +1,7 @@
 """Names in Dagster: tags of runs, and what ops and sensors may be called."""
 
 import re
-from collections.abc import Iterable, Mapping
-
-from s3lake.errors import ConfigurationError
+from collections.abc import Mapping
 
 RANGE_START = "dagster/asset_partition_range_start"
 RANGE_END = "dagster/asset_partition_range_end"
@@ -41,15 +39,3 @@ def find_range(tags: Mapping[str, str]) -> tuple[str, str] | None:
     """Return the first and the last hour that the tags of a run name; None if they name no hour."""
     first = tags.get(RANGE_START) or tags.get(PARTITION)
     return (first, tags.get(RANGE_END) or first) if first else None
-
-
-def refuse_clashes(names: Iterable[tuple[str, str]]) -> None:
-    """Raise ConfigurationError if two things would get one name in Dagster; `names` are pairs of name and Dagster's."""
-    names_taken: dict[str, str] = {}
-    for name, dagster_name in names:
-        other = names_taken.setdefault(dagster_name, name)
-        if other != name:
-            raise ConfigurationError(
-                f"{other!r} and {name!r} would both be called {dagster_name!r} in Dagster, which knows only letters, "
-                "digits and underscores: land them in two code locations"
-            )

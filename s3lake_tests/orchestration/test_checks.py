@@ -17,8 +17,8 @@ from s3lake.commit.index import TopicIndex
 from s3lake.land import opening
 from s3lake.orchestration import names
 from s3lake.orchestration.assets import define_assets, land
+from s3lake.orchestration.build import define_resources
 from s3lake.orchestration.checks import NAMES
-from s3lake.orchestration.resources import define_resources
 from s3lake.orchestration.translator import hourly, sink_key
 from s3lake.plan.tile import Span, Tile
 from s3lake.source import opening as sources
