@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -11,8 +12,7 @@ import pyarrow as pa
 from s3lake.errors import ConfigurationError
 from s3lake.land.task.pipeline import Stores
 from s3lake.objects import Shape
-from s3lake.readback import read_object
-from s3lake.readback.committed import open_input
+from s3lake.readback.committed import open_input, read_object
 from s3lake.schema.types import Columns, Primitive
 
 if TYPE_CHECKING:
@@ -90,30 +90,12 @@ def _as_stored(field: pa.Field, recorded: Columns) -> pa.Field:
     return field.with_type(pa.uuid()) if recorded.get(field.name) is Primitive.UUID else field
 
 
-def _lazy_frame(dataset: Dataset) -> Any:
-    import polars
-
-    return polars.scan_pyarrow_dataset(dataset)
-
-
-def _frame(dataset: Dataset) -> Any:
-    import polars
-
-    return polars.from_arrow(dataset.to_table())
-
-
-def _relation(dataset: Dataset) -> Any:
-    import duckdb
-
-    return duckdb.from_arrow(dataset)
-
-
 _FORMS: dict[tuple[str, str], Callable[[Dataset], Any]] = {
     ("pyarrow", "Dataset"): lambda dataset: dataset,
     ("pyarrow", "Table"): lambda dataset: dataset.to_table(),
-    ("polars", "LazyFrame"): _lazy_frame,
-    ("polars", "DataFrame"): _frame,
-    ("duckdb", "DuckDBPyRelation"): _relation,
+    ("polars", "LazyFrame"): lambda dataset: import_module("polars").scan_pyarrow_dataset(dataset),
+    ("polars", "DataFrame"): lambda dataset: import_module("polars").from_arrow(dataset.to_table()),
+    ("duckdb", "DuckDBPyRelation"): lambda dataset: import_module("duckdb").from_arrow(dataset),
     ("pandas", "DataFrame"): lambda dataset: dataset.to_table().to_pandas(),
 }
 

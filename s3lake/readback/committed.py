@@ -13,9 +13,9 @@ import pyarrow as pa
 from s3lake import hours
 from s3lake.commit.documents import File, Manifest, files_of
 from s3lake.commit.index import TopicIndex
-from s3lake.errors import ConfigurationError, IncompleteError
+from s3lake.errors import ConfigurationError, DataLossError, IncompleteError
 from s3lake.land import binding
-from s3lake.objects import Shape, columns
+from s3lake.objects import Shape, columns, read_batches
 from s3lake.plan.tile import Tile
 from s3lake.schema.types import Columns, from_document
 
@@ -216,6 +216,18 @@ def open_input(
             )
         files += [(file, shape.for_file(file)) for file in files_of([manifest], "data")]
     return CommittedInput(files, form or binding.shape_of(sink.after_transforms), read_recorded_columns(index))
+
+
+def read_object(store: Store, bucket: str, key: str, shape: Shape, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of an object in the columns of `schema`; Spark's workers call this too.
+
+    Raises:
+        DataLossError: it does not exist, or is not of its shape.
+    """
+    document = store.get(key)
+    if document is None:
+        raise DataLossError(f"s3://{bucket}/{key} is gone: the hour was rewritten meanwhile, or a file deleted")
+    yield from read_batches(shape, document.body, key, schema)
 
 
 def _rows(shape: Shape) -> Any:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from s3lake.land.task.pipeline import Stores
 from s3lake.objects import Shape
-from s3lake.readback import read_object
-from s3lake.readback.committed import open_input
+from s3lake.readback.committed import open_input, read_object
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,17 +47,14 @@ def read_frame(
     if not files:
         return session.createDataFrame([], ddl)
     listed = session.createDataFrame(files, "key string, shape int").repartition(min(len(files), 64))
-    read = _reader(stores, sink.bucket, list(shapes), committed.schema)
-    return listed.mapInArrow(lambda some: read(some), ddl)
+    read = partial(_read_objects, stores, sink.bucket, list(shapes), committed.schema)
+    return listed.mapInArrow(lambda batches: read(batches), ddl)  # Spark looks for type hints, which a partial lacks
 
 
-def _reader(
-    stores: Stores, bucket: str, shapes: Sequence[Shape], schema: pa.Schema
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def read(listed: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        store = stores(bucket)
-        for batch in listed:
-            for entry in batch.to_pylist():
-                yield from read_object(store, bucket, entry["key"], shapes[entry["shape"]], schema)
-
-    return read
+def _read_objects(
+    stores: Stores, bucket: str, shapes: Sequence[Shape], schema: pa.Schema, listed: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    store = stores(bucket)
+    for batch in listed:
+        for entry in batch.to_pylist():
+            yield from read_object(store, bucket, entry["key"], shapes[entry["shape"]], schema)
