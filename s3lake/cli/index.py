@@ -212,16 +212,16 @@ def sync_table(
         synced = landing.table
         assert synced is not None, "others are left out"
         row = {"table": synced.name}
-        selected = [hour for hour in synced.hours() if hours.is_within(hour, request.first, request.last)]
+        selected = [hour for hour in synced.select_hours() if hours.is_within(hour, request.first, request.last)]
         if not request.yes:
-            for difference in synced.differences(selected, by_files=by_files):
+            for difference in synced.find_differences(selected, by_files=by_files):
                 add, remove = len(difference.added), len(difference.removed)
                 yield Outcome(
                     {**row, "hour": difference.hour, "to_add": add, "to_take_out": remove},
                     f"{synced.name} {difference.hour}: {add} commits to add, {remove} to remove",
                 )
             return
-        for snapshot in synced.follow(selected, by_files=by_files):
+        for snapshot in synced.sync(selected, by_files=by_files):
             yield Outcome({**row, **asdict(snapshot)}, f"{synced.name}: {snapshot}")
 
     request.change(plan, landings, nothing="every table is as the index has it")

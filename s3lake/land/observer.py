@@ -125,7 +125,7 @@ class TableFollower:
         if self._table is None:
             return None
         try:
-            for snapshot in self._table.follow(hours):
+            for snapshot in self._table.sync(hours):
                 self._outcomes.put((str(snapshot), False))
         except S3LakeError as error:
             self._outcomes.put((str(error), True))

@@ -74,7 +74,7 @@ class _Joined(io.RawIOBase):
 
 
 @cache
-def _fastavro() -> Any:
+def _load_fastavro() -> Any:
     """Return fastavro with the readers of our logical types; it is imported once an Avro file is read."""
     import fastavro
     from fastavro.read import LOGICAL_READERS
@@ -110,7 +110,7 @@ def open_rows(body: Body, key: str, bare_column: str = "") -> tuple[pa.Schema, I
     Raises:
         UnreadableError: it is not an Avro file; also while it is read, after the rows before.
     """
-    fastavro = _fastavro()
+    fastavro = _load_fastavro()
     try:
         stream = io.BytesIO(body) if isinstance(body, bytes) else body
         header: Any = fastavro.schemaless_reader(stream, _HEADER, None)

@@ -51,31 +51,31 @@ def read_schema(shape: Shape, recorded: Columns | None = None) -> pa.Schema:
     """
     types = shape.columns.fields if shape.columns else recorded or {}
     if shape.in_columns and shape.spread_part and shape.converter(shape.spread_part) not in (STRING, BYTES):
-        return pa.schema([(name, _arrow_type(type)) for name, type in types.items()])
+        return pa.schema([(name, _to_arrow_type(type)) for name, type in types.items()])
     if shape.envelope and shape.envelope.style != "iggy":
-        return pa.schema([(field, _envelope_type(shape, field, types)) for field in shape.envelope.fields])
+        return pa.schema([(field, _find_envelope_type(shape, field, types)) for field in shape.envelope.fields])
     raw = shape.format == "bytes" or (shape.value == BYTES and not shape.format.startswith("json"))
     return pa.schema([("value", pa.binary() if raw else pa.string())])
 
 
-def _arrow_type(type: Type) -> pa.DataType:
+def _to_arrow_type(type: Type) -> pa.DataType:
     """Return the type that a column is read into: without UUIDs and times of day, and with microseconds only."""
     return fold(
         type,
-        _leaf_type,
+        _to_leaf_type,
         pa.list_,
         lambda fields: pa.struct(list(fields.items())),
         lambda value: pa.map_(pa.string(), value),
     )
 
 
-def _leaf_type(leaf: Primitive | Decimal | Unknown) -> pa.DataType:
+def _to_leaf_type(leaf: Primitive | Decimal | Unknown) -> pa.DataType:
     if isinstance(leaf, Decimal):
         return pa.decimal128(leaf.precision, leaf.scale)
     return _PRIMITIVES[leaf] if isinstance(leaf, Primitive) else pa.null()
 
 
-def _envelope_type(shape: Shape, field: str, recorded: Columns) -> pa.DataType:
+def _find_envelope_type(shape: Shape, field: str, recorded: Columns) -> pa.DataType:
     assert shape.envelope is not None
     if field in _FLAT_TABLE and shape.envelope.style == "flat" and shape.in_columns and not shape.json_as_text:
         return _FLAT_TABLE[field]
@@ -83,7 +83,7 @@ def _envelope_type(shape: Shape, field: str, recorded: Columns) -> pa.DataType:
         return _ENVELOPE[field]
     converter = shape.converter(field)
     if shape.in_columns and converter not in (STRING, BYTES) and field in recorded:
-        return _arrow_type(recorded[field])
+        return _to_arrow_type(recorded[field])
     encoded = shape.format == "csv" and (field == "key" or shape.envelope.value_encoding == "base64")
     return pa.binary() if converter == BYTES or encoded else pa.string()
 

@@ -84,16 +84,16 @@ def parse_dead_letter(line: bytes) -> DeadLetter:
         read.partition,
         read.offset,
         read.timestamp,
-        _bytes(read.key),
-        _bytes(read.value),
-        tuple((header.name, _bytes(header.value)) for header in read.headers),
+        _decode_bytes(read.key),
+        _decode_bytes(read.value),
+        tuple((header.name, _decode_bytes(header.value)) for header in read.headers),
         read.stage,
         read.message,
         line,
     )
 
 
-def _bytes(value: _Bytes) -> bytes | None:
+def _decode_bytes(value: _Bytes) -> bytes | None:
     if isinstance(value, _Base64):
         return base64.b64decode(value.base64, validate=True)
     return None if value is None else value.encode()

@@ -38,25 +38,25 @@ class Digest:
         records = 0
         if shape.in_columns:
             for batch in open_columns(shape, body, key).batches:
-                records += self.rows(batch)
+                records += self.add_batch(batch)
             return records
         for texts in content.split_records(shape, body, key):
             if shape.frame is not None and not shape.frame.between and not shape.separable:
-                self._take("", b"".join(texts))  # nothing says where one ends
+                self._add_bytes("", b"".join(texts))  # nothing says where one ends
                 records += len(texts)
             else:
-                records += self.texts(texts)
+                records += self.add_texts(texts)
         return records
 
-    def texts(self, texts: list[bytes]) -> int:
+    def add_texts(self, texts: list[bytes]) -> int:
         """Add records that are texts; return how many they are."""
-        self._column("", pa.array(texts, pa.binary()))
+        self._add_column("", pa.array(texts, pa.binary()))
         return len(texts)
 
-    def rows(self, batch: pa.RecordBatch) -> int:
+    def add_batch(self, batch: pa.RecordBatch) -> int:
         """Add rows of columns; return how many they are."""
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            self._column(f"/{name}", column)
+            self._add_column(f"/{name}", column)
         return int(batch.num_rows)
 
     def __str__(self) -> str:
@@ -65,38 +65,38 @@ class Digest:
             whole.update(f"{path}\0{self._streams[path].hexdigest()}\n".encode())
         return whole.hexdigest()
 
-    def _column(self, path: str, column: pa.Array) -> None:
+    def _add_column(self, path: str, column: pa.Array) -> None:
         of = pa.types
         begun = self._counts.get(path, 0)
         self._counts[path] = begun + len(column)
         if isinstance(column, pa.ExtensionArray):
             column = column.storage
         if column.null_count:
-            self._take(f"{path}?", pc.indices_nonzero(column.is_null()).to_numpy().astype(np.int64) + begun)
+            self._add_bytes(f"{path}?", pc.indices_nonzero(column.is_null()).to_numpy().astype(np.int64) + begun)
             column = column.drop_null()
         if of.is_map(column.type):
             entry = pa.struct([("key", column.type.key_type), ("value", column.type.item_type)])
             column = column.cast(pa.list_(entry))
         if of.is_struct(column.type):
             for field, child in zip(column.type, column.flatten(), strict=True):
-                self._column(f"{path}/{field.name}", child)
+                self._add_column(f"{path}/{field.name}", child)
         elif of.is_list(column.type):
-            self._take(f"{path}#", pc.list_value_length(column).to_numpy(zero_copy_only=False))
-            self._column(f"{path}/", column.flatten())
+            self._add_bytes(f"{path}#", pc.list_value_length(column).to_numpy(zero_copy_only=False))
+            self._add_column(f"{path}/", column.flatten())
         elif of.is_string(column.type) or of.is_binary(column.type):
             if not len(column):
                 return
             offsets = np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, 4 * column.offset)
-            self._take(f"{path}#", np.diff(offsets))
+            self._add_bytes(f"{path}#", np.diff(offsets))
             if offsets[-1] > offsets[0]:
-                self._take(path, column.buffers()[2].slice(int(offsets[0]), int(offsets[-1] - offsets[0])))
+                self._add_bytes(path, column.buffers()[2].slice(int(offsets[0]), int(offsets[-1] - offsets[0])))
         elif not of.is_null(column.type):
             plain = column.cast(pa.uint8()) if of.is_boolean(column.type) else column
             width = plain.type.bit_width // 8
             if len(plain):
-                self._take(path, plain.buffers()[1].slice(plain.offset * width, len(plain) * width))
+                self._add_bytes(path, plain.buffers()[1].slice(plain.offset * width, len(plain) * width))
 
-    def _take(self, path: str, data: Any) -> None:
+    def _add_bytes(self, path: str, data: Any) -> None:
         if path not in self._streams:
             self._streams[path] = blake2b(digest_size=_SIZE)
         self._streams[path].update(data)

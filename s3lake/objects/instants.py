@@ -24,7 +24,7 @@ def parse_timestamp(ticks_per_second: int, text: str) -> int:
     moment = _match(text)
     clock = parse_time(ticks_per_second, moment["time"] or "00:00")
     offset = (int(moment["hours"] or 0) * 60 + int(moment["minutes"] or 0)) * 60
-    return (_days(moment) * _DAY_S + (offset if moment["sign"] == "-" else -offset)) * ticks_per_second + clock
+    return (_count_days(moment) * _DAY_S + (offset if moment["sign"] == "-" else -offset)) * ticks_per_second + clock
 
 
 def parse_date(text: str) -> int:
@@ -33,7 +33,7 @@ def parse_date(text: str) -> int:
     Raises:
         ValueError: it is not a date.
     """
-    return _days(_match(text))
+    return _count_days(_match(text))
 
 
 def parse_time(ticks_per_second: int, text: str) -> int:
@@ -58,7 +58,7 @@ def _match(text: str) -> re.Match[str]:
     return moment
 
 
-def _days(moment: re.Match[str]) -> int:
+def _count_days(moment: re.Match[str]) -> int:
     year = int(moment["year"])
     same = date(2000 + year % 400, int(moment["month"]), int(moment["day"]))  # the calendar repeats itself
     return (same - date(1970, 1, 1)).days + (year // 400 - 5) * _DAYS_IN_400_YEARS

@@ -48,7 +48,7 @@ def build_row_reader(shape: Shape) -> Callable[[bytes], Row]:
     envelope = shape.envelope
     if envelope is not None and shape.format == "csv":
         return partial(_split_flat_row, envelope)
-    read = {part: _part_reader(shape, part) for part in ("key", "value")}
+    read = {part: _build_part_reader(shape, part) for part in ("key", "value")}
     if envelope is None:
         return lambda text: {"value": read["value"](text)}
     if envelope.bare or (envelope.style == "iggy" and envelope.fields == ("value",)):
@@ -92,13 +92,13 @@ def _require_empty(members: dict[str, msgspec.Raw], row: Row) -> Row:
     return row
 
 
-def _part_reader(shape: Shape, part: str) -> _Read:
+def _build_part_reader(shape: Shape, part: str) -> _Read:
     if not shape.format.startswith("json"):
         return bytes
-    return {STRING: _string, BYTES: _parse_base64}.get(shape.converter(part), _json_text)
+    return {STRING: _string, BYTES: _parse_base64}.get(shape.converter(part), _read_json)
 
 
-def _json_text(text: Any) -> bytes | None:
+def _read_json(text: Any) -> bytes | None:
     spelled = bytes(text).strip(b" \t")
     return None if spelled == b"null" else spelled
 
@@ -122,16 +122,16 @@ def parse_headers(text: bytes | msgspec.Raw, order: bytes | msgspec.Raw | None =
     """
     headers: Any = _any(text)
     if not isinstance(headers, dict):
-        return [(header["key"], _header_value(header["value"])) for header in headers or ()]
+        return [(header["key"], _decode_header_value(header["value"])) for header in headers or ()]
     values = {name: value if isinstance(value, list) else [value] for name, value in headers.items()}
     names: Any = [name for name in values for _ in values[name]] if order is None else _any(order)
     remaining = {name: iter(of_name) for name, of_name in values.items()}
     if sorted(names) != sorted(name for name in values for _ in values[name]):
         raise ValueError("the order does not have every header once")
-    return [(name, _header_value(next(remaining[name]))) for name in names]
+    return [(name, _decode_header_value(next(remaining[name]))) for name in names]
 
 
-def _header_value(value: Any) -> bytes | None:
+def _decode_header_value(value: Any) -> bytes | None:
     if value is None:
         return None
     return value.encode() if isinstance(value, str) else base64.b64decode(value["base64"], validate=True)

@@ -199,7 +199,7 @@ def _find_table_lag(target: "Landing", chosen: Sequence[str]) -> dict[str, str]:
     if target.table is None:
         return {}
     try:
-        differences = list(target.table.differences(chosen))
+        differences = list(target.table.find_differences(chosen))
     except S3LakeError as error:
         return dict.fromkeys(chosen, str(error))
     remedy = "the next run of the hour or `s3lake table sync` brings it to the index"

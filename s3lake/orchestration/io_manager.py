@@ -115,14 +115,14 @@ class SinkIOManager(dg.IOManager):
 
     def _read_tables(self, context: dg.InputContext) -> Any:
         from s3lake.land import opening
-        from s3lake.readback.arrow import open_dataset, reader_for_annotation
+        from s3lake.readback.arrow import find_reader, open_dataset
         from s3lake.readback.committed import open_index, read_complete_tiles
         from s3lake.readback.spark import read_frame
 
         connection = s3_connection(self._resources, self._catalog, self._sink)
         sink, topic, stores = self._sink, self._find_name(context.asset_key), opening.open_stores(connection)
         annotation, is_dict = _read_annotation(context)
-        form, (columns, allow_incomplete) = reader_for_annotation(annotation), _read_metadata(context)
+        form, (columns, allow_incomplete) = find_reader(annotation), _read_metadata(context)
 
         def read(hours_read: Sequence[str] | None, *, allow_incomplete: bool) -> Any:
             if form is None:

@@ -50,8 +50,8 @@ def open_dataset(
     committed = open_input(sink, topic, store, asked_hours, allow_incomplete=allow_incomplete)
     schema = _select(committed.schema, selected, sink)
     if committed.form.format == "parquet":
-        schema = pa.schema([_as_stored(field, committed.recorded) for field in schema])
-        form, bucket = ds.ParquetFileFormat(), _file_system(connection)
+        schema = pa.schema([_to_stored_type(field, committed.recorded) for field in schema])
+        form, bucket = ds.ParquetFileFormat(), _make_file_system(connection)
         fragments = [
             form.make_fragment(f"{sink.bucket}/{file.key}", bucket, file_size=file.bytes) for file, _ in committed.files
         ]
@@ -64,7 +64,7 @@ def open_dataset(
         return ds.dataset(pa.concat_tables([schema.empty_table(), *pool.map(read, committed.files)]))
 
 
-def reader_for_annotation(annotation: Any) -> Callable[[Dataset], Any] | None:
+def find_reader(annotation: Any) -> Callable[[Dataset], Any] | None:
     """Return what converts a dataset to an input's annotation; None for Spark's DataFrame, and for no annotation.
 
     Only the package of the annotation itself is imported.
@@ -85,7 +85,7 @@ def _select(schema: pa.Schema, selected: Sequence[str] | None, sink: Sink) -> pa
     return pa.schema([schema.field(name) for name in selected])
 
 
-def _as_stored(field: pa.Field, recorded: Columns) -> pa.Field:
+def _to_stored_type(field: pa.Field, recorded: Columns) -> pa.Field:
     """Return a column as Parquet has it: a UUID is a text to Spark alone."""
     return field.with_type(pa.uuid()) if recorded.get(field.name) is Primitive.UUID else field
 
@@ -100,7 +100,7 @@ _FORMS: dict[tuple[str, str], Callable[[Dataset], Any]] = {
 }
 
 
-def _file_system(connection: S3Connection) -> Any:
+def _make_file_system(connection: S3Connection) -> Any:
     """Return the file system of Arrow with the settings of our connection to S3."""
     from pyarrow.fs import S3FileSystem
 

@@ -88,10 +88,10 @@ def files(
     route = loaded.sink(sink)
     index = open_index(route, topic, S3Store(S3Connection.from_settings(route.s3 or loaded.s3), route.bucket))
     committed = read_manifests(index, read_complete_tiles(index, route, hours, allow_incomplete=allow_incomplete))
-    return list(committed_files(route.bucket, committed, read_recorded_columns(index)))
+    return list(list_committed_files(route.bucket, committed, read_recorded_columns(index)))
 
 
-def committed_files(bucket: str, committed: Iterable[Manifest], recorded: Columns) -> Iterator[CommittedFile]:
+def list_committed_files(bucket: str, committed: Iterable[Manifest], recorded: Columns) -> Iterator[CommittedFile]:
     """Yield the objects of records of these commits; `recorded` are the columns of commits without columns."""
     for manifest in committed:
         shape, schemas = Shape.from_manifest(manifest), dict[tuple[str, ...] | None, pa.Schema]()
@@ -209,7 +209,7 @@ def open_input(
         shape = Shape.from_manifest(manifest)
         if form is None:
             form, since = msgspec.structs.replace(shape, columns=None), manifest.hour
-        elif _rows(shape) != _rows(form):
+        elif _get_row_form(shape) != _get_row_form(form):
             raise ConfigurationError(
                 f"{topic} {manifest.hour} was landed as {_describe(shape)}, and {since} as {_describe(form)}: read "
                 "them apart, or bring them into one form: s3lake reformat"
@@ -230,7 +230,7 @@ def read_object(store: Store, bucket: str, key: str, shape: Shape, schema: pa.Sc
     yield from read_batches(shape, document.body, key, schema)
 
 
-def _rows(shape: Shape) -> Any:
+def _get_row_form(shape: Shape) -> Any:
     """Return what must be the same in all commits that are read together: it decides the columns."""
     envelope = shape.envelope and msgspec.structs.replace(shape.envelope, stream="", topic="")
     return shape.format, shape.value, shape.key, envelope

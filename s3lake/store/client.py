@@ -41,7 +41,7 @@ def make_client(connection: S3Connection, attempts: int = 1, service: str = "s3"
             "addressing_style": "path" if connection.path_style else "virtual",
             "use_accelerate_endpoint": connection.accelerate,
         },
-        proxies=_proxies(connection),
+        proxies=_list_proxies(connection),
         # boto3's default adds a checksum to every upload, over https as a trailer in an encoding of the body that older
         # MinIO, Ceph and others refuse, and then Complete wants the checksums of all parts. Bodies are signed anyway.
         request_checksum_calculation="when_required",
@@ -55,7 +55,7 @@ def make_client(connection: S3Connection, attempts: int = 1, service: str = "s3"
     core = botocore.session.Session(profile=connection.profile)
     # boto3's parser of dates is a twelfth of the cost of a small request, and no code reads them.
     core.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_parse_timestamp)
-    core.register_component("data_loader", _models(core.get_config_variable("data_path")))
+    core.register_component("data_loader", _load_models(core.get_config_variable("data_path")))
     if connection.source is not None:
         _restrict_credentials(core, connection.source)
     if connection.access_key_id is not None:
@@ -75,7 +75,7 @@ def make_client(connection: S3Connection, attempts: int = 1, service: str = "s3"
 
 
 @functools.cache
-def _models(path: str | None) -> Any:
+def _load_models(path: str | None) -> Any:
     """Return botocore's models of services. Each session would read them again: 40 of the 50 ms of a client."""
     from botocore.loaders import create_loader
 
@@ -92,7 +92,7 @@ def _parse_timestamp(value: str) -> datetime:
         return parse_timestamp(value)  # type: ignore[no-any-return]
 
 
-def _proxies(connection: S3Connection) -> dict[str, str] | None:
+def _list_proxies(connection: S3Connection) -> dict[str, str] | None:
     """Return the proxies; None for the environment's."""
     address = connection.proxy
     return None if address is None else {"http": address, "https": address}
@@ -126,10 +126,10 @@ def _assume(core: Any, connection: S3Connection) -> None:
         connect_timeout=connection.connect_timeout_s,
         read_timeout=connection.read_timeout_s,
         retries={"total_max_attempts": 1},  # a retry of the store is one of the token too
-        proxies=_proxies(connection),
+        proxies=_list_proxies(connection),
     )
 
-    def tokens(service: str, config: Any = None, **keys: Any) -> Any:
+    def create_token_client(service: str, config: Any = None, **keys: Any) -> Any:
         return core.create_client(
             service,
             region_name=connection.region,
@@ -145,7 +145,7 @@ def _assume(core: Any, connection: S3Connection) -> None:
         "ExternalId": connection.role_external_id,
     }
     extra = {name: value for name, value in settings.items() if value is not None}
-    shared = {"client_creator": tokens, "role_arn": connection.role_arn, "extra_args": extra}
+    shared = {"client_creator": create_token_client, "role_arn": connection.role_arn, "extra_args": extra}
     if connection.role_token_file:
         load = functools.partial(_read_token, connection.role_token_file)
         fetcher = AssumeRoleWithWebIdentityCredentialFetcher(web_identity_token_loader=load, **shared)
@@ -174,11 +174,11 @@ def get_client(connection: S3Connection) -> Any:
     return _clients[connection]
 
 
-def _after_fork() -> None:
+def _forget_clients() -> None:
     """Forget the parent's connections, and a lock that another thread may hold."""
     global _clients, _making
     _clients, _making = {}, threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(after_in_child=_forget_clients)

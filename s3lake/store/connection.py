@@ -113,15 +113,15 @@ class S3Connection:
         return cls(
             **{name: getattr(s3, name) for name in _SAME},
             access_key_id=keys.access_key_id if keys else None,
-            secret_access_key=_plain(keys.secret_access_key) if keys else None,
-            session_token=_plain(keys.session_token) if keys else None,
+            secret_access_key=_reveal(keys.secret_access_key) if keys else None,
+            session_token=_reveal(keys.session_token) if keys else None,
             source=None if source in ("default", "anonymous") else source,
             unsigned=source == "anonymous",
             max_attempts=s3.retries.max_attempts,
             backoff_ms=s3.retries.backoff_ms,
             patience_s=s3.retries.patience,
             role_arn=role.arn if role else None,
-            role_external_id=_plain(role.external_id) if role else None,
+            role_external_id=_reveal(role.external_id) if role else None,
             role_session_name=role.session_name if role else "s3lake",
             role_duration_s=round(role.duration) if role else None,
             role_endpoint_url=role.endpoint_url if role else None,
@@ -130,7 +130,7 @@ class S3Connection:
             created_with=s3.objects.request_parameters,
             offset_tags=s3.objects.offset_tags,
             tags=tuple(s3.objects.tags.items()),
-            customer_key=_plain(s3.objects.customer_key),
+            customer_key=_reveal(s3.objects.customer_key),
             checksum=s3.objects.checksum,
         )
 
@@ -157,7 +157,7 @@ class S3Connection:
         )
 
 
-def _plain(secret: "SecretStr | None") -> str | None:
+def _reveal(secret: "SecretStr | None") -> str | None:
     return secret.get_secret_value() if secret else None
 
 
@@ -166,4 +166,4 @@ def _join_proxy(proxy: "Proxy") -> str:
     if not proxy.user:
         return proxy.url
     scheme, _, host = proxy.url.partition("://")
-    return f"{scheme}://{quote(proxy.user, safe='')}:{quote(_plain(proxy.password) or '', safe='')}@{host}"
+    return f"{scheme}://{quote(proxy.user, safe='')}:{quote(_reveal(proxy.password) or '', safe='')}@{host}"

@@ -77,20 +77,20 @@ class MemoryStore:
         return upload
 
     def upload_part(self, key: str, upload: str, number: int, body: bytes) -> str:
-        started = self._upload(key, upload)
+        started = self._find_upload(key, upload)
         if started is None:
             raise StoreUnavailableError(f"{key}: the store no longer knows the upload")
         started.parts[number] = bytes(body)
-        return _etag(body)
+        return _make_etag(body)
 
     def complete_upload(self, key: str, upload: str, parts: Sequence[str], *, replace: bool = False) -> Completion:
         with self._lock:
-            started = self._upload(key, upload)
+            started = self._find_upload(key, upload)
             if started is None:
                 return "gone"
             if key in self.objects and not (replace or self.overwrites):
                 return "taken"
-            if {number: _etag(part) for number, part in started.parts.items()} != dict(enumerate(parts, 1)):
+            if {number: _make_etag(part) for number, part in started.parts.items()} != dict(enumerate(parts, 1)):
                 return "refused"
             del self.uploads[upload]
             self._write(key, b"".join(started.parts[number] for number in sorted(started.parts)), started.metadata)
@@ -100,7 +100,7 @@ class MemoryStore:
         self.tagged[key] = first, last, records
 
     def abort_upload(self, key: str, upload: str) -> None:
-        if self._upload(key, upload):
+        if self._find_upload(key, upload):
             self.uploads.pop(upload, None)
 
     def list_uploads(self, prefix: str) -> Iterator[PendingUpload]:
@@ -110,16 +110,16 @@ class MemoryStore:
     def console_url(self, prefix: str) -> str | None:  # noqa: ARG002
         return None
 
-    def _upload(self, key: str, upload: str) -> _Upload | None:
+    def _find_upload(self, key: str, upload: str) -> _Upload | None:
         """Return the upload with this key and id, None if there is none."""
         started = self.uploads.get(upload)
         return started if started and started.key == key else None
 
     def _write(self, key: str, body: bytes, metadata: Mapping[str, str]) -> str:
-        etag = _etag(body)
+        etag = _make_etag(body)
         self.objects[key] = (bytes(body), Head(etag, len(body), metadata))
         return etag
 
 
-def _etag(body: bytes) -> str:
+def _make_etag(body: bytes) -> str:
     return f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"'

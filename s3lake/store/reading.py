@@ -43,12 +43,12 @@ class _Object(io.RawIOBase):
         if self._at >= self._size:
             return 0
         number, within = divmod(self._at, self._block_bytes)
-        some = self._block(number)[within : within + len(buffer)]
+        some = self._get_block(number)[within : within + len(buffer)]
         buffer[: len(some)] = some
         self._at += len(some)
         return len(some)
 
-    def _block(self, number: int) -> memoryview:
+    def _get_block(self, number: int) -> memoryview:
         if number not in self._blocks:
             if len(self._blocks) > 1:  # readers of tables look at a file's end first
                 self._blocks.pop(min(self._blocks))

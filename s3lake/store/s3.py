@@ -133,16 +133,16 @@ class S3Store:
             )
 
     def list(self, prefix: str) -> Iterator[str]:
-        for page in self._pages("ListObjectsV2", "list_objects_v2", prefix, "ContinuationToken"):
+        for page in self._list_pages("ListObjectsV2", "list_objects_v2", prefix, "ContinuationToken"):
             yield from (entry["Key"] for entry in page.get("Contents", ()))
 
     def list_steps(self, prefix: str) -> Iterator[str]:
-        for page in self._pages("ListObjectsV2", "list_objects_v2", prefix, "ContinuationToken", Delimiter="/"):
+        for page in self._list_pages("ListObjectsV2", "list_objects_v2", prefix, "ContinuationToken", Delimiter="/"):
             yield from (entry["Prefix"][len(prefix) : -1] for entry in page.get("CommonPrefixes", ()))
 
     def list_uploads(self, prefix: str) -> Iterator[PendingUpload]:
         # Without the marker of an upload's id: versitygw 1.8 refuses the one that it gave.
-        for page in self._pages("ListMultipartUploads", "list_multipart_uploads", prefix, "KeyMarker"):
+        for page in self._list_pages("ListMultipartUploads", "list_multipart_uploads", prefix, "KeyMarker"):
             for entry in page.get("Uploads", ()):
                 yield PendingUpload(entry["Key"], entry["UploadId"], int(entry["Initiated"].timestamp() * 1000))
 
@@ -226,7 +226,7 @@ class S3Store:
         with contextlib.suppress(ExpectedStatus):
             self._request("AbortMultipartUpload", key, abort, expected={404})
 
-    def _pages(
+    def _list_pages(
         self, operation: str, method: str, prefix: str, marker: str, **options: str
     ) -> Iterator[Mapping[str, Any]]:
         """Yield the pages of a listing; `marker` is the parameter of a page's beginning."""

@@ -72,7 +72,7 @@ def translate_error(
     from urllib3.exceptions import HTTPError
 
     if isinstance(error, exceptions.ClientError):
-        return _refusal(error.response, secrets, what, operation, expected)
+        return _translate_refusal(error.response, secrets, what, operation, expected)
     message = f"{type(error).__name__}: {_mask(str(error), secrets).rstrip('.')}"
     # A wrong certificate or protocol stays wrong.
     if isinstance(error, exceptions.SSLError) and re.search("CERTIFICATE_VERIFY_FAILED|WRONG_VERSION_NUMBER", message):
@@ -105,7 +105,7 @@ def translate_error(
     return None
 
 
-def _refusal(
+def _translate_refusal(
     response: Mapping[str, Any], secrets: Sequence[str], what: str, operation: str, expected: Set[int | str]
 ) -> Exception:
     code = str(response.get("Error", {}).get("Code", ""))

@@ -37,7 +37,7 @@ def ensure_tried(store: Store, index: str, data: str) -> None:
     if endpoint is None:
         try_store(store, index, data)
         return
-    place = (str(endpoint), store.bucket, index, data, _requirements(store))
+    place = (str(endpoint), store.bucket, index, data, _get_requirements(store))
     if place in _passed:
         return
     digest = hashlib.sha256("\n".join(filter(None, place)).encode()).hexdigest()
@@ -58,8 +58,8 @@ def ensure_settings_work(store: Store, data: str) -> None:
         StoreDeniedError: the store does not do it, or refuses to write or delete there.
         StoreUnavailableError: the store does not answer.
     """
-    terms = _requirements(store)
-    place = (_place(store), data, terms)
+    terms = _get_requirements(store)
+    place = (_describe_place(store), data, terms)
     if terms and place not in _passed:
         _try(store, _make_key(data), _upload_alone)
         _passed.add(place)
@@ -102,7 +102,7 @@ def _try(store: Store, key: str, trial: Callable[[Store, str], None]) -> None:
         raise
     store.delete(key)
     if store.head(key) is not None:
-        raise _unsuitable(
+        raise _make_unsuitable_error(
             store,
             f"an object was still there after it was deleted ({key}), so what is rolled back would stay",
             "let these credentials delete there",
@@ -113,14 +113,14 @@ def _write_on_condition(store: Store, key: str) -> None:
     first, second, third = (str(uuid.uuid4()).encode() for _ in range(3))
     etag = _put(store, key, first, if_absent=True)
     if etag is None:
-        raise _not_conditional(store, "a PUT with If-None-Match: * of a new key was refused")
+        raise _make_unconditional_error(store, "a PUT with If-None-Match: * of a new key was refused")
     if _put(store, key, second, if_absent=True) is not None:
-        raise _not_conditional(store, "a PUT with If-None-Match: * overwrote an object")
+        raise _make_unconditional_error(store, "a PUT with If-None-Match: * overwrote an object")
     changed = _put(store, key, second, if_match=etag)
     if changed is None:
-        raise _not_conditional(store, "a PUT with If-Match and the right ETag was refused")
+        raise _make_unconditional_error(store, "a PUT with If-Match and the right ETag was refused")
     if _put(store, key, third, if_match=etag) is not None:
-        raise _not_conditional(store, "a PUT with If-Match and an ETag of the past overwrote an object")
+        raise _make_unconditional_error(store, "a PUT with If-Match and an ETag of the past overwrote an object")
     for _ in range(_ROUNDS):
         _write_at_once(store, key)
     _require_settings(store, key)
@@ -131,16 +131,18 @@ def _write_at_once(store: Store, key: str) -> None:
     document = store.get(key)
     etag = document.etag if document else None
 
-    def won(body: str) -> bool:
+    def try_put(body: str) -> bool:
         with suppress(StoreConflictError):
             return store.put(key, body.encode(), if_match=etag) is not None
         return False
 
     bodies = [str(uuid.uuid4()) for _ in range(_AT_ONCE)]  # an ETag can be the same again when the body is
     with ThreadPoolExecutor(_AT_ONCE, "s3lake-trial") as pool:
-        winners = sum(pool.map(won, bodies))
+        winners = sum(pool.map(try_put, bodies))
     if winners > 1:
-        raise _not_conditional(store, f"of {_AT_ONCE} PUTs with If-Match and one ETag, sent at once, {winners} won")
+        raise _make_unconditional_error(
+            store, f"of {_AT_ONCE} PUTs with If-Match and one ETag, sent at once, {winners} won"
+        )
 
 
 def _put(store: Store, key: str, body: bytes, *, if_match: str | None = None, if_absent: bool = False) -> str | None:
@@ -154,14 +156,14 @@ def _upload(store: Store, key: str) -> None:
     """Complete an upload and read its commit, as a commit does; then complete another one over it."""
     mine, other = (uuid.uuid4().hex for _ in range(2))
     answer = _complete(store, key, mine)
-    shown = _owner(store, key)
+    shown = _read_owner(store, key)
     if shown is None:
         raise StoreUnavailableError(
             f"CompleteMultipartUpload s3://{store.bucket}/{key} was answered {answer!r}, and no object is there. "
             "Run again."
         )
     if shown != mine:
-        raise _unsuitable(
+        raise _make_unsuitable_error(
             store,
             f"it does not give back an object's metadata: x-amz-meta-{COMMIT} was {mine!r} and came back as {shown!r}. "
             "Without it nothing says which commit an object is of",
@@ -169,11 +171,11 @@ def _upload(store: Store, key: str) -> None:
         )
     _require_settings(store, key)
     _complete(store, key, other)
-    if _owner(store, key) != mine:
+    if _read_owner(store, key) != mine:
         _log.warning(
             "%s completes uploads over objects that are there (it ignores If-None-Match on CompleteMultipartUpload): "
             "objects of other programs are not safe under this sink's prefix. s3lake's own never share a key.",
-            _place(store),
+            _describe_place(store),
         )
 
 
@@ -188,12 +190,12 @@ def _require_settings(store: Store, key: str) -> None:
     if lost:
         them = "them" if len(lost) > 1 else "it"
         raise StoreDeniedError(
-            f"{_place(store)} took an object and ignored {', '.join(lost)}. To go on: take {them} out, or use a store "
-            f"that applies {them}."
+            f"{_describe_place(store)} took an object and ignored {', '.join(lost)}. To go on: take {them} out, or use "
+            f"a store that applies {them}."
         )
 
 
-def _requirements(store: Store) -> str:
+def _get_requirements(store: Store) -> str:
     return store.requirements if isinstance(store, S3Store) else ""
 
 
@@ -209,25 +211,26 @@ def _complete(store: Store, key: str, commit: str) -> str:
     return answer
 
 
-def _owner(store: Store, key: str) -> str | None:
+def _read_owner(store: Store, key: str) -> str | None:
     """Return the object's commit: None if there is no object, an empty text if it has none."""
     head = store.head(key)
     return None if head is None else head.metadata.get(COMMIT, "")
 
 
-def _not_conditional(store: Store, what: str) -> StoreDeniedError:
-    return _unsuitable(
+def _make_unconditional_error(store: Store, what: str) -> StoreDeniedError:
+    return _make_unsuitable_error(
         store, f"it does not honour conditional writes: {what}. Without them two writers can land a record twice"
     )
 
 
-def _unsuitable(store: Store, what: str, remedy: str = "") -> StoreDeniedError:
+def _make_unsuitable_error(store: Store, what: str, remedy: str = "") -> StoreDeniedError:
     remedy = remedy or "use a store with conditional writes (AWS S3, MinIO, versitygw, ...)"
     return StoreDeniedError(
-        f"{_place(store)} cannot be landed in exactly once: {what}. To go on: set exactly_once: false or {remedy}."
+        f"{_describe_place(store)} cannot be landed in exactly once: {what}. To go on: set exactly_once: false or "
+        f"{remedy}."
     )
 
 
-def _place(store: Store) -> str:
+def _describe_place(store: Store) -> str:
     endpoint = getattr(store, "endpoint", None)
     return f"bucket {store.bucket!r}" + (f" at {endpoint}" if endpoint else "")

@@ -101,18 +101,18 @@ class Upload:
             view = memoryview(self._spill.take(piece) if isinstance(piece, tuple) else piece)
             while size + len(view) >= PART_BYTES:
                 end = PART_BYTES - size
-                self._part(key, b"".join([*part, view[:end]]))
+                self._upload_part(key, b"".join([*part, view[:end]]))
                 view, part, size = view[end:], [], 0
             part.append(view)
             size += len(view)
         if last and (size or not self._parts):
-            self._part(key, b"".join(part))
+            self._upload_part(key, b"".join(part))
             size = 0
         if size:
             self._memory.append(b"".join(part))
         self.buffered = self._waiting = size
 
-    def _part(self, key: str, body: bytes) -> None:
+    def _upload_part(self, key: str, body: bytes) -> None:
         if not self._id:
             self._id = self._store.create_upload(key, self._metadata)
         self._parts.append(self._store.upload_part(key, self._id, len(self._parts) + 1, body))

@@ -115,7 +115,7 @@ def _compare_hours(
         stored = index.tile(hour)
         if stored is None:
             if not (head.new and head.new.hour == hour):  # else its creation is under way
-                yield _report_one(index.topic, hour, "index", "the tile is gone from the index")
+                yield _report_difference(index.topic, hour, "index", "the tile is gone from the index")
             before = None
             continue
         tile = stored[0]
@@ -126,7 +126,7 @@ def _compare_hours(
             )
         kafka = context.log.snapshot(index.topic, hour) if _is_present(head, hour) and not replaced else None
         if kafka is not None and kafka.topic_id != head.topic_id:
-            yield _report_one(index.topic, hour, "kafka", _other_topic(head, kafka))
+            yield _report_difference(index.topic, hour, "kafka", _describe_other_topic(head, kafka))
             kafka, replaced = None, True
         if kafka is not None:
             yield build_report(notices=_find_notices(head, tile, kafka, now_ms))
@@ -190,7 +190,7 @@ def _read_kafka(context: VerifyContext, parts: dict[int, list[Comparison]], adva
     needs = frozenset().union(*(part.needs for partition in ranges for part in parts[partition]))
     for records in context.log.read(context.index.topic, ranges, needs) if ranges else ():
         for part in parts[records.partition]:
-            own = records.in_range(*part.window)
+            own = records.select_range(*part.window)
             if own.offsets:
                 part.add_records(own)
         reached = records.offsets[-1] + 1
@@ -239,10 +239,10 @@ def _is_present(head: TopicHead, hour: str) -> bool:
     return head.since is None or hour >= head.since
 
 
-def _other_topic(head: TopicHead, kafka: TopicOffsets) -> str:
+def _describe_other_topic(head: TopicHead, kafka: TopicOffsets) -> str:
     now = f"{kafka.topic_id}: it was created again" if kafka.exists else "no such topic"
     return f"the index was cut from topic id {head.topic_id}, Kafka has {now}; from this hour on nothing can be checked"
 
 
-def _report_one(topic: str, hour: str, what: DifferenceType, text: str) -> Report:
+def _report_difference(topic: str, hour: str, what: DifferenceType, text: str) -> Report:
     return build_report(differences=[Difference(what, topic, hour, None, text)])

@@ -77,7 +77,7 @@ def _rewrite(schema: Any, space: str, names: dict[str, str]) -> Any:
         return _rewrite(of, space, names)
     plain = {name: schema[name] for name in ("type", "size", "symbols", "scale") if name in schema}
     if "name" in schema and of in ("record", "error", "enum", "fixed"):
-        plain["name"] = _full_name(schema, space)
+        plain["name"] = _make_full_name(schema, space)
         names[plain["name"]] = _OPEN if of in ("record", "error") else of
         space = plain["name"].rpartition(".")[0]
     match of:
@@ -104,7 +104,7 @@ def _rewrite(schema: Any, space: str, names: dict[str, str]) -> Any:
 def _rewrite_union(branches: Sequence[Any], space: str, names: dict[str, str]) -> Any:
     """Rewrite a union. If several branches hold something, each is a record of one field, which has the same bytes."""
     rewritten = [_rewrite(branch, space, names) for branch in branches]
-    fields = _branch_names([branch for branch in branches if branch != "null"], space, names)
+    fields = _name_branches([branch for branch in branches if branch != "null"], space, names)
     if len(fields) < 2:
         return rewritten
     remaining, records = iter(fields), []
@@ -118,7 +118,7 @@ def _rewrite_union(branches: Sequence[Any], space: str, names: dict[str, str]) -
     return records
 
 
-def _branch_names(branches: Sequence[Any], space: str, names: Mapping[str, str]) -> list[str]:
+def _name_branches(branches: Sequence[Any], space: str, names: Mapping[str, str]) -> list[str]:
     """Return the fields of a union by Connect: a branch's short name, its whole one if two are alike."""
     whole = []
     for branch in branches:
@@ -127,11 +127,11 @@ def _branch_names(branches: Sequence[Any], space: str, names: Mapping[str, str])
         if isinstance(branch, str):
             whole.append(f"{space}.{branch}" if f"{space}.{branch}" in names else branch)
         else:
-            whole.append(_full_name(branch, space) if "name" in branch else branch["type"])
+            whole.append(_make_full_name(branch, space) if "name" in branch else branch["type"])
     short = [name.rpartition(".")[2] for name in whole]
     return [long.replace(".", "_") if short.count(name) > 1 else name for name, long in zip(short, whole, strict=True)]
 
 
-def _full_name(schema: Mapping[str, Any], space: str) -> str:
+def _make_full_name(schema: Mapping[str, Any], space: str) -> str:
     name, space = schema["name"], schema.get("namespace", space)
     return name if "." in name or not space else f"{space}.{name}"

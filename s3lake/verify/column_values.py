@@ -1,4 +1,4 @@
-"""JSON without a schema, and cells of CSV, as values of a manifest's columns, in `values.column_form`."""
+"""JSON without a schema, and cells of CSV, as values of a manifest's columns (`values.to_column_form`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from s3lake.objects.instants import parse_date, parse_time, parse_timestamp
 from s3lake.schema import types
 from s3lake.schema.types import TICKS, Primitive, Type, fold
 from s3lake.verify.connect import to_bytes, to_decimal, to_double, to_float
-from s3lake.verify.values import Mismatch, Uuid, column_form, compact_json, float_form, keep, parse_json
+from s3lake.verify.values import Mismatch, Uuid, compact_json, keep, parse_json, to_column_form, to_float_form
 
 Cast = Callable[[Any], Any]
 
@@ -30,11 +30,11 @@ def cast_json(type: Type, *, by_schema: bool = False) -> Cast | None:
 def cast_cell(type: Type) -> Cast:
     """Return what makes a cell of CSV, which is not null, a value of a column."""
     if isinstance(type, types.Decimal):
-        return _decimal
+        return _read_decimal
     if not isinstance(type, Primitive):
         return keep
     if type in _INSTANTS:
-        return partial(_instant_cell, TICKS.get(type, 1000) // 1000, _INSTANTS[type])
+        return partial(_parse_instant, TICKS.get(type, 1000) // 1000, _INSTANTS[type])
     return _CELLS.get(type, _LEAVES[type] or keep)
 
 
@@ -66,10 +66,10 @@ def _unquote(text: str) -> str:
 
 def _cast_leaf(by_schema: bool, leaf: Type) -> Cast | None:
     if isinstance(leaf, types.Decimal):
-        return partial(_decimal_by_schema, leaf.scale) if by_schema else _decimal
+        return partial(_read_decimal_by_schema, leaf.scale) if by_schema else _read_decimal
     if by_schema and leaf is Primitive.STRING:
-        return _any_text
-    return _LEAVES[leaf] if isinstance(leaf, Primitive) else _nothing
+        return _read_text
+    return _LEAVES[leaf] if isinstance(leaf, Primitive) else _require_nothing
 
 
 def _cast_items(item: Cast | None, values: Any) -> list[Any]:
@@ -114,39 +114,39 @@ def _cast_map(item: Cast | None) -> Cast:
     return cast
 
 
-def _nothing(value: Any) -> None:
+def _require_nothing(value: Any) -> None:
     if _holds_something(value):
         raise Mismatch("no column holds it")
 
 
-def _any_text(value: Any) -> Any:
+def _read_text(value: Any) -> Any:
     return _unquote(value if isinstance(value, str) else compact_json(value))
 
 
-def _decimal(value: Any) -> Any:
+def _read_decimal(value: Any) -> Any:
     exact = Decimal(value)
     if isinstance(value, bool) or not exact.is_finite():
         raise Mismatch("it is not a decimal")
-    return column_form(exact)
+    return to_column_form(exact)
 
 
-def _decimal_by_schema(scale: int, value: Any) -> Any:
-    return column_form(to_decimal(value, scale))
+def _read_decimal_by_schema(scale: int, value: Any) -> Any:
+    return to_column_form(to_decimal(value, scale))
 
 
-def _double(value: Any) -> Any:
-    return float_form(value if type(value) is float else to_double(value))
+def _read_double(value: Any) -> Any:
+    return to_float_form(value if type(value) is float else to_double(value))
 
 
-def _float(value: Any) -> Any:
-    return column_form(to_float(value))
+def _read_float(value: Any) -> Any:
+    return to_column_form(to_float(value))
 
 
-def _uuid(value: Any) -> Any:
-    return column_form(Uuid(value))
+def _read_uuid(value: Any) -> Any:
+    return to_column_form(Uuid(value))
 
 
-def _instant(parse: Callable[[str], int], value: Any) -> Any:
+def _read_instant(parse: Callable[[str], int], value: Any) -> Any:
     """Return an integer as it is, also one with a fraction of zero, and a text as what `parse` makes of it."""
     if isinstance(value, str):
         return parse(value)
@@ -166,28 +166,28 @@ _LEAVES: dict[Primitive, Cast | None] = {
     Primitive.INT32: None,
     Primitive.INT64: None,
     Primitive.STRING: None,
-    Primitive.DOUBLE: _double,
-    Primitive.FLOAT: _float,
+    Primitive.DOUBLE: _read_double,
+    Primitive.FLOAT: _read_float,
     Primitive.BINARY: to_bytes,
-    Primitive.UUID: _uuid,
-    **{leaf: partial(_instant, parse) for leaf, parse in _INSTANTS.items()},
+    Primitive.UUID: _read_uuid,
+    **{leaf: partial(_read_instant, parse) for leaf, parse in _INSTANTS.items()},
 }
 
 
-def _integer_cell(text: str) -> int:
+def _parse_integer(text: str) -> int:
     if not re.fullmatch(r"-?\d+", text):
         raise Mismatch("it is not an integer")
     return int(text)
 
 
-def _instant_cell(ticks_per_ms: int, parse: Callable[[str], int], text: str) -> int:
+def _parse_instant(ticks_per_ms: int, parse: Callable[[str], int], text: str) -> int:
     """Return the number of a text. Years that have no text are a number: of days, or of milliseconds."""
     return int(Decimal(text) * ticks_per_ms) if re.fullmatch(r"-?\d+(\.\d+)?", text) else parse(text)
 
 
 _CELLS: dict[Primitive, Cast] = {
     Primitive.BOOL: {"true": True, "false": False}.__getitem__,
-    Primitive.INT32: _integer_cell,
-    Primitive.INT64: _integer_cell,
+    Primitive.INT32: _parse_integer,
+    Primitive.INT64: _parse_integer,
 }
 """Cells of CSV that are not read as JSON's numbers and texts are."""

@@ -132,7 +132,7 @@ class Comparison:
     def add_records(self, records: Records) -> None:
         """Add records of Kafka."""
         self._dead_letters.add_records(records)
-        not_dead = self._dead_letters.without_dead_letters(records)
+        not_dead = self._dead_letters.exclude_dead_letters(records)
         expected, refused = self._records.select(not_dead)
         for offset, why in refused.items():
             self._missing += 1
@@ -232,7 +232,7 @@ class Comparison:
                 pass  # it is reported already; what came before it counts
         ranges = {self.range.partition: self.window}
         for records in self._context.log.read(self._context.index.topic, ranges, self.needs):
-            expected, _ = self._records.select(self._dead_letters.without_dead_letters(records))
+            expected, _ = self._records.select(self._dead_letters.exclude_dead_letters(records))
             if digests := self._files.expect(expected):
                 kafka.add(digests, expected.offsets)
         return match_rows(buckets, kafka, rows, spare)

@@ -38,11 +38,11 @@ def decode_connect(data: bytes, plain: Callable[[bytes], Any], *, has_floats: bo
         return plain(bytes(envelope.payload))
     if not schema.startswith(b"{"):
         return plain(data)
-    return _payload_cast(schema, has_floats)(parse_json(bytes(envelope.payload)))
+    return _build_payload_cast(schema, has_floats)(parse_json(bytes(envelope.payload)))
 
 
 @lru_cache(4096)
-def _payload_cast(schema: bytes, has_floats: bool) -> _Cast:
+def _build_payload_cast(schema: bytes, has_floats: bool) -> _Cast:
     return _build_cast(parse_json(schema), _PRIMITIVES if has_floats else {"bytes": to_bytes})
 
 
@@ -50,11 +50,11 @@ def _build_cast(schema: dict[str, Any], primitives: dict[str, _Cast]) -> _Cast:
     """Return what makes a parsed payload a value; the schema's default if it is null."""
     cast, default = _build_present(schema, primitives), schema.get("default")
 
-    def or_default(value: Any) -> Any:
+    def cast_or_default(value: Any) -> Any:
         value = default if value is None else value
         return None if value is None else cast(value)
 
-    return or_default
+    return cast_or_default
 
 
 def _build_present(schema: dict[str, Any], primitives: dict[str, _Cast]) -> _Cast:
@@ -68,8 +68,8 @@ def _build_present(schema: dict[str, Any], primitives: dict[str, _Cast]) -> _Cas
         case "map":
             key, inner = _build_cast(schema["keys"], primitives), _build_cast(schema["values"], primitives)
             if schema["keys"]["type"] == "string":
-                return lambda value: Map({name: inner(cell) for name, cell in _entries(value)})
-            return lambda value: Pairs([(key(name), inner(cell)) for name, cell in _entries(value)])
+                return lambda value: Map({name: inner(cell) for name, cell in _list_entries(value)})
+            return lambda value: Pairs([(key(name), inner(cell)) for name, cell in _list_entries(value)])
         case "bytes" if schema.get("name") == f"{_LOGICAL}Decimal":
             scale = int(schema.get("parameters", {}).get("scale", 0))
             return lambda value: to_decimal(value, scale)
@@ -83,7 +83,7 @@ def _require_list(value: Any) -> Any:
     return value
 
 
-def _entries(value: Any) -> Any:
+def _list_entries(value: Any) -> Any:
     return value.items() if isinstance(value, dict) else _require_list(value)
 
 

@@ -59,7 +59,7 @@ class DeadLetters:
         for offset, stamp, value, key, headers in zip(*records[1:], strict=True):
             if offset in self._digests:
                 self._unseen.discard(offset)
-                expected, now = self._digests[offset], _digest(value, stamp, key, headers)
+                expected, now = self._digests[offset], _digest_record(value, stamp, key, headers)
                 compared = DIGEST_BYTES if headers is UNREADABLE else None  # of such a record the value alone
                 if expected[:compared] != now[:compared]:
                     self.missing += 1
@@ -67,7 +67,7 @@ class DeadLetters:
                     part = "value" if is_value else "key, timestamp or headers"
                     self._report("dead_letter", f"offset {offset} has another {part} in Kafka")
 
-    def without_dead_letters(self, records: Records) -> Records:
+    def exclude_dead_letters(self, records: Records) -> Records:
         """Return the records that are not dead letters."""
         if not self._digests or self._digests.keys().isdisjoint(records.offsets):
             return records
@@ -91,7 +91,7 @@ class DeadLetters:
             self.duplicated += 1
             self._report("dead_letter", problem)
         else:
-            self._digests[letter.offset] = _digest(letter.value, letter.timestamp_ms, letter.key, letter.headers)
+            self._digests[letter.offset] = _digest_record(letter.value, letter.timestamp_ms, letter.key, letter.headers)
 
     def _find_problem(self, letter: DeadLetter, place: str) -> str:
         if (letter.topic, letter.partition) != (self._topic, self._range.partition):
@@ -103,6 +103,6 @@ class DeadLetters:
         return ""
 
 
-def _digest(value: bytes | None, stamp: int, key: bytes | None, headers: Headers) -> bytes:
+def _digest_record(value: bytes | None, stamp: int, key: bytes | None, headers: Headers) -> bytes:
     """Return the digest of a record's value, and behind it that of its other parts."""
     return digest_row(value) + digest_row([stamp, key, list(map(list, headers))])

@@ -44,7 +44,7 @@ class DigestPlaces:
             if entries is not None:
                 entries += _entry.pack(digest, place)
 
-    def by_digest(self, bucket: int) -> dict[bytes, list[int]]:
+    def group_by_digest(self, bucket: int) -> dict[bytes, list[int]]:
         """Return the places of each digest of a bucket."""
         places: dict[bytes, list[int]] = {}
         for digest, place in _entry.iter_unpack(self._entries[bucket]):
@@ -71,7 +71,11 @@ def match_rows(buckets: Iterable[int], records: DigestPlaces, rows: DigestPlaces
     """Match records with rows, bucket by bucket; `spare` are rows that may answer for a record, but need none."""
     outcome = RowDifference()
     for bucket in sorted(buckets):
-        expected, have, more = records.by_digest(bucket), rows.by_digest(bucket), spare.by_digest(bucket)
+        expected, have, more = (
+            records.group_by_digest(bucket),
+            rows.group_by_digest(bucket),
+            spare.group_by_digest(bucket),
+        )
         # Equal values answer for one another: of too many, the last are named.
         for value, offsets in expected.items():
             outcome.missing += offsets[len(have.get(value, ())) + len(more.get(value, ())) :]

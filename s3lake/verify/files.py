@@ -45,12 +45,12 @@ def group_files(files: Sequence[File]) -> list[FileGroup]:
     groups = [FileGroup(file, {"data": file}) for file in files if file.stream == "data"]
     near: dict[tuple[int, int, int], list[FileGroup]] = {}
     for group in groups:
-        near.setdefault(_span(group.first), []).append(group)
+        near.setdefault(_get_span(group.first), []).append(group)
     for file in files:
         if file.stream not in ("keys", "headers"):
             continue
         stem = file.key.rpartition(f".{file.stream}")[0]
-        candidates = near.setdefault(_span(file), [])
+        candidates = near.setdefault(_get_span(file), [])
         group = next((group for group in candidates if group.first.key.startswith(stem)), FileGroup(file))
         group.files[file.stream] = file
         if group.first is file:
@@ -71,7 +71,7 @@ def read_body(store: Store, key: str) -> bytes:
     return document.body
 
 
-def stream_shapes(shape: Shape) -> dict[str, Shape]:
+def list_stream_shapes(shape: Shape) -> dict[str, Shape]:
     """Return the shape of each stream of a commit's files."""
     sidecars = {"keys": shape.sidecars.keys, "headers": shape.sidecars.headers}
     return {"data": shape, **{stream: shape.sidecar(stream) for stream, format in sidecars.items() if format}}
@@ -84,7 +84,7 @@ def count_rows(shape: Shape, group: FileGroup, bodies: Mapping[str, bytes]) -> i
         UnreadableError: it is not a file of its format.
     """
     file, (stream, *_) = group.first, [stream for stream, file in group.files.items() if file is group.first]
-    own = stream_shapes(shape)[stream]
+    own = list_stream_shapes(shape)[stream]
     if own.in_columns:
         batches = open_columns(own.for_file(file), bodies[stream], file.key).batches
         return sum(batch.num_rows for batch in batches)
@@ -112,7 +112,7 @@ class CommitFiles:
     ) -> None:
         """Prepare to read `groups`; `in_order` says that records are in files in the order of their offsets."""
         self.groups, self._store = list(groups), store
-        shapes = stream_shapes(shape)
+        shapes = list_stream_shapes(shape)
         self._rows = {stream: Rows(own, topic, registry) for stream, own in shapes.items() if own.separable}
         self._without_data = any("data" not in group.files for group in groups)
         self._shapes, self._texts = shapes, dict[str, Callable[[Records], list[bytes]]]()
@@ -230,13 +230,13 @@ class FileOrder:
 
     def add_records(self, offsets: Sequence[int], units: Sequence[bytes]) -> None:
         """Add the units of records, which come in order."""
-        for file, own in self._by_file(offsets, units):
+        for file, own in self._split_by_file(offsets, units):
             before = self._frame.between if file.key in self._in_kafka else self._frame.opening
             hashed = self._in_kafka.setdefault(file.key, blake2b(digest_size=DIGEST_BYTES))
             hashed.update(before + self._frame.between.join(own))
             self._records[file.key] = self._records.get(file.key, 0) + len(own)
 
-    def _by_file(self, offsets: Sequence[int], units: Sequence[bytes]) -> Iterator[tuple[File, Sequence[bytes]]]:
+    def _split_by_file(self, offsets: Sequence[int], units: Sequence[bytes]) -> Iterator[tuple[File, Sequence[bytes]]]:
         """Yield each file that has some of these records, with their units."""
         start = 0
         while start < len(offsets) and self._at < len(self._files):
@@ -262,5 +262,5 @@ class FileOrder:
                     yield f"{file.key} is not what records {file.first_offset} to {file.last_offset} make {how}"
 
 
-def _span(file: File) -> tuple[int, int, int]:
+def _get_span(file: File) -> tuple[int, int, int]:
     return file.partition, file.first_offset, file.last_offset

@@ -68,7 +68,7 @@ class KafkaLog:
         if not ends:
             return
         positions = {partition: ranges[partition][0] for partition in ends}
-        consumer = self._consumer()
+        consumer = self._open_consumer()
         with suppress(KafkaException):  # reading meets the same, and tells what it means
             consumer.list_topics(topic, timeout=_INTRODUCED_S)  # of one that is only assigned it asks a second later
         consumer.assign([TopicPartition(topic, *start) for start in positions.items()])
@@ -87,7 +87,7 @@ class KafkaLog:
                 if batches or ended:
                     last_answer = time.monotonic()
                 elif time.monotonic() - last_answer > self._patience_s:
-                    raise self._unavailable(topic, ends)
+                    raise self._make_unavailable_error(topic, ends)
                 size = 0
                 for partition, batch in batches.items():
                     end, positions[partition] = ends[partition], batch[-1].offset() + 1
@@ -95,7 +95,7 @@ class KafkaLog:
                         ended.add(partition)
                         batch = [message for message in batch if message.offset() < end]
                     if batch:
-                        records = _records(partition, batch, parts)
+                        records = _to_records(partition, batch, parts)
                         size += sum(map(len, filter(None, records.values)))
                         yield records
                 if batches:
@@ -108,7 +108,7 @@ class KafkaLog:
         finally:
             consumer.unassign()
 
-    def _consumer(self) -> Any:
+    def _open_consumer(self) -> Any:
         if self._open is None:
             settings: dict[str, Any] = {
                 **self._client,
@@ -141,7 +141,7 @@ class KafkaLog:
         else:
             self._log.record_error(error)
 
-    def _unavailable(self, topic: str, ends: Mapping[int, int]) -> KafkaUnavailableError:
+    def _make_unavailable_error(self, topic: str, ends: Mapping[int, int]) -> KafkaUnavailableError:
         because = f": {self._log.text}" if self._log.text else ""
         waiting = ", ".join(f"partition {partition} up to {end}" for partition, end in sorted(ends.items())[:5])
         return KafkaUnavailableError(
@@ -150,18 +150,18 @@ class KafkaLog:
         )
 
 
-def _records(partition: int, messages: Sequence[Any], parts: Collection[str]) -> Records:
+def _to_records(partition: int, messages: Sequence[Any], parts: Collection[str]) -> Records:
     return Records(
         partition,
         [message.offset() for message in messages],
         [message.timestamp()[1] for message in messages],
         [message.value() for message in messages],
         [message.key() for message in messages] if "key" in parts else (),
-        _headers(messages) if "headers" in parts else (),
+        _read_headers(messages) if "headers" in parts else (),
     )
 
 
-def _headers(messages: Sequence[Any]) -> list[Headers]:
+def _read_headers(messages: Sequence[Any]) -> list[Headers]:
     """Decode headers, each message's once: a second look at a name that is not UTF-8 crashes the process.
 
     So does a first look by Python's own call (see the reader), but not by `map`.

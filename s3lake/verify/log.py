@@ -36,7 +36,7 @@ class Records(NamedTuple):
         partition, *columns = self
         return Records(partition, *map(pick, columns))
 
-    def in_range(self, start: int, end: int) -> "Records":
+    def select_range(self, start: int, end: int) -> "Records":
         """Return the records with offsets of `[start, end)`; the same object if that is all of them."""
         if start <= self.offsets[0] and self.offsets[-1] < end:
             return self
@@ -92,10 +92,10 @@ class SourceLog:
         for partition, (start, end) in ranges.items():
             if start < end:
                 for batch in self._source.reader.batches(topic, [OffsetRange(partition, start, end)], names):
-                    yield _records(partition, batch)
+                    yield _to_records(partition, batch)
 
 
-def _records(partition: int, batch: pa.RecordBatch) -> Records:
+def _to_records(partition: int, batch: pa.RecordBatch) -> Records:
     stamps = pc.divide(batch.column("timestamp").cast(pa.int64()), 1000).to_pylist()
     columns = batch.to_pydict()
     rows = columns.get("headers", ())

@@ -102,13 +102,13 @@ class _HourCheck:
 
     def check_tile(self, hour: str) -> NotLanded | None:
         """Return what a tile lacks; None if it is complete, or of a topic that was given up."""
-        tile = self._tile(hour)
+        tile = self._read_tile(hour)
         if tile is None or tile.complete or (self._head.since is not None and hour < self._head.since):
             return None
-        rest = {} if self._other else self._rest(tile)
+        rest = {} if self._other else self._find_rest(tile)
         if not rest and not tile.pending and self._grid.is_current(hour):
             return None
-        return self._make_not_landed(hour, hour, rest, _state(tile))
+        return self._make_not_landed(hour, hour, rest, _describe_state(tile))
 
     def find_missing_hours(self) -> Iterator[NotLanded]:
         """Yield hours of the grid without a tile: each that has offsets, and the others as ranges."""
@@ -120,12 +120,12 @@ class _HourCheck:
                 if not intervals:
                     empty += [] if self._grid.is_current(hour) else [hour]
                     continue
-                yield from self._empty(empty)
+                yield from self._make_empty(empty)
                 empty = []
                 yield self._make_not_landed(hour, hour, intervals, "no tile")
-            yield from self._empty(empty)
+            yield from self._make_empty(empty)
 
-    def _empty(self, gap: Sequence[str]) -> Iterator[NotLanded]:
+    def _make_empty(self, gap: Sequence[str]) -> Iterator[NotLanded]:
         if gap:
             yield self._make_not_landed(gap[0], gap[-1], {}, "no tile" if self._exists else _NO_TOPIC)
 
@@ -135,18 +135,18 @@ class _HourCheck:
         )
         return NotLanded(self._index.topic, first, last, intervals, state, gone, self._grid.is_current(first))
 
-    def _rest(self, tile: Tile) -> Intervals:
+    def _find_rest(self, tile: Tile) -> Intervals:
         spans: dict[int, Span] = dict(tile.partitions)
         if not tile.closed:
             spans = {partition: Span(0, 0) for partition in self._end} | spans
-        ends = self._ends(Tile(tile.hour, spans))
-        return _intervals({partition: span.committed for partition, span in spans.items()}, ends)
+        ends = self._find_ends(Tile(tile.hour, spans))
+        return _make_intervals({partition: span.committed for partition, span in spans.items()}, ends)
 
-    def _ends(self, tile: Tile) -> Offsets:
+    def _find_ends(self, tile: Tile) -> Offsets:
         """Return where a tile ends; an open one ends where its hour does, never before what is committed."""
         if all(span.end is not None for span in tile.partitions.values()):
             return {partition: span.end or 0 for partition, span in tile.partitions.items()}
-        edge = self._edge(hours.shift(tile.hour, 1))
+        edge = self._find_edge(hours.shift(tile.hour, 1))
         return {
             partition: max(span.committed, edge.get(partition, 0)) if span.end is None else span.end
             for partition, span in tile.partitions.items()
@@ -155,9 +155,9 @@ class _HourCheck:
     def _split_gap(self, gap: Sequence[str]) -> list[Intervals]:
         """Return the offsets of consecutive hours without a tile, as landing would cut them between its neighbours."""
         at = bisect.bisect(self.listed, gap[0])
-        before = self._neighbour(self.listed[at - 1 : at] if at else ())
-        after = self._neighbour(self.listed[at : at + 1])
-        floor = self._ends(before) if before else {}
+        before = self._find_neighbour(self.listed[at - 1 : at] if at else ())
+        after = self._find_neighbour(self.listed[at : at + 1])
+        floor = self._find_ends(before) if before else {}
         ceiling = (
             {partition: after.partitions.get(partition, NOTHING).start for partition in self._end} if after else {}
         )
@@ -168,7 +168,7 @@ class _HourCheck:
         def clamp(edge: Offsets) -> Offsets:
             return {one: max(low, min(edge.get(one, low), high)) for one, (low, high) in inside.items()}
 
-        begin, end = clamp(self._edge(gap[0])), clamp(self._edge(hours.shift(gap[-1], 1)))
+        begin, end = clamp(self._find_edge(gap[0])), clamp(self._find_edge(hours.shift(gap[-1], 1)))
         if before is not None and hours.shift(before.hour, 1) == gap[0]:
             begin = {one: low for one, (low, _) in inside.items()}
         elif before is None and self._sink.from_ == "earliest" and gap[0] == self._sink.start:
@@ -176,21 +176,21 @@ class _HourCheck:
         if after is not None and hours.shift(gap[-1], 1) == after.hour:
             end = {one: max(high, begin[one]) for one, (_, high) in inside.items()}
 
-        def parts(hours_left: Sequence[str], begin: Offsets, end: Offsets) -> list[Intervals]:
+        def split(hours_left: Sequence[str], begin: Offsets, end: Offsets) -> list[Intervals]:
             if len(hours_left) == 1 or begin == end:  # edges never go back: there is nothing between equal ones
-                return [_intervals(begin, end), *({} for _ in hours_left[1:])]
+                return [_make_intervals(begin, end), *({} for _ in hours_left[1:])]
             half = len(hours_left) // 2
-            middle = clamp(self._edge(hours_left[half]))
-            return [*parts(hours_left[:half], begin, middle), *parts(hours_left[half:], middle, end)]
+            middle = clamp(self._find_edge(hours_left[half]))
+            return [*split(hours_left[:half], begin, middle), *split(hours_left[half:], middle, end)]
 
-        return parts(gap, begin, end)
+        return split(gap, begin, end)
 
-    def _neighbour(self, listed: Sequence[str]) -> Tile | None:
+    def _find_neighbour(self, listed: Sequence[str]) -> Tile | None:
         """Return the tile next to a gap; None if it was cut from another topic than the present one."""
         of_present = [hour for hour in listed if not self._other and (self._head.since or "") <= hour]
-        return self._tile(of_present[0]) if of_present else None
+        return self._read_tile(of_present[0]) if of_present else None
 
-    def _edge(self, hour: str) -> Offsets:
+    def _find_edge(self, hour: str) -> Offsets:
         """Return the first offset of `hour` or later; offsets ahead of the clock belong to the present."""
         if hour > self._grid.present:
             return self._end
@@ -198,18 +198,18 @@ class _HourCheck:
             self._edges[hour] = self._log.find_offset_since(self._index.topic, hours.start_ms(hour))
         return self._edges[hour]
 
-    def _tile(self, hour: str) -> Tile | None:
+    def _read_tile(self, hour: str) -> Tile | None:
         stored = self._index.tile(hour)
         if stored is None:  # unless its creation is under way it is gone, which is a difference of its own
             return self._head.new if self._head.new is not None and self._head.new.hour == hour else None
         return stored[0]
 
 
-def _intervals(begin: Offsets, end: Offsets) -> Intervals:
+def _make_intervals(begin: Offsets, end: Offsets) -> Intervals:
     return {one: (begin[one], end[one]) for one in sorted(begin) if end.get(one, 0) > begin[one]}
 
 
-def _state(tile: Tile) -> str:
+def _describe_state(tile: Tile) -> str:
     if tile.pending is not None:
         return f"commit {tile.pending} is pending"
     if not tile.landed:

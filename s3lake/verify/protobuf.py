@@ -32,12 +32,12 @@ def build_reader(text: str, references: tuple[tuple[str, str], ...]) -> Decode:
     """Return what decodes the path of a message within its schema, and the message behind it."""
 
     @lru_cache(64)
-    def descriptor(path: tuple[int, ...]) -> Descriptor:
+    def find_descriptor(path: tuple[int, ...]) -> Descriptor:
         return protoc.message(text, dict(references), path)
 
     def read(data: bytes) -> Any:
         path, begin = _parse_path(data)
-        return _decode(descriptor(path), data[begin:])
+        return _decode(find_descriptor(path), data[begin:])
 
     return read
 
@@ -74,19 +74,19 @@ def _parse_path(data: bytes) -> tuple[tuple[int, ...], int]:
 
 
 @lru_cache(4096)
-def _field_readers(descriptor: Descriptor) -> list[tuple[str, str | None, FieldDescriptor, _Read]]:
+def _build_field_readers(descriptor: Descriptor) -> list[tuple[str, str | None, FieldDescriptor, _Read]]:
     """Return per field its name, the struct of its oneof (None if it is in none), and what reads it."""
     proto = descriptor_pb2.DescriptorProto()
     descriptor.CopyToProto(proto)
     optional = {field.name for field in proto.field if field.proto3_optional}
     oneofs = [oneof for oneof in descriptor.oneofs if oneof.fields[0].name not in optional]
     structs = {field.name: f"{oneof.name}_{number}" for number, oneof in enumerate(oneofs) for field in oneof.fields}
-    return [(field.name, structs.get(field.name), field, _field_reader(field)) for field in descriptor.fields]
+    return [(field.name, structs.get(field.name), field, _build_field_reader(field)) for field in descriptor.fields]
 
 
 def _to_struct(message: Any) -> dict[str, Any]:
     struct: dict[str, Any] = {}
-    for name, oneof, field, read in _field_readers(message.DESCRIPTOR):
+    for name, oneof, field, read in _build_field_readers(message.DESCRIPTOR):
         if field.has_presence and not message.HasField(name):
             continue
         value = read(getattr(message, name))
@@ -97,18 +97,18 @@ def _to_struct(message: Any) -> dict[str, Any]:
     return struct
 
 
-def _field_reader(field: FieldDescriptor) -> _Read:
+def _build_field_reader(field: FieldDescriptor) -> _Read:
     inner = field.message_type
     if inner is not None and inner.GetOptions().map_entry:
-        key, read = (_value_reader(inner.fields_by_name[name]) for name in ("key", "value"))
+        key, read = (_build_value_reader(inner.fields_by_name[name]) for name in ("key", "value"))
         if inner.fields_by_name["key"].type == field.TYPE_STRING:
             return lambda entries: Map({name: read(entries[name]) for name in entries})
         return lambda entries: [{"key": key(name), "value": read(entries[name])} for name in entries]
-    read = _value_reader(field)
+    read = _build_value_reader(field)
     return (lambda values: [read(value) for value in values]) if field.is_repeated else read
 
 
-def _value_reader(field: FieldDescriptor) -> _Read:
+def _build_value_reader(field: FieldDescriptor) -> _Read:
     inner = field.message_type
     if field.enum_type is not None:
         symbols = field.enum_type.values_by_number
@@ -120,7 +120,7 @@ def _value_reader(field: FieldDescriptor) -> _Read:
     if inner.full_name in _JSON:
         return lambda value: json_format.MessageToJson(value, indent=None)
     if inner.full_name in _WRAPPERS:
-        read = _value_reader(inner.fields_by_name["value"])
+        read = _build_value_reader(inner.fields_by_name["value"])
         return lambda wrapper: read(wrapper.value)
     return _to_struct
 

@@ -27,13 +27,13 @@ from s3lake.verify.log import Records
 from s3lake.verify.values import (
     UNDECODABLE,
     Decode,
-    column_form,
     digest_bytes,
     digest_row,
-    float_form,
-    json_form,
     parse_json,
     parse_json_doubles,
+    to_column_form,
+    to_float_form,
+    to_json_form,
 )
 
 _METADATA = ("topic", "partition", "offset", "timestamp")
@@ -98,7 +98,7 @@ class Rows:
         shape = self._shape.for_file(file)
         if shape.format == "avro":
             schema, rows = avro.open_rows(body, file.key, shape.bare_column)
-            types = [(field.name, _integer_type(field.type)) for field in schema]
+            types = [(field.name, _to_integer_type(field.type)) for field in schema]
             for some in content.batch_rows(rows, _ROWS):
                 yield len(some), {name: (type, [row[name] for row in some]) for name, type in types}
             return
@@ -152,7 +152,7 @@ class Rows:
         if shape.json_as_text and converter == "json":
             return _decode_line
         if shape.json_as_text and converter == "connect_json":
-            return lambda data: column_form(decode_connect(data, _decode_line))
+            return lambda data: to_column_form(decode_connect(data, _decode_line))
         columns = shape.columns if self._spread else fields_of(shape.columns).get(name)
         cast = (
             strip_schema if shape.json_as_text else cast_json(columns or UNKNOWN, by_schema=converter == "json_schema")
@@ -166,7 +166,7 @@ class Rows:
         decode = build_decoder(converter, registry, plain, parse_json if has_decimals else parse_json_doubles)
         if converter in ("json", "json_schema", STRING, BYTES):
             return decode
-        return lambda data: exclude_fields(column_form(decode(data)), paths)
+        return lambda data: exclude_fields(to_column_form(decode(data)), paths)
 
     def _to_cells(self, name: str, type: pa.DataType, cells: list[Any]) -> list[Any]:
         """Return the cells of a file's column as rows of records have them."""
@@ -219,7 +219,7 @@ class Rows:
             return build_decoder(converter, None)
         if converter in TYPED or converter == "json_schema":
             decode = build_decoder(converter, None if converter == "json_schema" else registry, has_floats=False)
-            return lambda data: json_form(decode(data))
+            return lambda data: to_json_form(decode(data))
         in_line = name == "value" and shape.envelope is not None and shape.envelope.value_encoding == "none"
         return lambda data: (_to_one_line(data) if in_line else data) or None
 
@@ -237,7 +237,7 @@ class Rows:
         if name in ("key", "value"):
             converter, in_json = self._shape.converter(name), self._shape.format.startswith("json")
             if cell and (converter in TYPED or (converter == "json_schema" and not in_json)):
-                return json_form(parse_json(cell))
+                return to_json_form(parse_json(cell))
             return cell if in_json else cell or None
         if name == "metadata":
             fields = _IGGY_METADATA if self._envelope and self._envelope.style == "iggy" else _METADATA
@@ -250,7 +250,7 @@ class Rows:
 def _find_texts(shape: Shape) -> _Texts | None:
     """Return what makes the texts of records, if files of a shape have them as Kafka does; else None."""
     if shape.envelope is not None:
-        return _keys if shape.format == "bytes" else None
+        return _list_keys if shape.format == "bytes" else None
     if shape.format == "bytes":
         return lambda records: [value or b"" for value in records.values]
     if shape.format == "text" and shape.value not in TYPED and shape.value != "json_schema":
@@ -263,7 +263,7 @@ def _find_texts(shape: Shape) -> _Texts | None:
     return None
 
 
-def _keys(records: Records) -> list[bytes]:
+def _list_keys(records: Records) -> list[bytes]:
     return [key or b"" for key in records.keys]
 
 
@@ -333,18 +333,18 @@ def _read_headers(headers: Any) -> Any:
 
 
 def _build_form(type: pa.DataType) -> Callable[[Any], Any] | None:
-    """Return what makes a cell of this type its `column_form`; None if it is that."""
+    """Return what converts cells of this type as `to_column_form` does; None if they stay as they are."""
     of = pa.types
     if of.is_string(type) or of.is_integer(type) or of.is_boolean(type) or of.is_binary(type):
         return None
     if of.is_floating(type):
-        return float_form
+        return to_float_form
     if of.is_list(type):
         item = _build_form(type.value_type)
         return item and (lambda cells: [None if cell is None else item(cell) for cell in cells])
     if of.is_struct(type):
         return partial(_form_struct, [(field.name, form) for field in type if (form := _build_form(field.type))])
-    return column_form
+    return to_column_form
 
 
 def _form_struct(forms: Sequence[tuple[str, Callable[[Any], Any]]], row: dict[str, Any]) -> dict[str, Any]:
@@ -367,18 +367,18 @@ def _to_list(column: pa.Array) -> list[Any]:
 
 def _to_integers(column: pa.Array) -> pa.Array:
     """Return a column whose dates and times are integers: Python has none after the year 9999."""
-    plain = _integer_type(column.type)
+    plain = _to_integer_type(column.type)
     return column if plain == column.type else column.cast(plain)
 
 
-def _integer_type(type: pa.DataType) -> pa.DataType:
+def _to_integer_type(type: pa.DataType) -> pa.DataType:
     of = pa.types
     if of.is_struct(type):
-        return pa.struct([field.with_type(_integer_type(field.type)) for field in type])
+        return pa.struct([field.with_type(_to_integer_type(field.type)) for field in type])
     if of.is_map(type):
-        return pa.map_(type.key_type, _integer_type(type.item_type))
+        return pa.map_(type.key_type, _to_integer_type(type.item_type))
     if of.is_list(type):
-        return pa.list_(type.value_field.with_type(_integer_type(type.value_type)))
+        return pa.list_(type.value_field.with_type(_to_integer_type(type.value_type)))
     if of.is_timestamp(type) or of.is_time64(type):
         return pa.int64()
     return pa.int32() if of.is_date32(type) or of.is_time32(type) else type

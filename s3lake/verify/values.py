@@ -107,52 +107,52 @@ def digest_row(row: Any) -> bytes:
     return blake2b(packed, digest_size=DIGEST_BYTES).digest()
 
 
-def column_form(value: Any) -> Any:
+def to_column_form(value: Any) -> Any:
     """Return a decoded value, or a cell of a column, as columns hold it: a null field is not a field."""
     of = type(value)
     if of is str or of is int or of is bool or of is bytes or value is None:
         return value
     if of is dict:
-        return {name: column_form(inner) for name, inner in value.items() if inner is not None}
+        return {name: to_column_form(inner) for name, inner in value.items() if inner is not None}
     if of is list:
         if value and type(value[0]) is tuple:  # a map of a file
-            return [[name, column_form(inner)] for name, inner in sorted(value, key=lambda entry: str(entry[0]))]
-        return [column_form(item) for item in value]
+            return [[name, to_column_form(inner)] for name, inner in sorted(value, key=lambda entry: str(entry[0]))]
+        return [to_column_form(item) for item in value]
     if of is float or of is Float32:
-        return float_form(value)
+        return to_float_form(value)
     if of is Decimal:
-        return _number(_digits(value))
+        return _make_number(_format_digits(value))
     if of is Map:
-        return [[name, column_form(value[name])] for name in sorted(value)]
+        return [[name, to_column_form(value[name])] for name in sorted(value)]
     if of is Pairs:
-        return [column_form({"key": key, "value": inner}) for key, inner in value]
+        return [to_column_form({"key": key, "value": inner}) for key, inner in value]
     if of is Uuid or of is UUID:
-        return _uuid_bytes(value)
+        return _to_uuid_bytes(value)
     raise Mismatch(f"{of.__name__} is not a value of a record")
 
 
-def float_form(value: float) -> Any:
+def to_float_form(value: float) -> Any:
     """Return a float as columns hold it: an integer if it is one, and one NaN of the many."""
     if value.is_integer():
         return int(value) if -_LARGEST <= value < _LARGEST else float(value)
-    return float(value) if value == value else _number("NaN")
+    return float(value) if value == value else _make_number("NaN")
 
 
-def json_form(value: Any) -> Any:
+def to_json_form(value: Any) -> Any:
     """Return a decoded value, or parsed JSON, as Connect's JSON converter writes it, without null fields."""
 
-    def form(value: Any) -> Any:
+    def convert(value: Any) -> Any:
         of = type(value)
         if of is str or of is bool or value is None:
             return value
         if of is int:
-            return value if -_LARGEST <= value < _LARGEST else _number(_digits(Decimal(value)))
+            return value if -_LARGEST <= value < _LARGEST else _make_number(_format_digits(Decimal(value)))
         if of is dict or of is Map:
-            return {name: form(inner) for name, inner in value.items() if inner is not None}
+            return {name: convert(inner) for name, inner in value.items() if inner is not None}
         if of is list:
-            return [form(item) for item in value]
+            return [convert(item) for item in value]
         if of is Pairs:
-            return [[form(key), form(inner)] for key, inner in value]
+            return [[convert(key), convert(inner)] for key, inner in value]
         if of is bytes:
             return base64.b64encode(value).decode()
         if of is Decimal:
@@ -161,12 +161,12 @@ def json_form(value: Any) -> Any:
             return str(value)
         if not math.isfinite(value):
             return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
-        return _to_number(Decimal(_shortest(value) if of is Float32 else repr(value)))
+        return _to_number(Decimal(_format_float32(value) if of is Float32 else repr(value)))
 
-    return form(value)
+    return convert(value)
 
 
-def _number(digits: str) -> msgspec.msgpack.Ext:
+def _make_number(digits: str) -> msgspec.msgpack.Ext:
     """A number that msgpack has no exact type for; nothing else has this type."""
     return msgspec.msgpack.Ext(1, digits.encode())
 
@@ -174,20 +174,20 @@ def _number(digits: str) -> msgspec.msgpack.Ext:
 def _to_number(value: Decimal) -> Any:
     if value == value.to_integral_value() and -_LARGEST <= value < _LARGEST:
         return int(value)
-    return _number(_digits(value))
+    return _make_number(_format_digits(value))
 
 
-def _digits(value: Decimal) -> str:
+def _format_digits(value: Decimal) -> str:
     return str(EXACT.normalize(value) + 0) if value else "0"
 
 
-def _shortest(value: float) -> str:
+def _format_float32(value: float) -> str:
     import numpy as np
 
     return str(np.float32(value))
 
 
-def _uuid_bytes(value: Any) -> bytes:
+def _to_uuid_bytes(value: Any) -> bytes:
     try:
         return (value if isinstance(value, UUID) else UUID(str(value))).bytes
     except ValueError:

@@ -34,7 +34,7 @@ class Table:
         self._me = me
 
     def follow(self, hours_asked: Iterable[str] | None = None) -> list[str]:
-        """See `LakeTable.follow`."""
+        """See `LakeTable.sync`."""
         if self._me.world.catalog_away:
             self._me.world.outcomes["catalog away"] += 1
             raise TableUnavailableError("the catalog is away")

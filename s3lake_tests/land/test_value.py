@@ -29,7 +29,7 @@ from s3lake.land.maintenance.reformat import reformat
 from s3lake.land.maintenance.retention import expire
 from s3lake.land.target import TopicSink
 from s3lake.land.value import land_value
-from s3lake.readback.committed import committed_files, read_recorded_columns
+from s3lake.readback.committed import list_committed_files, read_recorded_columns
 from s3lake.sink import Sink
 from s3lake.sink.key_space import KeySpace
 from s3lake.store import Store
@@ -298,7 +298,7 @@ def test_a_table_is_compacted_erased_cleaned_and_listed_as_what_kafka_gave() -> 
     later = int(datetime.datetime(2100, 1, 1, tzinfo=datetime.timezone.utc).timestamp() * 1000) + DAY_MS
     clean(target.index, now_ms=later, keys=KeySpace.from_sink(target.sink, NAME))
     assert data_keys(target) == listed
-    (file,) = committed_files("lake", manifests(target), read_recorded_columns(target.index))
+    (file,) = list_committed_files("lake", manifests(target), read_recorded_columns(target.index))
     assert (file.rows, file.hour, file.schema.names) == (1, HOUR, ["n"])
 
 

@@ -11,7 +11,7 @@ from s3lake.land.maintenance.condition import Condition
 from s3lake.land.maintenance.erase import EraseConditions, erase
 from s3lake.objects import Shape
 from s3lake.readback.arrow import open_dataset
-from s3lake.readback.committed import committed_files
+from s3lake.readback.committed import list_committed_files
 from s3lake.schema.types import to_document
 from s3lake.store.connection import S3Connection
 from s3lake_tests.land.maintenance.parts import Parts, holding
@@ -49,7 +49,7 @@ def test_a_person_is_erased_by_the_column_that_says_who_it_is(world: Parts) -> N
 
 
 def test_files_say_their_columns_in_their_order(world: Parts) -> None:
-    listed = committed_files("lake", holding(world).manifests(HOUR) or [], {})
+    listed = list_committed_files("lake", holding(world).manifests(HOUR) or [], {})
     assert [one.schema.names for one in listed] == [list(one) for one in RECORDS]
 
 

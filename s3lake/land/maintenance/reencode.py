@@ -176,10 +176,10 @@ class Reencoder:
         for rows in self._read_rows(file, body):
             groups = _place(keys, file.partition, rows)
             if isinstance(groups, str):
-                digests[groups].rows(rows)
+                digests[groups].add_batch(rows)
                 continue
             for group in groups.unique().to_pylist():
-                digests[group].rows(rows.filter(pc.equal(groups, group)))
+                digests[group].add_batch(rows.filter(pc.equal(groups, group)))
         return digests
 
     def _compare(self, file: File, files: Sequence[File], digests: Mapping[str, Digest], copies: StagedCopies) -> None:

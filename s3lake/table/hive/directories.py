@@ -43,7 +43,7 @@ class HiveTable:
     ending: str
     deep: bool
 
-    def path(self, values: Iterable[str]) -> str:
+    def locate(self, values: Iterable[str]) -> str:
         """Return the location of a partition's files."""
         directories = (f"{name}={value}/" for name, value in zip(self.partitions, values, strict=True))
         return self.location + "".join(directories)
@@ -66,7 +66,7 @@ class HiveTable:
             properties.update({f"projection.{name}.{option}": text for option, text in options.items()})
         if not properties:
             return None
-        template = self.path(f"${{{name}}}" for name in self.partitions)
+        template = self.locate(f"${{{name}}}" for name in self.partitions)
         return {"projection.enabled": "true", **properties, "storage.location.template": template}
 
 
@@ -82,7 +82,7 @@ def build_table(
     values: set[tuple[str, ...]] = set()
     endings: set[str] = set()
     for key in keys:
-        before, names, here = _directories(key)
+        before, names, here = _split_directories(key)
         layouts.add((before, names))
         values.add(here)
         endings.add(PurePosixPath(key).suffix)
@@ -129,7 +129,7 @@ def _place_columns(columns: Iterable[str], directories: Collection[str]) -> dict
     return named
 
 
-def _directories(key: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+def _split_directories(key: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """Return the part of a key before its first `name=value` directory, and the names and values of all of these."""
     steps = key.split("/")[:-1]
     first = next((at for at, step in enumerate(steps) if "=" in step), len(steps))

@@ -42,9 +42,9 @@ _LINES = (_INPUT, _OUTPUT, _LAZY, {"field.delim": "\x01"})
 
 def format_documents(table: HiveTable, database: str) -> list[str]:
     """Return as JSON what `apply` sends: the table, and its partitions if they cannot be computed."""
-    sent: dict[str, Any] = {"DatabaseName": database, "TableInput": _table(table)}
+    sent: dict[str, Any] = {"DatabaseName": database, "TableInput": _describe_table(table)}
     if table.projection is None and table.partitions:
-        sent["PartitionInputList"] = list(_partitions(table))
+        sent["PartitionInputList"] = list(_list_partitions(table))
     return [json.dumps(sent, indent=2)]
 
 
@@ -60,14 +60,14 @@ def apply(glue: Any, table: HiveTable, database: str) -> int:
     with suppress(exists):
         glue.create_database(DatabaseInput={"Name": database})
     try:
-        glue.update_table(DatabaseName=database, TableInput=_table(table))
+        glue.update_table(DatabaseName=database, TableInput=_describe_table(table))
     except unknown:
-        glue.create_table(DatabaseName=database, TableInput=_table(table))
+        glue.create_table(DatabaseName=database, TableInput=_describe_table(table))
     if table.projection is not None or not table.partitions:
         return 0
     pages = glue.get_paginator("get_partitions").paginate(DatabaseName=database, TableName=table.name)
     there = {tuple(partition["Values"]) for page in pages for partition in page["Partitions"]}
-    missing = [partition for partition in _partitions(table) if tuple(partition["Values"]) not in there]
+    missing = [partition for partition in _list_partitions(table) if tuple(partition["Values"]) not in there]
     for first in range(0, len(missing), _AT_ONCE):
         chunk = missing[first : first + _AT_ONCE]
         answer = glue.batch_create_partition(DatabaseName=database, TableName=table.name, PartitionInputList=chunk)
@@ -81,7 +81,7 @@ def apply(glue: Any, table: HiveTable, database: str) -> int:
     return len(missing)
 
 
-def _table(table: HiveTable) -> dict[str, Any]:
+def _describe_table(table: HiveTable) -> dict[str, Any]:
     parameters = {"EXTERNAL": "TRUE", "classification": table.form, **(table.projection or {})}
     if table.header:
         parameters["skip.header.line.count"] = "1"
@@ -94,9 +94,9 @@ def _table(table: HiveTable) -> dict[str, Any]:
     }
 
 
-def _partitions(table: HiveTable) -> Iterator[dict[str, Any]]:
+def _list_partitions(table: HiveTable) -> Iterator[dict[str, Any]]:
     for values in table.values:
-        yield {"Values": list(values), "StorageDescriptor": _describe_storage(table, table.path(values))}
+        yield {"Values": list(values), "StorageDescriptor": _describe_storage(table, table.locate(values))}
 
 
 def _describe_storage(table: HiveTable, location: str) -> dict[str, Any]:

@@ -25,7 +25,7 @@ _CSV = """delim = ',', quote = '"', escape = '"', allow_quoted_nulls = false"""
 _LINES = "ROW FORMAT DELIMITED FIELDS TERMINATED BY '\\001'\nSTORED AS TEXTFILE"
 
 
-def _athena(table: HiveTable, database: str) -> list[str]:
+def _write_athena(table: HiveTable, database: str) -> list[str]:
     projection = table.projection or {}
     name = f"{HIVE.name(database)}.{HIVE.name(table.name)}"
     properties = {**projection, **({"skip.header.line.count": "1"} if table.header else {})}
@@ -34,19 +34,19 @@ def _athena(table: HiveTable, database: str) -> list[str]:
         f"PARTITIONED BY ({HIVE.strings(table.partitions)})" if table.partitions else "",
         _STORED.get(table.form, _LINES),
         f"LOCATION {HIVE.text(table.location)}",
-        f"TBLPROPERTIES (\n{_pairs(properties)}\n)" if properties else "",
+        f"TBLPROPERTIES (\n{_format_properties(properties)}\n)" if properties else "",
     ]
     creation = "\n".join(filter(None, lines))
     if projection or not table.partitions:
         return [creation]
     added = "\n".join(
-        f"  PARTITION ({_equal(table.partitions, values)}) LOCATION {HIVE.text(table.path(values))}"
+        f"  PARTITION ({_format_equalities(table.partitions, values)}) LOCATION {HIVE.text(table.locate(values))}"
         for values in table.values
     )
     return [creation, f"ALTER TABLE {name} ADD IF NOT EXISTS\n{added}"]
 
 
-def _spark(table: HiveTable, database: str) -> list[str]:
+def _write_spark(table: HiveTable, database: str) -> list[str]:
     name = f"{HIVE.name(database)}.{HIVE.name(table.name)}"
     strings = dict.fromkeys(table.partitions, Primitive.STRING)
     using = {"parquet": "parquet", "avro": "avro", "csv": "csv", "delimited": "csv"}
@@ -65,7 +65,7 @@ def _spark(table: HiveTable, database: str) -> list[str]:
     return [creation, f"MSCK REPAIR TABLE {name}"] if table.partitions else [creation]
 
 
-def _trino(table: HiveTable, database: str) -> list[str]:
+def _write_trino(table: HiveTable, database: str) -> list[str]:
     forms = {"parquet": "PARQUET", "avro": "AVRO", "csv": "CSV"}
     options = [f"format = '{forms.get(table.form, 'TEXTFILE')}'", f"external_location = {ROWS.text(table.location)}"]
     if table.partitions:
@@ -83,7 +83,7 @@ def _trino(table: HiveTable, database: str) -> list[str]:
     return [creation, discovery] if table.partitions else [creation]
 
 
-def _duckdb(table: HiveTable, database: str) -> list[str]:
+def _write_duckdb(table: HiveTable, database: str) -> list[str]:
     if table.form == "avro":
         raise ConfigurationError(
             "DuckDB reads Avro with an extension that knows no directories: ask for another engine"
@@ -106,19 +106,19 @@ def _duckdb(table: HiveTable, database: str) -> list[str]:
     return [f"CREATE SCHEMA IF NOT EXISTS {schema}", view]
 
 
-def _equal(names: Sequence[str], values: Sequence[str]) -> str:
+def _format_equalities(names: Sequence[str], values: Sequence[str]) -> str:
     return ", ".join(f"{HIVE.name(name)} = {HIVE.text(value)}" for name, value in zip(names, values, strict=True))
 
 
-def _pairs(properties: Mapping[str, str]) -> str:
+def _format_properties(properties: Mapping[str, str]) -> str:
     return ",\n".join(f"  {HIVE.text(name)} = {HIVE.text(text)}" for name, text in properties.items())
 
 
 ENGINES: dict[str, Callable[[HiveTable, str], list[str]]] = {
-    "athena": _athena,
+    "athena": _write_athena,
     "glue": glue.format_documents,
-    "trino": _trino,
-    "duckdb": _duckdb,
-    "spark": _spark,
+    "trino": _write_trino,
+    "duckdb": _write_duckdb,
+    "spark": _write_spark,
 }
 """By engine the function that returns the statements that make a table, and its partitions, known to it."""

@@ -40,8 +40,8 @@ def open_catalog(properties: Mapping[str, str], bucket: str, connection: S3Conne
         "py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO",
         # To a server of REST a warehouse is a name of its own.
         **({} if properties["type"] == "rest" else {"warehouse": f"s3://{bucket}/{_WAREHOUSE}"}),
-        **_s3(connection),
-        **_glue(properties, connection),
+        **_list_s3_settings(connection),
+        **_list_glue_settings(properties, connection),
         **properties,
     }
     return load_catalog(settings.pop("name", NAME), **settings)
@@ -52,7 +52,7 @@ def make_file_io(properties: Mapping[str, str], connection: S3Connection) -> PyA
     from pyiceberg.io.pyarrow import PyArrowFileIO
 
     own = {name: value for name, value in properties.items() if name.startswith(("s3.", "client."))}
-    return PyArrowFileIO({**_s3(connection), **own})
+    return PyArrowFileIO({**_list_s3_settings(connection), **own})
 
 
 def find_secrets(properties: Mapping[str, str], connection: S3Connection) -> set[str]:
@@ -61,7 +61,7 @@ def find_secrets(properties: Mapping[str, str], connection: S3Connection) -> set
     return hidden.union(connection.secrets, *map(find_logins, properties.values()))
 
 
-def _s3(connection: S3Connection) -> dict[str, str]:
+def _list_s3_settings(connection: S3Connection) -> dict[str, str]:
     created_with = {name: str(value) for name, value in connection.created_with}
     settings = {
         "s3.endpoint": connection.endpoint_url,
@@ -83,7 +83,7 @@ def _s3(connection: S3Connection) -> dict[str, str]:
     return {name: value for name, value in settings.items() if value is not None}
 
 
-def _glue(properties: Mapping[str, str], connection: S3Connection) -> dict[str, str]:
+def _list_glue_settings(properties: Mapping[str, str], connection: S3Connection) -> dict[str, str]:
     if properties["type"] != "glue":
         return {}
     settings = {

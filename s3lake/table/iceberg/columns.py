@@ -22,7 +22,7 @@ def list_schemas(footers: Iterable[Any]) -> list[pa.Schema]:
     """Return the different schemas of files."""
     schemas: dict[str, pa.Schema] = {}
     for footer in footers:
-        schema = pa.schema(map(_nullable, footer.schema.to_arrow_schema()))
+        schema = pa.schema(map(_make_nullable, footer.schema.to_arrow_schema()))
         schemas.setdefault(str(schema), schema)
     return list(schemas.values())
 
@@ -75,17 +75,17 @@ def _refuse_other_precisions(field: pa.Field, column: str) -> None:
     )
 
 
-def _nullable(field: pa.Field) -> pa.Field:
+def _make_nullable(field: pa.Field) -> pa.Field:
     """Return the field as nullable at every level, because a later file may not have it."""
-    return pa.field(field.name, _type(field.type), nullable=True)
+    return pa.field(field.name, _make_type_nullable(field.type), nullable=True)
 
 
-def _type(type: pa.DataType) -> pa.DataType:
+def _make_type_nullable(type: pa.DataType) -> pa.DataType:
     of = pa.types
     if of.is_struct(type):
-        return pa.struct(list(map(_nullable, type)))
+        return pa.struct(list(map(_make_nullable, type)))
     if of.is_list(type):
-        return pa.list_(_nullable(type.value_field))
+        return pa.list_(_make_nullable(type.value_field))
     if of.is_map(type):
-        return pa.map_(type.key_type, _nullable(type.item_field))
+        return pa.map_(type.key_type, _make_nullable(type.item_field))
     return type

@@ -42,7 +42,7 @@ class Footers:
         scheme = self.io.fs_by_scheme("s3", self.bucket)  # type: ignore[attr-defined]
         parquet = ds.ParquetFileFormat()
 
-        def footer(file: File) -> Any:
+        def read_footer(file: File) -> Any:
             # With the known size, the footer is one request.
             metadata = parquet.make_fragment(f"{self.bucket}/{file.key}", scheme, file_size=file.bytes).metadata
             if metadata.num_rows != file.records:
@@ -54,7 +54,7 @@ class Footers:
 
         missing = [file for file in files if file.key not in self._by_key]
         with ThreadPoolExecutor(_AT_ONCE, "s3lake-footers") as pool:
-            for file, metadata in zip(missing, pool.map(footer, missing), strict=True):
+            for file, metadata in zip(missing, pool.map(read_footer, missing), strict=True):
                 self._by_key[file.key] = metadata
         return {file.key: self._by_key[file.key] for file in files}
 
@@ -82,9 +82,9 @@ class Entries:
         )
         return DataFile.from_args(
             content=DataFileContent.DATA,
-            file_path=object_uri(self._bucket, file.key),
+            file_path=make_object_uri(self._bucket, file.key),
             file_format=FileFormat.PARQUET,
-            partition=Record(*self._partition(hour, file, statistics)),
+            partition=Record(*self._find_partition(hour, file, statistics)),
             file_size_in_bytes=file.bytes,
             sort_order_id=None,
             spec_id=self._spec.spec_id,
@@ -93,7 +93,7 @@ class Entries:
             **statistics.to_serialized_dict(),
         )
 
-    def _partition(self, hour: str, file: File, statistics: Any) -> list[Any]:
+    def _find_partition(self, hour: str, file: File, statistics: Any) -> list[Any]:
         """Return the partition of a file: the hour, and fields whose minimum and maximum are equal."""
         try:
             for part in self._spec.fields:
@@ -126,6 +126,6 @@ def find_hour(spec: PartitionSpec, schema: Schema) -> int:
     )
 
 
-def object_uri(bucket: str, key: str) -> str:
+def make_object_uri(bucket: str, key: str) -> str:
     """Return the name of a file in tables."""
     return f"s3://{bucket}/{key}"

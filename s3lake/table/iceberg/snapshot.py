@@ -15,7 +15,7 @@ from s3lake.commit.index import TopicIndex
 from s3lake.commit.replace import offset_ranges_of
 from s3lake.table.iceberg import ledger
 from s3lake.table.iceberg.columns import LANDED_HOUR, list_schemas, widen_schema
-from s3lake.table.iceberg.entries import Entries, Footers, find_hour, object_uri
+from s3lake.table.iceberg.entries import Entries, Footers, find_hour, make_object_uri
 from s3lake.table.iceberg.ledger import Difference
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class SyncResult:
         return f"{span}: {self.commits} commits, {self.files} files, {self.rows} rows added{out}"
 
 
-def snapshot(
+def commit_snapshot(
     table: Table,
     taken: Sequence[Difference],
     footers: Footers,
@@ -78,10 +78,10 @@ def snapshot(
         removed += [file for name, file in existing[hour].items() if name not in listed]
     files = list(chain.from_iterable(added.values()))
     read = footers.read(files)
-    change = _once(table)
+    change = _start_transaction(table)
     widen_schema(change, list_schemas(read.values()))
     entries = Entries(change.table_metadata, footers.bucket)
-    update = change.update_snapshot(snapshot_properties=_summary(index, taken, notes))
+    update = change.update_snapshot(snapshot_properties=_summarize(index, taken, notes))
     with update.overwrite() if removed else update.merge_append() as producer:
         for hour, new in added.items():
             for file in new:
@@ -124,17 +124,17 @@ def list_files(table: Table, hours: Sequence[str]) -> Files:
 
 def name_files(bucket: str, manifests: Iterable[Manifest]) -> dict[str, File]:
     """Return the data files of commits by their names in tables."""
-    return {object_uri(bucket, file.key): file for file in files_of(manifests, "data")}
+    return {make_object_uri(bucket, file.key): file for file in files_of(manifests, "data")}
 
 
-def _once(table: Table) -> Transaction:
+def _start_transaction(table: Table) -> Transaction:
     """Return a transaction without retries: a retry of the library would put an old ledger next to a new snapshot."""
     properties = {**table.properties, "commit.retry.num-retries": "0"}
     table.metadata = table.metadata.model_copy(update={"properties": properties})
     return table.transaction()
 
 
-def _summary(index: TopicIndex, taken: Sequence[Difference], notes: Mapping[str, str]) -> dict[str, str]:
+def _summarize(index: TopicIndex, taken: Sequence[Difference], notes: Mapping[str, str]) -> dict[str, str]:
     """Return the properties of a snapshot's summary."""
     manifests = list(chain.from_iterable(one.added for one in taken))
     watermark = index.watermark()
@@ -142,13 +142,13 @@ def _summary(index: TopicIndex, taken: Sequence[Difference], notes: Mapping[str,
         "s3lake.commits": ",".join(manifest.id for manifest in manifests),
         "s3lake.replaced": ",".join(chain.from_iterable(one.removed for one in taken)),
         "s3lake.hours": ",".join(one.hour for one in taken),
-        "s3lake.offsets": json.dumps(_offsets(manifests), separators=(",", ":")),
+        "s3lake.offsets": json.dumps(_merge_offsets(manifests), separators=(",", ":")),
         "s3lake.sealed-up-to": watermark[0].upto if watermark else "",
     }
     return {**notes, **{name: text for name, text in texts.items() if text}}
 
 
-def _offsets(manifests: Iterable[Manifest]) -> dict[str, list[list[int]]]:
+def _merge_offsets(manifests: Iterable[Manifest]) -> dict[str, list[list[int]]]:
     """Return the offset ranges by topic-partition, merged if they are adjacent."""
     intervals: dict[int, list[list[int]]] = defaultdict(list)
     for partition, start, end in offset_ranges_of(manifests):

@@ -21,7 +21,7 @@ from s3lake.table.iceberg import catalog, ledger
 from s3lake.table.iceberg.columns import LANDED_HOUR, add_hour_column, list_schemas, widen_schema
 from s3lake.table.iceberg.entries import Footers, find_hour
 from s3lake.table.iceberg.ledger import Difference, find_differences
-from s3lake.table.iceberg.snapshot import SyncResult, list_files, name_files, snapshot
+from s3lake.table.iceberg.snapshot import SyncResult, commit_snapshot, list_files, name_files
 from s3lake.text.masking import mask_secrets
 
 if TYPE_CHECKING:
@@ -81,10 +81,10 @@ class LakeTable:
             catalog_properties=settings.catalog,
             connection=connection,
             location=settings.location,
-            columns=tuple(_column(sink, text) for text in settings.partition if text != HOUR),
+            columns=tuple(_find_column(sink, text) for text in settings.partition if text != HOUR),
         )
 
-    def follow(self, hours: Iterable[str] | None = None, *, by_files: bool = False) -> list[SyncResult]:
+    def sync(self, hours: Iterable[str] | None = None, *, by_files: bool = False) -> list[SyncResult]:
         """Bring the table to the state of the index for these hours, or for all. Return the snapshots.
 
         Args:
@@ -95,26 +95,26 @@ class LakeTable:
             TableUnavailableError: the table, its catalog or the store does not answer.
             TableConflictError: the table cannot follow until a user has changed something.
         """
-        footers, done = self._footers(), []
-        for todo in _chunks(self.hours(hours)):
+        footers, done = self._make_footers(), []
+        for todo in _split_hours(self.select_hours(hours)):
             while todo:
                 followed, todo = self._sync_and_retry(todo, footers, by_files)
                 done += [followed] if followed else []
         return done
 
-    def differences(self, hours: Iterable[str] | None = None, *, by_files: bool = False) -> Iterator[Difference]:
+    def find_differences(self, hours: Iterable[str] | None = None, *, by_files: bool = False) -> Iterator[Difference]:
         """Yield the hours in which the table differs from the index.
 
         Raises:
             TableUnavailableError: the table, its catalog or the store does not answer.
             TableConflictError: the table was rolled back to an earlier snapshot.
         """
-        for chunk in _chunks(self.hours(hours)):
+        for chunk in _split_hours(self.select_hours(hours)):
             with self._translate_errors():
                 table = self.load()
                 yield from self._differences(table, chunk, by_files)
 
-    def hours(self, hours: Iterable[str] | None = None) -> list[str]:
+    def select_hours(self, hours: Iterable[str] | None = None) -> list[str]:
         """Return the given hours, sorted, or all hours of the index and the table."""
         if hours is not None:
             return sorted(set(hours))
@@ -155,13 +155,13 @@ class LakeTable:
         # The table is read before the tiles, and the snapshot is committed only if the table did not change since. So
         # an older state of the index never replaces a newer one.
         table = self.load()
-        taken, left = _split(self._differences(table, hours, by_files))
-        if table is None and _data(taken):
+        taken, left = _take_hours(self._differences(table, hours, by_files))
+        if table is None and _list_data_files(taken):
             table = self._create(taken, footers)
         if table is None or not taken:
             return None, left
         notes = {ledger.INDEX: self._owner}
-        return snapshot(table, taken, footers, self.index, notes=notes, by_files=by_files), left
+        return commit_snapshot(table, taken, footers, self.index, notes=notes, by_files=by_files), left
 
     def _differences(self, table: Table | None, hours: Sequence[str], by_files: bool) -> list[Difference]:
         noted = ledger.read_ledger(table.properties) if table else {}
@@ -201,7 +201,7 @@ class LakeTable:
     def _create(self, taken: Sequence[Difference], footers: Footers) -> Table:
         from pyiceberg.catalog import Catalog
 
-        files = _data(taken)
+        files = _list_data_files(taken)
         first, *others = list_schemas(footers.read(files).values())
         self._catalog.create_namespace_if_not_exists(Catalog.namespace_from(self.name))
         creation = self._catalog.create_table_transaction(
@@ -216,7 +216,7 @@ class LakeTable:
                 spec.add_identity(column)
         return creation.commit_transaction()
 
-    def _footers(self) -> Footers:
+    def _make_footers(self) -> Footers:
         return Footers(self.bucket, catalog.make_file_io(self.catalog_properties, self.connection))
 
     @property
@@ -243,23 +243,23 @@ class LakeTable:
             ) from None
 
 
-def _column(sink: Sink, text: str) -> str:
+def _find_column(sink: Sink, text: str) -> str:
     """Return the column of a field of the value."""
     path = partitioners.parse_element(text)[0]
     return f"value.{path}" if sink.envelope is not None and sink.envelope.style == "record" else path
 
 
-def _chunks(hours: Iterable[str]) -> Iterator[list[str]]:
+def _split_hours(hours: Iterable[str]) -> Iterator[list[str]]:
     remaining = iter(hours)
     while chunk := list(islice(remaining, _HOURS)):
         yield chunk
 
 
-def _data(taken: Iterable[Difference]) -> list[File]:
+def _list_data_files(taken: Iterable[Difference]) -> list[File]:
     return files_of(chain.from_iterable(hour.listed for hour in taken), "data")
 
 
-def _split(behind: Sequence[Difference]) -> tuple[list[Difference], list[str]]:
+def _take_hours(behind: Sequence[Difference]) -> tuple[list[Difference], list[str]]:
     """Return the hours that one snapshot takes, and the remaining ones."""
     taken: list[Difference] = []
     files = 0

@@ -170,6 +170,6 @@ def crash_following(table: LakeTable, number: int, *, after: bool) -> bool:
     with pytest.MonkeyPatch.context() as patch, suppress(Crash):
         for owner, name in ((PyArrowFile, "create"), (catalog, "commit_table"), (catalog, "load_table")):
             crashing.count(patch, owner, name)
-        table.follow()
+        table.sync()
         return False
     return True

@@ -109,6 +109,6 @@ def test_every_scan_works_while_the_catalog_is_away_and_clean_brings_the_table_t
     lake.landing(600 + 2 * DAY).clean()
     assert all(tile.complete for tile in lake.shelf.index.tiles())
     assert lake.objects() == lake.listed()
-    assert list(lake.table.differences(by_files=True)) == []
+    assert list(lake.table.find_differences(by_files=True)) == []
     rows = lake.table.load().scan().to_arrow()["id"].to_pylist()
     assert sorted(rows) == [one for one in every if one != 11]

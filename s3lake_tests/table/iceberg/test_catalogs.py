@@ -62,17 +62,17 @@ def test_a_table_follows_grows_replaces_and_is_found_again(
 ) -> None:
     shelf = entered(make, request.getfixturevalue(name))
     first = shelf.commit(FIVE)
-    shelf.table().follow()
+    shelf.table().sync()
     shelf.commit(SIX, pa.table({"id": [20], "late": [1.5]}))
-    shelf.table().follow()
+    shelf.table().sync()
     shelf.commit(FIVE, rows=4, replaces=[first.id])
-    (replaced,) = shelf.table().follow()
+    (replaced,) = shelf.table().sync()
     assert (replaced.commits, replaced.files, replaced.removed) == (1, 1, 1)
     assert sorted(row["late"] or 0 for row in rows(shelf)) == [0, 0, 0, 0, 1.5]
     counts = [loaded(shelf).scan(snapshot_id=one.snapshot_id).count() for one in loaded(shelf).snapshots()]
     assert counts == [10, 11, 5]
-    assert shelf.table().follow() == []
-    assert list(shelf.table().differences(by_files=True)) == []
+    assert shelf.table().sync() == []
+    assert list(shelf.table().find_differences(by_files=True)) == []
 
 
 # Not in moto's Glue, which ignores UpdateTable's VersionId: of two updates at once one is lost there.
@@ -82,14 +82,14 @@ def test_two_that_follow_at_once_beside_a_compaction_add_each_commit_once(
 ) -> None:
     shelf = entered(make, request.getfixturevalue(name))
     first = shelf.commit(FIVE)
-    shelf.table().follow()
+    shelf.table().sync()
     compacted(shelf)
     for hour in (SIX, SEVEN, FIVE):
         shelf.commit(hour)
     shelf.commit(FIVE, rows=4, replaces=[first.id])
     with ThreadPoolExecutor(3) as pool:
         asked: list[list[str] | None] = [[FIVE], [SIX], None]
-        list(pool.map(lambda hours: shelf.table().follow(hours), asked))
+        list(pool.map(lambda hours: shelf.table().sync(hours), asked))
     assert len(rows(shelf)) == shelf.listed() == 34
 
 
@@ -99,13 +99,13 @@ def test_killed_at_any_request_of_a_rest_catalog_the_next_one_mends_it(
     for number in range(20):  # every other one is sent, and its answer lost
         shelf = entered(make, rest)
         first = shelf.commit(FIVE)
-        shelf.table().follow()
+        shelf.table().sync()
         shelf.commit(FIVE, rows=4, replaces=[first.id])
         shelf.commit(SIX, pa.table({"id": [1], "late": [1.5]}))
         killed = crash_following(shelf.table(), number, after=number % 2 == 1)
-        shelf.table().follow()
+        shelf.table().sync()
         assert len(rows(shelf)) == shelf.listed() == 5
-        assert shelf.table().follow() == []
+        assert shelf.table().sync() == []
         if not killed:
             break
     assert number > 4
@@ -136,7 +136,7 @@ def test_keys_that_a_catalog_lends_for_its_own_place_read_none_of_our_files(
 
     monkeypatch.setattr(PyArrowFileIO, "_initialize_fs", refusing)
     shelf.commit(FIVE)
-    shelf.table().follow()
+    shelf.table().sync()
     shelf.commit(SIX)
-    (followed,) = shelf.table().follow()
+    (followed,) = shelf.table().sync()
     assert followed.rows == 10

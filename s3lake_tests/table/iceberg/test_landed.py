@@ -36,4 +36,4 @@ def test_each_commit_a_merge_and_a_rewrite_are_in_the_table_when_the_run_ends(la
     landing(lake, topic, tmp_path, AFTER).rewrite(START)
     assert ids(merged) == list(range(300))
     assert merged.table is not None
-    assert list(merged.table.differences()) == []
+    assert list(merged.table.find_differences()) == []

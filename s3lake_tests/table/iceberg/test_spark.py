@@ -50,12 +50,12 @@ def test_it_reads_every_snapshot_and_its_maintenance_takes_nothing_away(make: Ca
         pa.table({"id": pa.array([1, 2], pa.int32()), "type": ["a", "a"], "at": moments}),
         pa.table({"id": pa.array([3], pa.int32()), "type": ["b"]}),
     )
-    shelf.table().follow()
+    shelf.table().sync()
     shelf.commit(SIX, pa.table({"id": [2**40], "type": ["a"], "deep": [{"names": ["x"], "n": {"k": 1}}]}))
-    shelf.table().follow()
+    shelf.table().sync()
     shelf.commit(FIVE, pa.table({"id": [7], "type": ["b"]}), replaces=[first.id])
     # The objects of the first commit are there still: its snapshots are read too.
-    shelf.table().follow()
+    shelf.table().sync()
 
     answer = by_spark(shelf)
 
@@ -69,9 +69,9 @@ def test_it_reads_every_snapshot_and_its_maintenance_takes_nothing_away(make: Ca
     assert "GC is disabled" in answer["expired"]
     assert "GC is disabled" in answer["orphans"]
     # It has moved all rows into files of its own: ours go on, and where they replace, they replace those.
-    assert shelf.table().follow() == []
+    assert shelf.table().sync() == []
     (second,) = (one for one in shelf.index.tile(SIX)[0].commits)  # type: ignore[index]
     shelf.commit(SIX, pa.table({"id": [8], "type": ["a"]}), replaces=[second])
-    shelf.table().follow()
+    shelf.table().sync()
     assert sorted(row["id"] for row in rows(shelf)) == [7, 8]
     assert {task.file.partition[1] for task in loaded(shelf).scan().plan_files()} == {"a", "b"}

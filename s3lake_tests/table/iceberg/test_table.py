@@ -23,7 +23,7 @@ from s3lake_tests.table.iceberg.shelf import FIVE, SEVEN, SIX, Shelf, compacted,
 
 def test_the_files_of_a_commit_are_listed_and_none_is_written(shelf: Shelf) -> None:
     commit = shelf.commit(FIVE, files=3)
-    (followed,) = shelf.table().follow([FIVE])
+    (followed,) = shelf.table().sync([FIVE])
     assert (followed.commits, followed.files, followed.rows, followed.removed) == (1, 3, 30, 0)
     paths = {task.file.file_path for task in loaded(shelf).scan().plan_files()}
     assert paths == {f"s3://{shelf.bucket}/{file.key}" for file in commit.files}
@@ -33,7 +33,7 @@ def test_the_files_of_a_commit_are_listed_and_none_is_written(shelf: Shelf) -> N
 def test_each_row_has_its_hour_though_no_file_has_it(shelf: Shelf) -> None:
     shelf.commit(FIVE)
     shelf.commit(SIX)
-    shelf.table().follow()
+    shelf.table().sync()
     assert {f"{row['landed_hour']:%Y-%m-%dT%H}" for row in rows(shelf)} == {FIVE, SIX}
     assert loaded(shelf).scan(row_filter="landed_hour = '2026-11-20T06:00:00+00:00'").count() == 10
 
@@ -41,7 +41,7 @@ def test_each_row_has_its_hour_though_no_file_has_it(shelf: Shelf) -> None:
 def test_a_snapshot_says_which_commits_offsets_and_hours_it_holds_and_what_is_sealed(shelf: Shelf) -> None:
     first, second = shelf.commit(FIVE), shelf.commit(FIVE)
     shelf.index.create(shelf.index.watermark_key, Watermark(FIVE, SIX))
-    shelf.table().follow([FIVE])
+    shelf.table().sync([FIVE])
     summary = loaded(shelf).current_snapshot().summary
     assert summary["s3lake.commits"] == f"{first.id},{second.id}"
     assert json.loads(summary["s3lake.offsets"]) == {"0": [[0, 20]]}
@@ -51,48 +51,48 @@ def test_a_snapshot_says_which_commits_offsets_and_hours_it_holds_and_what_is_se
 
 def test_asked_again_it_does_nothing(shelf: Shelf) -> None:
     shelf.commit(FIVE)
-    shelf.table().follow([FIVE])
+    shelf.table().sync([FIVE])
     before = loaded(shelf).metadata_location
-    assert shelf.table().follow() == []
+    assert shelf.table().sync() == []
     assert loaded(shelf).metadata_location == before
 
 
 def test_hours_that_nobody_asked_for_stay_as_they_are(shelf: Shelf) -> None:
     shelf.commit(FIVE)
     shelf.commit(SIX)
-    shelf.table().follow([SIX])
-    assert [one.hour for one in shelf.table().differences()] == [FIVE]
+    shelf.table().sync([SIX])
+    assert [one.hour for one in shelf.table().find_differences()] == [FIVE]
     assert len(rows(shelf)) == 10
 
 
 def test_expired_snapshots_take_no_note_with_them(shelf: Shelf) -> None:
     for _ in range(3):
         shelf.commit(FIVE)
-        shelf.table().follow([FIVE])
+        shelf.table().sync([FIVE])
     table = loaded(shelf)
     kept = table.current_snapshot().snapshot_id
     table.maintenance.expire_snapshots().by_ids(
         [one.snapshot_id for one in table.snapshots() if one.snapshot_id != kept]
     ).commit()
-    assert shelf.table().follow() == []
+    assert shelf.table().sync() == []
     assert len(rows(shelf)) == 30
 
 
 def test_a_commit_without_files_is_noted_where_there_is_a_table(shelf: Shelf) -> None:
     shelf.commit(FIVE, files=0, rows=0)
-    assert shelf.table().follow() == []
+    assert shelf.table().sync() == []
     shelf.commit(SIX)
-    shelf.table().follow()
-    assert list(shelf.table().differences()) == []
+    shelf.table().sync()
+    assert list(shelf.table().find_differences()) == []
 
 
 def test_a_commit_that_replaces_others_is_one_snapshot(shelf: Shelf) -> None:
     first, second = shelf.commit(FIVE), shelf.commit(FIVE)
     other = shelf.commit(SIX)
-    shelf.table().follow()
+    shelf.table().sync()
     snapshots = len(loaded(shelf).snapshots())
     shelf.commit(FIVE, rows=20, replaces=[first.id, second.id])
-    (followed,) = shelf.table().follow([FIVE])
+    (followed,) = shelf.table().sync([FIVE])
     assert (followed.commits, followed.files, followed.removed) == (1, 1, 2)
     assert len(loaded(shelf).snapshots()) == snapshots + 1
     assert len(rows(shelf)) == 30
@@ -104,7 +104,7 @@ def test_a_replacement_is_tried_again_when_pyiceberg_misses_files_that_are_there
 ) -> None:
     first = shelf.commit(FIVE)
     shelf.commit(SIX)
-    shelf.table().follow()
+    shelf.table().sync()
     shelf.commit(FIVE, rows=4, replaces=[first.id])
     find = _OverwriteFiles._deleted_entries
 
@@ -113,7 +113,7 @@ def test_a_replacement_is_tried_again_when_pyiceberg_misses_files_that_are_there
         return producer._validate_required_deletes([])
 
     monkeypatch.setattr(_OverwriteFiles, "_deleted_entries", misses)
-    (followed,) = shelf.table().follow([FIVE])
+    (followed,) = shelf.table().sync([FIVE])
     assert (followed.files, followed.removed) == (1, 1)
     assert len(rows(shelf)) == 14
 
@@ -126,10 +126,10 @@ def test_every_snapshot_has_the_rows_that_the_index_had(shelf: Shelf) -> None:
         lambda: shelf.commit(SIX, rows=3, files=2),
         lambda: shelf.commit(FIVE, rows=4, replaces=[first.id]),
     ):
-        shelf.table().follow()
+        shelf.table().sync()
         expected.append(shelf.listed())
         change()
-    shelf.table().follow()
+    shelf.table().sync()
     expected.append(shelf.listed())
     counts = [loaded(shelf).scan(snapshot_id=one.snapshot_id).count() for one in loaded(shelf).snapshots()]
     assert counts == expected == [10, 17, 23, 17]
@@ -138,9 +138,9 @@ def test_every_snapshot_has_the_rows_that_the_index_had(shelf: Shelf) -> None:
 class TestColumns:
     def test_later_ones_are_added_and_are_null_before(self, shelf: Shelf) -> None:
         shelf.commit(FIVE, pa.table({"id": [1]}))
-        shelf.table().follow()
+        shelf.table().sync()
         shelf.commit(SIX, pa.table({"id": [2], "deep": [{"x": 1, "names": ["a"]}]}))
-        shelf.table().follow()
+        shelf.table().sync()
         assert [(row["id"], row["deep"]) for row in sorted(rows(shelf), key=lambda row: row["id"])] == [
             (1, None),
             (2, {"x": 1, "names": ["a"]}),
@@ -148,40 +148,40 @@ class TestColumns:
 
     def test_one_that_grew_wider_holds_the_narrow_files_too(self, shelf: Shelf) -> None:
         shelf.commit(FIVE, pa.table({"id": pa.array([1], pa.int32())}))
-        shelf.table().follow()
+        shelf.table().sync()
         shelf.commit(SIX, pa.table({"id": pa.array([2**40], pa.int64())}))
         shelf.commit(SEVEN, pa.table({"id": pa.array([3], pa.int32())}))
-        shelf.table().follow()
+        shelf.table().sync()
         assert sorted(row["id"] for row in rows(shelf)) == [1, 3, 2**40]
 
     @pytest.mark.parametrize("other", [pa.array([1.5]), pa.array([{"x": 1}]), pa.array(["a"])], ids=str)
     def test_one_of_another_type_is_refused_with_the_remedy(self, shelf: Shelf, other: pa.Array) -> None:
         shelf.commit(FIVE, pa.table({"id": [1]}))
-        shelf.table().follow()
+        shelf.table().sync()
         shelf.commit(SIX, pa.table({"id": other}))
         with pytest.raises(TableConflictError, match="`columns`"):
-            shelf.table().follow()
+            shelf.table().sync()
         assert len(rows(shelf)) == 1
 
     def test_the_names_that_files_are_read_by_are_kept_in_the_table(self, shelf: Shelf) -> None:
         shelf.commit(FIVE, pa.table({"id": [1]}))
-        shelf.table().follow()
+        shelf.table().sync()
         shelf.commit(SIX, pa.table({"id": [2], "late": [True]}))
-        shelf.table().follow()
+        shelf.table().sync()
         mapped = json.loads(loaded(shelf).properties["schema.name-mapping.default"])
         assert [field["names"] for field in mapped] == [["landed_hour"], ["id"], ["late"]]
 
     def test_one_named_as_the_hour_is_refused(self, shelf: Shelf) -> None:
         shelf.commit(FIVE, pa.table({"landed_hour": [1]}))
         with pytest.raises(TableConflictError, match="rename it"):
-            shelf.table().follow()
+            shelf.table().sync()
 
 
 class TestPartitions:
     def test_are_the_fields_that_the_layout_names(self, make: Callable[..., Shelf]) -> None:
         shelf = make(table={"partition": ["hour", "type"]}, layout={"partition_by": ["type"]})
         shelf.commit(FIVE, pa.table({"id": [1], "type": ["a"]}), pa.table({"id": [2], "type": ["b"]}))
-        shelf.table().follow()
+        shelf.table().sync()
         tasks = loaded(shelf).scan(row_filter="type = 'b'").plan_files()
         assert [task.file.partition[1] for task in tasks] == ["b"]
 
@@ -189,7 +189,7 @@ class TestPartitions:
         shelf = make(table={"partition": ["hour", "type"]}, layout={"partition_by": ["type"]})
         nothing = pa.table({"id": [2], "type": pa.array([None], pa.string())})
         shelf.commit(FIVE, pa.table({"id": [1], "type": ["a"]}), nothing, pa.table({"id": [3]}))
-        shelf.table().follow()
+        shelf.table().sync()
         parts = [task.file.partition[1] for task in loaded(shelf).scan().plan_files()]
         assert sorted(map(str, parts)) == ["None", "None", "a"]
 
@@ -198,17 +198,17 @@ class TestPartitions:
         shelf = make(table={"partition": ["hour", "type"]}, layout={"partition_by": ["type"]})
         shelf.commit(FIVE, pa.table({"id": [1, 2], "type": mixed}))
         with pytest.raises(TableConflictError, match=r"layout\.partition_by"):
-            shelf.table().follow()
+            shelf.table().sync()
 
 
 class TestOwners:
     def test_two_indexes_do_not_share_a_table(self, shelf: Shelf, make: Callable[..., Shelf]) -> None:
         shelf.commit(FIVE)
-        shelf.table().follow()
+        shelf.table().sync()
         other = make()
         other.commit(FIVE)
         with pytest.raises(TableConflictError, match="be another"):
-            other.table().follow()
+            other.table().sync()
 
     def test_an_empty_table_of_another_program_is_used_with_its_properties(self, shelf: Shelf) -> None:
         catalog = shelf.table()._catalog
@@ -217,10 +217,10 @@ class TestOwners:
         table = catalog.create_table("lake.orders", schema, properties={"a": "b"})
         shelf.commit(FIVE)
         with pytest.raises(TableConflictError, match="not partitioned by landed_hour"):
-            shelf.table().follow()
+            shelf.table().sync()
         with table.update_spec() as spec:
             spec.add_identity("landed_hour")
-        shelf.table().follow()
+        shelf.table().sync()
         assert rows(shelf)[0].keys() == {"landed_hour", "id", "note", "type"}
         assert loaded(shelf).properties["a"] == "b"
 
@@ -230,7 +230,7 @@ def test_what_a_catalog_says_is_told_without_secrets(make: Callable[..., Shelf])
     shelf = make(table={"catalog": catalog})
     shelf.commit(FIVE)
     with pytest.raises(TableUnavailableError, match="What is landed stays landed") as refused:
-        shelf.table().follow()
+        shelf.table().sync()
     assert "hunter2" not in str(refused.value) + repr(shelf.table()) + repr(shelf.sink)
 
 
@@ -239,66 +239,66 @@ class TestOthers:
 
     def test_a_row_that_somebody_took_out_stays_out(self, shelf: Shelf) -> None:
         shelf.commit(FIVE)
-        shelf.table().follow()
+        shelf.table().sync()
         loaded(shelf).delete("id = 3")
-        assert shelf.table().follow() == []
+        assert shelf.table().sync() == []
         assert len(rows(shelf)) == 9
 
     def test_by_its_files_it_comes_back(self, shelf: Shelf) -> None:
         shelf.commit(FIVE)
         shelf.commit(SIX)
-        shelf.table().follow()
+        shelf.table().sync()
         loaded(shelf).delete("id = 3")
-        assert [one.hour for one in shelf.table().differences(by_files=True)] == [FIVE]
-        shelf.table().follow(by_files=True)
+        assert [one.hour for one in shelf.table().find_differences(by_files=True)] == [FIVE]
+        shelf.table().sync(by_files=True)
         assert sorted(row["id"] for row in rows(shelf)) == list(range(20))
-        assert shelf.table().follow(by_files=True) == []
+        assert shelf.table().sync(by_files=True) == []
 
     def test_a_compaction_between_is_replaced_as_a_whole(self, shelf: Shelf) -> None:
         first, second = shelf.commit(FIVE), shelf.commit(FIVE)
         shelf.commit(SIX)
-        shelf.table().follow()
+        shelf.table().sync()
         compacted(shelf)
         shelf.commit(FIVE, rows=4, replaces=[first.id])
-        shelf.table().follow()
+        shelf.table().sync()
         assert len(rows(shelf)) == shelf.listed() == 24
         kept = {task.file.file_path for task in loaded(shelf).scan().plan_files()}
         assert f"s3://{shelf.bucket}/{second.files[0].key}" in kept
 
     def test_a_compaction_is_no_reason_to_add_anything_again(self, shelf: Shelf) -> None:
         shelf.commit(FIVE)
-        shelf.table().follow()
+        shelf.table().sync()
         compacted(shelf)
         shelf.commit(FIVE)
-        (followed,) = shelf.table().follow()
+        (followed,) = shelf.table().sync()
         assert (followed.commits, len(rows(shelf))) == (1, 20)
 
     def test_a_table_that_was_taken_back_is_refused_and_then_mended(self, shelf: Shelf) -> None:
         shelf.commit(FIVE)
-        shelf.table().follow()
+        shelf.table().sync()
         before = loaded(shelf).current_snapshot().snapshot_id
         shelf.commit(SIX)
-        shelf.table().follow()
+        shelf.table().sync()
         loaded(shelf).manage_snapshots().rollback_to_snapshot(before).commit()
         with pytest.raises(TableConflictError, match="--by-files"):
-            shelf.table().follow()
-        shelf.table().follow(by_files=True)
+            shelf.table().sync()
+        shelf.table().sync(by_files=True)
         assert len(rows(shelf)) == 20
-        assert shelf.table().follow() == []
+        assert shelf.table().sync() == []
 
     def test_a_table_tells_other_programs_that_its_files_are_not_theirs(self, shelf: Shelf) -> None:
         shelf.commit(FIVE)
-        shelf.table().follow()
+        shelf.table().sync()
         assert loaded(shelf).properties["gc.enabled"] == "false"
 
     def test_two_that_follow_at_once_add_each_commit_once(self, shelf: Shelf) -> None:
         shelf.commit(FIVE)
-        shelf.table().follow()
+        shelf.table().sync()
         for hour in (FIVE, SIX, SEVEN, FIVE):
             shelf.commit(hour)
         with ThreadPoolExecutor(4) as pool:
             asked: list[list[str] | None] = [[FIVE], [SIX], [SEVEN], None]
-            list(pool.map(lambda hours: shelf.table().follow(hours), asked))
+            list(pool.map(lambda hours: shelf.table().sync(hours), asked))
         assert len(rows(shelf)) == shelf.listed() == 50
 
     def test_an_hour_that_is_replaced_while_it_is_added_ends_as_the_index_has_it(
@@ -314,7 +314,7 @@ class TestOthers:
             return read(self, *asked)
 
         monkeypatch.setattr(Footers, "read", replaced)
-        shelf.table().follow()
+        shelf.table().sync()
         assert len(rows(shelf)) == shelf.listed() == 4
 
 
@@ -326,14 +326,14 @@ def test_killed_at_any_request_the_next_one_mends_it(make: Callable[..., Shelf],
             catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/{number}-{lost}.db"}
             shelf = make(table={"catalog": catalog})
             first, _ = shelf.commit(FIVE), shelf.commit(SIX)
-            shelf.table().follow()
+            shelf.table().sync()
             shelf.commit(FIVE, rows=4, replaces=[first.id])
             shelf.commit(SIX, pa.table({"id": [1], "late": [1.5]}))
             killed = crash_following(shelf.table(), number, after=lost)
             assert shelf.listed() == 15
-            shelf.table().follow()
+            shelf.table().sync()
             assert len(rows(shelf)) == 15
-            assert shelf.table().follow() == []
+            assert shelf.table().sync() == []
             if not killed:
                 break
         assert number > 4
@@ -354,7 +354,7 @@ def verdicts(shelf: Shelf) -> dict[str, dg.AssetCheckEvaluation]:
 def test_it_passes_where_the_table_is_as_the_index_has_it(shelf: Shelf) -> None:
     shelf.commit(FIVE)
     shelf.commit(SIX)
-    shelf.table().follow([FIVE])
+    shelf.table().sync([FIVE])
     found = verdicts(shelf)
     assert (found[FIVE].passed, found[SIX].passed) == (True, False)
     assert str(found[SIX].metadata["behind"].value).startswith("1 commits are not in the table, 0 are replaced")
