@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Attempt = tuple[str, Callable[[], Sequence[str] | None]]
 """What is tried, and how; it may return notices."""
-UNTRIED = "not tried, after what failed before it"
+UNTRIED = "not tried, because an earlier check failed"
 
 
 def check(

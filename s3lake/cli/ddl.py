@@ -101,7 +101,7 @@ def _rows(sink: "Sink", index: "TopicIndex", engine: str) -> tuple[str, "Columns
         )
     if form in _LINES:
         if shape.frame is None or shape.frame.between not in (b"\n", b"\r\n"):
-            raise ConfigurationError(f"{index.topic}: engines read lines, and format {form} as it is here has none")
+            raise ConfigurationError(f"{index.topic}: engines read lines, and format {form} of this sink has none")
         return form, {"value": Primitive.STRING}
     if form == "csv" and shape.envelope:
         return "delimited", dict.fromkeys(shape.envelope.fields, Primitive.STRING)

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from s3lake.config.overrides import apply_variables, fields, model_at
 from s3lake.config.report import Notice, Path, Place, Reference, Report, Setting, Value, format_path, variable
 from s3lake.errors import ConfigurationError
-from s3lake.sink import Config, RuleError
+from s3lake.sink import Config, ConfigModel, RuleError
 from s3lake.text.masking import is_secret
 from s3lake.text.options import did_you_mean, suggest
 
@@ -114,15 +114,7 @@ class Draft:
 
     def at(self, path: Path) -> Any:
         """Return the value at a path; None if there is none."""
-        holder: Any = self.values
-        for step in path:
-            if isinstance(holder, dict):
-                holder = holder.get(step)
-            elif isinstance(holder, list) and isinstance(step, int) and step < len(holder):
-                holder = holder[step]
-            else:
-                return None
-        return holder
+        return value_at(self.values, path)
 
     def copy(self) -> Draft:
         """Return a copy that can be changed apart from this draft."""
@@ -131,6 +123,21 @@ class Draft:
     def get(self, path: str) -> Any:
         """Return the value at a dotted path; None if there is none."""
         return self.at(tuple(path.split(".")))
+
+
+def value_at(holder: Any, path: Path) -> Any:
+    """Return the value at a path of a model or of plain values; None if there is none."""
+    for step in path:
+        if isinstance(holder, ConfigModel):
+            name = next((name for name, info in type(holder).model_fields.items() if step in (info.alias, name)), None)
+            holder = getattr(holder, name) if name else None
+        elif isinstance(holder, Mapping):
+            holder = holder.get(step)
+        elif isinstance(holder, list | tuple) and isinstance(step, int) and step < len(holder):
+            holder = holder[step]
+        else:
+            return None
+    return holder
 
 
 def _copy(value: Any) -> Any:

@@ -72,7 +72,7 @@ class Keys:
         """Initialize; of keys that are `deciding` the choice among other keys is the effect."""
         self.report = report
         self.deciding = set(deciding)
-        self._settings = dict(by_key(settings, report))
+        self._settings = by_key(settings, report)
         self._known_keys: dict[str, None] = {}
 
     def get(self, key: str) -> Setting | None:

@@ -18,7 +18,7 @@ import yaml
 from pydantic import SecretStr, ValidationError
 from yaml.nodes import ScalarNode
 
-from s3lake.config.draft import ConfigDraft, Draft
+from s3lake.config.draft import ConfigDraft, Draft, value_at
 from s3lake.config.overrides import fields, set_path
 from s3lake.config.report import Path, Place, Reference, Report, Setting, format_path
 from s3lake.config.syntax.node import Node
@@ -204,14 +204,14 @@ def write_native(
             values |= config.model_dump(mode="json", include={name})
     every = config.model_dump(mode="json", by_alias=True)
     for path in references:
-        if _at(values, path) is None and _at(every, path) is not None:
-            set_path(values, path, _at(every, path))
+        if value_at(values, path) is None and value_at(every, path) is not None:
+            set_path(values, path, value_at(every, path))
     variables: dict[str, str] = {}
 
     def write(value: Any, path: Path, words: tuple[str, ...], *, hidden: bool) -> Any:
         reference = references.get(path)
         if reference is not None:
-            written = _restore(reference, _at(config, path), value)
+            written = _restore(reference, value_at(config, path), value)
             if written is not None:
                 return written
             hidden = hidden or reference.secret
@@ -260,18 +260,3 @@ def _least(part: ConfigModel) -> dict[str, Any]:
             if type(part).model_validate(values) == whole:
                 return values
     return part.model_dump(mode="json", by_alias=True)
-
-
-def _at(holder: Any, path: Path) -> Any:
-    """Return the value at a path of a model or of plain values; None if there is none."""
-    for step in path:
-        if isinstance(holder, ConfigModel):
-            name = next((name for name, info in type(holder).model_fields.items() if step in (info.alias, name)), None)
-            holder = getattr(holder, name) if name else None
-        elif isinstance(holder, Mapping):
-            holder = holder.get(step)
-        elif isinstance(holder, list | tuple) and isinstance(step, int):
-            holder = holder[step] if step < len(holder) else None
-        else:
-            return None
-    return holder

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -199,11 +199,7 @@ class Report:
         return masking.mask_secrets(message, self.secrets)
 
 
-Settings = Mapping[str, Setting]
-"""The settings of one file, in its order."""
-
-
-def by_key(settings: Sequence[Setting], report: Report) -> Settings:
+def by_key(settings: Sequence[Setting], report: Report) -> dict[str, Setting]:
     """Return the settings by key; of a key that is given twice the last one counts, as in Java."""
     settings_by_key: dict[str, Setting] = {}
     for setting in settings:

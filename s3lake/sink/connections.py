@@ -83,14 +83,15 @@ class Source(ConfigModel):
         if (self.username is None) != (self.password is None):
             raise RuleError("username and password belong together: give both, or a token")
         if self.token is not None and (self.username is not None or self.transport == "http"):
-            raise RuleError("replaces username and password, and not over HTTP: take it out, or them", "token")
+            raise RuleError("replaces username and password, and HTTP does not take it: take it out, or them", "token")
         if not self.tls:
             for name in ("ca_file", "domain"):
                 if getattr(self, name) is not None:
                     raise RuleError("is of an encrypted connection: write tls: true, or take it out", name)
         elif self.transport in ("http", "quic") and self.ca_file is not None:
             raise RuleError(
-                f"is used over tcp and websocket only: over {self.transport} the machine's certificates are", "ca_file"
+                f"is used over tcp and websocket only; {self.transport} uses the machine's certificates: take it out",
+                "ca_file",
             )
         return self
 

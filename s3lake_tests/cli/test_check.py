@@ -131,7 +131,7 @@ class TestCheck:
         kafka, topics, bucket, *trials = said.values()
         assert "127.0.0.1:1" in kafka
         assert "127.0.0.1:1" in bucket
-        assert {topics, *trials} == {"not tried, after what failed before it"}
+        assert {topics, *trials} == {"not tried, because an earlier check failed"}
         assert "hunter2" not in outcome.out
 
     def test_connect_ends_with_0_if_everything_answers(self, run: Run, lake: Lake, tmp_path: Path) -> None:

@@ -55,8 +55,8 @@ def test_texts_are_a_table_of_one_column(type: str) -> None:
 @pytest.mark.parametrize(
     ("format", "why"),
     [
-        ({"type": "bytes"}, "engines read lines, and format bytes as it is here has none"),
-        ({"type": "text", "framing": {"between": "|"}}, "engines read lines, and format text as it is here has none"),
+        ({"type": "bytes"}, "engines read lines, and format bytes of this sink has none"),
+        ({"type": "text", "framing": {"between": "|"}}, "engines read lines, and format text of this sink has none"),
     ],
 )
 def test_a_format_without_lines_cannot_be_a_table(format: dict[str, Any], why: str) -> None:

@@ -8,17 +8,17 @@ from s3lake.land import binding
 from s3lake.layout.key import Span
 from s3lake.sink import Sink
 from s3lake.sink.key_space import KeySpace, can_share_key
+from s3lake_tests.kit.sinks import make_sink
 
-START = "2026-11-20T00"
 FILE = Span(7, 9, 1_000, 2_000, 3)
 
 
 def sink(**changes: Any) -> Sink:
-    return Sink(**{"name": "events", "topics": ["events"], "bucket": "lake", "start": START, **changes})
+    return make_sink(**{"topics": ["events"], **changes})
 
 
 def orders(**changes: Any) -> Sink:
-    return sink(**{"topics": ["orders"], "prefix": "raw", **changes})
+    return make_sink(**{"prefix": "raw", **changes})
 
 
 LAYOUTS: list[dict[str, Any]] = [

@@ -1,4 +1,4 @@
-"""Where the marker of an hour lies, and why some layouts have no place for one."""
+"""The place of an hour's marker, and why some layouts have no place for one."""
 
 from typing import Any
 
@@ -8,13 +8,13 @@ from pydantic import ValidationError
 from s3lake.sink import Sink
 from s3lake.sink.key_space import KeySpace, can_share_key
 from s3lake.sink.marker import key
+from s3lake_tests.kit.sinks import make_sink
 
 HOUR = "2026-11-20T05"
 
 
 def sink(**more: Any) -> Sink:
-    least = {"name": "events", "topics": ["orders"], "bucket": "lake", "start": HOUR, "prefix": "raw"}
-    return Sink.model_validate({**least, "sealed": {"marker": "success"}, **more})
+    return make_sink(**{"prefix": "raw", "sealed": {"marker": "success"}, **more})
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,11 @@ from pydantic import ValidationError
 from s3lake.sink import S3, Config, Credentials, Format, Kafka, Sink, Spark
 from s3lake.sink.errors import Threshold
 from s3lake.text.masking import MASK
+from s3lake_tests.kit.sinks import make_config, make_sink
 
 
 def sink(**changes: Any) -> Sink:
-    return Sink(**{"name": "events", "topics": ["events"], "bucket": "lake", "start": "2026-11-20T00", **changes})
-
-
-def config(*sinks: Sink) -> Config:
-    return Config(kafka=Kafka(bootstrap_servers="localhost:9092"), sinks=sinks)
+    return make_sink(**{"topics": ["events"], **changes})
 
 
 def refusal(**changes: Any) -> str:
@@ -307,33 +304,33 @@ def test_a_renamed_sink_keeps_its_index_by_its_former_name() -> None:
 
 def test_two_sinks_with_one_index_are_refused() -> None:
     with pytest.raises(ValidationError, match=r"would share the index \.indexes/events: give one of them another"):
-        config(sink(), sink(name="renamed", prefix="other", index={"name": "events"}))
+        make_config(sink(), sink(name="renamed", prefix="other", index={"name": "events"}))
 
 
 def test_two_sinks_of_one_name_are_refused() -> None:
     with pytest.raises(ValidationError, match="two sinks are called 'events'"):
-        config(sink(), sink(bucket="other"))
+        make_config(sink(), sink(bucket="other"))
 
 
 def test_two_sinks_that_dagster_would_call_the_same_are_refused() -> None:
     with pytest.raises(ValidationError, match="get one name in Dagster"):
-        config(sink(name="a-b"), sink(name="a_b", bucket="other"))
+        make_config(sink(name="a-b"), sink(name="a_b", bucket="other"))
 
 
 def test_two_sinks_that_can_write_the_same_key_are_refused() -> None:
     with pytest.raises(ValidationError, match="can write the same object keys in bucket 'lake'"):
-        config(sink(), sink(name="copy"))
+        make_config(sink(), sink(name="copy"))
 
 
 def test_a_sink_inside_another_ones_index_is_refused() -> None:
     with pytest.raises(ValidationError, match="is in the index of sink 'events'"):
-        config(sink(), sink(name="inside", prefix=".indexes/events", index={"prefix": "own"}))
+        make_config(sink(), sink(name="inside", prefix=".indexes/events", index={"prefix": "own"}))
 
 
 def test_a_sink_is_found_by_its_name() -> None:
-    assert config(sink()).sink("events") == sink()
+    assert make_config(sink()).sink("events") == sink()
     with pytest.raises(KeyError, match="there are events"):
-        config(sink()).sink("clicks")
+        make_config(sink()).sink("clicks")
 
 
 # Kafka, S3, Spark
