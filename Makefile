@@ -45,7 +45,7 @@ lint: $(STAMP) ## ruff: rules and format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(STAMP) ## mypy --strict on s3lake/, benchmarks/ and trials/
+types: $(STAMP) ## mypy --strict on s3lake/, benchmarks/, trials/ and docs/examples/
 	$(BIN)/mypy
 
 bench: $(STAMP) java ## What landing costs: make bench BENCH="sink --format parquet", or BENCH="limits --only hours"

@@ -129,6 +129,7 @@ def decompress(body: BinaryIO, codec: str = "none") -> Iterator[bytes]:
 
 
 def _stream(body: BinaryIO, codec: str) -> AbstractContextManager[Any]:
+    """Open the text of a file. To close it does not close `body`, which is read again."""
     if codec == "gzip":
         import gzip
 

@@ -10,15 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from s3lake.config.connectors.converters import _CONVERTERS
 from s3lake.config.connectors.kcql import ORDER
 from s3lake.config.load import CLASSES
 from s3lake.config.overrides import fields
 from s3lake.encode.formats import CODECS, FORMATS
 from s3lake.errors import ConfigurationError
 from s3lake.sink import Sink
+from s3lake.transform.registry import TRANSFORMS, shorten
 from s3lake_tests.config import bases
 from s3lake_tests.config.bases import loads
 
+_TRANSFORMS = (shorten(name) for name in TRANSFORMS if not name.endswith("$Value"))
 WORDS = {
     "{NATIVE}": ", ".join([*fields(Sink), "kafka", "source", "s3", "spark", "run_history", "examples"]),
     "{SINK}": ", ".join(fields(Sink)),
@@ -29,6 +32,8 @@ WORDS = {
     "{PARQUET_CODECS}": ", ".join(FORMATS["parquet"].codecs),
     "{CLASSES}": ", ".join(CLASSES),
     "{ORDER}": ORDER,
+    "{CONVERTERS}": ", ".join(_CONVERTERS),
+    "{TRANSFORMS}": ", ".join(dict.fromkeys(name.replace("$Key", "$Key|$Value") for name in _TRANSFORMS)),
 }
 
 

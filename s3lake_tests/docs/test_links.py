@@ -98,6 +98,16 @@ def test_each_promise_names_a_test(line: str) -> None:
     assert "/test_" in line + following
 
 
+CONTRIBUTORS = [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs/design").glob("*.md"))]
+
+
+@pytest.mark.parametrize("document", CONTRIBUTORS, ids=lambda path: path.name)
+def test_each_file_that_contributors_are_sent_to_exists(document: Path) -> None:
+    files = [f"/{path}" for room in ("s3lake", "s3lake_tests", "trials", "docs") for path in (ROOT / room).rglob("*.*")]
+    named = set(re.findall(r"`([\w/]+\.(?:py|c|tla|yaml))(?:::\w+)?`", document.read_text("utf-8")))
+    assert [name for name in sorted(named) if not any(file.endswith(f"/{name}") for file in files)] == []
+
+
 # The site of docs/ is built without network, and fetches nothing from elsewhere when it is read
 
 
