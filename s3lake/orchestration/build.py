@@ -120,8 +120,8 @@ def resources(
         spark: a resource with a `spark_session`, as `LazyPySparkResource`, or the key of one, in place of its Spark.
 
     Returns:
-        `s3lake_<sink>`, the IO manager of each sink; `s3lake_s3`, an `S3Resource`; `s3lake_spark`, a `SparkResource`.
-        The last two are left out if the project has them under keys of its own.
+        `s3lake_<sink>_io_manager`, the IO manager of each sink; `s3lake_s3`, an `S3Resource`; `s3lake_spark`, a
+        `SparkResource`. The last two are left out if the project has them under keys of its own.
     """
     return define_resources(Catalog(config, translator, resources={"s3": s3, "spark": spark}))
 

@@ -140,7 +140,7 @@ class Catalog:
 
     def io_manager_key(self, sink: Sink) -> str:
         """Return the key of the IO manager of a sink."""
-        return self.own_name(sink.name)
+        return self.own_name(sink.name, "io_manager")
 
     def _find_specs(self, sink: Sink, topic: str) -> _Specs:
         specs = self._specs.get((sink.name, topic))
@@ -169,14 +169,7 @@ class Catalog:
         if unknown := sorted(self.own_resources.keys() - set(_RESOURCES)):
             raise ConfigurationError(f"resources: {unknown[0]!r} is not one of {', '.join(_RESOURCES)}")
         own = {name: self.own_resources.get(name) for name in _RESOURCES}
-        keys = {name: key if isinstance(key, str) else self.own_name(name) for name, key in own.items()}
-        for sink in self.config.sinks:
-            if self.io_manager_key(sink) in keys.values():
-                raise ConfigurationError(
-                    f"sink {sink.name}: its IO manager and another resource would both be called "
-                    f"{self.io_manager_key(sink)} in Dagster: call the sink something else"
-                )
-        return keys
+        return {name: key if isinstance(key, str) else self.own_name(name) for name, key in own.items()}
 
 
 def _refuse_other_than_hours(spec: dg.AssetSpec, sink: Sink) -> None:

@@ -49,11 +49,13 @@ def test_a_daily_asset_gets_the_hours_of_its_day_the_first_one_too(start: str) -
     scope: dict[str, Any] = {"__name__": "shown"}
     exec(shown("Assets downstream")[0], scope)
     sink = make_sink(start=start)
-    landed = dg.AssetSpec(["s3", "events", "orders"], partitions_def=hourly(sink)).with_io_manager_key("s3lake_events")
+    landed = dg.AssetSpec(["s3", "events", "orders"], partitions_def=hourly(sink)).with_io_manager_key(
+        "s3lake_events_io_manager"
+    )
     reader = Reader()
     definitions = dg.Definitions(
         assets=[landed, scope["revenue"]],
-        resources={"s3lake_events": reader},
+        resources={"s3lake_events_io_manager": reader},
     )
     job = definitions.resolve_implicit_global_asset_job_def()
     with dg.DagsterInstance.ephemeral() as instance:

@@ -69,7 +69,7 @@ class TestHours:
         config = lake.config(f"name: events, topics: ['{topic}'], {self.SETTINGS}")
 
         @dg.asset(
-            ins={"records": dg.AssetIn(["s3", "events", topic], input_manager_key="s3lake_events")},
+            ins={"records": dg.AssetIn(["s3", "events", topic], input_manager_key="s3lake_events_io_manager")},
             partitions_def=dg.HourlyPartitionsDefinition(config.sinks[0].start, fmt=hours.FORMAT, end_offset=1),
             backfill_policy=dg.BackfillPolicy.single_run(),
         )

@@ -121,7 +121,7 @@ class TestOfTheProject:
 
     def test_only_its_keys_are_asked_for_to_land(self, plain: Config) -> None:
         def required(**own: object) -> set[str]:
-            manager: Any = define_resources(Catalog(plain, resources=own))["s3lake_events"]
+            manager: Any = define_resources(Catalog(plain, resources=own))["s3lake_events_io_manager"]
             return set(manager.required_resource_keys)
 
         assert required() == set()
@@ -135,9 +135,9 @@ class TestOfTheProject:
 
 
 @pytest.mark.parametrize("name", ["s3", "spark"])
-def test_a_sink_whose_io_manager_would_be_called_as_another_resource_is_refused(name: str) -> None:
-    with pytest.raises(ConfigurationError, match=f"sink {name}: its IO manager and another resource would"):
-        build_definitions(native.loads(TEXT.replace("name: events", f"name: {name}"), "test.yaml"))
+def test_a_sink_may_be_called_as_another_resource(name: str) -> None:
+    built = build_definitions(native.loads(TEXT.replace("name: events", f"name: {name}"), "test.yaml"))
+    assert set(built.resources or ()) == {f"s3lake_{name}_io_manager", "s3lake_s3", "s3lake_spark"}
 
 
 def test_no_secret_is_in_a_repr_or_a_field_of_a_resource(config: Config) -> None:

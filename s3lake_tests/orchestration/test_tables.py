@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 START, SECOND, THIRD = "2026-01-05T08", "2026-01-05T09", "2026-01-05T10"
 HOURS = dg.HourlyPartitionsDefinition(START, fmt=hours.FORMAT, timezone="UTC")
-IO = "s3lake_tables"
+IO = "s3lake_tables_io_manager"
 BACKFILL_POLICIES = pytest.mark.filterwarnings("ignore:Parameter `backfill_policy`:dagster.BetaWarning")
 
 

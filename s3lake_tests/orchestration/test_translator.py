@@ -160,7 +160,7 @@ class TestPrefix:
 
     def test_keys_of_assets_and_resources_do(self) -> None:
         built = self.built()
-        assert set(built.resources or ()) == {"archive_events", "archive_s3", "archive_spark"}
+        assert set(built.resources or ()) == {"archive_events_io_manager", "archive_s3", "archive_spark"}
         keys = built.resolve_asset_graph().get_all_asset_keys()
         assert {key.path[0] for key in keys} == {"archive"}
         assert s3lake.sink_key("events", "orders", "archive") in keys
@@ -191,10 +191,10 @@ class TestResources:
 
     def test_a_key_is_that_of_the_project_s_own(self) -> None:
         built = definitions(resources={"spark": "cluster"})
-        assert set(built.resources or ()) == {"s3lake_events", "s3lake_s3"}
+        assert set(built.resources or ()) == {"s3lake_events_io_manager", "s3lake_s3"}
         project = dg.Definitions(resources={"cluster": object()})
         assert dg.Definitions.merge(built, project).get_repository_def().has_job("land_events")
-        missing = "'cluster' required by resource with key 's3lake_events'"
+        missing = "'cluster' required by resource with key 's3lake_events_io_manager'"
         with pytest.raises(dg.DagsterInvalidDefinitionError, match=missing):
             built.get_repository_def()
 

@@ -46,7 +46,11 @@ def downstream(shelf: Shelf, annotation: Any, wanted: list[str] = [FIVE, SIX], *
     body.__annotations__ = {"records": annotation, "return": dg.MaterializeResult}
     asset = dg.asset(
         name="downstream",
-        ins={"records": dg.AssetIn(["s3", "events", "orders"], input_manager_key="s3lake_events", metadata=metadata)},
+        ins={
+            "records": dg.AssetIn(
+                ["s3", "events", "orders"], input_manager_key="s3lake_events_io_manager", metadata=metadata
+            )
+        },
         partitions_def=dg.HourlyPartitionsDefinition(FIVE, fmt=hours.FORMAT),
         backfill_policy=dg.BackfillPolicy.single_run(),
     )(body)

@@ -56,7 +56,7 @@ def revenue(s3: dg.ResourceParam[object]) -> None: ...
 
 LANDED = {{
     "group_name": "tables",
-    "io_manager_key": "s3lake_tables",
+    "io_manager_key": "s3lake_tables_io_manager",
     "partitions_def": HOURS,
     "backfill_policy": dg.BackfillPolicy.single_run(),
 }}
