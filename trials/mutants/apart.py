@@ -4,6 +4,7 @@ import os
 import pickle
 import select
 import signal
+import traceback
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -27,6 +28,8 @@ class Apart(Generic[A]):
                 answer = pickle.dumps(work())
                 with os.fdopen(writing, "wb") as pipe:
                     pipe.write(answer)
+            except BaseException:
+                traceback.print_exc()
             finally:
                 os._exit(0)
         os.close(writing)

@@ -29,10 +29,7 @@ MUTMUT = ROOT / ".venv-mutants"
 LIST = Path(__file__).with_name("survivors.yaml")
 DEFAULT = [
     *("s3lake/plan", "s3lake/store", "s3lake/commit"),
-    *(
-        f"s3lake/land/{name}.py"
-        for name in ("landing", "staged", "gate", "missing", "follower", "observer", "sql/search")
-    ),
+    *(f"s3lake/land/{name}.py" for name in ("landing", "checks", "observer")),
     *(f"s3lake/land/task/{name}.py" for name in ("outcomes", "staging", "letters")),
 ]
 """What decides over offsets or speaks to S3."""

@@ -151,6 +151,10 @@ def _modules(name: str) -> tuple[str, str]:
     return name, name.rpartition(".")[0]
 
 
+def test_what_is_changed_by_default_exists():
+    assert [path for path in mutants.DEFAULT if not (ROOT / path).exists()] == []
+
+
 def test_a_reason_that_is_missing_is_no_reason():
     with pytest.raises(SystemExit, match=r"plan\.opened: a reason is missing"):
         mutants.read("plan.opened:\n- {reason: ' ', mutants: ['- a']}")
