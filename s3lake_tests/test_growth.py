@@ -29,7 +29,7 @@ from s3lake.plan.tile import Span, Sums, Tile
 from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.offsets import Lag, LogRange, TopicOffsets
 from s3lake.store import COMMIT
-from s3lake_tests.fastest import fastest
+from s3lake_tests.kit.cpu_time import least_cpu_time
 from s3lake_tests.kit.sinks import make_sink
 from s3lake_tests.kit.stores import CountedStore
 from s3lake_tests.orchestration.world import catalog
@@ -86,14 +86,14 @@ def history(count: int = HOURS, *, still_open: bool = True) -> TopicIndex:
 
 
 def cpu_ms(work: Callable[[], object], enough: float = 0) -> float:
-    """The CPU time of the fastest of 20 tries, or of the first that takes no more than is enough."""
+    """The CPU time of the least_cpu_time of 20 tries, or of the first that takes no more than is enough."""
 
     def once() -> float:
         began = time.process_time()
         work()
         return (time.process_time() - began) * 1000
 
-    return fastest(once, 20, enough)
+    return least_cpu_time(once, 20, enough)
 
 
 @pytest.fixture(scope="session")

@@ -31,7 +31,7 @@ from s3lake_tests import planted
 from s3lake_tests.conftest import slow_after
 from s3lake_tests.forwarding.landed import landing
 from s3lake_tests.kit.http import serve
-from s3lake_tests.lake import START
+from s3lake_tests.kit.lake import START
 from s3lake_tests.land.at_hand import FIRST, World
 from s3lake_tests.planted import PLACES, Words
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 
-from s3lake_tests.proxy import Answer, ProxiedS3
+from s3lake_tests.kit.proxy import Answer, ProxiedS3
 from trials.kafka_proxy import ProxiedKafka
 
 SLOW_S = 50.0

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Literal
 from urllib.parse import unquote
 
-from s3lake_tests.proxy import Answer, ProxiedS3
+from s3lake_tests.kit.proxy import Answer, ProxiedS3
 
 Step = Literal["head", "tile", "create", "part", "manifest", "pending", "complete", "settle"]
 """Requests that change something: the topic's head, a tile as created or closed, an upload's begin, a part, the

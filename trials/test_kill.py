@@ -21,8 +21,8 @@ from s3lake.commit.clean import DAY_MS, clean
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.land.landing import Landing
-from s3lake_tests.lake import Lake, at, values
-from s3lake_tests.processes import MARK, kill_all
+from s3lake_tests.kit.lake import Lake, at, values
+from s3lake_tests.kit.processes import MARK, kill_all
 from trials.commit_proxy import Moment, Proxy, Step
 
 pytestmark = [pytest.mark.timeout(1500)]

@@ -19,8 +19,8 @@ from s3lake.land.landing import Landing
 from s3lake.orchestration import due, names
 from s3lake.orchestration.build import build_definitions
 from s3lake.sink import Config
-from s3lake_tests.lake import START, Lake, at, values
-from s3lake_tests.processes import MARK, kill_all
+from s3lake_tests.kit.lake import START, Lake, at, values
+from s3lake_tests.kit.processes import MARK, kill_all
 
 pytestmark = [pytest.mark.timeout(600)]
 

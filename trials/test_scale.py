@@ -20,8 +20,8 @@ from s3lake.demo.s3 import EmbeddedS3
 from s3lake.land.landing import Landing
 from s3lake.store import PendingUpload
 from s3lake.store.s3 import S3Store
-from s3lake_tests.lake import Lake, at, values
-from s3lake_tests.processes import marked, until
+from s3lake_tests.kit.lake import Lake, at, values
+from s3lake_tests.kit.processes import marked, until
 from s3lake_tests.spark.spark_server import SparkServer, client, opened
 from trials.spark_cluster import CORES, Cluster
 

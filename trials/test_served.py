@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from s3lake_tests.processes import MARK, marked, until
+from s3lake_tests.kit.processes import MARK, marked, until
 
 pytestmark = [pytest.mark.timeout(600)]
 

@@ -21,9 +21,9 @@ from s3lake import hours
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.process import GuardedProcess, free_ports, spawn
 from s3lake_tests.docker.test_docker import DOCKER, OURS, dotenv, interpolated, mounted
+from s3lake_tests.kit.lake import fill
+from s3lake_tests.kit.processes import MARK, kill_all
 from s3lake_tests.kit.s3 import find_program
-from s3lake_tests.lake import fill
-from s3lake_tests.processes import MARK, kill_all
 from s3lake_tests.schema.registry import apicurio
 
 pytestmark = [

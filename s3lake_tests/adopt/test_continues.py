@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from s3lake import cli, hours
 from s3lake.config import load as configuration
-from s3lake_tests.lake import Lake, values
+from s3lake_tests.kit.lake import Lake, values
 
 LENSES = """\
 connector.class=io.lenses.streamreactor.connect.aws.s3.sink.S3SinkConnector

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from s3lake_tests.kit.console import Run, script
-from s3lake_tests.lake import NOBODY
+from s3lake_tests.kit.lake import NOBODY
 
 
 @pytest.fixture

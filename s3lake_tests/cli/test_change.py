@@ -16,7 +16,7 @@ from s3lake.cli.request import Request
 from s3lake.commit.documents import Manifest, Read
 from s3lake.land.landing import Landing
 from s3lake.source.offsets import LogRange, TopicOffsets
-from s3lake_tests.lake import NOBODY
+from s3lake_tests.kit.lake import NOBODY
 from s3lake_tests.land.maintenance.refused import MENDED, Lake
 from s3lake_tests.verify.world import HOUR, TOPIC
 

@@ -19,7 +19,7 @@ from s3lake.source.offsets import LogRange, TopicOffsets
 from s3lake.source.opening import open_source
 from s3lake_tests.conftest import slow_after
 from s3lake_tests.kit.console import Run
-from s3lake_tests.lake import NOBODY, Lake
+from s3lake_tests.kit.lake import NOBODY, Lake
 
 
 class TestCheck:

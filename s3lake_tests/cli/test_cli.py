@@ -15,7 +15,7 @@ import yaml
 
 from s3lake import cli
 from s3lake_tests.kit.console import Run
-from s3lake_tests.lake import NOBODY, START
+from s3lake_tests.kit.lake import NOBODY, START
 
 TEN = "2026-01-05T10"
 

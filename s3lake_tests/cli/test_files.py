@@ -12,7 +12,7 @@ import pytest
 from s3lake import hours
 from s3lake.config import load as configuration
 from s3lake_tests.kit.console import Outcome, Run
-from s3lake_tests.lake import NOBODY, START
+from s3lake_tests.kit.lake import NOBODY, START
 
 
 class TestPreview:

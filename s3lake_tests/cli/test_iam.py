@@ -21,7 +21,7 @@ from s3lake.sink.s3 import Role
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
 from s3lake_tests.kit.console import Run
-from s3lake_tests.lake import START, Lake, at, values
+from s3lake_tests.kit.lake import START, Lake, at, values
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,7 +9,7 @@ import pytest
 from s3lake import hours
 from s3lake.commit.documents import File, Manifest, Read
 from s3lake_tests.kit.console import Run
-from s3lake_tests.lake import START, Lake, at, values
+from s3lake_tests.kit.lake import START, Lake, at, values
 
 TEN = "2026-01-05T10"
 

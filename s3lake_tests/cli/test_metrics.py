@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from s3lake.source import opening
 from s3lake_tests.kit.console import Run
-from s3lake_tests.lake import Lake, at, values
+from s3lake_tests.kit.lake import Lake, at, values
 
 EIGHT, TEN = "2026-01-05T08", "2026-01-05T10"
 

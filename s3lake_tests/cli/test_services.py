@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from s3lake_tests.config.examples import CONFIGURATIONS
-from s3lake_tests.processes import MARK, marked
+from s3lake_tests.kit.processes import MARK, marked
 
 
 @pytest.mark.usefixtures("jvm")

@@ -539,7 +539,7 @@ def without_keeping_manifests(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_suffix(monkeypatch: pytest.MonkeyPatch) -> None:
-    attempt = replacing.attempt
+    attempt = protocol.attempt
     monkeypatch.setattr(replacing, "attempt", lambda *given, **named: attempt(*given, **{**named, "renamed": False}))
 
 

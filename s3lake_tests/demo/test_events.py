@@ -15,7 +15,7 @@ from s3lake.demo.events import Fields, Produced, keep_producing, produce_demo
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.errors import KafkaUnavailableError
 from s3lake_tests.demo.records import create_topic, read
-from s3lake_tests.processes import until
+from s3lake_tests.kit.processes import until
 
 RECORDS = 20_000
 HOUR_MS = 3_600_000

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from s3lake.demo.process import spawn
-from s3lake_tests.processes import until
+from s3lake_tests.kit.processes import until
 
 GUARD = [sys.executable, "-m", "s3lake.demo.guard"]
 IGNORES_TERM = "trap '' TERM; echo ready; while :; do sleep 0.1; done"

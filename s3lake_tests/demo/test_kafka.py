@@ -19,7 +19,7 @@ from s3lake.demo.process import free_ports
 from s3lake.errors import KafkaUnavailableError
 from s3lake_tests.demo.records import create_topic, read
 from s3lake_tests.demo.test_guard import first_line
-from s3lake_tests.processes import until
+from s3lake_tests.kit.processes import until
 
 pytestmark = pytest.mark.usefixtures("jvm")
 

@@ -14,7 +14,7 @@ from s3lake.land.preview.records import parse_records
 from s3lake_tests.config.documents import NOON, load
 from s3lake_tests.config.examples import EXAMPLES, HOUR, Example, registered
 from s3lake_tests.kit.console import script
-from s3lake_tests.lake import Lake
+from s3lake_tests.kit.lake import Lake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -23,7 +23,7 @@ from s3lake.demo.s3 import EmbeddedS3
 from s3lake_tests.adopt.buckets import lock
 from s3lake_tests.docs.test_shown import Block, blocks, title
 from s3lake_tests.kit.console import script
-from s3lake_tests.lake import Lake
+from s3lake_tests.kit.lake import Lake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

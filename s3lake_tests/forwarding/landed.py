@@ -10,8 +10,8 @@ from s3lake.forwarding.destination import Destination
 from s3lake.forwarding.hour import Hour, forward_hour
 from s3lake.land.landing import Landing
 from s3lake.store.memory import MemoryStore
-from s3lake_tests.lake import START, at
-from s3lake_tests.plugins import installed
+from s3lake_tests.kit.lake import START, at
+from s3lake_tests.kit.plugins import install_package
 from s3lake_tests.source.inline import inline
 
 Land = Callable[..., Landing]
@@ -34,7 +34,9 @@ def landing(directory: Path) -> Iterator[Land]:
         landed.land([START])
         return landed
 
-    with installed(directory / "packages", "lines_source", "[s3lake.sources]\nlines = lines_source:LinesSource\n"):
+    with install_package(
+        directory / "packages", "lines_source", "[s3lake.sources]\nlines = lines_source:LinesSource\n"
+    ):
         yield land
 
 

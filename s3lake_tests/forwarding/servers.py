@@ -15,7 +15,7 @@ from py4j.java_gateway import GatewayParameters, JavaGateway
 
 from s3lake.demo.process import free_port, free_ports, spawn
 from s3lake.spark import jars
-from s3lake_tests.processes import served
+from s3lake_tests.kit.processes import served
 
 PASSWORD = "hunter2-postgres"
 _UP_S = 60.0

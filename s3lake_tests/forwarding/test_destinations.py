@@ -13,7 +13,7 @@ from s3lake.forwarding.hour import Hour, forward_hour
 from s3lake_tests.forwarding.conftest import CLAIMED, System, hour_name
 from s3lake_tests.forwarding.landed import Land, Overtaken, hour_of
 from s3lake_tests.kit.crashes import Crash, Crashing
-from s3lake_tests.lake import START
+from s3lake_tests.kit.lake import START
 
 
 def rows_of(hour: Hour) -> list[tuple[str, str, str, int, str, int, Any]]:

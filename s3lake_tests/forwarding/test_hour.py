@@ -16,8 +16,8 @@ from s3lake.forwarding.hour import Row, forward_hour, read_rows
 from s3lake.land.landing import Landing
 from s3lake.objects import Shape
 from s3lake_tests.forwarding.landed import VALUES, Land, hour_of
-from s3lake_tests.lake import START, at
-from s3lake_tests.plugins import installed
+from s3lake_tests.kit.lake import START, at
+from s3lake_tests.kit.plugins import install_package
 
 
 def rows(lander: Landing) -> list[Row]:
@@ -117,7 +117,7 @@ def test_standard_output_gets_a_line_for_each_row(land: Land, capsys: pytest.Cap
 class TestADestinationOfAnotherPackage:
     @pytest.fixture(autouse=True)
     def _package(self, tmp_path: Path) -> Iterator[None]:
-        with installed(tmp_path / "theirs", "hour_files", "[s3lake.forwards]\nfiles = hour_files:HourFiles\n"):
+        with install_package(tmp_path / "theirs", "hour_files", "[s3lake.forwards]\nfiles = hour_files:HourFiles\n"):
             yield
 
     def test_gets_each_hour_once_and_a_rewritten_one_in_its_place(self, land: Land, tmp_path: Path) -> None:

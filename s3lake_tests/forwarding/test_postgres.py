@@ -22,7 +22,7 @@ from s3lake.forwarding.postgres import Postgres
 from s3lake_tests.forwarding.conftest import System
 from s3lake_tests.forwarding.landed import Land, hour_of
 from s3lake_tests.forwarding.servers import PASSWORD
-from s3lake_tests.lake import START
+from s3lake_tests.kit.lake import START
 from s3lake_tests.table.iceberg.shelf import FIVE, SIX, Shelf
 
 _MORE = pytest.mark.slow("a case more; writing, repeating and killing are always tried")

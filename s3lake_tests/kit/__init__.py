@@ -1,1 +1,1 @@
-"""What tests of every room are made of."""
+"""Set-ups that tests of several rooms share."""

@@ -27,7 +27,7 @@ from s3lake_tests.kit.s3 import GO_PROGRAMS, find_program, start_s3
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from s3lake_tests.lake import Lake
+    from s3lake_tests.kit.lake import Lake
     from s3lake_tests.schema.registry.apicurio import Apicurio
 
 MARKERS = {
@@ -331,7 +331,7 @@ def spark(jvm: Path) -> Iterator["SparkSession"]:  # noqa: ARG001 (it needs Java
 @pytest.fixture
 def lake(kafka: EmbeddedKafka, s3_server: EmbeddedS3, spark: "SparkSession") -> "Lake":
     """A bucket of the test's own, topics of its own, and the session."""
-    from s3lake_tests.lake import Lake  # all of landing, which few tests need
+    from s3lake_tests.kit.lake import Lake  # all of landing, which few tests need
 
     return Lake(kafka, s3_server, lambda: spark)
 

@@ -15,7 +15,7 @@ from s3lake.land.landing import Landing
 from s3lake.land.observer import LandedHour, Run
 from s3lake.source.records import OffsetRange
 from s3lake_tests.commit.kafka import TOPIC
-from s3lake_tests.lake import START, Lake, at, values
+from s3lake_tests.kit.lake import START, Lake, at, values
 from s3lake_tests.land.at_hand import FIRST, SECOND, World
 from s3lake_tests.land.in_process import Given, Session, landing
 

@@ -16,8 +16,8 @@ from s3lake.land.observer import LandedHour
 from s3lake.plan.tile import Span
 from s3lake.readback.spark import read_frame
 from s3lake_tests.conftest import slow_after
-from s3lake_tests.lake import START, Lake, at, values
-from s3lake_tests.processes import until
+from s3lake_tests.kit.lake import START, Lake, at, values
+from s3lake_tests.kit.processes import until
 
 if TYPE_CHECKING:
     pass

@@ -13,8 +13,8 @@ from s3lake.errors import LocalDiskError
 from s3lake.schema import protoc
 from s3lake.sink import Spark
 from s3lake.store.memory import MemoryStore
-from s3lake_tests.lake import START, at
-from s3lake_tests.plugins import installed
+from s3lake_tests.kit.lake import START, at
+from s3lake_tests.kit.plugins import install_package
 from s3lake_tests.source.inline import inline, verified
 
 PROTO = 'syntax = "proto3"; message Event { int64 id = 1; }'
@@ -26,7 +26,7 @@ def log(tmp_path: Path) -> Iterator[Path]:
     topic = tmp_path / "logs" / "clicks"
     topic.mkdir(parents=True)
     point = "[s3lake.sources]\nlines = lines_source:LinesSource\n"
-    with installed(tmp_path / "packages", "lines_source", point):
+    with install_package(tmp_path / "packages", "lines_source", point):
         yield topic / "0.txt"
 
 

@@ -23,7 +23,7 @@ from s3lake.plan.tile import Span, Sums, Tile, Wait
 from s3lake.sink import Sink
 from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.offsets import Lag
-from s3lake_tests import indexes
+from s3lake_tests.kit import indexes
 from s3lake_tests.kit.stores import CountedStore
 
 NOW = hours.start_ms("2026-01-05T12") + 30 * 60_000
@@ -82,7 +82,7 @@ class World:
         return next(landing.index for landing in self.landings if landing.topic == topic)
 
     def write(self, topic: str, *tiles: Tile) -> None:
-        indexes.write(self.index(topic), *tiles)
+        indexes.write_tiles(self.index(topic), *tiles)
 
     def scrape(self) -> dict[tuple[str, ...], float]:
         """Values by name and values of labels, a while after the last scrape."""

@@ -10,8 +10,8 @@ from s3lake.land.preview import preview
 from s3lake.sink import Sink
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.config import bases
-from s3lake_tests.lake import START, at
-from s3lake_tests.plugins import installed
+from s3lake_tests.kit.lake import START, at
+from s3lake_tests.kit.plugins import install_package
 from s3lake_tests.schema.registry.server import SchemaRegistry, framed
 from s3lake_tests.source.inline import inline, verified
 
@@ -85,7 +85,7 @@ def test_a_prefix_of_aivens_that_begins_with_a_slash_is_landed_and_verified(tmp_
     topic = tmp_path / "logs" / "demo"
     topic.mkdir(parents=True)
     (topic / "0.txt").write_text(f"{at(START)} {{}}\n{at(START, 60)} {{}}\n")
-    with installed(tmp_path / "packages", "lines_source", "[s3lake.sources]\nlines = lines_source:LinesSource\n"):
+    with install_package(tmp_path / "packages", "lines_source", "[s3lake.sources]\nlines = lines_source:LinesSource\n"):
         changes: dict[str, str | None] = {
             "bootstrap.servers": None,
             "s3lake.start": START,

@@ -11,7 +11,7 @@ from s3lake.land.landing import Landing
 from s3lake.land.opening import open_stores, open_topic_sink, s3_connection
 from s3lake.readback.spark import read_frame
 from s3lake.sink import Config
-from s3lake_tests.lake import START, Lake, at, values
+from s3lake_tests.kit.lake import START, Lake, at, values
 from s3lake_tests.store.watching import Watching
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from confluent_kafka.admin import AdminClient
 
 from s3lake.source.kafka import group
 from s3lake.source.kafka.group import ConsumerGroup
-from s3lake_tests.lake import Lake, at, values
+from s3lake_tests.kit.lake import Lake, at, values
 
 EIGHT, NINE, TEN = "2026-01-05T08", "2026-01-05T09", "2026-01-05T10"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from s3lake.errors import ForeignObjectError
-from s3lake_tests.lake import START, Lake, at, values
+from s3lake_tests.kit.lake import START, Lake, at, values
 
 FORMER, NEW = "events", "orders"
 

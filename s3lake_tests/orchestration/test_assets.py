@@ -10,7 +10,7 @@ import pytest
 from s3lake.orchestration import names
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.translator import sealed_key
-from s3lake_tests.lake import Lake, at, values
+from s3lake_tests.kit.lake import Lake, at, values
 from s3lake_tests.orchestration.unstaged_runs import materialisations
 
 NINE, TEN, ELEVEN = "2026-01-05T09", "2026-01-05T10", "2026-01-05T11"

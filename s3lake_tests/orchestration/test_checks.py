@@ -23,7 +23,7 @@ from s3lake.orchestration.translator import hourly, sink_key
 from s3lake.plan.tile import Span, Tile
 from s3lake.source import opening as sources
 from s3lake.store.memory import MemoryStore
-from s3lake_tests import indexes
+from s3lake_tests.kit import indexes
 from s3lake_tests.kit.sinks import make_sink
 from s3lake_tests.orchestration.world import STAND_INS, FakeKafka, catalog
 
@@ -60,7 +60,7 @@ class World:
         done = committed if committed is not None else end or start
         tile = Tile(hour, {0: Span(start, done, end)}, commits=("c",) if done > start else ())
         since = more.pop("since", None)
-        indexes.write(self.index, tile.revise(**more), since=since)
+        indexes.write_tiles(self.index, tile.revise(**more), since=since)
 
     def commit(self, hour: str, start: int, end: int, **counts: Any) -> None:
         created_ms, expired = counts.pop("created_ms", 0), counts.pop("expired", ())

@@ -13,7 +13,7 @@ from s3lake.orchestration import checks, names
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.runs import group_config
 from s3lake.orchestration.translator import hourly, sealed_key, sink_key
-from s3lake_tests.lake import START, Lake, at, values
+from s3lake_tests.kit.lake import START, Lake, at, values
 from s3lake_tests.orchestration.unstaged_runs import materialisations
 from s3lake_tests.orchestration.world import catalog
 

@@ -14,7 +14,7 @@ from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.io_manager import SinkIOManager
 from s3lake.sink import Config, Sink
 from s3lake_tests.conftest import slow_after
-from s3lake_tests.lake import Lake, at, values
+from s3lake_tests.kit.lake import Lake, at, values
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -23,7 +23,7 @@ from s3lake.sink import Config
 from s3lake.source import opening as sources
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
-from s3lake_tests import indexes
+from s3lake_tests.kit import indexes
 from s3lake_tests.orchestration.world import (
     FOR_EVER,
     HOUR,

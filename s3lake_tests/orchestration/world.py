@@ -25,7 +25,7 @@ from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.offsets import LogRange, TopicOffsets
 from s3lake.store import Store
 from s3lake.store.connection import S3Connection
-from s3lake_tests import indexes
+from s3lake_tests.kit import indexes
 from s3lake_tests.kit.sinks import make_config
 from s3lake_tests.kit.stores import CountedStore
 
@@ -140,7 +140,7 @@ class Ticks:
 
     def write(self, *tiles: Tile, sink: str = "events", topic: str = "orders") -> None:
         """Make these tiles of the index."""
-        indexes.write(self.index(sink, topic), *tiles)
+        indexes.write_tiles(self.index(sink, topic), *tiles)
 
     def tick(self, later_ms: int = 0) -> Any:
         self.now += later_ms

@@ -9,7 +9,7 @@ from s3lake.errors import IncompleteError
 from s3lake.plan.tile import Span, Tile
 from s3lake.readback.committed import read_complete_tiles
 from s3lake.store.memory import MemoryStore
-from s3lake_tests import indexes
+from s3lake_tests.kit import indexes
 from s3lake_tests.verify.world import World
 
 NINE, TEN, ELEVEN, NOON = "2026-01-05T09", "2026-01-05T10", "2026-01-05T11", "2026-01-05T12"
@@ -23,7 +23,7 @@ def landed(hour: str) -> Tile:
 def index_of(*tiles: Tile) -> TopicIndex:
     index = TopicIndex(MemoryStore("lake"), ".indexes/events", "orders")
     if tiles:
-        indexes.write(index, *tiles)
+        indexes.write_tiles(index, *tiles)
     return index
 
 

@@ -9,8 +9,8 @@ import pytest
 from s3lake.config import native
 from s3lake.sink import Config
 from s3lake.store.memory import MemoryStore
-from s3lake_tests.lake import START, at
-from s3lake_tests.plugins import installed
+from s3lake_tests.kit.lake import START, at
+from s3lake_tests.kit.plugins import install_package
 from s3lake_tests.source.inline import body, inline, verified
 
 POINT = "[s3lake.sources]\nlines = lines_source:LinesSource\n"
@@ -19,7 +19,7 @@ POINT = "[s3lake.sources]\nlines = lines_source:LinesSource\n"
 @pytest.fixture
 def directory(tmp_path: Path) -> Iterator[Path]:
     (tmp_path / "logs" / "clicks").mkdir(parents=True)
-    with installed(tmp_path / "packages", "lines_source", POINT):
+    with install_package(tmp_path / "packages", "lines_source", POINT):
         yield tmp_path / "logs"
 
 

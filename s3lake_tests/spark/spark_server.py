@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from s3lake_tests.processes import MARK, kill_all, marked
+from s3lake_tests.kit.processes import MARK, kill_all, marked
 
 ROOT = Path(__file__).parents[2]
 

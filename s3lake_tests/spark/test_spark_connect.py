@@ -21,8 +21,8 @@ from s3lake.errors import SparkUnavailableError
 from s3lake.sink import Spark
 from s3lake.spark import session, shared
 from s3lake.spark.installation import Installation
-from s3lake_tests.lake import Lake, at, values
-from s3lake_tests.processes import marked
+from s3lake_tests.kit.lake import Lake, at, values
+from s3lake_tests.kit.processes import marked
 from s3lake_tests.spark.spark_server import ROOT, SparkServer, client, opened
 
 TEN = "2026-01-05T10"

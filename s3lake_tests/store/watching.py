@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from urllib.parse import parse_qs, urlsplit
 
-from s3lake_tests.proxy import Answer, ProxiedS3
+from s3lake_tests.kit.proxy import Answer, ProxiedS3
 
 _KEY = "x-amz-server-side-encryption-customer-key"
 

@@ -15,7 +15,7 @@ from s3lake import hours
 from s3lake.demo import run
 from s3lake.demo.process import free_ports
 from s3lake.demo.start import BUCKET, start_demo
-from s3lake_tests.processes import until
+from s3lake_tests.kit.processes import until
 
 _RECORDS = 4_000
 _BROKEN = b'{"payment": 17, "amount": '

@@ -17,8 +17,8 @@ import pytest
 from s3lake.demo.process import free_ports, spawn
 from s3lake_tests import planted
 from s3lake_tests.kit.http import serve
+from s3lake_tests.kit.processes import until
 from s3lake_tests.planted import PLACES, Words
-from s3lake_tests.processes import until
 
 if TYPE_CHECKING:
     from graphql import GraphQLNamedType, GraphQLSchema

@@ -16,7 +16,7 @@ from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.verify import verify_against
 from s3lake.verify.kafka_log import KafkaLog
 from s3lake.verify.log import LogStartMovedError
-from s3lake_tests.processes import until
+from s3lake_tests.kit.processes import until
 from s3lake_tests.verify.world import HOUR, IN_TIME, TOPIC, World, texts
 
 PATIENCE_S = 60

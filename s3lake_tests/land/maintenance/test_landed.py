@@ -7,7 +7,7 @@ from s3lake.land.maintenance.erase import EraseConditions, erase
 from s3lake.land.maintenance.reformat import reformat
 from s3lake.land.maintenance.replay import replay
 from s3lake.land.maintenance.retention import expire
-from s3lake_tests.lake import START, Lake, at, values
+from s3lake_tests.kit.lake import START, Lake, at, values
 from s3lake_tests.land.test_landing import AFTER, assert_all_landed
 
 

@@ -16,8 +16,8 @@ from s3lake.land.maintenance.compact import compact
 from s3lake.land.maintenance.restore import Restore, _produce, restore
 from s3lake_tests.conftest import slow_after
 from s3lake_tests.kit.crashes import Crash
+from s3lake_tests.kit.lake import Lake
 from s3lake_tests.kit.stores import RacingStore
-from s3lake_tests.lake import Lake
 from s3lake_tests.land.maintenance.parts import Parts, holding
 from s3lake_tests.verify.world import HOUR, IN_TIME
 

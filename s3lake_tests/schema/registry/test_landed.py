@@ -6,7 +6,7 @@ from typing import Any
 
 import fastavro
 
-from s3lake_tests.lake import START, Lake, at
+from s3lake_tests.kit.lake import START, Lake, at
 from s3lake_tests.schema.registry.server import framed, serving
 
 OLD: dict[str, Any] = {

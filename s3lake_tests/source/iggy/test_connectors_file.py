@@ -14,7 +14,7 @@ from s3lake.config import native
 from s3lake.config.load import load_configuration
 from s3lake.sink import Config
 from s3lake.store.memory import MemoryStore
-from s3lake_tests.lake import START, at
+from s3lake_tests.kit.lake import START, at
 from s3lake_tests.source.iggy.server import PASSWORD, USER, IggyServer, header, serving
 from s3lake_tests.source.iggy.test_landing import configured
 from s3lake_tests.source.inline import body, inline, verified

@@ -17,7 +17,7 @@ from s3lake.land.landing import Landing
 from s3lake.land.opening import open_topic_sink
 from s3lake.sink import Config
 from s3lake.store.memory import MemoryStore
-from s3lake_tests.lake import START, at
+from s3lake_tests.kit.lake import START, at
 from s3lake_tests.source.iggy.server import PASSWORD, USER, IggyServer, header, serving
 from s3lake_tests.source.inline import body, inline, verified
 

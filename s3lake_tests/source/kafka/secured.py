@@ -36,7 +36,7 @@ from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.records import OffsetRange
 from s3lake_tests.kit.http import Request, Response, as_json, serve
-from s3lake_tests.lake import START, at, fill, values
+from s3lake_tests.kit.lake import START, at, fill, values
 
 PASSWORD = 'hunter2 ";\\ '
 QUOTED = PASSWORD.replace("\\", "\\\\").replace('"', '\\"')

@@ -23,7 +23,7 @@ from s3lake.source.kafka.columns import CompiledTake, Take, take_in_python
 from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.records import SCHEMA, OffsetRange
 from s3lake.store.memory import MemoryStore
-from s3lake_tests.lake import START, at
+from s3lake_tests.kit.lake import START, at
 from s3lake_tests.source.inline import body, inline, verified
 from s3lake_tests.source.kafka import mock_broker
 from s3lake_tests.source.kafka.mock_broker import Record, Writer

@@ -11,7 +11,7 @@ from s3lake.land.task.outcomes import Done, Failed, Grown
 from s3lake.land.task.pipeline import Work
 from s3lake.source.kafka import dead_letter_topic
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
-from s3lake_tests.lake import START, Lake, at
+from s3lake_tests.kit.lake import START, Lake, at
 from s3lake_tests.land.task.test_pipeline import HOUR, Bucket, Record, objects, outcome, work
 from s3lake_tests.source.kafka.test_dead_letter_topic import FakeProducer, read
 

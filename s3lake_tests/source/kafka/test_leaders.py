@@ -17,7 +17,7 @@ from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.records import OffsetRange
 from s3lake.spark import jars
-from s3lake_tests.processes import until
+from s3lake_tests.kit.processes import until
 
 pytestmark = pytest.mark.slow("starts two brokers and stops each")
 

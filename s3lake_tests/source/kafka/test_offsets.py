@@ -16,7 +16,7 @@ from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.source.kafka import offsets as questions
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.offsets import LogRange, TopicOffsets, match_topics
-from s3lake_tests.processes import until
+from s3lake_tests.kit.processes import until
 
 HOUR = "2026-01-05T10"
 NEXT = "2026-01-05T11"

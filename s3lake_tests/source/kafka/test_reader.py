@@ -22,7 +22,7 @@ from s3lake.source.kafka.librdkafka import Consumer, Messages
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.records import SCHEMA, OffsetRange
-from s3lake_tests.processes import until
+from s3lake_tests.kit.processes import until
 
 MEBIBYTE = 2**20
 

@@ -22,7 +22,7 @@ from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.records import OffsetRange
 from s3lake.verify import Grid, verify_against
 from s3lake.verify.kafka_log import KafkaLog
-from s3lake_tests.lake import START, Lake
+from s3lake_tests.kit.lake import START, Lake
 from s3lake_tests.source.kafka.secured import MODULES, QUOTED, TO_LAND, Secured, login, started
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from s3lake.land.landing import Landing
-from s3lake_tests.lake import START, Lake, at, values
+from s3lake_tests.kit.lake import START, Lake, at, values
 
 AFTER = at("2026-01-06T00")
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
 
 @contextmanager
-def installed(home: Path, module: str, entry_points: str) -> Iterator[None]:
-    """A package of one module, for a while."""
+def install_package(home: Path, module: str, entry_points: str) -> Iterator[None]:
+    """Install a package of one module until the block ends."""
     metadata = home / f"{module}-1.dist-info"
     metadata.mkdir(parents=True)
     (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module.replace('_', '-')}\nVersion: 1\n")

@@ -9,7 +9,7 @@ _IMPORT = "import dagster, time; print(time.process_time())"
 _IMPORT_S = 0.6
 
 
-def fastest(measured: Callable[[], float], tries: int, enough: float) -> float:
+def least_cpu_time(measured: Callable[[], float], tries: int, enough: float) -> float:
     """Return the least of `tries` figures, or the first one that is at most `enough`."""
     least = math.inf
     for _ in range(tries):
@@ -19,10 +19,10 @@ def fastest(measured: Callable[[], float], tries: int, enough: float) -> float:
     return least
 
 
-def slowness() -> float:
-    """How many times as much CPU as on a machine that imports Dagster in 0.6 s things take here, now; at least 1."""
+def machine_slowness() -> float:
+    """Return how much slower than one that imports Dagster in 0.6 s of CPU the machine is now; at least 1."""
 
     def import_s() -> float:
         return float(subprocess.check_output([sys.executable, "-W", "ignore", "-c", _IMPORT], timeout=120))
 
-    return max(1, fastest(import_s, tries=3, enough=_IMPORT_S) / _IMPORT_S)
+    return max(1, least_cpu_time(import_s, tries=3, enough=_IMPORT_S) / _IMPORT_S)

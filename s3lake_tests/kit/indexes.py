@@ -9,7 +9,7 @@ from s3lake.commit.sums import total
 from s3lake.plan.tile import Sums, Tile
 
 
-def write(index: TopicIndex, *tiles: Tile, since: str | None = None) -> None:
+def write_tiles(index: TopicIndex, *tiles: Tile, since: str | None = None) -> None:
     """Add these tiles to an index."""
     head = index.head()
     every = [*hours.expand(head[0].hours if head else ()), *(tile.hour for tile in tiles)]
