@@ -64,7 +64,7 @@ class ExpectedRecords:
         refused: dict[int, str] = {}
         self._require_readable(records)
         if not self.reason and self._transforms is not None and records.offsets:
-            records, refused = self._transforms(records)
+            records, refused = self._transforms.apply(records)
         if not self.reason and self._nulls == "skip" and None in records.values:
             records = records.select([row for row, value in enumerate(records.values) if value is not None])
         return records, refused

@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -20,13 +20,6 @@ from s3lake.verify.log import Records
 
 if TYPE_CHECKING:
     from s3lake.sink import Sink
-
-
-class Transformed(NamedTuple):
-    """Records after transforms, in the order of their offsets; `refused` are offsets -> why one is a dead letter."""
-
-    records: Records
-    refused: dict[int, str]
 
 
 class Transforms:
@@ -44,8 +37,11 @@ class Transforms:
         self._topic, self._clocks = topic, clocks
         self.needs = self._chain.needs
 
-    def __call__(self, records: Records) -> Transformed:
-        """Transform records. Those that a transform filters out, or refuses, are left out."""
+    def apply(self, records: Records) -> tuple[Records, dict[int, str]]:
+        """Return the records after the transforms, in order, and by offset why one is refused.
+
+        Those that a transform filters out, or refuses, are left out.
+        """
         ends = [end for end, _ in self._clocks]
         after: list[Records] = []
         refused: dict[int, str] = {}
@@ -55,7 +51,7 @@ class Transforms:
             done = apply_chain(self._chain, _to_batch(own), self._topic, self._clocks[clock][1])
             refused |= {own.offsets[row]: why for row, why in done.refused.items()}
             after.append(_to_records(own, done.rows.to_pylist(), done.batch))
-        return Transformed(after[0] if len(after) == 1 else _join(records.partition, after), refused)
+        return after[0] if len(after) == 1 else _join(records.partition, after), refused
 
 
 def _to_records(records: Records, kept: Sequence[int], batch: pa.RecordBatch) -> Records:

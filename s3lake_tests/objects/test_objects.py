@@ -48,7 +48,7 @@ def test_a_line_is_a_row_in_every_codec(codec: str) -> None:
     assert values(rows(body, "json", codec=codec, framing=LINES)) == ['{"n":1}', '"two"']
 
 
-def test_a_file_that_is_not_whole_is_no_data() -> None:
+def test_a_truncated_file_is_an_error() -> None:
     with pytest.raises(DataLossError, match=r"k does not end with b'\\n\]'"):
         rows(b"[\n1,\n2", "json_array", framing=["[\n", ",\n", "\n]"])
 
@@ -77,12 +77,12 @@ def test_an_avro_file_is_not_read_whole_before_its_first_rows() -> None:
         ),
     ],
 )
-def test_what_is_no_file_of_its_shape_is_said_to_be_unreadable(form: str, body: bytes, said: dict[str, Any]) -> None:
+def test_a_file_that_is_not_of_its_shape_is_unreadable(form: str, body: bytes, said: dict[str, Any]) -> None:
     with pytest.raises(UnreadableError, match=r"^k"):
         rows(body, form, recorded={"a": "int64", "b": "int64"}, **said)
 
 
-def test_columns_of_parquet_that_nobody_asks_for_are_not_read() -> None:
+def test_only_requested_columns_of_parquet_are_read() -> None:
     out = BytesIO()
     table = pa.table({"a": range(1000), "b": [f"text {n}" for n in range(1000)]})
     pq.write_table(table, out, compression="none", use_dictionary=False)
@@ -170,7 +170,7 @@ def avro(records: Sequence[Any], *fields: Any, codec: str = "null") -> bytes:
 
 
 @pytest.mark.parametrize(("held", "recorded"), [("string", "int64"), ("long", "string"), ("double", "int64")])
-def test_columns_that_do_not_go_together_are_an_error_and_never_cut_short(held: str, recorded: str) -> None:
+def test_columns_of_incompatible_types_are_an_error(held: str, recorded: str) -> None:
     value = {"string": "x", "long": 1, "double": 1.5}[held]
     with pytest.raises(ConfigurationError, match=r"k: column 'n' is .*, the sink's columns have"):
         rows(avro([{"n": value}], optional("n", held)), "avro", recorded={"n": recorded})
@@ -253,7 +253,7 @@ def pairs(*headers: tuple[str, bytes | None]) -> list[dict[str, Any]]:
     return [{"key": name, "value": value} for name, value in headers]
 
 
-def test_a_record_is_taken_apart_again() -> None:
+def test_an_enveloped_record_is_split_into_its_parts() -> None:
     line = (
         b'{"key":"/w==","value":{"n": 1.0},"headers":{"a":["1",{"base64":"/w=="}],"b-c":null},'
         b'"metadata":{"topic":"t","partition":3,"offset":7,"timestamp":1500},"keyIsArray":true,'

@@ -19,7 +19,7 @@ from s3lake_tests.store.scripted import Scripted
 PLACE = S3Connection("http://store:9000", "eu-north-1", access_key_id="a", secret_access_key="b")
 
 
-def test_a_client_has_the_place_and_the_manners_of_its_connection() -> None:
+def test_a_client_has_the_address_and_the_limits_of_its_connection() -> None:
     patient = replace(PLACE, connect_timeout_s=1.5, read_timeout_s=2.5, max_pool_connections=7)
     made = client.make_client(patient, 4)
     assert (made.meta.endpoint_url, made.meta.region_name) == ("http://store:9000", "eu-north-1")
@@ -29,7 +29,7 @@ def test_a_client_has_the_place_and_the_manners_of_its_connection() -> None:
     assert manners.request_checksum_calculation == manners.response_checksum_validation == "when_required"
 
 
-def test_a_client_tries_once_where_nobody_says_how_often() -> None:
+def test_a_client_tries_once_by_default() -> None:
     assert client.make_client(PLACE).meta.config.retries["total_max_attempts"] == 1
 
 
@@ -44,7 +44,7 @@ def test_a_client_tries_once_where_nobody_says_how_often() -> None:
         ({"endpoint_url": None, "path_style": False, "accelerate": True}, "https://lake.s3-accelerate.amazonaws.com/a"),
     ],
 )
-def test_where_an_object_is_asked_for(settings: dict[str, Any], address: str) -> None:
+def test_the_address_of_an_object_depends_on_the_connection(settings: dict[str, Any], address: str) -> None:
     class Answered(Exception): ...
 
     def answer(request: Any, **_: Any) -> None:
@@ -77,7 +77,7 @@ def test_certificates_that_are_not_there_are_told_before_anything_is_asked(tmp_p
         client.make_client(replace(PLACE, ca_file=str(tmp_path / "ca.pem")))
 
 
-def test_a_store_s_log_shows_who_asks(server: Scripted) -> None:
+def test_requests_have_the_user_agent_of_s3lake(server: Scripted) -> None:
     server.store().get("k")
     assert server.headers[0]["user-agent"].startswith("s3lake ")
 
@@ -108,7 +108,7 @@ def test_threads_share_one_client(server: Scripted) -> None:
     assert len(clients) == 1
 
 
-def test_what_s3_is_is_read_by_the_first_client_alone(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_of_botocore_are_read_once(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     client.make_client(server.store().connection)
     read: list[str] = []
     monkeypatch.setattr("botocore.loaders.JSONFileLoader.load_file", lambda _, path: read.append(path))

@@ -77,11 +77,11 @@ OWN_KEY = base64.b64encode(bytes(32)).decode()
     ],
     ids=lambda value: ", ".join(value) if "region" not in value else "place",
 )
-def test_all_that_a_configuration_says_is_kept(s3: dict[str, Any], plain: dict[str, Any]) -> None:
+def test_a_connection_has_every_setting_of_the_configuration(s3: dict[str, Any], plain: dict[str, Any]) -> None:
     assert S3Connection.from_settings(sink.S3.model_validate(s3)) == replace(S3Connection(region="us-east-1"), **plain)
 
 
-def test_of_dagsters_resource() -> None:
+def test_a_connection_has_every_field_of_dagsters_resource() -> None:
     resource = S3Resource(
         endpoint_url="http://x",
         region_name="eu-north-1",
@@ -122,7 +122,7 @@ def test_every_field_of_dagsters_resource_is_known() -> None:
     assert set(S3Resource.model_fields) == known
 
 
-def test_it_is_plain_values() -> None:
+def test_a_connection_is_plain_values() -> None:
     connection = S3Connection(secret_access_key=SECRET)
     assert pickle.loads(pickle.dumps(connection)) == connection
     assert all(isinstance(getattr(connection, f.name), str | int | float | tuple | None) for f in fields(connection))

@@ -112,7 +112,7 @@ class TestObjects:
         assert (found.body, found.metadata[COMMIT]) == (expected, "mine")
         assert store.get(prefix + "b", span) is None
 
-    def test_nothing_is_none(self, store: Store, prefix: str) -> None:
+    def test_a_missing_object_is_none(self, store: Store, prefix: str) -> None:
         assert store.get(prefix + "a") is None
         assert store.head(prefix + "a") is None
 

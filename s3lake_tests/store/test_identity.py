@@ -178,6 +178,6 @@ def test_the_containers_credentials_are_asked_for(server: Scripted, monkeypatch:
     assert signed_by(server) == "ASIACONTAINER"
 
 
-def test_nobody_in_particular_signs_nothing(server: Scripted) -> None:
+def test_an_anonymous_connection_signs_nothing(server: Scripted) -> None:
     store_of(server, credentials="anonymous").head("a")
     assert "authorization" not in server.headers[-1]

@@ -41,7 +41,7 @@ def store_with(server: EmbeddedS3, proxy: Watching | None = None, **settings: An
     )
 
 
-def test_the_store_has_done_it(moto: EmbeddedS3, prefix: str) -> None:
+def test_objects_are_created_with_the_configured_settings(moto: EmbeddedS3, prefix: str) -> None:
     objects = {
         "encryption": "aws:kms",
         "kms_key_id": "key-1",
@@ -82,9 +82,7 @@ def test_without_the_key_or_with_another_one_the_remedy_is_told_and_no_key(
             assert OTHER not in text
 
 
-def test_a_store_that_reads_over_a_key_of_ones_own_is_told_before_anything_is_landed(
-    moto: EmbeddedS3, prefix: str
-) -> None:
+def test_a_store_that_ignores_a_customer_key_is_refused_before_landing(moto: EmbeddedS3, prefix: str) -> None:
     store = store_with(moto, objects={"customer_key": MINE})
     with pytest.raises(StoreDeniedError, match=r"ignored s3\.objects\.customer_key\. To go on: take it out, or use"):
         try_store(store, f"{prefix}.indexes", f"{prefix}raw/")
@@ -94,7 +92,7 @@ def test_a_store_that_reads_over_a_key_of_ones_own_is_told_before_anything_is_la
 @pytest.mark.parametrize(
     ("objects", "lost"), [({"encryption": "AES256"}, "encryption"), ({"storage_class": "STANDARD_IA"}, "storage_class")]
 )
-def test_a_store_that_reads_over_a_setting_is_told(
+def test_a_store_that_ignores_a_setting_is_refused(
     versitygw: EmbeddedS3, prefix: str, objects: dict[str, Any], lost: str
 ) -> None:
     store = store_with(versitygw, objects=objects)
@@ -103,7 +101,7 @@ def test_a_store_that_reads_over_a_setting_is_told(
 
 
 @pytest.mark.parametrize("objects", [{"encryption": "aws:kms"}, {"storage_class": "STANDARD_IA"}, {"tags": {"a": "b"}}])
-def test_a_store_that_does_it_is_trusted(moto: EmbeddedS3, prefix: str, objects: dict[str, Any]) -> None:
+def test_a_store_that_applies_a_setting_passes(moto: EmbeddedS3, prefix: str, objects: dict[str, Any]) -> None:
     try_store(store_with(moto, objects=objects), f"{prefix}.indexes", f"{prefix}raw/")
 
 
@@ -131,7 +129,7 @@ def test_an_upload_of_parts_is_checked_and_its_checksum_is_kept(
 
 
 @pytest.mark.slow("versitygw, a Go program")
-def test_a_checksum_that_this_machine_cannot_reckon_is_told_with_the_package(
+def test_the_package_of_an_unavailable_checksum_is_named(
     versitygw: EmbeddedS3, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("botocore.httpchecksum.HAS_CRT", False)
@@ -139,7 +137,7 @@ def test_a_checksum_that_this_machine_cannot_reckon_is_told_with_the_package(
         store_with(versitygw, objects={"checksum": "CRC64NVME"}).put(f"{prefix}a", b"one")
 
 
-def test_pyiceberg_knows_no_certificates() -> None:
+def test_a_table_with_a_ca_file_is_refused() -> None:
     connection = S3Connection.from_settings(S3(endpoint_url="https://127.0.0.1:1", ca_file="ca.pem"))
     with pytest.raises(ConfigurationError, match=r"pyiceberg .* knows no s3\.ca_file"):
         catalog.open_catalog({}, "lake", connection)

@@ -52,7 +52,7 @@ def test_a_small_object_is_one_request() -> None:
 
 
 @pytest.mark.parametrize(("commit", "size"), [("other", 3), ("c", 4)])
-def test_what_another_commit_wrote_or_is_shorter_is_not_read(commit: str, size: int) -> None:
+def test_an_object_of_another_commit_or_size_is_not_read(commit: str, size: int) -> None:
     store = MemoryStore()
     landed(store, b"abc", commit)
     with pytest.raises(DataLossError, match=r"s3://memory/a of commit c has 3 bytes of . or is another's"):

@@ -116,7 +116,7 @@ def test_an_object_is_tagged_with_its_records_beside_its_own_tags_where_that_is_
     assert [texts(content, "Key", "Value") for content in server.bodies] == [tags] * times
 
 
-def test_a_bucket_that_takes_no_tags_is_told_of_once_where_they_are_only_tried(
+def test_a_bucket_that_refuses_tags_is_logged_once_if_tags_are_only_tried(
     server: Scripted, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("s3lake.store.s3._untagged", set())
@@ -219,7 +219,7 @@ USUAL = {"created_with": (("StorageClass", "STANDARD"),)}
         ),
     ],
 )
-def test_what_the_head_of_an_object_does_not_show_was_ignored(
+def test_settings_that_a_head_does_not_show_were_ignored(
     settings: dict[str, Any], head: dict[str, str], lost: list[str]
 ) -> None:
     assert find_ignored_settings(S3Connection(**settings), head) == lost
@@ -256,11 +256,11 @@ def refusal(status: int, code: str = "", message: str | None = "") -> exceptions
         (ValueError("Invalid endpoint"), StoreDeniedError),
     ],
 )
-def test_no_answer_is_told_from_what_cannot_be_asked(error: Exception, means: type[Exception]):
+def test_each_exception_of_boto3_has_its_meaning(error: Exception, means: type[Exception]):
     assert type(meaning(error)) is means
 
 
-def test_what_did_not_answer_is_quoted_without_secrets_and_its_last_full_stop():
+def test_a_quoted_error_has_no_secrets_and_no_last_full_stop():
     error = exceptions.HTTPClientError(error="hunter2 has no route to PHX.")
 
     assert str(meaning(error)) == (

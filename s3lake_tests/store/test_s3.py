@@ -43,7 +43,7 @@ class TestRetries:
         ],
         ids=lambda value: value if isinstance(value, str) else "",
     )
-    def test_what_may_pass_is_tried_again(
+    def test_transient_failures_are_retried(
         self, server: Scripted, failure: Response, operation: str, ask: Callable[[S3Store], object]
     ) -> None:
         store = server.store()
@@ -66,7 +66,7 @@ class TestRetries:
         ],
         ids=["a 409 of a head", "a 400 that is a timeout", "an answer that breaks off", "an answer that is not XML"],
     )
-    def test_what_is_not_the_answer_is_asked_for_again(
+    def test_broken_answers_are_retried(
         self, server: Scripted, answers: list[Response], ask: Callable[[S3Store], object], expected: object
     ) -> None:
         server.script = answers
@@ -81,7 +81,7 @@ class TestRetries:
         with pytest.raises(StoreUnavailableError, match=r"failed 3 times in . s, at last with ReadTimeoutError"):
             server.store(read_timeout_s=0.05, patience_s=30).get("k")
 
-    def test_it_ends_and_says_everything(self, server: Scripted) -> None:
+    def test_the_error_after_the_last_attempt_names_request_and_reason(self, server: Scripted) -> None:
         store = server.store()
         server.script = [status(503, "SlowDown", "Please reduce your request rate.")]
         with pytest.raises(StoreUnavailableError) as caught:
@@ -93,7 +93,7 @@ class TestRetries:
         )
         assert len(server.asked) == 3
 
-    def test_one_attempt_is_one_attempt(self, server: Scripted) -> None:
+    def test_max_attempts_of_one_makes_one_request(self, server: Scripted) -> None:
         server.script = [status(503)]
         with pytest.raises(StoreUnavailableError, match="failed 1 times"):
             server.store(max_attempts=1).get("k")
@@ -150,12 +150,6 @@ class TestConditions:
             server.store().put("k", b"", **condition)
         assert len(server.asked) == 1
 
-    def test_names_of_metadata_have_no_case(self, server: Scripted) -> None:
-        server.script = [Response(headers={"Etag": '"e"', "X-Amz-Meta-S3lake-Commit": "Ab12"})]
-        head = server.store().head("k")
-        assert head is not None
-        assert head.metadata == {"s3lake-commit": "Ab12"}
-
     def test_if_match_on_nothing_is_a_failed_condition(self, server: Scripted) -> None:
         server.script = [status(404, "NoSuchKey")]
         assert server.store().put("k", b"", if_match='"x"') is None
@@ -183,7 +177,7 @@ class TestConditions:
             (status(200, "NoSuchUpload"), "gone"),
         ],
     )
-    def test_what_a_complete_can_say(self, server: Scripted, answer: Response, means: str) -> None:
+    def test_each_answer_to_a_complete_has_its_result(self, server: Scripted, answer: Response, means: str) -> None:
         store = server.store()
         server.script = [answer]
         assert store.complete_upload("k", "u", ["1", "2"]) == means
@@ -250,7 +244,7 @@ class TestDenied:
             ("PutObjectTagging", lambda store: store.tag_offsets("raw/k", 1, 2, 1), "s3:PutObjectTagging"),
         ],
     )
-    def test_it_names_the_request_and_the_permission(
+    def test_a_refusal_names_the_request_and_the_permission(
         self, server: Scripted, operation: str, ask: Callable[[S3Store], object], permission: str
     ) -> None:
         server.script = [status(403, "AccessDenied")]
@@ -270,7 +264,7 @@ class TestDenied:
         with pytest.raises(StoreDeniedError, match=r"ProfileNotFound.*missing-profile"):
             server.store(profile="missing-profile").get("k")
 
-    def test_an_endpoint_that_is_none(self) -> None:
+    def test_an_invalid_endpoint_is_refused(self) -> None:
         with pytest.raises(StoreDeniedError, match=r"correct s3\.credentials, s3\.endpoint_url"):
             Scripted(url="not a url").store().get("k")
 
@@ -280,7 +274,7 @@ class TestDenied:
 
 
 class TestSecrets:
-    def test_they_are_in_no_text(self, server: Scripted) -> None:
+    def test_secrets_are_in_no_text(self, server: Scripted) -> None:
         store = server.store()
         copy = pickle.loads(pickle.dumps(store))
         for value in (store, copy, store.connection, copy.connection):
@@ -290,7 +284,7 @@ class TestSecrets:
         assert copy.connection.secret_access_key == SECRET
 
     @pytest.mark.parametrize("answer", [status(500, "InternalError", SECRET), status(403, "AccessDenied", TOKEN)])
-    def test_a_server_that_repeats_them_is_not_quoted(self, server: Scripted, answer: Response) -> None:
+    def test_secrets_in_an_answer_are_masked(self, server: Scripted, answer: Response) -> None:
         server.script = [answer]
         with pytest.raises((StoreDeniedError, StoreUnavailableError)) as caught:
             server.store().get("k")

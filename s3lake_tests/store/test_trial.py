@@ -166,7 +166,7 @@ PLACES = [(".indexes/events/", "raw/"), ("EX/EX", "X/")]
 
 
 @pytest.mark.parametrize(("index", "data"), PLACES)
-def test_it_really_writes_where_the_index_and_the_data_go(
+def test_a_trial_writes_below_the_prefixes_of_index_and_data(
     index: str, data: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = Counting()
@@ -235,7 +235,7 @@ def test_a_store_that_deletes_nothing_is_refused() -> None:
         try_store(KeepsAll("lake"), "p", "raw/")
 
 
-def test_tidying_up_that_fails_does_not_hide_what_went_wrong() -> None:
+def test_a_failed_deletion_does_not_hide_the_error_of_the_trial() -> None:
     class Both(LosesMetadata, KeepsData): ...
 
     with pytest.raises(StoreDeniedError, match="does not give back an object's metadata"):
@@ -302,7 +302,7 @@ def test_another_process_trusts_a_trial_for_a_day(seconds: int, again: bool, mon
     assert len(store.keys) == TRIED_AND_REMEMBERED + 2 * again
 
 
-def test_a_memory_that_cannot_be_read_is_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_probe_record_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     store = Counting()
     ensure_tried(store, "p", "raw/")
     (memory,) = store.objects
@@ -332,7 +332,7 @@ def test_a_store_without_an_address_is_tried_every_time() -> None:
 # Stores that have to do more than keep bytes
 
 
-def test_whether_a_store_does_it_is_seen_at_objects_of_the_index_and_of_the_data() -> None:
+def test_settings_are_checked_on_objects_of_the_index_and_of_the_data() -> None:
     store = Asked()
     try_store(store, "p", "raw/")
     assert [key.partition(".probe/")[0] for key in store.looked] == ["p/", "raw/"]
@@ -340,7 +340,7 @@ def test_whether_a_store_does_it_is_seen_at_objects_of_the_index_and_of_the_data
     assert len(set(store.commits)) == 2
 
 
-def test_a_store_that_does_not_do_it_is_refused() -> None:
+def test_a_trial_refuses_a_store_that_ignores_a_setting() -> None:
     with pytest.raises(
         StoreDeniedError, match=r"^bucket 'lake' at http://s3 took an object and ignored s3\.objects\.acl\. "
     ):

@@ -97,7 +97,7 @@ def test_an_object_is_staged_as_a_whole_with_its_size() -> None:
     assert store.objects["key"][0] == b"abcde"
 
 
-def test_what_went_wrong_is_told_and_not_that_the_upload_could_not_be_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_abort_does_not_hide_the_error_of_the_upload(monkeypatch: pytest.MonkeyPatch) -> None:
     def away(*_: object) -> None:
         raise StoreUnavailableError("no answer")
 
@@ -111,7 +111,7 @@ def test_what_went_wrong_is_told_and_not_that_the_upload_could_not_be_dropped(mo
         stage_object(store, "key", {}, fill)
 
 
-def test_what_is_spilled_is_in_no_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spilled_bytes_are_not_buffered(monkeypatch: pytest.MonkeyPatch) -> None:
     """One would keep what a full disk refused, and refuse to be closed."""
     opened: list[IO[bytes]] = []
     temporary = tempfile.TemporaryFile

@@ -97,7 +97,7 @@ def test_a_refused_record_without_dead_letter_is_missing() -> None:
     assert "offset 1:" in texts(report, "missing")[0]
 
 
-def test_a_dead_letter_of_no_record_is_found() -> None:
+def test_a_dead_letter_without_a_record_is_found() -> None:
     world = with_letters(letter(1, encoded(BAD)), letter(4, "?"), offsets=(1, 4))
     world.log.marker()
     read = Read(0, 5, 4, 3, 0, 2)
@@ -125,7 +125,7 @@ def test_a_dead_letter_of_another_place_is_found(wrong: bytes) -> None:
 
 
 @pytest.mark.parametrize("line", [b"{}", b"", b"nothing", letter(1, 5), letter(1, {"base64": "?"})])
-def test_a_line_that_is_no_dead_letter_is_found(line: bytes) -> None:
+def test_a_line_that_is_not_a_dead_letter_is_found(line: bytes) -> None:
     report = with_letters(line).verify()
     assert "row 0 is not a dead letter" in texts(report, "dead_letter")[0]
     assert report.missing == 1

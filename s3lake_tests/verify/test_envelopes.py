@@ -96,12 +96,12 @@ def test_a_commit_is_counted_if_the_client_cannot_read_the_headers_of_a_record()
         ('{"a": "1", "b-c": null}', '{"b-c": null, "a": "1"}'),
     ],
 )
-def test_what_is_wrong_in_an_envelope_is_found(old: str, new: str) -> None:
+def test_a_changed_envelope_is_found(old: str, new: str) -> None:
     assert old in LINES
     assert not landed_records(LINES.replace(old, new, 1)).verify().clean
 
 
-def test_a_tombstone_in_parquet_is_no_empty_value() -> None:
+def test_a_tombstone_in_parquet_differs_from_an_empty_value() -> None:
     records: list[Record] = [(b"k", None, []), (b"k", b"{}", [("a", None)])]
     world = world_of(records, envelope={}, format={"type": "parquet"}, nulls="write")
     pair = pa.struct([("key", pa.string()), ("value", pa.binary())])

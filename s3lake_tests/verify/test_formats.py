@@ -22,8 +22,8 @@ def landed(values: list[bytes | None], body: bytes, *, columns: dict[str, Any] |
     return world
 
 
-def is_judged(world: World, offset: int = 0, other: bytes = b'{"n":99,"t":"x"}') -> bool:
-    """Whether what landed is clean, and is not once a record is another."""
+def detects_a_change(world: World, offset: int = 0, other: bytes = b'{"n":99,"t":"x"}') -> bool:
+    """Verify, change one record, verify again; return whether only the second report has a difference."""
     clean = world.verify()
     assert clean.clean, clean.differences
     log = world.log.records[0]
@@ -46,7 +46,7 @@ def is_judged(world: World, offset: int = 0, other: bytes = b'{"n":99,"t":"x"}')
 )
 def test_text_formats_in_every_codec(format: str, body: bytes, codec: str) -> None:
     columns = {"n": "int64", "t": "string"} if format == "csv" else None
-    assert is_judged(landed(list(VALUES), body, columns=columns, format={"type": format, "codec": codec}), 2)
+    assert detects_a_change(landed(list(VALUES), body, columns=columns, format={"type": format, "codec": codec}), 2)
 
 
 FRAMINGS = [
@@ -63,12 +63,12 @@ FRAMINGS = [
 
 
 @pytest.mark.parametrize(("format", "framing", "values"), FRAMINGS)
-def test_any_framing(format: str, framing: tuple[str, str, str], values: list[bytes]) -> None:
+def test_text_formats_in_any_framing(format: str, framing: tuple[str, str, str], values: list[bytes]) -> None:
     opening, between, closing = (part.encode() for part in framing)
     body = opening + between.join(values) + closing
     form = {"type": format, "framing": dict(zip(("opening", "between", "closing"), framing, strict=True))}
     world = landed(list(values), body, format=form)
-    assert is_judged(world, len(values) - 1, b"7")
+    assert detects_a_change(world, len(values) - 1, b"7")
     (file,) = world.manifests["c1"].files
     for wrong in (body[:-1], body + b"7", b"7" + body):
         world.overwrite(file, wrong)
@@ -106,7 +106,7 @@ def test_bytes_are_one_record_an_object(codec: str) -> None:
         for offset, value in enumerate(values)
     ]
     world.change("c1", files=tuple(files))
-    assert is_judged(world, 3, b"a,c")
+    assert detects_a_change(world, 3, b"a,c")
     empty = files[1]
     world.overwrite(empty, b"")
     world.change("c1", files=(files[0], msgspec.structs.replace(empty, bytes=0), *files[2:]))
@@ -138,13 +138,15 @@ ROW_COLUMNS = {"n": "int64", "t": "string"}
 def test_avro_in_every_codec(codec: str) -> None:
     fields = [optional("n", "long"), optional("t", "string")]
     body = avro(ROWS, fields, {"none": "null", "zstd": "zstandard"}.get(codec, codec))
-    assert is_judged(landed(list(VALUES), body, columns=ROW_COLUMNS, format={"type": "avro", "codec": codec}), 3)
+    assert detects_a_change(landed(list(VALUES), body, columns=ROW_COLUMNS, format={"type": "avro", "codec": codec}), 3)
 
 
 @pytest.mark.parametrize("codec", FORMATS["parquet"].codecs)
 def test_parquet_in_every_codec(codec: str) -> None:
     body = parquet(ROWS, pa.schema([("n", pa.int64()), ("t", pa.string())]), codec)
-    assert is_judged(landed(list(VALUES), body, columns=ROW_COLUMNS, format={"type": "parquet", "codec": codec}), 3)
+    assert detects_a_change(
+        landed(list(VALUES), body, columns=ROW_COLUMNS, format={"type": "parquet", "codec": codec}), 3
+    )
 
 
 def test_avro_that_is_cut_off_is_named() -> None:

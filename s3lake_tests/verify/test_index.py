@@ -148,7 +148,7 @@ def test_a_gap_between_adjacent_tiles_is_found(world: World) -> None:
     assert report.differences[0].hour == NEXT
 
 
-def test_a_gap_of_hours_that_were_never_opened_is_no_fault_of_the_tiles(world: World) -> None:
+def test_a_gap_of_hours_that_were_never_opened_is_not_a_difference(world: World) -> None:
     world.landed(VALUES[:4])
     world.log.add([b"not asked for"])
     world.landed(VALUES[4:], commit="c2", hour=hours.shift(NEXT, 1))

@@ -144,7 +144,7 @@ def test_brokers_that_do_not_answer_are_an_error_in_time() -> None:
         log.snapshot("nothing", HOUR)
 
 
-def test_an_expired_start_is_told(kafka: EmbeddedKafka, topic: str, log: KafkaLog) -> None:
+def test_an_expired_start_is_reported(kafka: EmbeddedKafka, topic: str, log: KafkaLog) -> None:
     produce(kafka, topic, [b"%d" % n for n in range(10)])
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
     (deleted,) = admin.delete_records([TopicPartition(topic, 0, 4)]).values()
@@ -155,7 +155,7 @@ def test_an_expired_start_is_told(kafka: EmbeddedKafka, topic: str, log: KafkaLo
 
 
 @pytest.mark.slow("a case more of reading a real broker")
-def test_compacted_topics_are_known(kafka: EmbeddedKafka, topic: str, log: KafkaLog) -> None:
+def test_compacted_topics_are_recognized(kafka: EmbeddedKafka, topic: str, log: KafkaLog) -> None:
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
     name = f"{topic}-compacted"
     admin.create_topics([NewTopic(name, 1, config={"cleanup.policy": "compact,delete"})])[name].result()

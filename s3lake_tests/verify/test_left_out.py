@@ -46,7 +46,7 @@ def missing_and_duplicated(world: World) -> tuple[int, int]:
 
 @pytest.mark.parametrize("envelope", [None, {}], ids=["plain", "envelope"])
 @pytest.mark.parametrize("format", ["parquet", "avro"])
-def test_what_a_contract_left_out_is_not_missing(format: str, envelope: dict[str, Any] | None) -> None:
+def test_fields_that_a_contract_drops_are_not_missing(format: str, envelope: dict[str, Any] | None) -> None:
     world = World(format={"type": format}, schema=DROP, envelope=envelope)
     staged(
         world,
@@ -64,7 +64,7 @@ def test_what_a_contract_left_out_is_not_missing(format: str, envelope: dict[str
 
 @pytest.mark.parametrize("compatibility", ["backward", "forward"])
 @pytest.mark.parametrize("format", ["parquet", "avro"])
-def test_what_a_schema_filled_or_left_out_is_not_missing(format: str, compatibility: str) -> None:
+def test_fields_that_a_schema_fills_or_drops_are_not_missing(format: str, compatibility: str) -> None:
     with serving() as registry:
         world = World(
             format={"type": format},

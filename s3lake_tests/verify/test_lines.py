@@ -17,7 +17,7 @@ def world() -> World:
     return World()
 
 
-def test_what_landed_is_clean(world: World) -> None:
+def test_landed_records_are_clean(world: World) -> None:
     file = world.landed(VALUES)
     report = world.verify()
     assert report.clean
@@ -27,7 +27,7 @@ def test_what_landed_is_clean(world: World) -> None:
     assert (checked.hour, checked.partition, checked.kafka_records) == (HOUR, 0, 8)
 
 
-def test_order_and_files_do_not_matter(world: World) -> None:
+def test_files_that_overlap_may_have_records_in_any_order(world: World) -> None:
     world.log.add(VALUES)
     files = [
         world.lines("c1", [VALUES[6], VALUES[0], VALUES[3]], 0, 6),
@@ -37,7 +37,7 @@ def test_order_and_files_do_not_matter(world: World) -> None:
     assert world.verify().clean
 
 
-def test_each_commit_and_topic_partition_stands_for_itself(world: World) -> None:
+def test_each_commit_and_topic_partition_is_compared_by_itself(world: World) -> None:
     world.log.add(VALUES)
     world.log.add(VALUES[::-1], partition=3)
     world.commit("c1", [world.lines("c1", VALUES[:4], 0), world.lines("c1", VALUES[:3:-1], 0, partition=3)])
@@ -130,7 +130,7 @@ def test_an_object_that_is_gone_is_named_with_all_its_records(world: World) -> N
     assert "offsets 0 to 7" in texts(report, "missing")[0]
 
 
-def test_an_object_of_somebody_else_is_found_even_with_equal_content(world: World) -> None:
+def test_an_object_of_another_commit_is_found_even_with_equal_content(world: World) -> None:
     file = world.landed(VALUES)
     world.overwrite(file, world.store.objects[file.key][0], commit="another")
     report = world.verify()
@@ -191,7 +191,7 @@ def test_strings_and_bytes_are_json_strings(converter: str, value: bytes, line: 
 
 
 @pytest.mark.parametrize(("converter", "line"), [("string", b"plain"), ("string", b"1"), ("bytes", b'"plain"')])
-def test_what_is_no_string_of_its_kind_is_found(converter: str, line: bytes) -> None:
+def test_a_line_that_its_converter_does_not_write_is_found(converter: str, line: bytes) -> None:
     world = World(converter={"value": converter})
     world.log.add([b"plain"])
     world.commit("c1", [world.lines("c1", [line], 0)])

@@ -60,7 +60,7 @@ def test_a_topic_without_any_document_in_the_index_is_looked_at_too(world: World
     assert world.verify(now_ms=at(4, 30)).not_landed == 8
 
 
-def test_a_topic_that_kafka_does_not_have_is_said_to_be_none(world: World) -> None:
+def test_a_topic_that_kafka_does_not_have_is_reported(world: World) -> None:
     world.log.topic_id = ""
     world.log.end.clear()
     (one,) = world.verify(now_ms=at(2, 30)).unlanded
@@ -78,7 +78,7 @@ def test_only_hours_asked_for_are_named(world: World) -> None:
     assert named(world, now_ms=at(4, 30), first=hour(5), last=hour(9)) == {}
 
 
-def test_an_hour_between_two_tiles_lacks_what_lies_between_them(world: World) -> None:
+def test_an_hour_between_two_tiles_lacks_the_offsets_between_them(world: World) -> None:
     world.span(0, 4, 4)
     world.commit("c1", [world.lines("c1", VALUES[:4], 0)])
     world.tiles[hour(3)] = Tile(hour(3), {0: Span(7, 7, 7)})
@@ -198,7 +198,7 @@ def test_tiles_of_another_topic_say_nothing_of_the_present_ones_offsets(world: W
     }
 
 
-def test_a_tile_whose_creation_is_under_way_counts_as_one(world: World) -> None:
+def test_a_tile_that_is_being_created_counts_as_a_tile(world: World) -> None:
     new = Tile(HOUR, {0: Span(0, 0, None)})
     world.write_index()
     head = TopicHead(topic_id="one", hours=((HOUR, HOUR),), new=new)
@@ -221,7 +221,7 @@ def test_what_is_not_landed_says_where_in_words() -> None:
     assert str(many) == f"not landed: verified {HOUR} to {NEXT}: 0 offsets, no tile"
 
 
-def test_a_year_without_records_costs_few_questions(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_year_without_records_costs_few_requests(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     find_offset_since = world.log.find_offset_since
 

@@ -149,7 +149,7 @@ def test_a_commit_keeps_the_format_that_it_was_written_in() -> None:
     assert world.verify().clean
 
 
-def test_what_is_no_parquet_is_found() -> None:
+def test_a_file_that_is_not_parquet_is_found() -> None:
     world = landed([{"id": 1}], [{**EMPTY, "id": 1}])
     (file,) = world.manifests["c1"].files
     world.overwrite(file, b"PAR1 or not")

@@ -77,7 +77,7 @@ def test_dead_letters_of_expired_records_are_not_checkable(world: World) -> None
     assert world.verify().clean
 
 
-def test_what_had_expired_before_it_was_landed_leaves_the_rest_whole() -> None:
+def test_other_records_are_compared_if_some_expired_before_landing() -> None:
     world = World()
     world.log.add(VALUES)
     world.log.expire(4)

@@ -102,7 +102,7 @@ ALTER TABLE `lake`.`orders` ADD IF NOT EXISTS
 @pytest.mark.parametrize("form", ["parquet", "csv", "delimited", "json", "avro"])
 @pytest.mark.parametrize(("engine", "dialect"), [("athena", "hive"), ("trino", "trino"), ("spark", "spark")])
 @pytest.mark.parametrize("keys", [DAYS, TYPES, ["orders/0/0.parquet"]], ids=["days", "types", "none"])
-def test_what_is_said_is_sql_of_the_engine(engine: str, dialect: str, form: str, keys: list[str]) -> None:
+def test_statements_are_sql_of_the_engine(engine: str, dialect: str, form: str, keys: list[str]) -> None:
     for text in ENGINES[engine](table(keys, form), "lake"):
         assert sqlglot.parse_one(text, dialect=dialect).sql()
 
@@ -135,7 +135,7 @@ def in_spark(spark: "SparkSession", said: Sequence[str], home: Path) -> list[dic
         spark.sql("DROP DATABASE lake CASCADE")
 
 
-def test_duckdb_reads_what_it_is_told(tmp_path: Path) -> None:
+def test_duckdb_reads_partitions(tmp_path: Path) -> None:
     for key in DAYS:
         (tmp_path / key).parent.mkdir(parents=True)
         pq.write_table(pa.table({"id": [1, 2]}), tmp_path / key)
@@ -346,7 +346,7 @@ def test_glue_gets_new_columns_and_the_projection(client: Any) -> None:
     assert client.get_partitions(DatabaseName="lake", TableName="orders")["Partitions"] == []
 
 
-def test_what_is_printed_is_what_is_sent(client: Any) -> None:
+def test_printed_documents_are_what_glue_gets(client: Any) -> None:
     glue.apply(client, table(TYPES), "lake")
     (text,) = ENGINES["glue"](table(TYPES), "lake")
     sent, made = json.loads(text), client.get_table(DatabaseName="lake", Name="orders")["Table"]

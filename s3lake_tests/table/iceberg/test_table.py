@@ -49,7 +49,7 @@ def test_a_snapshot_says_which_commits_offsets_and_hours_it_holds_and_what_is_se
     assert summary["s3lake.index"] == f"s3://{shelf.bucket}/.indexes/events/orders"
 
 
-def test_asked_again_it_does_nothing(shelf: Shelf) -> None:
+def test_a_second_sync_changes_nothing(shelf: Shelf) -> None:
     shelf.commit(FIVE)
     shelf.table().sync([FIVE])
     before = loaded(shelf).metadata_location
@@ -57,7 +57,7 @@ def test_asked_again_it_does_nothing(shelf: Shelf) -> None:
     assert loaded(shelf).metadata_location == before
 
 
-def test_hours_that_nobody_asked_for_stay_as_they_are(shelf: Shelf) -> None:
+def test_hours_that_are_not_requested_stay_as_they_are(shelf: Shelf) -> None:
     shelf.commit(FIVE)
     shelf.commit(SIX)
     shelf.table().sync([SIX])
@@ -65,7 +65,7 @@ def test_hours_that_nobody_asked_for_stay_as_they_are(shelf: Shelf) -> None:
     assert len(rows(shelf)) == 10
 
 
-def test_expired_snapshots_take_no_note_with_them(shelf: Shelf) -> None:
+def test_expiring_snapshots_keeps_the_ledger(shelf: Shelf) -> None:
     for _ in range(3):
         shelf.commit(FIVE)
         shelf.table().sync([FIVE])
@@ -225,7 +225,7 @@ class TestOwners:
         assert loaded(shelf).properties["a"] == "b"
 
 
-def test_what_a_catalog_says_is_told_without_secrets(make: Callable[..., Shelf]) -> None:
+def test_errors_of_a_catalog_have_no_secrets(make: Callable[..., Shelf]) -> None:
     catalog = {"type": "sql", "uri": "postgresql+psycopg2://me:hunter2@127.0.0.1:1/lake"}
     shelf = make(table={"catalog": catalog})
     shelf.commit(FIVE)
@@ -237,14 +237,14 @@ def test_what_a_catalog_says_is_told_without_secrets(make: Callable[..., Shelf])
 class TestOthers:
     """Writers of the same table that are not s3lake, or not this process."""
 
-    def test_a_row_that_somebody_took_out_stays_out(self, shelf: Shelf) -> None:
+    def test_a_row_that_another_program_deleted_stays_deleted(self, shelf: Shelf) -> None:
         shelf.commit(FIVE)
         shelf.table().sync()
         loaded(shelf).delete("id = 3")
         assert shelf.table().sync() == []
         assert len(rows(shelf)) == 9
 
-    def test_by_its_files_it_comes_back(self, shelf: Shelf) -> None:
+    def test_sync_by_files_restores_deleted_rows(self, shelf: Shelf) -> None:
         shelf.commit(FIVE)
         shelf.commit(SIX)
         shelf.table().sync()
@@ -273,7 +273,7 @@ class TestOthers:
         (followed,) = shelf.table().sync()
         assert (followed.commits, len(rows(shelf))) == (1, 20)
 
-    def test_a_table_that_was_taken_back_is_refused_and_then_mended(self, shelf: Shelf) -> None:
+    def test_a_table_that_was_rolled_back_is_refused_and_then_restored(self, shelf: Shelf) -> None:
         shelf.commit(FIVE)
         shelf.table().sync()
         before = loaded(shelf).current_snapshot().snapshot_id
@@ -351,7 +351,7 @@ def verdicts(shelf: Shelf) -> dict[str, dg.AssetCheckEvaluation]:
         return {str(one.partition): one for one in looked if isinstance(one, dg.AssetCheckEvaluation)}
 
 
-def test_it_passes_where_the_table_is_as_the_index_has_it(shelf: Shelf) -> None:
+def test_the_check_passes_if_the_table_is_as_the_index_has_it(shelf: Shelf) -> None:
     shelf.commit(FIVE)
     shelf.commit(SIX)
     shelf.table().sync([FIVE])
@@ -360,7 +360,7 @@ def test_it_passes_where_the_table_is_as_the_index_has_it(shelf: Shelf) -> None:
     assert str(found[SIX].metadata["behind"].value).startswith("1 commits are not in the table, 0 are replaced")
 
 
-def test_a_catalog_that_is_gone_is_what_it_says(shelf: Shelf) -> None:
+def test_the_check_reports_an_unavailable_catalog(shelf: Shelf) -> None:
     shelf.commit(FIVE)
     assert shelf.sink.table is not None
     shelf.sink.table.catalog["uri"] = "sqlite:////nowhere/at/all.db"
