@@ -26,6 +26,7 @@ from s3lake.store.s3 import S3Store
 from s3lake.table.iceberg import LakeTable
 from s3lake.verify import Grid, Report, verify_against
 from s3lake.verify.kafka_log import KafkaLog
+from s3lake_tests.kit.s3 import connection_to
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -145,12 +146,7 @@ class Lake:
     @property
     def connection(self) -> S3Connection:
         """To the S3 server."""
-        return S3Connection(
-            self.s3.endpoint_url,
-            self.s3.region,
-            access_key_id=self.s3.access_key_id,
-            secret_access_key=self.s3.secret_access_key,
-        )
+        return connection_to(self.s3)
 
     @property
     def store(self) -> S3Store:

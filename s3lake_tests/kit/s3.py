@@ -12,6 +12,7 @@ from typing import Literal
 from s3lake.demo.process import Launch
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import ConfigurationError
+from s3lake.store.connection import S3Connection
 
 Server = Literal["moto", "versitygw", "minio"]
 
@@ -22,6 +23,16 @@ GO_PROGRAMS = {
 
 MINIO_KEY = "lake"
 """The key of its own key management, which SSE-KMS may name."""
+
+
+def connection_to(server: EmbeddedS3) -> S3Connection:
+    """Return the connection with the server's keys."""
+    return S3Connection(
+        endpoint_url=server.endpoint_url,
+        region=server.region,
+        access_key_id=server.access_key_id,
+        secret_access_key=server.secret_access_key,
+    )
 
 
 def start_s3(server: Server = "moto", requests: Path | None = None) -> EmbeddedS3:

@@ -7,23 +7,14 @@ import pytest
 
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.store import Store
-from s3lake.store.connection import S3Connection
 from s3lake.store.memory import MemoryStore
 from s3lake.store.s3 import S3Store
+from s3lake_tests.kit.s3 import connection_to
 from s3lake_tests.kit.servers import S3_SERVER_RUNS
 from s3lake_tests.store.scripted import Scripted, ok
 
 BUCKET = f"contract-{uuid.uuid4()}"
 """Of this process alone: workers share servers."""
-
-
-def connection_to(server: EmbeddedS3) -> S3Connection:
-    return S3Connection(
-        endpoint_url=server.endpoint_url,
-        region=server.region,
-        access_key_id=server.access_key_id,
-        secret_access_key=server.secret_access_key,
-    )
 
 
 @pytest.fixture(scope="session")

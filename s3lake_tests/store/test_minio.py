@@ -19,9 +19,9 @@ from s3lake.store import COMMIT, trial
 from s3lake.store.client import make_client
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
-from s3lake_tests.kit.s3 import MINIO_KEY
+from s3lake_tests.kit.s3 import MINIO_KEY, connection_to
 from s3lake_tests.land.unstaged import FIRST, Filed, World
-from s3lake_tests.store.conftest import BUCKET, connection_to
+from s3lake_tests.store.conftest import BUCKET
 
 pytestmark = pytest.mark.slow("MinIO, which enforces rights")
 

@@ -16,7 +16,8 @@ from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
 from s3lake.store.trial import try_store
 from s3lake.table.iceberg import catalog
-from s3lake_tests.store.conftest import BUCKET, connection_to
+from s3lake_tests.kit.s3 import connection_to
+from s3lake_tests.store.conftest import BUCKET
 from s3lake_tests.store.watching import Watching
 
 MIB = 2**20

@@ -19,10 +19,10 @@ from s3lake.commit.index import TopicIndex
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.plan.tile import Span, Tile
 from s3lake.sink import Sink
-from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
 from s3lake.table.iceberg import LakeTable
 from s3lake_tests.kit.crashes import Crash, Crashing
+from s3lake_tests.kit.s3 import connection_to
 
 FIVE, SIX, SEVEN = "2026-11-20T05", "2026-11-20T06", "2026-11-20T07"
 
@@ -39,12 +39,7 @@ class Shelf:
 
     def __post_init__(self) -> None:
         self.server.create_bucket(self.bucket)
-        self.connection = S3Connection(
-            endpoint_url=self.server.endpoint_url,
-            region=self.server.region,
-            access_key_id=self.server.access_key_id,
-            secret_access_key=self.server.secret_access_key,
-        )
+        self.connection = connection_to(self.server)
         catalog = {"type": "sql", "uri": f"sqlite:///{self.home}/catalog.db"}
         table = {"name": "lake.{topic}", "catalog": catalog, **self.changes.pop("table", {})}
         self.sink = Sink(
