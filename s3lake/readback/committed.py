@@ -226,7 +226,7 @@ def read_object(store: Store, bucket: str, key: str, shape: Shape, schema: pa.Sc
     """
     document = store.get(key)
     if document is None:
-        raise DataLossError(f"s3://{bucket}/{key} is gone: the hour was rewritten meanwhile, or a file deleted")
+        raise DataLossError(f"s3://{bucket}/{key} is missing: the hour was rewritten meanwhile, or a file deleted")
     yield from read_batches(shape, document.body, key, schema)
 
 

@@ -43,7 +43,7 @@ Completion = Literal["completed", "taken", "conflict", "gone", "refused"]
 
 completed: the object is visible. taken: the key has an object already (412). conflict: a concurrent request, the
 upload may be lost (409). gone: the store knows no such upload (404). refused: it knows the upload and will never
-complete it it like this (a part differs from the named one, or is too small).
+complete it like this (a part differs from the named one, or is too small).
 """
 
 

@@ -114,8 +114,8 @@ def _compare_hours(
     for hour in selected:
         stored = index.tile(hour)
         if stored is None:
-            if not (head.new and head.new.hour == hour):  # else its creation is under way
-                yield _report_difference(index.topic, hour, "index", "the tile is gone from the index")
+            if not (head.new and head.new.hour == hour):  # else it is being created
+                yield _report_difference(index.topic, hour, "index", "the tile is missing from the index")
             before = None
             continue
         tile = stored[0]
@@ -166,7 +166,7 @@ def _compare_hour(
     for commit in tile.commits:
         manifest = index.manifest(tile.hour, commit)
         if manifest is None:
-            report("index", f"the manifest of commit {commit} is gone")
+            report("index", f"the manifest of commit {commit} is missing")
         else:
             index_checks.check_manifest(manifest, tile, index.topic, report, replaces=replaces)
             manifests.append(manifest)

@@ -111,7 +111,7 @@ class Comparison:
 
     def read_objects(self) -> None:
         """Read the objects: whether they are there, and what is in them."""
-        store, gone = self._context.index.store, set[str]()
+        store, missing = self._context.index.store, set[str]()
         for file in self.range.files:
             if self._replaces and file.stream != "dead_letters":
                 continue  # it may be another commit's by now
@@ -121,11 +121,11 @@ class Comparison:
                 self._report("object", problem)
             self._stored += size or 0
             if size is None:
-                gone.add(file.key)
+                missing.add(file.key)
             elif file.stream == "dead_letters":
                 self._dead_letters.read(store, file)
         for group in self._groups:
-            if gone.isdisjoint(file.key for file in group.files.values()):
+            if missing.isdisjoint(file.key for file in group.files.values()):
                 self._read_group(group)
         self._dead_letters.expect(*self.window)
 
@@ -166,7 +166,7 @@ class Comparison:
     def _find_not_checked(self, kafka: LogRange | None) -> Iterator[NotChecked]:
         start, end, (first, last) = self.range.start, self.range.end, self.window
         if self._erased and not self.range.files and self.range.manifest is not None:
-            yield NotChecked(start, end, f"all of it is said to be gone on purpose: {self.range.manifest.reason}")
+            yield NotChecked(start, end, f"all of it was removed on purpose: {self.range.manifest.reason}")
             return
         if kafka is None:
             if start < end:

@@ -63,11 +63,11 @@ def read_body(store: Store, key: str) -> bytes:
     """Return the bytes of an object.
 
     Raises:
-        UnreadableError: it is gone.
+        UnreadableError: it is missing.
     """
     document = store.get(key)
     if document is None:
-        raise UnreadableError(f"{key} is gone")
+        raise UnreadableError(f"{key} is missing")
     return document.body
 
 
@@ -162,7 +162,7 @@ class CommitFiles:
         """Return the bytes of a group's files.
 
         Raises:
-            UnreadableError: one is gone.
+            UnreadableError: one is missing.
         """
         return {stream: read_body(self._store, file.key) for stream, file in group.files.items()}
 

@@ -103,10 +103,10 @@ def check_manifest(manifest: Manifest, tile: Tile, topic: str, report: ReportDif
 
 
 def check_object(store: Store, file: File, commit: str) -> tuple[int | None, list[str]]:
-    """Return the object's size, None if it is gone, and what makes it another object than the commit's."""
+    """Return the object's size, None if it is missing, and what makes it another object than the commit's."""
     head = store.head(file.key)
     if head is None:
-        return None, [f"{file.key} of commit {commit} is gone"]
+        return None, [f"{file.key} of commit {commit} is missing"]
     wrong = []
     owner = head.metadata.get(COMMIT)
     if owner != commit:

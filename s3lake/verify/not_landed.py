@@ -130,10 +130,10 @@ class _HourCheck:
             yield self._make_not_landed(gap[0], gap[-1], {}, "no tile" if self._exists else _NO_TOPIC)
 
     def _make_not_landed(self, first: str, last: str, intervals: Intervals, state: str) -> NotLanded:
-        gone = sum(
+        expired = sum(
             max(0, min(end, self._low.get(partition, 0)) - start) for partition, (start, end) in intervals.items()
         )
-        return NotLanded(self._index.topic, first, last, intervals, state, gone, self._grid.is_current(first))
+        return NotLanded(self._index.topic, first, last, intervals, state, expired, self._grid.is_current(first))
 
     def _find_rest(self, tile: Tile) -> Intervals:
         spans: dict[int, Span] = dict(tile.partitions)
@@ -200,7 +200,7 @@ class _HourCheck:
 
     def _read_tile(self, hour: str) -> Tile | None:
         stored = self._index.tile(hour)
-        if stored is None:  # unless its creation is under way it is gone, which is a difference of its own
+        if stored is None:  # unless it is being created it is missing, which is a difference of its own
             return self._head.new if self._head.new is not None and self._head.new.hour == hour else None
         return stored[0]
 

@@ -14,10 +14,10 @@ DifferenceType = Literal[
 
 missing: records of Kafka that are in no file. duplicated: rows of files that no record of Kafka answers for, either
 because Kafka has no such value there or because it has it fewer times. dead_letter: a dead letter that is not what
-Kafka has at its offset. count: a number in the index is wrong. object: an object is gone, unreadable, or not what its
-commit wrote. unlisted: an object in a directory of the hour that no commit lists. interval: offsets are covered twice
-or not at all. index: documents of the index are missing or contradict each other. kafka: the topic is another one, or
-its log ends before what was committed.
+Kafka has at its offset. count: a number in the index is wrong. object: an object is missing, unreadable, or not what
+its commit wrote. unlisted: an object in a directory of the hour that no commit lists. interval: offsets are covered
+twice or not at all. index: documents of the index are missing or contradict each other. kafka: the topic is another
+one, or its log ends before what was committed.
 """
 State = Literal["lost", "counted", "incomparable"]
 """Why offsets are not compared.
@@ -133,12 +133,12 @@ class NotLanded:
 
     def __str__(self) -> str:
         which = self.first if self.first == self.last else f"{self.first} to {self.last}"
-        gone = f", {self.expired:,} of them expired" if self.expired else ""
+        expired = f", {self.expired:,} of them expired" if self.expired else ""
         fine = " (allowed)" if self.allowed else ""
         parts = [f"partition {number}: {start} to {end - 1}" for number, (start, end) in self.offsets.items()]
         more = [f"{len(parts) - _SHOWN} more partitions"] if len(parts) > _SHOWN else []
         where = f"; {', '.join([*parts[:_SHOWN], *more])}" if parts else ""
-        return f"not landed: {self.topic} {which}: {self.count:,} offsets, {self.state}{gone}{fine}{where}"
+        return f"not landed: {self.topic} {which}: {self.count:,} offsets, {self.state}{expired}{fine}{where}"
 
 
 @dataclass(frozen=True, kw_only=True)

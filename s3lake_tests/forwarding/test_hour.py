@@ -88,7 +88,7 @@ def test_an_object_that_is_gone_is_told(land: Land) -> None:
     lander = land(settings="format: {type: json}")
     [row, _] = rows(lander)
     lander.store.delete(row.file)
-    with pytest.raises(DataLossError, match="is gone"):
+    with pytest.raises(DataLossError, match="is missing"):
         rows(lander)
 
 

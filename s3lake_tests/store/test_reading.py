@@ -60,7 +60,7 @@ def test_an_object_of_another_commit_or_size_is_not_read(commit: str, size: int)
 
 
 def test_an_object_that_is_gone_is_not_read() -> None:
-    with pytest.raises(DataLossError, match="s3://memory/a of commit c is gone"):
+    with pytest.raises(DataLossError, match="s3://memory/a of commit c is missing"):
         open_object(MemoryStore(), "a", 3, "c").read()
 
 

@@ -57,7 +57,7 @@ def test_a_manifest_that_is_gone_leaves_its_records_missing(world: World) -> Non
     world.landed(VALUES)
     del world.manifests["c1"]
     report = world.verify()
-    assert texts(report, "index") == ["the manifest of commit c1 is gone"]
+    assert texts(report, "index") == ["the manifest of commit c1 is missing"]
     assert report.missing == 8
 
 
@@ -179,7 +179,7 @@ def test_a_tile_that_is_gone_is_found_unless_it_is_being_created(world: World) -
     head = msgspec.structs.replace(found[0], hours=((HOUR, NEXT),))
     world.write_index = lambda: None  # type: ignore[method-assign]
     world.store.put(world.index.head_key, msgspec.json.encode(head))
-    assert texts(world.verify(), "index") == ["the tile is gone from the index"]
+    assert texts(world.verify(), "index") == ["the tile is missing from the index"]
     new = msgspec.structs.replace(world.tiles[HOUR], hour=NEXT)
     world.store.put(world.index.head_key, msgspec.json.encode(msgspec.structs.replace(head, new=new)))
     assert world.verify().clean

@@ -125,7 +125,7 @@ def test_an_object_that_is_gone_is_named_with_all_its_records(world: World) -> N
     file = world.landed(VALUES)
     world.store.delete(file.key)
     report = world.verify()
-    assert texts(report, "object") == [f"{file.key} of commit c1 is gone"]
+    assert texts(report, "object") == [f"{file.key} of commit c1 is missing"]
     assert report.missing == 8
     assert "offsets 0 to 7" in texts(report, "missing")[0]
 

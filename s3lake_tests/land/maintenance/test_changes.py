@@ -157,7 +157,7 @@ def test_an_object_that_is_gone_although_its_commit_is_listed_is_a_loss() -> Non
     world = landed()
     lost = next(key for key in world.bodies() if key.endswith(".json") and "bob" in key)
     del world.store.objects[lost]
-    with pytest.raises(DataLossError, match="is gone"):
+    with pytest.raises(DataLossError, match="is missing"):
         erase(holding(world), HOUR, ALICE)
 
 
