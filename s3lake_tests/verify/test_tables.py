@@ -28,10 +28,9 @@ EMPTY = dict.fromkeys(SCHEMA.names)
 
 def landed(values: Sequence[Any], rows: Sequence[Mapping[str, Any]], schema: pa.Schema = SCHEMA, **sink: Any) -> World:
     world = World(format={"type": "parquet"}, **sink)
-    world.log.add([value if isinstance(value, bytes | None) else json.dumps(value).encode() for value in values])
-    file = world.file("c1", parquet(rows, schema), 0, len(values) - 1, records=len(rows))
-    world.commit("c1", [file], {0: Read(0, len(values), len(values), len(rows), len(values) - len(rows))})
-    world.change("c1", columns=to_document(from_arrow(schema)))
+    for value in values:
+        world.record(value if isinstance(value, bytes | None) else json.dumps(value).encode())
+    world.landed_as(parquet(rows, schema), records=len(rows))
     return world
 
 
