@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from s3lake.land.given import Record, batch
-from s3lake.land.maintenance import reencode
+from s3lake.land.maintenance import reformat as reformatting
 from s3lake.land.maintenance.reformat import plan_reformat, reformat
 from s3lake.land.task.staging import Rows
 from s3lake.sink import Sink
@@ -255,9 +255,9 @@ def test_a_file_that_would_not_hold_its_sources_records_is_not_made_visible(
 
     with monkeypatch.context() as patched:
         patched.setattr(
-            reencode, "Rows", lambda offsets, waits, data: Rows(offsets, waits, {"data": swap(data["data"])})
+            reformatting, "Rows", lambda offsets, waits, data: Rows(offsets, waits, {"data": swap(data["data"])})
         )
-        patched.setattr(reencode, "batch", swap_values)
+        patched.setattr(reformatting, "batch", swap_values)
         assert "would not hold the records of" in reformat(holding(world), HOUR).blocker
     assert (world.bodies(), world.store.uploads) == (before, {})
     reformat(holding(world), HOUR)
