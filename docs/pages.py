@@ -1,4 +1,4 @@
-"""Pages of the site that stand elsewhere in the repository: there they are read beside what they are about."""
+"""Pages of the site that are elsewhere in the repository, next to what they are about."""
 
 import posixpath
 import re
@@ -30,14 +30,14 @@ _LINK = re.compile(r"\[(?P<text>[^\]]*)\]\((?P<path>[^)#\s:]+)(?P<anchor>#[^)\s]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add them to what stands in docs/."""
+    """Add them to the files of docs/."""
     for path, uri in MOUNTED.items():
         files.append(File.generated(config, uri, abs_src_path=str(ROOT / path)))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Let links lead to where the pages stand in the site; code is no page, so that a link to it becomes its text."""
+    """Let links lead to the pages of the site. Code is not a page, so a link to it becomes its text."""
     here = page.file.src_uri
     directory = posixpath.dirname(_SOURCES.get(here, f"docs/{here}"))
 
