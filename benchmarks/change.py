@@ -71,7 +71,8 @@ class Hour:
         self.sink = Sink.model_validate({**base, **sink})
         self.store = MemoryStore("lake")
         self.index = TopicIndex(self.store, ".indexes/events", TOPIC)
-        self.holding = TopicSink(self.sink, self.index, lambda _: self.store)
+        nothing: Any = None  # to read from Kafka
+        self.holding = TopicSink(self.sink, TOPIC, nothing, lambda _: self.store, nothing, nothing)
 
     def entered(self, files: list[Any], reads: dict[int, Read], columns: Any) -> None:
         """List what was staged."""

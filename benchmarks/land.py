@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from s3lake import sink, spark
-from s3lake.land.landing import Landing
+from s3lake.land.landing import land
 from s3lake.land.observer import LandedHour
+from s3lake.land.target import TopicSink
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.kafka.reader import KafkaReader
 from s3lake.store.connection import S3Connection
@@ -28,7 +29,7 @@ def main(plan: Mapping[str, Any]) -> None:
     spark.session(config.spark)
     told(did="start")
     for one in config.sinks:
-        landing = Landing(
+        landing = TopicSink(
             one,
             plan["topic"],
             lambda: spark.session(config.spark),
@@ -37,11 +38,11 @@ def main(plan: Mapping[str, Any]) -> None:
             KafkaReader(servers),
         )
         began = time.perf_counter()
-        (landed,) = landing.land([plan["hour"]])
+        (landed,) = land(landing, [plan["hour"]])
         told(did=one.name, seconds=time.perf_counter() - began, **report(landing, landed))
 
 
-def report(landing: Landing, landed: LandedHour) -> dict[str, Any]:
+def report(landing: TopicSink, landed: LandedHour) -> dict[str, Any]:
     """What came of it, by the index."""
     files = [file for manifest in landed.manifests for file in manifest.files]
     requests = dict(sorted(landing.requests.items()))

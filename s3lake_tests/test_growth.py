@@ -17,7 +17,9 @@ from s3lake.commit.documents import File, Manifest, Read, TopicHead
 from s3lake.commit.index import TopicIndex
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.errors import TooManyFilesError
-from s3lake.land.landing import Landing
+from s3lake.land.engine import Steps
+from s3lake.land.landing import batch_limit, land, rewrite
+from s3lake.land.target import TopicSink
 from s3lake.orchestration import due, sealed, sensor_memory
 from s3lake.orchestration.catalog import Route
 from s3lake.orchestration.hour_metadata import hour_metadata
@@ -149,7 +151,7 @@ class TestOpening:
         assert index.store.requests == {"get": 3, "put": 2}
 
 
-def look(instance: dg.DagsterInstance, lander: Landing, memory: Memory, now_ms: int) -> RouteState:
+def look(instance: dg.DagsterInstance, lander: TopicSink, memory: Memory, now_ms: int) -> RouteState:
     """Look at the topic as a tick of its sensor does."""
     sink, entries = lander.sink, catalog(lander.sink)
     tick = Tick(
@@ -167,26 +169,24 @@ def look(instance: dg.DagsterInstance, lander: Landing, memory: Memory, now_ms: 
     return state
 
 
-def landing(store: CountedStore, log: Log | None = None, now_ms: int | None = None, **settings: object) -> Landing:
+def landing(store: CountedStore, log: Log | None = None, now_ms: int | None = None, **settings: object) -> TopicSink:
     """Return a landing of the topic from hour `FIRST` on, by a stopped clock unless `now_ms` is None."""
     sink, reader = make_sink(start=FIRST, **settings), KafkaReader("127.0.0.1:1")
-    made = Landing(sink, "orders", lambda: None, lambda _: store, log or Log(), reader)
-    if now_ms is not None:
-        made.clock = lambda: now_ms
-    return made
+    clock = hours.now_ms if now_ms is None else lambda: now_ms
+    return TopicSink(sink, "orders", lambda: None, lambda _: store, log or Log(), reader, clock=clock)
 
 
 @dataclass
 class Sensor:
     """One that ticks while the last hour lasts, as Dagster has it tick: its cursor is a text in between."""
 
-    lander: Landing
+    lander: TopicSink
     cursor: str
     instance: dg.DagsterInstance
 
     @classmethod
     @contextmanager
-    def of(cls, lander: Landing, cursor: str) -> Iterator["Sensor"]:
+    def of(cls, lander: TopicSink, cursor: str) -> Iterator["Sensor"]:
         with pytest.MonkeyPatch.context() as patch, dg.DagsterInstance.ephemeral() as instance:
             patch.setattr(sealed, "announced_contents", lambda *asked: {hour: _announced(hour) for hour in asked[-1]})
             yield cls(lander, cursor, instance)
@@ -212,23 +212,25 @@ class TestTick:
     """What a sensor asks of S3, for one topic and one sink."""
 
     @pytest.fixture
-    def lander(self, index: TopicIndex) -> Landing:
+    def lander(self, index: TopicIndex) -> TopicSink:
         return landing(index.store)
 
     @pytest.fixture
-    def ask(self, lander: Landing, seen: str) -> Iterator[Callable[[], object]]:
+    def ask(self, lander: TopicSink, seen: str) -> Iterator[Callable[[], object]]:
         """A tick with the cursor of the one before."""
         with Sensor.of(lander, seen) as sensor:
             yield sensor.ask
 
-    def test_a_steady_tick_costs_four_requests_and_little_cpu(self, ask: Callable[[], object], lander: Landing) -> None:
+    def test_a_steady_tick_costs_four_requests_and_little_cpu(
+        self, ask: Callable[[], object], lander: TopicSink
+    ) -> None:
         lander.store.requests.clear()
         assert ask().why.startswith("5 offsets wait; due at ")
         assert lander.store.requests.total() <= 4
         assert cpu_ms(ask, enough=5) <= 5
 
     def test_a_tile_that_has_its_sums_spares_a_tick_the_manifest(
-        self, ask: Callable[[], object], lander: Landing
+        self, ask: Callable[[], object], lander: TopicSink
     ) -> None:
         tile, etag = lander.index.existing_tile(LAST)
         lander.index.swap_tile(tile.revise(sums=Sums(records=10, bytes=100)), etag)
@@ -237,7 +239,7 @@ class TestTick:
         assert ask().why.startswith("5 offsets wait; due at ")
         assert lander.store.requests.total() <= 3
 
-    def test_a_tick_far_behind_costs_little_cpu_too(self, lander: Landing) -> None:
+    def test_a_tick_far_behind_costs_little_cpu_too(self, lander: TopicSink) -> None:
         """All of a backfill's hours are due, and each tick asks for one run."""
         lander.store.objects = {}
         with dg.DagsterInstance.ephemeral() as instance:
@@ -245,8 +247,9 @@ class TestTick:
         assert cpu <= 20  # half of it is the database of runs, which is asked whether one is under way
 
 
-def staged(landing: Landing, attempt: Attempt, _: object = None, files: int = 1) -> Staged:
+def staged(landing: TopicSink, attempt: Attempt, files: int = 1) -> Steps[Staged]:
     """What Spark's tasks do, in as many files of one size."""
+    yield from ()
     landing.index.columns()
     (partition, (start, end)) = next(iter(attempt.batch.reads.items()))
     made = []
@@ -261,15 +264,15 @@ def staged(landing: Landing, attempt: Attempt, _: object = None, files: int = 1)
 def test_each_of_100_commits_in_one_hour_costs_at_most_12_requests_what_is_said_of_it_included(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Landing, "_stage", staged)
+    monkeypatch.setattr(TopicSink, "stage", staged)
     store, log = CountedStore(), Log(0)
     lander = landing(store, log, hours.start_ms(FIRST) + 1)
-    lander.land([FIRST])
+    land(lander, [FIRST])
     dearest = 0
     for number in range(100):
         log.end += 7
         store.requests.clear()
-        (landed,) = lander.land([FIRST])
+        (landed,) = land(lander, [FIRST])
         said = hour_metadata(landed, lander.index, lag=Lag(0, 0.0))
         assert (said["dagster/row_count"], said["files"]) == (7 * (number + 1), number + 1)
         assert said["commits"] == f"{number + 1}, 1 of them new"
@@ -326,12 +329,12 @@ class TestRewrite:
     def test_what_was_replaced_is_deleted_and_none_of_its_completed_uploads_is_aborted(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(Landing, "_stage", lambda lander, attempt, _: staged(lander, attempt, files=100))
+        monkeypatch.setattr(TopicSink, "stage", lambda lander, attempt: staged(lander, attempt, files=100))
         store = CountedStore()
         lander = landing(store, Log(200, each=100), hours.end_ms(FIRST) + hours.HOUR_MS)
-        lander.land([FIRST])
+        land(lander, [FIRST])
         store.requests.clear()
-        lander.rewrite(FIRST)
+        rewrite(lander, FIRST)
         assert store.requests["complete_upload"] == 100
         assert store.requests["delete"] == 100
         assert store.requests["abort_upload"] == 0
@@ -341,7 +344,7 @@ class TestRewrite:
 class TestFilesOfAMicroBatch:
     """A manifest with a line for each of 20 million files would be beyond a single PUT."""
 
-    def lander(self, **settings: object) -> Landing:
+    def lander(self, **settings: object) -> TopicSink:
         return landing(CountedStore(), Log(120), hours.start_ms(FIRST) + 1, **settings)
 
     @pytest.mark.parametrize(
@@ -356,28 +359,29 @@ class TestFilesOfAMicroBatch:
     def test_what_would_be_too_many_by_flush_count_is_not_planned(
         self, settings: dict[str, object], records: int
     ) -> None:
-        assert self.lander(**settings).limit == records
+        assert batch_limit(self.lander(**settings).sink) == records
 
     def test_where_there_are_too_many_all_the_same_smaller_ones_are_planned(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         read: list[int] = []
 
-        def crowded(lander: Landing, attempt: Attempt, _: object) -> Staged:
+        def crowded(lander: TopicSink, attempt: Attempt) -> Steps[Staged]:
             read.append(attempt.batch.offsets)
             if read[-1] > 20:
                 raise TooManyFilesError("too many files")
-            return staged(lander, attempt)
+            return (yield from staged(lander, attempt))
 
-        monkeypatch.setattr(Landing, "_stage", crowded)
-        (landed,) = self.lander().land([FIRST])
+        monkeypatch.setattr(TopicSink, "stage", crowded)
+        (landed,) = land(self.lander(), [FIRST])
         assert read[:3] == [120, 30, 7]
         assert landed.sums.landed == 120
 
     def test_one_record_with_too_many_ends_the_run(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def crowded(*_: object) -> Staged:
+        def crowded(*_: object) -> Steps[Staged]:
+            yield from ()
             raise TooManyFilesError("too many files")
 
-        monkeypatch.setattr(Landing, "_stage", crowded)
+        monkeypatch.setattr(TopicSink, "stage", crowded)
         with pytest.raises(TooManyFilesError):
-            self.lander().land([FIRST])
+            land(self.lander(), [FIRST])

@@ -24,12 +24,13 @@ from s3lake.config import native
 from s3lake.errors import ConfigurationError
 from s3lake.forwarding.destination import open_destination
 from s3lake.land import opening
+from s3lake.land.landing import land
 from s3lake.orchestration.build import build_definitions
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.store.connection import S3Connection
 from s3lake_tests import planted
 from s3lake_tests.conftest import slow_after
-from s3lake_tests.forwarding.landed import landing
+from s3lake_tests.forwarding.landed import land_values
 from s3lake_tests.kit.http import serve
 from s3lake_tests.kit.lake import START
 from s3lake_tests.land.at_hand import FIRST, World
@@ -210,7 +211,7 @@ def test_no_document_of_the_index_and_no_object_says_one(words: Words) -> None:
     keys = {"access_key_id": "AKIA", "secret_access_key": words.plant("<<secret key of a sink>>")}
     world = World(s3={"credentials": keys, "objects": {"customer_key": words.plant("<<a key of 32 bytes>>")}})
     world.produce(0, b'{"id": 1}')
-    world.landing().land([FIRST])
+    land(world.landing(), [FIRST])
     documents = [body.decode() for key, (body, _) in world.store.objects.items() if key.startswith(".indexes/")]
     assert len(documents) >= 3
     assert words.seen("".join(documents) + repr(world.store.objects)) == []
@@ -235,7 +236,7 @@ def test_nothing_that_hours_are_forwarded_to_says_one(
     except ConfigurationError:
         shown.append(traceback.format_exc())
         assets = []
-    with landing(tmp_path) as land, dg.DagsterInstance.ephemeral() as instance:
+    with land_values(tmp_path) as land, dg.DagsterInstance.ephemeral() as instance:
         store = land("1").store
         monkeypatch.setattr(opening, "open_stores", lambda *_, **__: lambda _: store)
         definitions = dg.Definitions.merge(s3lake.build_definitions(config), dg.Definitions(assets=assets))

@@ -26,7 +26,6 @@ import numpy as np
 from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES, RunRecord
 
 from s3lake import hours
-from s3lake.land.landing import Landing
 from s3lake.land.opening import open_topic_sink
 from trials.production import CODE, CONNECT, DAEMON, S3LAKE, SINK, Production, kill, production
 from trials.traffic import Traffic
@@ -85,7 +84,7 @@ class Stage:
     def __init__(self, made: Production, instance: dg.DagsterInstance, rng: random.Random) -> None:
         self._made, self._instance, self._rng = made, instance, rng
         sink = made.config.sink(SINK)
-        self._landings: dict[str, Landing] = {topic: open_topic_sink(made.config, sink, topic) for topic in made.topics}
+        self._landings = {topic: open_topic_sink(made.config, sink, topic) for topic in made.topics}
         self.nothing = dict.fromkeys(made.topics, 0)
 
     def recovery(self, kind: str) -> Recovery:

@@ -6,6 +6,7 @@ warm, the Spark Connect server. The instance is the repository's dagster.yaml in
 
 import compileall
 import contextlib
+import dataclasses
 import os
 import shutil
 import sys
@@ -135,8 +136,7 @@ class Production:
 def cleaned(sink: Sink, topic: str, config: Config, now: Callable[[], float] = time.time) -> int:
     """What `s3lake clean` finds to do two days from now, when no writer of today can be alive."""
     lander = open_topic_sink(config, sink, topic)
-    lander.clock = lambda: int(now() * 1000) + _TWO_DAYS_MS
-    return len(lander.clean())
+    return len(dataclasses.replace(lander, clock=lambda: int(now() * 1000) + _TWO_DAYS_MS).clean())
 
 
 def kill(processes: Sequence[psutil.Process]) -> None:

@@ -20,7 +20,7 @@ from s3lake import hours
 from s3lake.commit.clean import DAY_MS, clean
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
-from s3lake.land.landing import Landing
+from s3lake.land.target import TopicSink
 from s3lake_tests.kit.lake import Lake, at, values
 from s3lake_tests.kit.processes import MARK, kill_all
 from trials.commit_proxy import Moment, Proxy, Step
@@ -119,7 +119,7 @@ class Killed:
 
     def __init__(self, lake: Lake, topic: str, hours: list[str], proxy: Proxy, home: Path) -> None:
         self.lake, self.hours, self.proxy, self.home = lake, hours, proxy, home
-        self.landing: Landing = lake.landing(topic, SETTINGS)
+        self.landing: TopicSink = lake.landing(topic, SETTINGS)
         self._known: set[str] = set()
         config = lake.config_text(f"name: events, topics: ['{topic}'], {SETTINGS}")
         lines = [line if not line.startswith("spark:") else SPARK for line in config.splitlines()]

@@ -15,7 +15,7 @@ import pytest
 
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
-from s3lake.land.landing import Landing
+from s3lake.land.target import TopicSink
 from s3lake.orchestration import due, names
 from s3lake.orchestration.build import build_definitions
 from s3lake.sink import Config
@@ -47,7 +47,7 @@ class Stage:
         self.lake, self.home, self.mark = lake, home, str(uuid.uuid4())
         self._started: list[subprocess.Popen[bytes]] = []
         self.config: Config = lake.config(sink)
-        self.landing: Landing = lake.landing(topic, SETTINGS)
+        self.landing: TopicSink = lake.landing(topic, SETTINGS)
         self.definitions = build_definitions(self.config)
         self.sensor = self.definitions.get_repository_def().get_sensor_def(names.identifier("kafka", topic))
 

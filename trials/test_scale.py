@@ -1,5 +1,6 @@
 """Landing on a Spark cluster, direct and behind Spark Connect: what dies there costs no record."""
 
+import dataclasses
 import json
 import signal
 import subprocess
@@ -17,7 +18,7 @@ from s3lake import hours
 from s3lake.commit.clean import DAY_MS
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
-from s3lake.land.landing import Landing
+from s3lake.land.target import TopicSink
 from s3lake.store import PendingUpload
 from s3lake.store.s3 import S3Store
 from s3lake_tests.kit.lake import Lake, at, values
@@ -54,7 +55,7 @@ SINKS = {
 LAND = """
 from s3lake.cli.request import Request
 for landing in Request(os.environ["CONFIG"]).landings():
-    print(landing.sink.name, sum(one.new for one in landing.land([os.environ["HOUR"]])), flush=True)
+    print(landing.sink.name, sum(one.new for one in land(landing, [os.environ["HOUR"]])), flush=True)
 """
 
 TASKS = """
@@ -120,13 +121,12 @@ class Scaled:
             config.write_text(text.replace(line, spark % address))
         return opened(LAND, address, CONFIG=str(config), HOUR=TEN)
 
-    def landed(self, landing: Landing, records: int) -> None:
+    def landed(self, landing: TopicSink, records: int) -> None:
         """Each record once, and no upload left that `clean` does not end."""
         report = self.lake.verify(landing)
         assert report.differences == ()
         assert (report.compared, report.landed) == (records, records)
-        landing.clock = lambda: hours.now_ms() + 2 * DAY_MS
-        landing.clean()
+        dataclasses.replace(landing, clock=lambda: hours.now_ms() + 2 * DAY_MS).clean()
         assert self.lake.uploads() == []
         assert self.lake.verify(landing).differences == ()
 

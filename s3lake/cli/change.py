@@ -12,7 +12,6 @@ from s3lake.errors import ConfigurationError
 from s3lake.text.quantities import parse_duration, parse_size
 
 if TYPE_CHECKING:
-    from s3lake.land.landing import Landing
     from s3lake.land.maintenance.replace import HourChange
     from s3lake.land.target import TopicSink
 
@@ -79,8 +78,8 @@ def retention(
 def _change(request: Request, change: Callable[["TopicSink", list[str]], Iterator["HourChange"]]) -> None:
     """Print, or with --yes do, what `change` yields for each hour."""
 
-    def plan(landing: "Landing") -> Iterator[Outcome]:
-        target = landing.target.require_exactly_once()
+    def plan(landing: "TopicSink") -> Iterator[Outcome]:
+        target = landing.require_exactly_once()
         for result in change(target, target.hours(request.first, request.last)):
             yield Outcome(asdict(result), str(result), result.is_possible)
 
@@ -118,7 +117,7 @@ def restore(
         raise ConfigurationError("restore produces into Kafka, and this configuration has no `kafka`")
     require_allowed(config.sinks, into, without or (), landed_again=landed_again)
     landing = request.landing(config)
-    target = landing.target.require_exactly_once()
+    target = landing.require_exactly_once()
     restoration = Restore(target, target.hours(request.first, request.last), into, without or ())
     if not restoration.hours or not restoration.planned.records:
         print_text(request.as_json, "nothing to restore")

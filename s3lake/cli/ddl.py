@@ -13,7 +13,7 @@ from s3lake.errors import ConfigurationError
 if TYPE_CHECKING:
     from s3lake.commit.documents import File
     from s3lake.commit.index import TopicIndex
-    from s3lake.land.landing import Landing
+    from s3lake.land.target import TopicSink
     from s3lake.schema.types import Columns
     from s3lake.sink import Sink
     from s3lake.table.hive import HiveTable
@@ -42,7 +42,7 @@ def ddl(
         raise ConfigurationError(f"--yes is for glue alone: run in {engine} what is printed without it")
     config = request.load()
 
-    def work(landing: "Landing") -> None:
+    def work(landing: "TopicSink") -> None:
         table = build_hive_table(landing.sink, landing.index, engine)
         for text in find_differences(table, engine, landing.sink, landing.topic):
             err.print(f"notice: {landing.topic}: {text}", markup=False)

@@ -14,7 +14,7 @@ from s3lake.errors import ConfigurationError, printable
 from s3lake.text.masking import format_content
 
 if TYPE_CHECKING:
-    from s3lake.land.landing import Landing
+    from s3lake.land.target import TopicSink
     from s3lake.objects.dead_letters import DeadLetter
 
 app = typer.Typer(no_args_is_help=True, help="Inspect refused records and retry them.")
@@ -92,9 +92,9 @@ def replay_dead_letters(request: Request, hour: HourOption = None, reason: Reaso
 
     chosen, (first, last) = ReasonFilter(reason), _hour_range(request, hour)
 
-    def plan(landing: "Landing") -> Iterator[Outcome]:
+    def plan(landing: "TopicSink") -> Iterator[Outcome]:
         for tile, _ in list(hours_of(landing.index, first, last)):
-            for replayed in replay(landing.target, tile.hour, chosen, landing.spark, dry_run=not request.yes):
+            for replayed in replay(landing, tile.hour, chosen, landing.spark, dry_run=not request.yes):
                 refused = [msgspec.to_builtins(each) for each in replayed.refused]
                 yield Outcome({**asdict(replayed), "refused": refused}, f"{tile.hour}: {replayed}")
 

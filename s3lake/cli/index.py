@@ -13,7 +13,7 @@ from s3lake.cli.request import CHANGE, HOURS, JSON, ROUTES, SOURCE, Outcome, Req
 from s3lake.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from s3lake.land.landing import Landing
+    from s3lake.land.target import TopicSink
     from s3lake.plan.tile import Tile
 
 index = typer.Typer(no_args_is_help=True, help="Inspect the index and repair it (expert).")
@@ -101,7 +101,7 @@ def rollback_index(
     require_hours(hour)
     request.require("sink", "topic")
 
-    def plan(landing: "Landing") -> Iterator[Outcome]:
+    def plan(landing: "TopicSink") -> Iterator[Outcome]:
         result = roll_back(
             landing.index, landing.offsets, hour, give_up_expired=give_up_expired, dry_run=not request.yes
         )
@@ -126,7 +126,7 @@ def accept_topic(request: Request) -> None:
     request.require("topic")
     landings, refusals = list(request.landings()), list[str]()
 
-    def plan(landing: "Landing") -> Iterator[Outcome]:
+    def plan(landing: "TopicSink") -> Iterator[Outcome]:
         try:
             since = accept(landing.index, landing.offsets, dry_run=not request.yes)
         except ConfigurationError as error:  # an interrupted command has accepted it for some of the sinks
@@ -172,7 +172,7 @@ def show_schema_history(request: Request) -> None:
 
 
 def _print_columns(
-    landing: "Landing", rows: Sequence[Mapping[str, str | None]], if_empty: str, *, as_json: bool
+    landing: "TopicSink", rows: Sequence[Mapping[str, str | None]], if_empty: str, *, as_json: bool
 ) -> None:
     name = f"{landing.sink.name}: {landing.topic}"
     if as_json:
@@ -208,7 +208,7 @@ def sync_table(
     if not landings:
         raise ConfigurationError("no selected sink has a table: give it one with `table:`")
 
-    def plan(landing: "Landing") -> Iterator[Outcome]:
+    def plan(landing: "TopicSink") -> Iterator[Outcome]:
         synced = landing.table
         assert synced is not None, "others are left out"
         row = {"table": synced.name}

@@ -13,12 +13,12 @@ from s3lake.cli.verify import format_files, require_due_hours
 from s3lake.commit.documents import Manifest
 from s3lake.config.draft import Connector
 from s3lake.errors import ConfigurationError, IncompleteError
-from s3lake.land.observer import LandedHour, Logged, Run
+from s3lake.land.observer import LandedHour, Logged
 from s3lake.plan.stamps import find_notices
 
 if TYPE_CHECKING:
     from s3lake.adopt import Adopted
-    from s3lake.land.landing import Landing
+    from s3lake.land.target import TopicSink
     from s3lake.verify import Grid
 
 
@@ -48,11 +48,11 @@ class _Printer(Logged):
             emit(self.as_json, describe_hour(self.sink, self.topic, landed), format_hour)
 
 
-def _begin_run(landing: "Landing", verb: str, *, as_json: bool, prints_hours: bool = True) -> Run:
-    """Return a run that shows its progress."""
+def _print_progress(landing: "TopicSink", verb: str, *, as_json: bool, prints_hours: bool = True) -> _Printer:
+    """Return an observer that shows how far a landing is."""
     sink, topic = landing.sink.name, landing.topic
     progress = Progress(f"{verb} {sink} {topic}: offsets", quiet=as_json)
-    return Run(_Printer(sink, topic, as_json, progress, prints_hours))
+    return _Printer(sink, topic, as_json, progress, prints_hours)
 
 
 def describe_hour(sink: str, topic: str, landed: LandedHour) -> dict[str, Any]:
@@ -106,6 +106,7 @@ def land(request: Request) -> None:
     Without --from: every hour since the sink's start, or the bucket's adoption, that is not complete. Without --to: up
     to the current hour.
     """
+    from s3lake.land.landing import land as land_hours
     from s3lake.verify import Grid
 
     landings, now_ms = list(request.landings()), hours.now_ms()
@@ -113,17 +114,18 @@ def land(request: Request) -> None:
     require_due_hours(landings, grids.values())
     count = 0
 
-    def work(landing: "Landing") -> None:
+    def work(landing: "TopicSink") -> None:
         nonlocal count
         if incomplete := _find_incomplete_hours(landing, grids[id(landing)]):
-            count += len(landing.land(incomplete, _begin_run(landing, "land", as_json=request.as_json)))
+            printer = _print_progress(landing, "land", as_json=request.as_json)
+            count += len(land_hours(landing, incomplete, printer))
 
     request.each(work, landings)
     if not count:
         print_text(request.as_json, "nothing to land: every hour of this range is complete")
 
 
-def _find_incomplete_hours(landing: "Landing", grid: "Grid") -> Sequence[str]:
+def _find_incomplete_hours(landing: "TopicSink", grid: "Grid") -> Sequence[str]:
     """Return the hours that the index does not call complete.
 
     If none is given by name, hours that a connector landed before the adoption, or of an earlier topic, do not count.
@@ -140,13 +142,15 @@ def rewrite(request: Request) -> None:
 
     The new objects replace each hour's objects.
     """
+    from s3lake.land.landing import rewrite as rewrite_hour
+
     request.require("first", "last")
 
-    def plan(landing: "Landing") -> Iterator[Outcome]:
+    def plan(landing: "TopicSink") -> Iterator[Outcome]:
         for hour in hours.span(request.first or "", request.last or ""):
             if request.yes:
-                run = _begin_run(landing, "rewrite", as_json=request.as_json, prints_hours=False)
-                landed = landing.rewrite(hour, run)
+                printer = _print_progress(landing, "rewrite", as_json=request.as_json, prints_hours=False)
+                landed = rewrite_hour(landing, hour, printer)
             else:
                 landed = landing.report(hour)
                 if not landed.tile.landed:
@@ -162,7 +166,7 @@ def rewrite(request: Request) -> None:
 def clean(request: Request) -> None:
     """Remove what interrupted runs left behind."""
 
-    def plan(landing: "Landing") -> Iterator[Outcome]:
+    def plan(landing: "TopicSink") -> Iterator[Outcome]:
         for leftover in landing.clean(dry_run=not request.yes):
             yield Outcome(asdict(leftover), f"{'' if request.yes else 'would be removed: '}{leftover}")
 
@@ -197,7 +201,7 @@ def adopt(
         raise ConfigurationError("--offset is for one topic: name it with --topic, and its sink with --sink")
     begun = {id(landing) for landing in landings if first_tile(landing.index) is not None}
 
-    def plan(landing: "Landing") -> Iterator[Outcome]:
+    def plan(landing: "TopicSink") -> Iterator[Outcome]:
         if id(landing) in begun and len(begun) < len(landings):  # an interrupted command has adopted some of the topics
             yield Outcome({}, "has tiles already: an earlier command has adopted it", possible=False)
             return

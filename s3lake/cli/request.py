@@ -20,7 +20,7 @@ from s3lake.errors import ConfigurationError, IncompleteError, S3LakeError
 from s3lake.sink import Config, Sink
 
 if TYPE_CHECKING:
-    from s3lake.land.landing import Landing
+    from s3lake.land.target import TopicSink
 
 Group = Mapping[str, Any]
 """Options that belong together: the attribute of `Request` that each sets, and its type for Typer."""
@@ -139,7 +139,7 @@ class Request:
 
     def landings(
         self, config: Config | None = None, *, fail_fast: bool = False, tables: bool = False
-    ) -> Iterator["Landing"]:
+    ) -> Iterator["TopicSink"]:
         """Create a landing for each selected sink and topic.
 
         Args:
@@ -160,7 +160,7 @@ class Request:
         selected = [(sink, topic) for sink in sinks for topic in topics[sink.name] if self.topic in (None, topic)]
         spark, timeout_s = functools.partial(session, config.spark), 3.0 if fail_fast else 5.0
 
-        def open_landing(sink: "Sink", topic: str) -> "Landing":
+        def open_landing(sink: "Sink", topic: str) -> "TopicSink":
             return open_topic_sink(config, sink, topic, spark=spark, fail_fast=fail_fast, timeout_s=timeout_s)
 
         is_empty = True
@@ -181,7 +181,7 @@ class Request:
             option = f"--topic {self.topic}: " if self.topic else ""
             raise ConfigurationError(f"{option}no such topic is landed; topics of {self.sink or 'all sinks'}: {names}")
 
-    def landing(self, config: Config | None = None) -> "Landing":
+    def landing(self, config: Config | None = None) -> "TopicSink":
         """Return the only selected landing.
 
         Raises:
@@ -193,7 +193,7 @@ class Request:
             raise ConfigurationError(f"--sink and --topic must select one topic of one sink, and select {names}")
         return first
 
-    def each(self, work: Callable[["Landing"], None], landings: Sequence["Landing"] | None = None) -> None:
+    def each(self, work: Callable[["TopicSink"], None], landings: Sequence["TopicSink"] | None = None) -> None:
         """Call `work` for each selected landing. One that fails is reported, the others go on.
 
         Raises:
@@ -215,14 +215,14 @@ class Request:
 
     def change(
         self,
-        plan: Callable[["Landing"], Iterator[Outcome]],
-        landings: Sequence["Landing"] | None = None,
+        plan: Callable[["TopicSink"], Iterator[Outcome]],
+        landings: Sequence["TopicSink"] | None = None,
         nothing: str = "nothing to change",
     ) -> None:
         """Print each outcome of each selected landing. `plan` acts only if `yes` is set."""
         count = 0
 
-        def work(landing: "Landing") -> None:
+        def work(landing: "TopicSink") -> None:
             nonlocal count
             for row, summary, possible in plan(landing):
                 count += possible

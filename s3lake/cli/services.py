@@ -17,7 +17,7 @@ from s3lake.spark.shared import PORT
 from s3lake.text.quantities import parse_duration
 
 if TYPE_CHECKING:
-    from s3lake.land.landing import Landing
+    from s3lake.land.target import TopicSink
 
 _NEXT = """\
 next: s3lake demo --serve keeps all of it running, with Dagster's UI and new events
@@ -128,7 +128,7 @@ def demo(
             raise typer.Exit(DIFFERENCES)
 
 
-def _query_table(landing: "Landing", hours: list[str], *, as_json: bool) -> bool:
+def _query_table(landing: "TopicSink", hours: list[str], *, as_json: bool) -> bool:
     """Query a topic's table. Return whether it has as many rows as the index."""
     from s3lake.demo.run import query_table
 

@@ -17,8 +17,8 @@ from s3lake.cli.request import Request
 from s3lake.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from s3lake.land.landing import Landing
     from s3lake.land.metrics import Measured
+    from s3lake.land.target import TopicSink
 
 _ONCE_S = 120.0
 """The seconds that `metrics` without --listen may take."""
@@ -50,7 +50,7 @@ def status(request: Request) -> None:
         raise typer.Exit(FAILED)
 
 
-def _describe(landing: "Landing", look: "Measured", failures: Mapping[tuple[str, str], str]) -> dict[str, Any]:
+def _describe(landing: "TopicSink", look: "Measured", failures: Mapping[tuple[str, str], str]) -> dict[str, Any]:
     """Return the status of a sink and topic; None for what could not be read."""
     progress, waiting = look.progress, look.waiting
     first = hours.shift(hours.key_of_ms(landing.clock()), 1 - _DAY)
@@ -69,7 +69,7 @@ def _describe(landing: "Landing", look: "Measured", failures: Mapping[tuple[str,
     }
 
 
-def _read_failed_runs(landings: Sequence["Landing"], looks: Sequence["Measured"]) -> dict[tuple[str, str], str]:
+def _read_failed_runs(landings: Sequence["TopicSink"], looks: Sequence["Measured"]) -> dict[tuple[str, str], str]:
     """Return why the newest run of Dagster for each sink and topic failed, if it failed after the last commit."""
     if "DAGSTER_HOME" not in os.environ:
         return {}

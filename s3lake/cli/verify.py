@@ -14,7 +14,7 @@ from s3lake.errors import ConfigurationError
 from s3lake.sink import Config
 
 if TYPE_CHECKING:
-    from s3lake.land.landing import Landing
+    from s3lake.land.target import TopicSink
     from s3lake.verify import Grid, NotLanded, PartitionReport, Report
 
 
@@ -51,7 +51,7 @@ def verify(
 
 
 def verify_landings(
-    config: Config, landings: Sequence["Landing"], grids: Sequence["Grid"], *, quiet: bool
+    config: Config, landings: Sequence["TopicSink"], grids: Sequence["Grid"], *, quiet: bool
 ) -> list["Report"]:
     """Verify each landing and show the progress."""
     from s3lake.verify import open_log, verify_against
@@ -71,18 +71,18 @@ def verify_landings(
         ]
 
 
-def _count_offsets(landing: "Landing", grid: "Grid") -> int:
+def _count_offsets(landing: "TopicSink", grid: "Grid") -> int:
     tiles = (landing.index.tile(hour) for hour in _landed_hours(landing, grid))
     spans = chain.from_iterable(tile[0].partitions.values() for tile in tiles if tile)
     return sum(span.committed - span.start for span in spans)
 
 
-def _landed_hours(landing: "Landing", grid: "Grid") -> list[str]:
+def _landed_hours(landing: "TopicSink", grid: "Grid") -> list[str]:
     head = landing.index.head()
     return [hour for hour in hours.expand(head[0].hours) if hour in grid] if head else []
 
 
-def require_due_hours(landings: Sequence["Landing"], grids: Iterable["Grid"]) -> None:
+def require_due_hours(landings: Sequence["TopicSink"], grids: Iterable["Grid"]) -> None:
     """Raise ConfigurationError if no sink has an hour in the requested range."""
     grids = list(grids)
     if not any(grid.due_hours() for grid in grids):
@@ -92,7 +92,7 @@ def require_due_hours(landings: Sequence["Landing"], grids: Iterable["Grid"]) ->
         )
 
 
-def print_differences(landing: "Landing", report: "Report", *, as_json: bool) -> None:
+def print_differences(landing: "TopicSink", report: "Report", *, as_json: bool) -> None:
     """Print the differences, notices and hours not landed of a report."""
     sink = {"sink": landing.sink.name}
     for difference in report.differences:

@@ -22,7 +22,7 @@ from s3lake.orchestration.catalog import Catalog
 from s3lake.orchestration.translator import sealed_key, sink_key
 
 if TYPE_CHECKING:
-    from s3lake.land.landing import Landing
+    from s3lake.land.target import TopicSink
 
 _UI_PORT = 3000
 """Dagster's own; another one if it is in use."""
@@ -100,7 +100,7 @@ def serve_ui(demo: Demo, port: int, *, sensors: bool = True) -> Iterator[tuple[G
         yield process, f"http://127.0.0.1:{port}"
 
 
-def list_addresses(demo: Demo, landings: Sequence["Landing"], url: str) -> dict[str, str]:
+def list_addresses(demo: Demo, landings: Sequence["TopicSink"], url: str) -> dict[str, str]:
     """Return the addresses of all servers, and a query of a landed directory for DuckDB."""
     s3 = demo.s3
     addresses = {
@@ -122,7 +122,7 @@ def list_addresses(demo: Demo, landings: Sequence["Landing"], url: str) -> dict[
     return addresses
 
 
-def query_table(landing: "Landing", hours: Sequence[str]) -> dict[str, Any] | None:
+def query_table(landing: "TopicSink", hours: Sequence[str]) -> dict[str, Any] | None:
     """Count a topic's table with DuckDB, and the landed records of the index. Return None if it has no table."""
     if landing.table is None:
         return None

@@ -1,246 +1,243 @@
-"""Many topics landed at once: one session, and one Spark job for the small ranges of all.
+"""Many topics landed at once: one session, and one Spark job for the small requests of all.
 
-Each topic is landed by its own `Landing` in a thread of its own, with its own plan, commits and errors. Only the Spark
-jobs are shared: one thread waits until all landings have something to read, or have ended, and runs what they wait for.
+The steps of each topic's landing are done by a few threads, with its own plan, commits and errors. Only the Spark jobs
+are shared: a job begins when every landing has a request, or has ended.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
+from itertools import islice
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 import pyarrow as pa
 
-from s3lake.errors import TaskFailedError, TransientError
-from s3lake.land.job import Engine, TaskEngine
-from s3lake.land.observer import Run
+from s3lake.errors import TaskFailedError
+from s3lake.land.engine import ReadRequest, Steps, TaskEngine, answer_request
+from s3lake.land.landing import AT_WORK
+from s3lake.land.target import TopicSink
 from s3lake.land.task.outcomes import Failed, Outcome, outcome_of
 from s3lake.land.task.pipeline import Work, run
-from s3lake.plan.batch import Intervals
 from s3lake.source.records import OffsetRange, Reader
 from s3lake.spark import parallelism, translate_error
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 MOST = 256
 """Topics that are landed at once; the next one begins when one of them is done."""
-AT_WORK = 12
-"""Threads that ask Kafka and S3 at once: more only take turns in one Python process."""
 SMALL = 100_000
-"""Offsets below which a micro-batch is part of the shared job; a larger one gets a job, and all cores, of its own."""
+"""Offsets below which a request is part of the shared job; a larger one gets a job of its own."""
 PATIENCE_S = 2.0
-"""How long those who wait for a job wait for others that are slow: who settles what a dead writer left, say."""
+"""How long requests wait for landings that are slow: who settles what a crashed writer left, say."""
+CANCEL_S = 10.0
+"""How long a fleet that is cancelled waits for commits to become visible."""
 _TOPIC = 2_000  # what a topic costs a task in addition to its records, in records
 _ROWS = "number int, outcome binary"
 
 A = TypeVar("A")
 
 
-class Fleet(Generic[A]):
-    """Topics that are being landed, each with its outcome to come: in a thread of its own, `MOST` at once.
+def land_together(
+    landings: Mapping[TopicSink, Steps[A]], session: Callable[[], SparkSession]
+) -> dict[TopicSink, A | BaseException]:
+    """Land topics side by side. Return the result of each, or the error that ended it.
+
+    If this is interrupted nothing new begins, and what is being committed has `CANCEL_S` seconds to become visible.
 
     Args:
-        works: each lands one topic with the run that it gets, which has the shared jobs.
+        landings: the steps of each topic.
         session: gives the Spark session; called when there is something to read.
     """
-
-    def __init__(self, works: Sequence[Callable[[Run], A]], session: Callable[[], SparkSession]) -> None:
-        self.outcomes: list[Future[A]] = [Future() for _ in works]
-        self._jobs = jobs = _Jobs(session, len(works))
-        self._run = Run(session=jobs.session, engine=jobs.engine, committing=threading.BoundedSemaphore(AT_WORK))
-        self._waiting = iter(zip(works, self.outcomes, strict=True))
-        self._taking = threading.Lock()
-        # Daemons: a run that is cancelled does not wait for a Spark job of minutes.
-        threading.Thread(target=jobs.run_all, name="s3lake-fleet-jobs", daemon=True).start()
-        self._threads = [
-            threading.Thread(target=self._land, name=f"s3lake-fleet-{number}", daemon=True)
-            for number in range(min(MOST, len(works)))
-        ]
-        for thread in self._threads:
-            thread.start()
-
-    def cancel(self, within_s: float) -> None:
-        """Begin nothing new; what is being committed has `within_s` seconds to arrive."""
-        self._jobs.cancelled = True
-        deadline = time.monotonic() + within_s
-        for thread in self._threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
-
-    def _land(self) -> None:
-        while not self._jobs.cancelled:
-            with self._taking:
-                work, outcome = next(self._waiting, (None, None))
-            if work is None or outcome is None:
-                return
-            with self._jobs.count_landing():
-                try:
-                    outcome.set_result(work(self._run))
-                except BaseException as error:
-                    outcome.set_exception(error)
+    fleet = _Fleet(landings, session)
+    try:
+        fleet.run()
+    except BaseException:
+        fleet.cancel()
+        raise
+    finally:
+        fleet.stop_threads()
+    return fleet.results
 
 
-@dataclass
-class _Request:
-    """A part of the shared job, or a job of its own, which one landing waits for.
+@dataclass(eq=False)
+class _Landing(Generic[A]):
+    """A topic that is being landed, and the request whose results it waits for; None while its steps are done."""
 
-    Attributes:
-        job: runs a job for this request alone.
-        reads: offset ranges, if it can be a part of the shared job; else empty.
-    """
-
-    engine: TaskEngine
-    work: Work
-    job: Callable[[], list[Outcome]]
-    reads: Intervals = field(default_factory=dict)
-    outcomes: Future[list[Outcome]] = field(default_factory=Future)
-
-    @property
-    def size(self) -> int:
-        """Offsets to read, and what the topic costs besides."""
-        return _TOPIC + sum(end - start for start, end in self.reads.values())
-
-    def run_alone(self) -> None:
-        try:
-            self.outcomes.set_result(self.job())
-        except BaseException as error:
-            self.outcomes.set_exception(error)
+    target: TopicSink
+    steps: Steps[A]
+    request: ReadRequest | None = None
 
 
-class _Jobs:
-    """The Spark jobs of all landings, and where these wait for one another."""
+class _Fleet(Generic[A]):
+    """The landings, the threads that do their steps, and the two that run their Spark jobs."""
 
-    def __init__(self, spark: Callable[[], SparkSession], landings: int) -> None:
-        self.cancelled = False
-        self._make = spark
-        self._made: SparkSession | None = None
-        self._making = threading.Lock()
-        self._turns = threading.BoundedSemaphore(AT_WORK)
-        self._changed = threading.Condition()
-        self._unended = landings
-        self._requests: list[_Request] = []
-        self._came_s = 0.0
+    def __init__(self, landings: Mapping[TopicSink, Steps[A]], spark: Callable[[], SparkSession]) -> None:
+        self.results: dict[TopicSink, A | BaseException] = {}
+        self._unbegun = iter([_Landing(target, steps) for target, steps in landings.items()])
+        self._running = set[_Landing[A]]()
+        # Which landing has a request, or has ended; None once the shared job is done.
+        self._events = SimpleQueue[tuple[_Landing[A], ReadRequest | None] | None]()
+        self._cancelled = self._is_sharing = False
+        self._spark, self._starting = spark, threading.Lock()
+        self._session: SparkSession | None = None
+        self._steps, self._shared_jobs, self._own_jobs = _Threads("steps", AT_WORK), _Threads("jobs"), _Threads("job")
 
-    @contextmanager
-    def count_landing(self) -> Iterator[None]:
-        """Count a landing, from its begin to its end."""
-        self._turns.acquire()
-        try:
-            yield
-        finally:
-            self._turns.release()
-            with self._changed:
-                self._unended -= 1
-                self._changed.notify_all()
+    def run(self) -> None:
+        """Land all topics."""
+        small: list[_Landing[A]] = []
+        self._begin(MOST)
+        while self._running:
+            try:
+                event = self._events.get(timeout=PATIENCE_S if small and not self._is_sharing else None)
+            except Empty:
+                is_ready = True
+            else:
+                if event is not None:
+                    self._take(*event, small)
+                is_ready = all(one.request for one in self._running)
+            if small and is_ready and not self._is_sharing:
+                self._is_sharing = True
+                self._shared_jobs.put(partial(self._run_shared, small))
+                small = []
 
-    def engine(self, own: TaskEngine) -> Engine:
-        """Return the engine of one micro-batch, whose jobs are run here."""
-        return _SharedEngine(own.topic, own.spark, own.reader, own.task_records, self)
+    def cancel(self) -> None:
+        """End each landing at its request, or at the next one."""
+        self._cancelled = True
+        for landing in self._running:
+            if landing.request is not None:
+                self._close(landing)
+        deadline = time.monotonic() + CANCEL_S
+        while self._running and (left_s := deadline - time.monotonic()) > 0:
+            with suppress(Empty):
+                event = self._events.get(timeout=left_s)
+                if event is not None and event[1] is None:
+                    self._running.discard(event[0])
+                elif event is not None:
+                    self._close(event[0])
 
-    def wait_for(self, request: _Request) -> list[Outcome]:
-        """Return what the tasks of a request report, once its job was run."""
-        with self._changed:
-            if self.cancelled:
-                raise TransientError("the run was cancelled")
-            self._requests.append(request)
-            self._came_s = time.monotonic()
-            self._changed.notify_all()
-        self._turns.release()  # while Spark works the thread needs no turn
-        try:
-            return request.outcomes.result()
-        finally:
-            self._turns.acquire()
+    def _close(self, landing: _Landing[A]) -> None:
+        self._steps.put(partial(self._advance, landing, landing.steps.close))
 
-    def run_all(self) -> None:
-        """Run what landings wait for, until the last one has ended, or the run is cancelled."""
-        while requests := self._take_requests():
-            small = [request for request in requests if request.reads]
-            if small:
-                self._run_shared(small)
-            for request in requests:
-                if not request.reads:
-                    request.run_alone()
+    def stop_threads(self) -> None:
+        for threads in (self._steps, self._shared_jobs, self._own_jobs):
+            threads.stop()
 
-    def _take_requests(self) -> list[_Request]:
-        with self._changed:
-            while self._unended and not self.cancelled and not (self._requests and self._are_all_here()):
-                self._changed.wait(PATIENCE_S)
-            requests, self._requests = self._requests, []
-            return requests
+    def _begin(self, count: int) -> None:
+        for landing in islice(self._unbegun, count):
+            self._running.add(landing)
+            self._steps.put(partial(self._advance, landing, partial(next, landing.steps)))
 
-    def _are_all_here(self) -> bool:
-        return len(self._requests) >= min(self._unended, MOST) or time.monotonic() - self._came_s >= PATIENCE_S
-
-    def _run_shared(self, requests: Sequence[_Request]) -> None:
-        try:
-            found = self._run_job(requests)
-        except Exception as error:
-            failure = translate_error(error, f"landing {len(requests)} topics in one job")
-            each_alone = len(requests) > 1 and self._is_session_alive()
-            for request in requests:
-                if each_alone:
-                    request.run_alone()
-                else:
-                    request.outcomes.set_exception(failure)
+    def _take(self, landing: _Landing[A], request: ReadRequest | None, small: list[_Landing[A]]) -> None:
+        landing.request = request
+        if request is None:
+            self._running.discard(landing)
+            self._begin(1)
+        elif request.offsets < SMALL and not request.needs_spark:
+            small.append(landing)
         else:
-            for request, outcomes in zip(requests, found, strict=True):
-                request.outcomes.set_result(outcomes)
+            self._own_jobs.put(partial(self._run_alone, landing))
 
-    def _run_job(self, requests: Sequence[_Request]) -> list[list[Outcome]]:
-        session = self.session()
-        loads = _shared_out(requests, 2 * parallelism(session))
+    def _advance(self, landing: _Landing[A], answer: Callable[[], ReadRequest | None]) -> None:
+        """Do the steps of a landing up to its next request."""
+        request = None
+        try:
+            request = answer()
+        except StopIteration as end:
+            self.results[landing.target] = end.value
+        except BaseException as error:
+            self.results[landing.target] = error
+        self._events.put((landing, request))
+
+    def _answer(self, landing: _Landing[A], answer: Callable[[], ReadRequest]) -> None:
+        if not self._cancelled:
+            landing.request = None
+            self._steps.put(partial(self._advance, landing, answer))
+
+    def _run_alone(self, landing: _Landing[A]) -> None:
+        engine = TaskEngine(landing.target.reader, self._open_session)
+        if landing.request is not None:
+            self._answer(landing, answer_request(landing.steps, landing.request, engine))
+
+    def _run_shared(self, landings: Sequence[_Landing[A]]) -> None:
+        try:
+            results = self._run_job([(one.target.reader, one.request) for one in landings if one.request])
+        except Exception as error:
+            failure = translate_error(error, f"landing {len(landings)} topics in one job")
+            each_alone = len(landings) > 1 and self._is_session_alive()
+            for landing in landings:
+                if each_alone:
+                    self._run_alone(landing)
+                else:
+                    self._answer(landing, partial(landing.steps.throw, failure))
+        else:
+            for landing, outcomes in zip(landings, results, strict=True):
+                self._answer(landing, partial(landing.steps.send, outcomes))
+        self._is_sharing = False
+        self._events.put(None)
+
+    def _run_job(self, requests: Sequence[tuple[Reader, ReadRequest]]) -> list[list[Outcome]]:
+        session = self._open_session()
+        tasks = _assign_tasks(requests, 2 * parallelism(session))
 
         def read(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in numbers:
                 for number in batch.column("id").to_pylist():
-                    for load in loads[number]:
+                    for load in tasks[number]:
                         yield from load()
 
         outcomes: list[list[Outcome]] = [[] for _ in requests]
-        for row in session.range(0, len(loads), 1, len(loads)).mapInArrow(read, _ROWS).collect():
+        for row in session.range(0, len(tasks), 1, len(tasks)).mapInArrow(read, _ROWS).collect():
             outcomes[row.number].append(outcome_of(bytes(row.outcome)))
         return outcomes
 
-    def session(self) -> SparkSession:
+    def _open_session(self) -> SparkSession:
         """Return the session, made once: Spark itself knows for each thread apart which one is active."""
-        with self._making:
-            if self._made is None:
-                self._made = self._make()
-            return self._made
+        with self._starting:
+            if self._session is None:
+                self._session = self._spark()
+            return self._session
 
     def _is_session_alive(self) -> bool:
         try:
-            self.session().range(1).collect()
+            self._open_session().range(1).collect()
         except Exception:
             return False
         return True
 
 
-@dataclass(frozen=True)
-class _SharedEngine(TaskEngine):
-    """The engine of one landing among others, whose jobs it shares."""
+class _Threads:
+    """Threads that do what is put in, in order. A run that is cancelled does not wait for them."""
 
-    jobs: _Jobs
+    def __init__(self, name: str, count: int = 1) -> None:
+        self._works = SimpleQueue[Callable[[], None] | None]()
+        self._count = count
+        for _ in range(count):
+            threading.Thread(target=self._do_works, name=f"s3lake-fleet-{name}", daemon=True).start()
 
-    def outcomes(self, work: Work, reads: Intervals) -> list[Outcome]:
-        is_small = sum(end - start for start, end in reads.values()) < SMALL
-        job = partial(super().outcomes, work, reads)
-        return self.jobs.wait_for(_Request(self, work, job, reads if is_small else {}))
+    def put(self, work: Callable[[], None]) -> None:
+        self._works.put(work)
 
-    def projected(self, work: Work, frame: DataFrame) -> list[Outcome]:
-        return self.jobs.wait_for(_Request(self, work, partial(super().projected, work, frame)))
+    def stop(self) -> None:
+        """End each thread when it has done what is put in."""
+        for _ in range(self._count):
+            self._works.put(None)
+
+    def _do_works(self) -> None:
+        while (work := self._works.get()) is not None:
+            work()
 
 
 @dataclass(frozen=True)
 class _Load:
-    """The work of a task for one topic, as plain values."""
+    """The work of a task for one topic, as plain values; `number` is the request's."""
 
     number: int
     work: Work
@@ -249,28 +246,29 @@ class _Load:
     ranges: tuple[OffsetRange, ...]
 
     def __call__(self) -> Iterator[pa.RecordBatch]:
-        for outcome in self._outcomes():
+        for outcome in self._run():
             arrays: list[Any] = [pa.array([self.number], pa.int32()), pa.array([msgspec.json.encode(outcome)])]
             yield pa.record_batch(arrays, names=["number", "outcome"])
 
-    def _outcomes(self) -> Iterator[Outcome]:
+    def _run(self) -> Iterator[Outcome]:
         try:
-            yield from run(self.work, self._records())
+            yield from run(self.work, self._read())
         except Exception as error:  # the other topics of this task have nothing to do with it
             yield Failed(TaskFailedError.__name__, f"landing topic {self.topic!r}: {type(error).__name__}: {error}")
 
-    def _records(self) -> Iterator[pa.RecordBatch]:
-        """A reader that fails before it gives any fails where `run` sees it."""
+    def _read(self) -> Iterator[pa.RecordBatch]:
+        """Read the records. A reader that fails before it yields any fails where `run` sees it."""
         yield from self.reader.batches(self.topic, self.ranges, self.work.record_columns)
 
 
-def _shared_out(requests: Sequence[_Request], tasks: int) -> list[list[_Load]]:
-    """The requests as the work of at most `tasks` tasks of like size, a topic whole."""
+def _assign_tasks(requests: Sequence[tuple[Reader, ReadRequest]], tasks: int) -> list[list[_Load]]:
+    """Assign each request to one of at most `tasks` tasks, so that these have as much to do."""
     loads: list[list[_Load]] = [[] for _ in range(min(len(requests), tasks))]
     sizes = [0] * len(loads)
-    for number, request in sorted(enumerate(requests), key=lambda pair: pair[1].size, reverse=True):
+    by_size = sorted(enumerate(requests), key=lambda pair: pair[1][1].offsets, reverse=True)
+    for number, (reader, request) in by_size:
         least = sizes.index(min(sizes))
         ranges = tuple(OffsetRange(partition, start, end) for partition, (start, end) in sorted(request.reads.items()))
-        loads[least].append(_Load(number, request.work, request.engine.reader, request.engine.topic, ranges))
-        sizes[least] += request.size
+        loads[least].append(_Load(number, request.work, reader, request.topic, ranges))
+        sizes[least] += request.offsets + _TOPIC
     return loads

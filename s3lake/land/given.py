@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from s3lake.land.engine import ReadRequest
 from s3lake.land.sql.table import Tabulate
 from s3lake.land.task.outcomes import Outcome
 from s3lake.land.task.pipeline import Work, run
@@ -63,9 +64,9 @@ class GivenEngine:
     session: Callable[[], SparkSession]
     refusals: list[Refusal] = field(default_factory=list)
 
-    def outcomes(self, work: Work, reads: Intervals) -> list[Outcome]:
+    def outcomes(self, request: ReadRequest) -> list[Outcome]:
         """See `Engine.outcomes`."""
-        return self._ran(work, self.read(reads))
+        return self._run(request.work, self.read(request.reads))
 
     def table(self, tabulate: Tabulate, reads: Intervals) -> DataFrame:
         """See `Engine.table`."""
@@ -75,9 +76,9 @@ class GivenEngine:
 
     def projected(self, work: Work, frame: DataFrame) -> list[Outcome]:
         """See `Engine.projected`."""
-        return self._ran(work, _by_partition(frame.toArrow()))
+        return self._run(work, _by_partition(frame.toArrow()))
 
-    def _ran(self, work: Work, parts: Batches) -> list[Outcome]:
+    def _run(self, work: Work, parts: Batches) -> list[Outcome]:
         self.refusals.clear()
         watched = replace(work, witness=lambda *place: self.refusals.append(Refusal(work.keys.topic, *place)))
         return list(chain.from_iterable(run(watched, parts[partition]) for partition in sorted(parts)))

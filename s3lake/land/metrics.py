@@ -25,7 +25,7 @@ from s3lake.plan.tile import Tile, find_landed_offsets
 from s3lake.source.offsets import Lag
 
 if TYPE_CHECKING:
-    from s3lake.land.landing import Landing
+    from s3lake.land.target import TopicSink
 
 A = TypeVar("A")
 _log = logging.getLogger(__name__)
@@ -115,7 +115,7 @@ class Measured:
     errors: dict[str, S3LakeError]
 
 
-def read_progress(landing: Landing, limit: int = TILES) -> Progress:
+def read_progress(landing: TopicSink, limit: int = TILES) -> Progress:
     """Read how far a topic is.
 
     Args:
@@ -150,7 +150,7 @@ def _count_hours(first: str, last: str) -> int:
     return hours.count([(first, last)]) if first <= last else 0
 
 
-def read_waiting(landing: Landing, progress: Progress) -> Lag:
+def read_waiting(landing: TopicSink, progress: Progress) -> Lag:
     """Read what Kafka has beyond what is landed.
 
     Raises:
@@ -170,7 +170,7 @@ class Looks:
     def __init__(self) -> None:
         self._failed: dict[tuple[str, str], S3LakeError] = {}
 
-    def measure(self, landing: Landing, limit: int = TILES) -> Measured:
+    def measure(self, landing: TopicSink, limit: int = TILES) -> Measured:
         """Look at a sink and topic; see `read_progress` for `limit`."""
         errors: dict[str, S3LakeError] = {}
         progress = self._ask("s3", landing.sink.bucket, partial(read_progress, landing, limit), errors)
@@ -206,14 +206,14 @@ class Scrape(Collector):
 
     def __init__(
         self,
-        find_landings: Callable[[], Iterable[Landing]],
+        find_landings: Callable[[], Iterable[TopicSink]],
         deadline_s: float = DEADLINE_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._find, self._deadline_s, self._clock = find_landings, deadline_s, clock
         self._pool = ThreadPoolExecutor(_AT_ONCE, "s3lake-metrics")
         self._lock = Lock()
-        self._landings: dict[tuple[str, str], Landing] = {}  # kept, because they count their requests
+        self._landings: dict[tuple[str, str], TopicSink] = {}  # kept, because they count their requests
         self._running: dict[tuple[str, str], Future[Measured]] = {}
         self._found_s = self._looked_s = float("-inf")
         self._errors: Counter[tuple[str, str, str]] = Counter()

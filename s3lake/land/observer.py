@@ -1,13 +1,12 @@
-"""What a landing reports while it works, and what its caller brings along."""
+"""What a landing reports while it works, and the table that follows its index."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from s3lake.commit.documents import Manifest, count_data_files
 from s3lake.commit.sums import Commits
@@ -16,9 +15,6 @@ from s3lake.plan.stamps import find_notices
 from s3lake.plan.tile import Sums, Tile
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from s3lake.land.job import Engine, TaskEngine
     from s3lake.table.iceberg import LakeTable
 
 _log = logging.getLogger(__name__)
@@ -83,29 +79,6 @@ class Logged:
 
     def _log(self, line: str, level: int = logging.INFO) -> None:
         _log.log(level, "%s %s %s", self.sink, self.topic, line)
-
-
-@dataclass(frozen=True)
-class Run:
-    """The caller's part of a landing.
-
-    Attributes:
-        observer: gets what is planned, committed and done; None for the log.
-        session: gives the Spark session; None for the landing's own. Called only when there is something to read.
-        engine: where Spark jobs run, which landings of several topics may share (`fleet.py`); None for the landing's.
-        committing: held while a commit is made visible.
-        publishes: False if the caller tells the consumer group how far the topic is landed.
-    """
-
-    observer: Observer | None = None
-    session: Callable[[], SparkSession] | None = None
-    engine: Callable[[TaskEngine], Engine] | None = None
-    committing: AbstractContextManager[Any] = field(default_factory=nullcontext)
-    publishes: bool = True
-
-
-ALONE = Run()
-"""The run of a caller that brings nothing along."""
 
 
 class TableFollower:

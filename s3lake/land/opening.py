@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from s3lake.land.landing import Landing
+from s3lake.land.target import TopicSink
 from s3lake.readback.committed import open_index
 from s3lake.source import opening
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
@@ -32,7 +32,7 @@ def open_topic_sink(
     *,
     fail_fast: bool = False,
     timeout_s: float = 5.0,
-) -> Landing:
+) -> TopicSink:
     """Open what lands `topic` into `sink`. Asks neither the source nor S3 anything.
 
     Args:
@@ -54,7 +54,7 @@ def open_topic_sink(
         dead_letter_topic = DeadLetterTopic.from_sink(sink, topic, servers, properties)
         if sink.publish_offsets and spark is not None:
             group = ConsumerGroup(f"s3lake-{sink.name}", servers, properties)
-    return Landing(
+    return TopicSink(
         sink=sink,
         topic=topic,
         spark=spark or _refuse_session,

@@ -1,24 +1,48 @@
-"""One sink and topic, for all that changes or reads what has landed: its index, and the bucket of its objects."""
+"""One sink and topic, with all that landing, changing and reading what has landed needs of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import wraps
+from dataclasses import dataclass, field
+from functools import cached_property, partial, wraps
+from itertools import chain
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from s3lake import hours
+from s3lake.commit import sums
+from s3lake.commit.clean import Cleaned, clean
 from s3lake.commit.documents import Manifest
 from s3lake.commit.index import TopicIndex
+from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.sums import Commits
-from s3lake.errors import ConfigurationError, FencedError
+from s3lake.errors import ConfigurationError, FencedError, S3LakeError
+from s3lake.land import binding
+from s3lake.land.checks import check_gate
+from s3lake.land.engine import Steps
+from s3lake.land.job import Job
+from s3lake.land.observer import LandedHour, TableFollower
+from s3lake.land.task import outcomes
+from s3lake.land.task.outcomes import Done
 from s3lake.land.task.pipeline import Stores
+from s3lake.plan.tile import Tile, find_landed_offsets
+from s3lake.schema.types import from_document
+from s3lake.sink.key_space import KeySpace
+from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
+from s3lake.source.kafka.group import ConsumerGroup
+from s3lake.source.offsets import Offsets
+from s3lake.source.records import Reader
 from s3lake.store import Store
 
 if TYPE_CHECKING:
-    from s3lake.sink import Sink
+    from pyspark.sql import SparkSession
 
+    from s3lake.sink import Sink
+    from s3lake.table.iceberg import LakeTable
+
+_log = logging.getLogger(__name__)
 _TRIES = 5
 A = TypeVar("A")
 P = ParamSpec("P")
@@ -37,28 +61,74 @@ def retry_fenced(change: Callable[P, A]) -> Callable[P, A]:
     return run
 
 
-@dataclass(frozen=True)
+@dataclass
+class TaskRequests:
+    """S3 requests that tasks have made, by operation, and how many of them were retries."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    retries: int = 0
+
+
+@dataclass(frozen=True, eq=False)
 class TopicSink:
-    """One sink and topic.
+    """One sink and one topic.
 
     Attributes:
-        index: of them; it knows the table that follows.
+        spark: gives the session; called only when there is something to read.
         stores: opens the bucket, here and in Spark's workers.
+        reader: the source, as Spark's tasks reach it.
+        dead_letter_topic: the sink's, with its connection.
+        group: gets how far the topic is landed after each commit.
+        table: that follows the index; None if the sink has none.
+        clock: epoch milliseconds.
     """
 
     sink: Sink
-    index: TopicIndex
+    topic: str
+    spark: Callable[[], SparkSession]
     stores: Stores
+    offsets: Offsets
+    reader: Reader
+    dead_letter_topic: DeadLetterTopic | None = None
+    group: ConsumerGroup | None = None
+    table: LakeTable | None = None
+    clock: Callable[[], int] = hours.now_ms
+    task_requests: TaskRequests = field(default_factory=TaskRequests, init=False)
+
+    def __post_init__(self) -> None:
+        if self.sink.table is not None and self.table is None:
+            raise ValueError(f"sink {self.sink.name} has a table: without it objects that it lists would be deleted")
 
     @property
-    def topic(self) -> str:
-        """The topic."""
-        return self.index.topic
+    def name(self) -> str:
+        """The sink and the topic, for lines of the log."""
+        return f"{self.sink.name} {self.topic}"
+
+    @cached_property
+    def follower(self) -> TableFollower:
+        """The table, as it follows the index."""
+        return TableFollower(self.table)
+
+    @cached_property
+    def index(self) -> TopicIndex:
+        """The index; it knows the table that follows."""
+        store, root = self.stores(self.sink.bucket), self.sink.index_root
+        return TopicIndex(store, root, self.topic, self.sink.root, self.follower)
 
     @property
     def store(self) -> Store:
         """The bucket."""
         return self.index.store
+
+    @property
+    def requests(self) -> Counter[str]:
+        """S3 requests so far by operation, the tasks' included."""
+        return self.task_requests.counts + Counter(getattr(self.store, "requests", {}))
+
+    @property
+    def retries(self) -> int:
+        """S3 requests so far that were repetitions, the tasks' included."""
+        return self.task_requests.retries + int(getattr(self.store, "retries", 0))
 
     def hours(self, first: str | None = None, last: str | None = None) -> list[str]:
         """Return the hours of the index in this range."""
@@ -72,6 +142,11 @@ class TopicSink:
         stored = self.index.tile(hour)
         return list(Commits(self.index, hour, stored[0].commits)) if stored and stored[0].landed else None
 
+    def report(self, hour: str, new: int = 0) -> LandedHour:
+        """Return what the index contains of `hour`; with an empty tile if the hour has none."""
+        tile, _ = self.index.tile(hour) or (Tile(hour, {}), "")
+        return LandedHour(tile, sums.Commits(self.index, hour, tile.commits), new)
+
     def require_exactly_once(self) -> TopicSink:
         """Return the target itself.
 
@@ -84,3 +159,52 @@ class TopicSink:
                 "the same records: what it has landed cannot be changed commit by commit. Rewrite its hours"
             )
         return self
+
+    def clean(self, *, dry_run: bool = False) -> list[Cleaned]:
+        """Remove what crashed writers left behind."""
+        return clean(self.index, now_ms=self.clock(), dry_run=dry_run, keys=KeySpace.from_sink(self.sink, self.topic))
+
+    def find_landed_offsets(self, newest: Iterable[Tile] = ()) -> dict[int, int]:
+        """Return how far the topic is landed, per topic-partition. `newest` is its last tile, if that is known."""
+        return find_landed_offsets(chain(newest, self._read_newest()))
+
+    def _read_newest(self) -> Iterator[Tile]:
+        head = self.index.head()
+        yield from self.index.newest(head[0]) if head else ()
+
+    def publish(self, newest: Iterable[Tile] = ()) -> None:
+        """Commit to the consumer group how far the topic is landed. It is advice: an error is only logged."""
+        if self.group is None:
+            return
+        try:
+            self.group.publish({self.topic: self.find_landed_offsets(newest)})
+        except S3LakeError as error:
+            _log.warning("%s: offsets are not published to a consumer group: %s", self.name, error)
+
+    def stage(self, attempt: Attempt) -> Steps[Staged]:
+        """Steps 1 to 2 of a commit: yield what tasks have to read, with columns that fit all of the micro-batch."""
+        if self.dead_letter_topic is not None:
+            self.dead_letter_topic.ensure()
+        hour = attempt.tile.hour
+        work = binding.build_work(
+            self.sink,
+            self.topic,
+            self.stores,
+            hour,
+            commit=attempt.commit,
+            mark=attempt.suffix,
+            wallclock_ms=self.clock(),
+            dead_letter_topic=self.dead_letter_topic,
+        )
+        recorded = self.index.columns() if work.by_columns or work.projection is not None else None
+        binding.refuse_other_types(self.sink, self.topic, from_document(recorded[0].columns) if recorded else {})
+        record = partial(outcomes.record, self.index, self.sink.max_columns, hour, attempt.commit)
+
+        def check(done: Sequence[Done]) -> None:
+            for outcome in done:
+                self.task_requests.counts.update(outcome.requests)
+                self.task_requests.retries += outcome.retries
+            check_gate(self.sink, self.topic, hour, done)
+
+        job = Job(self.sink, self.topic)
+        return (yield from job.stage(work, attempt.batch.reads, recorded[0] if recorded else None, record, check))

@@ -22,7 +22,6 @@ from s3lake.orchestration.landing_run import log_start
 from s3lake.sink import Sink
 
 if TYPE_CHECKING:
-    from s3lake.land.landing import Landing
     from s3lake.land.maintenance.replace import HourChange
     from s3lake.land.target import TopicSink
 
@@ -88,16 +87,16 @@ class Change:
 
     name: str
     description: str
-    work: "Callable[[Catalog, Landing, Any], Iterable[Outcome]]"
+    work: "Callable[[Catalog, TopicSink, Any], Iterable[Outcome]]"
     config: type[Any]
     applies: Callable[[Sink], bool] = lambda sink: sink.exactly_once
     needs_spark: bool = False
     allow_retries: bool = False
 
 
-def _select(landing: "Landing", config: Any) -> "tuple[TopicSink, list[str]]":
+def _select(landing: "TopicSink", config: Any) -> "tuple[TopicSink, list[str]]":
     """Return the topic of a sink, and its hours that the config names."""
-    target = landing.target.require_exactly_once()
+    target = landing.require_exactly_once()
     return target, target.hours(config.from_ or None, config.to or None)
 
 
@@ -105,30 +104,30 @@ def _to_outcomes(changes: "Iterable[HourChange]", config: Any) -> Iterator[Outco
     return ((change, change.hour if config.confirmed and change.is_possible else None) for change in changes)
 
 
-def _clean(_: Catalog, landing: "Landing", config: Any) -> Iterable[Outcome]:
+def _clean(_: Catalog, landing: "TopicSink", config: Any) -> Iterable[Outcome]:
     removed: Sequence[object] = landing.clean(dry_run=not config.confirmed)
     return [(leftover, None) for leftover in removed or ["nothing to remove"]]
 
 
-def _compact(_: Catalog, landing: "Landing", config: Any) -> Iterable[Outcome]:
+def _compact(_: Catalog, landing: "TopicSink", config: Any) -> Iterable[Outcome]:
     from s3lake.land.maintenance.compact import compact_hours
 
     return _to_outcomes(compact_hours(*_select(landing, config), yes=config.confirmed), config)
 
 
-def _reformat(_: Catalog, landing: "Landing", config: Any) -> Iterable[Outcome]:
+def _reformat(_: Catalog, landing: "TopicSink", config: Any) -> Iterable[Outcome]:
     from s3lake.land.maintenance.reformat import reformat_hours
 
     return _to_outcomes(reformat_hours(*_select(landing, config), yes=config.confirmed), config)
 
 
-def _expire(_: Catalog, landing: "Landing", config: Any) -> Iterable[Outcome]:
+def _expire(_: Catalog, landing: "TopicSink", config: Any) -> Iterable[Outcome]:
     from s3lake.land.maintenance.retention import expire_hours
 
-    return _to_outcomes(expire_hours(landing.target.require_exactly_once(), yes=config.confirmed), config)
+    return _to_outcomes(expire_hours(landing.require_exactly_once(), yes=config.confirmed), config)
 
 
-def _erase(_: Catalog, landing: "Landing", config: Any) -> Iterable[Outcome]:
+def _erase(_: Catalog, landing: "TopicSink", config: Any) -> Iterable[Outcome]:
     from s3lake.land.maintenance.condition import Condition
     from s3lake.land.maintenance.erase import EraseConditions, erase_hours
 
@@ -137,21 +136,21 @@ def _erase(_: Catalog, landing: "Landing", config: Any) -> Iterable[Outcome]:
     return _to_outcomes(erase_hours(*_select(landing, config), conditions, yes=config.confirmed), config)
 
 
-def _replay(_catalog: Catalog, landing: "Landing", config: Any) -> Iterable[Outcome]:
+def _replay(_catalog: Catalog, landing: "TopicSink", config: Any) -> Iterable[Outcome]:
     from s3lake.land.maintenance.dead_letters import ReasonFilter, hours_of
     from s3lake.land.maintenance.replay import replay
 
     chosen, dry_run = ReasonFilter(config.reason), not config.confirmed
     for tile, _ in list(hours_of(landing.index, config.from_, config.to or "9")):
         commits = 0
-        for replayed in replay(landing.target, tile.hour, chosen, landing.spark, dry_run=dry_run):
+        for replayed in replay(landing, tile.hour, chosen, landing.spark, dry_run=dry_run):
             yield f"{tile.hour}: {replayed}", None
             commits += replayed.commit is not None
         if commits:
             yield f"{tile.hour}: {commits} commits are replaced", tile.hour
 
 
-def _restore(catalog: Catalog, landing: "Landing", config: Any) -> Iterable[Outcome]:
+def _restore(catalog: Catalog, landing: "TopicSink", config: Any) -> Iterable[Outcome]:
     from s3lake.land.maintenance.restore import Restore, require_allowed, restore
 
     require_allowed(catalog.config.sinks, config.into, config.without, landed_again=config.landed_again)
@@ -257,7 +256,9 @@ def _change_job(catalog: Catalog, change: Change) -> dg.JobDefinition:
     )
 
 
-def _report(context: dg.OpExecutionContext, catalog: Catalog, landing: "Landing", outcomes: Iterable[Outcome]) -> None:
+def _report(
+    context: dg.OpExecutionContext, catalog: Catalog, landing: "TopicSink", outcomes: Iterable[Outcome]
+) -> None:
     """Log each outcome of a topic. Store the events of hours that have changed, with checks and sealed content."""
     for outcome, hour in outcomes:
         context.log.info(f"{landing.sink.name} {landing.topic} {outcome}")

@@ -29,7 +29,7 @@ from s3lake.plan.tile import Span, Tile
 from s3lake.sink import Sink
 
 if TYPE_CHECKING:
-    from s3lake.land.landing import Landing
+    from s3lake.land.target import TopicSink
 
 NAMES = ("offsets_contiguous", "rows_equal_offsets", "lag", "dead_letters")
 _FILES = 10
@@ -55,7 +55,7 @@ def build_check_specs(sink: Sink, landed: dg.AssetSpec) -> list[dg.AssetCheckSpe
 def check_hours(
     instance: dg.DagsterInstance,
     catalog: Catalog,
-    target: "Landing",
+    target: "TopicSink",
     requested: Sequence[str],
     checks: Sequence[str] | None = None,
 ) -> list[dg.AssetCheckEvaluation | dg.AssetMaterialization]:
@@ -103,7 +103,7 @@ class CheckVerdict(NamedTuple):
 class HourState:
     """The state of an hour, read when it is first needed; `behind` says how its table differs from the index."""
 
-    target: "Landing"
+    target: "TopicSink"
     hour: str
     sealing: Sealing
     behind: str | None = None
@@ -194,7 +194,7 @@ def _check_dead_letters(state: HourState) -> CheckVerdict:
     return CheckVerdict(not exceeded, dg.AssetCheckSeverity.WARN, metadata)
 
 
-def _find_table_lag(target: "Landing", chosen: Sequence[str]) -> dict[str, str]:
+def _find_table_lag(target: "TopicSink", chosen: Sequence[str]) -> dict[str, str]:
     """Return the hours in which the table differs from the index, and how."""
     if target.table is None:
         return {}

@@ -10,7 +10,7 @@ from s3lake.store.connection import S3Connection
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from s3lake.land.landing import Landing
+    from s3lake.land.target import TopicSink
 
 
 def open_topic(
@@ -21,7 +21,7 @@ def open_topic(
     *,
     spark: "Callable[[], SparkSession] | None" = None,
     fail_fast: bool = False,
-) -> "Landing":
+) -> "TopicSink":
     """Open a topic of a sink with the S3 of a context's resources. See `land.opening.open_topic_sink`."""
     from s3lake.land import opening
 

@@ -15,7 +15,7 @@ from s3lake.sink import Sink
 
 if TYPE_CHECKING:
     from s3lake.commit.documents import TopicHead
-    from s3lake.land.landing import Landing
+    from s3lake.land.target import TopicSink
     from s3lake.plan.tile import Tile
 
 INTERVAL_S = 30
@@ -33,7 +33,7 @@ class TopicView:
         ends: end offset per topic-partition in Kafka.
     """
 
-    landing: "Landing"
+    landing: "TopicSink"
     head: "TopicHead | None"
     tiles: "Sequence[Tile]"
     ends: Mapping[int, int]
@@ -123,7 +123,7 @@ def mean_size(sums: Sums) -> float:
     return sums.bytes / sums.records if sums.records else 0.0
 
 
-def read_tiles(landing: "Landing", head: "TopicHead", memory: RouteMemory, *, again: bool = True) -> "list[Tile]":
+def read_tiles(landing: "TopicSink", head: "TopicHead", memory: RouteMemory, *, again: bool = True) -> "list[Tile]":
     """Read the tiles that are not known to be complete, the newest of a long list; the last one; and some in turn.
 
     A tile that is missing, for example because a lifecycle rule expires the index with the objects, is left out.
@@ -157,7 +157,7 @@ def at_the_latest(due_ms: int) -> str:
     return f"due at {moment:%H:%M:%S} UTC at the latest"
 
 
-def _tile(landing: "Landing", head: "TopicHead", hour: str) -> "Tile | None":
+def _tile(landing: "TopicSink", head: "TopicHead", hour: str) -> "Tile | None":
     stored = landing.index.tile(hour)
     if stored is None and head.new is not None and head.new.hour == hour:
         return head.new  # announced and not written yet: its creator crashed, and the next run writes it

@@ -29,8 +29,8 @@ from s3lake.text.masking import format_content
 if TYPE_CHECKING:
     from s3lake.commit.documents import Manifest
     from s3lake.commit.index import TopicIndex
-    from s3lake.land.landing import Landing
     from s3lake.land.observer import LandedHour
+    from s3lake.land.target import TopicSink
     from s3lake.objects.dead_letters import DeadLetter
     from s3lake.plan.tile import Sums, Tile
     from s3lake.source.offsets import Lag
@@ -43,7 +43,7 @@ _SAMPLE_LENGTH = 80
 
 def hour_events(
     catalog: Catalog,
-    target: "Landing",
+    target: "TopicSink",
     landed: "LandedHour",
     lag: "Lag | None" = None,
     retries: Mapping[str, Any] = {},
@@ -195,7 +195,7 @@ def _newest_commit(manifest: "Manifest", store: "Store", descriptions: Mapping[s
     return metadata
 
 
-def dead_letters_metadata(landed: "LandedHour", target: "Landing") -> dict[str, Any] | None:
+def dead_letters_metadata(landed: "LandedHour", target: "TopicSink") -> dict[str, Any] | None:
     """Return the metadata of an hour's dead letters: counts by reason, and where some of them are.
 
     Return None if the sink has no asset of them. An open hour without any costs no event; a complete one says 0, so
@@ -229,7 +229,7 @@ def dead_share(sums: "Sums") -> float:
     return round(sums.dead / sums.read, 6) if sums.read else 0.0
 
 
-def _read_dead_letters(target: "Landing", manifests: Sequence["Manifest"]) -> dict[str, Any]:
+def _read_dead_letters(target: "TopicSink", manifests: Sequence["Manifest"]) -> dict[str, Any]:
     from s3lake.land.maintenance.dead_letters import some_of
 
     store, files = target.store, files_of(manifests, "dead_letters")

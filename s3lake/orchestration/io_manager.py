@@ -97,7 +97,7 @@ class SinkIOManager(dg.IOManager):
         """
         from s3lake.land.value import land_value
 
-        target = open_topic(self._resources, self._catalog, self._sink, self._find_name(context.asset_key)).target
+        target = open_topic(self._resources, self._catalog, self._sink, self._find_name(context.asset_key))
         key, requested = context.asset_key, list(context.asset_partition_keys) if context.has_asset_partitions else []
         by_partition = partition_hours(key, context.asset_partitions_def if requested else None, requested)
         tables = value if isinstance(value, dict) else {requested[0]: value}

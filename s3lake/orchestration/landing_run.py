@@ -1,13 +1,11 @@
 """A run that lands one topic or many: its log, a materialisation of each hour when it is done, checks, sealed hours."""
 
-import dataclasses
 import functools
 import threading
 import time
 import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import wait
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import dagster as dg
@@ -28,11 +26,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from s3lake.commit.documents import Manifest
-    from s3lake.land.landing import Landing
-    from s3lake.land.observer import LandedHour, Run
+    from s3lake.land.engine import Steps
+    from s3lake.land.observer import LandedHour
+    from s3lake.land.target import TopicSink
     from s3lake.source.offsets import Lag
 
-_CANCELED_S = 10.0
 A = TypeVar("A")
 
 
@@ -119,11 +117,13 @@ class LandingRun:
         target = self._open(topic)
         report = TopicReport(self, target, requested)
 
-        from s3lake.land.observer import Run
+        from s3lake.land import landing
 
         def work() -> "list[LandedHour]":
-            run = Run(report)
-            landed = [target.rewrite(hour, run) for hour in requested] if rewrite else target.land(requested, run)
+            if rewrite:
+                landed = [landing.rewrite(target, hour, report) for hour in requested]
+            else:
+                landed = landing.land(target, requested, report)
             self._check_landed(target, landed)
             return landed
 
@@ -181,48 +181,44 @@ class LandingRun:
         with self._storing:
             self.context.log_event(event)  # type: ignore[arg-type]  # it takes evaluations too
 
-    def _check_landed(self, target: "Landing", landed: "Sequence[LandedHour]") -> None:
+    def _check_landed(self, target: "TopicSink", landed: "Sequence[LandedHour]") -> None:
         """Check complete hours. The open hour is checked when it is complete: it is landed every few minutes."""
         complete = [hour.tile.hour for hour in landed if hour.tile.complete]
         if complete:
             self._check(target, complete)
 
-    def _check(self, target: "Landing", requested: Sequence[str], checks: Sequence[str] | None = None) -> None:
+    def _check(self, target: "TopicSink", requested: Sequence[str], checks: Sequence[str] | None = None) -> None:
         for event in check_hours(self.context.instance, self.catalog, target, requested, checks):
             self.log_event(event)
 
     def _land_group(self, hours_by_topic: Mapping[str, Sequence[str]]) -> dict[str, BaseException]:
-        from s3lake.land.fleet import Fleet
+        from s3lake.land.fleet import land_together
 
-        targets = {topic: self._open(topic) for topic in hours_by_topic}
-        reports = [TopicReport(self, target, hours_by_topic[topic]) for topic, target in targets.items()]
-        first = next(iter(targets.values()))
+        targets = [self._open(topic) for topic in hours_by_topic]
+        reports = [TopicReport(self, target, hours_by_topic[target.topic]) for target in targets]
+        steps = {target: self._land_in_group(target, report) for target, report in zip(targets, reports, strict=True)}
         self._in_group, began = True, time.monotonic()
-        pairs = zip(targets.values(), reports, strict=True)
-        works = [functools.partial(self._land_of_group, target, report) for target, report in pairs]
-        group = Fleet(works, first.spark)
         try:
-            wait(group.outcomes)
+            results = land_together(steps, targets[0].spark)
         except BaseException:
-            group.cancel(_CANCELED_S)
-            for report, outcome in zip(reports, group.outcomes, strict=True):
-                if not outcome.done() or outcome.exception() is not None:
-                    report.interrupt()
+            for report in reports:
+                report.interrupt()
             raise
         self._in_group = False
-        if first.group is not None:
-            first.group.publish({topic: self._reached[topic] for topic in targets if topic in self._reached})
-        errors = {topic: outcome.exception() for topic, outcome in zip(targets, group.outcomes, strict=True)}
-        failed = {topic: error for topic, error in errors.items() if error is not None}
+        if (group := targets[0].group) is not None:
+            group.publish({topic: self._reached[topic] for topic in hours_by_topic if topic in self._reached})
+        failed = {target.topic: error for target, error in results.items() if error is not None}
         self.context.log.info(
             f"{len(targets) - len(failed)} of {len(targets)} topics are landed after {time.monotonic() - began:.1f} s; "
             "the step's output has a line for each hour"
         )
         return failed
 
-    def _land_of_group(self, target: "Landing", report: "TopicReport", run: "Run") -> None:
+    def _land_in_group(self, target: "TopicSink", report: "TopicReport") -> "Steps[None]":
+        from s3lake.land.landing import land_steps
+
         # Offsets are published once, of all topics.
-        landed = target.land(report.requested, dataclasses.replace(run, observer=report, publishes=False))
+        landed = yield from land_steps(target, report.requested, report, publishes=False)
         # The last tile is the only one that is open.
         self._reached[target.topic] = target.find_landed_offsets(
             hour.tile for hour in landed[-1:] if not hour.tile.closed
@@ -233,7 +229,7 @@ class LandingRun:
 class TopicReport:
     """The observer of one topic's landing: lines, and the events of each hour when it is done."""
 
-    def __init__(self, run: LandingRun, target: "Landing", requested: Sequence[str]) -> None:
+    def __init__(self, run: LandingRun, target: "TopicSink", requested: Sequence[str]) -> None:
         self.requested = requested
         self._run, self._target = run, target
         self._batches: dict[str, int] = {}
@@ -286,8 +282,7 @@ class TopicReport:
 
     def _materialise(self, landed: "LandedHour") -> None:
         run, target = self._run, self._target
-        requests = target.retries + getattr(target.store, "retries", 0)
-        retries = {"retried_requests": requests, "retried_attempts": run.attempt}
+        retries = {"retried_requests": target.retries, "retried_attempts": run.attempt}
         retries = {name: count for name, count in retries.items() if count}
         for event in hour_events(run.catalog, target, landed, _measure_lag(target, landed), retries):
             run.log_event(event)
@@ -304,7 +299,7 @@ def _count(count: int, noun: str, plural: str = "s") -> str:
     return f"{count:,} {noun}{'' if count == 1 else plural}"
 
 
-def _measure_lag(target: "Landing", landed: "LandedHour") -> "Lag | None":
+def _measure_lag(target: "TopicSink", landed: "LandedHour") -> "Lag | None":
     """Return what of an open hour is not landed yet; None if the hour is closed."""
     if landed.tile.closed or not landed.tile.partitions:
         return None

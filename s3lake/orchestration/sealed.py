@@ -23,7 +23,7 @@ from s3lake.plan.tile import Tile
 from s3lake.sink.marker import key as marker_key
 
 if TYPE_CHECKING:
-    from s3lake.land.landing import Landing
+    from s3lake.land.target import TopicSink
 
 FIRST = "landed"
 HOURS_PER_TICK = 24
@@ -33,7 +33,7 @@ _AGAIN_MS = 86_400_000
 def seal_events(
     instance: dg.DagsterInstance,
     catalog: Catalog,
-    target: "Landing",
+    target: "TopicSink",
     sealing: Sealing,
     requested: Iterable[str],
     now_ms: int,
@@ -99,7 +99,7 @@ def _written_since(tile: Tile, since_ms: int) -> bool:
     return bool(tile.commits) and tile.sums.landed_ms >= since_ms
 
 
-def _write_marker(target: "Landing", tile: Tile) -> str | None:
+def _write_marker(target: "TopicSink", tile: Tile) -> str | None:
     """Write the marker of a sealed hour and return its key, if the sink has one."""
     key = marker_key(target.sink, target.topic, tile.hour)
     if key is not None:

@@ -21,7 +21,7 @@ from s3lake.plan import due
 from s3lake.plan.tile import Wait
 
 if TYPE_CHECKING:
-    from s3lake.land.landing import Landing
+    from s3lake.land.target import TopicSink
 
 TICK_S = 20  # Dagster gives a tick 60 seconds, and a sink that cannot be reached takes up to 20
 LOOKS_PER_TICK = 250
@@ -83,7 +83,7 @@ class Tick:
     now_ms: int
     together: bool
     runs: Mapping[str, SinkRuns]
-    open: "Callable[[Route], Landing]"
+    open: "Callable[[Route], TopicSink]"
     began_s: float = field(default_factory=time.monotonic)
 
     def recall(self, route: Route) -> RouteMemory:

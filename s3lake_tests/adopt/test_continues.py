@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from s3lake import cli, hours
 from s3lake.config import load as configuration
+from s3lake.land.landing import land
 from s3lake_tests.kit.lake import Lake, values
 
 LENSES = """\
@@ -84,7 +85,7 @@ def test_the_first_run_goes_on_where_the_connector_stopped(
     landing = lake.landing(topic)
     landing.sink = sink
     landing.__post_init__()
-    landing.land(list(hours.span(sink.start, hours.key_of_ms(hours.now_ms()))))  # an hour may end while a test runs
+    land(landing, list(hours.span(sink.start, hours.key_of_ms(hours.now_ms()))))  # an hour may end while a test runs
     objects = {key: lake.store.get(key) for key in lake.objects("raw/")}
     landed = [json.loads(line)["id"] for key in sorted(objects) for line in objects[key].body.splitlines()]  # type: ignore[union-attr]
     assert landed == list(range(10))

@@ -14,7 +14,7 @@ from s3lake import hours
 from s3lake.cli import app
 from s3lake.cli.request import Request
 from s3lake.commit.documents import Manifest, Read
-from s3lake.land.landing import Landing
+from s3lake.land.target import TopicSink
 from s3lake.source.offsets import LogRange, TopicOffsets
 from s3lake_tests.kit.lake import NOBODY
 from s3lake_tests.land.maintenance.refused import MENDED, Lake
@@ -31,7 +31,7 @@ class Log:
         return TopicOffsets("present", {0: LogRange(0, 1000, 0, 1000)})
 
 
-def landing(lake: Lake) -> Landing:
+def landing(lake: Lake) -> TopicSink:
     return replace(lake.landing(), offsets=Log())
 
 

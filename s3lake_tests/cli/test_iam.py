@@ -17,6 +17,7 @@ from s3lake.config import native
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import StoreDeniedError
+from s3lake.land.landing import land, rewrite
 from s3lake.sink.s3 import Role
 from s3lake.store.connection import S3Connection
 from s3lake.store.s3 import S3Store
@@ -205,8 +206,8 @@ def test_a_user_with_the_policy_lands_rewrites_cleans_and_verifies_and_may_do_no
     connection = enforced.allow(policy_of(config, config.sinks))
     monkeypatch.setattr(Lake, "connection", connection)
     landing = lake.landing(topic, settings, now_ms=at("2026-01-05T12"))
-    landing.land([START])
-    landing.rewrite(START)
+    land(landing, [START])
+    rewrite(landing, START)
     landing.clean()
     report = lake.verify(landing)
     assert (report.landed, report.dead_letters, report.differences) == (10, 1, ())

@@ -8,6 +8,7 @@ import pytest
 
 from s3lake import hours
 from s3lake.commit.documents import File, Manifest, Read
+from s3lake.land.landing import land
 from s3lake_tests.kit.console import Run
 from s3lake_tests.kit.lake import START, Lake, at, values
 
@@ -22,7 +23,7 @@ class TestOnLandedHours:
         topic = lake.topic(partitions=2)
         lake.produce(topic, values(20), at(START, 5), 0)
         lake.produce(topic, [*values(10), b"{ broken"], at(TEN, 5), 1)
-        lake.landing(topic, "errors: {tolerance: all}", at("2026-01-06T00")).land([START, TEN])
+        land(lake.landing(topic, "errors: {tolerance: all}", at("2026-01-06T00")), [START, TEN])
         return topic
 
     @pytest.fixture

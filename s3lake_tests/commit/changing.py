@@ -26,6 +26,7 @@ from s3lake_tests.commit.actors import Actor, Work
 from s3lake_tests.commit.bucket import DATA, PREFIX
 from s3lake_tests.commit.kafka import FIRST_HOUR, TOPIC, ExpiredError, Record, hour
 from s3lake_tests.commit.works import records_of, upload, void
+from s3lake_tests.kit import targets
 
 SINK = Sink.model_validate({"name": "sink", "topics": [TOPIC], "bucket": "memory", "start": FIRST_HOUR})
 Contents = Iterable[tuple[int, str, Sequence[Record]]]
@@ -34,7 +35,7 @@ Contents = Iterable[tuple[int, str, Sequence[Record]]]
 
 def target_of(me: Actor) -> TopicSink:
     """What the sink has landed, as one actor sees it."""
-    return TopicSink(SINK, me.index, lambda _: me.store)
+    return targets.target_of(SINK, me.index, me.store)
 
 
 def exchange(

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from s3lake.cli import app
 from s3lake.cli.request import Request
 from s3lake.errors import GateError
+from s3lake.land.landing import land
 from s3lake_tests.docs.test_links import ROOT
 from s3lake_tests.land.at_hand import FIRST, SECOND, World
 
@@ -30,7 +31,7 @@ def test_a_command_prints_what_the_page_shows(command: str, monkeypatch: pytest.
     world = World(**sink())
     world.produce(0, b'{"id": 1, "to": {"zip": "a"}}', b'{"id": 2, "to": {"zip": "b"}}')
     world.produce(1, b'{"id": 3, "to": {"zip": "c", "street": "d"}, "note": "x"}', b'{"id": 4.5}', b'{"id": 5}')
-    first, second = world.landing().land([FIRST, SECOND])
+    first, second = land(world.landing(), [FIRST, SECOND])
     assert (second.sums.landed, second.sums.dead) == (2, 1)
     monkeypatch.setattr(Request, "landings", lambda *_, **__: iter([world.landing()]))
     printed = CliRunner().invoke(app, command.split(), catch_exceptions=False).stdout
@@ -46,7 +47,7 @@ def test_a_closed_gate_says_what_the_page_shows() -> None:
     world.produce(0, b'{"id": 1}', b'{"id": 2')
     world.produce(0, b"{")
     with pytest.raises(GateError) as error:
-        world.landing().land([FIRST])
+        land(world.landing(), [FIRST])
     (shown,) = re.findall(r"^GateError: (.*)$", PAGE, re.M)
     assert str(error.value) == shown
 
@@ -54,5 +55,5 @@ def test_a_closed_gate_says_what_the_page_shows() -> None:
 def test_what_a_rule_refuses_says_so() -> None:
     world = World(**sink())
     world.produce(0, json.dumps({"id": 0}).encode(), *[b'{"id": 1}'] * 9)
-    (landed,) = world.landing().land([FIRST])
+    (landed,) = land(world.landing(), [FIRST])
     assert (landed.sums.landed, landed.sums.dead) == (9, 1)

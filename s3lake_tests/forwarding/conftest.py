@@ -14,7 +14,7 @@ import requests
 from s3lake import hours
 from s3lake.errors import TransientError
 from s3lake.forwarding.destination import Destination, open_destination
-from s3lake_tests.forwarding.landed import Land, landing
+from s3lake_tests.forwarding.landed import Land, land_values
 from s3lake_tests.forwarding.servers import Elastic, resolve_elasticsearch, serve_elasticsearch
 from s3lake_tests.forwarding.stand_ins import Quick, Search
 
@@ -22,7 +22,7 @@ from s3lake_tests.forwarding.stand_ins import Quick, Search
 @pytest.fixture
 def land(tmp_path: Path) -> Iterator[Land]:
     """Lands values in one hour, into a bucket in memory."""
-    with landing(tmp_path) as land:
+    with land_values(tmp_path) as land:
         yield land
 
 

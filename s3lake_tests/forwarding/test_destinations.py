@@ -10,6 +10,7 @@ import pytest
 from s3lake.errors import ConfigurationError, DestinationRefusedError, DestinationUnavailableError, FencedError
 from s3lake.forwarding.destination import open_destination
 from s3lake.forwarding.hour import Hour, forward_hour
+from s3lake.land.landing import rewrite
 from s3lake_tests.forwarding.conftest import CLAIMED, System, hour_name
 from s3lake_tests.forwarding.landed import Land, Overtaken, hour_of
 from s3lake_tests.kit.crashes import Crash, Crashing
@@ -45,7 +46,7 @@ def test_an_hour_is_there_once_and_a_rewritten_one_takes_its_place(system: Syste
     assert found(system) == rows_of(hour_of(landed))
     assert forward_hour(hour_of(landed), system.open()).outcome == "there already"
     before = found(system)
-    landed.rewrite(START)
+    rewrite(landed, START)
     assert found(system) == before != rows_of(hour_of(landed))
     assert forward_hour(hour_of(landed), system.open()).outcome == "replaced"
     assert found(system) == rows_of(hour_of(landed))
@@ -56,7 +57,7 @@ def test_an_hour_is_there_once_and_a_rewritten_one_takes_its_place(system: Syste
 def test_killed_at_any_request_the_next_attempt_brings_every_row_once(system: System, land: Land, after: bool) -> None:
     landed = land('{"id": 1}', '{"id": 2}')
     for at in itertools.count():
-        landed.rewrite(START)
+        rewrite(landed, START)
         hour, crashing = hour_of(landed), Crashing(at, after=after, end=system.end)
         with pytest.MonkeyPatch.context() as patch, contextlib.suppress(Crash):
             for owner, name in system.calls:

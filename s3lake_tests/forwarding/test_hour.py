@@ -13,14 +13,15 @@ import pytest
 from s3lake.errors import ConfigurationError, DataLossError, FencedError
 from s3lake.forwarding.destination import open_destination
 from s3lake.forwarding.hour import Row, forward_hour, read_rows
-from s3lake.land.landing import Landing
+from s3lake.land.landing import rewrite
+from s3lake.land.target import TopicSink
 from s3lake.objects import Shape
 from s3lake_tests.forwarding.landed import VALUES, Land, hour_of
 from s3lake_tests.kit.lake import START, at
 from s3lake_tests.kit.plugins import install_package
 
 
-def rows(lander: Landing) -> list[Row]:
+def rows(lander: TopicSink) -> list[Row]:
     return [row for batch in hour_of(lander).batches() for row in batch]
 
 
@@ -73,7 +74,7 @@ def test_the_rows_of_an_hour_that_is_rewritten_meanwhile_are_none(land: Land) ->
     hour = hour_of(lander)
     batches = hour.batches()
     assert next(batches)
-    lander.rewrite(START)
+    rewrite(lander, START)
     with pytest.raises(FencedError, match="rewritten while it was forwarded"):
         list(batches)
     with pytest.raises(FencedError, match="rewritten while it was forwarded"):
@@ -125,7 +126,7 @@ class TestADestinationOfAnotherPackage:
         destination = open_destination("files", {"directory": str(files)})
         assert forward_hour(hour_of(lander), destination).outcome == "written"
         assert forward_hour(hour_of(lander), destination).outcome == "there already"
-        lander.rewrite(START)
+        rewrite(lander, START)
         assert forward_hour(hour_of(lander), destination).outcome == "replaced"
         [path] = [path for path in files.rglob("*") if path.is_file()]
         head, *lines = path.read_text().splitlines()

@@ -19,6 +19,7 @@ from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import ConfigurationError, DestinationRefusedError, FencedError, IncompleteError
 from s3lake.forwarding.hour import Hour, forward_hour
 from s3lake.forwarding.postgres import Postgres
+from s3lake.land.landing import rewrite
 from s3lake_tests.forwarding.conftest import System
 from s3lake_tests.forwarding.landed import Land, hour_of
 from s3lake_tests.forwarding.servers import PASSWORD
@@ -50,7 +51,7 @@ def test_the_ledger_says_what_an_hour_was(in_postgres: System, database: "psycop
 def test_of_two_that_forward_at_once_the_later_content_stays(in_postgres: System, land: Land) -> None:
     landed = land()
     earlier = hour_of(landed)
-    landed.rewrite(START)
+    rewrite(landed, START)
     with pytest.raises(FencedError, match=f"{START} of sink events was rewritten while it was forwarded"):
         in_postgres.open().write(earlier)
     assert ids(in_postgres) == []
@@ -71,7 +72,7 @@ def test_tables_are_made_once_by_many_at_once_and_not_by_who_may_not(
     with pytest.raises(DestinationRefusedError, match="permission denied for table events_hours"):
         forward_hour(hour_of(landed), theirs)
     database.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO reader")
-    landed.rewrite(START)
+    rewrite(landed, START)
     assert forward_hour(hour_of(landed), theirs).outcome == "replaced"
     database.execute("DROP OWNED BY reader; DROP ROLE reader")
 

@@ -16,7 +16,7 @@ from s3lake.commit.index import TopicIndex
 from s3lake.config import native
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.demo.s3 import EmbeddedS3
-from s3lake.land.landing import Landing
+from s3lake.land.target import TopicSink
 from s3lake.sink import Config, Sink
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake.source.kafka.offsets import KafkaOffsets
@@ -192,12 +192,12 @@ class Lake:
         more = f", {settings}" if settings else ""
         return self.config(f"name: {name}, topics: ['{topic}']{more}").sink(name)
 
-    def landing(self, topic: str, settings: str = "", now_ms: int | None = None, name: str = "events") -> Landing:
+    def landing(self, topic: str, settings: str = "", now_ms: int | None = None, name: str = "events") -> TopicSink:
         """Return the landing of `topic` into a sink called events, by a stopped clock unless `now_ms` is None."""
         sink = self.sink(topic, settings, name)
         prefix = sink.index_root
         index = TopicIndex(self.store, prefix, topic)
-        found = Landing(
+        return TopicSink(
             sink=sink,
             table=LakeTable.from_sink(sink, sink.table, index, self.connection) if sink.table else None,
             topic=topic,
@@ -206,12 +206,10 @@ class Lake:
             offsets=self.offsets,
             reader=KafkaReader(self.kafka.bootstrap_servers),
             dead_letter_topic=DeadLetterTopic.from_sink(sink, topic, self.kafka.bootstrap_servers, {}),
+            clock=hours.now_ms if now_ms is None else lambda: now_ms,
         )
-        if now_ms is not None:
-            found.clock = lambda: now_ms
-        return found
 
-    def verify(self, landing: Landing) -> Report:
+    def verify(self, landing: TopicSink) -> Report:
         """Kafka and the bucket compared record by record, without the writer's code."""
         tiles = [tile.hour for tile in landing.index.tiles()]
         grid = Grid.from_sink(landing.sink, landing.clock(), min(tiles, default=None), max(tiles, default=None))

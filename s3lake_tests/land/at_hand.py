@@ -1,19 +1,19 @@
 """A topic whose values a test writes, and what lands them for real, in this process: no Spark, no Kafka, no S3."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-import pytest
 
 from s3lake.errors import TableUnavailableError
-from s3lake.land.given import Batches, GivenEngine, Record, batch, within
-from s3lake.land.landing import Landing
-from s3lake.plan.batch import Intervals
+from s3lake.land.given import Record, batch, within
+from s3lake.land.target import TopicSink
 from s3lake.sink import Sink
-from s3lake.source.kafka.reader import KafkaReader
+from s3lake.source.records import OffsetRange
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.commit.kafka import TOPIC, FakeKafka, hour, ms
+from s3lake_tests.land.in_process import Session
 
 FIRST, SECOND, THIRD = hour(0), hour(1), hour(2)
 
@@ -43,10 +43,11 @@ class World:
     Attributes:
         batch_rows: how many records a task gets at once.
         table: that follows the index.
-        lands: the class of its landings.
+        lands: the class of its sinks and topics.
+        session: in which its tasks run.
     """
 
-    lands: type[Landing] = Landing
+    lands: type[TopicSink] = TopicSink
 
     def __init__(self, partitions: int = 1, **settings: Any) -> None:
         self.kafka = FakeKafka(partitions)
@@ -55,6 +56,7 @@ class World:
         self.settings = settings
         self.batch_rows = 10_000
         self.table: Any = None
+        self.session: Any = Session()
 
     @property
     def sink(self) -> Sink:
@@ -71,23 +73,40 @@ class World:
             Record(TOPIC, partition, first + at, ms(minute), key, value, ()) for at, value in enumerate(values)
         ]
 
-    def landing(self, now_minute: float = 600) -> Landing:
-        """What lands the topic; minutes are counted from the start of the first hour."""
+    def landing(self, now_minute: float = 600, **others: Any) -> TopicSink:
+        """What lands the topic, with `others` of its parts; minutes are counted from the start of the first hour."""
         return self.lands(
             sink=self.sink,
             topic=TOPIC,
-            spark=lambda: pytest.fail("no session is needed"),
             stores=lambda _: self.store,
             offsets=self.kafka,
-            reader=KafkaReader("nowhere:1"),
-            clock=lambda: ms(now_minute),
             table=self.table,
-            engine=lambda _: GivenEngine(self._read, lambda: pytest.fail("no session is needed")),
+            clock=lambda: ms(now_minute),
+            **{"spark": lambda: self.session, "reader": Given(self), **others},
         )
 
-    def _read(self, reads: Intervals) -> Batches:
-        def of(partition: int) -> Iterable[pa.RecordBatch]:
-            rows = [one for one in self.records if one.partition == partition and within(one, reads)]
-            return [batch(rows[at : at + self.batch_rows]) for at in range(0, len(rows), self.batch_rows)]
+    def read(self, ranges: Iterable[OffsetRange]) -> Iterator[pa.RecordBatch]:
+        """The records of these ranges, as a task gets them."""
+        for one in ranges:
+            span = {one.partition: (one.start, one.end)}
+            rows = [record for record in self.records if within(record, span)]
+            for at in range(0, len(rows), self.batch_rows):
+                yield batch(rows[at : at + self.batch_rows])
 
-        return {partition: of(partition) for partition in reads}
+
+@dataclass(frozen=True)
+class Given:
+    """Reads a world's records.
+
+    Attributes:
+        tasks: of each task the topic and the ranges that it read.
+    """
+
+    world: World
+    tasks: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def batches(self, topic: str, ranges: Iterable[OffsetRange], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        ranges = list(ranges)
+        self.tasks.append((topic, *ranges))
+        for records in self.world.read(ranges):
+            yield records.select(list(columns))

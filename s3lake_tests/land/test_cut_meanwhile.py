@@ -1,12 +1,15 @@
 """A log that an unclean election cuts while records of it are read, so that others stand at their offsets."""
 
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
 import pytest
 
 from s3lake.commit.accept import accept
 from s3lake.errors import DataLossError, KafkaUnavailableError
-from s3lake.land.given import Batches
-from s3lake.plan.batch import Intervals
+from s3lake.land.landing import land, rewrite
 from s3lake.plan.tile import Span
+from s3lake.source.records import OffsetRange
 from s3lake_tests.land.at_hand import FIRST, SECOND, World
 
 
@@ -15,13 +18,13 @@ class Elected(World):
 
     cut: int | None = None
 
-    def _read(self, reads: Intervals) -> Batches:
+    def read(self, ranges: Iterable[OffsetRange]) -> Iterator[pa.RecordBatch]:
         if self.cut is not None:
             del self.records[self.cut :]
             self.kafka.elect(0, end=self.cut)
             self.cut = None
             self.produce(0, b"7", b"8", b"9")
-        return super()._read(reads)
+        return super().read(ranges)
 
 
 @pytest.fixture
@@ -29,7 +32,7 @@ def world() -> Elected:
     """Four records of the first hour are landed, and two are not."""
     world = Elected()
     world.produce(0, b"0", b"1", b"2", b"3")
-    world.landing(30).land([FIRST])
+    land(world.landing(30), [FIRST])
     world.produce(0, b"4", b"5")
     return world
 
@@ -42,37 +45,37 @@ def landed(world: World) -> list[bytes]:
 def test_below_what_is_landed_refuses_what_was_read(world: Elected) -> None:
     world.cut = 3
     with pytest.raises(DataLossError, match=r"topic-partition 0: offsets 3 to 3\).*index accept"):
-        world.landing(30).land([FIRST])
+        land(world.landing(30), [FIRST])
     assert landed(world) == [b"0", b"1", b"2", b"3"]
     assert world.store.uploads == {}
 
     lander = world.landing(90)
     accept(lander.index, lander.offsets)
-    world.landing(90).land([SECOND])
+    land(world.landing(90), [SECOND])
     assert landed(world) == [b"0", b"1", b"2", b"3", b"7", b"8", b"9"]
 
 
 def test_behind_what_is_landed_refuses_what_was_read_and_the_next_run_lands_the_present_records(world: Elected) -> None:
     world.cut = 5
     with pytest.raises(KafkaUnavailableError, match=r"topic-partition 0.*cut off at offset 5.*next run"):
-        world.landing(30).land([FIRST])
+        land(world.landing(30), [FIRST])
     assert world.store.uploads == {}
 
-    (again,) = world.landing(30).land([FIRST])
+    (again,) = land(world.landing(30), [FIRST])
     assert again.tile.partitions == {0: Span(0, 8)}
     assert landed(world) == [b"0", b"1", b"2", b"3", b"4", b"7", b"8", b"9"]
 
 
 def test_lets_no_rewrite_take_the_place_of_the_only_copy(world: Elected) -> None:
-    world.landing(90).land([FIRST])
+    land(world.landing(90), [FIRST])
     world.cut = 3
     with pytest.raises(DataLossError, match="The landed files are the only copy"):
-        world.landing(90).rewrite(FIRST)
+        rewrite(world.landing(90), FIRST)
     assert landed(world) == [b"0", b"1", b"2", b"3", b"4", b"5"]
 
 
 def test_that_ends_before_what_was_read_changes_nothing(world: Elected) -> None:
     world.cut = 6
-    (hour,) = world.landing(30).land([FIRST])
+    (hour,) = land(world.landing(30), [FIRST])
     assert hour.tile.partitions == {0: Span(0, 6)}
     assert landed(world) == [b"0", b"1", b"2", b"3", b"4", b"5"]

@@ -1,25 +1,26 @@
 """Topics that are landed together: each gets what the shared job says of it, and nothing else."""
 
+import signal
 import threading
-from collections.abc import Callable
-from functools import partial
+import time
 from typing import Any
 
 import pytest
 
 from s3lake.errors import KafkaUnavailableError, RecordError, TaskFailedError, TransientError
 from s3lake.land import fleet
-from s3lake.land.fleet import Fleet
-from s3lake.land.job import TaskEngine
-from s3lake.land.landing import Landing
-from s3lake.land.observer import LandedHour, Run
+from s3lake.land.engine import ReadRequest, Steps
+from s3lake.land.fleet import land_together
+from s3lake.land.landing import land_steps
+from s3lake.land.observer import LandedHour
+from s3lake.land.target import TopicSink
 from s3lake.source.records import OffsetRange
 from s3lake_tests.commit.kafka import TOPIC
 from s3lake_tests.kit.lake import START, Lake, at, values
-from s3lake_tests.land.at_hand import FIRST, SECOND, World
-from s3lake_tests.land.in_process import Given, Session, landing
+from s3lake_tests.land.at_hand import FIRST, SECOND, Given, World
+from s3lake_tests.land.in_process import Session
 
-Outcome = list[LandedHour] | BaseException
+Result = list[LandedHour] | BaseException
 
 
 @pytest.fixture(autouse=True)
@@ -36,14 +37,12 @@ def topics(*sizes: int, **settings: Any) -> list[World]:
     return worlds
 
 
-def land(worlds: list[World], session: Session, upto: str = FIRST) -> list[Outcome]:
-    landings = [landing(world, session)[0] for world in worlds]
-    under_way = Fleet([_of(one, upto) for one in landings], lambda: session)  # type: ignore[arg-type,return-value]
-    return [outcome.exception(20) or outcome.result() for outcome in under_way.outcomes]
-
-
-def _of(one: Landing, upto: str = FIRST) -> Callable[[Run], list[LandedHour]]:
-    return partial(one.land, [FIRST, SECOND] if upto == SECOND else [FIRST])
+def land(worlds: list[World], session: Session, upto: str = FIRST, **last: Any) -> list[Result]:
+    """Land them together; `last` are parts of the last one."""
+    targets = [*(world.landing() for world in worlds[:-1]), worlds[-1].landing(**last)]
+    hours = [FIRST, SECOND] if upto == SECOND else [FIRST]
+    results = land_together({one: land_steps(one, hours) for one in targets}, lambda: session)  # type: ignore[arg-type,return-value]
+    return [results[one] for one in targets]
 
 
 def bodies(world: World) -> bytes:
@@ -74,9 +73,8 @@ def test_a_topic_whose_record_is_refused_fails_alone() -> None:
 
 
 def test_each_topic_is_read_by_its_name() -> None:
-    (world,), session = topics(3), Session()
-    lander, given = landing(world, session)
-    Fleet([_of(lander)], lambda: session).outcomes[0].result(20)  # type: ignore[arg-type,return-value]
+    (world,) = topics(3)
+    land([world], Session(), reader=(given := Given(world)))
     assert given.tasks == [(TOPIC, OffsetRange(0, 0, 3))]
 
 
@@ -93,12 +91,9 @@ def test_what_one_topic_s_reader_meets_is_no_other_s(error: Exception, met: Exce
             raise error
 
     worlds, session = topics(3, 3), Session()
-    landings = [landing(world, session)[0] for world in worlds]
-    landings[1].reader = Broken(worlds[1])
-    under_way = Fleet([_of(one) for one in landings], lambda: session)  # type: ignore[arg-type,return-value]
-    first, second = under_way.outcomes
-    assert first.result(20)[0].sums.landed == 3
-    failure = second.exception(20)
+    first, failure = land(worlds, session, reader=Broken(worlds[1]))
+    assert isinstance(first, list)
+    assert first[0].sums.landed == 3
     assert (type(failure), str(failure), session.jobs) == (type(met), str(met), [2])
 
 
@@ -146,24 +141,58 @@ def test_more_topics_than_land_at_once_are_all_landed(monkeypatch: pytest.Monkey
     assert [bodies(world) for world in worlds] == [lines(*one) for one in enumerate((1, 2, 3, 4, 5))]
 
 
-def test_once_it_is_cancelled_nothing_begins_and_who_was_about_to_read_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fleet, "MOST", 1)
-    worlds, session = topics(1, 2), Session()
-    landings = [landing(world, session)[0] for world in worlds]
-    begun, cancelled = threading.Event(), threading.Event()
+@pytest.mark.parametrize("small", [0, 100])
+def test_once_it_is_interrupted_nothing_begins_and_who_waits_for_a_job_ends(
+    small: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet, "MOST", 2)
+    monkeypatch.setattr(fleet, "SMALL", small)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    begun, ended = list[TopicSink](), list[TopicSink]()
 
-    def slow(run: Run) -> list[LandedHour]:
-        begun.set()
-        assert cancelled.wait(60)
-        return landings[0].land([FIRST], run)
+    def note(target: TopicSink) -> Steps[None]:
+        begun.append(target)
+        try:
+            yield from land_steps(target, [FIRST])
+        finally:
+            ended.append(target)
 
-    under_way = Fleet([slow, _of(landings[1])], lambda: session)  # type: ignore[arg-type,return-value]
-    assert begun.wait(60)
-    under_way.cancel(0)
-    cancelled.set()
-    assert isinstance(under_way.outcomes[0].exception(60), TransientError)
-    under_way.cancel(60)
-    assert (under_way.outcomes[1].done(), session.jobs) == (False, [])
+    def interrupt() -> Any:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        threading.Event().wait()
+
+    targets = [world.landing() for world in topics(1, 2, 3)]
+    began = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            land_together({one: note(one) for one in targets}, interrupt)
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert time.monotonic() - began < fleet.CANCEL_S
+    assert (begun, set(ended)) == (targets[:2], {*targets[:2]})
+
+
+def test_a_large_topic_does_not_hold_back_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet, "SMALL", 4)
+    worlds, others_landed = topics(3, 4, 2), threading.Event()
+
+    class Large(Given):
+        def batches(self, *of: Any) -> Any:
+            assert others_landed.wait(60)
+            yield from super().batches(*of)
+
+    targets = [world.landing(reader=(Large if at == 1 else Given)(world)) for at, world in enumerate(worlds)]
+    landed = []
+
+    def note(target: TopicSink) -> Steps[None]:
+        yield from land_steps(target, [FIRST])
+        landed.append(target)
+        if len(landed) == 2:
+            others_landed.set()
+
+    session: Any = Session()
+    assert land_together({one: note(one) for one in targets}, lambda: session) == dict.fromkeys(targets)
+    assert landed[2] is targets[1]
 
 
 def test_on_real_parts_each_topic_has_a_job_of_its_own_if_the_shared_one_fails(
@@ -174,11 +203,11 @@ def test_on_real_parts_each_topic_has_a_job_of_its_own_if_the_shared_one_fails(
     def exit_worker() -> None:
         raise SystemExit(9)
 
-    monkeypatch.setattr(fleet, "_shared_out", lambda *_: [[exit_worker]])
+    monkeypatch.setattr(fleet, "_assign_tasks", lambda *_: [[exit_worker]])
     names = [lake.filled(values(80 + number), at(START, 5)) for number in range(3)]
     landings = [lake.landing(topic, "flush: {count: 5000}", at("2026-01-06T00")) for topic in names]
-    for outcome in Fleet([partial(one.land, [START]) for one in landings], lake.session).outcomes:
-        outcome.result(300)
+    results = land_together({one: land_steps(one, [START]) for one in landings}, lake.session)
+    assert all(isinstance(result, list) for result in results.values())
     reports = [lake.verify(one) for one in landings]
     assert [(report.differences, report.landed) for report in reports] == [((), 80 + number) for number in range(3)]
 
@@ -186,16 +215,11 @@ def test_on_real_parts_each_topic_has_a_job_of_its_own_if_the_shared_one_fails(
 # Tasks of a shared job
 
 
-def request(topic: str, **reads: tuple[int, int]) -> fleet._Request:
-    engine: Any = TaskEngine(topic, lambda: pytest.fail("no session is needed"), f"reader of {topic}", 1)  # type: ignore[arg-type]
-    ranges = {int(one[1:]): ends for one, ends in reads.items()}
-    return fleet._Request(engine, f"work of {topic}", list, ranges)  # type: ignore[arg-type]
-
-
 def test_topics_are_shared_out_so_that_tasks_have_as_much_to_read() -> None:
     sizes = {"a": 10, "b": 50_000, "c": 20_000, "d": 31_000, "e": 100}
-    requests = [request(topic, p0=(7, 7 + size)) for topic, size in sizes.items()]
-    loads = fleet._shared_out(requests, 2)
+    nothing: Any = None
+    requests = [(nothing, ReadRequest(nothing, topic, nothing, {0: (7, 7 + size)})) for topic, size in sizes.items()]
+    loads = fleet._assign_tasks(requests, 2)
     assert [[(load.topic, load.number) for load in task] for task in loads] == [
         [("b", 1), ("e", 4), ("a", 0)],
         [("d", 3), ("c", 2)],

@@ -5,14 +5,16 @@ import json
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
 from s3lake import hours
 from s3lake.errors import FencedError, RecordError
-from s3lake.land.landing import Landing
+from s3lake.land.landing import land, rewrite
 from s3lake.land.observer import LandedHour
+from s3lake.land.target import TopicSink
 from s3lake.plan.tile import Span
 from s3lake.readback.spark import read_frame
 from s3lake_tests.conftest import slow_after
@@ -37,7 +39,7 @@ def intervals(landed: LandedHour, partition: int = 0) -> list[tuple[int, int]]:
     return [(read.start, read.end) for read in found if read]
 
 
-def assert_all_landed(lake: Lake, landing: Landing, records: int) -> None:
+def assert_all_landed(lake: Lake, landing: TopicSink, records: int) -> None:
     """Kafka and the bucket agree, every object is in the index, and nothing is left to do or lying about."""
     report = lake.verify(landing)
     assert report.differences == ()
@@ -62,7 +64,7 @@ class TestHours:
             for partition in (0, 1):
                 lake.produce(topic, values(200 + number), at(hour, 5), partition)
         landing = lake.landing(topic, "flush: {count: 100}", AFTER)
-        landed = landing.land(wanted)
+        landed = land(landing, wanted)
         assert [one.tile.hour for one in landed] == wanted
         assert [rows(one) for one in landed] == [400, 402, 404, 406]
         assert all(one.tile.complete for one in landed)
@@ -72,34 +74,33 @@ class TestHours:
 
     def test_the_one_under_way_is_landed_again_and_again_and_closed_after_its_grace(self, lake: Lake) -> None:
         topic = lake.filled(values(10), at(TEN, 5))
-        (landed,) = lake.landing(topic, SMALL, now_ms=at(TEN, 10)).land([TEN])
+        (landed,) = land(lake.landing(topic, SMALL, now_ms=at(TEN, 10)), [TEN])
         assert landed.tile.partitions == {0: Span(0, 10, None)}
         lake.produce(topic, values(7, first=10), at(TEN, 20))
-        (landed,) = lake.landing(topic, SMALL, now_ms=at(TEN, 64)).land([TEN])
+        (landed,) = land(lake.landing(topic, SMALL, now_ms=at(TEN, 64)), [TEN])
         assert intervals(landed) == [(0, 10), (10, 17)]
         assert not landed.tile.complete
         landing = lake.landing(topic, SMALL, now_ms=at(TEN, 65))
-        (landed,) = landing.land([TEN])
+        (landed,) = land(landing, [TEN])
         assert landed.tile.complete
         assert landed.new == 0
         assert_all_landed(lake, landing, 17)
 
     def test_each_small_commit_of_it_is_nine_requests(self, lake: Lake) -> None:
         topic = lake.filled(values(10), at(TEN, 5))
-        lake.landing(topic, SMALL, now_ms=at(TEN, 10)).land([TEN])
+        land(lake.landing(topic, SMALL, now_ms=at(TEN, 10)), [TEN])
         lake.produce(topic, values(7, first=10), at(TEN, 20))
         landing = lake.landing(topic, SMALL, now_ms=at(TEN, 25))
-        landing.land([TEN])
+        land(landing, [TEN])
         upload = dict.fromkeys(("CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload"), 1)
         # Of the topic, the hour, and the commit once it is written; the commit, and the hour twice.
         assert landing.requests == {**upload, "GetObject": 3, "PutObject": 3}
 
     def test_a_complete_one_is_a_no_op_that_writes_nothing(self, lake: Lake) -> None:
         topic = lake.filled(values(10), at(TEN, 5))
-        lake.landing(topic, now_ms=AFTER).land([TEN])
-        again = lake.landing(topic, now_ms=AFTER)
-        again.spark = _no_spark
-        (landed,) = again.land([TEN])
+        land(lake.landing(topic, now_ms=AFTER), [TEN])
+        again = replace(lake.landing(topic, now_ms=AFTER), spark=_no_spark)
+        (landed,) = land(again, [TEN])
         assert landed.new == 0
         assert rows(landed) == 10
         assert set(again.requests) <= {"GetObject", "HeadObject"}
@@ -127,9 +128,9 @@ class TestAProducerThatNeverStops:
         producer.start()
         try:
             began = [lake.offsets.log_ranges(topic)[0][1]]
-            (first,) = landing.land([TEN])
+            (first,) = land(landing, [TEN])
             began.append(lake.offsets.log_ranges(topic)[0][1])
-            (second,) = landing.land([TEN])
+            (second,) = land(landing, [TEN])
         finally:
             stop.set()
             producer.join()
@@ -138,8 +139,8 @@ class TestAProducerThatNeverStops:
         assert one == other
         assert began[0] <= one < began[1] <= intervals(second)[1][1]
         assert [len(manifest.files) for manifest in second.manifests] == [1, 1]
-        landing.clock = lambda: AFTER
-        landing.land([TEN])
+        landing = replace(landing, clock=lambda: AFTER)
+        land(landing, [TEN])
         assert_all_landed(lake, landing, lake.offsets.log_ranges(topic)[0][1])
 
 
@@ -147,7 +148,7 @@ class TestMicroBatches:
     def test_are_contiguous_and_no_longer_than_configured(self, lake: Lake) -> None:
         topic = lake.filled(values(1000), at(TEN, 5))
         landing = lake.landing(topic, f"{SMALL}, batch_records: 300", AFTER)
-        (landed,) = landing.land([TEN])
+        (landed,) = land(landing, [TEN])
         assert intervals(landed) == [(0, 300), (300, 600), (600, 900), (900, 1000)]
         assert landed.new == 4
         assert_all_landed(lake, landing, 1000)
@@ -156,11 +157,11 @@ class TestMicroBatches:
 class TestRetention:
     def test_what_expired_before_it_was_landed_is_recorded_and_the_rest_is_landed(self, lake: Lake) -> None:
         topic = lake.filled(values(10), at(TEN, 5))
-        lake.landing(topic, SMALL, now_ms=at(TEN, 10)).land([TEN])
+        land(lake.landing(topic, SMALL, now_ms=at(TEN, 10)), [TEN])
         lake.produce(topic, values(30, first=10), at(TEN, 20))
         lake.expire(topic, before=25)
         landing = lake.landing(topic, SMALL, now_ms=AFTER)
-        (landed,) = landing.land([TEN])
+        (landed,) = land(landing, [TEN])
         assert landed.tile.expired == ((0, 10, 25),)
         assert rows(landed) == 25
         assert landed.tile.complete
@@ -177,10 +178,10 @@ class TestTransactions:
         """The hour under way; one more may begin while a test runs."""
         return hours.key_of_ms(int(time.time() * 1000))
 
-    def landed_now(self, lake: Lake, topic: str, first: str) -> tuple[Landing, int]:
+    def landed_now(self, lake: Lake, topic: str, first: str) -> tuple[TopicSink, int]:
         landing = lake.landing(topic)
         last = hours.key_of_ms(int(time.time() * 1000))
-        return landing, sum(map(rows, landing.land(list(hours.span(first, last)))))
+        return landing, sum(map(rows, land(landing, list(hours.span(first, last)))))
 
     def test_an_open_one_holds_back_what_follows_until_it_ends(self, lake: Lake, now: str) -> None:
         topic, stamp = lake.topic(), int(time.time() * 1000)
@@ -205,7 +206,7 @@ class TestRefusedRecords:
         lake.produce(topic, self.BAD, at(TEN, 5), 1)
         landing = lake.landing(topic, "flush: {count: 100}", AFTER)
         with pytest.raises(RecordError) as refused:
-            landing.land([TEN])
+            land(landing, [TEN])
         message = str(refused.value)
         for part in (f"topic '{topic}'", "partition 1", "offset 3", "stage convert", "errors.tolerance: all"):
             assert part in message
@@ -217,7 +218,7 @@ class TestRefusedRecords:
     def test_with_tolerance_are_dead_letters_of_the_same_commit(self, lake: Lake) -> None:
         topic = lake.filled(self.BAD, at(TEN, 5))
         landing = lake.landing(topic, "prefix: raw, errors: {tolerance: all}", AFTER)
-        (landed,) = landing.land([TEN])
+        (landed,) = land(landing, [TEN])
         (letters,) = lake.objects("raw/_dead_letters/")
         assert letters in [file.key for file in landed.manifests[0].files]
         (letter,) = [json.loads(line) for line in lake.body(letters).splitlines()]
@@ -230,9 +231,9 @@ class TestRewrite:
     def test_replaces_the_files_by_others_with_the_same_records(self, lake: Lake) -> None:
         topic = lake.filled(values(100), at(TEN, 5))
         landing = lake.landing(topic, "flush: {count: 30}", AFTER)
-        landing.land([TEN])
+        land(landing, [TEN])
         before = lake.objects()
-        landed = landing.rewrite(TEN)
+        landed = rewrite(landing, TEN)
         assert landed.tile.complete
         assert len(landed.tile.commits) == 1
         assert len(before) == len(lake.objects()) == 4
@@ -244,14 +245,14 @@ class TestAtLeastOnce:
     def test_objects_are_visible_before_the_commit_and_complete_after_it(self, lake: Lake) -> None:
         topic = lake.filled(values(100), at(TEN, 5), partitions=2)
         landing = lake.landing(topic, "exactly_once: false, flush: {count: 30}, batch_records: 100", AFTER)
-        (landed,) = landing.land([TEN])
+        (landed,) = land(landing, [TEN])
         assert landed.tile.complete
         assert landed.new == 2
         assert_all_landed(lake, landing, 200)
 
 
 class TestTwoWriters:
-    def land_at_once(self, landings: Sequence[Landing], wanted: Sequence[str]) -> list[object]:
+    def land_at_once(self, landings: Sequence[TopicSink], wanted: Sequence[str]) -> list[object]:
         """What each has to say in the end: hours, or an error."""
         said: list[object] = [None] * len(landings)
         barrier = threading.Barrier(len(landings))
@@ -259,7 +260,7 @@ class TestTwoWriters:
         def run(number: int) -> None:
             barrier.wait()
             try:
-                said[number] = landings[number].land(wanted)
+                said[number] = land(landings[number], wanted)
             except Exception as error:
                 said[number] = error
 
@@ -278,7 +279,7 @@ class TestTwoWriters:
         landings = [lake.landing(topic, "flush: {count: 50}, batch_records: 250", AFTER) for _ in range(2)]
         for said in self.land_at_once(landings, [NINE, TEN]):
             assert isinstance(said, list | FencedError), said
-        landings[0].land([NINE, TEN])
+        land(landings[0], [NINE, TEN])
         assert_all_landed(lake, landings[0], 1200)
 
 
@@ -305,7 +306,7 @@ class TestFormats:
     def test_hold_every_record(self, lake: Lake, settings: str) -> None:
         topic = lake.filled(values(150), at(START, 5), partitions=2)
         landing = lake.landing(topic, f"{settings}, flush: {{count: 60}}", AFTER)
-        (landed,) = landing.land([START])
+        (landed,) = land(landing, [START])
         assert rows(landed) == 300
         assert_all_landed(lake, landing, 300)
         read = read_frame(lake.session, landing.sink, topic, landing.stores, [START])
@@ -318,7 +319,7 @@ class TestFormats:
             "tombstones: '{topic}/tombstone/{topic}+{partition}+{offset:010}'}"
         )
         landing = lake.landing(topic, f"{layout}, nulls: write, sidecars: {{keys: json}}", AFTER)
-        (landed,) = landing.land([START])
+        (landed,) = land(landing, [START])
         assert rows(landed) == 3
         assert lake.objects() == [
             f"{topic}/{topic}+0+0000000000.json",
@@ -337,7 +338,7 @@ class TestSql:
         topic = lake.filled(values(10), at(START, 5), partitions=2)
         sql = "sql: {select: 'id * 2 AS twice, _key AS k, _partition AS p, missing', where: 'id % 5 = 1'}"
         landing = lake.landing(topic, sql, AFTER)
-        (landed,) = landing.land([START])
+        (landed,) = land(landing, [START])
         assert sorted(map(str, self.landed(lake))) == sorted(
             str({"twice": n * 2, "k": f"k{n}", "p": p, "missing": None}) for p in (0, 1) for n in (1, 6)
         )

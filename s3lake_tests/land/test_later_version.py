@@ -6,17 +6,18 @@ from collections.abc import Callable
 import pytest
 
 from s3lake.errors import DataLossError
-from s3lake.land.landing import Landing
+from s3lake.land.landing import land, rewrite
+from s3lake.land.target import TopicSink
 from s3lake_tests.land.at_hand import FIRST, SECOND, THIRD, World
 
 
-def grown() -> tuple[World, Landing]:
+def grown() -> tuple[World, TopicSink]:
     """Two hours of columns, the second one open."""
     world = World(format={"type": "parquet"})
     for number in (0, 1):
         world.produce(number, b'{"id": 1}')
     landing = world.landing(now_minute=70)
-    landing.land([FIRST, SECOND])
+    land(landing, [FIRST, SECOND])
     return world, landing
 
 
@@ -26,15 +27,15 @@ def test_fields_that_a_later_version_adds_to_the_index_are_read_past() -> None:
         if key.startswith(landing.index.root) and key.endswith(".json"):
             world.store.put(key, json.dumps({**json.loads(body), "added later": {"id": "in words"}}).encode())
     world.produce(1, b'{"id": 2, "more": 1}')
-    open_hour, _ = world.landing(now_minute=130).land([SECOND, THIRD])
+    open_hour, _ = land(world.landing(now_minute=130), [SECOND, THIRD])
     assert (open_hour.sums.landed, open_hour.tile.complete) == (2, True)
 
 
-CHANGES: dict[str, Callable[[Landing], object]] = {
-    "land": lambda landing: landing.land([SECOND, THIRD]),
-    "rewrite": lambda landing: landing.rewrite(SECOND),
+CHANGES: dict[str, Callable[[TopicSink], object]] = {
+    "land": lambda landing: land(landing, [SECOND, THIRD]),
+    "rewrite": lambda landing: rewrite(landing, SECOND),
     "clean": lambda landing: landing.clean(),
-    "change what has landed": lambda landing: landing.target.require_exactly_once().hours(),
+    "change what has landed": lambda landing: landing.require_exactly_once().hours(),
 }
 
 

@@ -10,6 +10,7 @@ import pytest
 from s3lake import spark
 from s3lake.config import native
 from s3lake.errors import LocalDiskError
+from s3lake.land.landing import land
 from s3lake.schema import protoc
 from s3lake.sink import Spark
 from s3lake.store.memory import MemoryStore
@@ -49,12 +50,12 @@ def test_an_hour_that_no_disk_was_left_for_leaves_nothing_behind_and_is_landed_w
     lander = inline(config, "clicks", store, lambda: at(START, 90))
     scarce = request.getfixturevalue(directory)
     with pytest.raises(LocalDiskError, match=f"{scarce}.*Nothing half written is visible"):
-        lander.land([START])
+        land(lander, [START])
     assert store.uploads == {}
     assert [key for key in store.objects if not key.startswith(".indexes/")] == []
     assert list(scarce.iterdir()) == []
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    (landed,) = lander.land([START])
+    (landed,) = land(lander, [START])
     assert landed.tile.complete
     report = verified(config, lander)
     assert report.clean

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from s3lake.commit.clean import Cleaned
+from s3lake.land.landing import land, rewrite
 from s3lake.plan.tile import Span, Tile
 from s3lake_tests.commit.kafka import TOPIC, ms
 from s3lake_tests.kit.stores import CountedStore
@@ -27,14 +28,14 @@ def world() -> World:
 
 
 def test_after_each_commit_the_landed_offsets_are_published(world: World) -> None:
-    landing, published = world.landing(), list[Any]()
-    landing.group = SimpleNamespace(publish=published.append)  # type: ignore[assignment]
-    landing.land([FIRST])
+    published = list[Any]()
+    landing = world.landing(group=SimpleNamespace(publish=published.append))
+    land(landing, [FIRST])
     assert published == [{TOPIC: {0: 4}}, {TOPIC: {0: 8}}, {TOPIC: {0: 10}}]
 
 
 def test_how_far_a_topic_is_says_the_newest_tile_of_which_something_is_landed(world: World) -> None:
-    world.landing().land([FIRST])
+    land(world.landing(), [FIRST])
     newer = Tile(SECOND, {0: Span(10, 13)})
     assert world.landing().find_landed_offsets([newer]) == {0: 13}
     assert world.landing().find_landed_offsets([msgspec.structs.replace(newer, partitions={0: Span(10, 10)})]) == {
@@ -51,7 +52,7 @@ def test_an_hour_is_told_without_reading_what_this_run_has_just_written(world: W
     world.store = store = CountedStore()
     world.settings["batch_records"] = 10
     landing = world.landing()
-    (landed,) = landing.land([FIRST])
+    (landed,) = land(landing, [FIRST])
     (manifest,) = landed.manifests
     assert store.calls.count(("get", landing.index.tile_key(FIRST))) == 1
     assert store.calls.count(("get", landing.index.manifest_key(FIRST, manifest.id))) == 1
@@ -59,8 +60,8 @@ def test_an_hour_is_told_without_reading_what_this_run_has_just_written(world: W
 
 def test_a_rewritten_hour_is_told_as_it_is_once_what_it_replaced_is_gone(world: World) -> None:
     landing = world.landing()
-    landing.land([FIRST])
-    landed = landing.rewrite(FIRST)
+    land(landing, [FIRST])
+    landed = rewrite(landing, FIRST)
     assert landed.tile.complete
     assert [manifest.id for manifest in landed.manifests] == list(landed.tile.commits)
 
@@ -80,7 +81,7 @@ def left(world: World) -> bool:
 
 @pytest.mark.parametrize("how", [{}, {"dry_run": False}, {"dry_run": True}])
 def test_uploads_of_dead_writers_go_unless_they_are_only_looked_for(world: World, how: dict[str, bool]) -> None:
-    world.landing().land([FIRST])
+    land(world.landing(), [FIRST])
     leave(world)
     assert world.landing(THREE_DAYS).clean(**how) == [Cleaned("", "", 1, "end uploads")]
     assert left(world) == how.get("dry_run", False)
@@ -88,7 +89,7 @@ def test_uploads_of_dead_writers_go_unless_they_are_only_looked_for(world: World
 
 
 def test_nothing_is_deleted_because_of_its_name(world: World) -> None:
-    world.landing().land([FIRST])
+    land(world.landing(), [FIRST])
     leave(world)
     before = dict(world.store.objects)
     world.landing(100 * THREE_DAYS).clean()
@@ -96,7 +97,7 @@ def test_nothing_is_deleted_because_of_its_name(world: World) -> None:
 
 
 def test_what_is_younger_than_a_day_may_be_at_work(world: World) -> None:
-    world.landing().land([FIRST])
+    land(world.landing(), [FIRST])
     leave(world)
     assert world.landing(now_minute=71).clean() == []
     assert left(world)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 import pytest
@@ -17,8 +17,8 @@ from s3lake.commit.documents import Watermark
 from s3lake.commit.index import TopicIndex
 from s3lake.errors import DataLossError, KafkaUnavailableError, StoreUnavailableError
 from s3lake.land import metrics
-from s3lake.land.landing import Landing
 from s3lake.land.metrics import METRICS, Progress, Scrape, read_waiting
+from s3lake.land.target import TopicSink
 from s3lake.plan.tile import Span, Sums, Tile, Wait
 from s3lake.sink import Sink
 from s3lake.source.kafka.reader import KafkaReader
@@ -60,6 +60,10 @@ class AwayStore(CountedStore):
         return super().get(key, span)
 
 
+def no_spark() -> NoReturn:
+    raise AssertionError("nothing here needs Spark")
+
+
 class World:
     """A sink's topics, and a clock for what is fresh."""
 
@@ -67,7 +71,7 @@ class World:
         self.store, self.kafka, self.clock = AwayStore(), FakeKafka(), 0.0
         sink = Sink(name="events", topics=topics, bucket="lake", start="2026-01-05T08")
         self.landings = [
-            Landing(sink, topic, lambda: None, lambda _: self.store, self.kafka, KafkaReader("x:1"), clock=lambda: NOW)  # type: ignore[arg-type,return-value]
+            TopicSink(sink, topic, no_spark, lambda _: self.store, self.kafka, KafkaReader("x:1"), clock=lambda: NOW)
             for topic in topics
         ]
         self.registry = CollectorRegistry()

@@ -1,25 +1,19 @@
 """What the tasks of a micro-batch are given, and what becomes of what they say."""
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from s3lake.commit.documents import Read, Recorded
 from s3lake.errors import ConfigurationError, RecordError, StoreUnavailableError, TooManyFilesError
-from s3lake.land import job
-from s3lake.land.given import GivenEngine
-from s3lake.land.job import TaskEngine
+from s3lake.land import engine, job
+from s3lake.land.landing import land
 from s3lake.land.task.outcomes import Done, Failed, Refused
-from s3lake.plan.batch import TASK_RECORDS
 from s3lake.source.kafka import dead_letter_topic
-from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.records import OffsetRange
 from s3lake_tests.commit.kafka import TOPIC
-from s3lake_tests.land import in_process
-from s3lake_tests.land.at_hand import FIRST, SECOND, World
-from s3lake_tests.land.in_process import Session
+from s3lake_tests.land.at_hand import FIRST, SECOND, Given, World
 from s3lake_tests.source.kafka.test_dead_letter_topic import TOPIC as DEAD_LETTERS
 from s3lake_tests.source.kafka.test_dead_letter_topic import FakeProducer
 
@@ -40,18 +34,19 @@ def keys(made: World) -> list[str]:
     [
         ({"flush": {"count": 2}}, [(0, 3), (3, 6), (6, 9), (9, 10)]),
         ({"flush": {"count": 3}}, [(0, 10)]),
+        ({}, [(0, 3), (3, 6), (6, 9), (9, 10)]),
         ({"flush": {"count": 2}, "layout": {"partition_by": ["id"]}}, [(0, 10)]),
     ],
 )
 def test_each_offset_is_read_by_one_of_them_and_a_long_range_by_several_unless_records_say_where_they_go(
-    settings: dict[str, Any], tasks: list[tuple[int, int]]
+    settings: dict[str, Any], tasks: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(engine, "TASK_RECORDS", 2)
     made = world(*(b'{"id":%d}' % number for number in range(10)), **settings)
-    session = Session()
-    landing, given = in_process.landing(made, session)
-    (landed,) = landing.land([FIRST])
+    landing = made.landing(reader=(given := Given(made)))
+    (landed,) = land(landing, [FIRST])
     assert sorted(given.tasks) == [(TOPIC, OffsetRange(0, *ends)) for ends in tasks]
-    assert (session.jobs, landed.sums.landed) == ([len(tasks)], 10)
+    assert (made.session.jobs, landed.sums.landed) == ([len(tasks)], 10)
 
 
 def test_a_first_look_at_the_columns_reads_the_begin_of_each_topic_partition(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,30 +54,14 @@ def test_a_first_look_at_the_columns_reads_the_begin_of_each_topic_partition(mon
     made = World(partitions=2, format={"type": "parquet"})
     made.produce(0, *[b'{"id":1}'] * 3)
     made.produce(0, b'{"id":1}', partition=1)
-    landing, given = in_process.landing(made, Session())
-    landing.land([FIRST])
+    land(made.landing(reader=(given := Given(made))), [FIRST])
     assert sorted(given.tasks[:2]) == [(TOPIC, OffsetRange(0, 0, 2)), (TOPIC, OffsetRange(1, 0, 1))]
     assert sorted(given.tasks[2:]) == [(TOPIC, OffsetRange(0, 0, 3)), (TOPIC, OffsetRange(1, 0, 1))]
 
 
-@pytest.mark.parametrize(("count", "records"), [(7, 7), (None, TASK_RECORDS)])
-def test_they_read_the_topic_from_its_source_in_ranges_worth_a_file(count: int | None, records: int) -> None:
-    engines: list[TaskEngine] = []
-    landing = world(flush={"count": count}).landing()
-    own: Callable[[TaskEngine], Any] = landing.engine
-
-    def noted(engine: TaskEngine) -> Any:
-        engines.append(engine)
-        return own(engine)
-
-    landing.engine = noted
-    landing.land([FIRST])
-    assert engines == [TaskEngine(TOPIC, landing.spark, KafkaReader("nowhere:1"), records)]
-
-
 def test_the_time_of_their_micro_batch_is_the_landing_s_clock() -> None:
     made = world(layout={"template": "{time:yyyy-MM-dd-HH-mm}/{partition}-{offset}", "time": {"source": "wallclock"}})
-    made.landing(now_minute=601).land([FIRST])
+    land(made.landing(now_minute=601), [FIRST])
     assert [key.split("/")[-2] for key in keys(made)] == ["2026-11-20-10-01"]
 
 
@@ -90,44 +69,38 @@ def test_what_they_refuse_goes_to_the_dead_letter_topic(monkeypatch: pytest.Monk
     monkeypatch.setattr(dead_letter_topic, "_ensure", lambda *_: None)
     producer = FakeProducer()
     monkeypatch.setattr(dead_letter_topic, "make_producer", lambda *_: producer)
-    landing = world(b"{", b"{}", errors={"tolerance": "all"}).landing()
-    landing.dead_letter_topic = DEAD_LETTERS
-    landing.land([FIRST])
+    land(world(b"{", b"{}", errors={"tolerance": "all"}).landing(dead_letter_topic=DEAD_LETTERS), [FIRST])
     assert [record["value"] for record in producer.taken] == [b"{"]
 
 
 def test_a_record_that_they_refuse_is_named_with_its_topic() -> None:
     with pytest.raises(RecordError, match="record refused in topic 'orders', partition 0, offset 0, stage convert"):
-        world(b"{").landing().land([FIRST])
+        land(world(b"{").landing(), [FIRST])
 
 
 def test_of_several_refusals_the_first_of_the_first_topic_partition_is_named_whatever_else_went_wrong() -> None:
-    class Tasks(GivenEngine):
-        def outcomes(self, *_: Any) -> list[Any]:
-            refused = [Refused(*place, "convert", "no JSON") for place in ((1, 3), (0, 9), (0, 7))]
-            return [Failed("KafkaUnavailableError", "no broker answers"), *refused]
-
-    landing = world().landing()
-    landing.engine = lambda _: Tasks(lambda _: {}, lambda: pytest.fail("no session is needed"))
+    refused = [Refused(*place, "convert", "no JSON") for place in ((1, 3), (0, 9), (0, 7))]
+    made = world()
+    made.session.outcomes = [Failed("KafkaUnavailableError", "no broker answers"), *refused]
     with pytest.raises(RecordError, match="partition 0, offset 7"):
-        landing.land([FIRST])
+        land(made.landing(), [FIRST])
 
 
 def test_columns_are_not_read_for_a_format_that_has_none() -> None:
     made = world()
     landing = made.landing()
     landing.index.create(landing.index.columns_key, Recorded({"id": "no type"}))
-    (landed,) = landing.land([FIRST])
+    (landed,) = land(landing, [FIRST])
     assert landed.sums.landed == 3
 
 
 def test_a_column_whose_type_is_another_than_its_files_have_is_refused() -> None:
     made = world(format={"type": "parquet"})
     made.produce(1, b'{"id":4}')
-    made.landing().land([FIRST])
+    land(made.landing(), [FIRST])
     made.settings["columns"] = {"id": "string"}
     with pytest.raises(ConfigurationError, match=r"column 'id' is string now, and .* in the files of topic 'orders'"):
-        made.landing().land([SECOND])
+        land(made.landing(), [SECOND])
 
 
 def test_a_session_is_asked_for_where_sql_computes() -> None:
@@ -135,11 +108,10 @@ def test_a_session_is_asked_for_where_sql_computes() -> None:
         raise StoreUnavailableError("no session today")
 
     made = world(sql={"select": "id + 1 AS next"})
-    landing = made.landing()
+    landing = made.landing(spark=away)
     landing.index.create(landing.index.columns_key, Recorded({}))
-    landing.spark = away
     with pytest.raises(StoreUnavailableError, match="no session today"):
-        landing.land([FIRST])
+        land(landing, [FIRST])
 
 
 def test_sql_that_only_names_fields_is_done_by_the_tasks_themselves() -> None:
@@ -151,23 +123,18 @@ def test_sql_that_only_names_fields_is_done_by_the_tasks_themselves() -> None:
         sql={"select": "x, o.a"},
         errors={"tolerance": "all"},
     )
-    (landed,) = made.landing().land([FIRST])
+    (landed,) = land(made.landing(), [FIRST])
     (data,) = [key for key in keys(made) if "_dead_letters" not in key]
     assert made.store.objects[data][0] == b'{"x":1e2,"a":0.10}\n{"x":2,"a":null}\n{"x":null,"a":null}\n'
     assert (landed.sums.landed, landed.sums.dead) == (3, 1)
 
 
 def test_requests_are_those_of_the_driver_and_of_every_task() -> None:
-    class Tasks(GivenEngine):
-        def outcomes(self, *_: Any) -> list[Any]:
-            done = Done([], {0: Read(0, 3, 3, 3)}, {"put": 2}, retries=1)
-            return [done, done]
-
     made = world()
+    made.session.outcomes = [Done([], {0: Read(0, 3, 3, 3)}, {"put": 2}, retries=1)] * 2
     made.store.requests = Counter(put=1)  # type: ignore[attr-defined]
     landing = made.landing()
-    landing.engine = lambda _: Tasks(lambda _: {}, lambda: pytest.fail("no session is needed"))
-    landing.land([FIRST])
+    land(landing, [FIRST])
     assert (landing.requests, landing.retries) == ({"put": 5}, 2)
 
 
@@ -176,7 +143,7 @@ def test_a_micro_batch_of_more_files_than_a_commit_lists_is_dropped_and_made_sma
 ) -> None:
     monkeypatch.setattr(job, "MOST_FILES", 2)
     made = world(layout={"partition_by": ["id"]}, flush={"merge": False})
-    (landed,) = made.landing().land([FIRST])
+    (landed,) = land(made.landing(), [FIRST])
     assert [len(manifest.files) for manifest in landed.manifests] == [1, 1, 1]
     assert (len(keys(made)), made.store.uploads) == (3, {})
 
@@ -185,13 +152,13 @@ def test_a_micro_batch_that_cannot_be_smaller_is_named_with_its_topic_and_hour(m
     monkeypatch.setattr(job, "MOST_FILES", 0)
     made = world(b"{}")
     with pytest.raises(TooManyFilesError, match=f"a micro-batch of orders {FIRST} has 1 files, one commit may have 0"):
-        made.landing().land([FIRST])
+        land(made.landing(), [FIRST])
     assert made.store.uploads == {}
 
 
 def test_a_commit_may_list_as_many_files_as_that(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job, "MOST_FILES", 3)
-    (landed,) = world(layout={"partition_by": ["id"]}).landing().land([FIRST])
+    (landed,) = land(world(layout={"partition_by": ["id"]}).landing(), [FIRST])
     assert [len(manifest.files) for manifest in landed.manifests] == [3]
 
 
@@ -199,7 +166,7 @@ def test_of_several_files_with_one_key_the_last_stays_and_the_others_are_dropped
     made = World(partitions=2, exactly_once=False, layout={"template": "latest/{key}"})
     made.produce(0, b"1", b"2", key=b"k")
     made.produce(0, b"3", partition=1, key=b"k")
-    (landed,) = made.landing().land([FIRST])
+    (landed,) = land(made.landing(), [FIRST])
     (manifest,) = landed.manifests
     assert [made.store.objects[key][0] for key in keys(made)] == [b"3\n"]
     assert (made.store.uploads, manifest.replacing, landed.sums.landed) == ({}, True, 3)

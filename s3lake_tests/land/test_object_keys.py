@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from s3lake.land.given import Record
+from s3lake.land.landing import land
 from s3lake.land.preview import preview
 from s3lake.sink import Sink
 from s3lake.store.memory import MemoryStore
@@ -96,7 +97,7 @@ def test_a_prefix_of_aivens_that_begins_with_a_slash_is_landed_and_verified(tmp_
         config = bases.load(bases.AIVEN, changes).config
         store = MemoryStore("lake")
         landing = inline(config, "demo", store, lambda: at(START, 90))
-        landing.land([START])
+        land(landing, [START])
         assert [key for key in store.objects if not key.startswith(".indexes/")] == [
             "/raw/demo/demo-0-00000000000000000000.gz"
         ]

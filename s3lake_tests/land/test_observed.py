@@ -7,8 +7,9 @@ import pytest
 from s3lake.commit.documents import Manifest
 from s3lake.commit.protocol import Attempt
 from s3lake.errors import RecordError
-from s3lake.land.landing import Landing
-from s3lake.land.observer import LandedHour, Run
+from s3lake.land.landing import land, rewrite
+from s3lake.land.observer import LandedHour
+from s3lake.land.target import TopicSink
 from s3lake_tests.land import at_hand
 from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, World
 
@@ -38,7 +39,7 @@ class Told:
 def test_of_each_hour_the_plan_then_its_commits_then_that_it_is_done() -> None:
     landing = World(batch_records=4).landing()
     told = Told()
-    landing.land([FIRST, SECOND], Run(told))
+    land(landing, [FIRST, SECOND], told)
     assert [line for line in told.lines if line[1] == FIRST] == [
         ("planned", FIRST, 10, 3),
         ("committed", FIRST, 4),
@@ -58,17 +59,17 @@ def test_of_each_hour_the_plan_then_its_commits_then_that_it_is_done() -> None:
 
 def test_an_hour_of_which_nothing_is_left_is_done_without_a_plan() -> None:
     world = World()
-    world.landing().land([FIRST, SECOND])
+    land(world.landing(), [FIRST, SECOND])
     landing = world.landing()
     told = Told()
-    landing.land([FIRST, SECOND], Run(told))
+    land(landing, [FIRST, SECOND], told)
     assert told.lines == [("done", FIRST, 0), ("done", SECOND, 0)]
 
 
 def test_the_hour_under_way_is_done_for_this_run_when_what_was_there_is_landed() -> None:
     landing = World().landing(now_minute=130)
     told = Told()
-    (landed,) = landing.land([THIRD], Run(told))
+    (landed,) = land(landing, [THIRD], told)
     assert told.lines == [("planned", THIRD, 10, 1), ("committed", THIRD, 10), ("done", THIRD, 1)]
     assert not landed.tile.closed
 
@@ -83,7 +84,7 @@ def test_what_is_visible_when_an_error_ends_the_run_is_told() -> None:
 
     landing.before = refuse
     with pytest.raises(RecordError):
-        landing.land([FIRST, SECOND, THIRD], Run(told))
+        land(landing, [FIRST, SECOND, THIRD], told)
     assert told.lines == [("planned", FIRST, 10, 1), ("planned", SECOND, 10, 1), ("committed", FIRST, 10)]
 
 
@@ -95,10 +96,10 @@ def test_an_hour_that_another_writer_was_faster_with_is_done_in_the_end() -> Non
     def overtake(attempt: Attempt) -> None:
         if attempt.tile.hour == FIRST:
             landing.before = lambda _: None
-            world.landing().land([FIRST])
+            land(world.landing(), [FIRST])
 
     landing.before = overtake
-    landed = landing.land([FIRST, SECOND], Run(told))
+    landed = land(landing, [FIRST, SECOND], told)
     assert [line for line in told.lines if line[0] != "planned"] == [
         ("committed", SECOND, 10),
         ("done", SECOND, 1),
@@ -110,10 +111,10 @@ def test_an_hour_that_another_writer_was_faster_with_is_done_in_the_end() -> Non
 # -------------------------------------------------------------------------------------------------------------- the log
 
 
-def logged(landing: Landing, caplog: pytest.LogCaptureFixture, *hours: str) -> list[str]:
+def logged(landing: TopicSink, caplog: pytest.LogCaptureFixture, *hours: str) -> list[str]:
     """The lines of a landing that has no other observer."""
     with caplog.at_level("INFO", "s3lake.land"):
-        landing.land(hours)
+        land(landing, hours)
     return caplog.messages
 
 
@@ -166,7 +167,7 @@ def merged(now_minute: float = 600, **settings: Any) -> Told:
     world.produce(0, *[b'{"id":1}'] * 5)
     landing = world.landing(now_minute)
     told = Told()
-    landing.land([FIRST], Run(told))
+    land(landing, [FIRST], told)
     return told
 
 
@@ -203,13 +204,13 @@ def world() -> at_hand.World:
 def test_the_table_is_brought_to_all_hours_of_a_run_first_and_then_to_each_whose_commits_changed(
     world: at_hand.World,
 ) -> None:
-    world.landing().land([FIRST, SECOND])
+    land(world.landing(), [FIRST, SECOND])
     followed = [hours for hours, _ in world.table.followed]
     assert followed == [(FIRST, SECOND), (FIRST,), (FIRST,), (FIRST,), (SECOND,)]
 
 
 def test_the_table_follows_a_merge_before_the_merged_files_are_deleted(world: at_hand.World) -> None:
-    world.landing().land([FIRST])
+    land(world.landing(), [FIRST])
     assert [len(objects) for _, objects in world.table.followed] == [0, 1, 2, 3]
     assert sum(not key.startswith(".indexes/") for key in world.store.objects) == 1
 
@@ -217,7 +218,7 @@ def test_the_table_follows_a_merge_before_the_merged_files_are_deleted(world: at
 def test_a_snapshot_is_reported_after_the_commit_that_it_follows(world: at_hand.World) -> None:
     landing = world.landing()
     told = Told()
-    landing.land([FIRST], Run(told))
+    land(landing, [FIRST], told)
     assert [line for line in told.lines if line[0] != "planned"] == [
         ("committed", FIRST, 2),
         ("followed", "snapshot 1", False),
@@ -231,10 +232,10 @@ def test_a_snapshot_is_reported_after_the_commit_that_it_follows(world: at_hand.
 
 
 def test_the_table_follows_a_rewrite_and_that_is_reported(world: at_hand.World) -> None:
-    world.landing().land([FIRST])
+    land(world.landing(), [FIRST])
     landing = world.landing()
     told = Told()
-    landing.rewrite(FIRST, Run(told))
+    rewrite(landing, FIRST, told)
     assert ("followed", "snapshot 5", False) in told.lines
     assert len(world.table.followed[-1][1]) == 2
 
@@ -243,7 +244,7 @@ def test_a_table_that_cannot_follow_is_reported_and_all_is_landed(world: at_hand
     world.table.away = range(1, 99)
     landing = world.landing()
     told = Told()
-    (landed,) = landing.land([FIRST], Run(told))
+    (landed,) = land(landing, [FIRST], told)
     assert landed.tile.complete
     assert set(told.lines) >= {("followed", "the catalog is away", True)}
     assert "followed" in [line[0] for line in told.lines][-3:]

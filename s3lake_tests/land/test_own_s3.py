@@ -2,13 +2,15 @@
 
 import base64
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from s3lake.config import native
-from s3lake.land.landing import Landing
+from s3lake.land.landing import land, rewrite
 from s3lake.land.opening import open_stores, open_topic_sink, s3_connection
+from s3lake.land.target import TopicSink
 from s3lake.readback.spark import read_frame
 from s3lake.sink import Config
 from s3lake_tests.kit.lake import START, Lake, at, values
@@ -37,10 +39,9 @@ def config_of(lake: Lake, address: str, topic: str) -> Config:
     )
 
 
-def landing_of(lake: Lake, config: Config, topic: str) -> Landing:
+def landing_of(lake: Lake, config: Config, topic: str) -> TopicSink:
     made = open_topic_sink(config, config.sinks[0], topic, spark=lake.session)
-    made.clock = lambda: at("2026-01-06T00")
-    return made
+    return replace(made, clock=lambda: at("2026-01-06T00"))
 
 
 @pytest.mark.slow("a case more on real parts; each behaviour of landing stays once")
@@ -51,8 +52,8 @@ def test_with_a_key_of_its_own_it_is_landed_rewritten_verified_and_read_and_the_
     lake.produce(topic, values(10), at(START, 5))
     config = config_of(lake, watched.url, topic)
     lander = landing_of(lake, config, topic)
-    lander.land([START])
-    lander.rewrite(START)
+    land(lander, [START])
+    rewrite(lander, START)
     lander.clean()
     report = lake.verify(lander)
     assert (report.landed, report.differences) == (10, ())

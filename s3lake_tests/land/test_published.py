@@ -1,11 +1,13 @@
 """What the consumer group `s3lake-<sink>` shows after landing, to everybody who looks at lag there."""
 
 import logging
+from dataclasses import replace
 
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AdminClient
 
+from s3lake.land.landing import land
 from s3lake.source.kafka import group
 from s3lake.source.kafka.group import ConsumerGroup
 from s3lake_tests.kit.lake import Lake, at, values
@@ -31,11 +33,10 @@ def test_landed_offsets_show_in_the_group_and_a_backfill_of_an_earlier_hour_does
     for partition in (0, 1):
         lake.produce(topic, values(5), at(EIGHT, 10), partition)
         lake.produce(topic, values(10 + partition), at(TEN, 10), partition)
-    landing = lake.landing(topic, now_ms=at("2026-01-06T00"))
-    landing.group = published
-    landing.land([TEN])
+    landing = replace(lake.landing(topic, now_ms=at("2026-01-06T00")), group=published)
+    land(landing, [TEN])
     assert committed(lake, published.name, topic) == {0: 15, 1: 16}
-    landing.land([EIGHT])
+    land(landing, [EIGHT])
     assert landing.report(EIGHT).sums.landed == 10
     assert committed(lake, published.name, topic) == {0: 15, 1: 16}
 

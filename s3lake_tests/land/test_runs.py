@@ -8,6 +8,7 @@ from s3lake.commit.documents import MOST_FILES
 from s3lake.commit.index import TopicIndex
 from s3lake.commit.protocol import Attempt
 from s3lake.errors import ConfigurationError, DataLossError, FencedError, ForeignObjectError, TooManyFilesError
+from s3lake.land.landing import batch_limit, land
 from s3lake.plan.tile import Tile
 from s3lake.store.s3 import S3Store
 from s3lake_tests.commit.kafka import TOPIC
@@ -42,17 +43,17 @@ def test_records_that_come_while_an_hour_is_landed_wait_for_the_next_run() -> No
     made = world(batch_records=5)
     landing = made.landing(now_minute=130)
     landing.before = lambda _: made.kafka.produce(0, 129)
-    landing.land([THIRD])
+    land(landing, [THIRD])
     assert committed(landing, THIRD) == [(20, 25), (25, 30)]
-    made.landing(now_minute=130).land([THIRD])
+    land(made.landing(now_minute=130), [THIRD])
     assert committed(landing, THIRD) == [(20, 25), (25, 30), (30, 32)]
 
 
 def test_an_hour_is_left_open_for_late_records_until_its_grace_is_over() -> None:
     made = world(close_grace=15)
-    (landed,) = made.landing(now_minute=60.2).land([FIRST])
+    (landed,) = land(made.landing(now_minute=60.2), [FIRST])
     assert not landed.tile.closed
-    (landed,) = made.landing(now_minute=60.25).land([FIRST])
+    (landed,) = land(made.landing(now_minute=60.25), [FIRST])
     assert landed.tile.complete
 
 
@@ -61,7 +62,7 @@ def test_the_first_hour_takes_what_is_older_where_the_sink_begins_at_the_log_s_s
     made = world(**{"from": setting})
     made.kafka.logs[0].stamps[:0] = [made.kafka.logs[0].stamps[0] - 3_600_000] * 3
     landing = made.landing()
-    landing.land([FIRST])
+    land(landing, [FIRST])
     assert committed(landing, FIRST) == [(start, 13)]
 
 
@@ -70,22 +71,22 @@ def test_a_topic_that_never_was_is_refused_and_the_nearest_is_named(monkeypatch:
     made.kafka.delete_topic()
     monkeypatch.setattr(made.kafka, "topics", lambda: ["clicks", "order", "users"], raising=False)
     with pytest.raises(ConfigurationError, match=r"sink events: topic 'orders' does not exist.*did you mean 'order'"):
-        made.landing().land([FIRST])
+        land(made.landing(), [FIRST])
 
 
 def test_a_topic_that_is_waited_for_has_empty_hours() -> None:
     made = World(missing_topic="wait")
     made.kafka.delete_topic()
-    (landed,) = made.landing().land([FIRST])
+    (landed,) = land(made.landing(), [FIRST])
     assert (landed.tile, landed.new) == (Tile(FIRST, {}), 0)
 
 
 def test_a_topic_that_was_deleted_is_no_topic_that_never_was() -> None:
     made = World()
-    made.landing(now_minute=30).land([FIRST])
+    land(made.landing(now_minute=30), [FIRST])
     made.kafka.delete_topic()
     with pytest.raises(DataLossError, match="was deleted"):
-        made.landing().land([FIRST])
+        land(made.landing(), [FIRST])
 
 
 # Other writers
@@ -100,7 +101,7 @@ def test_an_hour_that_another_writer_changed_is_staged_and_landed_once_more() ->
         disturb(landing.index, THIRD)
 
     landing.before = change
-    (landed,) = landing.land([THIRD])
+    (landed,) = land(landing, [THIRD])
     assert (landed.new, committed(landing, THIRD)) == (1, [(20, 30)])
     assert made.store.uploads == {}
 
@@ -116,7 +117,7 @@ def test_an_hour_that_others_change_each_time_is_tried_six_times() -> None:
 
     landing.before = change
     with pytest.raises(FencedError):
-        landing.land([FIRST])
+        land(landing, [FIRST])
     assert tries == 6
     assert made.store.uploads == {}
 
@@ -128,10 +129,10 @@ def test_what_another_writer_landed_of_an_hour_that_this_one_began_is_told() -> 
     def overtake(attempt: Attempt) -> None:
         if attempt.tile.commits:
             landing.before = lambda _: None
-            made.landing().land([FIRST])
+            land(made.landing(), [FIRST])
 
     landing.before = overtake
-    (landed,) = landing.land([FIRST])
+    (landed,) = land(landing, [FIRST])
     assert landed.new == 1
     assert landed.tile.complete
     assert sum(read.landed for one in landed.manifests for read in one.partitions.values()) == 10
@@ -144,7 +145,7 @@ def test_what_is_staged_of_the_next_hour_is_dropped_where_a_commit_fails() -> No
     made = world()
     made.store.put(f"{TOPIC}/0/0.txt", b"somebody else's")
     with pytest.raises(ForeignObjectError):
-        made.landing().land([FIRST, SECOND])
+        land(made.landing(), [FIRST, SECOND])
     assert made.store.uploads == {}
     assert [key for key in made.store.objects if not key.startswith(".indexes/")] == [f"{TOPIC}/0/0.txt"]
 
@@ -154,7 +155,7 @@ def test_what_was_staged_of_a_topic_that_was_created_again_meanwhile_is_dropped(
     landing = made.landing()
     landing.before = lambda _: made.kafka.create_topic()
     with pytest.raises(DataLossError, match="created again"):
-        landing.land([FIRST])
+        land(landing, [FIRST])
     assert made.store.uploads == {}
 
 
@@ -168,9 +169,9 @@ def test_objects_of_another_prefix_are_in_nobody_s_way() -> None:
 
     made.lands = Below
     with pytest.raises(ForeignObjectError):
-        made.landing().land([FIRST])
+        land(made.landing(), [FIRST])
     made.settings["prefix"] = "pond"
-    (landed,) = made.landing().land([FIRST])
+    (landed,) = land(made.landing(), [FIRST])
     assert landed.tile.complete
 
 
@@ -187,7 +188,7 @@ def test_objects_of_another_prefix_are_in_nobody_s_way() -> None:
     ],
 )
 def test_a_micro_batch_reads_no_more_than_one_commit_can_list_files_of(settings: dict[str, Any], limit: int) -> None:
-    assert World(flush={"count": 3}, **settings).landing().limit == limit
+    assert batch_limit(World(flush={"count": 3}, **settings).sink) == limit
 
 
 def refusing(most: int, landing: Landed) -> Landed:
@@ -205,19 +206,19 @@ def test_a_micro_batch_of_too_many_files_becomes_four_and_so_do_those_that_follo
     made = world(flush={"merge": False})
     made.kafka.produce(0, 129, 129, 129)
     landing = refusing(4, made.landing())
-    landing.land([THIRD])
+    land(landing, [THIRD])
     assert committed(landing, THIRD) == [(20, 23), (23, 26), (26, 29), (29, 32), (32, 33)]
 
 
 def test_two_records_that_have_too_many_files_together_become_two_commits() -> None:
     landing = refusing(1, world(flush={"merge": False}, batch_records=2).landing())
-    landing.land([FIRST])
+    land(landing, [FIRST])
     assert committed(landing, FIRST) == [(at, at + 1) for at in range(10)]
 
 
 def test_a_record_that_has_too_many_files_alone_ends_the_run() -> None:
     with pytest.raises(TooManyFilesError):
-        refusing(0, world().landing()).land([FIRST])
+        land(refusing(0, world().landing()), [FIRST])
 
 
 # The store
@@ -236,6 +237,6 @@ class Encrypting(CountedStore, S3Store):
 def test_the_store_is_tried_where_the_sink_s_data_will_be(store: type[CountedStore], exactly_once: bool) -> None:
     made = World(prefix="lake", exactly_once=exactly_once)
     made.store = tried = store()
-    made.landing().land([FIRST])
+    land(made.landing(), [FIRST])
     begun = [key for name, key in tried.calls if name == "create_upload"]
     assert {key[: len("lake/.probe/")] for key in begun} == {"lake/.probe/"}

@@ -22,6 +22,7 @@ from s3lake.commit.clean import DAY_MS, clean
 from s3lake.commit.documents import Manifest
 from s3lake.commit.index import TopicIndex
 from s3lake.errors import ConfigurationError, FencedError
+from s3lake.land.landing import land
 from s3lake.land.maintenance.compact import compact
 from s3lake.land.maintenance.condition import Condition
 from s3lake.land.maintenance.erase import EraseConditions, erase
@@ -35,6 +36,7 @@ from s3lake.sink.key_space import KeySpace
 from s3lake.store import Store
 from s3lake.store.memory import MemoryStore
 from s3lake.verify import verify_against
+from s3lake_tests.kit import targets
 from s3lake_tests.kit.crashes import Crash
 from s3lake_tests.kit.stores import crash_everywhere
 from s3lake_tests.land import at_hand
@@ -48,7 +50,7 @@ def target_of(store: Store | None = None, **sink: Any) -> TopicSink:
     opened = store or MemoryStore("lake")
     settings = {"format": {"type": "parquet"}, **sink}
     model = Sink.model_validate({"name": "tables", "bucket": "lake", "start": HOUR, **settings})
-    return TopicSink(model, TopicIndex(opened, ".indexes/tables", NAME, model.root), lambda _: opened)
+    return targets.target_of(model, TopicIndex(opened, ".indexes/tables", NAME, model.root))
 
 
 def numbers(*values: int) -> pa.Table:
@@ -312,15 +314,15 @@ def test_verify_says_that_kafka_has_nothing_to_compare_with() -> None:
 def test_a_topic_does_not_land_in_the_index_of_a_table_nor_a_table_in_that_of_a_topic() -> None:
     world = at_hand.World()
     world.produce(0, b"{}")
-    world.landing().land([at_hand.FIRST])
-    other = TopicSink(target_of().sink, world.landing().index, lambda _: world.store)
+    land(world.landing(), [at_hand.FIRST])
+    other = targets.target_of(target_of().sink, world.landing().index)
     with pytest.raises(ConfigurationError, match="holds records of Kafka's topic of this name"):
         land_value(other, HOUR, numbers(1))
     table = at_hand.World()
-    land_value(TopicSink(target_of().sink, table.landing().index, lambda _: table.store), at_hand.FIRST, numbers(1))
+    land_value(targets.target_of(target_of().sink, table.landing().index), at_hand.FIRST, numbers(1))
     table.produce(1, b"{}")
     with pytest.raises(ConfigurationError, match="holds tables of this name that an asset handed in"):
-        table.landing().land([at_hand.SECOND])
+        land(table.landing(), [at_hand.SECOND])
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Tables of assets on real parts: staged by Spark's tasks, and followed by an Iceberg table."""
 
-import functools
 import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from s3lake.land.target import TopicSink
 from s3lake.land.value import land_value
 from s3lake.store.s3 import S3Store
 from s3lake.table.iceberg import LakeTable
+from s3lake_tests.kit import targets
 from s3lake_tests.table.iceberg.shelf import FIVE, SIX, Shelf
 
 if TYPE_CHECKING:
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 def target_of(server: EmbeddedS3, home: Path, **sink: Any) -> tuple[TopicSink, LakeTable]:
     """A sink without topics, a table `daily` of it, and the Iceberg table that follows."""
     shelf = Shelf(server, home, {"topics": (), **sink})
-    stores = functools.partial(S3Store, shelf.connection)
-    index = TopicIndex(stores(shelf.bucket), ".indexes/events", "daily", shelf.sink.root)
+    store = S3Store(shelf.connection, shelf.bucket)
+    index = TopicIndex(store, ".indexes/events", "daily", shelf.sink.root)
     assert shelf.sink.table is not None
     table = LakeTable.from_sink(shelf.sink, shelf.sink.table, index, shelf.connection)
     index.follower = TableFollower(table)
-    return TopicSink(shelf.sink, index, stores), table
+    return targets.target_of(shelf.sink, index), table
 
 
 def rows(target: TopicSink, hour: str) -> list[Any]:

@@ -6,8 +6,8 @@ from typing import Any
 
 from s3lake.commit.documents import File, Read
 from s3lake.commit.protocol import Attempt, Staged
-from s3lake.land.landing import Landing
-from s3lake.land.observer import Run
+from s3lake.land.engine import Steps
+from s3lake.land.target import TopicSink
 from s3lake.store import COMMIT
 from s3lake_tests.land import at_hand
 from s3lake_tests.land.at_hand import FIRST, SECOND, THIRD
@@ -15,12 +15,13 @@ from s3lake_tests.land.at_hand import FIRST, SECOND, THIRD
 __all__ = ["FIRST", "SECOND", "THIRD"]
 
 
-class Landed(Landing):
+class Landed(TopicSink):
     """Stages no files; `before` may do something before a micro-batch is staged."""
 
     before: Callable[[Attempt], None] = staticmethod(lambda _: None)
 
-    def _stage(self, attempt: Attempt, run: Run) -> Staged:  # noqa: ARG002
+    def stage(self, attempt: Attempt) -> Steps[Staged]:
+        yield from ()
         self.before(attempt)
         reads = {one: Read(s, e, e - s, e - s) for one, (s, e) in attempt.batch.reads.items()}
         return Staged(files=(), reads=reads)
@@ -29,8 +30,8 @@ class Landed(Landing):
 class Filed(Landed):
     """Stages one file for each topic-partition, with a byte for each record."""
 
-    def _stage(self, attempt: Attempt, run: Run) -> Staged:
-        staged = super()._stage(attempt, run)
+    def stage(self, attempt: Attempt) -> Steps[Staged]:
+        staged = yield from super().stage(attempt)
         files = tuple(self._file(attempt, partition, read) for partition, read in staged.reads.items())
         return replace(staged, files=files)
 
@@ -47,15 +48,15 @@ class Filed(Landed):
 class World(at_hand.World):
     """A topic of ten records an hour, three hours long, and what lands it by a clock long after."""
 
-    lands: type[Landing] = Landed
+    lands: type[TopicSink] = Landed
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         for number in range(3):
             self.kafka.produce(0, *[60 * number + minute for minute in range(10)])
 
-    def landing(self, now_minute: float = 600) -> Landed:
+    def landing(self, now_minute: float = 600, **others: Any) -> Landed:
         """What lands the topic; minutes are counted from the start of the first hour."""
-        landing = super().landing(now_minute)
+        landing = super().landing(now_minute, **others)
         assert isinstance(landing, Landed)
         return landing

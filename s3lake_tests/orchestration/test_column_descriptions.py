@@ -9,6 +9,7 @@ import pytest
 from grpc_tools import protoc
 
 from s3lake.commit.index import TopicIndex
+from s3lake.land.landing import land
 from s3lake.orchestration import column_descriptions
 from s3lake.orchestration.column_descriptions import describe_columns, read_descriptions
 from s3lake.orchestration.hour_metadata import hour_metadata
@@ -87,7 +88,7 @@ def test_a_column_is_what_the_records_own_schemas_said_last() -> None:
         topic.produce(number, json.dumps(row).encode())
     landing = topic.landing()
     assert describe_columns(topic.sink, TOPIC, landing.index) == {}
-    *_, second = landing.land([FIRST, SECOND])
+    *_, second = land(landing, [FIRST, SECOND])
     words = describe_columns(topic.sink, TOPIC, landing.index)
     schema = hour_metadata(second, landing.index, None, words)["dagster/column_schema"]
     assert {column.name: column.description for column in schema.columns} == {"id": "Its key.", "city": None}

@@ -249,7 +249,7 @@ def test_a_run_counts_what_it_had_to_try_again_if_it_had_to() -> None:
     for retries, attempt, counts in ((0, 0, {}), (4, 2, {"retried_requests": 4, "retried_attempts": 2})):
         run: Any = Run(lake, attempt)
         landing = lake.landing()
-        landing.retries = retries
+        landing.task_requests.retries = retries
         TopicReport(run, landing, [HOUR]).done(landed(lake))
         metadata = run.metadata(key)
         assert {name: value for name, value in metadata.items() if name.startswith("retried")} == counts

@@ -14,6 +14,7 @@ from dagster._core.loader import LoadingContextForTest
 
 from s3lake.commit.protocol import Attempt
 from s3lake.errors import KafkaUnavailableError, RecordError, S3LakeError, StoreUnavailableError
+from s3lake.land.landing import rewrite
 from s3lake.orchestration import names
 from s3lake.orchestration.jobs import group_job
 from s3lake.orchestration.landing_run import as_dagster_errors, log_start
@@ -21,7 +22,7 @@ from s3lake.orchestration.runs import group_config
 from s3lake.sink import Errors
 from s3lake.spark import installation
 from s3lake_tests.commit.kafka import TOPIC
-from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD
+from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Landed
 from s3lake_tests.orchestration import unstaged_runs
 from s3lake_tests.orchestration.unstaged_runs import ALL, KEY, OneTopic
 from s3lake_tests.orchestration.world import catalog
@@ -113,7 +114,7 @@ class TestMaterialisations:
 
         def cancel(attempt: Attempt) -> None:
             if attempt.tile.commits:
-                monkeypatch.setattr(runs.landings[TOPIC], "report", away)
+                monkeypatch.setattr(Landed, "report", away)
                 raise KeyboardInterrupt
 
         def away(*_: object) -> None:
@@ -199,7 +200,7 @@ class TestVersions:
         versions = [one.tags["dagster/data_version"] for one in runs.materialisations()]
         assert len(set(versions)) == 3
         assert versions[:3] == versions[3:]
-        runs.again().rewrite(SECOND)
+        rewrite(runs.again(), SECOND)
         runs.land()
         assert runs.materialisations()[-2].tags["dagster/data_version"] not in versions
 

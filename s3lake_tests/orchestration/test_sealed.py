@@ -9,6 +9,7 @@ import pytest
 from dagster._core.test_utils import create_run_for_test
 
 from s3lake import hours
+from s3lake.land.landing import rewrite
 from s3lake.orchestration import names, sealed
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.due import TopicView
@@ -89,7 +90,7 @@ class TestRun:
 
     def test_announces_a_rewritten_hour_again_with_the_reason(self, runs: OneTopic) -> None:
         runs.land()
-        runs.again().rewrite(SECOND)
+        rewrite(runs.again(), SECOND)
         runs.land()
         assert announced(runs)[3:] == [(SECOND, "rewrite")]
         versions = [one.tags and one.tags[names.DATA_VERSION] for one in events(runs) if one.partition == SECOND]
@@ -98,7 +99,7 @@ class TestRun:
     def test_an_hour_rewritten_before_anybody_was_told_of_it_is_only_landed(self, runs: OneTopic) -> None:
         runs.land()
         forget(runs)
-        runs.again().rewrite(SECOND)
+        rewrite(runs.again(), SECOND)
         runs.land(SECOND, SECOND)
         assert announced(runs) == [(SECOND, "landed")]
 
@@ -185,7 +186,7 @@ class TestSensor:
     def test_finds_a_rewrite_that_no_run_of_dagster_made(self, runs: OneTopic) -> None:
         runs.land()
         known = tick(runs)
-        runs.again().rewrite(SECOND)
+        rewrite(runs.again(), SECOND)
         tick(runs, known)
         assert announced(runs)[3:] == [(SECOND, "rewrite")]
 

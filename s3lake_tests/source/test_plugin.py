@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from s3lake.config import native
+from s3lake.land.landing import land
 from s3lake.sink import Config
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.kit.lake import START, at
@@ -37,7 +38,7 @@ def test_a_source_of_another_package_is_landed_and_verified(directory: Path) -> 
         (directory / "clicks" / f"{partition}.txt").write_text("".join(lines))
     configured = config(directory)
     lander = inline(configured, "clicks", MemoryStore("lake"), lambda: at(START, 90))
-    (landed,) = lander.land([START])
+    (landed,) = land(lander, [START])
     assert landed.tile.complete
     rows = [json.loads(line) for line in body(lander, START).splitlines()]
     assert [row["minute"] for row in rows] == [0, 30, 0, 30]

@@ -57,7 +57,7 @@ from s3lake.errors import S3LakeError
 logging.basicConfig(level=logging.INFO, format="%(message)s")
 [landing] = Request(os.environ["CONFIG"]).landings()
 try:
-    print([one.new for one in landing.land([os.environ["HOUR"]])])
+    print([one.new for one in land(landing, [os.environ["HOUR"]])])
 except S3LakeError as error:
     print(type(error).__name__, error)
 """

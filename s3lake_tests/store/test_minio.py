@@ -14,6 +14,7 @@ from s3lake.commit.documents import Read
 from s3lake.commit.protocol import Attempt
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import StoreDeniedError
+from s3lake.land.landing import land, rewrite
 from s3lake.sink import S3, Config, Kafka
 from s3lake.store import COMMIT, trial
 from s3lake.store.client import make_client
@@ -59,8 +60,8 @@ class Enforced(World):
         landing = self.landing()
         left = f"{self.sink.prefix}/{landing.topic}/date=2026-01-05/left"
         self.store.abort_upload(left, self.store.create_upload(left, {COMMIT: "c"}))
-        landing.land([FIRST])
-        landing.rewrite(FIRST)
+        land(landing, [FIRST])
+        rewrite(landing, FIRST)
         landing.clean()
 
 

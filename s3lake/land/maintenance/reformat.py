@@ -21,6 +21,7 @@ from s3lake.commit.recovery import abort
 from s3lake.encode.formats import FORMATS
 from s3lake.errors import ConfigurationError
 from s3lake.land import binding
+from s3lake.land.engine import run_steps
 from s3lake.land.given import Batches, GivenEngine, batch
 from s3lake.land.job import Job
 from s3lake.land.maintenance.dead_letters import letters_of
@@ -326,12 +327,12 @@ class _Reencoder:
         engine = GivenEngine(read, _refuse_session)
         reads = {file.partition: (file.first_offset, file.last_offset + 1)}
         record = partial(outcomes.record, target.index, sink.max_columns, hour, commit)
-        job = Job(sink, target.topic, engine, _refuse_session)
         with StagedCopies(target.store) as copies:
             group = work.keys.fixed_group(file.partition) if self._keeps_texts else None
             if group is not None:
                 work = replace(work, stores=lambda _: copies.store)
-            part = job.stage(work, reads, stored[0] if stored else Recorded({}), record)
+            steps = Job(sink, target.topic).stage(work, reads, stored[0] if stored else Recorded({}), record)
+            part = run_steps(steps, engine)
             self._add(file, part.files)
             if engine.refusals:
                 first = engine.refusals[0]

@@ -21,6 +21,7 @@ from s3lake.commit.protocol import Attempt, Staged, mark_of
 from s3lake.commit.replace import REPLAY
 from s3lake.errors import ConfigurationError, FencedError
 from s3lake.land import binding
+from s3lake.land.engine import run_steps
 from s3lake.land.given import BATCH, Batches, GivenEngine, Record, batch
 from s3lake.land.job import Job
 from s3lake.land.maintenance.dead_letters import ReasonFilter, letters_of
@@ -226,8 +227,8 @@ class _Replay:
         engine = GivenEngine(self._read, self.session)
         reads = {partition: (read.start, read.end) for partition, read in manifest.partitions.items() if read.dead}
         record = record or partial(_unite, [recorded or Recorded({})], sink.max_columns)
-        job = Job(sink, target.topic, engine, self.session)
-        staged = job.stage(replace(work, tolerant=True), reads, recorded, record)
+        steps = Job(sink, target.topic).stage(replace(work, tolerant=True), reads, recorded, record)
+        staged = run_steps(steps, engine)
         refused = {(one.partition, one.offset): hash((one.stage, one.message)) for one in engine.refusals}
         return _Tried(staged, refused)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from s3lake import hours
 from s3lake.commit.documents import File, Recorded
 from s3lake.land import binding
+from s3lake.land.engine import run_steps
 from s3lake.land.given import GivenEngine, Record, Refusal, within
 from s3lake.land.job import Job
 from s3lake.land.preview.records import batches
@@ -65,7 +66,6 @@ def preview(
     now_ms = hours.now_ms() if now_ms is None else now_ms
     session = partial(_session, spark or Spark())
     engine = GivenEngine(lambda reads: batches([one for one in records if within(one, reads)]), session)
-    job = Job(sink, topic, engine, session)
     seen = Recorded({})
 
     def record(outcomes: Sequence[Outcome]) -> Recorded:
@@ -78,7 +78,8 @@ def preview(
     for hour, reads in _hours(records, now_ms).items():
         work = binding.build_work(sink, topic, lambda _: store, hour, commit=_COMMIT, wallclock_ms=now_ms)
         tolerant = replace(work, tolerant=True)  # to name every refused record, not only the first
-        files += job.stage(tolerant, reads, None if sink.sql else seen, record).files
+        steps = Job(sink, topic).stage(tolerant, reads, None if sink.sql else seen, record)
+        files += run_steps(steps, engine).files
         refusals += engine.refusals
     objects = tuple(_objects(store, topic, files))
     failed = bool(refusals) and sink.errors.tolerance == "none"

@@ -13,6 +13,7 @@ from s3lake.land.task.outcomes import with_seen
 from s3lake.schema.types import Columns, to_document
 from s3lake.store import Store
 from s3lake.verify import Report, verify_against
+from s3lake_tests.kit.targets import target_of
 from s3lake_tests.land.task.settled import settled
 from s3lake_tests.verify.world import HOUR, IN_TIME, TOPIC, World
 
@@ -80,4 +81,4 @@ def holding(world: Parts, store: Store | None = None) -> TopicSink:
     """Return what the world's sink holds, seen through a store."""
     store = store or world.store
     index = TopicIndex(store, ".indexes/events", world.index.topic, world.sink.root)
-    return TopicSink(world.sink, index, lambda _: store)
+    return target_of(world.sink, index)

@@ -6,9 +6,9 @@ import pytest
 
 from s3lake.commit.documents import Manifest
 from s3lake.commit.sums import Commits
-from s3lake.land.landing import Landing
 from s3lake.land.maintenance.dead_letters import ReasonFilter, letters_of
 from s3lake.land.maintenance.replay import ReplayResult, replay
+from s3lake.land.target import TopicSink
 from s3lake.sink import Sink
 from s3lake.source.kafka.reader import KafkaReader
 from s3lake.store import Store
@@ -41,9 +41,9 @@ class Lake(Parts):
         """Change the sink's configuration."""
         self.sink = Sink.model_validate({**self.sink.model_dump(exclude_unset=True), **changes})
 
-    def landing(self, store: Store | None = None) -> Landing:
+    def landing(self, store: Store | None = None) -> TopicSink:
         """Of the sink as it is configured now."""
-        return Landing(
+        return TopicSink(
             sink=self.sink,
             topic=TOPIC,
             spark=lambda: pytest.fail("no SQL"),
@@ -54,7 +54,7 @@ class Lake(Parts):
 
     def replay(self, reason: str | None = None, *, dry_run: bool = False) -> list[ReplayResult]:
         """Replay the hour."""
-        return list(replay(self.landing().target, HOUR, ReasonFilter(reason), self.landing().spark, dry_run=dry_run))
+        return list(replay(self.landing(), HOUR, ReasonFilter(reason), self.landing().spark, dry_run=dry_run))
 
     @property
     def commits(self) -> list[Manifest]:

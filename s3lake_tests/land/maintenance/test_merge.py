@@ -15,14 +15,14 @@ from s3lake.commit.protocol import Committed
 from s3lake.errors import DataLossError
 from s3lake.land.maintenance.compact import CompactOptions, find_blocker, merge, plan_outputs
 from s3lake.land.maintenance.replace import CannotChange
-from s3lake.land.target import TopicSink
+from s3lake_tests.kit.targets import target_of
 from s3lake_tests.land.maintenance.parts import Parts
 from s3lake_tests.verify.world import HOUR, TOPIC
 
 
 def merging(world: Parts, *manifests: Manifest) -> Iterator[Committed]:
     """Merge commits of a world's hour as a landing does at its end."""
-    target = TopicSink(world.sink, world.index, world.stores)
+    target = target_of(world.sink, world.index)
     return merge(target, HOUR, list(manifests or world.manifests.values()), CompactOptions.at_hour_end(world.sink))
 
 

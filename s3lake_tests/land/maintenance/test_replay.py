@@ -144,7 +144,7 @@ def test_a_commit_of_another_form_is_refused_with_what_helps(
 def test_a_commit_of_another_form_is_reformatted_and_replayed(was: dict[str, Any], now: dict[str, Any]) -> None:
     lake = Lake(**was).landed(7, 4)
     lake.mended(**{"layout": {}, **now})
-    reformat(lake.landing().target, HOUR)
+    reformat(lake.landing(), HOUR)
     assert sum(one.landed for one in lake.replay()) == 3
     report = lake.verified()
     assert report.clean, report.differences
@@ -216,4 +216,4 @@ def test_it_gives_up_where_others_are_always_faster(lake: Lake, monkeypatch: pyt
 
     monkeypatch.setattr(protocol, "commit", fenced)
     with pytest.raises(FencedError):
-        list(replay(lake.landing().target, HOUR, ReasonFilter(), lake.landing().spark))
+        list(replay(lake.landing(), HOUR, ReasonFilter(), lake.landing().spark))

@@ -1,13 +1,13 @@
 """Records as rows for SQL, without Spark."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pytest
 
-from s3lake.land import job
-from s3lake.land.job import Job
+from s3lake.land import engine
 from s3lake.land.sql.table import Tabulate
 from s3lake.source.records import SCHEMA
 from s3lake.transform import sql
@@ -60,9 +60,9 @@ def test_what_sparks_error_quotes_is_left_out_if_the_query_names_a_secret(
     def projected(*_: object) -> None:
         raise ArithmeticError
 
-    monkeypatch.setattr(job, "failure", lambda _: "The value 'hunter2' cannot be cast to BIGINT")
-    monkeypatch.setattr(Job, "_open_projection", projected)
+    monkeypatch.setattr(engine, "failure", lambda _: "The value 'hunter2' cannot be cast to BIGINT")
+    monkeypatch.setattr(engine.SqlJob, "_open_projection", projected)
     tabulate = Tabulate("t", "bytes", "json", sql.parse(f"cast({field} AS BIGINT) AS n", None))
-    sink: Any = None
-    of = Job(sink, "t", sink, lambda: sink)
-    assert of._fails(tabulate, (), {}) == f"The value {shown} cannot be cast to BIGINT"
+    request: Any = None
+    session: Any = SimpleNamespace(session=lambda: None)
+    assert engine.SqlJob(request, session)._fails(tabulate, {}) == f"The value {shown} cannot be cast to BIGINT"

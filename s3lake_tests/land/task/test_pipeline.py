@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from s3lake.commit.documents import Read, Recorded
 from s3lake.errors import StoreDeniedError
 from s3lake.land import binding
+from s3lake.land.engine import ReadRequest, run_steps
 from s3lake.land.job import Job
 from s3lake.land.task.outcomes import Done, Failed, Grown, Outcome, Refused, outcome_of, unite_columns, unite_recorded
 from s3lake.land.task.pipeline import Work, run
@@ -427,8 +428,8 @@ def test_a_manifest_describes_its_objects_when_columns_grow(
     tasks = [records, [Record(second.encode(), partition=1)]]
 
     class Tasks:
-        def outcomes(self, of: Work, _: object) -> list[Outcome]:
-            return [told for records in tasks for told in outcomes(of, records)]
+        def outcomes(self, request: ReadRequest) -> list[Outcome]:
+            return [told for records in tasks for told in outcomes(request.work, records)]
 
     known = [Recorded({"n": "int64"})]
 
@@ -437,8 +438,8 @@ def test_a_manifest_describes_its_objects_when_columns_grow(
         return known[-1]
 
     sink = Sink(**{"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00", **changes})
-    job = Job(sink, "t", Tasks(), lambda: None)
-    staged = job.stage(work(bucket, {"n": "int64"}, **changes), {0: (0, 3000), 1: (0, 1)}, known[0], record)
+    of = work(bucket, {"n": "int64"}, **changes)
+    staged = run_steps(Job(sink, "t").stage(of, {0: (0, 3000), 1: (0, 1)}, known[0], record), Tasks())
 
     files = staged.files
     visible = bucket.visible(Done(list(files), {}, {}))

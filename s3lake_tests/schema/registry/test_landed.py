@@ -6,6 +6,7 @@ from typing import Any
 
 import fastavro
 
+from s3lake.land.landing import land
 from s3lake_tests.kit.lake import START, Lake, at
 from s3lake_tests.schema.registry.server import framed, serving
 
@@ -30,7 +31,7 @@ def test_avro_lands_as_its_producer_wrote_it(lake: Lake) -> None:
         converter = f"converter: {{value: avro, registry: {{url: '{registry.url}'}}}}"
         text = f"{converter}, format: {{type: avro, codec: snappy}}, errors: {{tolerance: all}}"
         landing = lake.landing(topic, text, at(START, 200))
-        landing.land([START])
+        land(landing, [START])
         report = lake.verify(landing)
     assert report.differences == ()
     assert (report.landed, report.skipped, report.dead_letters) == (3, 1, 1)

@@ -12,6 +12,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from s3lake.config import native
 from s3lake.config.load import load_configuration
+from s3lake.land.landing import land
 from s3lake.sink import Config
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.kit.lake import START, at
@@ -64,7 +65,7 @@ def run(server: IggyServer, directory: Path, schema: str = "json", transforms: s
     (directory / "connectors" / "s3.toml").write_text(SINK.format(schema=schema, transforms=transforms))
     config = load_configuration(str(directory / "config.toml"), environment={}).config
     lander = inline(config, "shop.orders", MemoryStore("lake"), lambda: at(START, 90))
-    lander.land([START])
+    land(lander, [START])
     assert verified(config, lander).clean
     return config, body(lander, START).decode().splitlines()
 
@@ -141,7 +142,7 @@ def test_avro_without_a_registry_lands_in_every_format(server: IggyServer, tmp_p
     converter = f"converter: {{value: avro, registry: {{schema_file: '{tmp_path / 'order.avsc'}'}}}}"
     config = configured(server, f"format: {{type: {form}}}, {converter}")
     lander = inline(config, "shop.orders", MemoryStore("lake"), lambda: at(START, 90))
-    lander.land([START])
+    land(lander, [START])
     report = verified(config, lander)
     assert report.clean
     assert sum(one.landed for one in report.checked) == 20

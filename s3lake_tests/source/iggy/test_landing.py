@@ -1,10 +1,9 @@
 """Iggy's topics landed in every way in which Kafka's are, and compared by code of verifying's own."""
 
-import functools
 import json
 import uuid
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,9 +11,10 @@ from s3lake.commit.accept import accept
 from s3lake.config import native
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import DataLossError
-from s3lake.land.fleet import Fleet
-from s3lake.land.landing import Landing
+from s3lake.land.fleet import land_together
+from s3lake.land.landing import land, land_steps
 from s3lake.land.opening import open_topic_sink
+from s3lake.land.target import TopicSink
 from s3lake.sink import Config
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.kit.lake import START, at
@@ -56,7 +56,7 @@ def configured(
     return native.loads(text, "f")
 
 
-def here(config: Config) -> Landing:
+def here(config: Config) -> TopicSink:
     """What lands without Spark, into memory."""
     return inline(config, config.sinks[0].topics[0], MemoryStore("lake"), lambda: at(NEXT, 90))
 
@@ -64,7 +64,7 @@ def here(config: Config) -> Landing:
 def test_hours_are_cut_by_the_servers_microseconds(server: IggyServer) -> None:
     config = configured(server)
     lander = here(config)
-    first, second = lander.land([START, NEXT])
+    first, second = land(lander, [START, NEXT])
     assert [(span.start, span.committed) for span in first.tile.partitions.values()] == [(0, 3), (0, 3)]
     assert [(span.start, span.committed) for span in second.tile.partitions.values()] == [(3, 5), (3, 5)]
     report = verified(config, lander)
@@ -75,7 +75,7 @@ def test_hours_are_cut_by_the_servers_microseconds(server: IggyServer) -> None:
 def test_ids_and_headers_land_in_the_envelope(server: IggyServer) -> None:
     config = configured(server, "format: {type: json}, envelope: {fields: [key, headers, value, metadata]}")
     lander = here(config)
-    lander.land([START])
+    land(lander, [START])
     line = json.loads(body(lander, START).splitlines()[0])
     assert line["value"] == {"id": 0}
     assert line["key"] == str(2**127)
@@ -87,7 +87,7 @@ def test_a_message_that_is_no_json_is_a_dead_letter(server: IggyServer) -> None:
     server.append("shop", "orders", [b"no json"], at(NEXT, 1) * 1000)
     config = configured(server, "format: {type: parquet}, errors: {tolerance: all}")
     lander = here(config)
-    lander.land([START, NEXT])
+    land(lander, [START, NEXT])
     report = verified(config, lander)
     assert report.clean
     assert sum(one.dead_letters for one in report.checked) == 1
@@ -97,7 +97,7 @@ def test_what_expired_before_it_was_landed_is_told(server: IggyServer) -> None:
     server.expire("shop", "orders", 2)
     config = configured(server, "from: earliest")
     lander = here(config)
-    (landed,) = lander.land([START])
+    (landed,) = land(lander, [START])
     assert landed.tile.partitions[0].committed == 3
     assert verified(config, lander).clean
 
@@ -106,14 +106,14 @@ def test_what_expired_before_it_was_landed_is_told(server: IggyServer) -> None:
 def test_a_topic_that_was_purged_is_refused_until_that_is_accepted(new: int, server: IggyServer) -> None:
     config = configured(server)
     lander = here(config)
-    lander.land([START])
+    land(lander, [START])
     server.purge("shop", "orders")
     for partition in (0, 1):
         server.append("shop", "orders", [b'{"id": 1}'] * new, at(NEXT, 5) * 1000, partition)
     with pytest.raises(DataLossError, match="what it has at their offsets was written since"):
-        lander.land([NEXT])
+        land(lander, [NEXT])
     assert accept(lander.index, lander.offsets) == NEXT
-    (landed,) = lander.land([NEXT])
+    (landed,) = land(lander, [NEXT])
     assert [span.committed for span in landed.tile.partitions.values()] == [new, new]
     assert verified(config, lander).clean
 
@@ -121,7 +121,7 @@ def test_a_topic_that_was_purged_is_refused_until_that_is_accepted(new: int, ser
 def test_a_message_that_is_another_one_now_is_a_difference(server: IggyServer) -> None:
     config = configured(server)
     lander = here(config)
-    lander.land([START])
+    land(lander, [START])
     server.streams["shop"]["orders"].partitions[0].messages[1].payload = b'{"id": 99}'
     assert not verified(config, lander).clean
 
@@ -133,9 +133,8 @@ def test_spark_lands_topics_of_several_streams_in_one_job(
     server.append("web", "clicks", [b'{"id": 1}'] * 3, at(START, 1) * 1000)
     configs = {topic: configured(server, "", topic, s3_server) for topic in ("shop.orders", "web.clicks")}
     landers = {topic: open_topic_sink(config, config.sinks[0], topic) for topic, config in configs.items()}
-    works = [functools.partial(one.land, [START]) for one in landers.values()]
-    outcomes = [outcome.result() for outcome in Fleet(works, lambda: spark).outcomes]
-    assert [one.tile.complete for (one,) in outcomes] == [True, True]
+    results: Any = land_together({one: land_steps(one, [START]) for one in landers.values()}, lambda: spark)
+    assert [one.tile.complete for (one,) in results.values()] == [True, True]
     assert [verified(configs[topic], lander).clean for topic, lander in landers.items()] == [True, True]
 
 
@@ -144,9 +143,8 @@ def test_sql_reads_messages_as_it_reads_records(
     server: IggyServer, s3_server: EmbeddedS3, spark: "SparkSession"
 ) -> None:
     config = configured(server, "format: {type: parquet}, sql: {select: 'id, _offset', where: 'id > 1'}", s3=s3_server)
-    lander = open_topic_sink(config, config.sinks[0], "shop.orders")
-    lander.spark = lambda: spark
-    lander.land([START])
+    lander = open_topic_sink(config, config.sinks[0], "shop.orders", spark=lambda: spark)
+    land(lander, [START])
     report = verified(config, lander)
     assert report.differences == ()
     assert sum(one.landed for one in report.checked) == 4

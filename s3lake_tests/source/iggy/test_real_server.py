@@ -12,6 +12,7 @@ from apache_iggy import SendMessage
 from s3lake import hours
 from s3lake.config import native
 from s3lake.demo.process import free_port, free_ports, spawn
+from s3lake.land.landing import land
 from s3lake.source.iggy.connection import Connection
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.kit.processes import served
@@ -66,7 +67,7 @@ def test_what_is_sent_is_landed_once_and_verified(addresses: dict[str, str], tra
     )
     last = hours.key_of_ms(round(time.time() * 1000))
     landing = inline(config, f"{transport}.orders", MemoryStore("lake"), lambda: hours.end_ms(last) + hours.HOUR_MS)
-    landing.land(list(hours.span(first, last)))
+    land(landing, list(hours.span(first, last)))
     assert verified(config, landing).clean
     manifests = [manifest for hour in hours.span(first, last) for manifest in landing.report(hour).manifests]
     assert sum(file.records for manifest in manifests for file in manifest.files) == 2_000

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from s3lake.config import native
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.errors import ConfigurationError
+from s3lake.land.landing import land
 from s3lake.source.kafka import columns, librdkafka, reader
 from s3lake.source.kafka.columns import CompiledTake, Take, take_in_python
 from s3lake.source.kafka.reader import KafkaReader
@@ -218,7 +219,7 @@ def test_a_record_with_a_header_name_that_is_not_utf_8_lands(kafka: EmbeddedKafk
         names = [b"plain", b"\xff\xfe", "é".encode()]
         writer.write("odd", *[Record(b"1", None, [(name, b"v")], at(START)) for name in names])
     lander = inline(config, "odd", MemoryStore("lake"), lambda: at(START, 90))
-    lander.land([START])
+    land(lander, [START])
     assert [json.loads(line)["headers"] for line in body(lander, START).splitlines()] == [
         {"plain": "v"},
         {"\ufffd\ufffd": "v"},

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
+from s3lake.land.landing import land
 from s3lake.land.task.outcomes import Done, Failed, Grown
 from s3lake.land.task.pipeline import Work
 from s3lake.source.kafka import dead_letter_topic
@@ -136,7 +137,7 @@ class TestLake:
     def land(self, lake: Lake, topic: str, name: str) -> None:
         letters = f"{{name: '{name}', context_headers: true, replication_factor: 1}}"
         landing = lake.landing(topic, f"errors: {{tolerance: all, dead_letter_topic: {letters}}}", self.AFTER)
-        landing.land([START, self.TEN])
+        land(landing, [START, self.TEN])
         assert lake.verify(landing).differences == ()
 
     def test_refused_records_are_in_the_topic_with_their_context(self, lake: Lake) -> None:

@@ -9,11 +9,12 @@ from s3lake.commit.documents import files_of
 from s3lake.commit.sums import Commits
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import TableUnavailableError
-from s3lake.land.landing import Landing
+from s3lake.land.landing import land, rewrite
 from s3lake.land.maintenance.compact import compact
 from s3lake.land.maintenance.condition import Condition
 from s3lake.land.maintenance.erase import EraseConditions, erase
 from s3lake.land.maintenance.retention import expire
+from s3lake.land.target import TopicSink
 from s3lake.table.iceberg import LakeTable
 from s3lake_tests.land.at_hand import FIRST, SECOND, THIRD, World
 from s3lake_tests.table.iceberg.shelf import Shelf
@@ -39,10 +40,10 @@ class Lake(World):
         )
         self.store: Any = self.shelf.index.store
 
-    def landing(self, now_minute: float = 600) -> Landing:
+    def landing(self, now_minute: float = 600, **others: Any) -> TopicSink:
         assert self.sink.table is not None
         self.table = LakeTable.from_sink(self.sink, self.sink.table, self.shelf.index, self.shelf.connection)
-        return super().landing(now_minute)
+        return super().landing(now_minute, **others)
 
     def catalog_goes(self) -> None:
         self.home.rename(self.home.with_name("away"))
@@ -69,7 +70,7 @@ def lake(s3_server: EmbeddedS3, tmp_path: Path) -> Lake:
             number,
             *(b'{"id":%d,"user":"%s"}' % (10 * number + one, b"alice" if one == 1 else b"bob") for one in range(4)),
         )
-        made.landing(60 * number + 30).land([hour])
+        land(made.landing(60 * number + 30), [hour])
     return made
 
 
@@ -84,28 +85,28 @@ def test_every_scan_works_while_the_catalog_is_away_and_clean_brings_the_table_t
     assert ids() == every
     lake.catalog_goes()
 
-    landed = lake.landing().land([FIRST, SECOND, THIRD])  # closes them: their small files would be merged
+    landed = land(lake.landing(), [FIRST, SECOND, THIRD])  # closes them: their small files would be merged
     assert [(hour.tile.complete, len(hour.tile.commits)) for hour in landed] == [(True, 2)] * 3
     assert ids() == every
 
-    lake.landing().rewrite(FIRST)
+    rewrite(lake.landing(), FIRST)
     assert lake.shelf.index.existing_tile(FIRST)[0].garbage
     assert ids() == every
 
-    held = lake.landing().target.require_exactly_once()
+    held = lake.landing().require_exactly_once()
     for change in (lambda: erase(held, SECOND, ALICE), lambda: compact(held, SECOND), lambda: expire(held, THIRD)):
         with pytest.raises(TableUnavailableError):
             change()
         assert ids() == every
 
-    lake.landing().land([FIRST, SECOND, THIRD])
+    land(lake.landing(), [FIRST, SECOND, THIRD])
     assert ids() == every
     for days in (0, 2, 30):
         lake.landing(600 + days * DAY).clean()
         assert ids() == every
 
     lake.catalog_comes()
-    erase(lake.landing().target.require_exactly_once(), SECOND, ALICE)
+    erase(lake.landing().require_exactly_once(), SECOND, ALICE)
     lake.landing(600 + 2 * DAY).clean()
     assert all(tile.complete for tile in lake.shelf.index.tiles())
     assert lake.objects() == lake.listed()

@@ -1,0 +1,299 @@
+"""The places where requests of a landing are run: in Spark's tasks, with SQL before them, or in this process.
+
+Spark plans and runs the tasks, and projects; records are read inside the tasks and never pass its JVM.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import pyarrow as pa
+
+from s3lake.errors import ConfigurationError, RecordError
+from s3lake.land import binding
+from s3lake.land.sql.statement import Shape, bind, failure, find_failing, read_types, statement, type_name
+from s3lake.land.sql.table import Tabulate
+from s3lake.land.task.outcomes import OUTCOME, Outcome, Refused, outcome_of
+from s3lake.land.task.pipeline import Work
+from s3lake.plan.batch import TASK_RECORDS, Intervals, split_into_tasks
+from s3lake.source.records import Reader
+from s3lake.spark import parallelism
+from s3lake.text.masking import is_secret, strip_values
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from s3lake.sink import Sink
+
+A = TypeVar("A")
+_MOST_FAILING = 100
+_MOST_SHAPES = 200
+_REFUSED = "Set errors.tolerance: all to land such records as dead letters"
+_FORBIDDEN = "Write evolve there to take it in, drop to leave it out, or dead_letter to set its record aside"
+
+Failing = dict[int, dict[int, str]]
+"""Topic-partition -> offset -> why SQL fails on this record."""
+
+Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""Turns records into the rows that a task returns."""
+
+
+@dataclass(frozen=True)
+class ReadRequest:
+    """Records that tasks have to read, and what they do with them.
+
+    Attributes:
+        shapes: of records that SQL has read before.
+    """
+
+    sink: Sink
+    topic: str
+    work: Work
+    reads: Intervals
+    shapes: Sequence[str] = ()
+
+    @property
+    def offsets(self) -> int:
+        """The number of offsets to read."""
+        return sum(end - start for start, end in self.reads.values())
+
+    @property
+    def needs_spark(self) -> bool:
+        """True if Spark computes the sink's SQL."""
+        return self.work.projection is not None and self.work.projection.needs_spark
+
+
+Steps = Generator[ReadRequest, list[Outcome], A]
+"""Work that yields each request to read, and is sent the results of its tasks."""
+
+
+class Engine(Protocol):
+    """The place where requests are read and run: Spark's tasks over a source, or this process over given records."""
+
+    def session(self) -> SparkSession:
+        """Return the session that computes SQL."""
+        ...
+
+    def outcomes(self, request: ReadRequest) -> list[Outcome]:
+        """Run the tasks of a request. Return their results."""
+        ...
+
+    def table(self, tabulate: Tabulate, reads: Intervals) -> DataFrame:
+        """Read the records of `reads` as rows for SQL."""
+        ...
+
+    def projected(self, work: Work, frame: DataFrame) -> list[Outcome]:
+        """Run the tasks of `work` over rows that come from SQL. Return their results."""
+        ...
+
+
+def run_steps(steps: Steps[A], engine: Engine) -> A:
+    """Run work with a job for each of its requests. Return its result."""
+    advance: Callable[[], ReadRequest] = partial(next, steps)
+    while True:
+        try:
+            request = advance()
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        advance = answer_request(steps, request, engine)
+
+
+def answer_request(steps: Steps[A], request: ReadRequest, engine: Engine) -> Callable[[], ReadRequest]:
+    """Run the job of a request. Return what sends its results, or throws its error, into the work that yielded it."""
+    try:
+        if request.needs_spark:
+            return partial(steps.send, SqlJob(request, engine).run())
+        return partial(steps.send, engine.outcomes(request))
+    except BaseException as error:
+        return partial(steps.throw, error)
+
+
+@dataclass(frozen=True)
+class TaskEngine:
+    """Spark's tasks, each of which reads its ranges by itself.
+
+    Attributes:
+        reader: the source, as tasks reach it.
+        session: gives the session; called only when there is something to read.
+    """
+
+    reader: Reader
+    session: Callable[[], SparkSession]
+
+    def outcomes(self, request: ReadRequest) -> list[Outcome]:
+        work = request.work
+        # Where groups depend on the record, each task would have a file of its own for every value.
+        least = None if work.keys.fixed_group(0) is None else request.sink.flush.count or TASK_RECORDS
+        return _collect(self._read(request.topic, work, work.record_columns, request.reads, OUTCOME, least))
+
+    def table(self, tabulate: Tabulate, reads: Intervals) -> DataFrame:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        return self._read(tabulate.topic, tabulate, tabulate.carried, reads, from_arrow_schema(tabulate.schema))
+
+    def projected(self, work: Work, frame: DataFrame) -> list[Outcome]:
+        return _collect(frame.mapInArrow(lambda batches: work(batches), OUTCOME))
+
+    def _read(
+        self,
+        topic: str,
+        stage: Stage,
+        columns: Sequence[str],
+        reads: Intervals,
+        schema: StructType | str,
+        least: int | None = None,
+    ) -> DataFrame:
+        """Run `stage` in tasks over the records of `reads`; a range below `least` records is not split."""
+        session, reader = self.session(), self.reader
+        loads = split_into_tasks(reads, 2 * parallelism(session), least)
+
+        def read(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            ranges = [one for batch in numbers for number in batch.column("id").to_pylist() for one in loads[number]]
+            yield from stage(reader.batches(topic, ranges, columns))
+
+        return session.range(0, len(loads), 1, len(loads)).mapInArrow(read, schema)
+
+
+def _collect(frame: DataFrame) -> list[Outcome]:
+    return [outcome_of(bytes(row.outcome)) for row in frame.collect()]
+
+
+def refusal_error(sink: Sink, topic: str, refused: Refused) -> RecordError:
+    """Return the error of a refused record that a sink does not tolerate."""
+    return RecordError(
+        f"sink {sink.name}: record refused in topic {topic!r}, partition {refused.partition}, offset "
+        f"{refused.offset}, stage {refused.stage}: {refused.reason}; nothing of this micro-batch is visible. "
+        f"{_FORBIDDEN if refused.forbidden else _REFUSED}",
+        topic=topic,
+        partition=refused.partition,
+        offset=refused.offset,
+        stage=refused.stage,
+        reason=refused.reason,
+    )
+
+
+@dataclass(frozen=True)
+class SqlJob:
+    """The Spark jobs of a request whose SQL Spark computes."""
+
+    request: ReadRequest
+    engine: Engine
+
+    def run(self) -> list[Outcome]:
+        """Return the tasks' results. Records on which SQL fails are left out, and refused by the tasks."""
+        request = self.request
+        work, reads = request.work, request.reads
+        tabulate = binding.tabulate(request.sink, request.topic, work)
+        while True:
+            try:
+                with self._open_projection(tabulate, reads) as (frame, shapes):
+                    return self.engine.projected(self._with_shapes(shapes), frame)
+            except Exception as error:
+                if failure(error) is None:
+                    raise
+                records = self._find_failing(tabulate)
+                if not records:
+                    raise
+                tabulate = replace(tabulate, excluded=_merge_failing(tabulate.excluded, records))
+
+    @contextmanager
+    def _open_projection(self, tabulate: Tabulate, reads: Intervals) -> Iterator[tuple[DataFrame, dict[str, Shape]]]:
+        """Yield rows as the pipeline's stage takes them, and how Spark takes the SQL for each known shape."""
+        spark, view = self.engine.session(), f"s3lake_{uuid.uuid4().hex}"
+        self.engine.table(tabulate, reads).createOrReplaceTempView(view)
+        shapes: Sequence[str] = [""]
+        if tabulate.leaves:
+            shapes = [shape for shape in self.request.shapes if read_types(tabulate, shape) is not None]
+        try:
+            bound = {
+                shape: bind(tabulate, view, shape, lambda text: spark.sql(text).schema)
+                for shape in shapes[:_MOST_SHAPES]
+            }
+            yield spark.sql(statement(tabulate, view, bound)), bound
+        except Exception as error:
+            if type_name(error) in ("AnalysisException", "ParseException"):
+                raise ConfigurationError(
+                    f"sink {self.request.sink.name}: sql: Spark refuses it: {_first_line(error)}"
+                ) from None
+            raise
+        finally:
+            spark.catalog.dropTempView(view)
+
+    def _with_shapes(self, shapes: Mapping[str, Shape]) -> Work:
+        """Return the work with what Spark says of these shapes, and with columns whose types SQL gives."""
+        work, sink = self.request.work, self.request.sink
+        assert work.projection is not None
+        refusals = {name: shape.refusal for name, shape in shapes.items()}
+        projection = replace(work.projection, shapes=refusals, is_full=len(shapes) >= _MOST_SHAPES)
+        work = replace(work, projection=projection)
+        given = dict.fromkeys(chain.from_iterable(shape.types for shape in shapes.values()))  # in their order
+        names = Counter(name for name, _ in given)
+        types = {name: text for name, text in given if names[name] == 1}
+        if not types or not work.conversion.has_columns:
+            return work
+        landed = sink.after_transforms.model_copy(update={"columns": {**types, **sink.columns}})
+        conversion = binding.conversion(landed, self.request.topic, keyed=work.keys.needs("key"))
+        return replace(work, conversion=replace(conversion, contract=work.conversion.contract))
+
+    def _find_failing(self, tabulate: Tabulate) -> Failing:
+        """Find the records on which SQL fails. Raises for the first one if the sink tolerates no errors."""
+        sink, topic, records = self.request.sink, self.request.topic, Failing()
+        for partition, offset, reason in find_failing(self.request.reads, partial(self._fails, tabulate)):
+            if not self.request.work.tolerant:
+                raise refusal_error(sink, topic, Refused(partition, offset, "sql", reason))
+            records.setdefault(partition, {})[offset] = reason
+            if sum(map(len, records.values())) > _MOST_FAILING:
+                raise RecordError(
+                    f"sink {sink.name}: SQL fails on more than {_MOST_FAILING} records of a micro-batch of topic "
+                    f"{topic!r}, last on partition {partition}, offset {offset}: {reason}. Use functions that "
+                    "give null instead, for example try_cast or try_divide"
+                )
+        return records
+
+    def _fails(self, tabulate: Tabulate, reads: Intervals) -> str | None:
+        try:
+            with _quietly(self.engine.session()), self._open_projection(tabulate, reads) as (frame, _):
+                frame.write.format("noop").mode("overwrite").save()
+        except Exception as error:
+            reason = failure(error)
+            if reason is None:
+                raise
+            # Spark quotes the value and not the field that it is of.
+            named = any(is_secret(".".join(path)) for path in tabulate.leaves)
+            return strip_values(reason) if named else reason
+        return None
+
+
+@contextmanager
+def _quietly(spark: SparkSession) -> Iterator[None]:
+    """Silence Spark's log while failing records are searched: each failure is expected, and is a page long."""
+    logger = logging.getLogger("SQLQueryContextLogger")
+    level, context = logger.level, getattr(spark, "_sc", None)
+    logger.setLevel(logging.CRITICAL)
+    if context is not None:  # with Spark Connect the server has the log
+        context.setLogLevel("OFF")
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        if context is not None:
+            context.setLogLevel("ERROR")
+
+
+def _merge_failing(one: Mapping[int, Mapping[int, str]], other: Failing) -> Failing:
+    return {
+        partition: {**one.get(partition, {}), **other.get(partition, {})} for partition in one.keys() | other.keys()
+    }
+
+
+def _first_line(error: Exception) -> Any:
+    return str(error).strip().splitlines()[0]

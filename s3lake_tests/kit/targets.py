@@ -1,0 +1,23 @@
+"""A sink and topic of an index, for what changes or reads what has landed."""
+
+from typing import Any, NoReturn
+
+from s3lake.commit.index import TopicIndex
+from s3lake.land.target import TopicSink
+from s3lake.sink import Sink
+from s3lake.source.kafka.reader import KafkaReader
+from s3lake.store import Store
+
+
+def target_of(sink: Sink, index: TopicIndex, store: Store | None = None) -> TopicSink:
+    """Return the sink with the topic of `index`; its tasks open `store`, else the store of the index."""
+    offsets: Any = None
+    opened, table = store or index.store, getattr(index.follower, "_table", None)
+    reader = KafkaReader("nowhere:1")
+    target = TopicSink(sink, index.topic, _refuse_session, lambda _: opened, offsets, reader, table=table)
+    target.__dict__["index"] = index  # in place of the one that it would open
+    return target
+
+
+def _refuse_session() -> NoReturn:
+    raise AssertionError("nothing here needs Spark")
