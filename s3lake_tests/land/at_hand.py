@@ -29,7 +29,7 @@ class Table:
         self.store, self.away = store, away
         self.followed: list[tuple[tuple[str, ...], set[str]]] = []
 
-    def follow(self, hours: Iterable[str]) -> list[str]:
+    def sync(self, hours: Iterable[str]) -> list[str]:
         objects = {key for key in self.store.objects if not key.startswith(".indexes/")}
         self.followed.append((tuple(hours), objects))
         if len(self.followed) in self.away:
