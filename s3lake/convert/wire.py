@@ -45,7 +45,7 @@ def group_by_id(numbers: Numbers) -> Iterator[tuple[int, Numbers]]:
 
 
 def compile_registered(
-    registry: Connection, number: int, kind: str, compile_text: Callable[[str, References], Compiled | str]
+    registry: Connection, number: int, language: str, compile_text: Callable[[str, References], Compiled | str]
 ) -> Compiled | str:
     """Return what `compile_text` makes of a registered schema, or why values with its id are refused.
 
@@ -57,8 +57,9 @@ def compile_registered(
         registered = client(registry).schema(number)
     except UnknownSchema as error:
         return str(error)
-    if registered.kind != kind:
-        return f"schema id {number}: it is a schema of {registered.kind}, not of {kind}: set the converter that fits"
+    if registered.language != language:
+        difference = f"it is a schema of {registered.language}, not of {language}"
+        return f"schema id {number}: {difference}: set the converter that fits"
     compiled = compile_text(registered.text, tuple(registered.references.items()))
     return f"schema id {number}: {compiled}" if isinstance(compiled, str) else compiled
 

@@ -62,7 +62,7 @@ def _describe_fields(registry: Registry, subject: str) -> Mapping[str, str]:
         return protoc.prose_of_set(connection.descriptors, connection.message)
     try:
         schema = client(connection).newest(subject)
-        return read_descriptions(schema.kind, schema.text, schema.references)
+        return read_descriptions(schema.language, schema.text, schema.references)
     except (S3LakeError, UnknownSchema, SchemaError) as error:
         _log.info("columns have no descriptions: %s", error)
         return {}

@@ -67,12 +67,12 @@ class Registered:
     """A schema with all that it refers to.
 
     Attributes:
-        kind: AVRO, JSON or PROTOBUF.
+        language: AVRO, JSON or PROTOBUF.
         text: as it was registered.
         references: name -> text of what it refers to, each after the ones that it needs itself.
     """
 
-    kind: str
+    language: str
     text: str
     references: Mapping[str, str] = field(default_factory=dict)
 
@@ -91,9 +91,9 @@ class _Reference(msgspec.Struct):
     version: int
 
 
-class _Answer(msgspec.Struct, rename={"kind": "schemaType"}):
+class _Answer(msgspec.Struct, rename={"language": "schemaType"}):
     schema: str
-    kind: str | None = None
+    language: str | None = None
     references: list[_Reference] | None = None
 
 
@@ -155,7 +155,7 @@ class Client:
     def _resolve(self, answer: _Answer) -> Registered:
         references: dict[str, str] = {}
         self._collect(answer, references)
-        return Registered(answer.kind or "AVRO", answer.schema, references)
+        return Registered(answer.language or "AVRO", answer.schema, references)
 
     def _collect(self, answer: _Answer, into: dict[str, str]) -> None:
         for reference in answer.references or ():

@@ -84,10 +84,10 @@ def _decode_registered(registry: Connection | None, data: bytes) -> Any:
         return avro.build_reader(registry.avro, ())(data)
     if not registry.descriptors:
         schema = _fetch_schema(registry, data)
-        if schema.kind == "AVRO":
+        if schema.language == "AVRO":
             return avro.build_reader(schema.text, tuple(schema.references.values()))(data[_ID_BYTES:])
-        if schema.kind != "PROTOBUF":
-            raise Mismatch(f"it is a schema of {schema.kind}")
+        if schema.language != "PROTOBUF":
+            raise Mismatch(f"it is a schema of {schema.language}")
     from s3lake.verify import protobuf  # it imports Google's library, which an installation need not have
 
     if registry.descriptors:
