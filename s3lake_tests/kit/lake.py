@@ -59,33 +59,20 @@ def values(count: int, first: int = 0) -> list[bytes]:
 
 
 @dataclass
-class Lake:
-    """Topics and buckets, made when first asked for; their names are in no other test."""
+class Topics:
+    """Topics of a real broker, made when first asked for; their names are in no other test."""
 
     kafka: EmbeddedKafka
-    s3: EmbeddedS3
-    session: "Callable[[], SparkSession]"
-    bucket: str = field(default_factory=lambda: f"lake-{uuid.uuid4()}")
 
-    def __post_init__(self) -> None:
-        self.s3.create_bucket(self.bucket)
-        self.admin = AdminClient({"bootstrap.servers": self.kafka.bootstrap_servers, "log_level": 0})
+    @functools.cached_property
+    def admin(self) -> AdminClient:
+        """Changes topics."""
+        return AdminClient({"bootstrap.servers": self.kafka.bootstrap_servers, "log_level": 0})
 
     @functools.cached_property
     def producer(self) -> Producer:
         """Plain, not transactional."""
         return Producer({"bootstrap.servers": self.kafka.bootstrap_servers, "log_level": 0, "linger.ms": 5})
-
-    @functools.cached_property
-    def client(self) -> Any:
-        """A boto3 client that knows nothing of s3lake."""
-        return boto3.client(
-            "s3",
-            endpoint_url=self.s3.endpoint_url,
-            region_name=self.s3.region,
-            aws_access_key_id=self.s3.access_key_id,
-            aws_secret_access_key=self.s3.secret_access_key,
-        )
 
     def topic(self, partitions: int = 1, name: str | None = None, **settings: str) -> str:
         """A new topic; settings with underscores for dots."""
@@ -129,7 +116,9 @@ class Lake:
         """Records at one time, or each at its own."""
         fill(self.producer, topic, records, stamp_ms, partition)
 
-    def transaction(self, topic: str, records: Iterable[bytes | None], stamp_ms: int, partition: int = 0) -> Producer:
+    def transaction(
+        self, topic: str, records: Iterable[bytes | None], stamp_ms: int | Sequence[int], partition: int = 0
+    ) -> Producer:
         """Records in a transaction that is still open."""
         settings = {"transactional.id": str(uuid.uuid4()), "log_level": 0, "linger.ms": 0}
         producer = Producer({"bootstrap.servers": self.kafka.bootstrap_servers, **settings})
@@ -142,6 +131,29 @@ class Lake:
     def offsets(self) -> KafkaOffsets:
         """What planning asks."""
         return KafkaOffsets(self.kafka.bootstrap_servers)
+
+
+@dataclass
+class Lake(Topics):
+    """Topics, and a bucket whose name is in no other test."""
+
+    s3: EmbeddedS3
+    session: "Callable[[], SparkSession]"
+    bucket: str = field(default_factory=lambda: f"lake-{uuid.uuid4()}")
+
+    def __post_init__(self) -> None:
+        self.s3.create_bucket(self.bucket)
+
+    @functools.cached_property
+    def client(self) -> Any:
+        """A boto3 client that knows nothing of s3lake."""
+        return boto3.client(
+            "s3",
+            endpoint_url=self.s3.endpoint_url,
+            region_name=self.s3.region,
+            aws_access_key_id=self.s3.access_key_id,
+            aws_secret_access_key=self.s3.secret_access_key,
+        )
 
     @property
     def connection(self) -> S3Connection:

@@ -7,8 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka import Producer
 
 from s3lake import hours
 from s3lake.demo.kafka import EmbeddedKafka
@@ -16,63 +15,28 @@ from s3lake.errors import ConfigurationError, KafkaUnavailableError
 from s3lake.source.kafka import offsets as questions
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.offsets import LogRange, TopicOffsets, match_topics
+from s3lake_tests.kit.lake import Topics, at
 from s3lake_tests.kit.processes import until
 
 HOUR = "2026-01-05T10"
 NEXT = "2026-01-05T11"
-MINUTE_MS = 60_000
 PASSWORD = "hunter2-hunter2"
 SECURE = {"security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN", "sasl.username": "u"}
 
 
-class Topics:
-    """Makes topics and puts records into them."""
-
-    def __init__(self, servers: str) -> None:
-        self.servers = servers
-        self.admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
-        self._producer = Producer({"bootstrap.servers": servers, "log_level": 0})
-
-    def create(self, partitions: int = 1, name: str | None = None, **config: str) -> str:
-        topic = name or f"t-{uuid.uuid4()}"
-        settings = {key.replace("_", "."): value for key, value in config.items()}
-        self.admin.create_topics([NewTopic(topic, partitions, 1, config=settings)])[topic].result()
-        while len(KafkaOffsets(self.servers).log_ranges(topic)) != partitions:
-            time.sleep(0.02)
-        return topic
-
-    def delete(self, topic: str) -> None:
-        self.admin.delete_topics([topic])[topic].result()
-        while KafkaOffsets(self.servers).log_ranges(topic):
-            time.sleep(0.02)
-
-    def produce(self, topic: str, stamps: Sequence[int], partition: int = 0) -> None:
-        """One record for each timestamp."""
-        _fill(self._producer, topic, stamps, partition)
-
-    def transaction(self) -> Producer:
-        """A producer in an open transaction."""
-        producer = Producer(
-            {"bootstrap.servers": self.servers, "transactional.id": str(uuid.uuid4()), "log_level": 0, "linger.ms": 0}
-        )
-        producer.init_transactions()
-        producer.begin_transaction()
-        return producer
+def write(topics: Topics, topic: str, stamps: Sequence[int], partition: int = 0) -> None:
+    """Write one record for each timestamp."""
+    topics.produce(topic, [b"x"] * len(stamps), stamps, partition)
 
 
-def _fill(producer: Producer, topic: str, stamps: Sequence[int], partition: int = 0) -> None:
-    for stamp in stamps:
-        producer.produce(topic, b"x", partition=partition, timestamp=stamp)
-    assert producer.flush(10) == 0
-
-
-def minute(hour: str, minutes: int = 0) -> int:
-    return hours.start_ms(hour) + minutes * MINUTE_MS
+def write_open(topics: Topics, topic: str, stamps: Sequence[int]) -> Producer:
+    """Write one record for each timestamp in a transaction, and leave it open."""
+    return topics.transaction(topic, [b"x"] * len(stamps), stamps)
 
 
 @pytest.fixture(scope="module")
 def topics(kafka: EmbeddedKafka) -> Topics:
-    return Topics(kafka.bootstrap_servers)
+    return Topics(kafka)
 
 
 @pytest.fixture
@@ -84,9 +48,9 @@ class TestEndsOfManyTopics:
     def test_are_those_that_each_would_tell_and_leave_out_what_does_not_exist(
         self, topics: Topics, offsets: KafkaOffsets
     ) -> None:
-        one, other = topics.create(partitions=2), topics.create()
-        topics.produce(one, [minute(HOUR)] * 3, partition=1)
-        topics.produce(other, [minute(HOUR)] * 2)
+        one, other = topics.topic(partitions=2), topics.topic()
+        write(topics, one, [at(HOUR)] * 3, partition=1)
+        write(topics, other, [at(HOUR)] * 2)
         assert offsets.log_ends([one, other, "no-such-topic"]) == {one: {0: 0, 1: 3}, other: {0: 2}}
         assert offsets.log_ends(["no-such-topic"]) == {}
 
@@ -94,7 +58,7 @@ class TestEndsOfManyTopics:
     def test_leave_out_a_topic_of_which_a_broker_does_not_tell_all(
         self, topics: Topics, offsets: KafkaOffsets, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        one, other = topics.create(partitions=2), topics.create()
+        one, other = topics.topic(partitions=2), topics.topic()
         result, untold = questions._Query._result, [questions._Retry("no leader")]
 
         def answer(self: questions._Query, future: object) -> object:
@@ -114,31 +78,31 @@ class TestSnapshot:
     def test_tells_the_timestamp_of_the_first_record_after_the_hour(
         self, topics: Topics, offsets: KafkaOffsets
     ) -> None:
-        topic = topics.create(partitions=3, message_timestamp_after_max_ms=str(2**63 - 1))
-        in_microseconds = minute(HOUR, 1) * 1000
-        topics.produce(topic, [minute(HOUR), in_microseconds, minute(HOUR, 2)], partition=0)
-        topics.produce(topic, [minute(HOUR), minute(NEXT, 3)], partition=1)
-        topics.produce(topic, [minute(HOUR)], partition=2)
+        topic = topics.topic(partitions=3, message_timestamp_after_max_ms=str(2**63 - 1))
+        in_microseconds = at(HOUR, 1) * 1000
+        write(topics, topic, [at(HOUR), in_microseconds, at(HOUR, 2)], partition=0)
+        write(topics, topic, [at(HOUR), at(NEXT, 3)], partition=1)
+        write(topics, topic, [at(HOUR)], partition=2)
         logs = offsets.snapshot(topic, HOUR).partitions
         assert {number: (log.hour_end, log.next_stamp_ms) for number, log in logs.items()} == {
             0: (1, in_microseconds),
-            1: (1, minute(NEXT, 3)),
+            1: (1, at(NEXT, 3)),
             2: (1, None),
         }
 
     def test_an_hour_lies_between_its_first_record_and_the_first_of_the_next(
         self, topics: Topics, offsets: KafkaOffsets
     ) -> None:
-        topic = topics.create(partitions=2)
-        topics.produce(topic, [minute(HOUR, -1), minute(HOUR), minute(HOUR, 59), minute(NEXT)], partition=0)
-        topics.produce(topic, [minute(HOUR, -1), minute(HOUR, 30)], partition=1)
+        topic = topics.topic(partitions=2)
+        write(topics, topic, [at(HOUR, -1), at(HOUR), at(HOUR, 59), at(NEXT)], partition=0)
+        write(topics, topic, [at(HOUR, -1), at(HOUR, 30)], partition=1)
         snapshot = offsets.snapshot(topic, HOUR)
         assert snapshot.partitions == {0: LogRange(0, 4, 1, 3), 1: LogRange(0, 2, 1, 2)}
         assert snapshot.exists
         assert offsets.snapshot(topic, NEXT).partitions == {0: LogRange(0, 4, 3, 4), 1: LogRange(0, 2, 2, 2)}
 
     def test_an_empty_topic_has_empty_ranges(self, topics: Topics, offsets: KafkaOffsets) -> None:
-        snapshot = offsets.snapshot(topics.create(partitions=3), HOUR)
+        snapshot = offsets.snapshot(topics.topic(partitions=3), HOUR)
         assert snapshot.partitions == dict.fromkeys(range(3), LogRange(0, 0, 0, 0))
         assert snapshot.exists
         assert snapshot.topic_id
@@ -153,8 +117,8 @@ class TestSnapshot:
     def test_a_known_topic_that_is_missing_once_is_asked_for_again(
         self, topics: Topics, offsets: KafkaOffsets, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        topic = topics.create()
-        topics.produce(topic, [minute(HOUR)] * 3)
+        topic = topics.topic()
+        write(topics, topic, [at(HOUR)] * 3)
         result, calls = questions._Query._result, []
 
         def stale(self: questions._Query, future: object) -> object:
@@ -178,8 +142,8 @@ class TestSnapshot:
     def test_timestamps_out_of_order_take_the_first_that_is_late_enough(
         self, topics: Topics, offsets: KafkaOffsets
     ) -> None:
-        topic = topics.create()
-        topics.produce(topic, [minute(HOUR, -5), minute(NEXT, 30), minute(HOUR, 10), minute(HOUR, -2), minute(NEXT, 5)])
+        topic = topics.topic()
+        write(topics, topic, [at(HOUR, -5), at(NEXT, 30), at(HOUR, 10), at(HOUR, -2), at(NEXT, 5)])
         assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(0, 5, 1, 1)
         assert offsets.snapshot(topic, NEXT).partitions[0] == LogRange(0, 5, 1, 5)
 
@@ -187,8 +151,8 @@ class TestSnapshot:
     def test_a_timestamp_far_in_the_future_answers_for_every_later_hour(
         self, topics: Topics, offsets: KafkaOffsets
     ) -> None:
-        topic = topics.create()
-        topics.produce(topic, [minute(HOUR), minute("2199-01-01T00"), minute(NEXT)])
+        topic = topics.topic()
+        write(topics, topic, [at(HOUR), at("2199-01-01T00"), at(NEXT)])
         assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(0, 3, 0, 1)
         assert offsets.snapshot(topic, NEXT).partitions[0] == LogRange(0, 3, 1, 1)
         assert offsets.snapshot(topic, "2150-06-01T00").partitions[0] == LogRange(0, 3, 1, 1)
@@ -197,28 +161,26 @@ class TestSnapshot:
     @pytest.mark.slow("waits for what does not come, or for a change of a topic")
     def test_log_append_time_counts_instead_of_the_producers_clock(self, topics: Topics, offsets: KafkaOffsets) -> None:
         now = hours.key_of_ms(int(time.time() * 1000))
-        topic = topics.create(message_timestamp_type="LogAppendTime")
-        topics.produce(topic, [minute(HOUR), minute(HOUR, 1)])
+        topic = topics.topic(message_timestamp_type="LogAppendTime")
+        write(topics, topic, [at(HOUR), at(HOUR, 1)])
         assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(0, 2, 0, 0)
         assert offsets.snapshot(topic, now).partitions[0].hour_start == 0
         assert offsets.snapshot(topic, hours.shift(now, 2)).partitions[0] == LogRange(0, 2, 2, 2)
 
     def test_records_that_kafka_deleted_raise_the_log_start(self, topics: Topics, offsets: KafkaOffsets) -> None:
-        topic = topics.create()
-        topics.produce(topic, [minute(HOUR, number) for number in range(50)])
-        place = TopicPartition(topic, 0, 20)
-        topics.admin.delete_records([place])[place].result()
+        topic = topics.topic()
+        write(topics, topic, [at(HOUR, number) for number in range(50)])
+        topics.expire(topic, 20)
         assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(20, 50, 20, 50)
-        place = TopicPartition(topic, 0, 50)
-        topics.admin.delete_records([place])[place].result()
+        topics.expire(topic, 50)
         assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(50, 50, 50, 50)
 
     @pytest.mark.slow("waits for what does not come, or for a change of a topic")
     def test_partitions_added_later_are_seen(self, topics: Topics, offsets: KafkaOffsets) -> None:
-        topic = topics.create()
+        topic = topics.topic()
         before = offsets.snapshot(topic, HOUR)
-        topics.admin.create_partitions([NewPartitions(topic, 3)])[topic].result()
-        topics.produce(topic, [minute(HOUR)], partition=2)
+        topics.add_partitions(topic, 3)
+        write(topics, topic, [at(HOUR)], partition=2)
         after = offsets.snapshot(topic, HOUR)
         assert set(before.partitions) == {0}
         assert after.partitions == {0: LogRange(0, 0, 0, 0), 1: LogRange(0, 0, 0, 0), 2: LogRange(0, 1, 0, 1)}
@@ -226,12 +188,12 @@ class TestSnapshot:
 
     @pytest.mark.slow("waits for what does not come, or for a change of a topic")
     def test_a_topic_created_again_has_another_id(self, topics: Topics, offsets: KafkaOffsets) -> None:
-        topic = topics.create()
-        topics.produce(topic, [minute(HOUR)] * 3)
+        topic = topics.topic()
+        write(topics, topic, [at(HOUR)] * 3)
         before = offsets.snapshot(topic, HOUR)
         topics.delete(topic)
         assert offsets.snapshot(topic, HOUR) == TopicOffsets("", {})
-        topics.create(name=topic)
+        topics.topic(name=topic)
         after = offsets.snapshot(topic, HOUR)
         assert after.topic_id not in ("", before.topic_id)
         assert after.partitions[0] == LogRange(0, 0, 0, 0)
@@ -240,13 +202,13 @@ class TestSnapshot:
     def test_offsets_of_a_new_topic_never_go_under_the_id_of_the_old_one(
         self, topics: Topics, offsets: KafkaOffsets, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        topic = topics.create()
-        topics.produce(topic, [minute(HOUR)] * 3)
+        topic = topics.topic()
+        write(topics, topic, [at(HOUR)] * 3)
         old = offsets.snapshot(topic, HOUR)
 
         def recreate() -> None:
             topics.delete(topic)
-            topics.create(name=topic)
+            topics.topic(name=topic)
 
         _before(monkeypatch, "bounds", 1, recreate)  # straight after the first look at the id
         found = offsets.snapshot(topic, HOUR)
@@ -257,7 +219,7 @@ class TestSnapshot:
     def test_a_topic_deleted_while_asking_does_not_exist(
         self, topics: Topics, offsets: KafkaOffsets, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        topic = topics.create()
+        topic = topics.topic()
         _before(monkeypatch, "bounds", 1, lambda: topics.delete(topic))
         assert offsets.snapshot(topic, HOUR) == TopicOffsets("", {})
 
@@ -265,37 +227,35 @@ class TestSnapshot:
     def test_records_that_come_while_asking_lie_behind_every_edge(
         self, topics: Topics, offsets: KafkaOffsets, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        topic = topics.create()
-        topics.produce(topic, [minute(HOUR)] * 3)
+        topic = topics.topic()
+        write(topics, topic, [at(HOUR)] * 3)
         # After the end was asked, before the timestamps are.
-        _before(monkeypatch, "stamped_offsets", 2, lambda: topics.produce(topic, [minute(HOUR)] * 2 + [minute(NEXT)]))
+        _before(monkeypatch, "stamped_offsets", 2, lambda: write(topics, topic, [at(HOUR)] * 2 + [at(NEXT)]))
         assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(0, 3, 0, 3)
         assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(0, 6, 0, 5)
 
 
 class TestTransactions:
     def test_the_end_is_the_last_stable_offset(self, topics: Topics, offsets: KafkaOffsets) -> None:
-        topic = topics.create()
-        topics.produce(topic, [minute(HOUR)] * 2)
-        producer = topics.transaction()
-        _fill(producer, topic, [minute(HOUR, 1), minute(NEXT)])
-        topics.produce(topic, [minute(NEXT)])
+        topic = topics.topic()
+        write(topics, topic, [at(HOUR)] * 2)
+        producer = write_open(topics, topic, [at(HOUR, 1), at(NEXT)])
+        write(topics, topic, [at(NEXT)])
         assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(0, 2, 0, 2)
         assert offsets.snapshot(topic, NEXT).partitions[0] == LogRange(0, 2, 2, 2)
         assert offsets.log_ranges(topic) == {0: (0, 2)}
-        assert offsets.find_offset_since(topic, minute(HOUR, 1)) == {0: 2}
+        assert offsets.find_offset_since(topic, at(HOUR, 1)) == {0: 2}
         producer.commit_transaction(10)
         # Two records, two of the transaction, one after it, and the marker, which is written after the answer.
         until(10, lambda: offsets.log_ranges(topic) == {0: (0, 6)})
         assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(0, 6, 0, 3)
 
     def test_an_aborted_transaction_is_a_gap_before_the_end(self, topics: Topics, offsets: KafkaOffsets) -> None:
-        topic = topics.create()
-        producer = topics.transaction()
-        _fill(producer, topic, [minute(HOUR)] * 4)
+        topic = topics.topic()
+        producer = write_open(topics, topic, [at(HOUR)] * 4)
         producer.abort_transaction(10)
         until(10, lambda: offsets.log_ranges(topic) == {0: (0, 5)})
-        topics.produce(topic, [minute(HOUR, 1)])
+        write(topics, topic, [at(HOUR, 1)])
         assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(0, 6, 0, 4)
 
     @pytest.mark.slow("waits for what does not come, or for a change of a topic")
@@ -303,11 +263,10 @@ class TestTransactions:
         self, topics: Topics, offsets: KafkaOffsets
     ) -> None:
         """Markers carry the broker's clock and an offset: hours of the past get 0,100,100,100, not 0,101,202,303."""
-        topic = topics.create()
+        topic = topics.topic()
         past = [hours.shift(HOUR, by) for by in range(4)]
         for hour in past:
-            producer = topics.transaction()
-            _fill(producer, topic, [minute(hour, number % 60) for number in range(100)])
+            producer = write_open(topics, topic, [at(hour, number % 60) for number in range(100)])
             producer.commit_transaction(10)
         until(10, lambda: offsets.log_ranges(topic) == {0: (0, 404)})
         assert [offsets.snapshot(topic, hour).partitions[0].hour_start for hour in past] == [0, 100, 100, 100]
@@ -316,21 +275,21 @@ class TestTransactions:
 
 class TestOtherQuestions:
     def test_ranges_are_log_start_and_end(self, topics: Topics, offsets: KafkaOffsets) -> None:
-        topic = topics.create(partitions=2)
-        topics.produce(topic, [minute(HOUR)] * 3, partition=1)
+        topic = topics.topic(partitions=2)
+        write(topics, topic, [at(HOUR)] * 3, partition=1)
         assert offsets.log_ranges(topic) == {0: (0, 0), 1: (0, 3)}
         assert offsets.log_ranges("no-such-topic") == {}
 
     def test_first_since_is_the_end_where_nothing_is_late_enough(self, topics: Topics, offsets: KafkaOffsets) -> None:
-        topic = topics.create(partitions=3)
-        topics.produce(topic, [minute(HOUR), minute(HOUR, 1)], partition=1)
-        topics.produce(topic, [minute(HOUR)], partition=2)
-        assert offsets.find_offset_since(topic, minute(HOUR, 1)) == {0: 0, 1: 1, 2: 1}
+        topic = topics.topic(partitions=3)
+        write(topics, topic, [at(HOUR), at(HOUR, 1)], partition=1)
+        write(topics, topic, [at(HOUR)], partition=2)
+        assert offsets.find_offset_since(topic, at(HOUR, 1)) == {0: 0, 1: 1, 2: 1}
         assert offsets.find_offset_since("no-such-topic", 0) == {}
 
     def test_topics_are_those_that_users_made(self, topics: Topics, offsets: KafkaOffsets) -> None:
-        names = [topics.create(name=f"{kind}-{uuid.uuid4()}") for kind in ("orders", "orders.eu", "payments")]
-        topics.transaction().abort_transaction(10)  # makes the broker create __transaction_state
+        names = [topics.topic(name=f"{kind}-{uuid.uuid4()}") for kind in ("orders", "orders.eu", "payments")]
+        write_open(topics, names[0], []).abort_transaction(10)  # makes the broker create __transaction_state
         assert set(names) <= set(offsets.topics())
         assert offsets.topics() == sorted(offsets.topics())
         assert not any(name.startswith("__") for name in offsets.topics())
@@ -339,9 +298,9 @@ class TestOtherQuestions:
 
     @pytest.mark.slow("waits for what does not come, or for a change of a topic")
     def test_a_hundred_partitions_are_planned_within_a_second(self, topics: Topics, offsets: KafkaOffsets) -> None:
-        topic = topics.create(partitions=100)
+        topic = topics.topic(partitions=100)
         for partition in range(100):
-            topics.produce(topic, [minute(HOUR), minute(NEXT)], partition=partition)
+            write(topics, topic, [at(HOUR), at(NEXT)], partition=partition)
         begun = time.monotonic()
         snapshot = offsets.snapshot(topic, HOUR)
         assert time.monotonic() - begun < 1.0
@@ -350,7 +309,7 @@ class TestOtherQuestions:
 
 class TestClient:
     def test_objects_with_the_same_settings_share_a_client(self, kafka: EmbeddedKafka, topics: Topics) -> None:
-        topic = topics.create()
+        topic = topics.topic()
         KafkaOffsets(kafka.bootstrap_servers).log_ranges(topic)
         made = questions._client.cache_info().misses
         KafkaOffsets(kafka.bootstrap_servers, {}, timeout_s=3.0).log_ranges(topic)
@@ -359,7 +318,7 @@ class TestClient:
         assert questions._client.cache_info().misses == made + 1
 
     def test_it_can_be_sent_to_another_process(self, topics: Topics, offsets: KafkaOffsets) -> None:
-        topic = topics.create()
+        topic = topics.topic()
         assert pickle.loads(pickle.dumps(offsets)).log_ranges(topic) == {0: (0, 0)}
 
     def test_a_topic_name_that_cannot_be_is_refused_for_good(self, offsets: KafkaOffsets) -> None:

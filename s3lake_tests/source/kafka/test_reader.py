@@ -4,24 +4,22 @@ import os
 import signal
 import threading
 import time
-import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import psutil
 import pyarrow as pa
 import pytest
-from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka import Producer
 
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.errors import ConfigurationError, KafkaUnavailableError, TransientError
 from s3lake.source.kafka import reader
 from s3lake.source.kafka.columns import take_in_python
 from s3lake.source.kafka.librdkafka import Consumer, Messages
-from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.records import SCHEMA, OffsetRange
+from s3lake_tests.kit.lake import Topics
 from s3lake_tests.kit.processes import until
 
 MEBIBYTE = 2**20
@@ -30,19 +28,15 @@ MEBIBYTE = 2**20
 class Log:
     """One topic with one topic-partition, and who writes to it."""
 
-    def __init__(self, servers: str, **settings: str) -> None:
-        self.brokers, self.topic = KafkaReader(servers), f"t-{uuid.uuid4()}"
-        self.admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
-        config = {name.replace("_", "."): value for name, value in settings.items()}
-        self.admin.create_topics([NewTopic(self.topic, 1, 1, config=config)])[self.topic].result()
-        while not self.ranges:
-            time.sleep(0.02)
-        self._plain = {"bootstrap.servers": servers, "log_level": 0, "message.max.bytes": 10**9, "linger.ms": 0}
-        self.producer = Producer(self._plain)
+    def __init__(self, kafka: EmbeddedKafka, **settings: str) -> None:
+        self.topics, self.brokers = Topics(kafka), KafkaReader(kafka.bootstrap_servers)
+        self.topic = self.topics.topic(**settings)
+        plain = {"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0, "message.max.bytes": 10**9}
+        self.producer = Producer({**plain, "linger.ms": 0})
 
     @property
     def ranges(self) -> dict[int, tuple[int, int]]:
-        return dict(KafkaOffsets(self.brokers.bootstrap_servers).log_ranges(self.topic))
+        return dict(self.topics.offsets.log_ranges(self.topic))
 
     def write(self, *values: bytes | None, keys: Sequence[bytes | None] | None = None, stamp_ms: int = 0) -> None:
         """Records; stamped now without a time of their own."""
@@ -55,18 +49,9 @@ class Log:
     def transaction(self, *values: bytes, commit: bool) -> None:
         """Records and a marker; the reader never sees the marker, nor what was aborted."""
         end = self.ranges[0][1] + len(values) + 1
-        producer = Producer({**self._plain, "transactional.id": str(uuid.uuid4())})
-        producer.init_transactions()
-        producer.begin_transaction()
-        for value in values:
-            producer.produce(self.topic, value, partition=0)
-        assert producer.flush(10) == 0
+        producer = self.topics.transaction(self.topic, values, 0)
         (producer.commit_transaction if commit else producer.abort_transaction)()
         until(10, lambda: self.ranges[0][1] == end)  # the marker comes after the answer
-
-    def expire(self, before: int) -> None:
-        where = TopicPartition(self.topic, 0, before)
-        self.admin.delete_records([where])[where].result()
 
     def table(self, start: int, end: int, columns: Sequence[str] = ("offset", "value")) -> pa.Table:
         found = self.brokers.batches(self.topic, [OffsetRange(0, start, end)], columns)
@@ -80,7 +65,7 @@ class Log:
 
 @pytest.fixture
 def log(kafka: EmbeddedKafka) -> Log:
-    return Log(kafka.bootstrap_servers)
+    return Log(kafka)
 
 
 @pytest.fixture(params=["columns.c", "loop"])
@@ -104,7 +89,7 @@ class TestRanges:
         assert log.values(17, 43) == {offset: b"%d" % offset for offset in range(17, 43)}
 
     def test_of_several_topic_partitions_come_one_after_the_other(self, kafka: EmbeddedKafka) -> None:
-        log = Log(kafka.bootstrap_servers)
+        log = Log(kafka)
         log.write(b"a", b"b", b"c", b"d")
         found = log.brokers.batches(log.topic, [OffsetRange(0, 2, 4), OffsetRange(0, 0, 1)], ("offset",))
         assert [batch["offset"].to_pylist() for batch in found] == [[2, 3], [0]]
@@ -161,7 +146,7 @@ class TestGaps:
     @pytest.mark.slow("a case more of reading a real broker")
     def test_a_range_may_end_where_records_were_compacted(self, kafka: EmbeddedKafka) -> None:
         log = Log(
-            kafka.bootstrap_servers,
+            kafka,
             cleanup_policy="compact",
             segment_ms="100",
             min_cleanable_dirty_ratio="0.01",
@@ -182,7 +167,7 @@ class TestWhatIsGone:
     @pytest.mark.usefixtures("_each_way")
     def test_expired_records_are_told_and_not_passed_over(self, log: Log) -> None:
         log.write(*[b"x"] * 10)
-        log.expire(5)
+        log.topics.expire(log.topic, 5)
         with pytest.raises(TransientError, match=r"partition 0: Kafka has no record at offset 2 any more.*planning"):
             log.values(2, 8)
 
@@ -206,9 +191,7 @@ class TestWhatIsGone:
     def test_a_topic_that_was_deleted_is_told(self, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(reader._DEFAULTS, "topic.metadata.propagation.max.ms", "500")
         monkeypatch.setitem(reader._DEFAULTS, "topic.metadata.refresh.interval.ms", "500")
-        log.admin.delete_topics([log.topic])[log.topic].result()
-        while log.ranges:
-            time.sleep(0.02)
+        log.topics.delete(log.topic)
         with pytest.raises(TransientError, match=rf"topic '{log.topic}', partition 0 is not there any more"):
             log.values(0, 1)
 
@@ -243,7 +226,7 @@ class TestRecords:
 
     @pytest.mark.slow("a case more of reading a real broker")
     def test_have_the_brokers_time_where_the_topic_says_so(self, kafka: EmbeddedKafka) -> None:
-        log = Log(kafka.bootstrap_servers, message_timestamp_type="LogAppendTime")
+        log = Log(kafka, message_timestamp_type="LogAppendTime")
         before = time.time()
         log.write(b"x", stamp_ms=5)
         (stamp,) = log.table(0, 1, ("timestamp",))["timestamp"].cast(pa.int64()).to_pylist()
@@ -251,7 +234,7 @@ class TestRecords:
 
     @pytest.mark.slow("a case more of reading a real broker")
     def test_may_be_fifty_megabytes(self, kafka: EmbeddedKafka) -> None:
-        log = Log(kafka.bootstrap_servers, max_message_bytes=str(64 * MEBIBYTE))
+        log = Log(kafka, max_message_bytes=str(64 * MEBIBYTE))
         large = os.urandom(50 * MEBIBYTE)
         log.write(b"small", large, b"after")
         assert log.values(0, 3) == {0: b"small", 1: large, 2: b"after"}
@@ -259,7 +242,7 @@ class TestRecords:
     @pytest.mark.slow("a case more of reading a real broker")
     @pytest.mark.usefixtures("_each_way")
     def test_come_in_batches_of_some_megabytes_however_large_they_are(self, kafka: EmbeddedKafka) -> None:
-        log = Log(kafka.bootstrap_servers, max_message_bytes=str(2 * MEBIBYTE))
+        log = Log(kafka, max_message_bytes=str(2 * MEBIBYTE))
         log.write(*[bytes(MEBIBYTE)] * 300)
         sizes = [batch.nbytes for batch in log.brokers.batches(log.topic, [OffsetRange(0, 0, 300)], ("value",))]
         assert sum(sizes) >= 300 * MEBIBYTE
@@ -279,7 +262,7 @@ class TestBrokers:
     @pytest.mark.usefixtures("jvm")
     @pytest.mark.slow("a case more of reading a real broker")
     def test_that_pause_are_waited_for(self, own: EmbeddedKafka) -> None:
-        log = Log(own.bootstrap_servers)
+        log = Log(own)
         log.write(*[os.urandom(1000)] * 60_000)
         found = log.brokers.batches(log.topic, [OffsetRange(0, 0, 60_000)], ("offset",))
         offsets = next(found)["offset"].to_pylist()
@@ -294,7 +277,7 @@ class TestBrokers:
     @pytest.mark.slow("a case more of reading a real broker")
     @pytest.mark.usefixtures("hasty")
     def test_that_are_killed_mid_read_are_told(self, own: EmbeddedKafka) -> None:
-        log = Log(own.bootstrap_servers)
+        log = Log(own)
         log.write(*[os.urandom(2000)] * 60_000)
         found = log.brokers.batches(log.topic, [OffsetRange(0, 0, 60_000)], ("offset",))
         next(found)
