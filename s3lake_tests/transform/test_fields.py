@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from s3lake.transform.record import parse_path
 from s3lake_tests.transform.kit import CLOCK, Message, after, chain, headers_after, refusal, run, smt, value_after
 
 # Every transform of a side, with options that work on {"a": …}.
@@ -185,6 +186,35 @@ def test_extract_field_of_what_is_no_object_on_the_way() -> None:
     options = {"field": "a.b.c", "field.syntax.version": "V2"}
     reason = refusal(Message({"a": {"b": 1}}), smt("ExtractField$Value", options))
     assert reason == "transform ExtractField$Value: field 'a.b' is 1 (a number), an object is needed for 'a.b.c'"
+
+
+# Paths to fields (KIP-821)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a", ("a",)),
+        ("a.b.c", ("a", "b", "c")),
+        ("`a.b`.c", ("a.b", "c")),
+        ("a.`b.c`", ("a", "b.c")),
+        ("`a`b`.c", ("a`b", "c")),
+        (r"`a\`.b`", ("a`.b",)),
+        ("a.", ("a", "")),
+        ("a`b.c", ("a`b", "c")),
+    ],
+)
+def test_nested_syntax(text: str, expected: tuple[str, ...]) -> None:
+    assert parse_path(text, nested=True) == expected
+
+
+def test_flat_syntax_knows_no_dots() -> None:
+    assert parse_path("a.b", nested=False) == ("a.b",)
+
+
+def test_a_backtick_must_be_closed() -> None:
+    with pytest.raises(ValueError, match="a backtick is not closed"):
+        parse_path("`a.b", nested=True)
 
 
 # HoistField and Flatten

@@ -1,4 +1,4 @@
-"""Dates and times of schemas: what is done to them is what Connect's own transforms do."""
+"""Keys and values with a schema: of a registry, and dates and times, which transforms treat as Connect's own do."""
 
 from typing import Any
 
@@ -6,16 +6,22 @@ import pytest
 
 from s3lake.land import binding
 from s3lake.schema.types import List, Map, Primitive, Struct
+from s3lake.sink import Sink
 from s3lake.transform.batch import apply_chain
 from s3lake.transform.values import Date, Timestamp, make_marker
 from s3lake_tests.convert.records import batch
 from s3lake_tests.kit.oracles import LOGICAL
 from s3lake_tests.schema.registry.server import framed, serving
 from s3lake_tests.transform.kit import CLOCK, Message, after, headers_after, refusal, smt
-from s3lake_tests.transform.test_framed import sink
 
 DAY = 18_266  # 2020-01-05
 TIMES = {"Date": "int32", "Time": "int32", "Timestamp": "int64"}
+
+
+def sink(url: str, *transforms: dict[str, object], **more: object) -> Sink:
+    fixed = {"name": "e", "topics": ("t",), "bucket": "lake", "start": "2026-01-01T00", **more}
+    converter = {"value": "avro", "key": "json_schema", "registry": {"url": url}}
+    return Sink.model_validate({**fixed, "converter": converter, "transforms": transforms})
 
 
 def connect_json(kind: str, number: int) -> Message:
@@ -131,3 +137,38 @@ def test_they_are_found_wherever_a_type_has_them() -> None:
 
 def test_a_type_without_them_marks_nothing() -> None:
     assert make_marker(Struct({"a": List(Primitive.INT64), "b": Map(Primitive.TIMESTAMP_US)})) is None
+
+
+# A Schema Registry
+
+
+def test_a_value_that_is_changed_becomes_json() -> None:
+    rename = {"type": "org.apache.kafka.connect.transforms.ReplaceField$Value", "options": {"renames": "a:b"}}
+    with serving() as registry:
+        number = registry.add({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]})
+        configured = sink(registry.url, rename)
+        chain = binding.chain(configured)
+        done = apply_chain(chain, batch(b"broken", framed(number, b"\2"), None, keys=[b"x"] * 3), "t", 0)
+    assert done.batch.column("value").to_pylist() == [b'{"b":1}', None]
+    assert (done.rows.to_pylist(), list(done.refused)) == ([1, 2], [0])
+    assert (configured.after_transforms.converter.key, configured.after_transforms.converter.value) == (
+        "json_schema",
+        "json",
+    )
+    assert configured.after_transforms.converter.registry == configured.converter.registry
+
+
+def test_what_no_step_looks_at_keeps_its_schema() -> None:
+    header = {
+        "type": "org.apache.kafka.connect.transforms.InsertHeader",
+        "options": {"header": "h", "value.literal": "v"},
+    }
+    configured = sink("http://nowhere", header)
+    chain = binding.chain(configured)
+    assert chain.framed == ()
+    assert configured.after_transforms.converter == configured.converter
+
+
+def test_sql_is_refused() -> None:
+    with pytest.raises(Exception, match="SQL of keys or values that are not text in Kafka is not supported yet"):
+        sink("http://nowhere", sql={"select": "*"})
