@@ -13,7 +13,7 @@ from s3lake_tests.forwarding.servers import Elastic
 from s3lake_tests.forwarding.stand_ins import Search
 
 
-def test_ids_are_no_longer_than_they_may_be(search: Search, in_search: System, land: Land) -> None:
+def test_ids_have_at_most_512_bytes(search: Search, in_search: System, land: Land) -> None:
     forward_hour(hour_of(land()), in_search.open())
     assert max(map(len, search.documents("events"))) <= 512
     assert len(search.documents("events-hours")) == 1

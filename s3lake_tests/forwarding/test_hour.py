@@ -64,7 +64,7 @@ def test_a_row_is_what_its_object_holds_of_the_record_and_has_an_offset_where_th
     assert [(row.partition, row.number) for row in given] == [(0, 0), (0, 1)]
 
 
-def test_a_field_that_is_called_offset_is_no_offset(land: Land) -> None:
+def test_a_field_called_offset_is_not_taken_for_the_offset(land: Land) -> None:
     landed = land('{"offset": 7, "metadata": 1}', settings="format: {type: parquet}")
     assert [row.offset for row in rows(landed)] == [None]
 
@@ -85,7 +85,7 @@ def test_an_hour_of_a_renamed_sink_has_its_former_name(land: Land) -> None:
     assert hour_of(land(settings="format: {type: json}, index: {name: former}")).sink == "former"
 
 
-def test_an_object_that_is_gone_is_told(land: Land) -> None:
+def test_a_missing_object_is_an_error(land: Land) -> None:
     lander = land(settings="format: {type: json}")
     [row, _] = rows(lander)
     lander.store.delete(row.file)
@@ -134,7 +134,7 @@ class TestADestinationOfAnotherPackage:
         assert json.loads(head)["content"] == hour_of(lander).content
         assert [json.loads(line) for line in lines] == BARE
 
-    def test_that_nobody_brings_is_refused_with_those_that_there_are(self) -> None:
+    def test_that_is_not_installed_is_refused_with_the_names_of_all(self) -> None:
         with pytest.raises(ConfigurationError, match=r"to: no installed package brings 'kafka'; there are .*files"):
             open_destination("kafka", {})
 

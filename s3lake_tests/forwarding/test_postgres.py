@@ -60,7 +60,7 @@ def test_of_two_that_forward_at_once_the_later_content_stays(in_postgres: System
 
 
 @_MORE
-def test_tables_are_made_once_by_many_at_once_and_not_by_who_may_not(
+def test_tables_are_created_once_by_many_at_once_and_not_by_a_user_without_the_right(
     in_postgres: System, database: "psycopg.Connection[Any]", conninfo: str, land: Land
 ) -> None:
     landed = land()

@@ -39,7 +39,7 @@ def test_documents_that_are_not_indexed_make_no_hour(quick: Quick, in_quickwit: 
     assert (quick.indexes, in_quickwit.open().read_content(hour)) == ({}, None)
 
 
-def test_an_index_that_somebody_adds_to_is_not_the_hour(quick: Quick, in_quickwit: System, land: Land) -> None:
+def test_an_index_to_which_another_program_adds_is_not_the_hour(quick: Quick, in_quickwit: System, land: Land) -> None:
     hour = hour_of(land('{"id": 1}'))
     forward_hour(hour, in_quickwit.open())
     [name] = quick.indexes
@@ -49,7 +49,7 @@ def test_an_index_that_somebody_adds_to_is_not_the_hour(quick: Quick, in_quickwi
     assert [row["record"]["id"] for row in in_quickwit.find()] == [1]
 
 
-def test_who_has_lost_its_index_meanwhile_is_told(
+def test_a_writer_whose_index_was_deleted_meanwhile_is_fenced(
     quick: Quick, in_quickwit: System, land: Land, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hour, real = hour_of(land('{"id": 1}')), requests.request

@@ -44,7 +44,7 @@ from s3lake.text.dates.zones import parse_zone
         (-1.5e300, "-1.5E300"),
     ],
 )
-def test_primitives_are_spelled_as_java_spells_them(value: Any, text: str) -> None:
+def test_primitives_are_written_as_java_writes_them(value: Any, text: str) -> None:
     assert format_primitive(value, "field a") == text
 
 

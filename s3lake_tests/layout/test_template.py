@@ -173,7 +173,7 @@ def test_one_topic_need_not_be_named() -> None:
         "{topic}{partition}/{offset}",
     ],
 )
-def test_numbers_stand_apart(template: str) -> None:
+def test_two_numbers_need_text_between_them(template: str) -> None:
     assert "two offsets can get one key" in refusal(template, topics=("1", "12"))
 
 
@@ -318,7 +318,7 @@ def key(template: str, hour_ms: int = FIVE, **layout: object) -> str:
         ("xxxx'W'ww", "2026W47"),
     ],
 )
-def test_patterns_are_those_of_times(pattern: str, expected: str) -> None:
+def test_an_hour_has_the_patterns_of_times(pattern: str, expected: str) -> None:
     assert key(f"{{topic}}/{{hour:{pattern}}}/{{partition}}-{{offset}}") == f"t/{expected}/0-7.json"
 
 

@@ -16,14 +16,14 @@ def test_any_other_is_refused_with_its_bounds_and_without_the_value(text: str) -
         options.parse_whole_number(text, -1, 9)
 
 
-def test_words_are_read_in_any_case_and_spelled_as_they_are_allowed() -> None:
+def test_words_are_read_in_any_case_and_returned_as_they_are_allowed() -> None:
     assert options.parse_bool(" TRUE ") is True
     assert options.parse_choice("leftpad", ["LeftPad", "NoOp"]) == "LeftPad"
     with pytest.raises(ValueError, match=r"^is not allowed; did you mean LeftPad\? use one of: LeftPad, NoOp$"):
         options.parse_choice("leftped", ["LeftPad", "NoOp"])
 
 
-def test_names_stand_between_commas_and_none_is_empty() -> None:
+def test_names_are_separated_by_commas_and_not_empty() -> None:
     assert options.parse_names(" a, b ") == ["a", "b"]
     assert options.parse_names("") == []
     with pytest.raises(ValueError, match="has an empty name between commas"):

@@ -131,11 +131,11 @@ def test_connects_json_whose_payload_does_not_fit_refuses_its_record() -> None:
 
 
 @pytest.mark.parametrize("data", [b"{", b"", b"\xff", b'{"a":1}{"b":2}', b"[" * 100_000])
-def test_what_is_no_json_refuses_its_record(data: bytes) -> None:
+def test_a_value_that_is_not_json_refuses_its_record(data: bytes) -> None:
     assert refusal(Message(data), ADD).startswith("the value: ")
 
 
-def test_a_name_of_the_users_stands_in_the_reason() -> None:
+def test_the_name_of_a_transform_is_in_the_reason() -> None:
     mask = smt("MaskField$Value", {"fields": "a"}, name="hideMail")
     reason = refusal(Message(None), mask)
     assert reason == "transform 'hideMail' (MaskField$Value): the value is null, a JSON object is needed"

@@ -36,7 +36,7 @@ def test_transforms_that_need_an_object_refuse_tombstones(name: str, options: di
 
 
 @pytest.mark.parametrize(("name", "options"), SIDED)
-def test_a_list_is_no_object(name: str, options: dict[str, Any]) -> None:
+def test_a_list_is_refused(name: str, options: dict[str, Any]) -> None:
     for side, message in (("Value", Message([1])), ("Key", Message({"v": 1}, key=[1]))):
         reason = refusal(message, smt(f"{name}${side}", options), key="json")
         assert reason == f"transform {name}${side}: the {side.lower()} is a list, a JSON object is needed"
@@ -115,7 +115,7 @@ def test_mask_field_empties_by_type() -> None:
     assert masked == {"i": 0, "f": 0.0, "s": "", "b": False, "l": [], "o": {}, "n": None, "kept": 1}
 
 
-def test_mask_field_puts_null_where_there_is_none() -> None:
+def test_mask_field_adds_a_missing_field_as_null() -> None:
     assert value_after({"a": 1}, smt("MaskField$Value", {"fields": "b"})) == {"a": 1, "b": None}
 
 
@@ -182,7 +182,7 @@ def test_extract_field(field: str, version: str, expected: Any) -> None:
     assert value_after(value, smt("ExtractField$Value", options)) == expected
 
 
-def test_extract_field_of_what_is_no_object_on_the_way() -> None:
+def test_extract_field_refuses_a_value_on_the_way_that_is_not_an_object() -> None:
     options = {"field": "a.b.c", "field.syntax.version": "V2"}
     reason = refusal(Message({"a": {"b": 1}}), smt("ExtractField$Value", options))
     assert reason == "transform ExtractField$Value: field 'a.b' is 1 (a number), an object is needed for 'a.b.c'"
@@ -208,7 +208,7 @@ def test_nested_syntax(text: str, expected: tuple[str, ...]) -> None:
     assert parse_path(text, nested=True) == expected
 
 
-def test_flat_syntax_knows_no_dots() -> None:
+def test_a_dot_is_part_of_the_name_in_flat_syntax() -> None:
     assert parse_path("a.b", nested=False) == ("a.b",)
 
 
@@ -339,7 +339,7 @@ def test_cast_makes_base64_of_bytes() -> None:
     assert after(Message(b"\xff"), smt("Cast$Value", {"spec": "string"}), value="bytes").value == "/w=="
 
 
-def test_numbers_that_nobody_touches_keep_their_digits() -> None:
+def test_numbers_that_no_transform_changes_keep_their_digits() -> None:
     done = run(
         chain(smt("ReplaceField$Value", {"exclude": "x"})), Message(b'{"x":1,"p":0.10,"q":12345678901234567890.123}')
     )

@@ -63,12 +63,12 @@ def test_a_dotted_key_is_a_path_where_its_parent_is_there(value: Any, expected: 
 
 
 @pytest.mark.parametrize("value", [[1], "text", 42, None])
-def test_what_is_no_object_passes(value: Any) -> None:
+def test_a_value_that_is_not_an_object_is_left_unchanged(value: Any) -> None:
     assert added(value, static(a=1)) == value
     assert filtered(value, keep_fields=["a"]) == value
 
 
-def test_values_that_are_no_json_pass_with_a_notice() -> None:
+def test_values_that_are_not_json_are_left_unchanged_with_a_notice() -> None:
     links = chain(smt("iggy.add_fields", {"fields": static(a=1)}), value="string")
     assert run(links, Message(b"{}")).batch.column("value").to_pylist() == [b"{}"]
     assert links.value_converter == "string"

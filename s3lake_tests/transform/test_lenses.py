@@ -129,7 +129,7 @@ def test_a_null_or_missing_timestamp_is_a_header_without_a_value(value: Any) -> 
         ([1], "field '' is a list, an object is needed for 't'"),
     ],
 )
-def test_what_is_no_timestamp_refuses_its_record(value: Any, why: str) -> None:
+def test_a_value_that_is_not_a_timestamp_refuses_its_record(value: Any, why: str) -> None:
     reason = refusal(Message(value), converter(field="t", format_from_pattern="yyyy-MM-dd"))
     assert reason == f"transform TimestampConverter: {why}"
 

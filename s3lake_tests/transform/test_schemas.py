@@ -46,7 +46,7 @@ def changed(kind: str, number: int, type: str, **options: str) -> Any:
     ],
 )
 @pytest.mark.parametrize("precision", ["milliseconds", "seconds"])
-def test_timestamp_converter_knows_their_units_whatever_those_of_numbers_are(
+def test_timestamp_converter_uses_their_units_and_not_the_precision_of_numbers(
     kind: str, number: int, text: str, precision: str
 ) -> None:
     options = {"target_type": "string", "format": "yyyy-MM-dd HH:mm:ss.SSS", "unix_precision": precision}
@@ -92,7 +92,7 @@ def test_mask_field_empties_them_and_replaces_none() -> None:
     assert "takes no replacement" in refusal(connect_json("Date", DAY), replaced, value="connect_json")
 
 
-def test_headers_of_lenses_know_their_units() -> None:
+def test_headers_of_lenses_use_their_units() -> None:
     header = smt(
         "io.lenses.connect.smt.header.TimestampConverter",
         {"header.name": "h", "field": "_value.a", "target.type": "string", "format.to.pattern": "yyyy-MM-dd"},

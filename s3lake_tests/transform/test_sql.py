@@ -118,7 +118,7 @@ def test_more_than_one_record_at_a_time_is_refused(select: str, where: str | Non
         ("uper(a)", "did you mean upper"),
     ],
 )
-def test_a_function_that_knows_more_than_the_record_is_refused_by_its_name(words: str, message: str) -> None:
+def test_a_function_that_depends_on_more_than_the_record_is_refused_by_name(words: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         parse(f"{words} AS x", None)
     with pytest.raises(ValueError, match=message):

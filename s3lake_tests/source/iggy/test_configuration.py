@@ -83,6 +83,6 @@ def test_topics_are_in_one_place() -> None:
         native.loads(text(IGGY) + "kafka: {bootstrap_servers: 'k:9092'}\n", "f")
 
 
-def test_a_source_that_no_package_brings_is_told() -> None:
+def test_a_source_that_is_not_installed_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"no installed package brings 'other'; there are iggy\."):
         open_source(native.loads(text("{type: other}"), "f"))

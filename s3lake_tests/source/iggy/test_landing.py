@@ -83,7 +83,7 @@ def test_ids_and_headers_land_in_the_envelope(server: IggyServer) -> None:
     assert verified(config, lander).clean
 
 
-def test_a_message_that_is_no_json_is_a_dead_letter(server: IggyServer) -> None:
+def test_a_message_that_is_not_json_is_a_dead_letter(server: IggyServer) -> None:
     server.append("shop", "orders", [b"no json"], at(NEXT, 1) * 1000)
     config = configured(server, "format: {type: parquet}, errors: {tolerance: all}")
     lander = here(config)
@@ -93,7 +93,7 @@ def test_a_message_that_is_no_json_is_a_dead_letter(server: IggyServer) -> None:
     assert sum(one.dead_letters for one in report.checked) == 1
 
 
-def test_what_expired_before_it_was_landed_is_told(server: IggyServer) -> None:
+def test_messages_that_expired_before_they_were_landed_are_not_a_difference(server: IggyServer) -> None:
     server.expire("shop", "orders", 2)
     config = configured(server, "from: earliest")
     lander = here(config)

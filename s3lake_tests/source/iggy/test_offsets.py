@@ -131,7 +131,7 @@ def test_a_log_that_only_grew_was_not_cut(server: IggyServer, offsets: IggyOffse
 
 
 @pytest.mark.parametrize("new", [1, 3, 7])
-def test_a_purged_topic_is_told_however_many_messages_it_has_again(
+def test_a_purged_topic_is_found_whatever_number_of_messages_it_has_again(
     new: int, server: IggyServer, offsets: IggyOffsets
 ) -> None:
     server.append("shop", "orders", [b"x"] * 3, START_US)
@@ -141,7 +141,7 @@ def test_a_purged_topic_is_told_however_many_messages_it_has_again(
     assert offsets.find_truncations("shop.orders", {0: (3, epoch or 0)}) == {0: 0}
 
 
-def test_a_clock_that_went_back_a_little_is_no_purge(server: IggyServer, offsets: IggyOffsets) -> None:
+def test_a_clock_that_went_back_a_little_is_not_a_purge(server: IggyServer, offsets: IggyOffsets) -> None:
     server.append("shop", "orders", [b"x"] * 3, [START_US, START_US + 5_000_000, START_US + 4_000_000])
     epoch = offsets.snapshot("shop.orders", HOUR).partitions[0].epoch
     server.append("shop", "orders", [b"x"], END_US)
@@ -151,13 +151,13 @@ def test_a_clock_that_went_back_a_little_is_no_purge(server: IggyServer, offsets
 # A server that does not answer
 
 
-def test_a_server_that_is_away_is_told_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unavailable_server_is_an_error_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("s3lake.source.iggy.connection._PAUSE", datetime.timedelta(seconds=0.05))
     with pytest.raises(SourceUnavailableError, match=r"Iggy at 127.0.0.1:1 did not tell the offsets of topic 'a.b'"):
         IggyOffsets(Connection("127.0.0.1:1", "tcp", USER, PASSWORD, timeout_s=3)).log_ranges("a.b")
 
 
-def test_a_wrong_password_is_told_and_not_shown(server: IggyServer) -> None:
+def test_a_wrong_password_is_refused_and_not_printed(server: IggyServer) -> None:
     with pytest.raises(ConfigurationError, match=r"correct source\.username") as caught:
         IggyOffsets(connection(server, password="hunter3")).log_ranges("shop.orders")
     assert "hunter3" not in str(caught.value)

@@ -36,7 +36,7 @@ def test_a_range_is_exact_to_the_offset(server: IggyServer) -> None:
     assert [tuple(row.values()) for row in found] == [(0, 2, b"2"), (0, 3, b"3"), (0, 4, b"4"), (1, 0, b"other")]
 
 
-def test_an_empty_range_asks_nobody(server: IggyServer) -> None:
+def test_an_empty_range_sends_no_request(server: IggyServer) -> None:
     assert rows(server, OffsetRange(0, 3, 3)) == []
     assert server.requests == []
 
@@ -47,7 +47,7 @@ def test_times_are_in_microseconds_as_the_server_stamped_them(server: IggyServer
     assert row["timestamp"].microsecond == 123_456
 
 
-def test_the_id_of_128_bits_stands_for_the_key(server: IggyServer) -> None:
+def test_the_id_of_128_bits_is_the_key(server: IggyServer) -> None:
     server.append("shop", "orders", [b"x"], START_US, first_id=2**128 - 1)
     (row,) = rows(server, OffsetRange(0, 0, 1), columns=("key",))
     assert row["key"] == b"340282366920938463463374607431768211455"
@@ -86,13 +86,13 @@ def test_expired_messages_are_an_error_and_not_passed_over(server: IggyServer) -
         rows(server, OffsetRange(0, 2, 9))
 
 
-def test_a_topic_that_was_deleted_is_told(server: IggyServer) -> None:
+def test_a_deleted_topic_is_an_error(server: IggyServer) -> None:
     del server.streams["shop"]["orders"]
     with pytest.raises(TransientError, match=r"topic 'shop.orders', partition 0 is not there any more"):
         rows(server, OffsetRange(0, 0, 1))
 
 
-def test_a_log_that_ends_before_the_plan_is_waited_for_and_then_told(
+def test_a_log_that_ends_before_the_plan_is_an_error_after_a_wait(
     server: IggyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reader, "SILENCE_S", 0.5)

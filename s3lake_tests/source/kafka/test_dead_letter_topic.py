@@ -115,7 +115,7 @@ def sent(producer: FakeProducer, to: DeadLetterTopic = TOPIC, **changes: Any) ->
 # What a record looks like
 
 
-def test_a_refused_record_goes_as_it_was_read() -> None:
+def test_a_refused_record_is_produced_as_it_was_read() -> None:
     assert sent(FakeProducer()) == {
         "topic": "dead",
         "key": b"k",
@@ -198,7 +198,7 @@ def test_the_task_fails_for_now_and_says_why(producer: FakeProducer, why: str) -
         assert part in message
 
 
-def test_the_first_reason_is_told_and_no_more_is_produced() -> None:
+def test_the_first_reason_is_reported_and_no_more_is_produced() -> None:
     producer = FakeProducer(refusal=KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED), room=1)
     outbox = outbox_to(producer)
     for _ in range(5):
@@ -241,7 +241,7 @@ def test_it_travels_to_workers_and_shows_no_secret() -> None:
     assert "hush" not in repr(found)
 
 
-def test_properties_that_librdkafka_does_not_take_are_told_without_their_secrets() -> None:
+def test_properties_that_librdkafka_refuses_are_reported_without_their_secrets() -> None:
     made = replace(TOPIC, properties={"sasl.password": "hush", "no.such.hush": "1"})
     with pytest.raises(ConfigurationError) as refused:
         make_producer(made, ErrorLog({}))
@@ -254,7 +254,7 @@ def test_properties_that_librdkafka_does_not_take_are_told_without_their_secrets
 
 @dataclass
 class FakeAdmin:
-    """Answers the wish for a topic with an error, or with none."""
+    """Answers a request to create a topic, with `error` if it is set."""
 
     error: int | None = None
     asked: list[tuple[str, int, int]] = field(default_factory=list)
@@ -271,13 +271,13 @@ class FakeAdmin:
         return answers
 
 
-def test_it_is_made_with_one_topic_partition_and_the_replicas_that_are_asked_for() -> None:
+def test_the_topic_has_one_topic_partition_and_the_configured_replicas() -> None:
     admin = FakeAdmin()
     create(admin, "dead", 3)
     assert admin.asked == [("dead", 1, 3)]
 
 
-def test_one_that_somebody_else_has_just_made_is_as_good() -> None:
+def test_a_topic_that_another_process_has_just_created_is_accepted() -> None:
     create(FakeAdmin(KafkaError.TOPIC_ALREADY_EXISTS), "dead", 3)
 
 
@@ -291,7 +291,7 @@ def test_one_that_somebody_else_has_just_made_is_as_good() -> None:
         (KafkaError.TOPIC_EXCEPTION, "name another topic"),
     ],
 )
-def test_brokers_that_refuse_to_make_it_are_told_with_a_remedy(code: int, remedy: str) -> None:
+def test_a_refusal_of_the_brokers_to_create_it_has_a_remedy(code: int, remedy: str) -> None:
     with pytest.raises(ConfigurationError, match="dead letter topic 'dead' cannot be created: said so") as refused:
         create(FakeAdmin(code), "dead", 3)
     assert remedy in str(refused.value)
@@ -343,7 +343,7 @@ def test_a_tombstone_and_a_record_larger_than_a_producer_sends_by_itself_go_too(
     assert [one.headers() for one in found] == [CONTEXT, CONTEXT]
 
 
-def test_brokers_that_are_away_are_told_with_what_the_connection_says() -> None:
+def test_unavailable_brokers_are_an_error_with_the_reason_of_the_connection() -> None:
     outbox = DeadLetterProducer(replace(TOPIC, bootstrap_servers="127.0.0.1:1", timeout_s=0.3))
     outbox.add(REFUSED)
     with pytest.raises(KafkaUnavailableError, match=r"127\.0\.0\.1:1 did not take.*Connection refused"):

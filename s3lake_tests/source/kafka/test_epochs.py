@@ -26,7 +26,7 @@ def produce(servers: str, *counts: int) -> None:
 
 @pytest.mark.slow("starts three brokers of its own")
 @pytest.mark.usefixtures("jvm")
-def test_a_log_that_was_cut_and_grew_again_is_told_where_it_was_cut(tmp_path: Path) -> None:
+def test_the_offset_at_which_a_log_was_cut_is_found_after_it_grew_again(tmp_path: Path) -> None:
     home, copy = tmp_path / "kafka", tmp_path / "copy"
     with EmbeddedKafka.start(home) as kafka:
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
@@ -73,6 +73,6 @@ def test_a_cut_log_in_words_that_are_not_known_is_not_taken_for_an_empty_one(mon
         epochs.find_truncations({"bootstrap.servers": "127.0.0.1:1", "log_level": "0"}, "orders", {0: (4, 1)}, 1)
 
 
-def test_brokers_that_are_away_end_the_question_in_time() -> None:
+def test_unavailable_brokers_end_the_question_in_time() -> None:
     with pytest.raises(KafkaUnavailableError, match=r"did not tell within 0.2 s whether topic 'orders' still has"):
         KafkaOffsets("127.0.0.1:1", timeout_s=0.2).find_truncations("orders", {0: (4, 1)})

@@ -56,9 +56,7 @@ def second(first: EmbeddedKafka, tmp_path: Path) -> Iterator[GuardedProcess]:
         yield broker
 
 
-def test_a_leader_that_goes_is_followed_by_the_next_and_no_record_is_lost_or_doubled(
-    first: EmbeddedKafka, second: GuardedProcess
-) -> None:
+def test_no_record_is_lost_or_doubled_when_the_leader_stops(first: EmbeddedKafka, second: GuardedProcess) -> None:
     topic = f"t-{uuid.uuid4()}"
     plain = {"bootstrap.servers": first.bootstrap_servers, "log_level": 0}
     admin = AdminClient(plain)

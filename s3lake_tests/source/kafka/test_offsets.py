@@ -45,9 +45,7 @@ def offsets(kafka: EmbeddedKafka) -> KafkaOffsets:
 
 
 class TestEndsOfManyTopics:
-    def test_are_those_that_each_would_tell_and_leave_out_what_does_not_exist(
-        self, topics: Topics, offsets: KafkaOffsets
-    ) -> None:
+    def test_leave_out_topics_that_do_not_exist(self, topics: Topics, offsets: KafkaOffsets) -> None:
         one, other = topics.topic(partitions=2), topics.topic()
         write(topics, one, [at(HOUR)] * 3, partition=1)
         write(topics, other, [at(HOUR)] * 2)
@@ -69,7 +67,7 @@ class TestEndsOfManyTopics:
         monkeypatch.setattr(questions._Query, "_result", answer)
         assert offsets.log_ends([one, other]) == {other: {0: 0}}
 
-    def test_are_an_error_where_nobody_answers(self) -> None:
+    def test_are_an_error_if_the_brokers_do_not_answer(self) -> None:
         with pytest.raises(KafkaUnavailableError, match=r"did not tell the offsets of 2 topics within 0\.5 s"):
             KafkaOffsets("127.0.0.1:1", timeout_s=0.5).log_ends(["a", "b"])
 
@@ -114,7 +112,7 @@ class TestSnapshot:
         assert "no-such-topic" not in offsets.topics()
 
     @pytest.mark.slow("waits for what does not come, or for a change of a topic")
-    def test_a_known_topic_that_is_missing_once_is_asked_for_again(
+    def test_an_existing_topic_that_is_missing_once_is_requested_again(
         self, topics: Topics, offsets: KafkaOffsets, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         topic = topics.topic()
@@ -133,7 +131,7 @@ class TestSnapshot:
         assert offsets.snapshot(topic, HOUR) == TopicOffsets("", {})
 
     @pytest.mark.slow("waits for what does not come, or for a change of a topic")
-    def test_a_known_topic_that_stays_away_does_not_exist(self, kafka: EmbeddedKafka) -> None:
+    def test_an_existing_topic_that_stays_missing_does_not_exist(self, kafka: EmbeddedKafka) -> None:
         begun = time.monotonic()
         offsets = KafkaOffsets(kafka.bootstrap_servers, timeout_s=1.0)
         assert offsets.snapshot("no-such-topic", HOUR, existed=True) == TopicOffsets("", {})
@@ -287,7 +285,7 @@ class TestOtherQuestions:
         assert offsets.find_offset_since(topic, at(HOUR, 1)) == {0: 0, 1: 1, 2: 1}
         assert offsets.find_offset_since("no-such-topic", 0) == {}
 
-    def test_topics_are_those_that_users_made(self, topics: Topics, offsets: KafkaOffsets) -> None:
+    def test_topics_are_the_ones_that_users_created(self, topics: Topics, offsets: KafkaOffsets) -> None:
         names = [topics.topic(name=f"{kind}-{uuid.uuid4()}") for kind in ("orders", "orders.eu", "payments")]
         write_open(topics, names[0], []).abort_transaction(10)  # makes the broker create __transaction_state
         assert set(names) <= set(offsets.topics())
@@ -364,17 +362,17 @@ class TestBrokersDown:
         assert PASSWORD not in str(caught.value) + repr(caught.value) + repr(offsets)
         assert capfd.readouterr() == ("", "")  # librdkafka would tell stderr, again and again
 
-    def test_the_reason_of_the_connection_is_told(self) -> None:
+    def test_the_reason_of_the_connection_is_in_the_error(self) -> None:
         with pytest.raises(KafkaUnavailableError, match="Failed to resolve"):
             KafkaOffsets("no-such-host.invalid:9092", timeout_s=0.5).topics()
 
 
 class TestWrongProperties:
-    def test_a_name_that_librdkafka_does_not_know_is_refused_with_the_way_out(self) -> None:
+    def test_an_unknown_name_is_refused_with_the_remedy(self) -> None:
         with pytest.raises(ConfigurationError, match=r'property: "max\.poll\.nonsense".*take out a name that only'):
             KafkaOffsets("127.0.0.1:1", {"max.poll.nonsense": "1"}).topics()
 
-    def test_a_value_that_librdkafka_refuses_is_told_unless_it_is_secret(self) -> None:
+    def test_a_refused_value_is_reported_unless_it_is_secret(self) -> None:
         with pytest.raises(ConfigurationError, match=r'"socket\.timeout\.ms"'):
             KafkaOffsets("127.0.0.1:1", {"socket.timeout.ms": "soon"}).topics()
         with pytest.raises(ConfigurationError) as caught:

@@ -11,7 +11,7 @@ SECRET = "hunter2-hunter2"
 
 
 class TestPassingThrough:
-    def test_what_both_clients_know_stays_as_it_is(self) -> None:
+    def test_names_that_both_clients_have_stay_as_they_are(self) -> None:
         given = {"security.protocol": "SASL_SSL", "fetch.max.bytes": "1", "client.id": "me", "client.rack": "a"}
         assert to_librdkafka(given) == given
 
@@ -79,7 +79,7 @@ HOST_NAMES = "ssl.endpoint.identification.algorithm"
     ],
     ids=str,
 )
-def test_certificates_in_javas_words_are_those_of_librdkafka(java: dict[str, str], librdkafka: dict[str, str]) -> None:
+def test_certificates_in_javas_names_are_translated(java: dict[str, str], librdkafka: dict[str, str]) -> None:
     assert to_librdkafka(java) == librdkafka
 
 
@@ -94,7 +94,7 @@ UNTRANSLATABLE = [
 
 
 @pytest.mark.parametrize("given", UNTRANSLATABLE, ids=str)
-def test_what_librdkafka_cannot_be_told_is_refused_with_its_own_words_as_the_way_out(given: dict[str, str]) -> None:
+def test_untranslatable_properties_are_refused_with_the_names_of_librdkafka(given: dict[str, str]) -> None:
     with pytest.raises(ConfigurationError, match=r"cannot be translated for librdkafka.*in their place, \w+\.") as e:
         to_librdkafka(given)
     assert SECRET not in str(e.value)

@@ -165,7 +165,7 @@ class TestGaps:
 
 class TestWhatIsGone:
     @pytest.mark.usefixtures("_each_way")
-    def test_expired_records_are_told_and_not_passed_over(self, log: Log) -> None:
+    def test_expired_records_are_an_error_and_not_passed_over(self, log: Log) -> None:
         log.write(*[b"x"] * 10)
         log.topics.expire(log.topic, 5)
         with pytest.raises(TransientError, match=r"partition 0: Kafka has no record at offset 2 any more.*planning"):
@@ -173,7 +173,7 @@ class TestWhatIsGone:
 
     @pytest.mark.slow("a case more of reading a real broker")
     @pytest.mark.usefixtures("hasty")
-    def test_a_log_that_ends_before_the_range_is_waited_for_and_then_told(self, log: Log) -> None:
+    def test_a_log_that_ends_before_the_range_is_an_error_after_a_wait(self, log: Log) -> None:
         log.write(b"a", b"b")
         with pytest.raises(KafkaUnavailableError, match=r"from offset 2 on within.*; 5 was planned, the log ends at 2"):
             log.values(0, 5)
@@ -188,7 +188,7 @@ class TestWhatIsGone:
         assert log.values(0, 2) == {0: b"a", 1: b"b"}
         late.join()
 
-    def test_a_topic_that_was_deleted_is_told(self, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_deleted_topic_is_an_error(self, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(reader._DEFAULTS, "topic.metadata.propagation.max.ms", "500")
         monkeypatch.setitem(reader._DEFAULTS, "topic.metadata.refresh.interval.ms", "500")
         log.topics.delete(log.topic)
@@ -276,7 +276,7 @@ class TestBrokers:
     @pytest.mark.usefixtures("jvm")
     @pytest.mark.slow("a case more of reading a real broker")
     @pytest.mark.usefixtures("hasty")
-    def test_that_are_killed_mid_read_are_told(self, own: EmbeddedKafka) -> None:
+    def test_that_are_killed_mid_read_are_an_error(self, own: EmbeddedKafka) -> None:
         log = Log(own)
         log.write(*[os.urandom(2000)] * 60_000)
         found = log.brokers.batches(log.topic, [OffsetRange(0, 0, 60_000)], ("offset",))
@@ -286,7 +286,7 @@ class TestBrokers:
             list(found)
 
     @pytest.mark.usefixtures("hasty")
-    def test_that_cannot_be_reached_are_told(self) -> None:
+    def test_that_cannot_be_reached_are_an_error(self) -> None:
         with pytest.raises(KafkaUnavailableError, match=r"Kafka at 127\.0\.0\.1:1 did not give.*Connection refused"):
             list(KafkaReader("127.0.0.1:1").batches("t", [OffsetRange(0, 0, 1)], ("value",)))
 
@@ -298,7 +298,7 @@ class TestProperties:
         assert settings["fetch.wait.max.ms"] == "77"
         assert (settings["auto.offset.reset"], settings["isolation.level"]) == ("error", "read_committed")
 
-    def test_that_librdkafka_does_not_know_are_refused_by_name(self) -> None:
+    def test_that_are_unknown_to_librdkafka_are_refused_by_name(self) -> None:
         with pytest.raises(ConfigurationError, match=r"kafka\.properties: librdkafka refuses them.*\"no\.such\""):
             list(KafkaReader("k:1", {"no.such": "1"}).batches("t", [OffsetRange(0, 0, 1)], ("value",)))
 

@@ -224,7 +224,7 @@ def refusals(secured: Secured) -> dict[str, tuple[list[str], list[str]]]:
 
 @pytest.mark.slow("another way to log in to a real broker")
 @pytest.mark.parametrize("name", REFUSALS)
-def test_planning_and_reading_say_who_refused_and_why_and_no_secret(
+def test_planning_and_reading_report_the_reason_and_no_secret(
     secured: Secured, refusals: dict[str, tuple[list[str], list[str]]], name: str
 ) -> None:
     listener, _, reason = REFUSALS[name]
