@@ -70,8 +70,8 @@ class Elasticsearch(LedgerDestination):
 
     def read_entry(self, hour: Hour) -> Entry | None:
         """See `LedgerDestination.read_entry`."""
-        answer = self._ask("GET", self._ledger(hour), allowed=(404,))
-        return None if answer is None else _entry(answer["_source"], answer)
+        answer = self._ask("GET", self._make_entry_path(hour), allowed=(404,))
+        return None if answer is None else _to_entry(answer["_source"], answer)
 
     def write_entry(self, hour: Hour, *, complete: bool, after: Entry | None) -> Entry | None:
         """See `LedgerDestination.write_entry`."""
@@ -92,7 +92,7 @@ class Elasticsearch(LedgerDestination):
             return msgspec.json.encode(action) + b"\n" + msgspec.json.encode(source) + b"\n"
 
         for body, rows, _ in cut_bodies(hour, encode_row, _BULK_BYTES):
-            self._bulk(body, rows)
+            self._send_bulk(body, rows)
         # A search sees nothing that came after the last refresh.
         self._ask("POST", f"{self._index}/_refresh")
 
@@ -109,14 +109,14 @@ class Elasticsearch(LedgerDestination):
         record = {"type": self._record, **({"dynamic": True} if self._record == "object" else {})}
         mappings = {"dynamic": False, "properties": {**_COLUMNS, "record": record}}
         for index, mapping in ((self._index, mappings), (f"{self._index}-hours", {"dynamic": False})):
-            if self._mapping(index) is None:
+            if self._read_mapping(index) is None:
                 created = self._ask("PUT", index, {"mappings": mapping}, allowed=(400,))
-                if created is None and self._mapping(index) is None:  # else another process has created it
+                if created is None and self._read_mapping(index) is None:  # else another process has created it
                     raise DestinationRefusedError(
                         f"{self.place}: the server refuses to create index {index}: check its name, its mapping and "
                         "the server's limits"
                     )
-        properties = self._mapping(self._index) or {}
+        properties = self._read_mapping(self._index) or {}
         # An index that Elasticsearch has created by itself splits them into words: old contents would not be found.
         wrong = [name for name, column in _COLUMNS.items() if properties.get(name, {}).get("type") != column["type"]]
         if wrong:
@@ -125,19 +125,19 @@ class Elasticsearch(LedgerDestination):
                 "an index that does not exist yet"
             )
 
-    def _mapping(self, index: str) -> dict[str, Any] | None:
+    def _read_mapping(self, index: str) -> dict[str, Any] | None:
         answer = self._ask("GET", f"{index}/_mapping", allowed=(404,))
         return next(iter(answer.values()))["mappings"].get("properties", {}) if answer else None
 
     def _put_entry(self, hour: Hour, condition: str, *, complete: bool) -> Entry | None:
         entry = entry_fields(hour, complete=complete)
-        answer = self._ask("PUT", f"{self._ledger(hour)}?{condition}", entry, allowed=(409,))
-        return None if answer is None else _entry(entry, answer)
+        answer = self._ask("PUT", f"{self._make_entry_path(hour)}?{condition}", entry, allowed=(409,))
+        return None if answer is None else _to_entry(entry, answer)
 
-    def _ledger(self, hour: Hour) -> str:
+    def _make_entry_path(self, hour: Hour) -> str:
         return f"{self._index}-hours/_doc/{entry_id(hour)}"
 
-    def _bulk(self, body: bytes, chunk: list[Row]) -> None:
+    def _send_bulk(self, body: bytes, chunk: list[Row]) -> None:
         answer = self._ask("POST", f"{self._index}/_bulk", body) or {}
         outcomes = [item["index"] for item in answer.get("items", ())]
         if len(outcomes) != len(chunk):
@@ -156,7 +156,7 @@ class Elasticsearch(LedgerDestination):
         raise DestinationRefusedError(message)
 
 
-def _entry(source: dict[str, Any], place: dict[str, Any]) -> Entry:
+def _to_entry(source: dict[str, Any], place: dict[str, Any]) -> Entry:
     version = f"if_seq_no={place['_seq_no']}&if_primary_term={place['_primary_term']}"
     return Entry(source["bucket"], source["content"], source["complete"], version)
 

@@ -145,9 +145,9 @@ class Hour:
                 )
             schema = columns.read_schema(shape, recorded)
             for file in files_of([manifest], "data"):
-                yield from self._rows(shape, manifest, file, schema)
+                yield from self._read_file(shape, manifest, file, schema)
 
-    def _rows(self, shape: Shape, manifest: Manifest, file: File, schema: object) -> Iterator[list[Row]]:
+    def _read_file(self, shape: Shape, manifest: Manifest, file: File, schema: object) -> Iterator[list[Row]]:
         number = 0
         with open_object(self._index.store, file.key, file.bytes, manifest.id) as body:
             for batch in read_batches(shape, body, file.key, schema):
@@ -197,7 +197,7 @@ def read_rows(shape: Shape, batch: pa.RecordBatch, file: str, partition: int, fi
     Raises:
         ConfigurationError: JSON cannot hold a value, for example a time after the year 9999.
     """
-    spelled, whole = _json_columns(shape, batch.schema), _is_one_text(shape)
+    spelled, whole = _find_json_columns(shape, batch.schema), _is_one_text(shape)
     try:
         cells: list[dict[str, Any]] = batch.to_pylist(maps_as_pydicts="strict")
     except (ValueError, OverflowError, KeyError) as error:
@@ -218,7 +218,7 @@ def _is_one_text(shape: Shape) -> bool:
     return shape.format.startswith("json") and (shape.envelope is None or shape.envelope.style == "iggy")
 
 
-def _json_columns(shape: Shape, schema: pa.Schema) -> list[str]:
+def _find_json_columns(shape: Shape, schema: pa.Schema) -> list[str]:
     """Return the columns that contain JSON as text."""
     if not shape.format.startswith("json") or _is_one_text(shape):
         return []

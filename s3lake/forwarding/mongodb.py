@@ -93,26 +93,26 @@ class MongoDB(LedgerDestination):
     def read_entry(self, hour: Hour) -> Entry | None:
         """See `LedgerDestination.read_entry`."""
         with self._open_collection(self._ledger) as ledger:
-            return _entry(ledger.find_one({"_id": entry_id(hour)}))
+            return _to_entry(ledger.find_one({"_id": entry_id(hour)}))
 
     def write_entry(self, hour: Hour, *, complete: bool, after: Entry | None) -> Entry | None:
         """See `LedgerDestination.write_entry`."""
         from pymongo.errors import DuplicateKeyError
 
-        document = _document(hour, complete=complete)
+        document = _build_entry(hour, complete=complete)
         with self._open_collection(self._ledger) as ledger:
             if after is None:
                 try:
                     ledger.insert_one(document)
                 except DuplicateKeyError:
                     return None
-                return _entry(document)
+                return _to_entry(document)
             replaced = ledger.replace_one({"_id": document["_id"], "claim": after.version}, document)
-            return _entry(document) if replaced.matched_count else None
+            return _to_entry(document) if replaced.matched_count else None
 
     def mark_incomplete(self, hour: Hour) -> None:
         """See `LedgerDestination.mark_incomplete`."""
-        document = _document(hour, complete=False)
+        document = _build_entry(hour, complete=False)
         with self._open_collection(self._ledger) as ledger:
             ledger.replace_one({"_id": document["_id"]}, document, upsert=True)
 
@@ -121,7 +121,7 @@ class MongoDB(LedgerDestination):
         from pymongo import ReplaceOne
         from pymongo.errors import BulkWriteError
 
-        slot = _slot(hour)
+        slot = _make_slot(hour)
         rows = chain.from_iterable(hour.batches())
         with self._open_collection(self._collection) as collection:
             while chunk := list(islice(rows, _ROWS_AT_ONCE)):
@@ -135,7 +135,7 @@ class MongoDB(LedgerDestination):
     def delete_other_rows(self, hour: Hour) -> None:
         """See `LedgerDestination.delete_other_rows`."""
         with self._open_collection(self._collection) as rows:
-            rows.delete_many({**_slot(hour), "content": {"$ne": hour.content}})
+            rows.delete_many({**_make_slot(hour), "content": {"$ne": hour.content}})
 
     def _build_document(self, hour: Hour, row: Row, slot: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -218,13 +218,13 @@ def decode_document(document: bytes) -> Any:
     return value
 
 
-def _number(text: str) -> Any:
+def _parse_number(text: str) -> Any:
     """Return a double if it has all digits of the number, else MongoDB's decimal of 34 digits."""
     number = float(text)
-    return number if Decimal(repr(number)) == Decimal(text) else _decimal(text)
+    return number if Decimal(repr(number)) == Decimal(text) else _parse_decimal(text)
 
 
-def _decimal(text: str) -> Any:
+def _parse_decimal(text: str) -> Any:
     from bson.decimal128 import Decimal128, create_decimal128_context
 
     exact = create_decimal128_context()
@@ -233,24 +233,24 @@ def _decimal(text: str) -> Any:
     return Decimal128(exact.create_decimal(text))
 
 
-_decode = msgspec.json.Decoder(float_hook=_number).decode
+_decode = msgspec.json.Decoder(float_hook=_parse_number).decode
 
 
-def _slot(hour: Hour) -> dict[str, Any]:
+def _make_slot(hour: Hour) -> dict[str, Any]:
     return {"sink": hour.sink, "topic": hour.topic, "hour": hours.parse(hour.hour)}
 
 
-def _document(hour: Hour, *, complete: bool) -> dict[str, Any]:
+def _build_entry(hour: Hour, *, complete: bool) -> dict[str, Any]:
     return {
         "_id": entry_id(hour),
         **entry_fields(hour, complete=complete),
-        **_slot(hour),
+        **_make_slot(hour),
         "claim": secrets.token_hex(16),
         "forwarded_at": datetime.now(timezone.utc),
     }
 
 
-def _entry(document: dict[str, Any] | None) -> Entry | None:
+def _to_entry(document: dict[str, Any] | None) -> Entry | None:
     if document is None:
         return None
     return Entry(document["bucket"], document["content"], document["complete"], document["claim"])

@@ -79,22 +79,22 @@ class Postgres:
         with self._connect() as connection:
             if not self._has_tables(connection):
                 return None
-            keys = (*_keys(hour), hour.bucket)
-            entry = connection.execute(self._sql(_CONTENT), keys).fetchone()
+            keys = (*_make_keys(hour), hour.bucket)
+            entry = connection.execute(self._fill_in(_CONTENT), keys).fetchone()
             return None if entry is None else str(entry[0])
 
     def write(self, hour: Hour) -> None:
         """See `Destination.write`."""
         from psycopg.types.json import Jsonb
 
-        keys = _keys(hour)
+        keys = _make_keys(hour)
         entry = (hour.bucket, hour.content, list(hour.commits), Jsonb(hour.offsets), hour.rows)
         with self._connect() as connection:
             self._create_tables(connection)
-            if connection.execute(self._sql(_ENTER), (*keys, *entry)).rowcount == 0:
+            if connection.execute(self._fill_in(_ENTER), (*keys, *entry)).rowcount == 0:
                 raise make_bucket_error(self.place, hour)
-            connection.execute(self._sql(_CLEAR), keys)
-            with connection.cursor().copy(self._sql(_COPY)) as copy:
+            connection.execute(self._fill_in(_CLEAR), keys)
+            with connection.cursor().copy(self._fill_in(_COPY)) as copy:
                 for batch in hour.batches():
                     for row in batch:
                         copy.write_row((*keys, row.partition, row.offset, row.file, row.number, row.document.decode()))
@@ -104,14 +104,14 @@ class Postgres:
         if not self._has_tables(connection):
             # Two that make the same table at once would fail on the catalogue's own keys.
             connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"s3lake {self._table}",))
-            connection.execute(self._sql(_MAKE))
+            connection.execute(self._fill_in(_MAKE))
 
     def _has_tables(self, connection: Connection[Any]) -> bool:
         asked = "SELECT to_regclass(%s) IS NOT NULL AND to_regclass(%s) IS NOT NULL"
         there = connection.execute(asked, (self._table, f"{self._table}_hours")).fetchone()
         return bool(there and there[0])
 
-    def _sql(self, statement: str) -> Any:
+    def _fill_in(self, statement: str) -> Any:
         from psycopg.sql import SQL, Identifier
 
         def quote(name: str) -> Identifier:
@@ -137,7 +137,7 @@ class Postgres:
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
             raise DestinationUnavailableError(f"{self.place}: {self._mask(error)}") from None
         except psycopg.Error as error:
-            raise DestinationRefusedError(f"{self.place}: {self._refusal(error)}") from None
+            raise DestinationRefusedError(f"{self.place}: {self._describe_refusal(error)}") from None
 
     def _parse_conninfo(self) -> dict[str, Any]:
         try:
@@ -152,7 +152,7 @@ class Postgres:
                 "conninfo of postgres cannot be read: write host=... dbname=... user=..., or postgresql://HOST/DATABASE"
             ) from None
 
-    def _refusal(self, error: Error) -> str:
+    def _describe_refusal(self, error: Error) -> str:
         """Return the server's message and line, without what it quotes of the record."""
         where = re.search(r"^COPY \w+, line \d+", error.diag.context or "", re.MULTILINE)
         text = error.diag.message_primary or self._mask(error)
@@ -168,5 +168,5 @@ class Postgres:
         return masking.mask_secrets(str(error).strip(), secrets)
 
 
-def _keys(hour: Hour) -> tuple[str, str, str]:
+def _make_keys(hour: Hour) -> tuple[str, str, str]:
     return hour.sink, hour.topic, hour.start

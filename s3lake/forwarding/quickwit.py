@@ -88,10 +88,10 @@ class Quickwit:
 
     def read_content(self, hour: Hour) -> str | None:
         """See `Destination.read_content`."""
-        attempts = self._attempts(hour)
+        attempts = self._list_attempts(hour)
         if not attempts:
             return None
-        if len(attempts) > 1 or attempts[0].bucket != _bucket(hour):
+        if len(attempts) > 1 or attempts[0].bucket != _hash_bucket(hour):
             return "of several attempts"
         [attempt] = attempts
         whole = attempt.content != hour.content or self._count(attempt.name) == hour.rows
@@ -99,23 +99,23 @@ class Quickwit:
 
     def write(self, hour: Hour) -> None:
         """See `Destination.write`; until the former content is deleted, a search finds rows of both."""
-        for attempt in self._attempts(hour):
-            if attempt.bucket != _bucket(hour):
+        for attempt in self._list_attempts(hour):
+            if attempt.bucket != _hash_bucket(hour):
                 raise make_bucket_error(self.place, hour)
             if attempt.content == hour.content:  # it is not whole, else it would not be written again
                 self._drop(attempt.name)
-        own = f"{self._slot(hour)}-{_bucket(hour)}-{hour.content}-{secrets.token_hex(4)}"
-        self._ask("POST", "api/v1/indexes", _configuration(own))
+        own = f"{self._make_prefix(hour)}-{_hash_bucket(hour)}-{hour.content}-{secrets.token_hex(4)}"
+        self._ask("POST", "api/v1/indexes", _build_configuration(own))
         try:
             self._fill(own, hour)
         except S3LakeError:
             with contextlib.suppress(DestinationUnavailableError):  # the next attempt finds it
                 self._drop(own)
             raise
-        for attempt in self._attempts(hour):
+        for attempt in self._list_attempts(hour):
             if attempt.name != own:
                 self._drop(attempt.name)
-        if all(attempt.name != own for attempt in self._attempts(hour)):
+        if all(attempt.name != own for attempt in self._list_attempts(hour)):
             raise FencedError(f"{self.place}: another run forwards {hour.topic} {hour.hour} at the same time")
 
     def _fill(self, name: str, hour: Hour) -> None:
@@ -141,9 +141,9 @@ class Quickwit:
     def _drop(self, name: str) -> None:
         self._ask("DELETE", f"api/v1/indexes/{name}", allowed=(404,))
 
-    def _attempts(self, hour: Hour) -> list[_Attempt]:
+    def _list_attempts(self, hour: Hour) -> list[_Attempt]:
         """Return all indexes of an hour: whole ones, failed ones, and ones that another run is writing."""
-        slot = self._slot(hour)
+        slot = self._make_prefix(hour)
         names = [
             index["index_config"]["index_id"]
             for index in self._ask("GET", f"api/v1/indexes?index_id_patterns={slot}-*", allowed=(404,)) or ()
@@ -152,11 +152,11 @@ class Quickwit:
         of_hour = [name.rsplit("-", 3) for name in names if name.startswith(f"{slot}-")]
         return [_Attempt("-".join(parts), parts[1], parts[2]) for parts in of_hour]
 
-    def _slot(self, hour: Hour) -> str:
+    def _make_prefix(self, hour: Hour) -> str:
         return f"{self._index}-{hour.hour}-{make_digest(hour.sink, hour.topic)[:16]}"
 
 
-def _configuration(name: str) -> dict[str, Any]:
+def _build_configuration(name: str) -> dict[str, Any]:
     mapping = {"mode": "dynamic", "field_mappings": _COLUMNS, "timestamp_field": "hour"}
     return {"version": "0.7", "index_id": name, "doc_mapping": mapping}
 
@@ -170,5 +170,5 @@ def _encode_row(hour: Hour, row: Row) -> bytes:
     return msgspec.json.encode({**document, "record": row.line}) + b"\n"
 
 
-def _bucket(hour: Hour) -> str:
+def _hash_bucket(hour: Hour) -> str:
     return make_digest(hour.bucket)[:16]

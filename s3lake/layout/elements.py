@@ -61,55 +61,55 @@ Texts = list["str | NoObjectKeyError"]
 
 def element_texts(elements: Sequence[Element], fields: RecordColumns, reading: Reading) -> list[Texts]:
     """Return the texts of each element, one per record, with the reason in place of a text that is not valid."""
-    names = tuple(sorted({_path(element)[0] for element in elements if element.source == "value"}))
+    names = tuple(sorted({_get_path(element)[0] for element in elements if element.source == "value"}))
     rows = _decode(fields.values, names) if names else []
-    return [_texts_of(element, fields, rows, reading) for element in elements]
+    return [_make_texts(element, fields, rows, reading) for element in elements]
 
 
-def _path(element: Element) -> tuple[str, ...]:
+def _get_path(element: Element) -> tuple[str, ...]:
     return element.path if isinstance(element, Field | Time) else ()
 
 
-def _texts_of(element: Element, fields: RecordColumns, rows: list[Any], reading: Reading) -> Texts:
+def _make_texts(element: Element, fields: RecordColumns, rows: list[Any], reading: Reading) -> Texts:
     match element:
         case Field(path):
             what = f"field {'.'.join(path)}"
-            return _texts([_take_field(row, path) for row in rows], what, reading.missing)
+            return _format_values([_take_field(row, path) for row in rows], what, reading.missing)
         case Key():
-            return [_attempt(_key, key, element, reading) for key in fields.keys]
+            return [_attempt(_format_key, key, element, reading) for key in fields.keys]
         case Header():
-            return [_attempt(_header, headers, element, reading) for headers in fields.headers]
+            return [_attempt(_format_header, headers, element, reading) for headers in fields.headers]
         case Schema():
             return [_attempt(check_key_text, name or "null", "the schema's name") for name in fields.schemas]
         case Routed():
             return [_attempt(check_key_text, name, "the routed topic") for name in fields.topics]
         case Date(pattern):
-            return _dates(compile_key_date(pattern), fields.timestamps)
+            return _format_dates(compile_key_date(pattern), fields.timestamps)
         case Time(clock="field"):
-            return _field_times(element, rows)
+            return _format_field_times(element, rows)
         case Time():
-            return _dates(_time_formatter(element), fields.timestamps)
+            return _format_dates(_compile_time(element), fields.timestamps)
 
 
 def format_wallclock(element: Time, epoch_ms: int) -> str:
     """Return the text of an element that is the same for every record."""
-    return check_key_text(_time_formatter(element)(epoch_ms), f"time {element.pattern}")
+    return check_key_text(_compile_time(element)(epoch_ms), f"time {element.pattern}")
 
 
-def _time_formatter(element: Time) -> Callable[[int], str]:
+def _compile_time(element: Time) -> Callable[[int], str]:
     return joda.compile_formatter(element.pattern, element.zone, element.locale, element.bucket_ms)
 
 
-def _dates(formatter: Callable[[int], str], timestamps: Sequence[int]) -> Texts:
+def _format_dates(formatter: Callable[[int], str], timestamps: Sequence[int]) -> Texts:
     if -1 not in timestamps:
         try:
             return list(map(formatter, timestamps))
         except ValueError:  # one of them has no date: format each
             pass
-    return [_attempt(_date, formatter, timestamp) for timestamp in timestamps]
+    return [_attempt(_format_date, formatter, timestamp) for timestamp in timestamps]
 
 
-def _date(formatter: Callable[[int], str], epoch_ms: int) -> str:
+def _format_date(formatter: Callable[[int], str], epoch_ms: int) -> str:
     if epoch_ms == -1:
         raise NoObjectKeyError("the record has no date: its timestamp is -1, none")
     try:
@@ -121,23 +121,23 @@ def _date(formatter: Callable[[int], str], epoch_ms: int) -> str:
 def read_field_times(element: Time, fields: RecordColumns) -> list[int | None]:
     """Return the epoch milliseconds of the time in a field, None for a record without one."""
     where, what = zones.parse_zone(element.zone), f"time field {'.'.join(element.path)}"
-    times = [_attempt(_field_time, row, element, where, what) for row in _decode(fields.values, element.path[:1])]
+    times = [_attempt(_read_field_time, row, element, where, what) for row in _decode(fields.values, element.path[:1])]
     return [None if isinstance(time, NoObjectKeyError) else time for time in times]
 
 
-def _field_time(row: Any, element: Time, where: tzinfo, what: str) -> int:
+def _read_field_time(row: Any, element: Time, where: tzinfo, what: str) -> int:
     value = _take_field(row, element.path)
     if isinstance(value, NoObjectKeyError):
         raise value
     return read_time(value, where, what)
 
 
-def _field_times(element: Time, rows: list[Any]) -> Texts:
-    formatter, where = _time_formatter(element), zones.parse_zone(element.zone)
+def _format_field_times(element: Time, rows: list[Any]) -> Texts:
+    formatter, where = _compile_time(element), zones.parse_zone(element.zone)
     what = f"time field {'.'.join(element.path)}"
 
     def text(row: Any) -> str:
-        epoch_ms = _field_time(row, element, where, what)
+        epoch_ms = _read_field_time(row, element, where, what)
         try:
             return formatter(epoch_ms)
         except ValueError as error:
@@ -146,7 +146,7 @@ def _field_times(element: Time, rows: list[Any]) -> Texts:
     return [_attempt(text, row) for row in rows]
 
 
-def _texts(values: list[Any], what: str, missing: str) -> Texts:
+def _format_values(values: list[Any], what: str, missing: str) -> Texts:
     texts_of: dict[str, str | NoObjectKeyError] = {}
     texts: Texts = []
     for value in values:
@@ -175,22 +175,22 @@ def _attempt(extract: Callable[..., Any], *arguments: Any) -> Any:
 
 def _decode(values: Sequence[bytes | None], names: tuple[str, ...]) -> list[Any]:
     """Decode the fields `names` of each value: a row with them, None without a value, or the reason why not."""
-    decode = _decoder(names).decode
+    decode = _make_decoder(names).decode
     try:
         return [None if value is None else decode(value) for value in values]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return [None if value is None else _alone(value, names) for value in values]
+        return [None if value is None else _decode_alone(value, names) for value in values]
 
 
-def _alone(value: bytes, names: tuple[str, ...]) -> Any:
+def _decode_alone(value: bytes, names: tuple[str, ...]) -> Any:
     try:
-        return _decoder(names).decode(value)
+        return _make_decoder(names).decode(value)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _attempt(decode_json, value, "the value")  # not an object, or not JSON
 
 
 @lru_cache(maxsize=64)
-def _decoder(names: tuple[str, ...]) -> msgspec.json.Decoder[Any]:
+def _make_decoder(names: tuple[str, ...]) -> msgspec.json.Decoder[Any]:
     if any(char in '"\\' or not char.isprintable() for char in "".join(names)):
         return msgspec.json.Decoder()
     # Attributes are numbered, because a name can be any text.
@@ -208,18 +208,18 @@ def _take_field(row: Any, path: tuple[str, ...]) -> Any:
     if isinstance(row, NoObjectKeyError):
         return row
     if not isinstance(row, msgspec.Struct):
-        return reduce(_step, path, row)
+        return reduce(_get_member, path, row)
     value = getattr(row, row.slots[path[0]])  # type: ignore[attr-defined]
-    return value if len(path) == 1 else reduce(_step, path[1:], value)
+    return value if len(path) == 1 else reduce(_get_member, path[1:], value)
 
 
 def read_field(value: Any, path: tuple[str, ...], what: str, missing: str) -> str:
     """Return the field at `path` of a decoded value as text, or `missing` if it is null or missing."""
-    stepped = reduce(_step, path, value)
+    stepped = reduce(_get_member, path, value)
     return missing if stepped is None else format_primitive(stepped, what)
 
 
-def _step(value: Any, name: str) -> Any:
+def _get_member(value: Any, name: str) -> Any:
     if isinstance(value, dict):
         return value.get(name)
     if isinstance(value, list) and name.isdecimal() and int(name) < len(value):
@@ -258,7 +258,7 @@ def decode_json(data: bytes, what: str) -> Any:
         raise NoObjectKeyError(f"{what} is not JSON: {error}") from None
 
 
-def _key(key: bytes | None, element: Key, reading: Reading) -> str:
+def _format_key(key: bytes | None, element: Key, reading: Reading) -> str:
     name = ".".join(element.path)
     what = f"key field {name}" if name else "the key"
     if key is None:
@@ -266,7 +266,7 @@ def _key(key: bytes | None, element: Key, reading: Reading) -> str:
             raise NoObjectKeyError("the record has no key")
         return reading.missing
     if CONVERTERS[reading.key_converter].gives != "json":
-        return check_key_text(_utf8(key, "the key"), what)
+        return check_key_text(_decode_text(key, "the key"), what)
     document = decode_json(key, "the key")
     if CONVERTERS[reading.key_converter].enveloped and isinstance(document, dict) and document.keys() == _CONNECT:
         document = document["payload"]
@@ -277,21 +277,21 @@ def _key(key: bytes | None, element: Key, reading: Reading) -> str:
     return check_key_text(format_primitive(document, "the key"), what)
 
 
-def _header(headers: Sequence[Mapping[str, Any]] | None, element: Header, reading: Reading) -> str:
+def _format_header(headers: Sequence[Mapping[str, Any]] | None, element: Header, reading: Reading) -> str:
     values = [header["value"] for header in headers or () if header["key"] == element.name]
     what = f"header {element.name!r}"
     if not values:
         raise NoObjectKeyError(f"{what} is not in the record")
     if values[-1] is None:
         raise NoObjectKeyError(f"{what} is null")
-    text = _utf8(values[-1], what)
+    text = _decode_text(values[-1], what)
     if element.path:
         name = f"header {'.'.join((element.name, *element.path))}"
         text = read_field(decode_json(values[-1], what), element.path, name, reading.missing)
     return check_key_text(text, what)
 
 
-def _utf8(data: bytes, what: str) -> str:
+def _decode_text(data: bytes, what: str) -> str:
     try:
         return data.decode().replace("\n", "\\n")
     except UnicodeDecodeError:

@@ -152,7 +152,7 @@ class KeyTemplate:
 
     def pattern(self, partition: int, gaps: Sequence[str]) -> str:
         """Return a key with these texts in its gaps and `%s` for each element."""
-        parts = ["".join(_spell(piece, partition) for piece in part) for part in self.parts]
+        parts = ["".join(_write_piece(piece, partition) for piece in part) for part in self.parts]
         return parts[0] + "".join(gap.replace("%", "%%") + part for gap, part in zip(gaps, parts[1:], strict=True))
 
     def key(self, group: str, span: Span, *, ending: str) -> str:
@@ -194,7 +194,7 @@ class GroupBuilder:
         )
         self._most = MAX_KEY_BYTES - template.reserve
         self._reserved = reserved
-        self._secret = [is_secret(_name(element)) for element in template.elements]
+        self._secret = [is_secret(_get_field_name(element)) for element in template.elements]
         self._begins_with_slash = self._key.startswith("/")  # of the template itself, as Aiven's prefix may
         self._own = frozenset(step.replace("%%", "%") for step in self._key.split("/") if "%s" not in step)
 
@@ -233,13 +233,13 @@ class GroupBuilder:
         return None
 
 
-def _name(element: Element) -> str:
+def _get_field_name(element: Element) -> str:
     """Return the path of a field, or the name and path of a header; empty for other elements."""
     path = getattr(element, "path", ())
     return ".".join((*((element.name,) if isinstance(element, Header) else ()), *path))
 
 
-def _spell(piece: Text | Number | Element, partition: int) -> str:
+def _write_piece(piece: Text | Number | Element, partition: int) -> str:
     match piece:
         case Text(text):
             return text.replace("%", "%%")

@@ -81,12 +81,12 @@ def _parse_braces(text: str, token: re.Match[str], time: Time, padding: Number) 
         hint = did_you_mean(name, _NAMES, "{{{}}}")
         raise template_error(text, token.start(), f"{token[0]} is unknown; {hint}there are {_ALLOWED}")
     try:
-        return _piece(name, token["argument"], time, padding)
+        return _parse_piece(name, token["argument"], time, padding)
     except ValueError as error:
         raise template_error(text, token.start(), f"{token[0]}: {error}") from None
 
 
-def _piece(name: str, argument: str | None, time: Time, padding: Number) -> Piece:
+def _parse_piece(name: str, argument: str | None, time: Time, padding: Number) -> Piece:
     if name in ("topic", "schema", "extension") and argument is not None:
         raise ValueError(f"takes nothing after a colon: write {{{name}}}")
     if name in _EXAMPLES and not argument:
@@ -107,14 +107,14 @@ def _piece(name: str, argument: str | None, time: Time, padding: Number) -> Piec
         case "header":
             return Header(argument or "")
         case "hour":
-            return _hour(argument or "")
+            return _parse_hour(argument or "")
         case "time":
             joda.compile_formatter(argument or "", time.zone, time.locale)
             return replace(time, pattern=argument or "")
-    return _number(name, argument, padding)  # type: ignore[arg-type]
+    return _parse_number(name, argument, padding)  # type: ignore[arg-type]
 
 
-def _number(name: NumberName, argument: str | None, padding: Number) -> Number:
+def _parse_number(name: NumberName, argument: str | None, padding: Number) -> Number:
     if argument is None:
         return Number(name)
     width = _WIDTH.fullmatch(argument)
@@ -126,7 +126,7 @@ def _number(name: NumberName, argument: str | None, padding: Number) -> Number:
     return Number(name, int(width[2])) if width[1] else replace(padding, name=name, length=int(width[2]))
 
 
-def _hour(pattern: str) -> Hour:
+def _parse_hour(pattern: str) -> Hour:
     print_hour = joda.compile_formatter(pattern)
     if print_hour(0) != print_hour(hours.HOUR_MS - 1):
         raise ValueError("an hour has no minutes and no seconds: take m, s and S out")
@@ -144,7 +144,7 @@ def _check_extension(text: str, pieces: list[Piece]) -> None:
 
 
 def _check_text(text: str, pieces: list[Piece]) -> None:
-    sample = "".join(map(_sample, pieces))
+    sample = "".join(map(_make_sample, pieces))
     for position, char in enumerate(text):
         if not char.isprintable():
             raise template_error(text, position, f"{char!r} is a control character, which cannot be in a key")
@@ -155,11 +155,11 @@ def _check_text(text: str, pieces: list[Piece]) -> None:
     for step in (*directories.split("/"), name):
         if step in RESERVED_STEPS:
             raise template_error(text, max(0, text.find(step)), f"{step!r} cannot be alone between two '/': rename it")
-    if any("~" in piece.text for piece in _file_name(pieces) if isinstance(piece, Text)):
+    if any("~" in piece.text for piece in _find_file_name(pieces) if isinstance(piece, Text)):
         raise template_error(text, text.rindex("~"), "'~' marks files of a replacing commit: take it out of the name")
 
 
-def _file_name(pieces: list[Piece]) -> list[Piece]:
+def _find_file_name(pieces: list[Piece]) -> list[Piece]:
     name: list[Piece] = []
     for piece in reversed(pieces):
         if isinstance(piece, Text) and "/" in piece.text:
@@ -168,7 +168,7 @@ def _file_name(pieces: list[Piece]) -> list[Piece]:
     return name
 
 
-def _sample(piece: Piece) -> str:
+def _make_sample(piece: Piece) -> str:
     match piece:
         case Text(text):
             return text

@@ -83,7 +83,7 @@ def parse(select: str, where: str | None) -> Query:
         ValueError: it is not Spark SQL, or does more than project and filter record by record, or two of its fields
             differ in case only.
     """
-    items, expressions, read = _select_list(select)
+    items, expressions, read = _read_select_list(select)
     if where is not None:
         read |= _read_condition(where)
     paths = {path for path in read if path[0] not in META}
@@ -114,16 +114,16 @@ def _refuse_twins(paths: Sequence[Path]) -> None:
                 )
 
 
-def _select_list(text: str) -> tuple[tuple[Field | Expression | Star, ...], tuple[str, ...], set[Path]]:
+def _read_select_list(text: str) -> tuple[tuple[Field | Expression | Star, ...], tuple[str, ...], set[Path]]:
     """Return the entries, the expressions among them, and what these read."""
     from sqlglot import exp
 
-    clause = f"select {_short(text)}"
-    tokens = _tokens(text, clause)
-    entries = list(_entries(tokens))
+    clause = f"select {_shorten(text)}"
+    tokens = _tokenize(text, clause)
+    entries = list(_split_entries(tokens))
     if not all(entries):
         raise ValueError(f"{clause}: an entry of the select list is empty")
-    tree = _tree(f"SELECT {text}\nFROM records", clause, {"expressions", "from_"})
+    tree = _parse_tree(f"SELECT {text}\nFROM records", clause, {"expressions", "from_"})
     if len(tree.expressions) != len(entries):
         raise ValueError(f"{clause}: its entries cannot be told apart; write cast(… AS …) instead of ::")
     items: list[Field | Expression | Star] = []
@@ -132,21 +132,21 @@ def _select_list(text: str) -> tuple[tuple[Field | Expression | Star, ...], tupl
     for node, entry in zip(tree.expressions, entries, strict=True):
         star = node.this if isinstance(node, exp.Column) else node
         if isinstance(star, exp.Star):
-            of = () if star is node else _path(node)[:-1]
-            items.append(_star(star, of, text, entry, clause, expressions))
-            read |= _read(
+            of = () if star is node else _to_path(node)[:-1]
+            items.append(_read_star(star, of, text, entry, clause, expressions))
+            read |= _find_fields(
                 [one for replaced in star.args.get("replace") or () for one in _check_nodes(replaced, clause)]
             )
             continue
         nodes = _check_nodes(node, clause)
         named = node.this if isinstance(node, exp.Alias) else node
-        path = _path(named) if _is_field(named) else ()
+        path = _to_path(named) if _is_field(named) else ()
         if path and path[0] not in META:
             items.append(Field(node.alias or path[-1], path))
             continue
         items.append(Expression(node.alias or (path[-1] if path else f"col{len(items) + 1}"), len(expressions)))
         expressions.append(_slice(text, entry))
-        read |= _read(nodes)
+        read |= _find_fields(nodes)
     return tuple(items), tuple(expressions), read
 
 
@@ -161,15 +161,15 @@ def _is_field(node: exp.Expr) -> bool:
 
 def _read_condition(text: str) -> set[Path]:
     """Check a condition. Return the fields that it reads."""
-    clause = f"where {_short(text)}"
-    _tokens(text, clause)
-    tree = _tree(f"SELECT 1\nFROM records\nWHERE {text}", clause, {"expressions", "from_", "where"})
+    clause = f"where {_shorten(text)}"
+    _tokenize(text, clause)
+    tree = _parse_tree(f"SELECT 1\nFROM records\nWHERE {text}", clause, {"expressions", "from_", "where"})
     if "where" not in tree.args:
         raise ValueError(f"{clause}: a condition is missing")
-    return _read(_check_nodes(tree.args["where"].this, clause))
+    return _find_fields(_check_nodes(tree.args["where"].this, clause))
 
 
-def _tokens(text: str, clause: str) -> Sequence[Token]:
+def _tokenize(text: str, clause: str) -> Sequence[Token]:
     """Split a text into tokens.
 
     Raises:
@@ -187,13 +187,13 @@ def _tokens(text: str, clause: str) -> Sequence[Token]:
     end, depth = 0, 0
     for token in tokens:
         if text[end : token.start].strip():
-            raise ValueError(f"{clause}: {_short(text[end : token.start].strip())} is a comment: take it out")
+            raise ValueError(f"{clause}: {_shorten(text[end : token.start].strip())} is a comment: take it out")
         end = max(end, token.end + 1)
-        depth += _opening(token)
+        depth += _count_depth(token)
         if depth > _DEEPEST:
             raise ValueError(f"{clause} nests too deeply: at most {_DEEPEST} brackets in one another")
     if text[end:].strip():
-        raise ValueError(f"{clause}: {_short(text[end:].strip())} is a comment: take it out")
+        raise ValueError(f"{clause}: {_shorten(text[end:].strip())} is a comment: take it out")
     for position in range(len(tokens)):
         _check_call(text, tokens, position, clause)
     return tokens
@@ -226,7 +226,7 @@ def _check_call(text: str, tokens: Sequence[Token], position: int, clause: str) 
         )
 
 
-def _tree(text: str, clause: str, parts: set[str]) -> exp.Select:
+def _parse_tree(text: str, clause: str, parts: set[str]) -> exp.Select:
     """Parse a statement that has these parts and nothing else. Raise ValueError if it is another one."""
     import sqlglot
     from sqlglot import exp
@@ -242,18 +242,18 @@ def _tree(text: str, clause: str, parts: set[str]) -> exp.Select:
     except RecursionError:
         raise ValueError(f"{clause} nests too deeply: split it") from None
     (query,) = statements if len(statements) == 1 else (None,)
-    if not isinstance(query, exp.Select) or _parts(query) - parts or query.args.get("from_") != _records():
+    if not isinstance(query, exp.Select) or _list_parts(query) - parts or query.args.get("from_") != _make_source():
         raise ValueError(f"{clause} is more than a select list and a condition: no other clauses, no ';'")
     return query
 
 
-def _records() -> exp.From:
+def _make_source() -> exp.From:
     from sqlglot import exp
 
     return exp.From(this=exp.Table(this=exp.Identifier(this="records", quoted=False)))
 
 
-def _parts(node: exp.Expr) -> set[str]:
+def _list_parts(node: exp.Expr) -> set[str]:
     return {name for name, value in node.args.items() if value}
 
 
@@ -269,27 +269,27 @@ def _check_nodes(tree: exp.Expr, clause: str) -> list[exp.Expr]:
     for node in nodes:
         if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Column):
             raise ValueError(f"{clause}: * is in an expression: name the fields")
-        if isinstance(node, exp.Star) and _parts(node):
+        if isinstance(node, exp.Star) and _list_parts(node):
             raise ValueError(f"{clause}: EXCEPT and REPLACE are in an expression: name the fields")
         if not isinstance(node, exp.Func) and type(node).__name__ not in _EXPRESSIONS:
             shown = f"not supported ({type(node).__name__})"
             if isinstance(node, exp.Query | exp.Window):
                 shown = "a subquery" if isinstance(node, exp.Query) else "a window"
             raise ValueError(
-                f"{clause}: {_short(node.sql(dialect='spark'))} is {shown}: SQL works on one record at a time"
+                f"{clause}: {_shorten(node.sql(dialect='spark'))} is {shown}: SQL works on one record at a time"
             )
     return nodes
 
 
-def _read(nodes: Sequence[exp.Expr]) -> set[Path]:
+def _find_fields(nodes: Sequence[exp.Expr]) -> set[Path]:
     """Return the fields that expressions read."""
     from sqlglot import exp
 
     columns = [node for node in nodes if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star)]
-    return {_path(_whole(column)) for column in columns}
+    return {_to_path(_find_whole(column)) for column in columns}
 
 
-def _whole(column: exp.Expr) -> exp.Expr:
+def _find_whole(column: exp.Expr) -> exp.Expr:
     """Return a column with its further steps: sqlglot's tree gives a column four."""
     from sqlglot import exp
 
@@ -298,26 +298,28 @@ def _whole(column: exp.Expr) -> exp.Expr:
     return column
 
 
-def _path(node: exp.Expr) -> Path:
+def _to_path(node: exp.Expr) -> Path:
     return tuple(part.name for part in node.parts)  # type: ignore[attr-defined]
 
 
-def _star(star: exp.Star, of: Path, text: str, entry: Sequence[Token], clause: str, expressions: list[str]) -> Star:
+def _read_star(
+    star: exp.Star, of: Path, text: str, entry: Sequence[Token], clause: str, expressions: list[str]
+) -> Star:
     """Return a star. Adds the expressions of its REPLACE to `expressions`."""
     from sqlglot import exp
 
     shown = _slice(text, entry)
-    if unknown := _parts(star) - {"except_", "replace"}:
+    if unknown := _list_parts(star) - {"except_", "replace"}:
         raise ValueError(f"{clause}: {sorted(unknown)[0].upper()} of {shown} is not supported: EXCEPT and REPLACE are")
     without = []
     for node in star.args.get("except_") or ():
         if not isinstance(node, exp.Column | exp.Dot):
-            raise ValueError(f"{clause}: EXCEPT takes names of fields, not {_short(node.sql(dialect='spark'))}")
-        without.append(_path(node))
+            raise ValueError(f"{clause}: EXCEPT takes names of fields, not {_shorten(node.sql(dialect='spark'))}")
+        without.append(_to_path(node))
     nodes = star.args.get("replace") or []
     if not all(isinstance(node, exp.Alias) for node in nodes):
         raise ValueError(f"{clause}: REPLACE takes (expression AS field, …)")
-    texts = [_slice(text, part) for part in _entries(_replacements(entry))] if nodes else []
+    texts = [_slice(text, part) for part in _split_entries(_find_replacements(entry))] if nodes else []
     if len(texts) != len(nodes):
         raise ValueError(f"{clause}: REPLACE takes (expression AS field, …), with the parentheses")
     first = len(expressions)
@@ -326,30 +328,30 @@ def _star(star: exp.Star, of: Path, text: str, entry: Sequence[Token], clause: s
     return Star(of, tuple(without), replaced)
 
 
-def _replacements(entry: Sequence[Token]) -> Sequence[Token]:
+def _find_replacements(entry: Sequence[Token]) -> Sequence[Token]:
     """Return the tokens between REPLACE's parentheses, which end the entry or go before EXCEPT."""
     words = [token.text.lower() for token in entry]
     start = next(i for i in range(len(words)) if words[i] == "replace" and words[i + 1 : i + 2] == ["("])
     depth = 0
     for position in range(start + 1, len(entry)):
-        depth += _opening(entry[position])
+        depth += _count_depth(entry[position])
         if not depth:
             return entry[start + 2 : position]
     return ()
 
 
-def _entries(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
+def _split_entries(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
     """Yield the tokens between commas outside of brackets."""
     depth, start = 0, 0
     for position, token in enumerate(tokens):
-        depth += _opening(token)
+        depth += _count_depth(token)
         if token.token_type.name == "COMMA" and not depth:
             yield tokens[start:position]
             start = position + 1
     yield tokens[start:]
 
 
-def _opening(token: Token) -> int:
+def _count_depth(token: Token) -> int:
     """Return 1 for a bracket that opens, -1 for one that closes, else 0."""
     side, _, bracket = token.token_type.name.partition("_")
     return {"L": 1, "R": -1}.get(side, 0) if bracket in ("PAREN", "BRACKET", "BRACE") else 0
@@ -359,5 +361,5 @@ def _slice(text: str, tokens: Sequence[Token]) -> str:
     return text[tokens[0].start : max(token.end for token in tokens) + 1]
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     return repr(text if len(text) <= 200 else text[:200] + "…")

@@ -115,8 +115,8 @@ class KafkaOffsets:
         def question(ask: _Query) -> TopicOffsets:
             topic_id, partitions = ask.describe(topic, existed=existed)
             # Before the timestamps: if none is late enough the end is the answer, which must not have moved on since.
-            bounds = ask.bounds(topic, partitions)
-            at, next = ask.stamped_offsets(topic, partitions, start, end)
+            bounds = ask.read_bounds(topic, partitions)
+            at, next = ask.read_stamped_offsets(topic, partitions, start, end)
             if topic_id and ask.describe(topic, existed=existed)[0] != topic_id:
                 # Offsets come without an id: a new topic's must not get the id of the old one.
                 raise _Retry("the topic was deleted and created again meanwhile")
@@ -129,30 +129,30 @@ class KafkaOffsets:
                 ranges[partition] = LogRange(low, last, first, next_hour, ask.epochs.get(partition), stamp)
             return TopicOffsets(topic_id, ranges)
 
-        return self._answer(f"the offsets of topic {topic!r}", question)
+        return self._ask(f"the offsets of topic {topic!r}", question)
 
     def log_ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
         """See `Offsets.log_ranges`."""
-        return self._answer(f"the offsets of topic {topic!r}", lambda ask: ask.bounds(topic, ask.describe(topic)[1]))
+        return self._ask(f"the offsets of topic {topic!r}", lambda ask: ask.read_bounds(topic, ask.describe(topic)[1]))
 
     def log_ends(self, topics: Collection[str]) -> Mapping[str, Mapping[int, int]]:
         """See `Offsets.log_ends`."""
-        return self._answer(f"the offsets of {len(topics)} topics", lambda ask: ask.ends_of_all(topics))
+        return self._ask(f"the offsets of {len(topics)} topics", lambda ask: ask.read_log_ends(topics))
 
     def find_offset_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:
         """See `Offsets.find_offset_since`."""
 
         def question(ask: _Query) -> Mapping[int, int]:
             _, partitions = ask.describe(topic)
-            return ask.find_offset_since(topic, ask.bounds(topic, partitions), epoch_ms)
+            return ask.find_offset_since(topic, ask.read_bounds(topic, partitions), epoch_ms)
 
-        return self._answer(f"the offsets of topic {topic!r}", question)
+        return self._ask(f"the offsets of topic {topic!r}", question)
 
     def lag(self, topic: str, reached: Mapping[int, int], *, begin_ms: int, now_ms: int) -> Lag:
         """See `Offsets.lag`."""
 
         def question(ask: _Query) -> Lag:
-            bounds = ask.bounds(topic, ask.describe(topic)[1])
+            bounds = ask.read_bounds(topic, ask.describe(topic)[1])
             begin = reached
             if not reached and begin_ms:
                 begin = ask.find_offset_since(topic, bounds, begin_ms)
@@ -162,7 +162,7 @@ class KafkaOffsets:
             oldest_s = find_oldest_age_s(ask, topic, behind, now_ms) if behind else 0.0
             return Lag(records, oldest_s, {partition: end for partition, (_, end) in bounds.items()})
 
-        return self._answer(f"what waits in topic {topic!r}", question)
+        return self._ask(f"what waits in topic {topic!r}", question)
 
     def find_truncations(self, topic: str, reached: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
         """See `Offsets.find_truncations`."""
@@ -171,9 +171,9 @@ class KafkaOffsets:
 
     def topics(self) -> list[str]:
         """See `Offsets.topics`."""
-        return self._answer("the names of topics", _Query.names)
+        return self._ask("the names of topics", _Query.read_names)
 
-    def _answer(self, what: str, question: Callable[[_Query], A]) -> A:
+    def _ask(self, what: str, question: Callable[[_Query], A]) -> A:
         client, log = _client(os.getpid(), self.bootstrap_servers, self._settings)
         query = _Query(client, log, self.bootstrap_servers, what, self.timeout_s)
         while True:
@@ -211,7 +211,7 @@ class _Query:
         while True:
             asked = self._client.describe_topics(TopicCollection([topic]), request_timeout=self._remaining_s())
             try:
-                description = self._result(asked[topic])
+                description = self._await_result(asked[topic])
             except _MissingTopic:
                 if not existed or time.monotonic() + 5 * _PAUSE_S >= self._deadline:
                     return "", []
@@ -219,7 +219,7 @@ class _Query:
             else:
                 return str(description.topic_id), sorted(partition.id for partition in description.partitions)
 
-    def bounds(self, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
+    def read_bounds(self, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
         """Return log start and last stable offset."""
         low, end = self.offsets(topic, partitions, _EARLIEST, _LATEST)
         # Asked at once, answered one after the other: the log start may have gone on past the end of a moment ago.
@@ -232,10 +232,10 @@ class _Query:
 
     def offsets(self, topic: str, partitions: Iterable[int], *specs: OffsetSpec) -> list[dict[int, int]]:
         """Return the offset at each of `specs` by partition, in one request per broker; -1 if there is none."""
-        answered = self.stamped_offsets(topic, partitions, *specs)
+        answered = self.read_stamped_offsets(topic, partitions, *specs)
         return [{one: offset for one, (offset, _) in answers.items()} for answers in answered]
 
-    def stamped_offsets(
+    def read_stamped_offsets(
         self, topic: str, partitions: Iterable[int], *specs: OffsetSpec
     ) -> list[dict[int, tuple[int, int]]]:
         """Return the offset and the timestamp of the record at each of `specs`; -1 for both if there is none."""
@@ -243,15 +243,15 @@ class _Query:
         if not keys:
             return [{} for _ in specs]
         asked = [self._list_offsets(keys, spec) for spec in specs]
-        answered = [{key.partition: self._result(future) for key, future in answers.items()} for answers in asked]
+        answered = [{key.partition: self._await_result(future) for key, future in answers.items()} for answers in asked]
         if _LATEST in specs:
             latest = answered[specs.index(_LATEST)]
             self.epochs = {one: info.leader_epoch for one, info in latest.items() if info.leader_epoch is not None}
         return [{one: (info.offset, info.timestamp) for one, info in answers.items()} for answers in answered]
 
-    def ends_of_all(self, topics: Collection[str]) -> dict[str, dict[int, int]]:
+    def read_log_ends(self, topics: Collection[str]) -> dict[str, dict[int, int]]:
         """Return the last stable offset of every topic-partition, in one request per broker."""
-        partitions = {name: one.partitions for name, one in self._metadata().items() if one.error is None}
+        partitions = {name: one.partitions for name, one in self._read_metadata().items() if one.error is None}
         keys = [TopicPartition(topic, number) for topic in topics for number in partitions.get(topic, ())]
         if not keys:
             return {}
@@ -259,16 +259,16 @@ class _Query:
         errors: dict[str, Exception] = {}
         for key, future in self._list_offsets(keys, _LATEST).items():
             try:
-                ends.setdefault(key.topic, {})[key.partition] = self._result(future).offset
+                ends.setdefault(key.topic, {})[key.partition] = self._await_result(future).offset
             except (S3LakeError, _Retry) as error:
                 errors[key.topic] = error
         if len(errors) == len(ends.keys() | errors.keys()):
             raise next(iter(errors.values()))
         return {topic: one for topic, one in ends.items() if topic not in errors}
 
-    def names(self) -> list[str]:
+    def read_names(self) -> list[str]:
         """Return the names of the topics that users made."""
-        return sorted(name for name in self._metadata() if not re.fullmatch("__.+", name))
+        return sorted(name for name in self._read_metadata() if not re.fullmatch("__.+", name))
 
     def _list_offsets(self, keys: list[TopicPartition], spec: OffsetSpec) -> dict[TopicPartition, Future[Any]]:
         return self._client.list_offsets(
@@ -277,7 +277,7 @@ class _Query:
             request_timeout=self._remaining_s(),
         )
 
-    def _metadata(self) -> Mapping[str, TopicMetadata]:
+    def _read_metadata(self) -> Mapping[str, TopicMetadata]:
         try:
             return self._client.list_topics(timeout=self._remaining_s()).topics
         except KafkaException as error:
@@ -295,7 +295,7 @@ class _Query:
             raise self._unavailable("no answer")
         return remaining_s
 
-    def _result(self, future: Future[Any]) -> Any:
+    def _await_result(self, future: Future[Any]) -> Any:
         try:
             # librdkafka keeps the deadline itself; the rest is for its thread to tell.
             return future.result(max(0.0, self._deadline - time.monotonic()) + 0.25)

@@ -94,9 +94,9 @@ class KafkaReader:
         """
         settings = tuple(sorted(self.consumer_settings.items()))
         for number, part in enumerate(ranges):
-            reading = _Reading(settings, self.bootstrap_servers, topic, part)
+            reading = _RangeReader(settings, self.bootstrap_servers, topic, part)
             if number == 0:
-                reading.introduce()
+                reading.locate_topic()
             yield from reading.batches(columns)
 
 
@@ -107,7 +107,7 @@ def _consumer(pid: int, settings: tuple[tuple[str, str], ...]) -> tuple[Consumer
     return Consumer(dict(settings), log.record), log
 
 
-class _Reading:
+class _RangeReader:
     """One range on its way."""
 
     def __init__(self, settings: tuple[tuple[str, str], ...], servers: str, topic: str, range: OffsetRange) -> None:
@@ -116,7 +116,7 @@ class _Reading:
         self._topic, self._range = topic, range
         self._next = range.start
 
-    def introduce(self) -> None:
+    def locate_topic(self) -> None:
         """Let the client ask where the topic is: of one that is only assigned it asks a second later."""
         with suppress(KafkaRequestError):  # reading meets the same, and tells what it means
             self._consumer.read_log_end(self._topic, self._range.partition, _INTRODUCED_MS)
@@ -145,7 +145,7 @@ class _Reading:
                     self._handle_error(self._log.name, self._log.text)
                 elif time.monotonic() - silent >= SILENCE_S:
                     asked += 1
-                    self._insist(asked)
+                    self._check_brokers(asked)
                     if asked == 1:
                         self._renew_client()
                     silent = time.monotonic()
@@ -165,7 +165,7 @@ class _Reading:
         self._consumer.close()
         _consumer.cache_clear()
         self._consumer, self._log = _consumer(os.getpid(), self._settings)
-        self.introduce()
+        self.locate_topic()
         self._assign()
 
     def _handle_error(self, name: str, text: str) -> None:
@@ -190,7 +190,7 @@ class _Reading:
             "this micro-batch is visible. If this stays so, the log is damaged there"
         )
 
-    def _insist(self, asked: int) -> None:
+    def _check_brokers(self, asked: int) -> None:
         """Nothing came for long: whether the brokers are there, and have what was planned."""
         silent = (
             f"Kafka at {self._servers} did not give the records of topic {self._topic!r}, partition "

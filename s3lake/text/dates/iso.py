@@ -34,7 +34,7 @@ def parse_epoch_ms(text: str, where: tzinfo) -> int:
         raise ValueError(text)
     milliseconds = int((match["fraction"] or "").ljust(3, "0")[:3])
     hour, minute, second = (int(match[part] or 0) for part in ("hour", "minute", "second"))
-    local = _date(match).replace(hour=hour, minute=minute, second=second, microsecond=milliseconds * 1000)
+    local = _parse_date(match).replace(hour=hour, minute=minute, second=second, microsecond=milliseconds * 1000)
     if match["offset"]:
         return (local.replace(tzinfo=parse_zone(match["offset"].upper())) - _EPOCH) // _MILLISECOND
     moment = local.replace(tzinfo=where)
@@ -43,7 +43,7 @@ def parse_epoch_ms(text: str, where: tzinfo) -> int:
     return (moment - _EPOCH) // _MILLISECOND
 
 
-def _date(match: re.Match[str]) -> datetime:
+def _parse_date(match: re.Match[str]) -> datetime:
     if match["year"] is None:
         return datetime(1970, 1, 1)
     year = int(match["year"])

@@ -48,7 +48,7 @@ class DatePattern:
         Raises:
             ValueError: the pattern or the zone is invalid.
         """
-        return _formatter(self, zone_name)
+        return _compile_formatter(self, zone_name)
 
     @property
     def resolution(self) -> int:
@@ -62,7 +62,7 @@ class DatePattern:
             ValueError: the pattern or the zone is invalid, or the pattern does not name a day. The function raises it
                 for a text that does not match.
         """
-        return _parser(self, zone_name)
+        return _compile_parser(self, zone_name)
 
     @property
     def simple(self) -> bool:
@@ -146,7 +146,7 @@ def compile_key_date(pattern: str) -> Callable[[int], str]:
 
 
 @lru_cache(maxsize=256)
-def _formatter(pattern: DatePattern, zone_name: str) -> Callable[[int], str]:
+def _compile_formatter(pattern: DatePattern, zone_name: str) -> Callable[[int], str]:
     place, style = parse_zone(zone_name), Style(zone_name, pattern.simple)
     parts = [part for part in pattern.parts() if not pattern.is_bracket(part)]
     printer = compile_printer(parts, {name: letter.printer for name, letter in pattern.letters.items()}, style)
@@ -166,7 +166,7 @@ def _formatter(pattern: DatePattern, zone_name: str) -> Callable[[int], str]:
 
 
 @lru_cache(maxsize=256)
-def _parser(pattern: DatePattern, zone_name: str) -> Callable[[str], int]:
+def _compile_parser(pattern: DatePattern, zone_name: str) -> Callable[[str], int]:
     place, style = parse_zone(zone_name), Style(zone_name, pattern.simple)
     parts = pattern.parts()
     _require_day(pattern, {part.letter for part in parts})

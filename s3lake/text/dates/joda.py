@@ -59,7 +59,7 @@ def compile_formatter(
     @lru_cache(maxsize=65_536)
     def format_instant(epoch_ms: int) -> str:
         try:
-            return printer(_local(epoch_ms, where, bucket_ms))
+            return printer(_to_local(epoch_ms, where, bucket_ms))
         except OverflowError:
             raise ValueError(f"timestamp {epoch_ms} has no date") from None
 
@@ -111,7 +111,7 @@ def _require_plausible(parts: list[Token]) -> None:
         raise ValueError("w is the week of a week year; write xxxx for its year")
 
 
-def _local(epoch_ms: int, where: tzinfo, bucket_ms: int | None) -> datetime:
+def _to_local(epoch_ms: int, where: tzinfo, bucket_ms: int | None) -> datetime:
     local = (_UTC_EPOCH + timedelta(milliseconds=epoch_ms)).astimezone(where)
     if bucket_ms is None:
         return local
@@ -126,24 +126,24 @@ def _local(epoch_ms: int, where: tzinfo, bucket_ms: int | None) -> datetime:
     return begin.replace(fold=1) if after >= timedelta(0) else begin  # of two, the one that Joda takes
 
 
-def _fraction(moment: datetime, style: Style) -> str:
+def _print_fraction(moment: datetime, style: Style) -> str:
     return f"{moment.microsecond // 1000:03d}".ljust(style.count, "0")[: style.count]
 
 
-def _zone_name(moment: datetime, style: Style) -> str:
+def _print_zone_name(moment: datetime, style: Style) -> str:
     name = moment.tzname() or ""
     if isinstance(moment.tzinfo, ZoneInfo) and name.isalpha():
         return name
-    return _offset(moment, ":") if moment.utcoffset() else style.zone
+    return _print_offset(moment, ":") if moment.utcoffset() else style.zone
 
 
-def _zone_offset(moment: datetime, style: Style) -> str:
+def _print_zone_offset(moment: datetime, style: Style) -> str:
     if style.count >= 3:
         return style.zone
-    return _offset(moment, ":" if style.count == 2 else "")
+    return _print_offset(moment, ":" if style.count == 2 else "")
 
 
-def _offset(moment: datetime, between: str) -> str:
+def _print_offset(moment: datetime, between: str) -> str:
     return zones.format_offset(moment.utcoffset() or timedelta(), between)
 
 
@@ -155,7 +155,7 @@ _LETTERS: dict[str, Printer] = {
     "w": lambda moment, style: format_number(moment.isocalendar()[1], style),
     "e": lambda moment, style: format_number(moment.isoweekday(), style),
     **{"Y": _SHARED["y"], **_SHARED},
-    "S": _fraction,
-    "z": _zone_name,
-    "Z": _zone_offset,
+    "S": _print_fraction,
+    "z": _print_zone_name,
+    "Z": _print_zone_offset,
 }

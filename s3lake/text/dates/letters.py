@@ -157,7 +157,7 @@ def format_year(number: int, style: Style) -> str:
     return f"{number % 100:02d}" if style.count == 2 else format_number(number, style)
 
 
-def _number(most: int, value: Callable[[datetime], int], field: str, low: int, high: int, unit: int = 1) -> Letter:
+def _make_number(most: int, value: Callable[[datetime], int], field: str, low: int, high: int, unit: int = 1) -> Letter:
     """Build a letter that counts something; times `unit` it is the field of the time."""
 
     def printer(moment: datetime, style: Style) -> str:
@@ -181,14 +181,14 @@ def _ignore(time: PartialTime, text: str, style: Style) -> None:
     """Ignore the name of a day or an era: it changes nothing."""
 
 
-def _name(most: int, names: Sequence[str], position: Callable[[datetime], int]) -> Letter:
+def _make_name(most: int, names: Sequence[str], position: Callable[[datetime], int]) -> Letter:
     def printer(moment: datetime, style: Style) -> str:
         return style.cut_name(names[position(moment)])
 
     return Letter(most, printer, lambda style: "|".join(map(style.cut_name, names)), _ignore)
 
 
-def _year_expression(style: Style) -> str:
+def _make_year_expression(style: Style) -> str:
     if style.count == 2:
         return r"\d{2}"
     return rf"\d{{{1 if style.simple else style.count},4}}"
@@ -201,10 +201,10 @@ def _read_year(time: PartialTime, text: str, style: Style) -> None:
     time.fields["year"] = century + int(text)
 
 
-def _month() -> Letter:
+def _make_month() -> Letter:
     """Build the letter of months: a number, and from three letters on a name."""
-    number = _number(4, attrgetter("month"), "month", 1, 12)
-    name = _name(4, _MONTHS, lambda moment: moment.month - 1)
+    number = _make_number(4, attrgetter("month"), "month", 1, 12)
+    name = _make_name(4, _MONTHS, lambda moment: moment.month - 1)
 
     def printer(moment: datetime, style: Style) -> str:
         return (number if style.count < 3 else name).printer(moment, style)
@@ -237,11 +237,11 @@ def _read_zone(time: PartialTime, text: str, _: Style) -> None:
     time.zone = parse_zone(text)
 
 
-def _zone(most: int, printer: Printer) -> Letter:
+def _make_zone(most: int, printer: Printer) -> Letter:
     return Letter(most, printer, lambda _: r"[A-Za-z][A-Za-z0-9_/+:-]*|[+-]\d\d:?\d\d", _read_zone)
 
 
-def _offset(most: int, shorten: Callable[[str, Style], str]) -> Letter:
+def _make_offset(most: int, shorten: Callable[[str, Style], str]) -> Letter:
     """Build a letter of an offset; `shorten` gets it as `+02:00`."""
 
     def printer(moment: datetime, style: Style) -> str:
@@ -250,13 +250,13 @@ def _offset(most: int, shorten: Callable[[str, Style], str]) -> Letter:
     return Letter(most, printer, lambda _: r"Z|GMT|(?:GMT)?[+-]\d\d(?::?\d\d)?", _read_zone)
 
 
-def _offset_x(offset: str, style: Style) -> str:
+def _print_offset_x(offset: str, style: Style) -> str:
     if style.count == 1 and (style.simple or offset.endswith(":00")):
         return offset[:3]
     return offset if style.count == 3 else offset.replace(":", "")
 
 
-def _offset_z(offset: str, style: Style) -> str:
+def _print_offset_z(offset: str, style: Style) -> str:
     if style.simple or style.count < 4:
         return offset.replace(":", "")
     if offset[1:] == "00:00":
@@ -264,38 +264,38 @@ def _offset_z(offset: str, style: Style) -> str:
     return f"GMT{offset}" if style.count == 4 else offset
 
 
-_YEAR = Letter(4, lambda moment, style: format_year(moment.year, style), _year_expression, _read_year, _ALWAYS)
-_MONTH = _month()
+_YEAR = Letter(4, lambda moment, style: format_year(moment.year, style), _make_year_expression, _read_year, _ALWAYS)
+_MONTH = _make_month()
 
 JAVA_TIME: dict[str, Letter] = {
     "y": _YEAR,
     "u": _YEAR,
     "M": _MONTH,
     "L": _MONTH,
-    "E": _name(4, _DAYS, datetime.weekday),
+    "E": _make_name(4, _DAYS, datetime.weekday),
     "G": Letter(3, lambda *_: "AD", lambda _: "AD", _ignore),
-    "d": _number(2, attrgetter("day"), "day", 1, 31),
-    "H": _number(2, attrgetter("hour"), "hour", 0, 23),
-    "h": _number(2, lambda moment: moment.hour % 12 or 12, "half_hour", 1, 12),
-    "K": _number(2, lambda moment: moment.hour % 12, "half_hour", 0, 11),
-    "k": _number(2, lambda moment: moment.hour or 24, "hour", 1, 24),
-    "m": _number(2, attrgetter("minute"), "minute", 0, 59),
-    "s": _number(2, attrgetter("second"), "second", 0, 59),
+    "d": _make_number(2, attrgetter("day"), "day", 1, 31),
+    "H": _make_number(2, attrgetter("hour"), "hour", 0, 23),
+    "h": _make_number(2, lambda moment: moment.hour % 12 or 12, "half_hour", 1, 12),
+    "K": _make_number(2, lambda moment: moment.hour % 12, "half_hour", 0, 11),
+    "k": _make_number(2, lambda moment: moment.hour or 24, "hour", 1, 24),
+    "m": _make_number(2, attrgetter("minute"), "minute", 0, 59),
+    "s": _make_number(2, attrgetter("second"), "second", 0, 59),
     "S": Letter(9, _print_fraction, lambda style: rf"\d{{{style.count}}}", _read_fraction, _ALWAYS),
-    "D": _number(3, lambda moment: moment.timetuple().tm_yday, "day_of_year", 1, 366),
+    "D": _make_number(3, lambda moment: moment.timetuple().tm_yday, "day_of_year", 1, 366),
     "a": Letter(1, lambda moment, _: _HALVES[moment.hour // 12], lambda _: "|".join(_HALVES), _read_half),
-    "z": _zone(3, lambda moment, style: moment.tzname() or style.zone),
-    "Z": _offset(5, _offset_z),
-    "X": _offset(3, lambda offset, style: "Z" if offset[1:] == "00:00" else _offset_x(offset, style)),
-    "x": _offset(3, _offset_x),
-    "V": _zone(2, lambda _, style: style.zone),
+    "z": _make_zone(3, lambda moment, style: moment.tzname() or style.zone),
+    "Z": _make_offset(5, _print_offset_z),
+    "X": _make_offset(3, lambda offset, style: "Z" if offset[1:] == "00:00" else _print_offset_x(offset, style)),
+    "x": _make_offset(3, _print_offset_x),
+    "V": _make_zone(2, lambda _, style: style.zone),
 }
 """The letters of DateTimeFormatter."""
 
 SIMPLE: dict[str, Letter] = {
     **{letter: replace(JAVA_TIME[letter], most=9) for letter in "yMLdDHhKkmsEGaZ"},
-    "S": _number(9, lambda moment: moment.microsecond // 1000, "nanosecond", 0, 999, unit=1_000_000),
-    "u": _number(9, datetime.isoweekday, "weekday", 1, 7),
+    "S": _make_number(9, lambda moment: moment.microsecond // 1000, "nanosecond", 0, 999, unit=1_000_000),
+    "u": _make_number(9, datetime.isoweekday, "weekday", 1, 7),
     "z": JAVA_TIME["z"],
     "X": JAVA_TIME["X"],
 }

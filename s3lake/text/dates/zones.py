@@ -26,9 +26,9 @@ def parse_zone(text: str) -> tzinfo:
     if match and int(match[2]) <= 18:
         size = timedelta(hours=int(match[2]), minutes=int(match[3] or 0))
         return timezone(-size if match[1] == "-" else size)
-    if text in _ids():
+    if text in _read_ids():
         return _read_packaged(text)
-    hint = did_you_mean(text, _ids(), cutoff=0.8)
+    hint = did_you_mean(text, _read_ids(), cutoff=0.8)
     raise ValueError(
         f"{text!r} is not a time zone: {hint}write an IANA name such as Europe/Berlin, or an offset such as +02:00"
     )
@@ -57,6 +57,6 @@ def _read_packaged(text: str) -> ZoneInfo:
 
 
 @lru_cache(maxsize=1)
-def _ids() -> frozenset[str]:
+def _read_ids() -> frozenset[str]:
     # tzdata's own list: the operating system's directory has other files, and may ignore case.
     return frozenset(resources.files("tzdata").joinpath("zones").read_text().split())

@@ -57,14 +57,14 @@ class TestEndsOfManyTopics:
         self, topics: Topics, offsets: KafkaOffsets, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         one, other = topics.topic(partitions=2), topics.topic()
-        result, untold = questions._Query._result, [questions._Retry("no leader")]
+        result, untold = questions._Query._await_result, [questions._Retry("no leader")]
 
         def answer(self: questions._Query, future: object) -> object:
             if untold:
                 raise untold.pop()
             return result(self, future)
 
-        monkeypatch.setattr(questions._Query, "_result", answer)
+        monkeypatch.setattr(questions._Query, "_await_result", answer)
         assert offsets.log_ends([one, other]) == {other: {0: 0}}
 
     def test_are_an_error_if_the_brokers_do_not_answer(self) -> None:
@@ -117,7 +117,7 @@ class TestSnapshot:
     ) -> None:
         topic = topics.topic()
         write(topics, topic, [at(HOUR)] * 3)
-        result, calls = questions._Query._result, []
+        result, calls = questions._Query._await_result, []
 
         def stale(self: questions._Query, future: object) -> object:
             calls.append(future)
@@ -125,7 +125,7 @@ class TestSnapshot:
                 raise questions._MissingTopic("unknown topic")
             return result(self, future)
 
-        monkeypatch.setattr(questions._Query, "_result", stale)
+        monkeypatch.setattr(questions._Query, "_await_result", stale)
         assert offsets.snapshot(topic, HOUR, existed=True).partitions == {0: LogRange(0, 3, 0, 3)}
         calls.clear()
         assert offsets.snapshot(topic, HOUR) == TopicOffsets("", {})
@@ -208,7 +208,7 @@ class TestSnapshot:
             topics.delete(topic)
             topics.topic(name=topic)
 
-        _before(monkeypatch, "bounds", 1, recreate)  # straight after the first look at the id
+        _before(monkeypatch, "read_bounds", 1, recreate)  # straight after the first look at the id
         found = offsets.snapshot(topic, HOUR)
         assert found.topic_id != old.topic_id
         assert found.partitions[0] == LogRange(0, 0, 0, 0)
@@ -218,7 +218,7 @@ class TestSnapshot:
         self, topics: Topics, offsets: KafkaOffsets, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         topic = topics.topic()
-        _before(monkeypatch, "bounds", 1, lambda: topics.delete(topic))
+        _before(monkeypatch, "read_bounds", 1, lambda: topics.delete(topic))
         assert offsets.snapshot(topic, HOUR) == TopicOffsets("", {})
 
     @pytest.mark.slow("waits for what does not come, or for a change of a topic")
@@ -228,7 +228,7 @@ class TestSnapshot:
         topic = topics.topic()
         write(topics, topic, [at(HOUR)] * 3)
         # After the end was asked, before the timestamps are.
-        _before(monkeypatch, "stamped_offsets", 2, lambda: write(topics, topic, [at(HOUR)] * 2 + [at(NEXT)]))
+        _before(monkeypatch, "read_stamped_offsets", 2, lambda: write(topics, topic, [at(HOUR)] * 2 + [at(NEXT)]))
         assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(0, 3, 0, 3)
         assert offsets.snapshot(topic, HOUR).partitions[0] == LogRange(0, 6, 0, 5)
 
