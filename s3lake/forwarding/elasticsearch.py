@@ -9,7 +9,7 @@ import msgspec
 
 from s3lake.errors import ConfigurationError, DestinationRefusedError, DestinationUnavailableError
 from s3lake.forwarding.http import Api, cut_bodies
-from s3lake.forwarding.ledger import Entry, LedgerDestination, entry_fields, entry_id, row_id
+from s3lake.forwarding.ledger import Entry, LedgerDestination, build_fields, make_entry_id, make_row_id
 
 if TYPE_CHECKING:
     from s3lake.forwarding.hour import Hour, Row
@@ -88,7 +88,7 @@ class Elasticsearch(LedgerDestination):
         def encode_row(row: Row) -> bytes:
             numbers = {"partition": row.partition, "offset": row.offset, "file": row.file, "row": row.number}
             source = {**of_hour, **numbers, "record": row.line}
-            action = {"index": {"_id": row_id(hour, row)}}
+            action = {"index": {"_id": make_row_id(hour, row)}}
             return msgspec.json.encode(action) + b"\n" + msgspec.json.encode(source) + b"\n"
 
         for body, rows, _ in cut_bodies(hour, encode_row, _BULK_BYTES):
@@ -130,12 +130,12 @@ class Elasticsearch(LedgerDestination):
         return next(iter(answer.values()))["mappings"].get("properties", {}) if answer else None
 
     def _put_entry(self, hour: Hour, condition: str, *, complete: bool) -> Entry | None:
-        entry = entry_fields(hour, complete=complete)
+        entry = build_fields(hour, complete=complete)
         answer = self._ask("PUT", f"{self._make_entry_path(hour)}?{condition}", entry, allowed=(409,))
         return None if answer is None else _to_entry(entry, answer)
 
     def _make_entry_path(self, hour: Hour) -> str:
-        return f"{self._index}-hours/_doc/{entry_id(hour)}"
+        return f"{self._index}-hours/_doc/{make_entry_id(hour)}"
 
     def _send_bulk(self, body: bytes, chunk: list[Row]) -> None:
         answer = self._ask("POST", f"{self._index}/_bulk", body) or {}

@@ -102,19 +102,19 @@ def make_bucket_error(place: str, hour: Hour) -> DestinationRefusedError:
     )
 
 
-def entry_fields(hour: Hour, *, complete: bool) -> dict[str, Any]:
+def build_fields(hour: Hour, *, complete: bool) -> dict[str, Any]:
     """Return the fields of an entry, without its version."""
     entry: dict[str, Any] = {name: getattr(hour, name) for name in _OF_HOUR}
     offsets = {str(number): list(span) for number, span in hour.offsets.items()}
     return {**entry, "commits": list(hour.commits), "offsets": offsets, "complete": complete}
 
 
-def entry_id(hour: Hour) -> str:
+def make_entry_id(hour: Hour) -> str:
     """Return the id of the hour's entry."""
     return make_digest(hour.sink, hour.topic, hour.hour)
 
 
-def row_id(hour: Hour, row: Row) -> str:
+def make_row_id(hour: Hour, row: Row) -> str:
     """Return the id of a row: it differs in each content of the hour."""
     return make_digest(hour.sink, hour.topic, hour.hour, hour.content, row.file, str(row.number))
 

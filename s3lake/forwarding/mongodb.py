@@ -19,7 +19,7 @@ import msgspec
 
 from s3lake import hours
 from s3lake.errors import ConfigurationError, DestinationRefusedError, DestinationUnavailableError
-from s3lake.forwarding.ledger import Entry, LedgerDestination, entry_fields, entry_id, row_id
+from s3lake.forwarding.ledger import Entry, LedgerDestination, build_fields, make_entry_id, make_row_id
 from s3lake.text import masking
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class MongoDB(LedgerDestination):
     def read_entry(self, hour: Hour) -> Entry | None:
         """See `LedgerDestination.read_entry`."""
         with self._open_collection(self._ledger) as ledger:
-            return _to_entry(ledger.find_one({"_id": entry_id(hour)}))
+            return _to_entry(ledger.find_one({"_id": make_entry_id(hour)}))
 
     def write_entry(self, hour: Hour, *, complete: bool, after: Entry | None) -> Entry | None:
         """See `LedgerDestination.write_entry`."""
@@ -139,7 +139,7 @@ class MongoDB(LedgerDestination):
 
     def _build_document(self, hour: Hour, row: Row, slot: dict[str, Any]) -> dict[str, Any]:
         return {
-            "_id": row_id(hour, row),
+            "_id": make_row_id(hour, row),
             **slot,
             "content": hour.content,
             "partition": row.partition,
@@ -242,8 +242,8 @@ def _make_slot(hour: Hour) -> dict[str, Any]:
 
 def _build_entry(hour: Hour, *, complete: bool) -> dict[str, Any]:
     return {
-        "_id": entry_id(hour),
-        **entry_fields(hour, complete=complete),
+        "_id": make_entry_id(hour),
+        **build_fields(hour, complete=complete),
         **_make_slot(hour),
         "claim": secrets.token_hex(16),
         "forwarded_at": datetime.now(timezone.utc),

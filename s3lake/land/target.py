@@ -184,7 +184,7 @@ class TopicSink:
     def stage(self, attempt: Attempt) -> Steps[Staged]:
         """Steps 1 to 2 of a commit: yield what tasks have to read, with columns that fit all of the micro-batch."""
         if self.dead_letter_topic is not None:
-            self.dead_letter_topic.ensure()
+            self.dead_letter_topic.create_if_missing()
         hour = attempt.tile.hour
         work = binding.build_work(
             self.sink,

@@ -20,7 +20,7 @@ from s3lake.layout.pieces import Date, Element, Field, Header, Key, NoObjectKeyE
 from s3lake.text.dates import iso, joda, zones
 from s3lake.text.dates.java import compile_key_date
 from s3lake.text.masking import quote
-from s3lake.text.quantities import java_double
+from s3lake.text.quantities import format_double
 
 _CONNECT = {"schema", "payload"}
 _DIGITS = re.compile(r"-?[0-9]{1,19}")
@@ -241,7 +241,7 @@ def format_primitive(value: Any, what: str) -> str:
         case int():
             return str(value)
         case float():
-            return java_double(value)
+            return format_double(value)
         case _:
             raise NoObjectKeyError(f"{what} is {_SHAPES[type(value)]}, not a primitive")
 

@@ -88,7 +88,7 @@ def _parse(text: str) -> tuple[str, Piece]:
     return ".".join(steps), Field(steps)
 
 
-def lenses_pieces(
+def build_lenses_pieces(
     partition_by: Sequence[str],
     partition: Number,
     offset: Number,

@@ -180,7 +180,7 @@ class Layout(ConfigModel):
         if self.template is not None:
             return self._parse(self.template)
         partition, offset = self.padding.numbers
-        return partitioners.lenses_pieces(
+        return partitioners.build_lenses_pieces(
             self.partition_by,
             partition,
             replace(offset, name="last_offset") if self.connector_names else offset,

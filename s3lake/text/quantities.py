@@ -68,8 +68,8 @@ def format_duration(value: float) -> str:
     return f"{milliseconds}ms" if exact else f"{Decimal(repr(value)):f}s"
 
 
-def java_double(value: float) -> str:
-    """Java's `Double.toString`: plain from 10^-3 to 10^7, else with E."""
+def format_double(value: float) -> str:
+    """Format a number as Java's `Double.toString`: plain from 10^-3 to 10^7, else with E."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from s3lake.text.quantities import java_double
+from s3lake.text.quantities import format_double
 from s3lake.transform.options import OptionError, OptionReader
 from s3lake.transform.record import Side, Step, change_object, change_side
 from s3lake.transform.times import TYPED, format_time
@@ -119,7 +119,7 @@ def _to_string(value: Any) -> str:
         case bytes():
             return base64.b64encode(value).decode()
         case Decimal():
-            return java_double(_to_double(value))
+            return format_double(_to_double(value))
     return str(value)
 
 

@@ -30,6 +30,7 @@ _DEFAULTS = {
     "client.id": "s3lake",
 }
 _DURABLE = {"acks": "all", "enable.idempotence": "true", "log_level": "0"}
+_CREATE_S = 10.0  # within which the topic is created
 
 Header = tuple[str, str | bytes | None]
 
@@ -75,16 +76,18 @@ class DeadLetterTopic:
             replication_factor=setting.replication_factor,
         )
 
-    def ensure(self) -> None:
+    def create_if_missing(self) -> None:
         """Create the topic if there is none. A process asks once.
 
         Raises:
             ConfigurationError: the brokers refuse to create it.
             KafkaUnavailableError: they did not answer in time.
         """
-        _ensure(self.name, self.replication_factor, self.bootstrap_servers, tuple(sorted(self.properties.items())))
+        _create_if_missing(
+            self.name, self.replication_factor, self.bootstrap_servers, tuple(sorted(self.properties.items()))
+        )
 
-    def headers(self, letter: DeadLetter) -> list[Header]:
+    def build_headers(self, letter: DeadLetter) -> list[Header]:
         """Return the headers of the refused record, and the context if `context_headers` says so."""
         own = [(header["key"], header["value"]) for header in letter.headers or ()]
         if not self.context_headers:
@@ -147,7 +150,7 @@ class DeadLetterProducer:
                     self._topic.name,
                     letter.value,
                     letter.key,
-                    headers=self._topic.headers(letter),
+                    headers=self._topic.build_headers(letter),
                     timestamp=max(0, letter.timestamp_ms),  # 0 is now, for one without a time
                     on_delivery=self._keep_error,
                 )
@@ -197,7 +200,7 @@ def make_producer(topic: DeadLetterTopic, log: ErrorLog) -> Producer:
         ) from None
 
 
-def create(admin: Any, name: str, replication_factor: int, timeout_s: float = 10.0) -> None:
+def create(admin: Any, name: str, replication_factor: int) -> None:
     """Create the topic with one topic-partition, as Kafka Connect does. One that exists stays as it is.
 
     Raises:
@@ -216,9 +219,9 @@ def create(admin: Any, name: str, replication_factor: int, timeout_s: float = 10
         KafkaError.POLICY_VIOLATION: "create the topic yourself, as the brokers' policy wants it",
         KafkaError.TOPIC_EXCEPTION: "name another topic",
     }
-    asked = admin.create_topics([NewTopic(name, 1, replication_factor)], operation_timeout=timeout_s)
+    asked = admin.create_topics([NewTopic(name, 1, replication_factor)], operation_timeout=_CREATE_S)
     try:
-        asked[name].result(timeout_s + 1)
+        asked[name].result(_CREATE_S + 1)
     except KafkaException as error:
         code, message = error.args[0].code(), error.args[0].str()
         if code == KafkaError.TOPIC_ALREADY_EXISTS:
@@ -233,7 +236,9 @@ def create(admin: Any, name: str, replication_factor: int, timeout_s: float = 10
 
 
 @functools.cache
-def _ensure(name: str, replication_factor: int, servers: str, properties: tuple[tuple[str, str], ...]) -> None:
+def _create_if_missing(
+    name: str, replication_factor: int, servers: str, properties: tuple[tuple[str, str], ...]
+) -> None:
     from s3lake.source.kafka.offsets import KafkaOffsets
 
     offsets = KafkaOffsets(servers, dict(properties))
