@@ -3,6 +3,7 @@
 import pytest
 
 from s3lake.errors import ForeignObjectError
+from s3lake.land.landing import land
 from s3lake_tests.kit.lake import START, Lake, at, values
 
 FORMER, NEW = "events", "orders"
@@ -10,17 +11,17 @@ FORMER, NEW = "events", "orders"
 
 def test_a_renamed_sink_says_what_to_do_and_then_lands_nothing_twice(lake: Lake) -> None:
     topic = lake.filled(values(10), at(START, 5))
-    lake.landing(topic, now_ms=at(START, 30), name=FORMER).land([START])
+    land(lake.landing(topic, now_ms=at(START, 30), name=FORMER), [START])
     before = {key: lake.body(key) for key in lake.objects()}
     lake.produce(topic, values(7, first=10), at(START, 40))
 
     with pytest.raises(ForeignObjectError, match=r"if the sink had another name, set index\.name to that name"):
-        lake.landing(topic, now_ms=at(START, 90), name=NEW).land([START])
+        land(lake.landing(topic, now_ms=at(START, 90), name=NEW), [START])
     assert {key: lake.body(key) for key in lake.objects()} == before
     assert lake.uploads() == []
 
     renamed = lake.landing(topic, f"flush: {{merge: false}}, index: {{name: {FORMER}}}", at(START, 90), NEW)
-    (landed,) = renamed.land([START])
+    (landed,) = land(renamed, [START])
     assert landed.tile.complete
     ranges = [(read.start, read.end) for manifest in landed.manifests for read in manifest.partitions.values()]
     assert ranges == [(0, 10), (10, 17)]
