@@ -32,17 +32,17 @@ class _Printer(Logged):
     offsets: int = 0
     read: int = 0
 
-    def planned(self, hour: str, offsets: int, batches: int) -> None:
-        super().planned(hour, offsets, batches)
+    def hour_planned(self, hour: str, offsets: int, batches: int) -> None:
+        super().hour_planned(hour, offsets, batches)
         self.offsets += offsets
         self.progress(self.read, self.offsets)
 
-    def committed(self, manifest: Manifest) -> None:
-        super().committed(manifest)
+    def batch_committed(self, manifest: Manifest) -> None:
+        super().batch_committed(manifest)
         self.read += sum(read.end - read.start for read in manifest.partitions.values())
         self.progress(self.read, self.offsets)
 
-    def done(self, landed: LandedHour) -> None:
+    def hour_landed(self, landed: LandedHour) -> None:
         if self.prints_hours:
             self.progress.erase()
             emit(self.as_json, describe_hour(self.sink, self.topic, landed), format_hour)

@@ -32,9 +32,9 @@ def refuse_missing(sink: Sink, index: TopicIndex, offsets: Offsets) -> None:
     )
 
 
-def describe_missing(sink: Sink, topic: str, known: Sequence[str]) -> str:
+def describe_missing(sink: Sink, topic: str, topics: Sequence[str]) -> str:
     """Return a sentence that the topic does not exist, with the nearest known name."""
-    near = get_close_matches(topic, known, 1)
+    near = get_close_matches(topic, topics, 1)
     hint = f": did you mean {near[0]!r}?" if near else "."
     return f"sink {sink.name}: topic {topic!r} does not exist, so there is nothing to land{hint}"
 

@@ -83,15 +83,15 @@ class Engine(Protocol):
         """Return the session that computes SQL."""
         ...
 
-    def outcomes(self, request: ReadRequest) -> list[Outcome]:
+    def run_tasks(self, request: ReadRequest) -> list[Outcome]:
         """Run the tasks of a request. Return their results."""
         ...
 
-    def table(self, tabulate: Tabulate, reads: Intervals) -> DataFrame:
+    def read_rows(self, tabulate: Tabulate, reads: Intervals) -> DataFrame:
         """Read the records of `reads` as rows for SQL."""
         ...
 
-    def projected(self, work: Work, frame: DataFrame) -> list[Outcome]:
+    def run_on_rows(self, work: Work, frame: DataFrame) -> list[Outcome]:
         """Run the tasks of `work` over rows that come from SQL. Return their results."""
         ...
 
@@ -112,7 +112,7 @@ def answer_request(steps: Steps[A], request: ReadRequest, engine: Engine) -> Cal
     try:
         if request.needs_spark:
             return partial(steps.send, SqlJob(request, engine).run())
-        return partial(steps.send, engine.outcomes(request))
+        return partial(steps.send, engine.run_tasks(request))
     except BaseException as error:
         return partial(steps.throw, error)
 
@@ -129,18 +129,18 @@ class TaskEngine:
     reader: Reader
     session: Callable[[], SparkSession]
 
-    def outcomes(self, request: ReadRequest) -> list[Outcome]:
+    def run_tasks(self, request: ReadRequest) -> list[Outcome]:
         work = request.work
         # Where groups depend on the record, each task would have a file of its own for every value.
         least = None if work.keys.fixed_group(0) is None else request.sink.flush.count or TASK_RECORDS
         return _collect(self._read(request.topic, work, work.record_columns, request.reads, OUTCOME, least))
 
-    def table(self, tabulate: Tabulate, reads: Intervals) -> DataFrame:
+    def read_rows(self, tabulate: Tabulate, reads: Intervals) -> DataFrame:
         from pyspark.sql.pandas.types import from_arrow_schema
 
         return self._read(tabulate.topic, tabulate, tabulate.carried, reads, from_arrow_schema(tabulate.schema))
 
-    def projected(self, work: Work, frame: DataFrame) -> list[Outcome]:
+    def run_on_rows(self, work: Work, frame: DataFrame) -> list[Outcome]:
         return _collect(frame.mapInArrow(lambda batches: work(batches), OUTCOME))
 
     def _read(
@@ -196,7 +196,7 @@ class SqlJob:
         while True:
             try:
                 with self._open_projection(tabulate, reads) as (frame, shapes):
-                    return self.engine.projected(self._with_shapes(shapes), frame)
+                    return self.engine.run_on_rows(self._with_shapes(shapes), frame)
             except Exception as error:
                 if failure(error) is None:
                     raise
@@ -209,7 +209,7 @@ class SqlJob:
     def _open_projection(self, tabulate: Tabulate, reads: Intervals) -> Iterator[tuple[DataFrame, dict[str, Shape]]]:
         """Yield rows as the pipeline's stage takes them, and how Spark takes the SQL for each known shape."""
         spark, view = self.engine.session(), f"s3lake_{uuid.uuid4().hex}"
-        self.engine.table(tabulate, reads).createOrReplaceTempView(view)
+        self.engine.read_rows(tabulate, reads).createOrReplaceTempView(view)
         shapes: Sequence[str] = [""]
         if tabulate.leaves:
             shapes = [shape for shape in self.request.shapes if read_types(tabulate, shape) is not None]
@@ -235,9 +235,9 @@ class SqlJob:
         refusals = {name: shape.refusal for name, shape in shapes.items()}
         projection = replace(work.projection, shapes=refusals, is_full=len(shapes) >= _MOST_SHAPES)
         work = replace(work, projection=projection)
-        given = dict.fromkeys(chain.from_iterable(shape.types for shape in shapes.values()))  # in their order
-        names = Counter(name for name, _ in given)
-        types = {name: text for name, text in given if names[name] == 1}
+        typed = dict.fromkeys(chain.from_iterable(shape.types for shape in shapes.values()))  # in their order
+        names = Counter(name for name, _ in typed)
+        types = {name: text for name, text in typed if names[name] == 1}
         if not types or not work.conversion.has_columns:
             return work
         landed = sink.after_transforms.model_copy(update={"columns": {**types, **sink.columns}})
@@ -289,9 +289,10 @@ def _quietly(spark: SparkSession) -> Iterator[None]:
             context.setLogLevel("ERROR")
 
 
-def _merge_failing(one: Mapping[int, Mapping[int, str]], other: Failing) -> Failing:
+def _merge_failing(first: Mapping[int, Mapping[int, str]], second: Failing) -> Failing:
     return {
-        partition: {**one.get(partition, {}), **other.get(partition, {})} for partition in one.keys() | other.keys()
+        partition: {**first.get(partition, {}), **second.get(partition, {})}
+        for partition in first.keys() | second.keys()
     }
 
 

@@ -64,18 +64,18 @@ class GivenEngine:
     session: Callable[[], SparkSession]
     refusals: list[Refusal] = field(default_factory=list)
 
-    def outcomes(self, request: ReadRequest) -> list[Outcome]:
-        """See `Engine.outcomes`."""
+    def run_tasks(self, request: ReadRequest) -> list[Outcome]:
+        """See `Engine.run_tasks`."""
         return self._run(request.work, self.read(request.reads))
 
-    def table(self, tabulate: Tabulate, reads: Intervals) -> DataFrame:
-        """See `Engine.table`."""
+    def read_rows(self, tabulate: Tabulate, reads: Intervals) -> DataFrame:
+        """See `Engine.read_rows`."""
         records = chain.from_iterable(self.read(reads).values())
         table = pa.Table.from_batches(list(tabulate(records)), tabulate.schema)
         return self.session().createDataFrame(table)
 
-    def projected(self, work: Work, frame: DataFrame) -> list[Outcome]:
-        """See `Engine.projected`."""
+    def run_on_rows(self, work: Work, frame: DataFrame) -> list[Outcome]:
+        """See `Engine.run_on_rows`."""
         return self._run(work, _by_partition(frame.toArrow()))
 
     def _run(self, work: Work, parts: Batches) -> list[Outcome]:

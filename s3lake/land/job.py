@@ -43,7 +43,7 @@ class Job:
         self,
         work: Work,
         reads: Intervals,
-        known: Recorded | None,
+        recorded: Recorded | None,
         record: Record,
         check: Callable[[Sequence[Done]], None] = lambda _: None,
     ) -> Steps[Staged]:
@@ -52,7 +52,7 @@ class Job:
         Args:
             work: what a task does.
             reads: what to read, per topic-partition.
-            known: the columns that are recorded; None for a sink's first micro-batch.
+            recorded: the columns that are recorded; None for a sink's first micro-batch.
             record: unites what tasks saw with what is recorded, and returns the result.
             check: raises if what the tasks staged may not be committed.
 
@@ -64,7 +64,7 @@ class Job:
             TaskFailedError: a task failed in a way that s3lake does not know.
         """
         try:
-            done, work = yield from self._run_until_settled(work, reads, known, record)
+            done, work = yield from self._run_until_settled(work, reads, recorded, record)
         except S3LakeError:
             raise
         except Exception as error:
@@ -77,12 +77,12 @@ class Job:
         return self._combine(work, done)
 
     def _run_until_settled(
-        self, work: Work, reads: Intervals, known: Recorded | None, record: Record
+        self, work: Work, reads: Intervals, recorded: Recorded | None, record: Record
     ) -> Steps[tuple[list[Done], Work]]:
         """Return what the tasks staged, and the work with the columns of its files."""
-        columns = known or Recorded({})
-        work = work.held_to(from_document(columns.columns))
-        if known is None:  # a first look spares reading everything twice
+        columns = recorded or Recorded({})
+        work = work.with_contract(from_document(columns.columns))
+        if recorded is None:  # a first look spares reading everything twice
             heads = {one: (start, min(end, start + _SAMPLE)) for one, (start, end) in reads.items()}
             computed = work.projection is not None and work.projection.needs_spark
             for needed in (computed, work.conversion.has_columns):
@@ -92,7 +92,7 @@ class Job:
             work = work.with_columns(from_document(columns.columns), columns.exact)
             outcomes = yield from self._run(work, reads, columns)
             done = [one for one in outcomes if isinstance(one, Done)]
-            if work.settled(outcomes):
+            if work.has_settled_columns(outcomes):
                 break
             self._drop(work, files_of(done))
             columns = record(outcomes)
@@ -101,11 +101,11 @@ class Job:
             record(done)
         return done, work
 
-    def _run(self, work: Work, reads: Intervals, known: Recorded) -> Steps[list[Outcome]]:
-        """Run the tasks. Return their results if none is an error; `known` has the shapes of records seen so far."""
+    def _run(self, work: Work, reads: Intervals, recorded: Recorded) -> Steps[list[Outcome]]:
+        """Run the tasks. Return their results if none is an error; `recorded` has the shapes of records seen so far."""
         if not reads:
             return []
-        outcomes = yield ReadRequest(self.sink, self.topic, work, reads, known.shapes)
+        outcomes = yield ReadRequest(self.sink, self.topic, work, reads, recorded.shapes)
         return self._require_sound(work, outcomes)
 
     def _require_sound(self, work: Work, outcomes: list[Outcome]) -> list[Outcome]:

@@ -39,14 +39,14 @@ AT_WORK = 12
 _committing = ThreadPoolExecutor(AT_WORK, "s3lake-commit")
 
 
-def land(target: TopicSink, wanted: Sequence[str], observer: Observer | None = None) -> list[LandedHour]:
-    """Land what Kafka has now of the hours `wanted`, in order; hours that are complete cost two requests.
+def land(target: TopicSink, requested: Sequence[str], observer: Observer | None = None) -> list[LandedHour]:
+    """Land what Kafka has now of the hours `requested`, in order; hours that are complete cost two requests.
 
     Records that come from now on wait for another run: else it would follow an open hour in ever smaller files.
 
     Args:
         target: the sink and topic.
-        wanted: the hours.
+        requested: the hours.
         observer: gets what is planned, committed and done; None for the log.
 
     Raises:
@@ -55,7 +55,7 @@ def land(target: TopicSink, wanted: Sequence[str], observer: Observer | None = N
         DataLossError: Kafka no longer is what the index expects.
         TransientError: Kafka, S3 or another writer was in the way; what was committed stays.
     """
-    return _run(target, land_steps(target, wanted, observer))
+    return _run(target, land_steps(target, requested, observer))
 
 
 def rewrite(target: TopicSink, hour: str, observer: Observer | None = None) -> LandedHour:
@@ -73,7 +73,7 @@ def rewrite(target: TopicSink, hour: str, observer: Observer | None = None) -> L
 
 
 def land_steps(
-    target: TopicSink, wanted: Sequence[str], observer: Observer | None = None, *, publishes: bool = True
+    target: TopicSink, requested: Sequence[str], observer: Observer | None = None, *, publishes: bool = True
 ) -> Steps[list[LandedHour]]:
     """Land hours as `land` does, step by step: whoever drives the steps runs the requests that they yield.
 
@@ -83,9 +83,9 @@ def land_steps(
     until = {partition: end for partition, (_, end) in target.offsets.log_ranges(target.topic).items()}
     if not until:
         refuse_missing(target.sink, target.index, target.offsets)
-    heads = {hour: _open(target, hour) for hour in wanted}
-    target.index.follow(*wanted)  # what a run before did not come to
-    return (yield from _Landing(target, observer, heads, until, publishes).land(wanted))
+    heads = {hour: _open(target, hour) for hour in requested}
+    target.index.follow(*requested)  # what a run before did not come to
+    return (yield from _Landing(target, observer, heads, until, publishes).land(requested))
 
 
 def batch_limit(sink: Sink) -> int:
@@ -142,14 +142,14 @@ class _Landing:
 
     def rewrite(self, head: TopicHead, attempt: Attempt) -> Steps[LandedHour]:
         hour = attempt.tile.hour
-        self.observer.planned(hour, attempt.batch.offsets, 1)
+        self.observer.hour_planned(hour, attempt.batch.offsets, 1)
         yield from self._land_batch(head, attempt)
-        self.observer.done(landed := self._report(hour))
+        self.observer.hour_landed(landed := self._report(hour))
         return landed
 
-    def land(self, wanted: Sequence[str]) -> Steps[list[LandedHour]]:
+    def land(self, requested: Sequence[str]) -> Steps[list[LandedHour]]:
         try:
-            for hour in wanted:
+            for hour in requested:
                 yield from self._land_batches(hour)
                 self.ended.append(hour)
                 self._report_ended()
@@ -161,7 +161,7 @@ class _Landing:
         for hour in self.again:
             yield from self._land_again(hour)
             self._finish(hour)
-        return [self.landed[hour] for hour in wanted]
+        return [self.landed[hour] for hour in requested]
 
     def _land_batches(self, hour: str) -> Steps[None]:
         """Stage and commit micro-batches until nothing is left to plan; the last one's commit may be under way then."""
@@ -170,7 +170,7 @@ class _Landing:
         while head is not None and (attempt := self._begin(head, hour)):
             if not begun:
                 offsets = attempt.batch.offsets + attempt.batch.left
-                self.observer.planned(hour, offsets, -(-offsets // self.limit))
+                self.observer.hour_planned(hour, offsets, -(-offsets // self.limit))
                 begun = True
             try:
                 staged = yield from self._stage(head, attempt)
@@ -254,7 +254,7 @@ class _Landing:
         hour = commit.manifest.hour
         self.new[hour] += 1
         self.last[hour] = commit
-        self.observer.committed(commit.manifest)
+        self.observer.batch_committed(commit.manifest)
         self.target.follower.tell(self.observer)
         if self.publishes:
             self.target.publish([] if commit.tile.closed else [commit.tile])  # an open tile is the last one
@@ -271,7 +271,7 @@ class _Landing:
         if self._merge(landed):
             landed = self._report(hour)
         self.landed[hour] = landed
-        self.observer.done(landed)
+        self.observer.hour_landed(landed)
 
     def _report(self, hour: str) -> LandedHour:
         """Return what the index says of `hour`, or said after this landing's last commit, which need not be read."""
@@ -298,9 +298,9 @@ class _Landing:
                 replaced = [manifest for manifest in manifests if manifest.id in merged.manifest.replaces]
                 counts = sum(map(count_data_files, replaced)), count_data_files(merged.manifest)
                 outcome = f"{len(replaced)} commits of {counts[0]} files became one of {counts[1]}"
-                self.observer.merged(tile.hour, outcome)
+                self.observer.hour_merged(tile.hour, outcome)
                 target.follower.tell(self.observer)
         except (CannotChange, S3LakeError) as error:
-            self.observer.merged(tile.hour, f"its small files stay: {error}")
+            self.observer.hour_merged(tile.hour, f"its small files stay: {error}")
         self.new[tile.hour] += min(merges, 1)
         return merges > 0

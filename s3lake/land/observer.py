@@ -37,19 +37,19 @@ class LandedHour:
 class Observer(Protocol):
     """Receives the events of a landing as they happen, in the thread that lands."""
 
-    def planned(self, hour: str, offsets: int, batches: int) -> None:
+    def hour_planned(self, hour: str, offsets: int, batches: int) -> None:
         """An hour is begun: what there is to read of it, and in how many micro-batches."""
 
-    def committed(self, manifest: Manifest) -> None:
+    def batch_committed(self, manifest: Manifest) -> None:
         """A micro-batch is visible."""
 
-    def merged(self, hour: str, outcome: str) -> None:
+    def hour_merged(self, hour: str, outcome: str) -> None:
         """An hour is landed as a whole, in several commits: what became of them."""
 
-    def followed(self, outcome: str, *, behind: bool) -> None:
+    def table_followed(self, outcome: str, *, behind: bool) -> None:
         """The sink's table was brought to the index, or is behind it, and why."""
 
-    def done(self, landed: LandedHour) -> None:
+    def hour_landed(self, landed: LandedHour) -> None:
         """Nothing of an hour is left for this run."""
 
 
@@ -60,20 +60,20 @@ class Logged:
     sink: str
     topic: str
 
-    def planned(self, hour: str, offsets: int, batches: int) -> None:
+    def hour_planned(self, hour: str, offsets: int, batches: int) -> None:
         self._log(f"{hour}: {offsets} offsets in {batches} micro-batches")
 
-    def committed(self, manifest: Manifest) -> None:
+    def batch_committed(self, manifest: Manifest) -> None:
         records = sum(read.landed for read in manifest.partitions.values())
         self._log(f"{manifest.hour}: landed {records} records, {count_data_files(manifest)} files")
 
-    def merged(self, hour: str, outcome: str) -> None:
+    def hour_merged(self, hour: str, outcome: str) -> None:
         self._log(f"{hour}: {outcome}")
 
-    def followed(self, outcome: str, *, behind: bool) -> None:
+    def table_followed(self, outcome: str, *, behind: bool) -> None:
         self._log(f"table: {outcome}", logging.WARNING if behind else logging.INFO)
 
-    def done(self, landed: LandedHour) -> None:
+    def hour_landed(self, landed: LandedHour) -> None:
         for notice in find_notices(landed.tile):
             self._log(f"{landed.tile.hour}: {notice}", logging.WARNING)
 
@@ -111,4 +111,4 @@ class TableFollower:
         """Report what became of the table since the last report."""
         while not self._outcomes.empty():
             outcome, behind = self._outcomes.get()
-            observer.followed(outcome, behind=behind)
+            observer.table_followed(outcome, behind=behind)

@@ -46,11 +46,11 @@ def record_batches(value: object) -> pa.RecordBatchReader:
     if isinstance(value, pa.RecordBatchReader):
         return value
     if not hasattr(value, "__arrow_c_stream__"):
-        kind = type(value)
+        value_type = type(value)
         lazy = " (call .collect() first)" if hasattr(value, "collect") else ""
         raise ConfigurationError(
-            f"a {kind.__module__}.{kind.__qualname__} is not a table{lazy}: return a Table or RecordBatchReader of "
-            "pyarrow, a DataFrame of pandas, polars or Spark, or a relation of DuckDB"
+            f"a {value_type.__module__}.{value_type.__qualname__} is not a table{lazy}: return a Table or "
+            "RecordBatchReader of pyarrow, a DataFrame of pandas, polars or Spark, or a relation of DuckDB"
         )
     return pa.RecordBatchReader.from_stream(value)
 

@@ -238,11 +238,11 @@ class TopicReport:
         self._before = frozenset(run.materialised[target.topic])  # by earlier attempts of this run
         self._begin = f"{target.sink.name} {target.topic}, "
 
-    def planned(self, hour: str, offsets: int, batches: int) -> None:
+    def hour_planned(self, hour: str, offsets: int, batches: int) -> None:
         self._batches[hour] = batches
         self._say(f"hour {hour}: planned {_count(offsets, 'offset')} in {_count(batches, 'micro-batch', 'es')}")
 
-    def committed(self, manifest: "Manifest") -> None:
+    def batch_committed(self, manifest: "Manifest") -> None:
         hour = manifest.hour
         self._commits[hour] += 1
         rows = sum(read.landed for read in manifest.partitions.values())
@@ -253,13 +253,13 @@ class TopicReport:
         counts = f"{_count(rows, 'row')} in {_count(files, 'file')}, {_count(dead, 'dead letter')}"
         self._say(f"hour {hour}: commit {number}: {counts}")
 
-    def merged(self, hour: str, outcome: str) -> None:
+    def hour_merged(self, hour: str, outcome: str) -> None:
         self._say(f"hour {hour}: {outcome}")
 
-    def followed(self, outcome: str, *, behind: bool) -> None:
+    def table_followed(self, outcome: str, *, behind: bool) -> None:
         (self._warn if behind else self._say)(f"table: {outcome}")
 
-    def done(self, landed: "LandedHour") -> None:
+    def hour_landed(self, landed: "LandedHour") -> None:
         hour = landed.tile.hour
         self._done.add(hour)
         count, total = len(self._done), len(self.requested)

@@ -27,7 +27,7 @@ def convert(*values: Any, columns: Any = None, converter: str = "json", table: A
     )
     known = from_document(columns or {})
     work = binding.build_work(sink, "orders", None, sink.start, commit="c")
-    work = work.held_to(known).with_columns(known)
+    work = work.with_contract(known).with_columns(known)
     texts = [value if isinstance(value, bytes) else json.dumps(value).encode() for value in values]
     return work.conversion(batch(*texts), known)
 

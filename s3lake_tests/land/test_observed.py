@@ -20,19 +20,19 @@ class Told:
     def __init__(self) -> None:
         self.lines: list[Any] = []
 
-    def planned(self, hour: str, offsets: int, batches: int) -> None:
+    def hour_planned(self, hour: str, offsets: int, batches: int) -> None:
         self.lines.append(("planned", hour, offsets, batches))
 
-    def committed(self, manifest: Manifest) -> None:
+    def batch_committed(self, manifest: Manifest) -> None:
         self.lines.append(("committed", manifest.hour, sum(read.landed for read in manifest.partitions.values())))
 
-    def merged(self, hour: str, outcome: str) -> None:
+    def hour_merged(self, hour: str, outcome: str) -> None:
         self.lines.append(("merged", hour, outcome))
 
-    def followed(self, outcome: str, *, behind: bool) -> None:
+    def table_followed(self, outcome: str, *, behind: bool) -> None:
         self.lines.append(("followed", outcome, behind))
 
-    def done(self, landed: LandedHour) -> None:
+    def hour_landed(self, landed: LandedHour) -> None:
         self.lines.append(("done", landed.tile.hour, landed.new))
 
 

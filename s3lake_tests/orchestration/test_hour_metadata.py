@@ -240,7 +240,7 @@ def test_a_run_stores_how_many_dead_letters_a_complete_hour_has(poison: list[byt
     lake.land(GOOD % 1, *poison)
     lake.write_index()
     run: Any = Run(lake)
-    TopicReport(run, lake.landing(), [HOUR]).done(landed(lake))
+    TopicReport(run, lake.landing(), [HOUR]).hour_landed(landed(lake))
     assert run.metadata(DEAD_LETTERS)["dead_letters"] == len(poison)
 
 
@@ -250,6 +250,6 @@ def test_a_run_counts_what_it_had_to_try_again_if_it_had_to() -> None:
         run: Any = Run(lake, attempt)
         landing = lake.landing()
         landing.task_requests.retries = retries
-        TopicReport(run, landing, [HOUR]).done(landed(lake))
+        TopicReport(run, landing, [HOUR]).hour_landed(landed(lake))
         metadata = run.metadata(key)
         assert {name: value for name, value in metadata.items() if name.startswith("retried")} == counts

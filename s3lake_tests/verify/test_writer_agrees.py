@@ -112,7 +112,7 @@ def staged(world: World, records: list[Record], held_to: Columns | None = None) 
         }
     )
     work = binding.build_work(world.sink, TOPIC, stores, HOUR, commit="c1", wallclock_ms=CLOCK_MS)
-    work = work.held_to(held_to or {}).with_columns(held_to or {})
+    work = work.with_contract(held_to or {}).with_columns(held_to or {})
     outcome, work = settled(work, batch)
     for file in outcome.files:
         world.store.complete_upload(file.key, file.upload, file.parts)

@@ -62,7 +62,7 @@ def read(path: Path) -> list[Record]:
 def parse_records(rows: Iterable[Any]) -> Iterator[Record]:
     """Yield a record for each `{"topic", "partition", "offset", "timestamp", "key", "value", "headers"}`.
 
-    Key, value and header values: a string stands for its UTF-8 bytes, `{"base64": "…"}` for those bytes, null for null,
+    Key, value and header values: a string is for its UTF-8 bytes, `{"base64": "…"}` for those bytes, null for null,
     any other JSON for its compact encoding. Headers are an object or a list of pairs. Without a partition it is 0,
     without an offset the next one of its topic-partition. A timestamp is in milliseconds or in ISO 8601; without it
     there is none.
@@ -81,7 +81,7 @@ def parse_records(rows: Iterable[Any]) -> Iterator[Record]:
         partition = row.partition or 0
         offset = following.get((row.topic, partition), 0) if row.offset is None else row.offset
         if (row.topic, partition, offset) in places:
-            raise ValueError("this topic, partition and offset are those of an earlier one: offsets are unique")
+            raise ValueError("an earlier record has this topic, partition and offset: offsets are unique")
         places.add((row.topic, partition, offset))
         following[row.topic, partition] = offset + 1
         pairs = row.headers.items() if isinstance(row.headers, dict) else row.headers or ()

@@ -138,11 +138,11 @@ def unite_recorded(
     columns = with_seen(keep_integers(unite_columns(before, grown, most), exact), done, exact)
     apart = [change for one in done for change in conflicts(columns, from_document(one.seen))]
     history = chain.from_iterable(one.changes for one in have.history)
-    known = {(change.column, change.after) for change in history}
-    seen = changes(before, columns) + [change for change in apart if (change.column, change.after) not in known]
+    noted_before = {(change.column, change.after) for change in history}
+    seen = changes(before, columns) + [change for change in apart if (change.column, change.after) not in noted_before]
     words = dict(have.words)
-    for one in done:
-        words |= one.words
+    for task in done:
+        words |= task.words
     new = {shape for one in grown for shape in one.shapes} - {*have.shapes}
     shapes = (*have.shapes, *sorted(new))[-_MOST_SHAPES:]
     noted = to_document(columns), _history(have.history, hour, commit, seen), words, exact, shapes
@@ -150,10 +150,10 @@ def unite_recorded(
     return have if noted == present else Recorded(*noted, have.rev + 1)
 
 
-def _exact(known: tuple[str, ...], columns: Columns, outcomes: Iterable[Grown | Done]) -> tuple[str, ...]:
+def _exact(recorded: tuple[str, ...], columns: Columns, outcomes: Iterable[Grown | Done]) -> tuple[str, ...]:
     """Paths of columns that have held integers beyond 2^53, with those seen now; a column of doubles stays one."""
-    seen = {path for one in outcomes for path in one.large} - {*known}
-    return (*known, *sorted(path for path in seen if find_type(columns, path) != Primitive.DOUBLE))
+    seen = {path for one in outcomes for path in one.large} - {*recorded}
+    return (*recorded, *sorted(path for path in seen if find_type(columns, path) != Primitive.DOUBLE))
 
 
 def _history(history: tuple[Changed, ...], hour: str, commit: str, seen: Sequence[Change]) -> tuple[Changed, ...]:

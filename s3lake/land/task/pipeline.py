@@ -24,7 +24,7 @@ from s3lake.errors import S3LakeError
 from s3lake.land.task.letters import Letters, Witness, log
 from s3lake.land.task.outcomes import Done, Failed, Grown, Outcome, Refused, with_seen
 from s3lake.land.task.prepared import Prepared, milliseconds, project_batch, read_computed
-from s3lake.land.task.staging import FileRule, Kind, Rows, Staging, Streams
+from s3lake.land.task.staging import FileRule, Rows, Staging, Streams, StreamSchemas
 from s3lake.layout.elements import RecordColumns
 from s3lake.layout.key import KeyLayout
 from s3lake.layout.pieces import NoObjectKeyError
@@ -84,15 +84,15 @@ class Work:
         """True if recorded columns matter: columns of files grow, or the contract compares records with them."""
         return self.conversion.has_columns or self.conversion.contract is not None
 
-    def held_to(self, columns: Columns) -> Work:
+    def with_contract(self, columns: Columns) -> Work:
         """Return the work with the columns recorded when it began: the contract compares records with them."""
         conversion, contract = self.conversion, self.conversion.contract
         if conversion.table:
             conversion = replace(conversion, integers_of_table=tuple(leaf_paths(columns, _INTEGERS)))
         if contract is None:
             return replace(self, conversion=conversion)
-        held = replace(contract, columns=conversion.of_values(columns))
-        return replace(self, conversion=replace(conversion, contract=held))
+        contract = replace(contract, columns=conversion.of_values(columns))
+        return replace(self, conversion=replace(conversion, contract=contract))
 
     def with_columns(self, columns: Columns, exact: Collection[str] = ()) -> Work:
         """Return the work for files with these columns; columns at the paths `exact` stay integers."""
@@ -100,7 +100,7 @@ class Work:
         conversion = replace(self.conversion, integral={**of_table, **dict.fromkeys(exact, HAS_LARGE)})
         return replace(self, look_only=False, columns=columns, conversion=conversion)
 
-    def settled(self, outcomes: Sequence[Outcome]) -> bool:
+    def has_settled_columns(self, outcomes: Sequence[Outcome]) -> bool:
         """Return whether all tasks are done, and have judged records without a schema by all columns of the commit.
 
         Those that came with other records' schemas are among them: an empty list has no place in a column of integers.
@@ -122,15 +122,15 @@ class Work:
     @property
     def record_columns(self) -> tuple[str, ...]:
         """Columns of `source.records.SCHEMA` that this work needs; each costs, so no others are made."""
-        wanted = ["partition", "offset", "timestamp", "value"]
+        names = ["partition", "offset", "timestamp", "value"]
         needed = self.conversion.needs | self.needs
         if self.tolerant or self.keys.needs("key") or "key" in needed:
-            wanted.append("key")
+            names.append("key")
         if self.tolerant or self.keys.needs("header") or "headers" in needed:
-            wanted.append("headers")
-        return tuple(wanted)
+            names.append("headers")
+        return tuple(names)
 
-    def prepared(self, batch: pa.RecordBatch) -> Prepared:
+    def prepare_batch(self, batch: pa.RecordBatch) -> Prepared:
         """Return a batch as conversion takes it: after transforms and SQL."""
         projection = self.projection
         if projection is not None and projection.needs_spark:
@@ -184,7 +184,7 @@ class _PlacedRows:
     names: pa.StringArray | None = None
 
     @classmethod
-    def of(cls, batch: pa.RecordBatch, original: pa.RecordBatch, part: Part, *, placed: bool) -> _PlacedRows:
+    def from_part(cls, batch: pa.RecordBatch, original: pa.RecordBatch, part: Part, *, placed: bool) -> _PlacedRows:
         if placed and part.values is not None:  # nothing else of the records says where they go
             batch = original = batch.select(["offset", "timestamp"])
         records = _take_rows(batch, part.rows)
@@ -242,7 +242,7 @@ class _Task:
         self._plain: set[str] = set()
         self._large: set[str] = set()
         self._standing = work.conversion.standing
-        self._waiting: dict[tuple[int, Kind], _Waiting] = {}
+        self._waiting: dict[tuple[int, StreamSchemas], _Waiting] = {}
         self._letters = Letters(self.staging, work.dead_letter_topic, work.witness, work.files.budget // 8)
 
     def take(self, batch: pa.RecordBatch) -> None:
@@ -273,7 +273,7 @@ class _Task:
         return done
 
     def _take(self, partition: int, batch: pa.RecordBatch) -> None:
-        ready = self.work.prepared(batch)
+        ready = self.work.prepare_batch(batch)
         for stage, refused in ready.refused.items():
             if refused and not self._refuse(partition, ready.original, stage, refused):
                 return
@@ -302,7 +302,7 @@ class _Task:
         placed = not self.work.keys.has_tombstones and self.work.keys.fixed_group(partition) is not None
         for part in () if self._grown else converted.parts:
             self._done.words.update(part.words)
-            rows = _PlacedRows.of(ready.batch, original, part, placed=placed)
+            rows = _PlacedRows.from_part(ready.batch, original, part, placed=placed)
             if self.work.keys.has_tombstones and rows.records.column("value").null_count:
                 nulls = rows.records.column("value").is_null()
                 landed += self._place_rows(partition, rows.where(nulls).without_data(), tombstones=True)
@@ -353,7 +353,7 @@ class _Task:
             rows = rows.take(pa.array([row for row in range(len(rows)) if row not in lost], pa.int64()))
         if not len(rows):
             return 0
-        where = (partition, rows.kind)
+        where = (partition, rows.schemas)
         waiting = self._waiting.setdefault(where, _Waiting())
         waiting.groups.extend(one for one in groups if isinstance(one, str))
         waiting.rows.append(rows)
@@ -363,7 +363,7 @@ class _Task:
             self._sort(where)
         return len(rows)
 
-    def _sort(self, where: tuple[int, Kind]) -> None:
+    def _sort(self, where: tuple[int, StreamSchemas]) -> None:
         waiting = self._waiting.pop(where)
         self.staging.add(where[0], pa.array(waiting.groups, pa.string()), Rows.concat(waiting.rows))
 

@@ -25,10 +25,10 @@ from s3lake.store.upload import Spill, Upload
 Streams = dict[str, Any]
 """Payloads of the same rows: `data`, and sidecars by name. Texts (`pa.BinaryArray`) or columns (`pa.RecordBatch`)."""
 
-Kind = tuple[tuple[str, Any], ...]
+StreamSchemas = tuple[tuple[str, Any], ...]
 """What rows of one file have in common: their streams, and the schemas of those."""
 
-_Where = tuple[int, str, Kind]
+_Where = tuple[int, str, StreamSchemas]
 
 
 @dataclass(frozen=True)
@@ -89,10 +89,10 @@ class Rows:
         return sum(payload.nbytes for payload in self.streams.values())
 
     @property
-    def kind(self) -> Kind:
+    def schemas(self) -> StreamSchemas:
         return tuple((name, getattr(payload, "schema", None)) for name, payload in self.streams.items())
 
-    def prepared(self, formats: Mapping[str, FileFormat]) -> Rows:
+    def prepare_streams(self, formats: Mapping[str, FileFormat]) -> Rows:
         """Return the rows as encoders take them fastest, before they are split among files."""
         return replace(self, streams={name: prepare(formats[name], one) for name, one in self.streams.items()})
 
@@ -111,7 +111,7 @@ class Rows:
 
     @classmethod
     def concat(cls, parts: Sequence[Rows]) -> Rows:
-        """Rows of several batches of one kind, one after the other."""
+        """Rows of several batches with the same schemas, one after the other."""
         if len(parts) == 1:
             return parts[0]
         streams = {name: _concat([part.streams[name] for part in parts]) for name in parts[0].streams}
@@ -176,17 +176,17 @@ class Staging:
 
     def add(self, partition: int, groups: str | pa.StringArray, rows: Rows) -> None:
         """Append rows of one topic-partition to the file of one output partition, or each row to that of its own."""
-        rows = rows.prepared(self._rule.formats)
+        rows = rows.prepare_streams(self._rule.formats)
         if isinstance(groups, str):
-            self._append(partition, groups, rows, rows.kind)
+            self._append(partition, groups, rows, rows.schemas)
         else:
             codes = groups.dictionary_encode()
             order = pc.sort_indices(codes.indices)  # stable, so offsets stay in order within an output partition
             rows, start = rows.take(order), 0
-            kind = rows.kind
+            schemas = rows.schemas
             for run in pc.value_counts(codes.indices.take(order)).to_pylist():
                 group = codes.dictionary[run["values"]].as_py()
-                self._append(partition, group, rows.slice(start, run["counts"]), kind)
+                self._append(partition, group, rows.slice(start, run["counts"]), schemas)
                 start += run["counts"]
         self._free_memory()
 
@@ -228,11 +228,11 @@ class Staging:
         self.closed.clear()
         self._spill.close()
 
-    def _append(self, partition: int, group: str, rows: Rows, kind: Kind) -> None:
+    def _append(self, partition: int, group: str, rows: Rows, schemas: StreamSchemas) -> None:
         if self._keys.replaces:
             self._note_last(partition, group, rows)
             return
-        where = (partition, group, kind)
+        where = (partition, group, schemas)
         start = 0
         while start < len(rows):
             file = self._open.get(where)
@@ -289,9 +289,9 @@ class Staging:
             self._report(stream.upload, key, file.partition, file.span, name, group=file.group, columns=columns)
         del self._open[where]
 
-    def _report(self, upload: Upload, key: str, partition: int, span: Span, kind: str, **more: Any) -> None:
+    def _report(self, upload: Upload, key: str, partition: int, span: Span, stream: str, **more: Any) -> None:
         identity, parts = upload.finish(key)
-        file = File(key, identity, parts, partition, span.first, span.last, span.records, upload.size, kind, **more)
+        file = File(key, identity, parts, partition, span.first, span.last, span.records, upload.size, stream, **more)
         self.closed.append(file)
 
     def _note_last(self, partition: int, group: str, rows: Rows) -> None:
@@ -307,7 +307,7 @@ class Staging:
     def _write_last(self) -> None:
         """Upload the last records so far; of two with one key the later one is reported later."""
         for group, (partition, rows) in self._last.items():
-            where = (partition, group, rows.kind)
+            where = (partition, group, rows.schemas)
             self._write(self._begin(where, rows), rows)
             self._close(where)
         self._last.clear()

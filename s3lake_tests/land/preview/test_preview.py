@@ -150,6 +150,6 @@ def test_a_line_that_is_no_record_is_named(tmp_path: Path, row: object, message:
 
 def test_offsets_are_unique(tmp_path: Path) -> None:
     with pytest.raises(
-        ConfigurationError, match=r":2: not a record: this topic, partition and offset are those of an earlier"
+        ConfigurationError, match=r":2: not a record: an earlier record has this topic, partition and offset"
     ):
         read(lines(tmp_path, {"topic": "t", "offset": 3}, {"topic": "t", "offset": 3}))

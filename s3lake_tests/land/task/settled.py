@@ -14,7 +14,7 @@ from s3lake.schema.types import from_document, to_document
 def settled(work: Work, batch: pa.RecordBatch) -> tuple[Done, Work]:
     """What the task has staged, and the work with the columns of its files."""
     outcomes = list(run(work, [batch]))
-    while not work.settled(outcomes):
+    while not work.has_settled_columns(outcomes):
         abort(work.stores(work.bucket), [file for one in outcomes if isinstance(one, Done) for file in one.files])
         columns = from_document(unite_recorded(Recorded(to_document(work.columns)), outcomes, sys.maxsize).columns)
         assert columns != work.columns, outcomes  # else it would go on for ever

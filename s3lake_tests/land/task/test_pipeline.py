@@ -428,7 +428,7 @@ def test_a_manifest_describes_its_objects_when_columns_grow(
     tasks = [records, [Record(second.encode(), partition=1)]]
 
     class Tasks:
-        def outcomes(self, request: ReadRequest) -> list[Outcome]:
+        def run_tasks(self, request: ReadRequest) -> list[Outcome]:
             return [told for records in tasks for told in outcomes(request.work, records)]
 
     known = [Recorded({"n": "int64"})]
