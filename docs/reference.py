@@ -4,6 +4,7 @@ import inspect
 import json
 import re
 import runpy
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from s3lake.sink import Config
 from s3lake.sink.describe import field_descriptions, json_schema, model_summary, nested_models
 
 HERE = Path(__file__).parent / "reference"
+_COMMON = 5
+"""Options of so many commands are described once."""
 _WRITTEN = "Written by `make reference` from the code; what is changed here is lost.\n"
 
 
@@ -24,23 +27,23 @@ _WRITTEN = "Written by `make reference` from the code; what is changed here is l
 
 
 def connectors() -> str:
-    """Every key of every connector's own definition, and what becomes of it."""
-    known = runpy.run_path(str(Path(__file__).parent / "keys.py"))
+    """Describe every key of every connector's own definition, and its effect."""
+    keys = runpy.run_path(str(Path(__file__).parent / "keys.py"))
     text = ["# Every key of every connector", _WRITTEN]
     text.append(
-        "What becomes of each key of a connector's own definition, found by loading it with a value that is not its "
-        "default, and what else it needs. *Honoured*: the native settings that it changes. *Notice*: it is accepted, "
-        "and the notice says what it means here. *No effect*: it is accepted, for a reason. *Refused*: the message "
-        "says what to write. No key is dropped without a word. [Connectors' configurations](../connectors.md) "
-        "explains the usual ones.\n"
+        "What s3lake does with each key of a connector's own definition. Each was loaded with a value other than its "
+        "default, and with the keys that it needs. *Honoured*: the native settings that it changes. *Notice*: it is "
+        "accepted, and the notice says what it means here. *No effect*: it is accepted, and the reason is printed. "
+        "*Refused*: the message says what to write. No key is ignored without a message. [Connectors' "
+        "configurations](../connectors.md) explains the usual ones.\n"
     )
-    for definition in known["DEFINITIONS"]:
-        harmless, every = known["counted"](definition)
-        told = f"{harmless} of {every} keys are honoured or harmless."
-        text += [f"## {definition.title}", f"{' '.join(filter(None, (told, definition.note)))}\n"]
-        text += _outcomes(known["outcomes"](definition))
+    for definition in keys["DEFINITIONS"]:
+        harmless, every = keys["counted"](definition)
+        summary = f"{harmless} of {every} keys are honoured or have no effect."
+        text += [f"## {definition.title}", f"{' '.join(filter(None, (summary, definition.note)))}\n"]
+        text += _outcomes(keys["outcomes"](definition))
         if definition.properties:
-            text += ["Of `PROPERTIES` in KCQL:\n", *_outcomes(known["outcomes_of_properties"](definition))]
+            text += ["Of `PROPERTIES` in KCQL:\n", *_outcomes(keys["outcomes_of_properties"](definition))]
     return "\n".join(text)
 
 
@@ -120,17 +123,27 @@ def _type(schema: dict[str, Any]) -> str:
 
 
 def commands() -> str:
-    """Every command, its arguments and its options."""
+    """Describe every command, its arguments and its options."""
     root: Any = program()
     text = ["# Commands", _WRITTEN, "## Exit codes", "| code | when |", "|---|---|"]
     text += [f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items()]
     text += ["", "| command | its differences |", "|---|---|"]
     text += [f"| `s3lake {name}` | {meaning} |" for name, meaning in sorted(DIFFERENT.items())]
-    text.append("")
-    for name, command in sorted(_leaves("s3lake", root)):
-        text += [f"## {name}", inspect.cleandoc(command.help) + "\n", "| | |", "|---|---|"]
-        text += [_parameter(parameter) for parameter in command.params if parameter.name != "help"]
-        text.append("")
+    leaves = sorted(_leaves("s3lake", root))
+    rows = {
+        name: [_parameter(option) for option in command.params if option.name != "help"] for name, command in leaves
+    }
+    uses = Counter(row for of_command in rows.values() for row in of_command)
+    common = [row for row, count in uses.items() if count >= _COMMON]
+    text += ["", "## Common options", "| | |", "|---|---|", *common, ""]
+    for name, command in leaves:
+        text += [f"## {name}", inspect.cleandoc(command.help) + "\n"]
+        own = [row for row in rows[name] if row not in common]
+        shared = [row.split()[1].rstrip("`") + "`" for row in rows[name] if row in common]
+        text += [
+            *(["| | |", "|---|---|", *own, ""] if own else []),
+            *([f"Common: {', '.join(shared)}\n"] if shared else []),
+        ]
     return "\n".join(text)
 
 
@@ -145,22 +158,22 @@ def _parameter(parameter: Any) -> str:
     is_option = parameter.opts[0].startswith("-")
     value = parameter.metavar or (str(parameter.name).upper() if not parameter.is_flag else "") if is_option else ""
     shown = f"`{parameter.opts[0]}{f' {value}' if value else ''}`" if is_option else f"`{parameter.metavar}`"
-    told = [re.sub(r"(?<![.!?])$", ".", parameter.help or "").removeprefix(".")]
+    texts = [re.sub(r"(?<![.!?])$", ".", parameter.help or "").removeprefix(".")]
     if parameter.envvar:
-        told.append(f"From `{parameter.envvar}` where it is not given.")
+        texts.append(f"Default: the variable `{parameter.envvar}`.")
     if parameter.required:
-        told.append("Needed.")
+        texts.append("Required.")
     elif is_option and not parameter.is_flag and parameter.default is not None:
-        told.append(f"Default: `{parameter.default}`.")
-    return f"| {shown} | {' '.join(filter(None, told))} |".replace("\n", " ")
+        texts.append(f"Default: `{parameter.default}`.")
+    return f"| {shown} | {' '.join(filter(None, texts))} |".replace("\n", " ")
 
 
 # Python
 
 
 def api() -> str:
-    """What `s3lake` exports."""
-    text = ["# Python", _WRITTEN, "What `import s3lake` gives; everything else may change without notice.\n"]
+    """Describe what `s3lake` exports."""
+    text = ["# Python", _WRITTEN, "The names of `import s3lake`. Everything else may change without notice.\n"]
     for name in sorted(s3lake.__all__, key=str.lower):
         thing = getattr(s3lake, name)
         text += [f"## {name}", f"```text\n{_signature(name, thing)}\n```\n"]
@@ -179,7 +192,7 @@ def _signature(name: str, thing: Any) -> str:
 
 
 def _prose(thing: Any) -> str:
-    """A docstring of Google's style as Markdown."""
+    """Write a docstring of Google's style as Markdown."""
     text = inspect.getdoc(thing) or ""
     text = re.sub(r"^(Args|Attributes|Raises|Returns|Yields):$", r"**\1**\n", text, flags=re.MULTILINE)
     joined = re.sub(r"\n        +", " ", text)
