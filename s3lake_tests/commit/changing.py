@@ -144,7 +144,7 @@ def replaying(number: int) -> Work:
 
 def following() -> Work:
     """The table is brought to all hours of the index."""
-    return lambda me: void(me.table.follow())
+    return lambda me: void(me.table.sync())
 
 
 def trying() -> Work:

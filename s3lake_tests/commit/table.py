@@ -33,7 +33,7 @@ class Table:
     def __init__(self, me: Actor) -> None:
         self._me = me
 
-    def follow(self, hours_asked: Iterable[str] | None = None) -> list[str]:
+    def sync(self, hours_asked: Iterable[str] | None = None) -> list[str]:
         """See `LakeTable.sync`."""
         if self._me.world.catalog_away:
             self._me.world.outcomes["catalog away"] += 1

@@ -62,7 +62,7 @@ def test_the_chosen_that_fail_again_and_the_others_of_their_object_are_in_one_ob
         *((2, 5, 2), (6, 6, 1)),
         *((9, 9, 1), (10, 10, 1)),
     ]
-    compact(lake.landing().target, HOUR)
+    compact(lake.landing(), HOUR)
     assert lake.letters().keys() == {2, 5, 6, 9, 10}
     assert lake.verified().clean
 
