@@ -103,8 +103,8 @@ def _spread(shape: Shape, rows: Rows, columns: Columns) -> Table:
         texts = pc.fill_null(part.data, b"{}") if part.data.null_count else part.data
         return json_table.read_objects(texts, columns, shape.declared, shape.limits, checked=part.is_checked)
     seen = fields_of(schema.type)
-    if reason := _find_unfit(schema, shape, columns):
-        return Table(None, columns, dict.fromkeys(range(len(rows)), reason), seen=seen)
+    if reason := _find_illegal_record(schema, shape) or _find_unfit(seen, shape, columns):
+        return Table(None, columns, dict.fromkeys(range(len(rows)), reason))
     if schema.file is not None:  # values that were read without a mistake, in the bytes that the producer wrote
         batch = wrap_encoded(wire.strip_header(rows.kafka.column("value")), schema.file)
     else:
@@ -124,11 +124,16 @@ def _alone(shape: Shape) -> Shape:
     return Shape(None, (str(shape.spread),), shape.converters, {}, shape.rule, shape.envelope, shape.most)
 
 
-def _find_unfit(schema: Schema, shape: Shape, recorded: Columns) -> str | None:
-    """Return why files cannot have the columns of a schema, or its name. Return None if they can."""
-    columns, name = fields_of(schema.type), schema.name
-    if shape.rule == "avro" and name and not all(map(LEGAL_NAME.fullmatch, name.split("."))):
-        return f"the schema's name {name!r} is not one that Avro allows: letters, digits and '_' between dots"
+def _find_illegal_record(schema: Schema, shape: Shape) -> str | None:
+    """Return why Avro files cannot have records of this name. Return None if they can."""
+    name = schema.name
+    if shape.rule != "avro" or not name or all(map(LEGAL_NAME.fullmatch, name.split("."))):
+        return None
+    return f"the schema's name {name!r} is not one that Avro allows: letters, digits and '_' between dots"
+
+
+def _find_unfit(columns: Columns, shape: Shape, recorded: Columns) -> str | None:
+    """Return why files cannot have the columns that a schema gives. Return None if they can."""
     if reason := misfit(columns, shape.rule) or beyond(columns, {}, shape.most):
         return reason
     if shape.rule == "flat":
@@ -144,15 +149,16 @@ def _find_conflict(columns: Columns, declared: Columns, recorded: Columns) -> st
             united = unite(column, type, name)
         except Conflict as conflict:
             return str(conflict)
-        if name in declared and united != column:
-            return f"field {name!r} is {shown(type)} by its schema, and the sink declares {shown(column)}"
+        rounds_integers = {column, type} == {Primitive.INT64, Primitive.DOUBLE}
+        if rounds_integers or (name in declared and united != column):
+            return f"field {name!r} is {shown(type)} by its schema, and its column is {shown(column)}"
     return None
 
 
 def _by_part(shape: Shape, rows: Rows, columns: Columns) -> Table:
     schemas = {part: schema for part in shape.json_parts if (schema := rows.column(part).schema)}
     seen: Columns = {part: schema.type for part, schema in schemas.items()}
-    if reason := misfit(seen, shape.rule) or beyond(seen, {}, shape.most):
+    if reason := _find_unfit(seen, shape, columns):
         return Table(None, columns, dict.fromkeys(range(len(rows)), reason))
     found, refused, large = dict[str, Type](), Refusals(), frozenset[str]()
     arrays = {part: rows.column(part).array for part in schemas}

@@ -37,7 +37,8 @@ class Converted:
         refused: row -> why.
         skipped: number of rows without a value, which are left out.
         seen: columns of rows that brought their own schema.
-        plain: the parts, `key` or `value`, that some row has without a schema.
+        shared: the parts, `key` or `value`, whose columns all files of a commit share: ones that some row has without
+            a schema, and all in CSV, whose types only the index has.
         forbidden: rows that fail the micro-batch, whatever is tolerated, and why.
         broken: how many of the refused lack a required field or break a rule.
         dropped: path of a field that was left out -> of how many records.
@@ -50,7 +51,7 @@ class Converted:
     refused: Refusals = field(default_factory=dict)
     skipped: int = 0
     seen: Columns = field(default_factory=dict)
-    plain: set[str] = field(default_factory=set)
+    shared: set[str] = field(default_factory=set)
     forbidden: Refusals = field(default_factory=dict)
     broken: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
@@ -184,10 +185,12 @@ class Conversion:
         if self.contract is not None and self.contract.looks_at_values:
             broken = self.contract.find_broken(rows.value.data, refused)
             converted.refused, converted.broken = refused | broken, len(broken)
-        json_parts = self._shape.json_parts if self._shape else ()
+        shape = self._shape
+        json_parts = shape.json_parts if shape else ()
+        is_csv = shape is not None and shape.rule == "flat"
         parts = []
         for group in self._groups(rows.drop(left_out | converted.refused.keys())):
-            converted.plain.update(part for part in json_parts if group.column(part).is_plain)
+            converted.shared.update(part for part in json_parts if is_csv or group.column(part).is_plain)
             part = self._convert_group(group, converted)
             parts += [] if part is None else [part]
         converted.parts = merge_parts(parts)

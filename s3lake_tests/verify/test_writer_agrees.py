@@ -4,6 +4,7 @@ And the other way round: with any one record taken out of Kafka or put twice int
 """
 
 import json
+from itertools import permutations
 from typing import Any
 
 import msgspec
@@ -184,6 +185,26 @@ def test_a_record_whose_schema_has_another_type_than_a_declared_column_is_refuse
     schema = {"type": "struct", "fields": [{"type": value_type, "field": "a"}]}
     value = json.dumps({"schema": schema, "payload": {"a": False if value_type == "boolean" else 0.5}}).encode()
     agree(world, [(None, None, []), (None, value, [])], 0)
+    assert world.verify().checked[0].dead_letters == 1
+
+
+_SCALARS = {"int64": 2**53 + 1, "double": 0.5, "boolean": True, "string": "1", "bytes": "AQ=="}
+
+
+@pytest.mark.parametrize("shape", ["field", "value"])
+@pytest.mark.parametrize(("first", "second"), list(permutations(_SCALARS, 2)))
+def test_schemas_that_contradict_each_other_for_the_first_time_in_one_commit_share_no_csv(
+    shape: str, first: str, second: str
+) -> None:
+    world = World(format={"type": "csv"}, converter={"value": "connect_json"}, errors={"tolerance": "all"})
+    values = []
+    for scalar in (first, second):
+        schema: dict[str, Any] = {"type": scalar}
+        payload: Any = _SCALARS[scalar]
+        if shape == "field":
+            schema, payload = {"type": "struct", "fields": [{**schema, "field": "a"}]}, {"a": payload}
+        values.append(json.dumps({"schema": schema, "payload": payload}).encode())
+    agree(world, [(None, value, []) for value in values], 0)
     assert world.verify().checked[0].dead_letters == 1
 
 

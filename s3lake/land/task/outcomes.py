@@ -57,7 +57,7 @@ class Done(msgspec.Struct, tag="done"):
 
     Attributes:
         seen: columns of records that brought their own schema.
-        plain: the parts, `key` or `value`, that some record has without a schema.
+        shared: the parts, `key` or `value`, whose columns all files of the commit share.
         letters: why records were refused.
         retries: requests of the store that had to be repeated.
         broken: records that lack a required field or break a rule.
@@ -77,7 +77,7 @@ class Done(msgspec.Struct, tag="done"):
     dropped: dict[str, int] = {}
     filled: dict[str, int] = {}
     words: dict[str, str] = {}
-    plain: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
     large: tuple[str, ...] = ()
 
 

@@ -101,16 +101,18 @@ class Work:
         return replace(self, look_only=False, columns=columns, conversion=conversion)
 
     def has_settled_columns(self, outcomes: Sequence[Outcome]) -> bool:
-        """Return whether all tasks are done, and have judged records without a schema by all columns of the commit.
+        """Return whether all tasks are done, and have judged records by all columns that files of the commit share.
 
-        Those that came with other records' schemas are among them: an empty list has no place in a column of integers.
+        Records without a schema, and all of CSV, share the columns of other records' schemas: an empty list has no
+        place in a column of integers.
         """
         done = [one for one in outcomes if isinstance(one, Done)]
         if len(done) < len(outcomes):
             return False
-        plain = set().union(*(one.plain for one in done))
+        shared = set().union(*(one.shared for one in done))
         of_parts = self.conversion.of_parts
-        return of_parts(plain, with_seen(self.columns, done, self.conversion.integral)) == of_parts(plain, self.columns)
+        columns = with_seen(self.columns, done, self.conversion.integral)
+        return of_parts(shared, columns) == of_parts(shared, self.columns)
 
     @property
     def file_columns(self) -> Columns | None:
@@ -239,7 +241,7 @@ class _Task:
         self._filled: Counter[str] = Counter()
         self._shapes: set[str] = set()
         self._seen: Columns = {}
-        self._plain: set[str] = set()
+        self._shared: set[str] = set()
         self._large: set[str] = set()
         self._standing = work.conversion.standing
         self._waiting: dict[tuple[int, StreamSchemas], _Waiting] = {}
@@ -269,7 +271,7 @@ class _Task:
         done.requests, done.retries = dict(getattr(self.store, "requests", {})), getattr(self.store, "retries", 0)
         done.seen, done.letters = to_document(self._seen), self._letters.tally.reasons
         done.dropped, done.filled = dict(self._dropped), dict(self._filled)
-        done.plain, done.large = tuple(sorted(self._plain)), tuple(sorted(self._large))
+        done.shared, done.large = tuple(sorted(self._shared)), tuple(sorted(self._large))
         return done
 
     def _take(self, partition: int, batch: pa.RecordBatch) -> None:
@@ -286,7 +288,7 @@ class _Task:
             self._columns = converted.columns
             self._read_again()
         self._seen = agree(self._seen, converted.seen)
-        self._plain |= converted.plain
+        self._shared |= converted.shared
         self._large |= converted.large
         if converted.forbidden and not self._grown:
             row = min(converted.forbidden)
