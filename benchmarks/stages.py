@@ -23,7 +23,7 @@ from s3lake.land import binding
 from s3lake.land.task.outcomes import Done, Grown, Outcome
 from s3lake.land.task.pipeline import Work, run
 from s3lake.schema.types import from_document
-from s3lake.schema.unite import agree
+from s3lake.schema.unite import merge_columns
 from s3lake.sink import Sink
 from s3lake.source.kafka.offsets import KafkaOffsets
 from s3lake.source.kafka.reader import KafkaReader
@@ -88,7 +88,7 @@ def settled(sink: Sink, topic: str, some: Sequence[pa.RecordBatch]) -> Work:
     work = binding.build_work(sink, topic, lambda _: store, sink.start, commit="c")
     for outcome in run(work, some):
         seen = outcome.columns if isinstance(outcome, Grown) else outcome.seen if isinstance(outcome, Done) else {}
-        work = work.with_columns(agree(work.columns, from_document(seen)))
+        work = work.with_columns(merge_columns(work.columns, from_document(seen)))
     return work
 
 

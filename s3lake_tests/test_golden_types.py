@@ -238,7 +238,7 @@ def test_times_that_iceberg_does_not_have_are_refused_with_the_type_to_give(cata
 
 def _message(registry: SchemaRegistry, line: Line, number: int, language: str) -> bytes:
     if language == "proto" and line.proto:
-        descriptor = protoc.message(PROTO, {}, (number,))
+        descriptor = protoc.compile_message(PROTO, {}, (number,))
         message = json_format.ParseDict({"c": line.proto[1]}, message_factory.GetMessageClass(descriptor)())
         path = b"\0" if number == 0 else bytes([2, 2 * number])
         return framed(registry.add(PROTO, "PROTOBUF"), path + message.SerializeToString())

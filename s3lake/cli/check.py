@@ -291,11 +291,11 @@ def _find_topic_notices(sink: Sink, topic: str, offsets: "Offsets", now_ms: int)
 
 
 def _ask(sink: Sink) -> None:
-    from s3lake.schema.registry import UnknownSchema, client
+    from s3lake.schema.registry import UnknownSchema, get_client
 
     assert sink.converter.registry is not None
     with suppress(UnknownSchema):  # any answer of the registry is enough
-        client(sink.converter.registry.connection).schema(1)
+        get_client(sink.converter.registry.connection).schema(1)
 
 
 def _list_a_key(store: Store, prefix: str) -> None:

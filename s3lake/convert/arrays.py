@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from s3lake.schema.arrow import arrow_type
 from s3lake.schema.types import TICKS, Decimal, Primitive, Type, Unknown
-from s3lake.schema.unite import joined, shown
+from s3lake.schema.unite import format_type, join_path
 
 Build = Callable[[Sequence[Any]], pa.Array]
 Get = Callable[[Any], Any]
@@ -53,17 +53,17 @@ class Misfit(ValueError):
     def __init__(self, type: Type, path: str = "", *, is_rounded: bool = False) -> None:
         self.type, self.path, self.is_rounded = type, path, is_rounded
         if is_rounded:
-            said = (
+            mistake = (
                 f"is an integer that its column, {type}, does not hold exactly: give the column a type, "
                 "decimal(38,0) or string"
             )
         else:
-            said = f"does not fit {shown(type)}: {_explain_type(type)} is allowed"
-        super().__init__(f"{f'field {path!r}' if path else 'the value'} {said}")
+            mistake = f"does not fit {format_type(type)}: {_explain_type(type)} is allowed"
+        super().__init__(f"{f'field {path!r}' if path else 'the value'} {mistake}")
 
     def within(self, name: str) -> Misfit:
         """Return the same of the field around it."""
-        path = name + self.path if self.path.startswith("[") else joined(name, self.path) if self.path else name
+        path = name + self.path if self.path.startswith("[") else join_path(name, self.path) if self.path else name
         return Misfit(self.type, path, is_rounded=self.is_rounded)
 
 
@@ -200,8 +200,8 @@ def _build_decimals(type: Decimal, arrow: pa.DataType, values: Sequence[Any]) ->
 
 
 def _build_uuids(values: Sequence[Any]) -> pa.Array:
-    found = msgspec.convert(values, list[UUID | None])
-    data = [None if value is None else value.bytes for value in found]
+    uuids = msgspec.convert(values, list[UUID | None])
+    data = [None if value is None else value.bytes for value in uuids]
     return pa.ExtensionArray.from_storage(pa.uuid(), pa.array(data, pa.binary(16)))
 
 

@@ -62,7 +62,7 @@ def read(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
         refused: Refusals = {}
     else:
         skipped, (numbers, refused) = HEADER, read_schema_ids(raw)
-    gathering = Gathering.of(len(raw))
+    gathering = Gathering.for_rows(len(raw))
     for number, rows in group_by_id(numbers):
         reader = compile_registered(registry, number, "AVRO", functools.partial(_make_reader, registry.exact))
         if isinstance(reader, str):
@@ -106,8 +106,8 @@ def _read_one_by_one(
 
 def _explain(value: bytes, skipped: int, error: Exception) -> str:
     of = f"schema id {int.from_bytes(value[1:HEADER], 'big')}" if skipped else "the schema"
-    said = str(error) or "it ends too early" if isinstance(error, EOFError) else f"{type(error).__name__}: {error}"
-    return f"the data does not fit {of}: {_STREAM.sub('', said)[:200]}"
+    reason = str(error) or "it ends too early" if isinstance(error, EOFError) else f"{type(error).__name__}: {error}"
+    return f"the data does not fit {of}: {_STREAM.sub('', reason)[:200]}"
 
 
 @functools.lru_cache(maxsize=4096)

@@ -213,7 +213,7 @@ def _text(cursor: Cursor) -> pa.StringArray:
     try:
         return decoded.cast(pa.string())
     except pa.ArrowInvalid:
-        bad = list(gate.text_refusals(decoded))
+        bad = list(gate.check_utf8(decoded))
         cursor.mark_bad(bad)
         return pc.replace_with_mask(decoded, np.isin(np.arange(len(cursor)), bad), b"").cast(pa.string())
 
@@ -395,5 +395,5 @@ def _items(cursor: Cursor, reads: Sequence[Decode]) -> tuple[Numbers, list[pa.Ar
     if len(decoded) == 1:
         return owners[0], decoded[0]
     owner = np.concatenate(owners)
-    order = np.argsort(owner, kind="stable")
+    order = np.lexsort((owner,))  # which is stable
     return owner[order], [pa.concat_arrays(one).take(pa.array(order)) for one in zip(*decoded, strict=True)]

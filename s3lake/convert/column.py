@@ -78,8 +78,8 @@ class Gathering:
     arrays: list[list[pa.Array]]
 
     @classmethod
-    def of(cls, total: int) -> Gathering:
-        """For so many rows, none of which has a schema yet."""
+    def for_rows(cls, total: int) -> Gathering:
+        """Begin with `total` rows, none of which has a schema yet."""
         return cls(np.full(total, -1), np.zeros(total, np.int64), [], [])
 
     def add(self, schema: Schema, rows: Numbers, array: pa.Array | None, *, keep_nulls: bool = False) -> None:
@@ -219,7 +219,7 @@ class Rows:
 
     def drop(self, lost: Collection[int]) -> Rows:
         """Return the other records."""
-        left = gate.rest(len(self), lost)
+        left = gate.list_others(len(self), lost)
         return self if left is None else self.take(left)
 
     def by_batch_row(self, reasons: Refusals) -> Refusals:
@@ -248,13 +248,13 @@ class Rows:
         return pc.divide(self.kafka.column("timestamp").cast(pa.int64()), 1000)
 
 
-def json_lines(raw: pa.BinaryArray) -> tuple[pa.BinaryArray, Refusals]:
+def check_json_lines(raw: pa.BinaryArray) -> tuple[pa.BinaryArray, Refusals]:
     """JSON texts of one line."""
-    refused = gate.json_refusals(raw)
-    return gate.one_line(without(raw, refused)), refused
+    refused = gate.check_json(raw)
+    return gate.replace_line_breaks(null_refused(raw, refused)), refused
 
 
-def without(values: pa.BinaryArray, refused: Refusals) -> pa.BinaryArray:
+def null_refused(values: pa.BinaryArray, refused: Refusals) -> pa.BinaryArray:
     """Return the values with refused ones as null."""
     if not refused:
         return values

@@ -26,11 +26,11 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 def read(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
     """Read `{"schema": …, "payload": …}`; any other value is JSON without a schema."""
-    lines, refused = column.json_lines(raw)
+    lines, refused = column.check_json_lines(raw)
     payloads = _Payloads("connect_json", lines, request)
     rows_of: dict[bytes, list[int]] = {}
     for row, text in enumerate(payloads.texts):
-        envelope = connect.split(text) if text is not None else None
+        envelope = connect.split_envelope(text) if text is not None else None
         if envelope is not None:
             schema, payload = envelope
             payloads.texts[row] = None if schema == payload == b"null" else payload
@@ -55,7 +55,7 @@ def read_framed(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refu
     numbers, refused = read_schema_ids(raw)
     pairs = zip(raw.to_pylist(), numbers.tolist(), strict=True)
     data = [value[HEADER:] if value is not None and number >= 0 else None for value, number in pairs]
-    lines, unreadable = column.json_lines(pa.array(data, pa.binary()))
+    lines, unreadable = column.check_json_lines(pa.array(data, pa.binary()))
     refused |= unreadable
     if not request.tabular or request.registry is None:
         return Column("json_schema", lines), refused
@@ -79,7 +79,7 @@ class _Payloads:
     def __init__(self, converter: str, lines: pa.BinaryArray, request: ReadRequest) -> None:
         self.texts: list[bytes | None] = lines.to_pylist()
         self._converter, self._tabular = converter, request.tabular
-        self._gathering = Gathering.of(len(lines))
+        self._gathering = Gathering.for_rows(len(lines))
 
     def read(self, schema: Schema, read_one: connect.Read, rows: Sequence[int], misfit: str) -> Refusals:
         """Read the payloads of one schema. Replaces their texts. Return the refused ones."""

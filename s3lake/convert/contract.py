@@ -23,7 +23,7 @@ from s3lake.convert.json_types import infer_type, widen
 from s3lake.schema.arrow import arrow_type
 from s3lake.schema.connect import Schema
 from s3lake.schema.types import UNKNOWN, Columns, List, Map, Struct, Type, fields_of, item_of
-from s3lake.schema.unite import Conflict, held, joined, shown, unite
+from s3lake.schema.unite import Conflict, drop_empty, format_type, join_path, unify_types
 
 if TYPE_CHECKING:
     import jsonschema_rs
@@ -133,7 +133,7 @@ class Contract:
                 if row not in departed.forbidden:
                     departed.refused.setdefault(row, everything[0].reason)
             return departed
-        detail = schema.detail and pruning.detail(schema.detail, schema.type, departures)
+        detail = schema.detail and pruning.drop_details(schema.detail, schema.type, departures)
         pruned = replace(schema, type=type, file=None, detail=detail)
         array, holding = column.array.cast(arrow_type(type)), pruning.find_holders(column.array, departures)
         schemas = Schemas((pruned,), np.zeros(len(array), np.int64), (array,), np.arange(len(array)))
@@ -142,13 +142,13 @@ class Contract:
             departed.note(row, [departures[path] for path, rows in holding.items() if rows[row]])
         return departed
 
-    def _keep_fitting(self, seen: Type, known: Type, path: str, departures: dict[str, Departure]) -> Type | None:
+    def _keep_fitting(self, seen: Type, recorded: Type, path: str, departures: dict[str, Departure]) -> Type | None:
         """Return the type of a schema without the fields that depart. Return None if nothing is left."""
-        match seen, known:
+        match seen, recorded:
             case Struct(fields), Struct(columns):
                 left: Columns = {}
                 for name, type in fields.items():
-                    here = joined(path, name)
+                    here = join_path(path, name)
                     if name not in columns and self.on_new_field != "evolve":
                         departures[here] = self._refuse_new(here)
                     elif (inner := self._keep_fitting(type, columns.get(name, type), here, departures)) is not None:
@@ -157,31 +157,31 @@ class Contract:
                         _depart_wholly(here, departures)
                 return Struct(left) if left else None
             case (List(), List()) | (Map(), Map()):
-                inner = self._keep_fitting(item_of(seen), item_of(known), f"{path}[]", departures)
+                inner = self._keep_fitting(item_of(seen), item_of(recorded), f"{path}[]", departures)
                 return inner and (List(inner) if isinstance(seen, List) else Map(inner))
-        if self.on_type_change == "evolve" or _fits(known, seen, path):
+        if self.on_type_change == "evolve" or _fits(recorded, seen, path):
             return seen
-        departures[path] = self._refuse_change(path, seen, known)
+        departures[path] = self._refuse_change(path, seen, recorded)
         return None
 
-    def _compare_value(self, declared: Columns, path: str, value: msgspec.Raw, known: Type) -> Departure | None:
+    def _compare_value(self, declared: Columns, path: str, value: msgspec.Raw, recorded: Type) -> Departure | None:
         """Return how a field of a value without a schema departs; the types of declared ones are required elsewhere."""
-        if known == UNKNOWN:
+        if recorded == UNKNOWN:
             is_new = self.on_new_field != "evolve" and infer_type(msgspec.json.decode(value), path) != UNKNOWN
             return self._refuse_new(path) if is_new else None
         if self.on_type_change == "evolve" or path.partition(".")[0].partition("[")[0] in declared:
             return None
         begin = bytes(value)[:1]
-        if (begin == b"{" and fields_of(known)) or (begin == b"[" and fields_of(item_of(known))):
+        if (begin == b"{" and fields_of(recorded)) or (begin == b"[" and fields_of(item_of(recorded))):
             return None  # what is inside of it is looked at by itself
         seen: Type = UNKNOWN
         try:
             seen = infer_type(msgspec.json.decode(value), path)
-            if held(widen({path: known}, {path: seen}, {})) == {path: known}:
+            if drop_empty(widen({path: recorded}, {path: seen}, {})) == {path: recorded}:
                 return None
         except Conflict:
             pass
-        return self._refuse_change(path, seen, known)
+        return self._refuse_change(path, seen, recorded)
 
     def _compare_texts(self, column: Column, declared: Columns) -> Departed | None:
         texts = column.data.to_pylist()
@@ -190,12 +190,14 @@ class Contract:
             if text is not None:
                 departures: list[Departure] = []
 
-                def departs(path: str, value: msgspec.Raw, known: Type, into: list[Departure] = departures) -> bool:
-                    departure = None if bytes(value) == b"null" else self._compare_value(declared, path, value, known)
+                def departs(path: str, value: msgspec.Raw, recorded: Type, into: list[Departure] = departures) -> bool:
+                    departure = (
+                        None if bytes(value) == b"null" else self._compare_value(declared, path, value, recorded)
+                    )
                     into += [] if departure is None else [departure]
                     return departure is not None
 
-                texts[row] = bytes(pruning.text(msgspec.Raw(text), Struct(self.columns), "", departs))
+                texts[row] = bytes(pruning.drop_fields(msgspec.Raw(text), Struct(self.columns), "", departs))
                 departed.note(row, departures)
         departed.column = replace(column, data=pa.array(texts, pa.binary()))
         return departed if departed.refused or departed.forbidden or departed.dropped else None
@@ -203,8 +205,9 @@ class Contract:
     def _refuse_new(self, path: str) -> Departure:
         return Departure(path, self.on_new_field, f"field {path!r} is new, and schema.on_new_field allows none")
 
-    def _refuse_change(self, path: str, seen: Type, known: Type) -> Departure:
-        reason = f"field {path!r} is {shown(seen)}, its column is {shown(known)}, and schema.on_type_change allows none"
+    def _refuse_change(self, path: str, seen: Type, recorded: Type) -> Departure:
+        types = f"is {format_type(seen)}, its column is {format_type(recorded)}"
+        reason = f"field {path!r} {types}, and schema.on_type_change allows none"
         return Departure(path, self.on_type_change, reason)
 
 
@@ -216,10 +219,10 @@ def _depart_wholly(path: str, departures: dict[str, Departure]) -> None:
         departures[path] = reasons[0]._replace(path=path)
 
 
-def _fits(known: Type, seen: Type, path: str) -> bool:
-    """Return whether a column of the known type holds the other as it is."""
+def _fits(recorded: Type, seen: Type, path: str) -> bool:
+    """Return whether a column of the recorded type holds the other as it is."""
     try:
-        return unite(known, seen, path) == known
+        return unify_types(recorded, seen, path) == recorded
     except Conflict:
         return False
 

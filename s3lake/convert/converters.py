@@ -116,7 +116,7 @@ CONVERTERS: dict[str, Converter] = {
 }
 
 
-def in_words(fits: Callable[[Converter], bool]) -> str:
+def list_in_words(fits: Callable[[Converter], bool]) -> str:
     """The converters that fit, for messages: `json, connect_json or json_schema`."""
     *names, last = [name for name, converter in CONVERTERS.items() if fits(converter)]
     return f"{', '.join(names)} or {last}" if names else last

@@ -13,16 +13,16 @@ from msgspec import structs
 from s3lake.convert import headers, json_table, json_text, wire
 from s3lake.convert.column import Envelope, Rows
 from s3lake.convert.converters import CONVERTERS
-from s3lake.convert.gate import Refusals, rest
+from s3lake.convert.gate import Refusals, list_others
 from s3lake.convert.json_table import Table
-from s3lake.convert.limits import Limits, find_unpromotable, misfit
+from s3lake.convert.limits import Limits, explain_unsupported, find_unpromotable
 from s3lake.encode.buffers import wrap_encoded
 from s3lake.encode.formats import Rule
 from s3lake.schema.arrow import apply_detail, make_column, to_arrow
 from s3lake.schema.connect import Schema
-from s3lake.schema.details import NAME, nullability, words
+from s3lake.schema.details import NAME, list_descriptions, strip_to_nullability
 from s3lake.schema.types import Columns, Map, Primitive, Struct, Type, fields_of
-from s3lake.schema.unite import LEGAL_NAME, Conflict, beyond, shown, unite
+from s3lake.schema.unite import LEGAL_NAME, Conflict, check_column_limit, format_type, unify_types
 
 _FLAT_NAME = b"io.aiven.avro.output.schema.connector_records"
 _METADATA: Columns = {
@@ -109,13 +109,13 @@ def _spread(shape: Shape, rows: Rows, columns: Columns) -> Table:
         batch = wrap_encoded(wire.strip_header(rows.kafka.column("value")), schema.file)
     else:
         batch = _as_described(pa.RecordBatch.from_struct_array(part.array), schema, shape.rule)
-    return Table(batch, columns, {}, seen=seen, words=words(schema.type, schema.detail))
+    return Table(batch, columns, {}, seen=seen, words=list_descriptions(schema.type, schema.detail))
 
 
 def _as_described(batch: pa.RecordBatch, schema: Schema, rule: Rule) -> pa.RecordBatch:
     """Return the batch with names, defaults and nullability of its schema, of which CSV holds nothing."""
     if schema.detail is not None and rule != "flat":
-        detail = schema.detail if rule == "avro" else nullability(schema.detail)
+        detail = schema.detail if rule == "avro" else strip_to_nullability(schema.detail)
         return apply_detail(batch, detail, schema.name)
     return batch.replace_schema_metadata({NAME: schema.name.encode()}) if schema.name else batch
 
@@ -134,7 +134,7 @@ def _find_illegal_record(schema: Schema, shape: Shape) -> str | None:
 
 def _find_unfit(columns: Columns, shape: Shape, recorded: Columns) -> str | None:
     """Return why files cannot have the columns that a schema gives. Return None if they can."""
-    if reason := misfit(columns, shape.rule) or beyond(columns, {}, shape.most):
+    if reason := explain_unsupported(columns, shape.rule) or check_column_limit(columns, {}, shape.most):
         return reason
     if shape.rule == "flat":
         return _find_conflict(columns, shape.declared, recorded)
@@ -146,12 +146,12 @@ def _find_conflict(columns: Columns, declared: Columns, recorded: Columns) -> st
     for name, type in columns.items():
         column = declared.get(name, recorded.get(name, type))
         try:
-            united = unite(column, type, name)
+            united = unify_types(column, type, name)
         except Conflict as conflict:
             return str(conflict)
         rounds_integers = {column, type} == {Primitive.INT64, Primitive.DOUBLE}
         if rounds_integers or (name in declared and united != column):
-            return f"field {name!r} is {shown(type)} by its schema, and its column is {shown(column)}"
+            return f"field {name!r} is {format_type(type)} by its schema, and its column is {format_type(column)}"
     return None
 
 
@@ -160,27 +160,27 @@ def _by_part(shape: Shape, rows: Rows, columns: Columns) -> Table:
     seen: Columns = {part: schema.type for part, schema in schemas.items()}
     if reason := _find_unfit(seen, shape, columns):
         return Table(None, columns, dict.fromkeys(range(len(rows)), reason))
-    found, refused, large = dict[str, Type](), Refusals(), frozenset[str]()
+    parsed, refused, large = dict[str, Type](), Refusals(), frozenset[str]()
     arrays = {part: rows.column(part).array for part in schemas}
     parsed_parts = [part for part in shape.json_parts if part not in schemas]
     if parsed_parts:
-        batch, found, refused, large, *_ = _parse(shape, parsed_parts, rows, columns)
-        left = rest(len(rows), refused)
+        batch, parsed, refused, large, *_ = _parse(shape, parsed_parts, rows, columns)
+        left = list_others(len(rows), refused)
         if left is not None:
             rows, arrays = rows.take(left), {part: array.take(left) for part, array in arrays.items()}
         arrays |= dict(zip(batch.schema.names, batch.columns, strict=True)) if batch is not None else {}
-    found = found | shape.fixed
-    known = columns | {part: found[part] for part in shape.parts if part in found}
+    types = parsed | shape.fixed
+    wider = columns | {part: types[part] for part in shape.parts if part in types}
     arrays |= {part: _array(shape, rows, part) for part in shape.fixed}
     present = [part for part in shape.parts if part in arrays]
     if not present:
-        return Table(None, known, refused, large, seen)
+        return Table(None, wider, refused, large, seen)
     columns_of_file = [_column(shape, part, arrays[part], schemas.get(part)) for part in present]
     schema = pa.schema([field for field, _ in columns_of_file], {NAME: _FLAT_NAME} if shape.is_flat else None)
-    of_parts = {part: words(one.type, one.detail) for part, one in schemas.items()}
+    of_parts = {part: list_descriptions(one.type, one.detail) for part, one in schemas.items()}
     in_words = {part: "\n".join(map(": ".join, of_part.items())) for part, of_part in of_parts.items() if of_part}
     batch = pa.record_batch([array for _, array in columns_of_file], schema=schema)
-    return Table(batch, known, refused, large, seen, in_words)
+    return Table(batch, wider, refused, large, seen, in_words)
 
 
 def _column(shape: Shape, part: str, array: pa.Array, schema: Schema | None) -> tuple[pa.Field, pa.Array]:
@@ -191,18 +191,18 @@ def _column(shape: Shape, part: str, array: pa.Array, schema: Schema | None) -> 
     detail = schema.detail
     if shape.envelope is not None and shape.envelope.style == "record":
         detail = structs.replace(detail, required=False, name=None, default=None)
-    detail = detail if shape.rule == "avro" else nullability(detail)
+    detail = detail if shape.rule == "avro" else strip_to_nullability(detail)
     return make_column(part, array, schema.type, detail)
 
 
 def _parse(shape: Shape, parts: Sequence[str], rows: Rows, columns: Columns) -> Table:
     """Read the columns of JSON parts: each record as one object, so that primitives and nulls come out right."""
     declared: Columns = {"value": Struct(shape.declared)} if shape.declared and "value" in parts else {}
-    known = {part: columns[part] for part in parts if part in columns}
+    recorded = {part: columns[part] for part in parts if part in columns}
     pieces: list[json_text.Piece] = []
     for position, part in enumerate(parts):
         pieces += [(b"," if position else b"{") + b'"' + part.encode() + b'":', rows.column(part).as_json()]
-    table = json_table.read_objects(json_text.concat(*pieces, b"}"), known, declared, shape.limits)
+    table = json_table.read_objects(json_text.concat(*pieces, b"}"), recorded, declared, shape.limits)
     refused = {row: reason for row, reason in table.refused.items() if reason != json_table.NOTHING}
     lost = _find_lost(parts, rows, table.columns, refused)
     batch = table.batch
@@ -212,11 +212,11 @@ def _parse(shape: Shape, parts: Sequence[str], rows: Rows, columns: Columns) -> 
     return table._replace(batch=batch, refused=refused | lost)
 
 
-def _find_lost(parts: Sequence[str], rows: Rows, found: Columns, refused: Refusals) -> Refusals:
+def _find_lost(parts: Sequence[str], rows: Rows, columns: Columns, refused: Refusals) -> Refusals:
     """Return rows with an empty object or list that no column could tell from null."""
     lost: Refusals = {}
     for part in parts:
-        if part not in found:
+        if part not in columns:
             for row, text in enumerate(rows.column(part).data.to_pylist()):
                 if text is not None and text.strip() != b"null" and row not in refused:
                     lost.setdefault(row, f"the {part} holds nothing, and no column is known yet")
@@ -226,7 +226,7 @@ def _find_lost(parts: Sequence[str], rows: Rows, found: Columns, refused: Refusa
 def _array(shape: Shape, rows: Rows, part: str) -> pa.Array:
     match part:
         case "headers":
-            return headers.as_text_maps(rows.headers) if shape.is_flat else headers.as_lists(rows.headers)
+            return headers.to_text_maps(rows.headers) if shape.is_flat else headers.to_lists(rows.headers)
         case "metadata":
             return _metadata(shape, rows)
         case "offset":

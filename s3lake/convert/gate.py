@@ -21,13 +21,13 @@ Refusals = dict[int, str]
 _ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
 )
-_check_json = msgspec.json.Decoder(msgspec.Raw).decode
+_decode_json = msgspec.json.Decoder(msgspec.Raw).decode
 
 
-def json_refusals(values: pa.BinaryArray) -> Refusals:
-    """Rows that are not exactly one JSON value in UTF-8. A null row is not an error here."""
+def check_json(values: pa.BinaryArray) -> Refusals:
+    """Return rows that are not exactly one JSON value in UTF-8, and why. A null row is not an error here."""
     checked = values.fill_null(b"0") if values.null_count else values
-    return _refusals(_check_json, checked) | text_refusals(values)
+    return _refusals(_decode_json, checked) | check_utf8(values)
 
 
 def are_objects(values: pa.BinaryArray) -> bool:
@@ -39,8 +39,8 @@ def are_objects(values: pa.BinaryArray) -> bool:
     return _all_have(values, b"{", first=True) and _all_have(values, b"}", first=False)
 
 
-def text_refusals(values: pa.BinaryArray) -> Refusals:
-    """Rows that are no UTF-8."""
+def check_utf8(values: pa.BinaryArray) -> Refusals:
+    """Return rows that are not UTF-8, and why."""
     try:
         values.cast(pa.string())
     except pa.ArrowInvalid:
@@ -48,16 +48,16 @@ def text_refusals(values: pa.BinaryArray) -> Refusals:
     return {}
 
 
-def one_line(values: pa.BinaryArray) -> pa.BinaryArray:
-    """Values with every raw newline and carriage return as a space; the same array if it has none."""
-    if lowest_byte(values) <= ord("\r"):
+def replace_line_breaks(values: pa.BinaryArray) -> pa.BinaryArray:
+    """Return the values with every raw newline and carriage return as a space; the same array if it has none."""
+    if find_lowest_byte(values) <= ord("\r"):
         for newline in (b"\n", b"\r"):
             if pc.any(pc.match_substring(values, newline)).as_py():
                 values = pc.replace_substring(values, newline, b" ")
     return values
 
 
-def lowest_byte(values: pa.BinaryArray) -> int:
+def find_lowest_byte(values: pa.BinaryArray) -> int:
     """Return the lowest byte of an array and of what it was cut from; 255 if it is empty."""
     data = values.buffers()[2]
     return 255 if data is None else int(np.frombuffer(data, np.uint8).min(initial=255))
@@ -107,7 +107,7 @@ def _reason(check: Callable[[bytes], Any], value: bytes) -> str | None:
     except RecursionError:
         return "nested too deeply"
     except UnicodeDecodeError as error:
-        return f"no UTF-8: byte {error.start} is 0x{value[error.start]:02x}"
+        return f"not UTF-8: byte {error.start} is 0x{value[error.start]:02x}"
     except msgspec.DecodeError as error:
         return "empty value" if not value.strip() else _half_a_character(value) or str(error)
     return None
@@ -122,7 +122,7 @@ def _half_a_character(value: bytes) -> str | None:
     return None
 
 
-def rest(total: int, without: Collection[int]) -> pa.Int64Array | None:
+def list_others(total: int, without: Collection[int]) -> pa.Int64Array | None:
     """Return the other rows of `total`; None for all."""
     if not without:
         return None

@@ -29,8 +29,8 @@ class Headers:
     offsets: pa.Int32Array
 
     @classmethod
-    def of(cls, column: pa.ListArray) -> "Headers":
-        """The headers of a batch; a row without headers has none, be it null or empty."""
+    def from_column(cls, column: pa.ListArray) -> "Headers":
+        """Return the headers of a batch; a row without headers has none, be it null or empty."""
         lengths = pc.fill_null(pc.list_value_length(column), 0)
         ends = pc.cumulative_sum(lengths).cast(pa.int32())
         pairs = pc.list_flatten(column)
@@ -47,21 +47,21 @@ class Headers:
         return json_text.concat(opening, pc.binary_join(lists, pa.scalar(between, pa.binary())), closing)
 
 
-def as_lists(column: pa.ListArray) -> pa.ListArray:
+def to_lists(column: pa.ListArray) -> pa.ListArray:
     """Headers as a table's column: a list for every row."""
-    headers = Headers.of(column)
+    headers = Headers.from_column(column)
     pairs = pa.StructArray.from_arrays([headers.names.cast(pa.string()), headers.values], fields=list(LIST.value_type))
     return pa.ListArray.from_arrays(headers.offsets, pairs, type=LIST)
 
 
-def as_maps(column: pa.ListArray) -> tuple[pa.BinaryArray, pa.BinaryArray | None]:
+def to_json_objects(column: pa.ListArray) -> tuple[pa.BinaryArray, pa.BinaryArray | None]:
     """Headers as JSON objects, name -> text, where a name that is repeated has the list of its texts.
 
     Returns:
         The objects, and what else the envelope needs to tell the order of all headers: a member `headersOrder` with a
         comma before it, or nothing; None if no row needs it.
     """
-    headers = Headers.of(column)
+    headers = Headers.from_column(column)
     texts = json_text.quote_or_base64(headers.values)
     objects = headers.gather(json_text.concat(_quoted_names(headers.names), b":", texts), b"{", b",", b"}")
     repeating = _rows_with_repeats(headers)
@@ -75,25 +75,25 @@ def as_maps(column: pa.ListArray) -> tuple[pa.BinaryArray, pa.BinaryArray | None
     return pa.array(written, pa.binary()), pa.array(orders, pa.binary()) if any(orders) else None
 
 
-def as_pairs(column: pa.ListArray) -> pa.BinaryArray:
+def to_json_pairs(column: pa.ListArray) -> pa.BinaryArray:
     """Headers as JSON arrays of `{"key", "value"}`."""
-    headers = Headers.of(column)
+    headers = Headers.from_column(column)
     texts = json_text.concat(
         *(b'{"key":', _quoted_names(headers.names), b',"value":', json_text.quote_or_base64(headers.values), b"}")
     )
     return headers.gather(texts, b"[", b",", b"]")
 
 
-def as_csv(column: pa.ListArray) -> pa.BinaryArray:
+def to_csv(column: pa.ListArray) -> pa.BinaryArray:
     """Headers as `name:value;` each, both in base64; nothing for none."""
-    headers = Headers.of(column)
+    headers = Headers.from_column(column)
     values = pc.fill_null(base64(headers.values), b"")
     return headers.gather(json_text.concat(base64(headers.names), b":", values, b";"), b"", b"", b"")
 
 
-def as_text_maps(column: pa.ListArray) -> pa.MapArray:
+def to_text_maps(column: pa.ListArray) -> pa.MapArray:
     """Headers as a table's map of texts, in which the last of a name counts; the values passed `text_refusals`."""
-    headers = Headers.of(column)
+    headers = Headers.from_column(column)
     names, values = headers.names.cast(pa.string()), headers.values.cast(pa.string())
     plain = pa.MapArray.from_arrays(headers.offsets, names, values)
     if not _rows_with_repeats(headers):
@@ -101,10 +101,10 @@ def as_text_maps(column: pa.ListArray) -> pa.MapArray:
     return pa.array([list(dict(row).items()) for row in plain.to_pylist()], plain.type)
 
 
-def text_refusals(column: pa.ListArray) -> Refusals:
+def check_texts(column: pa.ListArray) -> Refusals:
     """Return rows with a header whose value is not valid UTF-8."""
-    headers = Headers.of(column)
-    refused = gate.text_refusals(headers.values)
+    headers = Headers.from_column(column)
+    refused = gate.check_utf8(headers.values)
     if not refused:
         return {}
     rows, names = headers.rows().to_pylist(), headers.names.to_pylist()

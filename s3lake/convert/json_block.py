@@ -14,8 +14,8 @@ from pyarrow import json as pyarrow_json
 from s3lake.convert import arrays, gate
 from s3lake.convert.json_types import INFERRED, LARGE
 from s3lake.schema.arrow import to_arrow
-from s3lake.schema.types import UNKNOWN, Columns, Decimal, Primitive, Unknown, has
-from s3lake.schema.unite import joined
+from s3lake.schema.types import UNKNOWN, Columns, Decimal, Primitive, Unknown, contains
+from s3lake.schema.unite import join_path
 
 _MOST_NULLS = 100
 _SAMPLES = 20
@@ -83,7 +83,7 @@ class Block:
 def make_block(columns: Columns) -> Block | None:
     """Return the columns for Arrow's reader. Return None if it lacks one of the types, or there are none."""
     times = {name: type for name, type in columns.items() if isinstance(type, Primitive) and type in arrays.TIMES}
-    is_plain = not any(has(type, is_foreign, maps=True) for name, type in columns.items() if name not in times)
+    is_plain = not any(contains(type, is_foreign, maps=True) for name, type in columns.items() if name not in times)
     return Block(to_arrow(columns), times) if columns and is_plain else None
 
 
@@ -97,7 +97,7 @@ def are_whole_objects(values: pa.BinaryArray) -> bool:
 
     Its parser is as strict as the gate, but for UTF-8 and for zero bytes, which end its input.
     """
-    return gate.are_objects(values) and gate.lowest_byte(values) > 0 and not gate.text_refusals(values)
+    return gate.are_objects(values) and gate.find_lowest_byte(values) > 0 and not gate.check_utf8(values)
 
 
 def _may_be_rounded(column: Any) -> bool:
@@ -120,7 +120,7 @@ def find_large_columns(batch: pa.RecordBatch) -> Iterator[str]:
             if ends["min"] is not None and max(-ends["min"], ends["max"]) > LARGE:
                 yield path
         elif pa.types.is_struct(column.type):
-            names = [joined(path, inner.name) for inner in column.type]
+            names = [join_path(path, inner.name) for inner in column.type]
             waiting += zip(names, column.flatten(), strict=True)
         elif pa.types.is_list(column.type):
             waiting.append((f"{path}[]", pc.list_flatten(column)))

@@ -21,10 +21,10 @@ import pyarrow as pa
 
 from s3lake.convert import arrays, gate, json_block
 from s3lake.convert.arrays import Build, Misfit
-from s3lake.convert.gate import Refusals, rest
+from s3lake.convert.gate import Refusals, list_others
 from s3lake.convert.json_block import Block, is_foreign, make_block
 from s3lake.convert.json_types import LARGE, infer_type, widen
-from s3lake.convert.limits import NO_LIMITS, Limits, misfit
+from s3lake.convert.limits import NO_LIMITS, Limits, explain_unsupported
 from s3lake.encode.formats import Rule
 from s3lake.schema.arrow import arrow_type
 from s3lake.schema.changes import find_type
@@ -41,7 +41,7 @@ from s3lake.schema.types import (
     fields_of,
     fold,
 )
-from s3lake.schema.unite import Conflict, agree, beyond, held
+from s3lake.schema.unite import Conflict, check_column_limit, drop_empty, merge_columns
 
 NOTHING = "the object holds nothing, and no column is known yet"
 """Why a row is refused that no column could hold."""
@@ -86,7 +86,7 @@ class Table(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Known:
+class _Recorded:
     """Columns before a batch is read, and what follows from them alone.
 
     Attributes:
@@ -122,34 +122,36 @@ def read_objects(
     if checked or json_block.are_whole_objects(values):
         batch = recorded.read_block(values, "error")
         if batch is not None:
-            return Table(batch, agree(columns, recorded.columns), {}, frozenset(json_block.find_large_columns(batch)))
+            return Table(
+                batch, merge_columns(columns, recorded.columns), {}, frozenset(json_block.find_large_columns(batch))
+            )
     refused: Refusals = {}
     if not checked:
-        refused, values = gate.json_refusals(values), gate.one_line(values)
+        refused, values = gate.check_json(values), gate.replace_line_breaks(values)
     texts = values.to_pylist()
     while True:
         look = _Look(texts, recorded, limits, dict(refused))
         look.find_columns()
         if recorded.block is not None:
             recorded.block.note_nulls(look.columns)
-        found = held(look.columns)
-        if not found:  # a file without columns cannot hold rows
+        wider = drop_empty(look.columns)
+        if not wider:  # a file without columns cannot hold rows
             return Table(None, columns, dict.fromkeys(range(len(values)), NOTHING) | look.refused)
         batch = None
-        if found != recorded.columns or look.refused:
-            kept = rest(len(values), look.refused)
+        if wider != recorded.columns or look.refused:
+            kept = list_others(len(values), look.refused)
             some = values if kept is None else values.take(kept)
-            batch = _compile(tuple(found.items()), tuple(declared.items())).read_block(some, "ignore")
+            batch = _compile(tuple(wider.items()), tuple(declared.items())).read_block(some, "ignore")
         lost = look.find_rounded_columns() if batch is None else None
         if not lost:
             break
         limits = limits.keep_integers(lost)
     refused = look.refused
     if batch is None:
-        batch, more = _make_reader(Struct(found)).read(texts, look.rows)
+        batch, more = _make_reader(Struct(wider)).read(texts, look.rows)
         refused |= more
     large = frozenset(json_block.find_large_columns(batch)) | look.find_large_doubles()
-    return Table(batch if batch.num_rows else None, agree(columns, found), refused, large)
+    return Table(batch if batch.num_rows else None, merge_columns(columns, wider), refused, large)
 
 
 def read_values(texts: Sequence[bytes | None], type: Type) -> tuple[pa.Array, Refusals]:
@@ -174,7 +176,7 @@ def _merge_declared(columns: Columns, declared: Columns, rule: Rule) -> Columns:
     # What the user declares beats what is recorded; the recorded columns of another format may not fit this one.
     merged = dict(declared)
     for name, type in columns.items():
-        if misfit({name: type}, rule) is None:
+        if explain_unsupported({name: type}, rule) is None:
             try:
                 merged |= widen({name: merged.get(name, UNKNOWN)}, {name: type}, declared)
             except Conflict:
@@ -183,10 +185,10 @@ def _merge_declared(columns: Columns, declared: Columns, rule: Rule) -> Columns:
 
 
 @functools.lru_cache(maxsize=64)
-def _compile(columns: tuple[tuple[str, Type], ...], declared: tuple[tuple[str, Type], ...]) -> _Known:
-    types, given = dict(columns), dict(declared)
-    pinned = held({name: fold(type, _drop_inferred, List, Struct, Map) for name, type in columns}) | given
-    return _Known(types, given, make_block(types), _make_reader(Struct(pinned)) if pinned else None)
+def _compile(columns: tuple[tuple[str, Type], ...], declared: tuple[tuple[str, Type], ...]) -> _Recorded:
+    types, fixed = dict(columns), dict(declared)
+    pinned = drop_empty({name: fold(type, _drop_inferred, List, Struct, Map) for name, type in columns}) | fixed
+    return _Recorded(types, fixed, make_block(types), _make_reader(Struct(pinned)) if pinned else None)
 
 
 def _drop_inferred(leaf: Primitive | Decimal | Unknown) -> Type:
@@ -287,9 +289,9 @@ class _Look:
         refused: row -> why.
     """
 
-    def __init__(self, texts: Sequence[bytes], recorded: _Known, limits: Limits, refused: Refusals) -> None:
+    def __init__(self, texts: Sequence[bytes], recorded: _Recorded, limits: Limits, refused: Refusals) -> None:
         self.columns, self.limits, self.refused = recorded.columns, limits, refused
-        self._texts, self._known = texts, recorded
+        self._texts, self._recorded = texts, recorded
         self._large: set[str] = set()
 
     @property
@@ -310,20 +312,20 @@ class _Look:
 
         Looks at integers, too, that fitted before their column became one of doubles.
         """
-        if self.columns != self._known.columns:
+        if self.columns != self._recorded.columns:
             for row in self._find_unfitting(self.rows):
                 self._look(row)
-        recorded = self._known.columns
+        recorded = self._recorded.columns
         return frozenset(path for path in self.find_large_doubles() if find_type(recorded, path) != Primitive.DOUBLE)
 
     def find_large_doubles(self) -> frozenset[str]:
         """Return the paths of columns of doubles in which there are integers beyond 2^53, without declared ones."""
-        declared = self._known.declared
-        found = (path for path in self._large if find_type(declared, path) is None)
-        return frozenset(path for path in found if find_type(self.columns, path) == Primitive.DOUBLE)
+        declared = self._recorded.declared
+        inferred = (path for path in self._large if find_type(declared, path) is None)
+        return frozenset(path for path in inferred if find_type(self.columns, path) == Primitive.DOUBLE)
 
     def _look(self, row: int) -> None:
-        recorded, text, large = self._known, self._texts[row], set[str]()
+        recorded, text, large = self._recorded, self._texts[row], set[str]()
         try:
             value = _decode_any(text)
             if not isinstance(value, dict):
@@ -333,7 +335,9 @@ class _Look:
             seen = fields_of(infer_type(value, large=large))
             wider = widen(self.columns, seen, recorded.declared, integral=self.limits.integral)
             if wider != self.columns:
-                if reason := misfit(wider, self.limits.rule) or beyond(wider, self.columns, self.limits.most):
+                if reason := explain_unsupported(wider, self.limits.rule) or check_column_limit(
+                    wider, self.columns, self.limits.most
+                ):
                     raise Conflict(reason)
                 self.columns = wider
             self._large |= large

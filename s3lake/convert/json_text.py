@@ -35,12 +35,12 @@ def concat(*pieces: Piece) -> pa.BinaryArray:
 def quote_strings(texts: pa.BinaryArray) -> pa.BinaryArray:
     """UTF-8 texts as JSON strings, null as null."""
     filled = pc.fill_null(texts, b"") if texts.null_count else texts
-    found = concat(b'"', filled, b'"')
-    if _needs_escape(np.frombuffer(_block(filled), np.uint8)):
+    quoted = concat(b'"', filled, b'"')
+    if _needs_escape(np.frombuffer(_concatenate_bytes(filled), np.uint8)):
         rows = pc.match_substring_regex(filled.cast(pa.string()), _TO_ESCAPE_IN_ROW)
         escaped = [msgspec.json.encode(one.decode()) for one in filled.filter(rows).to_pylist()]
-        found = pc.replace_with_mask(found, rows, pa.array(escaped, pa.binary()))
-    return set_nulls(found, texts)
+        quoted = pc.replace_with_mask(quoted, rows, pa.array(escaped, pa.binary()))
+    return set_nulls(quoted, texts)
 
 
 def quote_base64(values: pa.BinaryArray) -> pa.BinaryArray:
@@ -54,7 +54,7 @@ def quote_or_base64(values: pa.BinaryArray) -> pa.BinaryArray:
     try:
         values.cast(pa.string())
     except pa.ArrowInvalid:
-        return pa.array([_quoted_one(value) for value in values.to_pylist()], pa.binary())
+        return pa.array([_quote_or_base64(value) for value in values.to_pylist()], pa.binary())
     return quote_strings(values)
 
 
@@ -90,7 +90,7 @@ def set_nulls(texts: pa.BinaryArray, source: pa.Array) -> pa.BinaryArray:
     return pc.if_else(source.is_valid(), texts, pa.scalar(b"null", pa.binary())) if source.null_count else texts
 
 
-def _quoted_one(value: bytes | None) -> bytes:
+def _quote_or_base64(value: bytes | None) -> bytes:
     if value is None:
         return b"null"
     try:
@@ -104,7 +104,7 @@ def _needs_escape(block: npt.NDArray[np.uint8]) -> bool:
     return bool(((block < 0x20) | (block == ord('"')) | (block == ord("\\"))).any())
 
 
-def _block(values: pa.BinaryArray) -> Any:
+def _concatenate_bytes(values: pa.BinaryArray) -> Any:
     """The bytes of all rows, one after the other."""
     data = concat(values).buffers()[2] if values.offset else values.buffers()[2]
     return b"" if data is None else data
@@ -122,11 +122,11 @@ def make_encoder(type: Type) -> Encode:
 def _encode_leaf(leaf: Primitive | Decimal | Unknown) -> Encode:
     match leaf:
         case Unknown():
-            return _nulls
+            return _encode_nulls
         case Decimal():
             return format_decimals
         case Primitive.BOOL:
-            return _booleans
+            return _encode_booleans
         case Primitive.FLOAT | Primitive.DOUBLE:
             return format_floats
         case Primitive.STRING:
@@ -141,22 +141,22 @@ def _encode_leaf(leaf: Primitive | Decimal | Unknown) -> Encode:
 
 
 def _encode_list(item: Encode) -> Encode:
-    return partial(_items, item)
+    return partial(_encode_items, item)
 
 
 def _encode_struct(fields: dict[str, Encode]) -> Encode:
-    return partial(_members, fields)
+    return partial(_encode_members, fields)
 
 
 def _encode_map(value: Encode) -> Encode:
-    return partial(_object, value)
+    return partial(_encode_object, value)
 
 
-def _nulls(array: pa.Array) -> pa.BinaryArray:
+def _encode_nulls(array: pa.Array) -> pa.BinaryArray:
     return pa.repeat(pa.scalar(b"null", pa.binary()), len(array))
 
 
-def _booleans(array: pa.Array) -> pa.BinaryArray:
+def _encode_booleans(array: pa.Array) -> pa.BinaryArray:
     texts = pc.if_else(array, pa.scalar(b"true", pa.binary()), pa.scalar(b"false", pa.binary()))
     return pc.fill_null(texts, b"null") if array.null_count else texts
 
@@ -165,20 +165,20 @@ def _quote(array: pa.Array) -> pa.BinaryArray:
     return quote_strings(array.cast(pa.binary()))
 
 
-def _items(encode: Encode, array: pa.ListArray) -> pa.BinaryArray:
-    return _between(array, b"[", encode(array.values), b"]")
+def _encode_items(encode: Encode, array: pa.ListArray) -> pa.BinaryArray:
+    return _enclose(array, b"[", encode(array.values), b"]")
 
 
-def _object(encode: Encode, array: pa.MapArray) -> pa.BinaryArray:
-    return _between(array, b"{", concat(_quote(array.keys), b":", encode(array.items)), b"}")
+def _encode_object(encode: Encode, array: pa.MapArray) -> pa.BinaryArray:
+    return _enclose(array, b"{", concat(_quote(array.keys), b":", encode(array.items)), b"}")
 
 
-def _between(array: pa.Array, opening: bytes, items: pa.BinaryArray, closing: bytes) -> pa.BinaryArray:
+def _enclose(array: pa.Array, opening: bytes, items: pa.BinaryArray, closing: bytes) -> pa.BinaryArray:
     lists = pa.ListArray.from_arrays(array.offsets, items)
     return set_nulls(concat(opening, pc.binary_join(lists, b","), closing), array)
 
 
-def _members(fields: dict[str, Encode], array: pa.StructArray) -> pa.BinaryArray:
+def _encode_members(fields: dict[str, Encode], array: pa.StructArray) -> pa.BinaryArray:
     pieces: list[Piece] = []
     for at, (name, encode) in enumerate(fields.items()):
         pieces += [(b"," if pieces else b"{") + msgspec.json.encode(name) + b":", encode(array.field(at))]

@@ -22,7 +22,7 @@ from s3lake.schema.types import (
     fields_of,
     item_of,
 )
-from s3lake.schema.unite import Conflict, joined, too_deep, unite
+from s3lake.schema.unite import Conflict, join_path, make_depth_error, unify_types
 
 INFERRED = frozenset({Primitive.BOOL, Primitive.INT64, Primitive.DOUBLE, Primitive.STRING})
 """Types that JSON shows by itself."""
@@ -41,7 +41,7 @@ def infer_type(value: Any, path: str = "", level: int = 0, large: set[str] | Non
         Conflict: the elements of a list have nothing in common, a number is beyond a double, or it nests too deeply.
     """
     if level > MOST_LEVELS:
-        raise too_deep(path)
+        raise make_depth_error(path)
     match value:
         case bool():
             return Primitive.BOOL
@@ -60,18 +60,18 @@ def infer_type(value: Any, path: str = "", level: int = 0, large: set[str] | Non
         case list():
             item: Type = UNKNOWN
             for element in value:
-                item = unite(item, infer_type(element, f"{path}[]", level + 1, large), f"{path}[]")
+                item = unify_types(item, infer_type(element, f"{path}[]", level + 1, large), f"{path}[]")
             return List(item)
         case dict():
             fields = value.items()
-            return Struct({name: infer_type(one, joined(path, name), level + 1, large) for name, one in fields})
+            return Struct({name: infer_type(one, join_path(path, name), level + 1, large) for name, one in fields})
     return UNKNOWN
 
 
 def widen(
-    known: Columns, seen: Columns, declared: Columns, path: str = "", integral: Mapping[str, str] | None = None
+    recorded: Columns, seen: Columns, declared: Columns, path: str = "", integral: Mapping[str, str] | None = None
 ) -> Columns:
-    """Return known columns united with what JSON showed. Declared ones, and types that JSON lacks, stay as they are.
+    """Return recorded columns united with what JSON showed. Declared ones, and types that JSON lacks, do not change.
 
     Args:
         integral: path of a column that stays one of integers -> why.
@@ -79,25 +79,25 @@ def widen(
     Raises:
         Conflict: a field's types have nothing in common, or a column that stays one of integers would be of doubles.
     """
-    wider = dict(known)
+    wider = dict(recorded)
     for name, type in seen.items():
-        if name not in known and UNREADABLE.search(name):
-            raise Conflict(f"field {joined(path, name)[:80]!r}: {_UNREADABLE_NAME}")
+        if name not in recorded and UNREADABLE.search(name):
+            raise Conflict(f"field {join_path(path, name)[:80]!r}: {_UNREADABLE_NAME}")
         of_user = declared.get(name, UNKNOWN)
-        wider[name] = _widen_type(known.get(name, UNKNOWN), type, of_user, joined(path, name), integral or {})
+        wider[name] = _widen_type(recorded.get(name, UNKNOWN), type, of_user, join_path(path, name), integral or {})
     return wider
 
 
-def _widen_type(known: Type, seen: Type, declared: Type, path: str, integral: Mapping[str, str]) -> Type:
-    match known, seen:
+def _widen_type(recorded: Type, seen: Type, declared: Type, path: str, integral: Mapping[str, str]) -> Type:
+    match recorded, seen:
         case Map(), _:
-            return known
-        case Primitive() | Decimal(), _ if declared != UNKNOWN or known not in INFERRED:
-            return known
+            return recorded
+        case Primitive() | Decimal(), _ if declared != UNKNOWN or recorded not in INFERRED:
+            return recorded
         case ((Struct() | Unknown()), Struct(fields)):
-            return Struct(widen(fields_of(known), fields, fields_of(declared), path, integral))
+            return Struct(widen(fields_of(recorded), fields, fields_of(declared), path, integral))
         case ((List() | Unknown()), List(item)):
-            return List(_widen_type(item_of(known), item, item_of(declared), f"{path}[]", integral))
-        case _, Primitive.DOUBLE if known != Primitive.DOUBLE and path in integral:
+            return List(_widen_type(item_of(recorded), item, item_of(declared), f"{path}[]", integral))
+        case _, Primitive.DOUBLE if recorded != Primitive.DOUBLE and path in integral:
             raise Conflict(f"field {path!r} is {seen}, and its column stays one of integers: {integral[path]}")
-    return unite(known, seen, path)
+    return unify_types(recorded, seen, path)

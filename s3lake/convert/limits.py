@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from s3lake.encode.formats import Rule
 from s3lake.schema.changes import find_differences
 from s3lake.schema.types import UNKNOWN, Columns, Decimal, Primitive, Struct, Unknown, fold
-from s3lake.schema.unite import find_illegal_name, held, shown
+from s3lake.schema.unite import drop_empty, find_illegal_name, format_type
 
 LANDED_HOUR = "landed_hour"
 """A column that no file has: a table that is partitioned by the hour of landing gives it to every row."""
@@ -47,16 +47,16 @@ class Limits:
 NO_LIMITS = Limits()
 
 
-def misfit(columns: Columns, rule: Rule) -> str | None:
+def explain_unsupported(columns: Columns, rule: Rule) -> str | None:
     """Return why a format cannot hold these columns. Return None if it can."""
     if rule == "flat":
         for name, type in columns.items():
             if not isinstance(type, Primitive | Decimal | Unknown):
-                return f"field {name!r} is {shown(type)}, which a row of CSV cannot hold: use another format"
-    elif rule == "avro" and (path := find_illegal_name(held(columns))):
+                return f"field {name!r} is {format_type(type)}, which a row of CSV cannot hold: use another format"
+    elif rule == "avro" and (path := find_illegal_name(drop_empty(columns))):
         return f"field {path!r} has a name that Avro forbids: letters, digits and '_', no digit first"
     elif rule == "iceberg":
-        columns = held(columns)
+        columns = drop_empty(columns)
         if LANDED_HOUR in columns:
             return f"field {LANDED_HOUR!r} is a column that the sink's table has of its own: rename it"
         if twice := [name for name, count in Counter(_full_names(columns)).items() if count > 1]:
@@ -64,12 +64,13 @@ def misfit(columns: Columns, rule: Rule) -> str | None:
     return None
 
 
-def find_unpromotable(known: Columns, seen: Columns) -> str | None:
-    """Return why an Iceberg table with known columns cannot take files with the others; None if it can."""
-    for path, old, new in find_differences(known, seen):
+def find_unpromotable(recorded: Columns, seen: Columns) -> str | None:
+    """Return why an Iceberg table with recorded columns cannot take files with the others; None if it can."""
+    for path, old, new in find_differences(recorded, seen):
         is_wider = isinstance(old, Decimal) and isinstance(new, Decimal) and old.scale == new.scale
         if old != UNKNOWN and not is_wider and {old, new} not in _PROMOTED:
-            return f"field {path!r} is {shown(new)}, and {shown(old)} in the sink's table, which cannot hold both"
+            types = f"is {format_type(new)}, and {format_type(old)} in the sink's table"
+            return f"field {path!r} {types}, which cannot hold both"
     return None
 
 

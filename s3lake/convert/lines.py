@@ -31,7 +31,7 @@ def _record(envelope: Envelope, rows: Rows) -> pa.BinaryArray:
         pieces.append((b"," if position else b"{") + b'"' + field.encode() + b'":')
         match field:
             case "headers":
-                objects, order = headers.as_maps(rows.headers)
+                objects, order = headers.to_json_objects(rows.headers)
                 pieces.append(objects)
             case "metadata":
                 pieces += _metadata(envelope, rows)
@@ -57,7 +57,7 @@ def _iggy(envelope: Envelope, rows: Rows) -> pa.BinaryArray:
         pieces += [b',"offset":', json_text.format_integers(rows.offsets), b',"timestamp":"', _seconds(rows.timestamps)]
         pieces += [names, json_text.format_integers(rows.kafka.column("partition"))]
     if "headers" in envelope.fields:
-        objects, order = headers.as_maps(rows.headers)
+        objects, order = headers.to_json_objects(rows.headers)
         has_some = pc.not_equal(objects, pa.scalar(b"{}", pa.binary()))
         pieces.append(pc.if_else(has_some, json_text.concat(b',"headers":', objects), pa.scalar(b"", pa.binary())))
     if "value" in envelope.fields:
@@ -104,7 +104,7 @@ def _flat_csv(envelope: Envelope, rows: Rows) -> pa.BinaryArray:
     return json_text.concat(*pieces)
 
 
-def csv_refusals(envelope: Envelope, value: Column) -> Refusals:
+def check_csv_values(envelope: Envelope, value: Column) -> Refusals:
     """Rows whose value would break its line, as nothing is quoted."""
     if "value" not in envelope.fields or envelope.value_encoding != "none" or value.is_json:
         return {}
@@ -116,7 +116,7 @@ def csv_refusals(envelope: Envelope, value: Column) -> Refusals:
 def _json_of(rows: Rows, field: str) -> pa.BinaryArray:
     match field:
         case "headers":
-            return headers.as_pairs(rows.headers)
+            return headers.to_json_pairs(rows.headers)
         case "offset":
             return json_text.format_integers(rows.offsets)
         case "timestamp":
@@ -128,7 +128,7 @@ def _json_of(rows: Rows, field: str) -> pa.BinaryArray:
 def _csv_of(rows: Rows, field: str, value_encoding: str) -> pa.BinaryArray:
     match field:
         case "headers":
-            return headers.as_csv(rows.headers)
+            return headers.to_csv(rows.headers)
         case "offset":
             return rows.offsets.cast(pa.string()).cast(pa.binary())
         case "timestamp":

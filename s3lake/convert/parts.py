@@ -49,11 +49,11 @@ def merge_parts(parts: list[Part]) -> tuple[Part, ...]:
     return tuple(ones[0] if len(ones) == 1 else _merge(ones) for ones in alike)
 
 
-def _share_files(one: Part, other: Part) -> bool:
-    is_table = isinstance(one.streams.get("data"), pa.RecordBatch)
-    if (is_table and one.schema != other.schema) or one.streams.keys() != other.streams.keys():
+def _share_files(part: Part, other: Part) -> bool:
+    is_table = isinstance(part.streams.get("data"), pa.RecordBatch)
+    if (is_table and part.schema != other.schema) or part.streams.keys() != other.streams.keys():
         return False
-    pairs = ((stream, other.streams[name]) for name, stream in one.streams.items())
+    pairs = ((stream, other.streams[name]) for name, stream in part.streams.items())
     return all(
         not isinstance(stream, pa.RecordBatch) or stream.schema.equals(more.schema, check_metadata=True)
         for stream, more in pairs

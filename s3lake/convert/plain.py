@@ -28,14 +28,14 @@ def read_json(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusa
     """Return texts of one line, or the values as they are if they need not be checked."""
     if request.unchecked:
         return Column("json", raw, is_checked=False), {}
-    lines, refused = column.json_lines(raw)
+    lines, refused = column.check_json_lines(raw)
     return Column("json", lines), refused
 
 
 def read_string(raw: pa.BinaryArray, _request: ReadRequest) -> tuple[Column, Refusals]:
     """Return texts as they are."""
-    refused = gate.text_refusals(raw)
-    return Column("string", column.without(raw, refused)), refused
+    refused = gate.check_utf8(raw)
+    return Column("string", column.null_refused(raw, refused)), refused
 
 
 def read_bytes(raw: pa.BinaryArray, _request: ReadRequest) -> tuple[Column, Refusals]:
@@ -46,7 +46,7 @@ def read_bytes(raw: pa.BinaryArray, _request: ReadRequest) -> tuple[Column, Refu
 def read_number(name: str, raw: pa.BinaryArray, _request: ReadRequest) -> tuple[Column, Refusals]:
     """Return numbers as JSON, and as a column."""
     numbers, refused = _decode_numbers(name, raw)
-    gathering = Gathering.of(len(raw))
+    gathering = Gathering.for_rows(len(raw))
     gathering.add(Schema(None, _ENCODED[name][1]), np.arange(len(raw)), numbers)
     return Column.from_columns(name, raw, gathering, texts=True), refused
 

@@ -21,7 +21,7 @@ from s3lake.schema.changes import find_differences
 from s3lake.schema.connect import Schema
 from s3lake.schema.details import Detail
 from s3lake.schema.types import UNKNOWN, Columns, Primitive, Type, fields_of, item_of
-from s3lake.schema.unite import joined
+from s3lake.schema.unite import join_path
 
 _EXACT = {
     (Primitive.INT32, Primitive.INT64),
@@ -53,14 +53,14 @@ class Standing:
         targets = {code: self._target(schema) for code, schema in present.items()}
         if targets == present:
             return column, lost, filled
-        gathering = Gathering.of(len(schemas.codes))
+        gathering = Gathering.for_rows(len(schemas.codes))
         for code, seen in present.items():
             rows, target = np.flatnonzero(schemas.codes == code), targets[code]
             gone = _find_new_fields(fields_of(target.type), fields_of(seen.type))
             array = schemas.arrays[code].take(pa.array(schemas.at[rows]))
             if gone:
                 holding = pruning.find_holders(array, gone)
-                lost.update({path: int(held.sum()) for path, held in holding.items() if held.any()})
+                lost.update({path: int(rows.sum()) for path, rows in holding.items() if rows.any()})
             if seen != target:
                 defaults = set[str]()
                 array = _fill(array, target.type, target.detail, defaults)
@@ -154,7 +154,7 @@ def _fill(array: pa.Array, type: Type, detail: Detail | None, defaults: set[str]
         details = _by_name(type, detail)
         children = []
         for name, inner in fields_of(type).items():
-            at, here = array.type.get_field_index(name), joined(path, name)
+            at, here = array.type.get_field_index(name), join_path(path, name)
             if at >= 0:
                 children.append(_fill(array.field(at), inner, details.get(name), defaults, here))
             else:

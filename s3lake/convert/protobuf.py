@@ -71,7 +71,7 @@ def read(raw: pa.BinaryArray, request: ReadRequest) -> tuple[Column, Refusals]:
         ConfigurationError: it refused, or the descriptor set cannot be used.
     """
     registry, values = request.schemas, raw.to_pylist()
-    gathering = Gathering.of(len(raw))
+    gathering = Gathering.for_rows(len(raw))
     if registry.descriptors:
         present = np.flatnonzero(raw.is_valid().to_numpy(zero_copy_only=False))
         groups: dict[tuple[int, tuple[int, ...]], tuple[list[int], list[bytes]]] = {
@@ -106,9 +106,9 @@ def _by_message(
             except ValueError as error:
                 refused[row] = str(error)
                 continue
-            held = groups.setdefault((number, path), ([], []))
-            held[0].append(row)
-            held[1].append(value[begin:])
+            group = groups.setdefault((number, path), ([], []))
+            group[0].append(row)
+            group[1].append(value[begin:])
     return groups, refused
 
 
@@ -156,15 +156,15 @@ def _read_messages(reader: _Reader, rows: Sequence[int], data: Sequence[bytes], 
 
 def _find_reader(registry: Connection, number: int, path: tuple[int, ...]) -> _Reader | str:
     if registry.descriptors:
-        found = _compile_set(registry.descriptors, registry.message)
-        return f"converter.registry.descriptor_set: {found}" if isinstance(found, str) else found
+        reader = _compile_set(registry.descriptors, registry.message)
+        return f"converter.registry.descriptor_set: {reader}" if isinstance(reader, str) else reader
     return compile_registered(registry, number, "PROTOBUF", partial(_compile_schema, path))
 
 
 @lru_cache(maxsize=4096)
 def _compile_schema(path: tuple[int, ...], text: str, references: References) -> _Reader | str:
     try:
-        return _compile(protoc.message(text, dict(references), path))
+        return _compile(protoc.compile_message(text, dict(references), path))
     except SchemaError as error:
         return str(error)
     except _MISSHAPEN as error:  # of a descriptor in base64 that no compiler made
@@ -174,7 +174,7 @@ def _compile_schema(path: tuple[int, ...], text: str, references: References) ->
 @lru_cache(maxsize=64)
 def _compile_set(descriptors: bytes, name: str) -> _Reader | str:
     try:
-        return _compile(protoc.message_of_set(descriptors, name))
+        return _compile(protoc.read_message_of_set(descriptors, name))
     except SchemaError as error:
         return str(error)
 
@@ -199,11 +199,11 @@ class _Column(NamedTuple):
 
 def _make_struct(members: Mapping[str, tuple[Get, _Column]]) -> _Column:
     """Return a struct of members with what reads each, without members that never hold anything."""
-    held = {name: member for name, member in members.items() if member[1].type != UNKNOWN}
-    if not held:
+    filled = {name: member for name, member in members.items() if member[1].type != UNKNOWN}
+    if not filled:
         return _Column(UNKNOWN, arrays.make_leaf(UNKNOWN))
-    type = Struct({name: column.type for name, (_, column) in held.items()})
-    return _Column(type, arrays.make_struct({name: (get, column.build) for name, (get, column) in held.items()}))
+    type = Struct({name: column.type for name, (_, column) in filled.items()})
+    return _Column(type, arrays.make_struct({name: (get, column.build) for name, (get, column) in filled.items()}))
 
 
 def _make_list(item: _Column) -> _Column:

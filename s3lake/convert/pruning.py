@@ -12,7 +12,7 @@ from msgspec import structs
 
 from s3lake.schema.details import Detail
 from s3lake.schema.types import UNKNOWN, Type, fields_of, item_of
-from s3lake.schema.unite import joined
+from s3lake.schema.unite import join_path
 
 Rows = npt.NDArray[np.bool_]
 
@@ -25,7 +25,7 @@ _encode = msgspec.json.encode
 _NULL = msgspec.Raw(b"null")
 
 
-def text(value: msgspec.Raw, type: Type, path: str, departs: Departs) -> msgspec.Raw:
+def drop_fields(value: msgspec.Raw, type: Type, path: str, departs: Departs) -> msgspec.Raw:
     """A value as JSON, the same one where nothing was taken out of it.
 
     Args:
@@ -39,31 +39,31 @@ def text(value: msgspec.Raw, type: Type, path: str, departs: Departs) -> msgspec
         members = _members(value)
         left = {}
         for name, member in members.items():
-            here, known = joined(path, name), fields.get(name, UNKNOWN)
-            if not departs(here, member, known):
-                left[name] = text(member, known, here, departs)
+            here, column = join_path(path, name), fields.get(name, UNKNOWN)
+            if not departs(here, member, column):
+                left[name] = drop_fields(member, column, here, departs)
         is_same = len(left) == len(members) and all(left[name] is member for name, member in members.items())
         return value if is_same else msgspec.Raw(_encode(left))
     if begin == b"[" and (item := item_of(type)) != UNKNOWN:
         items, here = _items(value), f"{path}[]"
-        kept = [_NULL if departs(here, one, item) else text(one, item, here, departs) for one in items]
+        kept = [_NULL if departs(here, one, item) else drop_fields(one, item, here, departs) for one in items]
         is_same = all(new is old for new, old in zip(kept, items, strict=True))
         return value if is_same else msgspec.Raw(_encode(kept))
     return value
 
 
-def detail(of: Detail, type: Type, gone: Collection[str], path: str = "") -> Detail:
+def drop_details(of: Detail, type: Type, gone: Collection[str], path: str = "") -> Detail:
     """Return the detail of a column without the fields that are gone."""
     if not of.inner:
         return of
     fields = fields_of(type)
     if not fields:
         here = f"{path}[]"
-        return structs.replace(of, inner=(detail(of.inner[0], item_of(type), gone, here),))
+        return structs.replace(of, inner=(drop_details(of.inner[0], item_of(type), gone, here),))
     inner = tuple(
-        detail(each, field, gone, joined(path, name))
+        drop_details(each, field, gone, join_path(path, name))
         for each, (name, field) in zip(of.inner, fields.items(), strict=True)
-        if joined(path, name) not in gone
+        if join_path(path, name) not in gone
     )
     return structs.replace(of, inner=inner)
 
@@ -73,7 +73,7 @@ def find_holders(values: pa.Array, paths: Collection[str], path: str = "") -> di
     if pa.types.is_struct(values.type):
         holders: dict[str, Rows] = {}
         for field, column in zip(values.type, values.flatten(), strict=True):
-            here = joined(path, field.name)
+            here = join_path(path, field.name)
             if here in paths:
                 holders[here] = column.is_valid().to_numpy(zero_copy_only=False)
             else:
@@ -88,4 +88,4 @@ def find_holders(values: pa.Array, paths: Collection[str], path: str = "") -> di
     owned = np.repeat(values.is_valid().to_numpy(zero_copy_only=False), np.diff(offsets))
     parents = np.repeat(np.arange(len(values)), counts)
     inside = find_holders(items, paths, f"{path}[]")
-    return {name: np.bincount(parents[held[owned]], minlength=len(values)) > 0 for name, held in inside.items()}
+    return {name: np.bincount(parents[has[owned]], minlength=len(values)) > 0 for name, has in inside.items()}

@@ -23,7 +23,7 @@ Payload = Any
 """Texts (`pa.BinaryArray`), or columns (`pa.RecordBatch`)."""
 
 
-def key_refusals(format: str, key: Column) -> Refusals:
+def check_keys(format: str, key: Column) -> Refusals:
     """Rows whose key a file of `format` cannot hold."""
     if format != "bytes" or not key.data.null_count:
         return {}
@@ -33,7 +33,7 @@ def key_refusals(format: str, key: Column) -> Refusals:
     return dict.fromkeys(pc.indices_nonzero(key.data.is_null()).to_pylist(), reason)
 
 
-def keys(format: str, rows: Rows, most: int) -> tuple[Payload | None, Refusals]:
+def write_keys(format: str, rows: Rows, most: int) -> tuple[Payload | None, Refusals]:
     """Return the stream of keys without refused ones. Return None if all are refused.
 
     A table has one column, `key`, of the type that the keys' schema gives; keys of JSON without one are their texts.
@@ -59,11 +59,11 @@ def keys(format: str, rows: Rows, most: int) -> tuple[Payload | None, Refusals]:
     return table.batch and _alone(format, table.batch), refused
 
 
-def header_lists(format: str, rows: Rows) -> Payload:
+def write_headers(format: str, rows: Rows) -> Payload:
     """The stream of headers: an array of `key` and `value` for each record, both texts."""
     if format == "json":
-        return json_text.concat(b'{"headers":', headers.as_pairs(rows.headers), b"}")
-    lists = headers.as_lists(rows.headers).cast(headers.TEXT_LIST)  # the values passed `text_refusals`
+        return json_text.concat(b'{"headers":', headers.to_json_pairs(rows.headers), b"}")
+    lists = headers.to_lists(rows.headers).cast(headers.TEXT_LIST)  # the values passed `text_refusals`
     header = _HEADER
     if lists.values.field("value").null_count:
         header = structs.replace(_HEADER, inner=(REQUIRED, Detail()))

@@ -24,7 +24,7 @@ from s3lake.convert.projection import Standing
 from s3lake.encode.formats import FORMATS, Rule
 from s3lake.schema.registry import Connection
 from s3lake.schema.types import Columns, fields_of
-from s3lake.schema.unite import agree
+from s3lake.schema.unite import merge_columns
 
 
 @dataclass
@@ -64,13 +64,13 @@ class Converted:
         return rows.drop(reasons)
 
 
-def _group_alike(codes: list[Numbers]) -> list[Numbers] | None:
+def _group_rows(codes: list[Numbers]) -> list[Numbers] | None:
     """Group rows that have the same of each code, in the order of their first ones; None if all have."""
     if all((one == one[0]).all() for one in codes):
         return None
     marks = functools.reduce(lambda one, other: one * (len(other) + 2) + other, codes)
     _, first, groups = np.unique(marks, return_index=True, return_inverse=True)
-    order = np.argsort(groups, kind="stable")
+    order = np.lexsort((groups,))  # which is stable
     members = np.split(order, np.cumsum(np.bincount(groups))[:-1])
     return [members[group] for group in np.argsort(first)]
 
@@ -221,13 +221,13 @@ class Conversion:
             key, wrong = CONVERTERS[self.key].read(batch.column("key"), asked)
             others.append({row: f"key: {reason}" for row, reason in wrong.items()})
             if self.keys:
-                others.append(sidecars.key_refusals(self.keys, key))
+                others.append(sidecars.check_keys(self.keys, key))
         if self.headers or (shape is not None and shape.is_flat and "headers" in shape.parts):
-            others.append(headers.text_refusals(batch.column("headers")))
+            others.append(headers.check_texts(batch.column("headers")))
         if self.envelope and self.format == "csv":
-            others.append(lines.csv_refusals(self.envelope, value))
-        for found in others:
-            refused = {row: reason for row, reason in found.items() if row not in left_out} | refused
+            others.append(lines.check_csv_values(self.envelope, value))
+        for reasons in others:
+            refused = {row: reason for row, reason in reasons.items() if row not in left_out} | refused
         return Rows(batch, value, key), refused, left_out
 
     def _groups(self, rows: Rows) -> Iterator[Rows]:
@@ -239,7 +239,7 @@ class Conversion:
         codes = [column.schemas.codes for column in by if column is not None and column.schemas]
         if self.apart:  # records without a value have sidecars only
             codes.append(rows.value.data.is_null().to_numpy(zero_copy_only=False).astype(np.int64))
-        groups = _group_alike(codes)
+        groups = _group_rows(codes)
         if groups is None:
             yield rows
         else:
@@ -248,7 +248,7 @@ class Conversion:
     def _convert_group(self, rows: Rows, converted: Converted) -> Part | None:
         """Convert rows of one schema. Return None if none is left. Adds to `converted` what they lose and show."""
         if self.keys:
-            keys, lost = sidecars.keys(self.keys, rows, self.max_columns)
+            keys, lost = sidecars.write_keys(self.keys, rows, self.max_columns)
             rows = replace(converted.refuse(rows, lost), key_stream=keys)
         if not len(rows):
             return None
@@ -259,15 +259,15 @@ class Conversion:
             if self._shape is None:
                 streams["data"] = self._texts(rows)
             else:
-                rows, found = self._tabulate(self._shape, rows, converted)
-                streams |= {} if found.batch is None else {"data": found.batch}
-                words = found.words
+                rows, table = self._tabulate(self._shape, rows, converted)
+                streams |= {} if table.batch is None else {"data": table.batch}
+                words = table.words
         if not len(rows):
             return None
         if rows.key_stream is not None:
             streams["keys"] = rows.key_stream
         if self.headers:
-            streams["headers"] = sidecars.header_lists(self.headers, rows)
+            streams["headers"] = sidecars.write_headers(self.headers, rows)
         names = rows.value.schemas.names() if rows.value.schemas else None
         return Part(
             rows.numbers,
@@ -282,17 +282,17 @@ class Conversion:
     def _tabulate(self, shape: Shape, rows: Rows, converted: Converted) -> tuple[Rows, Table]:
         """Make a table of rows, held to the contract. Return the rows that it has."""
         contract = self.contract if self.contract is not None and self.contract.holds_fields else None
-        known = converted.columns
+        recorded = converted.columns
         has_schema = rows.value.schema is not None
-        found = None if contract is not None and has_schema else envelope_table.read(shape, rows, known)
-        if contract is not None and (found is None or found.columns != known or found.refused):
+        table = None if contract is not None and has_schema else envelope_table.read(shape, rows, recorded)
+        if contract is not None and (table is None or table.columns != recorded or table.refused):
             rows = self._apply_contract(contract, rows, converted)
-            found = envelope_table.read(shape, rows, known)
-        assert found is not None, "without a contract it is read at once"
-        converted.columns, converted.seen = found.columns, agree(converted.seen, found.seen)
-        converted.large |= found.large
-        nothing = dict.fromkeys(range(len(rows)), json_table.NOTHING) if found.batch is None else {}
-        return converted.refuse(rows, nothing | found.refused), found
+            table = envelope_table.read(shape, rows, recorded)
+        assert table is not None, "without a contract it is read at once"
+        converted.columns, converted.seen = table.columns, merge_columns(converted.seen, table.seen)
+        converted.large |= table.large
+        nothing = dict.fromkeys(range(len(rows)), json_table.NOTHING) if table.batch is None else {}
+        return converted.refuse(rows, nothing | table.refused), table
 
     def _apply_contract(self, contract: Contract, rows: Rows, converted: Converted) -> Rows:
         departed = contract.find_departed(rows.value, self.declared)
@@ -309,7 +309,7 @@ class Conversion:
         if self.format == "bytes":
             return _fill_nulls(rows.kafka.column("value"))
         if self.format == "text":
-            return gate.one_line(_fill_nulls(rows.value.data))
+            return gate.replace_line_breaks(_fill_nulls(rows.value.data))
         return rows.value.as_json()
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from s3lake.convert.column import Numbers
 from s3lake.convert.gate import Refusals
 from s3lake.encode.buffers import offsets_of, slice_values
-from s3lake.schema.registry import Connection, UnknownSchema, client
+from s3lake.schema.registry import Connection, UnknownSchema, get_client
 
 HEADER = 5
 References = tuple[tuple[str, str], ...]
@@ -54,12 +54,12 @@ def compile_registered(
         ConfigurationError: it refused.
     """
     try:
-        registered = client(registry).schema(number)
+        registered = get_client(registry).schema(number)
     except UnknownSchema as error:
         return str(error)
     if registered.language != language:
-        difference = f"it is a schema of {registered.language}, not of {language}"
-        return f"schema id {number}: {difference}: set the converter that fits"
+        actual = registered.language
+        return f"schema id {number}: it is a schema of {actual}, not of {language}: set the converter that fits"
     compiled = compile_text(registered.text, tuple(registered.references.items()))
     return f"schema id {number}: {compiled}" if isinstance(compiled, str) else compiled
 

@@ -66,7 +66,7 @@ def prepare(form: FileFormat, payload: Any) -> Any:
     return payload if place is None else _load(place)(payload)
 
 
-def encoder(form: FileFormat, out: Out, disk: Disk, *, chunk: int) -> Encoder:
+def open_encoder(form: FileFormat, out: Out, disk: Disk, *, chunk: int) -> Encoder:
     """Return the encoder of a new file; it holds back at most about `chunk` bytes."""
     new: Encoder = _load(FORMATS[form.type].encoder)(form, out, disk, chunk)
     return new

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
 
-from s3lake.encode.avro_datum import datums
+from s3lake.encode.avro_datum import encode_rows
 from s3lake.encode.buffers import ENCODED, offsets_of, wrap_encoded
 from s3lake.encode.codecs import compress_block
 from s3lake.encode.formats import FileFormat
@@ -28,7 +28,7 @@ def prepare(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Encode the datums of `batch`, with the schema that goes with them."""
     if ENCODED in (batch.schema.metadata or {}):
         return batch
-    return wrap_encoded(datums(batch), json.dumps(schema_of(batch.schema), separators=(",", ":")).encode())
+    return wrap_encoded(encode_rows(batch), json.dumps(schema_of(batch.schema), separators=(",", ":")).encode())
 
 
 class AvroEncoder:

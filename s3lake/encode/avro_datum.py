@@ -32,7 +32,7 @@ class _Branch:
     null: int
 
     @classmethod
-    def of(cls, field: pa.Field, column: pa.Array) -> _Branch | None:
+    def from_field(cls, field: pa.Field, column: pa.Array) -> _Branch | None:
         """Return the branches of a column. Return None if its field is never null, and so not a union."""
         if not field.nullable:
             return None
@@ -41,43 +41,45 @@ class _Branch:
         return cls(valid, *((_NULL, _VALUE) if is_value_first(field) else (_VALUE, _NULL)))
 
 
-def datums(batch: pa.RecordBatch) -> pa.BinaryArray:
+def encode_rows(batch: pa.RecordBatch) -> pa.BinaryArray:
     """One datum for each row of `batch`, in the schema that `schema.avro_written.schema_of` gives."""
-    return _join(list(chain.from_iterable(map(_pieces, batch.schema, batch.columns))))
+    return _join(list(chain.from_iterable(map(_encode_column, batch.schema, batch.columns))))
 
 
-def _pieces(field: pa.Field, column: pa.Array) -> list[pa.BinaryArray]:
+def _encode_column(field: pa.Field, column: pa.Array) -> list[pa.BinaryArray]:
     type = column.type
     if len(column) == 0:
         return [binary([0], b"")]
-    branch = _Branch.of(field, column)
+    branch = _Branch.from_field(field, column)
     if pa.types.is_struct(type):
-        return _record(column, branch)
+        return _encode_record(column, branch)
     if pa.types.is_list(type):
-        return _blocks(column, _pieces(type.value_field, _within(column, column.values)), branch)
+        return _encode_blocks(column, _encode_column(type.value_field, _slice_items(column, column.values)), branch)
     if pa.types.is_map(type):
-        keys, values = _within(column, column.keys), _within(column, column.items)
-        return _blocks(column, [*_text(keys, None), *_pieces(type.item_field, values)], branch)
+        keys, values = _slice_items(column, column.keys), _slice_items(column, column.items)
+        return _encode_blocks(column, [*_encode_text(keys, None), *_encode_column(type.item_field, values)], branch)
     if pa.types.is_string(type) or pa.types.is_binary(type):
-        return _text(column, branch)
+        return _encode_text(column, branch)
     if type == pa.uuid():
-        return _text(uuid_texts(column), branch)
-    return [_scalars(column, branch)]
+        return _encode_text(uuid_texts(column), branch)
+    return [_encode_scalars(column, branch)]
 
 
-def _scalars(column: pa.Array, branch: _Branch | None) -> pa.BinaryArray:
+def _encode_scalars(column: pa.Array, branch: _Branch | None) -> pa.BinaryArray:
     type = column.type
     if pa.types.is_boolean(type):
         return _encode_fixed(np.asarray(column.fill_null(False).cast(pa.uint8()))[:, None], branch)
     if pa.types.is_floating(type):
         return _encode_fixed(rows_of(column, type.bit_width // 8), branch)
     if pa.types.is_decimal(type):
-        return _decimals(column, branch)
+        return _encode_decimals(column, branch)
     width = _INTEGERS.get(type, np.int64)
-    return _varints(np.frombuffer(column.buffers()[1], width, len(column), column.offset * width().itemsize), branch)
+    return _encode_varints(
+        np.frombuffer(column.buffers()[1], width, len(column), column.offset * width().itemsize), branch
+    )
 
 
-def _decimals(column: pa.Array, branch: _Branch | None) -> pa.BinaryArray:
+def _encode_decimals(column: pa.Array, branch: _Branch | None) -> pa.BinaryArray:
     """Encode decimals in as many bytes as the precision can need, the most significant first."""
     width = ((10**column.type.precision).bit_length() + 8) // 8
     rows = np.empty((len(column), width + 1), np.uint8)
@@ -86,20 +88,20 @@ def _decimals(column: pa.Array, branch: _Branch | None) -> pa.BinaryArray:
     return _encode_fixed(rows, branch)
 
 
-def _text(column: pa.Array, branch: _Branch | None) -> list[pa.BinaryArray]:
+def _encode_text(column: pa.Array, branch: _Branch | None) -> list[pa.BinaryArray]:
     lengths = np.diff(offsets_of(column))
-    return [_varints(lengths, branch), column.cast(pa.binary())]
+    return [_encode_varints(lengths, branch), column.cast(pa.binary())]
 
 
-def _record(column: pa.StructArray, branch: _Branch | None) -> list[pa.BinaryArray]:
+def _encode_record(column: pa.StructArray, branch: _Branch | None) -> list[pa.BinaryArray]:
     pieces = [_encode_fixed(np.empty((len(column), 0), np.uint8), branch)] if branch else []
-    fields = list(chain.from_iterable(map(_pieces, column.type, column.flatten())))
+    fields = list(chain.from_iterable(map(_encode_column, column.type, column.flatten())))
     if not column.null_count:
         return pieces + fields
     return [*pieces, copy_nulls(_join(fields), column)] if fields else pieces
 
 
-def _blocks(column: pa.Array, pieces: list[pa.BinaryArray], branch: _Branch | None) -> list[pa.BinaryArray]:
+def _encode_blocks(column: pa.Array, pieces: list[pa.BinaryArray], branch: _Branch | None) -> list[pa.BinaryArray]:
     """One block with all items, and the empty one that ends an array; without items only the latter."""
     starts = column.offsets.to_numpy()
     counts = np.where(branch.valid, np.diff(starts), 0) if branch else np.diff(starts)
@@ -107,10 +109,10 @@ def _blocks(column: pa.Array, pieces: list[pa.BinaryArray], branch: _Branch | No
     data = items.buffers()[2] if len(items) else b""
     slices = binary(offsets_of(items)[starts - starts[0]], data)
     ends = np.concatenate(([0], np.cumsum(counts > 0)))
-    return [_varints(counts, branch), copy_nulls(slices, column), binary(ends, bytes(int(ends[-1])))]
+    return [_encode_varints(counts, branch), copy_nulls(slices, column), binary(ends, bytes(int(ends[-1])))]
 
 
-def _within(column: pa.Array, items: pa.Array) -> pa.Array:
+def _slice_items(column: pa.Array, items: pa.Array) -> pa.Array:
     """The items that the rows of `column` point at: all between the first one's and the last one's."""
     starts = column.offsets
     return items.slice(starts[0].as_py(), starts[-1].as_py() - starts[0].as_py())
@@ -126,7 +128,7 @@ def _encode_fixed(values: Bytes, branch: _Branch | None) -> pa.BinaryArray:
     return _cut(rows, np.full(len(rows), rows.shape[1]), branch)
 
 
-def _varints(values: npt.NDArray[Any], branch: _Branch | None) -> pa.BinaryArray:
+def _encode_varints(values: npt.NDArray[Any], branch: _Branch | None) -> pa.BinaryArray:
     """Zigzag integers of variable length, after their branch where there is one."""
     wide = values.astype(np.int64)
     zigzag = ((wide << 1) ^ (wide >> 63)).view(np.uint64)

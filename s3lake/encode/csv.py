@@ -31,12 +31,12 @@ def _is_text(type: pa.DataType) -> bool:
     return bool(pa.types.is_string(type) or pa.types.is_binary(type))
 
 
-def header(batch: pa.RecordBatch) -> pa.BinaryArray:
+def get_header(batch: pa.RecordBatch) -> pa.BinaryArray:
     """The header line of encoded rows."""
     return pa.array([batch.schema.metadata[ENCODED]], pa.binary())
 
 
-def unsaid_columns(form: FileFormat, schema: pa.Schema | None) -> tuple[str, ...] | None:
+def list_headerless_columns(form: FileFormat, schema: pa.Schema | None) -> tuple[str, ...] | None:
     """The columns of a file that does not say them itself, by the schema of its encoded rows; None of all others."""
     if form.type != "csv" or form.header or schema is None:
         return None

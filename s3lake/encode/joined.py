@@ -10,14 +10,14 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
-from s3lake.encode import Out, avro, encoder
+from s3lake.encode import Out, avro, open_encoder
 from s3lake.encode.formats import FileFormat
 from s3lake.encode.text import TextJoiner, opening_of
 
 if TYPE_CHECKING:
     from s3lake.encode import Disk
 
-Likeness = bytes
+JoinKey = bytes
 """What files must have in common, besides their form, to be joined: a schema, a header line."""
 
 
@@ -66,7 +66,7 @@ class Joiner(Protocol):
         ...
 
 
-def likeness(form: FileFormat, body: BinaryIO) -> Likeness:
+def read_join_key(form: FileFormat, body: BinaryIO) -> JoinKey:
     """The likeness of a file; it lies open at its beginning again."""
     if form.type == "parquet":
         from s3lake.encode.parquet import schema_of
@@ -78,9 +78,9 @@ def likeness(form: FileFormat, body: BinaryIO) -> Likeness:
     return shape
 
 
-def joiner(
+def open_joiner(
     form: FileFormat,
-    like: Likeness,
+    like: JoinKey,
     out: Out,
     disk: Disk,
     behind: Behind,
@@ -100,7 +100,7 @@ def joiner(
     if form.type == "parquet":
         from s3lake.encode.parquet import ParquetJoiner
 
-        return ParquetJoiner(encoder(form, out, disk, chunk=chunk), like, behind)
+        return ParquetJoiner(open_encoder(form, out, disk, chunk=chunk), like, behind)
     if form.type == "avro":
         return avro.AvroJoiner(out, like)
     return TextJoiner(form, like, out)

@@ -47,7 +47,7 @@ class TextEncoder:
         if isinstance(payload, pa.RecordBatch):
             payload = csv.prepare(payload)
             if self._form.header and not self._begun:
-                self._put(self._join(csv.header(payload)))
+                self._put(self._join(csv.get_header(payload)))
             payload = payload.column(0)
         self._put(self._join(payload))
 

@@ -21,7 +21,7 @@ from s3lake.layout.key import KeyLayout, KeyTemplate
 from s3lake.layout.pieces import Text
 from s3lake.schema import grammar
 from s3lake.schema.types import fields_of, to_document
-from s3lake.schema.unite import shown
+from s3lake.schema.unite import format_type
 from s3lake.sink.format import Format
 from s3lake.transform import sql
 from s3lake.transform.chain import Chain
@@ -273,8 +273,8 @@ def refuse_other_types(sink: Sink, topic: str, recorded: Columns) -> None:
         # As documents, where the order of a struct's fields means nothing: the user may list them in another one.
         if name in value and to_document({name: grammar.parse(text)}) != to_document({name: value[name]}):
             raise ConfigurationError(
-                f"sink {sink.name}: column {name!r} is {text} now, and {shown(value[name])} in the files of topic "
-                f"{topic!r}: keep that type, or give the sink another name"
+                f"sink {sink.name}: column {name!r} is {text} now, and {format_type(value[name])} in the files of "
+                f"topic {topic!r}: keep that type, or give the sink another name"
             )
 
 

@@ -13,7 +13,7 @@ from s3lake.commit.opening import create_hour
 from s3lake.commit.protocol import PUT, Attempt, Staged
 from s3lake.commit.recovery import abort
 from s3lake.convert.converters import CONVERTERS
-from s3lake.convert.limits import misfit
+from s3lake.convert.limits import explain_unsupported
 from s3lake.encode.formats import FORMATS
 from s3lake.errors import ConfigurationError, TooManyFilesError
 from s3lake.land import binding
@@ -25,7 +25,7 @@ from s3lake.land.task.rows import Form, RowStage, plain_type
 from s3lake.objects.columns import cast_column
 from s3lake.schema.arrow import from_arrow, to_arrow
 from s3lake.schema.types import Columns, from_document, to_document
-from s3lake.schema.unite import beyond
+from s3lake.schema.unite import check_column_limit
 from s3lake.spark import translate_error
 from s3lake.store.trial import ensure_tried
 
@@ -168,7 +168,9 @@ def _check_columns(target: TopicSink, name: str, plain: pa.Schema, form: Form) -
     grown = outcomes.unite_recorded(before, [Grown(0, 0, to_document(own))], _UNLIMITED)
     columns = from_document(grown.columns)
     rule = binding.conversion(sink, target.topic).table or FORMATS[sink.format.type].rule
-    reason = misfit(columns, rule) or beyond(columns, from_document(before.columns), sink.max_columns)
+    reason = explain_unsupported(columns, rule) or check_column_limit(
+        columns, from_document(before.columns), sink.max_columns
+    )
     if reason is not None:
         raise ConfigurationError(f"{name}: {reason}")
     types = {field.name: field.type for field in to_arrow(columns)}

@@ -53,15 +53,15 @@ def _describe_part(sink: Sink, topic: str, part: str) -> Mapping[str, str]:
 @functools.lru_cache(maxsize=1024)
 def _describe_fields(registry: Registry, subject: str) -> Mapping[str, str]:
     from s3lake.schema.connect import SchemaError
-    from s3lake.schema.registry import UnknownSchema, client
+    from s3lake.schema.registry import UnknownSchema, get_client
 
     connection = registry.connection
     if registry.descriptor_set is not None:
         from s3lake.schema import protoc
 
-        return protoc.prose_of_set(connection.descriptors, connection.message)
+        return protoc.read_comments_of_set(connection.descriptors, connection.message)
     try:
-        schema = client(connection).newest(subject)
+        schema = get_client(connection).newest(subject)
         return read_descriptions(schema.language, schema.text, schema.references)
     except (S3LakeError, UnknownSchema, SchemaError) as error:
         _log.info("columns have no descriptions: %s", error)
@@ -84,7 +84,7 @@ def read_descriptions(language: str, text: str, references: Mapping[str, str]) -
     if language == "PROTOBUF":
         from s3lake.schema import protoc  # Google's library, which other schemas do not need
 
-        return protoc.prose(text, references)
+        return protoc.read_comments(text, references)
     try:
         schema = json.loads(text)
     except (ValueError, RecursionError):

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from msgspec import structs
 
-from s3lake.schema.details import DEFAULT, DETAIL, NAME, Detail, nullability
+from s3lake.schema.details import DEFAULT, DETAIL, NAME, Detail, strip_to_nullability
 from s3lake.schema.types import (
     MOST_LEVELS,
     UNKNOWN,
@@ -24,7 +24,7 @@ from s3lake.schema.types import (
     Unknown,
     fold,
 )
-from s3lake.schema.unite import held, too_deep
+from s3lake.schema.unite import drop_empty, make_depth_error
 
 _ARROW = {
     Primitive.BOOL: pa.bool_(),
@@ -76,13 +76,13 @@ def from_arrow(fields: Any) -> Columns:
     Raises:
         Conflict: they nest too deeply.
     """
-    return held({field.name: type_of(field.type, MOST_LEVELS - 1) for field in fields})
+    return drop_empty({field.name: type_of(field.type, MOST_LEVELS - 1) for field in fields})
 
 
 def type_of(arrow: pa.DataType, levels: int = sys.maxsize) -> Type:
     """The type of an Arrow column, which may nest so many levels."""
     if levels < 0:
-        raise too_deep("")
+        raise make_depth_error("")
     of = pa.types
     if of.is_struct(arrow):
         return Struct({field.name: type_of(field.type, levels - 1) for field in arrow})
@@ -102,7 +102,7 @@ def apply_detail(batch: pa.RecordBatch, detail: Detail, name: str | None) -> pa.
     """Return rows with what the schema of their record, called `name`, says."""
     fields = zip(batch.schema, batch.columns, detail.inner, strict=True)
     columns = [make_column(field.name, array, type_of(field.type), inner) for field, array, inner in fields]
-    marks = {DETAIL: _mark(detail)} if detail != nullability(detail) else {}
+    marks = {DETAIL: _mark(detail)} if detail != strip_to_nullability(detail) else {}
     metadata = marks | (_metadata(Detail(name=name or None)) or {})
     schema = pa.schema([field for field, _ in columns], metadata or None)
     return pa.RecordBatch.from_arrays([array for _, array in columns], schema=schema)

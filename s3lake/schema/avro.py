@@ -209,8 +209,8 @@ class _Reader:
             raise SchemaError(f"{path} is a union with two branches of one name")
         by_name = {name: self.read(one, f"{path}.{name}", level + 1) for name, one in members.items()}
         wrapped = iter(
-            {"type": "record", "name": f"U{number}_{at}", "fields": [{"name": name, "type": one.plain}]}
-            for at, (name, one) in enumerate(by_name.items())
+            {"type": "record", "name": f"U{number}_{at}", "fields": [{"name": name, "type": node.plain}]}
+            for at, (name, node) in enumerate(by_name.items())
         )
         plain = [one if one == "null" else next(wrapped) for one in schema]
         present = {name: one for name, one in by_name.items() if one.type != UNKNOWN}

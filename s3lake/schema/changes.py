@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from s3lake.schema.types import UNKNOWN, Columns, Type, fields_of, item_of
-from s3lake.schema.unite import Conflict, joined, unite
+from s3lake.schema.unite import Conflict, join_path, unify_types
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -24,7 +24,7 @@ class Change(msgspec.Struct, frozen=True):
     after: str
 
 
-def changes(before: Columns, after: Columns) -> list[Change]:
+def list_changes(before: Columns, after: Columns) -> list[Change]:
     """List what is new or different in `after`; a column that it lacks is not a change, since none is removed."""
     return [
         Change(path, None if old == UNKNOWN else str(old), str(new))
@@ -32,7 +32,7 @@ def changes(before: Columns, after: Columns) -> list[Change]:
     ]
 
 
-def conflicts(columns: Columns, seen: Columns) -> list[Change]:
+def list_conflicts(columns: Columns, seen: Columns) -> list[Change]:
     """List columns that schemas of records give a type with nothing in common: both types stay, in separate files."""
     return [
         Change(path, str(old), f"{new}, in files of its own")
@@ -55,7 +55,7 @@ def _compare(path: str, before: Type, after: Type) -> Iterator[tuple[str, Type, 
         return
     if fields_of(before) and fields_of(after):
         for name, field in fields_of(after).items():
-            yield from _compare(joined(path, name), fields_of(before).get(name, UNKNOWN), field)
+            yield from _compare(join_path(path, name), fields_of(before).get(name, UNKNOWN), field)
     elif type(before) is type(after) and item_of(before) != UNKNOWN:
         yield from _compare(f"{path}[]", item_of(before), item_of(after))
     else:
@@ -64,7 +64,7 @@ def _compare(path: str, before: Type, after: Type) -> Iterator[tuple[str, Type, 
 
 def _are_one(old: Type, new: Type) -> bool:
     try:
-        unite(old, new)
+        unify_types(old, new)
     except Conflict:
         return False
     return True
@@ -72,13 +72,13 @@ def _are_one(old: Type, new: Type) -> bool:
 
 def find_type(columns: Columns, path: str) -> Type | None:
     """Return the type at a path, as `order.items[].id`; what a map holds is at `[]` too. Return None if it has none."""
-    return next((found for name, type in columns.items() if (found := _type_in(name, type, path)) is not None), None)
+    return next(filter(None, (_find_type_in(name, type, path) for name, type in columns.items())), None)
 
 
-def _type_in(name: str, type: Type, path: str) -> Type | None:
+def _find_type_in(name: str, type: Type, path: str) -> Type | None:
     if name == path:
         return type
     if path.startswith(f"{name}[]"):
-        return _type_in(f"{name}[]", item_of(type), path)
-    inside = ((joined(name, field), inner) for field, inner in fields_of(type).items())
-    return next((found for at, inner in inside if (found := _type_in(at, inner, path)) is not None), None)
+        return _find_type_in(f"{name}[]", item_of(type), path)
+    fields = fields_of(type).items()
+    return next(filter(None, (_find_type_in(join_path(name, field), inner, path) for field, inner in fields)), None)

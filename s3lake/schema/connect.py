@@ -85,7 +85,7 @@ _envelope = msgspec.json.Decoder(Envelope).decode
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
-def split(text: bytes) -> tuple[bytes, bytes] | None:
+def split_envelope(text: bytes) -> tuple[bytes, bytes] | None:
     """Return schema and payload of a JSON text. Return None if it is not an envelope.
 
     Args:
@@ -137,16 +137,16 @@ def _node(document: Any, path: str, level: int, tabular: bool) -> _Node:
         )
     if level > MOST_LEVELS:
         raise SchemaError(f"{path} nests deeper than {MOST_LEVELS} levels, which Parquet's readers refuse")
-    kind, name = document["type"], document.get("name")
+    type_name, name = document["type"], document.get("name")
     if name is not None and not isinstance(name, str):
         raise SchemaError(f"{path}.name is {name!r}: a text is expected")
     if not isinstance(document.get("parameters"), dict | None):
         raise SchemaError(f"{path}.parameters: an object is expected")
-    if logical := _logical(kind, name, document, path):
+    if logical := _logical(type_name, name, document, path):
         return logical
-    if kind in _PRIMITIVES:
-        return _PRIMITIVES[kind]
-    match kind:
+    if type_name in _PRIMITIVES:
+        return _PRIMITIVES[type_name]
+    match type_name:
         case "struct":
             return _struct(document, path, level, tabular)
         case "array":
@@ -154,8 +154,8 @@ def _node(document: Any, path: str, level: int, tabular: bool) -> _Node:
         case "map":
             keys = _child(document, "keys", path, level, tabular)
             return _map(keys, _child(document, "values", path, level, tabular), tabular)
-    known = ", ".join((*_PRIMITIVES, "array", "map", "struct"))
-    raise SchemaError(f"{path}.type {kind!r} is not known: there are {known}")
+    allowed = ", ".join((*_PRIMITIVES, "array", "map", "struct"))
+    raise SchemaError(f"{path}.type {type_name!r} is not known: there are {allowed}")
 
 
 def _child(document: dict[str, Any], member: str, path: str, level: int, tabular: bool) -> _Node:
@@ -255,8 +255,8 @@ def _struct(document: dict[str, Any], path: str, level: int, tabular: bool) -> _
     mends = [(f"f{at}", node.mend) for at, node in enumerate(nodes.values()) if node.mend]
 
     def mend(value: Any) -> Any:
-        for attribute, one in mends:
-            setattr(value, attribute, one(getattr(value, attribute)))
+        for attribute, mend_field in mends:
+            setattr(value, attribute, mend_field(getattr(value, attribute)))
         return value
 
     detail = Detail(required=True, name=document.get("name"), inner=tuple(node.detail for node in nodes.values()))

@@ -51,13 +51,13 @@ REQUIRED = Detail(required=True)
 
 
 @functools.lru_cache(maxsize=4096)
-def nullability(detail: Detail) -> Detail:
+def strip_to_nullability(detail: Detail) -> Detail:
     """Return what Parquet has of it: a column is optional or required, and nothing else is said."""
-    return Detail(detail.required, inner=tuple(map(nullability, detail.inner)))
+    return Detail(detail.required, inner=tuple(map(strip_to_nullability, detail.inner)))
 
 
 @functools.lru_cache(maxsize=4096)
-def words(type: Type, detail: Detail | None) -> Mapping[str, str]:
+def list_descriptions(type: Type, detail: Detail | None) -> Mapping[str, str]:
     """Return what a struct's fields are in words, if Connect's schema says it."""
     inner = zip(fields_of(type), detail.inner if detail else (), strict=False)
     return {name: each.doc.strip() for name, each in inner if each.doc and each.doc.strip()}

@@ -132,4 +132,4 @@ def _explain(word: str) -> str:
         return f"a type is expected: {_ALLOWED}"
     near = difflib.get_close_matches(word.lower(), _NAMES, 1, 0.5)
     nearest = f"did you mean {near[0]}? " if near else ""
-    return f"{word!r} is no type: {nearest}There are {_ALLOWED}"
+    return f"{word!r} is not a type: {nearest}There are {_ALLOWED}"

@@ -18,7 +18,7 @@ import msgspec
 
 from s3lake.schema.connect import SchemaError
 from s3lake.schema.types import MOST_LEVELS
-from s3lake.schema.unite import joined
+from s3lake.schema.unite import join_path
 
 Document = dict[str, Any]
 """A schema of Connect: `anything` marks a text of JSON, and `closed` is whether other properties are errors."""
@@ -77,7 +77,7 @@ def adapt(value: Any, document: Document, left_out: set[str], path: str = "") ->
         case "struct", dict():
             fields, payload = {field["field"]: field for field in document["fields"]}, {}
             for name, inner in value.items():
-                here = joined(path, name)
+                here = join_path(path, name)
                 if name in fields:
                     payload[name] = adapt(inner, fields[name], left_out, here)
                 elif document["closed"]:
@@ -92,7 +92,7 @@ def _parse(text: str, what: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise SchemaError(f"{what} is no JSON: {text[:80]!r}") from None
+        raise SchemaError(f"{what} is not JSON: {text[:80]!r}") from None
 
 
 @dataclass

@@ -36,7 +36,7 @@ _MESSAGES, _FIELDS, _NESTED, _ONEOFS = 4, 2, 3, 8
 _GOOGLES = re.compile(r"google/protobuf/([a-z_]+)\.proto")
 
 
-def message(text: str, references: Mapping[str, str], path: tuple[int, ...]) -> Descriptor:
+def compile_message(text: str, references: Mapping[str, str], path: tuple[int, ...]) -> Descriptor:
     """A message of a registered schema.
 
     Args:
@@ -60,7 +60,7 @@ def message(text: str, references: Mapping[str, str], path: tuple[int, ...]) -> 
     return pool.FindMessageTypeByName(".".join(names))
 
 
-def message_of_set(descriptors: bytes, name: str) -> Descriptor:
+def read_message_of_set(descriptors: bytes, name: str) -> Descriptor:
     """A message of a descriptor set, as `protoc --include_imports --descriptor_set_out` writes it.
 
     Raises:
@@ -77,7 +77,7 @@ def message_of_set(descriptors: bytes, name: str) -> Descriptor:
         raise SchemaError(f"it has no message {name!r}; it has {', '.join(have)[:300]}") from None
 
 
-def prose(text: str, references: Mapping[str, str]) -> dict[str, str]:
+def read_comments(text: str, references: Mapping[str, str]) -> dict[str, str]:
     """Return what comments say of the columns of a registered schema's first message.
 
     Raises:
@@ -87,7 +87,7 @@ def prose(text: str, references: Mapping[str, str]) -> dict[str, str]:
     return _comments(file, (_MESSAGES, 0), file.message_type[0]) if file.message_type else {}
 
 
-def prose_of_set(descriptors: bytes, name: str) -> dict[str, str]:
+def read_comments_of_set(descriptors: bytes, name: str) -> dict[str, str]:
     """Return what comments say of a message of a descriptor set, which `protoc --include_source_info` adds to it."""
     files = descriptor_pb2.FileDescriptorSet()
     try:
@@ -109,14 +109,17 @@ def prose_of_set(descriptors: bytes, name: str) -> dict[str, str]:
 
 def _comments(file: Any, path: tuple[int, ...], described: Any) -> dict[str, str]:
     """Return comments by column: a field, or the struct of a oneof."""
-    said = {tuple(one.path): one.leading_comments or one.trailing_comments for one in file.source_code_info.location}
+    comments = {
+        tuple(location.path): location.leading_comments or location.trailing_comments
+        for location in file.source_code_info.location
+    }
     columns = {
         field.name: (*path, _FIELDS, at)
         for at, field in enumerate(described.field)
         if field.proto3_optional or not field.HasField("oneof_index")
     }
     columns |= {f"{oneof.name}_{at}": (*path, _ONEOFS, at) for at, oneof in enumerate(described.oneof_decl)}
-    prose_of_columns = {name: " ".join(said.get(place, "").split()) for name, place in columns.items()}
+    prose_of_columns = {name: " ".join(comments.get(place, "").split()) for name, place in columns.items()}
     return {name: text for name, text in prose_of_columns.items() if text}
 
 

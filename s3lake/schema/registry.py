@@ -63,7 +63,7 @@ class Connection:
 
 
 @dataclass(frozen=True)
-class Registered:
+class RegisteredSchema:
     """A schema with all that it refers to.
 
     Attributes:
@@ -103,7 +103,7 @@ class _Problem(msgspec.Struct):
 
 
 @functools.lru_cache(maxsize=32)
-def client(connection: Connection) -> Client:
+def get_client(connection: Connection) -> Client:
     """The one client of this process for a registry."""
     return Client(connection)
 
@@ -113,11 +113,11 @@ class Client:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._schemas: dict[int, Registered] = {}
+        self._schemas: dict[int, RegisteredSchema] = {}
         self._unknown: dict[int, tuple[float, str]] = {}
         self._opened: requests.Session | None = None
 
-    def schema(self, number: int) -> Registered:
+    def schema(self, number: int) -> RegisteredSchema:
         """The schema with an id.
 
         Raises:
@@ -126,7 +126,7 @@ class Client:
             ConfigurationError: the registry refused, or another server is at the address.
         """
         if self._connection.avro:
-            return Registered("AVRO", self._connection.avro)
+            return RegisteredSchema("AVRO", self._connection.avro)
         registered = self._schemas.get(number)
         if registered is not None:
             return registered
@@ -142,7 +142,7 @@ class Client:
         self._schemas[number] = registered
         return registered
 
-    def newest(self, subject: str) -> Registered:
+    def newest(self, subject: str) -> RegisteredSchema:
         """The newest schema of a subject; asked for each time.
 
         Raises:
@@ -152,10 +152,10 @@ class Client:
         """
         return self._resolve(self._get(f"subjects/{_quote(subject)}/versions/latest"))
 
-    def _resolve(self, answer: _Answer) -> Registered:
+    def _resolve(self, answer: _Answer) -> RegisteredSchema:
         references: dict[str, str] = {}
         self._collect(answer, references)
-        return Registered(answer.language or "AVRO", answer.schema, references)
+        return RegisteredSchema(answer.language or "AVRO", answer.schema, references)
 
     def _collect(self, answer: _Answer, into: dict[str, str]) -> None:
         for reference in answer.references or ():
@@ -266,7 +266,7 @@ def _problem(body: bytes) -> _Problem:
 
 def _no_registry(url: str, answer: str) -> str:
     return (
-        f"converter.registry.url {url}: {answer}; that is no Schema Registry: write the address that /schemas/ids/1 "
+        f"converter.registry.url {url}: {answer}; that is not a Schema Registry: write the address that /schemas/ids/1 "
         "belongs after, for example http://HOST:8081 (Apicurio: http://HOST:8080/apis/ccompat/v7)"
     )
 

@@ -133,21 +133,21 @@ def fold(
     '[date]'
     """
 
-    def folded(type: Type) -> Result:  # mypy knows that no type is left out: there would be no result
+    def fold_type(type: Type) -> Result:  # mypy knows that no type is left out: there would be no result
         match type:
             case Primitive() | Decimal() | Unknown():
                 return leaf(type)
             case List(item):
-                return list(folded(item))
+                return list(fold_type(item))
             case Struct(fields):
-                return struct({name: folded(field) for name, field in fields.items()})
+                return struct({name: fold_type(field) for name, field in fields.items()})
             case Map(value):
-                return map(folded(value))
+                return map(fold_type(value))
 
-    return folded(type)
+    return fold_type(type)
 
 
-def has(type: Type, leaf: Callable[[Primitive | Decimal | Unknown], bool], *, maps: bool = False) -> bool:
+def contains(type: Type, leaf: Callable[[Primitive | Decimal | Unknown], bool], *, maps: bool = False) -> bool:
     """Return whether a type is, or holds, such a leaf; with `maps` also whether it holds a map."""
 
     def of_list(item: bool) -> bool:

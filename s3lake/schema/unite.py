@@ -37,7 +37,7 @@ class Conflict(ValueError):
     """Two types that have nothing in common; the message names the field and both."""
 
 
-def unite(recorded: Type, other: Type, path: str = "") -> Type:
+def unify_types(recorded: Type, other: Type, path: str = "") -> Type:
     """The type that holds both.
 
     Raises:
@@ -53,15 +53,15 @@ def unite(recorded: Type, other: Type, path: str = "") -> Type:
         case Primitive(), Primitive() if wider := _WIDER.get(frozenset((recorded, other))):
             return wider
         case List(item), List(other_item):
-            return List(unite(item, other_item, f"{path}[]"))
+            return List(unify_types(item, other_item, f"{path}[]"))
         case Map(value), Map(other_value):
-            return Map(unite(value, other_value, f"{path}{{}}"))
+            return Map(unify_types(value, other_value, f"{path}{{}}"))
         case Struct(fields), Struct(other_fields):
-            return Struct(unite_columns(fields, other_fields, path))
-    raise Conflict(f"field {path!r} is {shown(other)}, the sink's files have {shown(recorded)}")
+            return Struct(unify_columns(fields, other_fields, path))
+    raise Conflict(f"field {path!r} is {format_type(other)}, the sink's files have {format_type(recorded)}")
 
 
-def unite_columns(recorded: Columns, other: Columns, path: str = "") -> Columns:
+def unify_columns(recorded: Columns, other: Columns, path: str = "") -> Columns:
     """Columns of both, the known ones' order first.
 
     Raises:
@@ -69,20 +69,20 @@ def unite_columns(recorded: Columns, other: Columns, path: str = "") -> Columns:
     """
     united = dict(recorded)
     for name, type in other.items():
-        united[name] = unite(recorded.get(name, UNKNOWN), type, joined(path, name))
+        united[name] = unify_types(recorded.get(name, UNKNOWN), type, join_path(path, name))
     return united
 
 
-def agree(recorded: Columns, other: Columns) -> Columns:
+def merge_columns(recorded: Columns, other: Columns) -> Columns:
     """Columns of both, where a conflict is decided for the known ones: the other's records will be refused."""
     united = dict(recorded)
     for name, type in other.items():
         have = united.get(name, UNKNOWN)
         try:
-            united[name] = unite(have, type, name)
+            united[name] = unify_types(have, type, name)
         except Conflict:
             if fields_of(have) and fields_of(type):
-                united[name] = Struct(agree(fields_of(have), fields_of(type)))
+                united[name] = Struct(merge_columns(fields_of(have), fields_of(type)))
     return united
 
 
@@ -90,39 +90,39 @@ def keep_integers(columns: Columns, paths: Collection[str], path: str = "") -> C
     """Return the columns with int64 instead of double at these paths, as `orders.items[].id`."""
     if not paths:
         return columns
-    return {name: _kept_integers(type, paths, joined(path, name)) for name, type in columns.items()}
+    return {name: _keep_integers(type, paths, join_path(path, name)) for name, type in columns.items()}
 
 
-def _kept_integers(type: Type, paths: Collection[str], path: str) -> Type:
+def _keep_integers(type: Type, paths: Collection[str], path: str) -> Type:
     match type:
         case Primitive.DOUBLE if path in paths:
             return Primitive.INT64
         case Struct(fields):
             return Struct(keep_integers(fields, paths, path))
         case List(item):
-            return List(_kept_integers(item, paths, f"{path}[]"))
+            return List(_keep_integers(item, paths, f"{path}[]"))
     return type
 
 
-def agree_within(recorded: Columns, other: Columns, most: int) -> Columns:
+def merge_columns_up_to(recorded: Columns, other: Columns, most: int) -> Columns:
     """Like `agree`, with as many of the other's columns as there is room for: `most` in all."""
     united = dict(recorded)
-    room = most - leaves(recorded)
+    room = most - count_leaf_columns(recorded)
     for name, type in other.items():
         have = united.get(name)
         if isinstance(type, Struct) and (have is None or isinstance(have, Struct)):
-            fields = agree_within(fields_of(have), type.fields, leaves(fields_of(have)) + room)
+            fields = merge_columns_up_to(fields_of(have), type.fields, count_leaf_columns(fields_of(have)) + room)
             wider: Columns = {name: Struct(fields)} if fields or have else {}
         else:
-            wider = agree({} if have is None else {name: have}, {name: type})
-        more = leaves(wider) - (0 if have is None else leaves({name: have}))
+            wider = merge_columns({} if have is None else {name: have}, {name: type})
+        more = count_leaf_columns(wider) - (0 if have is None else count_leaf_columns({name: have}))
         if more <= max(0, room):
             united |= wider
             room -= more
     return united
 
 
-def held(columns: Columns) -> Columns:
+def drop_empty(columns: Columns) -> Columns:
     """Return the columns without ones that hold nothing: nulls, empty lists and empty objects."""
     seen = {name: fold(type, _itself, _list_of, _struct_of, _map_of) for name, type in columns.items()}
     return {name: type for name, type in seen.items() if type != UNKNOWN}
@@ -145,7 +145,7 @@ def _struct_of(fields: Columns) -> Type:
     return Struct(seen) if seen else UNKNOWN
 
 
-def leaves(columns: Columns) -> int:
+def count_leaf_columns(columns: Columns) -> int:
     """How many columns these are to a file: what is in a struct counts, not the struct."""
     # Nearly all are plain, and one by one each record asks for the leaves of all columns.
     return sum(
@@ -164,7 +164,7 @@ def _find_illegal_name(fields: dict[str, str | None]) -> str | None:
         if not LEGAL_NAME.fullmatch(name):
             return name or "''"
         if inner is not None:
-            return joined(name, inner)
+            return join_path(name, inner)
     return None
 
 
@@ -180,25 +180,25 @@ def _one_more(values: int) -> int:
     return 1 + values
 
 
-def beyond(columns: Columns, recorded: Columns, most: int) -> str | None:
+def check_column_limit(columns: Columns, recorded: Columns, most: int) -> str | None:
     """Return why columns are more than `most`. Return None if they are not, or were that many before."""
-    count = leaves(columns)
-    if count <= max(most, leaves(recorded)):
+    count = count_leaf_columns(columns)
+    if count <= max(most, count_leaf_columns(recorded)):
         return None
     return f"with its fields the files would have {count} columns, and max_columns allows {most}"
 
 
-def too_deep(path: str) -> Conflict:
+def make_depth_error(path: str) -> Conflict:
     """Return the error of a value that nests beyond `MOST_LEVELS`."""
     return Conflict(f"field {path[:80]!r}… nests deeper than {MOST_LEVELS} levels, which Parquet's readers refuse")
 
 
-def shown(type: Type) -> str:
+def format_type(type: Type) -> str:
     """A type in a message: the spelling of a large one is cut."""
     text = str(type)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
-def joined(path: str, name: str) -> str:
+def join_path(path: str, name: str) -> str:
     """The path of a field."""
     return f"{path}.{name}" if path else name

@@ -230,7 +230,7 @@ def _check_fields(pieces: tuple[Piece, ...], sink: "Sink") -> None:
         source = getattr(piece, "source", "")
         converter = {"value": sink.converter.value, "key": sink.converter.key}.get(source)
         if converter is not None and getattr(piece, "path", None) and CONVERTERS[converter].gives != "json":
-            allowed = converters.in_words(lambda each: each.gives == "json" and not each.framed)
+            allowed = converters.list_in_words(lambda each: each.gives == "json" and not each.framed)
             raise ValueError(
                 f"{_spell(piece)} needs a field of the {source}, which converter.{source} {converter} does not give: "
                 f"set converter.{source} to {allowed}, or take it out"

@@ -74,7 +74,7 @@ class SchemaPolicy(ConfigModel):
         """
         landed, tabular = sink.after_transforms, FORMATS[sink.format.type].tabular
         is_json = CONVERTERS[landed.converter.value].gives == "json"
-        allowed = converters.in_words(lambda converter: converter.gives == "json")
+        allowed = converters.list_in_words(lambda converter: converter.gives == "json")
         flat = sink.envelope is not None and sink.envelope.style == "flat"
         for name in ("on_new_field", "on_type_change"):
             if getattr(self, name) != "evolve" and not (tabular and is_json and not flat):
@@ -88,7 +88,7 @@ class SchemaPolicy(ConfigModel):
             if getattr(self, name) and not is_json:
                 raise RuleError(f"{name} needs values with fields: converter.value {allowed}", "schema", name)
         if self.compatibility != "none" and not (tabular and CONVERTERS[landed.converter.value].versioned):
-            versioned = converters.in_words(lambda converter: converter.versioned)
+            versioned = converters.list_in_words(lambda converter: converter.versioned)
             raise RuleError(
                 f"compatibility is about schemas: format avro, parquet or csv, and converter.value {versioned}",
                 *("schema", "compatibility"),

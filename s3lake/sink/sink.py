@@ -184,7 +184,7 @@ class Sink(ConfigModel):
     def _check_table_columns(self, after: Converter) -> None:
         form = self.format.type
         if self.columns and not (FORMATS[form].tabular and _shows_columns(CONVERTERS[after.value])):
-            allowed = converters.in_words(_shows_columns)
+            allowed = converters.list_in_words(_shows_columns)
             raise RuleError(f"columns need format avro, parquet or csv, and converter.value {allowed}", "columns")
         for name, text in self.columns.items():
             if form == "csv" and not isinstance(grammar.parse(text), Primitive | Decimal):

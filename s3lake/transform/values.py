@@ -135,7 +135,7 @@ def decode(data: bytes | None, converter: str, mark: MarkInstants | None = None)
 
 
 def _open_envelope(data: bytes) -> tuple[bytes, MarkInstants | None]:
-    parts = connect.split(data)
+    parts = connect.split_envelope(data)
     if parts is None:
         return data, None
     schema, payload = parts

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 from typing import Any
 
-from s3lake.schema.registry import Connection, Registered, UnknownSchema, client
+from s3lake.schema.registry import Connection, RegisteredSchema, UnknownSchema, get_client
 from s3lake.verify import avro, connect
 from s3lake.verify.values import Decode, Float32, Mismatch, keep, parse_json
 
@@ -70,10 +70,10 @@ def find_unknown_schema(registry: Connection | None, values: Iterable[bytes | No
     return ""
 
 
-def _fetch_schema(registry: Connection, data: bytes) -> Registered:
+def _fetch_schema(registry: Connection, data: bytes) -> RegisteredSchema:
     if data[:1] != b"\0" or len(data) < _ID_BYTES:
         raise Mismatch("no id of a schema is before it")
-    return client(registry).schema(int.from_bytes(data[1:_ID_BYTES], "big"))
+    return get_client(registry).schema(int.from_bytes(data[1:_ID_BYTES], "big"))
 
 
 def _decode_registered(registry: Connection | None, data: bytes) -> Any:

@@ -33,7 +33,7 @@ def build_reader(text: str, references: tuple[tuple[str, str], ...]) -> Decode:
 
     @lru_cache(64)
     def find_descriptor(path: tuple[int, ...]) -> Descriptor:
-        return protoc.message(text, dict(references), path)
+        return protoc.compile_message(text, dict(references), path)
 
     def read(data: bytes) -> Any:
         path, begin = _parse_path(data)
@@ -45,7 +45,7 @@ def build_reader(text: str, references: tuple[tuple[str, str], ...]) -> Decode:
 @lru_cache(64)
 def build_set_reader(descriptors: bytes, name: str) -> Decode:
     """Return what decodes messages of a descriptor set."""
-    descriptor = protoc.message_of_set(descriptors, name)
+    descriptor = protoc.read_message_of_set(descriptors, name)
     return lambda data: _decode(descriptor, data)
 
 

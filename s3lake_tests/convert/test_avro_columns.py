@@ -158,7 +158,7 @@ def _record_of(fields: dict[str, Kind]) -> Kind:
 
 
 def fresh(schema: Any) -> Any:
-    """Names given anew: a part that stands twice would be defined twice."""
+    """Give new names: a part that is there twice would be defined twice."""
     if isinstance(schema, list):
         return [fresh(one) for one in schema]
     if isinstance(schema, dict):
@@ -173,7 +173,7 @@ WAYS: list[dict[str, Any]] = [
     {"valued": True, "nulls": "skip"},
     {"format": "json"},
 ]
-"""A table that nobody lays out by values, one that somebody does, and texts."""
+"""A table that is not laid out by values, one that is, and texts."""
 
 
 def same_each_way(registry: SchemaRegistry, records: pa.RecordBatch) -> None:

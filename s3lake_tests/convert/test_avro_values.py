@@ -82,7 +82,7 @@ TYPES = [
         Decimal(7),
         7,
     ),
-    # What is no logical type by Avro's rules is ignored
+    # What is not a logical type by Avro's rules is ignored
     (logical("string", "date"), "a", "string", "a", "a"),
 ]
 
@@ -156,10 +156,10 @@ def test_numbers_that_json_does_not_have_are_texts_there_and_themselves_in_a_tab
     assert str(row) == "{'a': inf, 'b': [-inf, nan]}"
 
 
-@pytest.mark.parametrize("beside", ["int", logical("fixed", "uuid", name="F", size=16)])
-def test_a_float_is_spelled_as_one_and_not_as_the_double_next_to_it(registry: SchemaRegistry, beside: Any) -> None:
+@pytest.mark.parametrize("neighbour", ["int", logical("fixed", "uuid", name="F", size=16)])
+def test_a_float_is_spelled_as_one_and_not_as_the_double_next_to_it(registry: SchemaRegistry, neighbour: Any) -> None:
     """As Connect's JSON converter spells it; a UUID of 16 bytes lets values be read one by one."""
-    schema = record(("a", "float"), ("b", {"type": "array", "items": ["null", "float"]}), ("c", ["null", beside]))
+    schema = record(("a", "float"), ("b", {"type": "array", "items": ["null", "float"]}), ("c", ["null", neighbour]))
     values = [{"a": number, "b": [number, None], "c": None} for number in (0.1, 1.0, 16777216.0, -3.4028235e38)]
     raw = batch(*(message(registry, schema, value) for value in values))
     texts = conversion(registry, "json")(raw, {}).parts[0].streams["data"].to_pylist()

@@ -1,4 +1,4 @@
-"""What a schema says beside types: files are one table with those that a connector wrote from the same schema."""
+"""What a schema says besides types: files are one table with the files that a connector wrote from the same schema."""
 
 import io
 import json

@@ -90,7 +90,7 @@ def test_headers_are_a_map_of_texts(headers: Any, written: str) -> None:
 
 def test_a_key_that_is_no_text_is_a_record_error() -> None:
     converted = conversion(key="string")(batch(b"1", b"2", keys=[b"\xff", b"k"], headers=[None, None]), {})
-    assert converted.refused == {0: "key: no UTF-8: byte 0 is 0xff"}
+    assert converted.refused == {0: "key: not UTF-8: byte 0 is 0xff"}
     converted = conversion(key="json")(batch(b"1", keys=[b"{"], headers=[None]), {})
     assert converted.refused[0].startswith("key: ")
 

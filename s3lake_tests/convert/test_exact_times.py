@@ -94,8 +94,8 @@ def test_an_avro_file_says_what_it_is(registry: SchemaRegistry, time: Time) -> N
     (part,) = landed(registry, "avro", message(registry, time)).parts
     (field,) = schema_in(part.streams["data"])["fields"]
     union = field["type"]
-    (told,) = [one for one in union if one != "null"] if isinstance(union, list) else [union]
-    assert told == {"type": time.schema["type"], "logicalType": LOGICAL[time.column]}
+    (branch,) = [one for one in union if one != "null"] if isinstance(union, list) else [union]
+    assert branch == {"type": time.schema["type"], "logicalType": LOGICAL[time.column]}
     assert raw(time) in file(part.streams["data"])
 
 

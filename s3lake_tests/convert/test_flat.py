@@ -175,7 +175,7 @@ def test_an_avro_file_has_aivens_schema_and_names() -> None:
 
 def test_a_header_of_a_table_that_is_no_text_is_a_record_error() -> None:
     found = flat("parquet", "headers", "value", value="json")(batch(b"{}", headers=[[("h", b"\xff")]]), {})
-    assert found.refused == {0: "header 'h' is no UTF-8: byte 0 is 0xff"}
+    assert found.refused == {0: "header 'h' is not UTF-8: byte 0 is 0xff"}
 
 
 def test_a_bare_value_in_a_table_is_the_row() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3lake.convert.gate import json_refusals, one_line, text_refusals
+from s3lake.convert.gate import check_json, check_utf8, replace_line_breaks
 
 
 def binary(*values: bytes | None) -> pa.BinaryArray:
@@ -34,7 +34,7 @@ def binary(*values: bytes | None) -> pa.BinaryArray:
     ],
 )
 def test_one_json_value_passes(value: bytes) -> None:
-    assert json_refusals(binary(value)) == {}
+    assert check_json(binary(value)) == {}
 
 
 @pytest.mark.parametrize(
@@ -59,20 +59,20 @@ def test_one_json_value_passes(value: bytes) -> None:
         (b'"\\x"', "invalid escape"),
         (b'"\\ude00\\ud83d"', "surrogate"),
         (b"\xef\xbb\xbf{}", "malformed"),
-        (b'{"a":"\xff"}', "no UTF-8: byte 6 is 0xff"),
-        (b'"\xed\xa0\x80"', "no UTF-8: byte 1 is 0xed"),
+        (b'{"a":"\xff"}', "not UTF-8: byte 6 is 0xff"),
+        (b'"\xed\xa0\x80"', "not UTF-8: byte 1 is 0xed"),
         (b"[" * 200_000, "nested too deeply"),
         (b'{"a":"\\ud800"}', r"\ud800 is a lone surrogate, half a character (byte 6)"),
         (b'"\\\\ud800 \\ud83d\\ude00 \\uDC00"', r"\uDC00 is a lone surrogate, half a character (byte 22)"),
     ],
 )
 def test_what_is_not_exactly_one_json_value_is_refused_with_a_reason(value: bytes, why: str) -> None:
-    assert why in json_refusals(binary(value))[0]
+    assert why in check_json(binary(value))[0]
 
 
 def test_an_error_stays_with_its_record() -> None:
     values = binary(b"1", b"{", b"2", b"\xff", b"", None, b"3 4", b"5")
-    assert sorted(json_refusals(values)) == [1, 3, 4, 6]
+    assert sorted(check_json(values)) == [1, 3, 4, 6]
 
 
 @pytest.mark.parametrize(
@@ -88,16 +88,16 @@ def test_an_error_stays_with_its_record() -> None:
     ],
 )
 def test_objects_are_judged_each_by_itself(values: list[bytes | None], refused: list[int]) -> None:
-    assert sorted(json_refusals(binary(*values))) == refused
+    assert sorted(check_json(binary(*values))) == refused
 
 
 def test_text_is_utf8() -> None:
-    assert text_refusals(binary(b"plain", "größe".encode(), None, b"a\xc3")) == {3: "no UTF-8: byte 1 is 0xc3"}
+    assert check_utf8(binary(b"plain", "größe".encode(), None, b"a\xc3")) == {3: "not UTF-8: byte 1 is 0xc3"}
 
 
 def test_a_slice_is_judged_by_its_own_rows() -> None:
-    assert json_refusals(binary(b"{", b"1", b"{", b"2").slice(1, 2)) == {
-        1: json_refusals(binary(b"{"))[0],
+    assert check_json(binary(b"{", b"1", b"{", b"2").slice(1, 2)) == {
+        1: check_json(binary(b"{"))[0],
     }
 
 
@@ -112,20 +112,20 @@ def test_a_slice_is_judged_by_its_own_rows() -> None:
     ],
 )
 def test_a_raw_newline_becomes_a_space(value: bytes, line: bytes) -> None:
-    assert one_line(binary(value)).to_pylist() == [line]
+    assert replace_line_breaks(binary(value)).to_pylist() == [line]
 
 
 def test_values_without_newlines_are_not_copied() -> None:
     values = binary(b"a", b"b")
-    assert one_line(values) is values
+    assert replace_line_breaks(values) is values
 
 
 def test_nulls_stay_null_beside_newlines() -> None:
-    assert one_line(binary(None, b"a\nb", None)).to_pylist() == [None, b"a b", None]
+    assert replace_line_breaks(binary(None, b"a\nb", None)).to_pylist() == [None, b"a b", None]
 
 
 def test_a_slice_keeps_its_own_rows() -> None:
-    assert one_line(binary(b"x\n", b"a\nb", b"c").slice(1)).to_pylist() == [b"a b", b"c"]
+    assert replace_line_breaks(binary(b"x\n", b"a\nb", b"c").slice(1)).to_pylist() == [b"a b", b"c"]
 
 
 _json = st.recursive(
@@ -142,16 +142,16 @@ def _means_the_same(line: bytes, value: bytes) -> bool:
 @given(_json, st.sampled_from([None, 0, 2]))
 def test_json_passes_and_means_the_same_on_one_line(value: object, indent: int | None) -> None:
     data = json.dumps(value, indent=indent, ensure_ascii=True).encode()
-    if b"\\ud" not in data:  # a lone surrogate is no text
-        assert json_refusals(binary(data)) == {}
-    (line,) = one_line(binary(data)).to_pylist()
+    if b"\\ud" not in data:  # a lone surrogate is not text
+        assert check_json(binary(data)) == {}
+    (line,) = replace_line_breaks(binary(data)).to_pylist()
     assert not set(line) & set(b"\r\n")
     assert _means_the_same(line, data)
 
 
 @given(st.lists(st.binary(max_size=8) | st.sampled_from([b"1", b"{}", b'"x"', b'[1,"a"]']), max_size=10))
 def test_what_passes_is_what_python_reads_too(values: list[bytes]) -> None:
-    refused = json_refusals(binary(*values))
+    refused = check_json(binary(*values))
     for row, value in enumerate(values):
         if row not in refused:
             json.loads(value.decode())

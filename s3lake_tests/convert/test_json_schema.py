@@ -197,7 +197,7 @@ def test_what_nests_in_itself_is_a_text_of_its_json(registry: SchemaRegistry) ->
     [
         ({"properties": {"a": {"$ref": "other.json"}}}, "JSON", "refers to 'other.json', which neither the schema"),
         ({"properties": {"a": {"$ref": "#/nowhere"}}}, "JSON", "refers to '#/nowhere'"),
-        ("{", "JSON", "the schema is no JSON"),
+        ("{", "JSON", "the schema is not JSON"),
         ("5", "JSON", "the schema is not a JSON Schema"),
         ('{"type":"string","enum":1}', "JSON", "a keyword of it holds what it cannot hold"),
         ('{"allOf":[{"$ref":"#"}]}', "JSON", "it is nested too deeply, or refers to itself without end"),

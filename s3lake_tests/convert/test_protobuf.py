@@ -80,7 +80,7 @@ def conversion(registry: SchemaRegistry | Connection, format: str = "parquet") -
 
 def of(name: str, proto: str = PROTO, references: dict[str, str] | None = None) -> Any:
     """The class of a message."""
-    descriptor = protoc.message(proto, references or {}, (0,)).file.pool.FindMessageTypeByName(name)
+    descriptor = protoc.compile_message(proto, references or {}, (0,)).file.pool.FindMessageTypeByName(name)
     return message_factory.GetMessageClass(descriptor)
 
 
@@ -202,7 +202,7 @@ def test_references_may_have_names_that_files_cannot_have() -> None:
     references = {name: f'syntax = "proto3"; message R{at} {{ int32 n = 1; }}' for at, name in enumerate(names)}
     imports = " ".join(f'import "{name}";' for name in names)
     fields = " ".join(f"R{at} r{at} = {at + 1};" for at in range(len(names)))
-    message = protoc.message(f'syntax = "proto3"; {imports} message A {{ {fields} }}', references, (0,))
+    message = protoc.compile_message(f'syntax = "proto3"; {imports} message A {{ {fields} }}', references, (0,))
     assert [field.message_type.file.name for field in message.fields] == names
 
 
@@ -221,7 +221,7 @@ def test_imports_that_no_stack_holds_are_refused() -> None:
     links = [f"r{at}" for at in range(2000)]
     chain = {name: descriptor(dependency=[after]) for name, after in itertools.pairwise([*links, "end"])}
     with pytest.raises(SchemaError, match="too deeply"):
-        protoc.message(descriptor(name="x", dependency=["r0"]), chain, (0,))
+        protoc.compile_message(descriptor(name="x", dependency=["r0"]), chain, (0,))
 
 
 def descriptor(**file: Any) -> str:

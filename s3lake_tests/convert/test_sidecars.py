@@ -1,11 +1,11 @@
-"""Keys and headers beside the data."""
+"""Keys and headers next to the data."""
 
 import json
 from typing import Any
 
 import pytest
 
-from s3lake.convert.limits import misfit
+from s3lake.convert.limits import explain_unsupported
 from s3lake.convert.values import Conversion
 from s3lake.encode.avro import prepare
 from s3lake.encode.buffers import ENCODED
@@ -114,7 +114,9 @@ def test_a_key_whose_type_no_table_holds_is_a_record_error() -> None:
     key = json.dumps({"schema": schema, "payload": {"a-b": "x"}}).encode()
     converted = conversion("avro", key="connect_json")(batch(b"1", b"2", keys=[key, b'{"b":1}']), {})
     (part,) = converted.parts
-    assert converted.refused == {0: "key: " + str(misfit({"key": Struct({"a-b": Primitive.STRING})}, "avro"))}
+    assert converted.refused == {
+        0: "key: " + str(explain_unsupported({"key": Struct({"a-b": Primitive.STRING})}, "avro"))
+    }
     assert (part.rows.to_pylist(), part.streams["data"].to_pylist()) == ([1], [b"2"])
 
 
@@ -156,7 +158,7 @@ def test_headers_are_an_array_of_names_and_texts() -> None:
 def test_a_header_that_is_no_text_is_a_record_error() -> None:
     found = [[("a", b"1")], [("b", b"1"), ("c", b"\xff"), ("d", b"\xfe")], None]
     converted = conversion(headers="parquet")(batch(b"1", b"2", b"3", headers=found), {})
-    assert converted.refused == {1: "header 'c' is no UTF-8: byte 0 is 0xff"}
+    assert converted.refused == {1: "header 'c' is not UTF-8: byte 0 is 0xff"}
 
 
 @pytest.mark.parametrize("format", ["json", "parquet"])

@@ -87,7 +87,7 @@ def test_json_is_judged_whatever_the_format(format: str) -> None:
 @pytest.mark.parametrize("format", ["json", "text", "parquet"])
 def test_a_string_has_to_be_utf8(format: str) -> None:
     converted = convert(conversion("string", format), b"x", b"\xff")
-    assert converted.refused == {1: "no UTF-8: byte 0 is 0xff"}
+    assert converted.refused == {1: "not UTF-8: byte 0 is 0xff"}
 
 
 def test_where_nothing_is_left_there_is_no_payload() -> None:

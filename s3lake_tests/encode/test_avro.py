@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from s3lake.encode import FileFormat, prepare
 from s3lake.encode.avro import AvroEncoder
-from s3lake.encode.avro_datum import datums
+from s3lake.encode.avro_datum import encode_rows
 from s3lake.schema.avro_written import schema_of
 from s3lake.schema.details import NAME
 from s3lake.store.upload import Spill
@@ -36,7 +36,7 @@ def batch(**columns: pa.Array) -> pa.RecordBatch:
 
 
 def datum(array: pa.Array) -> list[str]:
-    return [value.hex(" ") for value in datums(batch(a=array)).to_pylist()]
+    return [value.hex(" ") for value in encode_rows(batch(a=array)).to_pylist()]
 
 
 # Golden bytes: https://avro.apache.org/docs/1.12.0/specification/#binary-encoding

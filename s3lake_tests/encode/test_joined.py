@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from s3lake.encode import FileFormat
 from s3lake.encode.formats import FORMATS
-from s3lake.encode.joined import Behind, joiner, likeness
+from s3lake.encode.joined import Behind, open_joiner, read_join_key
 from s3lake.store.upload import Spill
 from s3lake_tests.conftest import EXAMPLES
 from s3lake_tests.encode.tables import EVERYTHING, batches, everything, plain_rows
@@ -26,12 +26,12 @@ FRAMINGS = [LINES, ("", "\n", ""), ("[\n", ",\n", "\n]"), ("<", "", ">"), ("→"
 
 def joined(form: FileFormat, bodies: Sequence[bytes], chunk: int = 10**6) -> bytes:
     """One file of files that are alike; row groups of Parquet have about `chunk` bytes in memory."""
-    like, *others = {likeness(form, io.BytesIO(body)) for body in bodies}
+    like, *others = {read_join_key(form, io.BytesIO(body)) for body in bodies}
     assert not others, "they are not alike"
     out: list[bytes] = []
     spill = Spill()
     with Behind(10**6) as behind:
-        file = joiner(form, like, out.append, spill, behind, chunk=chunk)
+        file = open_joiner(form, like, out.append, spill, behind, chunk=chunk)
         for body in bodies:
             file.add(io.BytesIO(body))
         file.close()
@@ -87,13 +87,13 @@ def test_csv_has_one_header_line(codec: str) -> None:
 def test_csv_of_other_columns_is_not_alike() -> None:
     form = FileFormat("csv", "none", framing=LINES)
     one, other = written(form, [batch(a=[1])]), written(form, [batch(a=[1], b=[2])])
-    assert likeness(form, io.BytesIO(one)) != likeness(form, io.BytesIO(other))
+    assert read_join_key(form, io.BytesIO(one)) != read_join_key(form, io.BytesIO(other))
 
 
 def test_a_separator_that_may_stand_in_a_header_line_joins_nothing() -> None:
     form = FileFormat("csv", "none", framing=("", ",", ","))
     with pytest.raises(ValueError, match="may be in the header line too"):
-        likeness(form, io.BytesIO(b"a,b,1,2,"))
+        read_join_key(form, io.BytesIO(b"a,b,1,2,"))
 
 
 @pytest.mark.parametrize("broken", [b"[\n1,\n2", b"[\n", b"1\n]"])
@@ -118,7 +118,7 @@ def test_joined_avro_has_the_datums_of_all(codec: str, payloads: list[pa.RecordB
 def test_avro_of_another_schema_or_codec_is_not_alike() -> None:
     snappy, none = FileFormat("avro", "snappy"), FileFormat("avro", "none")
     bodies = [written(snappy, [batch(a=[1])]), written(snappy, [batch(a=["x"])]), written(none, [batch(a=[1])])]
-    assert len({likeness(snappy, io.BytesIO(body)) for body in bodies}) == 3
+    assert len({read_join_key(snappy, io.BytesIO(body)) for body in bodies}) == 3
 
 
 def test_avro_that_breaks_off_is_not_joined() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from s3lake.encode import FileFormat, encoder
+from s3lake.encode import FileFormat, open_encoder
 from s3lake.store.upload import Spill
 
 LINES = ("", "\n", "\n")
@@ -14,7 +14,7 @@ def written(form: FileFormat, payloads: Iterable[Any], verbs: Iterable[str] = ()
     """The file of the payloads; after each, the encoder does what the verb of its place says."""
     out: list[bytes] = []
     spill = Spill()
-    file = encoder(form, out.append, spill, chunk=chunk)
+    file = open_encoder(form, out.append, spill, chunk=chunk)
     said = iter(verbs)
     for payload in payloads:
         file.write(payload)

@@ -22,7 +22,7 @@ from s3lake.schema.types import (
     from_document,
     to_document,
 )
-from s3lake.schema.unite import Conflict, agree, find_illegal_name, held, unite, unite_columns
+from s3lake.schema.unite import Conflict, drop_empty, find_illegal_name, merge_columns, unify_columns, unify_types
 
 
 def type_of(document: Any) -> Type:
@@ -55,7 +55,7 @@ def test_structs_that_are_equal_are_not_unequal() -> None:
     ],
 )
 def test_what_an_object_shows(value: dict[str, Any], columns: dict[str, Any]) -> None:
-    assert to_document(held(fields_of(infer_type(value)))) == columns
+    assert to_document(drop_empty(fields_of(infer_type(value)))) == columns
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_more_levels_than_readers_take_are_a_conflict() -> None:
     ],
 )
 def test_two_types_that_unite(one: Any, other: Any, united: Any) -> None:
-    assert unite(type_of(one), type_of(other), "a") == type_of(united)
+    assert unify_types(type_of(one), type_of(other), "a") == type_of(united)
 
 
 @pytest.mark.parametrize(
@@ -139,19 +139,23 @@ def test_two_types_that_unite(one: Any, other: Any, united: Any) -> None:
 )
 def test_a_conflict_names_the_field_and_both_types(one: Any, other: Any, said: str) -> None:
     with pytest.raises(Conflict) as conflict:
-        unite(type_of(one), type_of(other), "a")
+        unify_types(type_of(one), type_of(other), "a")
     assert str(conflict.value) == said
 
 
 def test_new_columns_come_after_known_ones() -> None:
     known, other = from_document({"b": "bool", "a": "int64"}), from_document({"c": "string", "a": "double"})
-    assert list(unite_columns(known, other)) == ["b", "a", "c"]
+    assert list(unify_columns(known, other)) == ["b", "a", "c"]
 
 
 def test_where_tasks_disagree_the_first_decides_and_the_rest_is_kept() -> None:
     one = from_document({"a": "int64", "s": {"struct": {"x": "bool"}}})
     other = from_document({"a": "string", "b": "bool", "s": {"struct": {"x": "string", "y": "int64"}}})
-    assert to_document(agree(one, other)) == {"a": "int64", "s": {"struct": {"x": "bool", "y": "int64"}}, "b": "bool"}
+    assert to_document(merge_columns(one, other)) == {
+        "a": "int64",
+        "s": {"struct": {"x": "bool", "y": "int64"}},
+        "b": "bool",
+    }
 
 
 def test_every_field_of_a_file_may_be_null() -> None:
@@ -225,17 +229,17 @@ def test_columns_survive_a_file(columns: Columns) -> None:
 @given(_columns, _columns)
 def test_it_does_not_matter_which_comes_first(one: Columns, other: Columns) -> None:
     try:
-        united = unite_columns(one, other)
+        united = unify_columns(one, other)
     except Conflict:
         with pytest.raises(Conflict):
-            unite_columns(other, one)
+            unify_columns(other, one)
         return
-    assert to_document(unite_columns(other, one)) == to_document(united)  # but for the order of fields
-    assert unite_columns(united, one) == united
+    assert to_document(unify_columns(other, one)) == to_document(united)  # but for the order of fields
+    assert unify_columns(united, one) == united
 
 
 @given(_columns, _columns)
 def test_agreeing_again_changes_nothing(one: Columns, other: Columns) -> None:
-    once = agree(one, other)
-    assert agree(once, other) == once
-    assert agree(once, one) == once
+    once = merge_columns(one, other)
+    assert merge_columns(once, other) == once
+    assert merge_columns(once, one) == once

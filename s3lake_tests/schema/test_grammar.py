@@ -30,8 +30,8 @@ def test_a_type_is_read(text: str, kind: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("strng", "'strng', position 1: 'strng' is no type: did you mean string?"),
-        ("list<timestmp>", "'list<timestmp>', position 6: 'timestmp' is no type: did you mean timestamp?"),
+        ("strng", "'strng', position 1: 'strng' is not a type: did you mean string?"),
+        ("list<timestmp>", "'list<timestmp>', position 6: 'timestmp' is not a type: did you mean timestamp?"),
         ("", "'', position 1: a type is expected: bool, int32"),
         ("int64 x", "'int64 x', position 7: 'x' is left over: take it out"),
         ("list<string", "'list<string', position 12: '>' is expected: write list<string>"),

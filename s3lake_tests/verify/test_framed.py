@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3lake.encode.formats import FORMATS
-from s3lake.schema.registry import client
+from s3lake.schema.registry import get_client
 from s3lake_tests.convert.test_protobuf import PROTO, full
 from s3lake_tests.schema.registry.server import SchemaRegistry, datum, framed
 from s3lake_tests.verify.test_writer_agrees import agree, headers, staged
@@ -228,7 +228,7 @@ def test_records_of_a_schema_that_the_registry_has_no_more_are_not_comparable_an
     gone, kept = registry.add(OLD), registry.add(SPACELESS)
     records = [framed(gone, b"\0\0\0"), framed(kept, b"\0\0\0\0\0"), framed(gone, b"\2\0\0")]
     staged(some, [(None, value, []) for value in records])
-    client.cache_clear()
+    get_client.cache_clear()
     registry.withheld.add(gone)
     report = some.verify()
     assert (report.differences, report.missing, report.duplicated) == ((), 0, 0)

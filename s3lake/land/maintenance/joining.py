@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from s3lake.commit.documents import LETTERS, File
 from s3lake.encode import FileFormat
-from s3lake.encode.joined import Behind, Joiner, Likeness, joiner, likeness
+from s3lake.encode.joined import Behind, Joiner, JoinKey, open_joiner, read_join_key
 from s3lake.errors import S3LakeError
 from s3lake.land.maintenance.file_sets import FileSet
 from s3lake.land.maintenance.replace import CannotChange
@@ -26,7 +26,7 @@ from s3lake.store.reading import open_object
 from s3lake.store.upload import PART_BYTES, Spill, Upload
 
 _DEAD_LETTERS = FileFormat("json", "none", framing=("", "\n", "\n"))
-_Form = tuple[tuple[str, Likeness], ...]
+_Form = tuple[tuple[str, JoinKey], ...]
 """By stream; files of the same form can be joined."""
 
 
@@ -40,7 +40,7 @@ class _NewObject:
     """
 
     upload: Upload
-    joiner: Joiner
+    open_joiner: Joiner
     sending: Behind
     shape: Shape | None
     sources: Digest = field(default_factory=Digest)
@@ -133,7 +133,7 @@ class FileJoiner:
         def open_source(source: FileSet) -> tuple[Mapping[str, BinaryIO], _Form]:
             commit = source.manifest.id
             bodies = {name: open_object(self.store, one.key, one.bytes, commit) for name, one in source.files.items()}
-            return bodies, tuple((name, likeness(self._format(name), body)) for name, body in bodies.items())
+            return bodies, tuple((name, read_join_key(self._format(name), body)) for name, body in bodies.items())
 
         opening = ahead.submit(open_source, sources[0])
         for source, following in zip_longest(sources, sources[1:]):
@@ -152,7 +152,7 @@ class FileJoiner:
         for stream, like in form:
             key = None if self.keys.deferred else self._key(first.partition, first.group, span, stream)
             upload, sending = Upload(store, key, {COMMIT: self.commit}, spill), Behind(PART_BYTES)
-            new = joiner(self._format(stream), like, partial(_send, sending, upload), spill, encoding, chunk=chunk)
+            new = open_joiner(self._format(stream), like, partial(_send, sending, upload), spill, encoding, chunk=chunk)
             objects[stream] = _NewObject(upload, new, sending, self.shapes.get(stream))
         return _NewFileSet(objects, first.partition, first.group, span)
 

@@ -122,7 +122,7 @@ class Tabulate:
         excluded = self.excluded.get(original.column("partition")[0].as_py(), {})
         offsets = original.column("offset").to_pylist() if excluded else []
         refused = {row: excluded[offset] for row, offset in enumerate(offsets) if offset in excluded} | refused
-        checks = {"json": gate.json_refusals, "string": gate.text_refusals}
+        checks = {"json": gate.check_json, "string": gate.check_utf8}
         for column, converter in ((values, self.value), (key, self.key)):
             if converter in checks:
                 refused = checks[converter](column) | refused

@@ -14,9 +14,9 @@ from s3lake import errors
 from s3lake.commit.documents import Changed, File, Read, Reason, Recorded
 from s3lake.commit.index import TopicIndex
 from s3lake.errors import S3LakeError
-from s3lake.schema.changes import Change, changes, conflicts, find_type
+from s3lake.schema.changes import Change, find_type, list_changes, list_conflicts
 from s3lake.schema.types import Columns, Primitive, from_document, to_document
-from s3lake.schema.unite import agree, agree_within, keep_integers
+from s3lake.schema.unite import keep_integers, merge_columns, merge_columns_up_to
 
 _MOST_SHAPES = 400
 OUTCOME = "outcome binary"
@@ -105,7 +105,7 @@ def outcome_of(encoded: bytes) -> Outcome:
 def unite_columns(columns: Columns, grown: Iterable[Grown], most: int) -> Columns:
     """Columns of all tasks, `most` at most; where two disagree the earlier topic-partition and offset decides."""
     for seen in sorted(grown, key=attrgetter("partition", "offset")):
-        columns = agree_within(columns, from_document(seen.columns), most)
+        columns = merge_columns_up_to(columns, from_document(seen.columns), most)
     return columns
 
 
@@ -136,10 +136,11 @@ def unite_recorded(
     before = from_document(have.columns)
     exact = _exact(have.exact, before, [*grown, *done])
     columns = with_seen(keep_integers(unite_columns(before, grown, most), exact), done, exact)
-    apart = [change for one in done for change in conflicts(columns, from_document(one.seen))]
+    apart = [change for one in done for change in list_conflicts(columns, from_document(one.seen))]
     history = chain.from_iterable(one.changes for one in have.history)
     noted_before = {(change.column, change.after) for change in history}
-    seen = changes(before, columns) + [change for change in apart if (change.column, change.after) not in noted_before]
+    new_conflicts = [change for change in apart if (change.column, change.after) not in noted_before]
+    seen = list_changes(before, columns) + new_conflicts
     words = dict(have.words)
     for task in done:
         words |= task.words
@@ -172,7 +173,7 @@ def _history(history: tuple[Changed, ...], hour: str, commit: str, seen: Sequenc
 
 def with_seen(columns: Columns, done: Iterable[Done], integral: Collection[str] = ()) -> Columns:
     """Columns, also of records that brought their own schema; `integral` are paths that stay integers."""
-    return keep_integers(reduce(agree, (from_document(one.seen) for one in done), columns), integral)
+    return keep_integers(reduce(merge_columns, (from_document(one.seen) for one in done), columns), integral)
 
 
 def merge_reads(reads: Iterable[Mapping[int, Read]]) -> dict[int, Read]:

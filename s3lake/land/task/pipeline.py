@@ -29,7 +29,7 @@ from s3lake.layout.elements import RecordColumns
 from s3lake.layout.key import KeyLayout
 from s3lake.layout.pieces import NoObjectKeyError
 from s3lake.schema.types import Columns, Primitive, leaf_paths, to_document
-from s3lake.schema.unite import agree
+from s3lake.schema.unite import merge_columns
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake.store import Store
 from s3lake.transform.batch import apply_chain
@@ -287,7 +287,7 @@ class _Task:
         if converted.columns != self._columns and self.work.conversion.has_columns:
             self._columns = converted.columns
             self._read_again()
-        self._seen = agree(self._seen, converted.seen)
+        self._seen = merge_columns(self._seen, converted.seen)
         self._shared |= converted.shared
         self._large |= converted.large
         if converted.forbidden and not self._grown:

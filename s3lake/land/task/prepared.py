@@ -46,7 +46,7 @@ def project_batch(ready: Prepared, projection: Projection) -> Prepared:
                 projected.append(project(projection.query, value, projection.converter, ()))
             except ValueError as error:
                 refused[row] = str(error)
-    left = gate.rest(batch.num_rows, refused)
+    left = gate.list_others(batch.num_rows, refused)
     rows = ready.rows
     if left is not None:
         batch, rows = batch.take(left), left if rows is None else rows.take(left)
@@ -55,7 +55,7 @@ def project_batch(ready: Prepared, projection: Projection) -> Prepared:
 
 
 def _find_unreadable(values: pa.BinaryArray, projection: Projection) -> Refusals:
-    check = {"json": gate.json_refusals, "string": gate.text_refusals}.get(projection.converter)
+    check = {"json": gate.check_json, "string": gate.check_utf8}.get(projection.converter)
     return check(values) if check else {}
 
 

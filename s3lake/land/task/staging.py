@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.commit.documents import MOST_FILES, File
-from s3lake.encode import FileFormat, encoder, prepare
-from s3lake.encode.csv import unsaid_columns
+from s3lake.encode import FileFormat, open_encoder, prepare
+from s3lake.encode.csv import list_headerless_columns
 from s3lake.encode.formats import FORMATS
 from s3lake.errors import S3LakeError, TooManyFilesError
 from s3lake.layout.key import KeyLayout, Span
@@ -257,7 +257,7 @@ class Staging:
             key = None if self._keys.deferred else key_of(self._keys, self._rule, group, span, name)
             upload = Upload(self._store, key, self._metadata, self._spill)
             form = self._rule.formats[name]
-            streams[name] = _Stream(upload, encoder(form, upload.write, self._spill, chunk=self._rule.budget // 8))
+            streams[name] = _Stream(upload, open_encoder(form, upload.write, self._spill, chunk=self._rule.budget // 8))
         time = first.times[0].as_py()
         file = self._open[where] = _OpenFile(group, partition, streams, span, time, time)
         return file
@@ -285,7 +285,7 @@ class Staging:
             stream = file.streams[name]
             stream.encoder.close()
             key = key_of(self._keys, self._rule, file.group, file.span, name)
-            columns = unsaid_columns(self._rule.formats[name], schema)
+            columns = list_headerless_columns(self._rule.formats[name], schema)
             self._report(stream.upload, key, file.partition, file.span, name, group=file.group, columns=columns)
         del self._open[where]
 

@@ -38,7 +38,7 @@ class SchemaRegistry:
         return Connection((self.url,))
 
     def add(self, schema: Any, kind: str = "", subject: str = "", refers: Sequence[tuple[str, str]] = ()) -> int:
-        """Register a schema; `refers` are names and the subjects that stand for them."""
+        """Register a schema; `refers` are names and their subjects."""
         number = next(_ids)
         document: dict[str, Any] = {"schema": schema if isinstance(schema, str) else json.dumps(schema)}
         if kind:

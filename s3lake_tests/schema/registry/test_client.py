@@ -7,7 +7,7 @@ import pytest
 
 from s3lake.errors import ConfigurationError, TransientError
 from s3lake.schema import registry as module
-from s3lake.schema.registry import Client, Connection, Registered, UnknownSchema, client
+from s3lake.schema.registry import Client, Connection, RegisteredSchema, UnknownSchema, get_client
 from s3lake.sink import Registry
 from s3lake_tests.schema.registry.server import SchemaRegistry, serving
 
@@ -27,13 +27,13 @@ def test_a_schema_is_asked_for_once(registry: SchemaRegistry) -> None:
 
 
 def test_a_process_has_one_client_for_a_registry(registry: SchemaRegistry) -> None:
-    assert client(registry.connection) is client(Connection((registry.url,)))
+    assert get_client(registry.connection) is get_client(Connection((registry.url,)))
 
 
 def test_the_kind_of_a_schema_is_avro_unless_it_is_said(registry: SchemaRegistry) -> None:
     schemas = Client(registry.connection)
-    assert schemas.schema(registry.add('"string"')) == Registered("AVRO", '"string"')
-    assert schemas.schema(registry.add("{}", kind="JSON")) == Registered("JSON", "{}")
+    assert schemas.schema(registry.add('"string"')) == RegisteredSchema("AVRO", '"string"')
+    assert schemas.schema(registry.add("{}", kind="JSON")) == RegisteredSchema("JSON", "{}")
 
 
 def test_references_come_with_the_schema_those_that_others_need_first(registry: SchemaRegistry) -> None:
@@ -105,7 +105,7 @@ def test_an_address_without_a_registry_is_an_error_of_the_configuration(
     registry: SchemaRegistry, answer: tuple[int, bytes]
 ) -> None:
     registry.answers = [answer]
-    with pytest.raises(ConfigurationError, match="that is no Schema Registry: write the address that"):
+    with pytest.raises(ConfigurationError, match="that is not a Schema Registry: write the address that"):
         Client(registry.connection).schema(1)
 
 

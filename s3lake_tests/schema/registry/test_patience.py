@@ -11,7 +11,7 @@ from s3lake.schema.registry import Client, Connection
 
 
 class Clock:
-    """Time that passes only while somebody waits."""
+    """Time that passes only while a test waits."""
 
     def __init__(self) -> None:
         self.now = 0.0

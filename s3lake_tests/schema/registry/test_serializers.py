@@ -75,7 +75,7 @@ def test_of_json_schema(apicurio: Apicurio) -> None:
 
 @pytest.mark.slow("another format on a real registry")
 def test_of_protobuf_where_the_message_is_not_the_first_of_its_file(apicurio: Apicurio) -> None:
-    order = message_factory.GetMessageClass(protoc.message(PROTO, {}, (1,)))
+    order = message_factory.GetMessageClass(protoc.compile_message(PROTO, {}, (1,)))
     settings = {"use.deprecated.format": False}
     serializer = confluent(".protobuf").ProtobufSerializer(order, client(apicurio), settings)
     found = read(apicurio, "protobuf", serializer, order(id=5, lines=[{"sku": "a"}]))
