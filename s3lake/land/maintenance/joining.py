@@ -40,7 +40,7 @@ class _NewObject:
     """
 
     upload: Upload
-    open_joiner: Joiner
+    joiner: Joiner
     sending: Behind
     shape: Shape | None
     sources: Digest = field(default_factory=Digest)
