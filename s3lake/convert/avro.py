@@ -23,7 +23,7 @@ from s3lake.convert.column import Column, Gathering, Numbers
 from s3lake.convert.converters import ReadRequest
 from s3lake.convert.gate import Refusals
 from s3lake.convert.wire import HEADER, References, compile_registered, group_by_id, read_schema_ids
-from s3lake.schema import avro
+from s3lake.schema import avro, avro_write
 from s3lake.schema.connect import Schema, SchemaError
 from s3lake.schema.types import Decimal, Primitive, Type, Unknown, fold
 
@@ -117,7 +117,7 @@ def _make_reader(exact: bool, text: str, references: References) -> _Reader | st
     try:
         name, node = avro.read_schema(text, dict(references), exact=exact)
         return _Reader(
-            Schema(name, node.type, avro.write_passthrough_schema(node.written), node.detail),
+            Schema(name, node.type, avro_write.write_passthrough_schema(node.written), node.detail),
             avro_columns.compile_schema(node.plain, node.type),
             parse_schema(node.plain),
             _make_build(node.type),

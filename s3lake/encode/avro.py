@@ -13,7 +13,7 @@ from s3lake.encode.avro_datum import encode_rows
 from s3lake.encode.buffers import ENCODED, offsets_of, wrap_encoded
 from s3lake.encode.codecs import compress_block
 from s3lake.encode.formats import FileFormat
-from s3lake.schema.avro_written import schema_of
+from s3lake.schema.avro_write import write_schema
 
 if TYPE_CHECKING:
     from s3lake.encode import Disk
@@ -28,7 +28,7 @@ def prepare(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Encode the datums of `batch`, with the schema that goes with them."""
     if ENCODED in (batch.schema.metadata or {}):
         return batch
-    return wrap_encoded(encode_rows(batch), json.dumps(schema_of(batch.schema), separators=(",", ":")).encode())
+    return wrap_encoded(encode_rows(batch), json.dumps(write_schema(batch.schema), separators=(",", ":")).encode())
 
 
 class AvroEncoder:

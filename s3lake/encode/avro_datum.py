@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.encode.buffers import Bytes, binary, copy_nulls, offsets_of, rows_of, uuid_texts
-from s3lake.schema.avro_written import is_value_first
+from s3lake.schema.avro_write import is_value_first
 
 _NULL, _VALUE = 0, 2  # the branches of a union of two, as Avro spells them
 _INTEGERS = {pa.int32(): np.int32, pa.date32(): np.int32, pa.time32("ms"): np.int32}
@@ -42,7 +42,7 @@ class _Branch:
 
 
 def encode_rows(batch: pa.RecordBatch) -> pa.BinaryArray:
-    """One datum for each row of `batch`, in the schema that `schema.avro_written.schema_of` gives."""
+    """One datum for each row of `batch`, in the schema that `schema.avro_write.write_schema` gives."""
     return _join(list(chain.from_iterable(map(_encode_column, batch.schema, batch.columns))))
 
 

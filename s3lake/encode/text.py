@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,6 +11,9 @@ import pyarrow.compute as pc
 from s3lake.encode import csv
 from s3lake.encode.codecs import Compressor, compressor, decompress, memory
 from s3lake.encode.formats import FileFormat
+
+if TYPE_CHECKING:
+    from s3lake.encode import Disk, Out
 
 _CHUNK = 1_000_000
 
@@ -21,8 +24,8 @@ class TextEncoder:
     A drained file goes on with another gzip member, zstd frame or snappy stream, which readers take for the same one.
     """
 
-    def __init__(self, form: FileFormat, out: Callable[[bytes | memoryview], None], *_unused: object) -> None:
-        """Text needs no disk, and holds back a megabyte before it is compressed."""
+    def __init__(self, form: FileFormat, out: Out, _disk: Disk | None = None, _chunk: int = _CHUNK) -> None:
+        """Text needs no disk, and holds back a megabyte before it is compressed, however small `_chunk` is."""
         self._out, self._form = out, form
         self._opening, self._between, self._closing = form.frame
         # Where files end as records do, each record ends itself, and closing a file has nothing to add.

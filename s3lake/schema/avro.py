@@ -1,4 +1,4 @@
-"""Avro schemas: the columns of a value, how its datums are read, and the schema of files that keep the bytes.
+"""Avro schemas read: the columns of a value, and how its datums are read.
 
 A datum is read with a schema that is made for it: logical types are taken away, so dates and times stay the numbers
 that Arrow wants, and every branch of a wide union becomes a record of one field. Records add no bytes of their own, so
@@ -19,7 +19,6 @@ from msgspec import structs
 from s3lake.schema.connect import SchemaError
 from s3lake.schema.details import REQUIRED, Detail
 from s3lake.schema.types import MOST_DIGITS, MOST_LEVELS, UNKNOWN, Decimal, List, Map, Primitive, Struct, Type
-from s3lake.schema.unite import LEGAL_NAME
 
 UNION = "io.confluent.connect.avro.Union"
 """What Confluent calls the struct of a union."""
@@ -34,8 +33,8 @@ _PRIMITIVES = {
     "bytes": Primitive.BINARY,
     "string": Primitive.STRING,
 }
-_NAMED = ("record", "error", "enum", "fixed")
-_OWN = frozenset((*_PRIMITIVES, *_NAMED, "array", "map"))
+NAMED = ("record", "error", "enum", "fixed")
+_OWN = frozenset((*_PRIMITIVES, *NAMED, "array", "map"))
 """Types that are no names of others, which have their properties where they are defined."""
 
 _TIMES = {
@@ -239,7 +238,7 @@ class _Reader:
 
 def _name_branches(branches: list[Any]) -> list[str]:
     """Name the field of each branch after its type, with the namespace only where two have one name."""
-    full = [one if isinstance(one, str) else str(one["name" if one["type"] in _NAMED else "type"]) for one in branches]
+    full = [one if isinstance(one, str) else str(one["name" if one["type"] in NAMED else "type"]) for one in branches]
     short = [one.rpartition(".")[2] for one in full]
     return [long.replace(".", "_") if short.count(name) > 1 else name for name, long in zip(short, full, strict=True)]
 
@@ -279,47 +278,3 @@ def _add_default(node: Node, default: Mapping[str, Any]) -> Detail:
     if value is None or (isinstance(value, dict | list) and not is_empty) or node.type is Primitive.UUID:
         return node.detail
     return structs.replace(node.detail, default=json.dumps(value))
-
-
-# The schema of files whose datums stay the bytes that the producer wrote
-
-
-def write_passthrough_schema(written: Any) -> bytes | None:
-    """Return the schema of files that keep the producer's bytes. Return None if the value's own cannot be one.
-
-    It is the producer's, without what only people read (`doc`), aliases, and what no reader of files knows: schemas
-    that differ only in that share files.
-
-    Args:
-        written: as a `Node` has it.
-    """
-    if not isinstance(written, dict) or written["type"] != "record":
-        return None
-    types, fields = set[str](), set[str]()
-    schema = _define_once(written, types, fields)
-    if not all(map(LEGAL_NAME.fullmatch, [*fields, *(part for name in types for part in name.split("."))])):
-        return None
-    space, _, name = written["name"].rpartition(".")
-    if space and any("." not in one for one in types):
-        return None  # a type without a namespace would be read as one of the record's
-    return json.dumps(schema | ({"name": name, "namespace": space} if space else {}), separators=(",", ":")).encode()
-
-
-def _define_once(schema: Any, types: set[str], fields: set[str]) -> Any:
-    """Return the schema with a type of several places defined in the first, and named in the others.
-
-    Adds the names of types and of fields, for which Avro has a rule.
-    """
-    if isinstance(schema, list):
-        return [_define_once(one, types, fields) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    if schema["type"] in _NAMED:
-        if schema["name"] in types:
-            return schema["name"]
-        types.add(schema["name"])
-    once = schema | {name: _define_once(schema[name], types, fields) for name in schema.keys() & {"items", "values"}}
-    if "fields" in once:
-        fields.update(one["name"] for one in schema["fields"])
-        once["fields"] = [one | {"type": _define_once(one["type"], types, fields)} for one in schema["fields"]]
-    return once

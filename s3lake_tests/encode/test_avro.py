@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from s3lake.encode import FileFormat, prepare
 from s3lake.encode.avro import AvroEncoder
 from s3lake.encode.avro_datum import encode_rows
-from s3lake.schema.avro_written import schema_of
+from s3lake.schema.avro_write import write_schema
 from s3lake.schema.details import NAME
 from s3lake.store.upload import Spill
 from s3lake_tests.encode.tables import EVERYTHING, batches, everything, plain_rows
@@ -100,7 +100,7 @@ def test_fields_under_a_null_record_are_not_written() -> None:
 
 
 def test_every_type_has_its_logical_type() -> None:
-    fields = {field["name"]: field["type"] for field in schema_of(EVERYTHING)["fields"]}
+    fields = {field["name"]: field["type"] for field in write_schema(EVERYTHING)["fields"]}
     assert all(union[0] == "null" for union in fields.values())
     item = [
         {"name": "sku", "type": ["null", "string"], "default": None},
@@ -160,17 +160,17 @@ def test_every_type_has_its_logical_type() -> None:
     ],
 )
 def test_the_record_is_called_what_the_schema_says(metadata: Any, name: str, namespace: str | None) -> None:
-    schema = schema_of(pa.schema([("a", pa.int64())], metadata=metadata))
+    schema = write_schema(pa.schema([("a", pa.int64())], metadata=metadata))
     assert (schema["name"], schema.get("namespace")) == (name, namespace)
 
 
 def test_records_never_share_a_name() -> None:
     leaf = pa.struct([("x", pa.int64())])
     schema = pa.schema([("a_b", pa.struct([("c", leaf)])), ("a", pa.struct([("b_c", leaf)]))], metadata={NAME: b"R"})
-    first, second = schema_of(schema)["fields"]
+    first, second = write_schema(schema)["fields"]
     assert first["type"][1]["fields"][0]["type"][1]["name"] == "R_a_b_c"
     assert second["type"][1]["fields"][0]["type"][1]["name"] == "R_a_b_c2"
-    fastavro.parse_schema(schema_of(schema))
+    fastavro.parse_schema(write_schema(schema))
 
 
 # Files
@@ -180,7 +180,7 @@ def test_records_never_share_a_name() -> None:
 def test_the_header_says_codec_and_schema(codec: str, stored: str) -> None:
     reader = fastavro.reader(io.BytesIO(written(FileFormat("avro", codec), [everything()])))
     assert reader.metadata["avro.codec"] == stored
-    assert json.loads(reader.metadata["avro.schema"]) == schema_of(EVERYTHING)
+    assert json.loads(reader.metadata["avro.schema"]) == write_schema(EVERYTHING)
 
 
 def test_batches_can_be_prepared_before_they_are_split() -> None:
