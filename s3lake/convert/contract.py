@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 import msgspec
 import numpy as np
 import pyarrow as pa
+from msgspec import structs
 
-from s3lake.convert import pruning
 from s3lake.convert.column import Column, Schemas
 from s3lake.convert.gate import Refusals
 from s3lake.convert.json_types import infer_type, widen
+from s3lake.convert.projection import find_holders
 from s3lake.schema.arrow import arrow_type
 from s3lake.schema.connect import Schema
+from s3lake.schema.details import Detail
 from s3lake.schema.types import UNKNOWN, Columns, List, Map, Struct, Type, fields_of, item_of
 from s3lake.schema.unite import Conflict, drop_empty, format_type, join_path, unify_types
 
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 
 _SHOWN = 300
 Rule = Literal["evolve", "drop", "dead_letter", "fail"]
+_decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_decode_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_encode = msgspec.json.encode
 
 
 class Departure(NamedTuple):
@@ -133,9 +138,9 @@ class Contract:
                 if row not in departed.forbidden:
                     departed.refused.setdefault(row, everything[0].reason)
             return departed
-        detail = schema.detail and pruning.drop_details(schema.detail, schema.type, departures)
+        detail = schema.detail and _drop_details(schema.detail, schema.type, departures)
         pruned = replace(schema, type=type, file=None, detail=detail)
-        array, holding = column.array.cast(arrow_type(type)), pruning.find_holders(column.array, departures)
+        array, holding = column.array.cast(arrow_type(type)), find_holders(column.array, departures)
         schemas = Schemas((pruned,), np.zeros(len(array), np.int64), (array,), np.arange(len(array)))
         departed = Departed(replace(column, schemas=schemas))
         for row in np.flatnonzero(np.logical_or.reduce(list(holding.values()))).tolist():
@@ -166,6 +171,8 @@ class Contract:
 
     def _compare_value(self, declared: Columns, path: str, value: msgspec.Raw, recorded: Type) -> Departure | None:
         """Return how a field of a value without a schema departs; the types of declared ones are required elsewhere."""
+        if bytes(value) == b"null":
+            return None
         if recorded == UNKNOWN:
             is_new = self.on_new_field != "evolve" and infer_type(msgspec.json.decode(value), path) != UNKNOWN
             return self._refuse_new(path) if is_new else None
@@ -189,18 +196,42 @@ class Contract:
         for row, text in enumerate(texts):
             if text is not None:
                 departures: list[Departure] = []
-
-                def departs(path: str, value: msgspec.Raw, recorded: Type, into: list[Departure] = departures) -> bool:
-                    departure = (
-                        None if bytes(value) == b"null" else self._compare_value(declared, path, value, recorded)
-                    )
-                    into += [] if departure is None else [departure]
-                    return departure is not None
-
-                texts[row] = bytes(pruning.drop_fields(msgspec.Raw(text), Struct(self.columns), "", departs))
+                value = self._drop_fields(msgspec.Raw(text), Struct(self.columns), "", declared, departures)
+                texts[row] = bytes(value)
                 departed.note(row, departures)
         departed.column = replace(column, data=pa.array(texts, pa.binary()))
         return departed if departed.refused or departed.forbidden or departed.dropped else None
+
+    def _drop_fields(
+        self, value: msgspec.Raw, recorded: Type, path: str, declared: Columns, departures: list[Departure]
+    ) -> msgspec.Raw:
+        """Return JSON without the fields that depart, an item of a list as null; the same object if none departs.
+
+        Adds to `departures`.
+        """
+
+        def keep(inner: msgspec.Raw, column: Type, path: str) -> msgspec.Raw | None:
+            departure = self._compare_value(declared, path, inner, column)
+            if departure is None:
+                return self._drop_fields(inner, column, path, declared, departures)
+            departures.append(departure)
+            return None
+
+        begin = bytes(value)[:1]
+        if begin == b"{" and (columns := fields_of(recorded)):
+            members = _decode_members(value)
+            kept = {
+                name: keep(inner, columns.get(name, UNKNOWN), join_path(path, name)) for name, inner in members.items()
+            }
+            if all(kept[name] is inner for name, inner in members.items()):
+                return value
+            return msgspec.Raw(_encode({name: inner for name, inner in kept.items() if inner is not None}))
+        if begin == b"[" and (item := item_of(recorded)) != UNKNOWN:
+            items = _decode_items(value)
+            kept_items = [keep(inner, item, f"{path}[]") for inner in items]
+            is_same = all(new is old for new, old in zip(kept_items, items, strict=True))
+            return value if is_same else msgspec.Raw(_encode(kept_items))
+        return value
 
     def _refuse_new(self, path: str) -> Departure:
         return Departure(path, self.on_new_field, f"field {path!r} is new, and schema.on_new_field allows none")
@@ -225,6 +256,22 @@ def _fits(recorded: Type, seen: Type, path: str) -> bool:
         return unify_types(recorded, seen, path) == recorded
     except Conflict:
         return False
+
+
+def _drop_details(of: Detail, type: Type, gone: Collection[str], path: str = "") -> Detail:
+    """Return the detail of a column without the fields that are gone."""
+    if not of.inner:
+        return of
+    fields = fields_of(type)
+    if not fields:
+        here = f"{path}[]"
+        return structs.replace(of, inner=(_drop_details(of.inner[0], item_of(type), gone, here),))
+    inner = tuple(
+        _drop_details(each, field, gone, join_path(path, name))
+        for each, (name, field) in zip(of.inner, fields.items(), strict=True)
+        if join_path(path, name) not in gone
+    )
+    return structs.replace(of, inner=inner)
 
 
 def make_validator(rules: Mapping[str, Any]) -> jsonschema_rs.Validator:

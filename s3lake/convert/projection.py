@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from s3lake.convert import pruning
 from s3lake.convert.column import Column, Gathering
 from s3lake.schema.arrow import arrow_type
 from s3lake.schema.changes import find_differences
@@ -59,7 +60,7 @@ class Standing:
             gone = _find_new_fields(fields_of(target.type), fields_of(seen.type))
             array = schemas.arrays[code].take(pa.array(schemas.at[rows]))
             if gone:
-                holding = pruning.find_holders(array, gone)
+                holding = find_holders(array, gone)
                 lost.update({path: int(rows.sum()) for path, rows in holding.items() if rows.any()})
             if seen != target:
                 defaults = set[str]()
@@ -170,3 +171,26 @@ def _fill(array: pa.Array, type: Type, detail: Detail | None, defaults: set[str]
         values = _fill(array.values, item_of(type), _inner(detail), defaults, f"{path}[]")
         return pa.ListArray.from_arrays(array.offsets, values, type=arrow, mask=nulls)
     return array.cast(arrow)
+
+
+def find_holders(values: pa.Array, paths: Collection[str], path: str = "") -> dict[str, npt.NDArray[np.bool_]]:
+    """Return for each of the paths which rows have something there."""
+    if pa.types.is_struct(values.type):
+        holders: dict[str, npt.NDArray[np.bool_]] = {}
+        for field, column in zip(values.type, values.flatten(), strict=True):
+            here = join_path(path, field.name)
+            if here in paths:
+                holders[here] = column.is_valid().to_numpy(zero_copy_only=False)
+            else:
+                holders |= find_holders(column, paths, here)
+        return holders
+    if not pa.types.is_list(values.type) and not pa.types.is_map(values.type):
+        return {}
+    offsets = values.offsets.to_numpy()
+    items = (values.items if pa.types.is_map(values.type) else values.values)[offsets[0] : offsets[-1]]
+    # A null list may point at items, which belong to no row.
+    counts = np.where(values.is_valid().to_numpy(zero_copy_only=False), np.diff(offsets), 0)
+    owned = np.repeat(values.is_valid().to_numpy(zero_copy_only=False), np.diff(offsets))
+    parents = np.repeat(np.arange(len(values)), counts)
+    inside = find_holders(items, paths, f"{path}[]")
+    return {name: np.bincount(parents[has[owned]], minlength=len(values)) > 0 for name, has in inside.items()}
