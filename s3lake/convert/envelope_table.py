@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -41,23 +41,20 @@ class Shape:
         spread: the part whose JSON object gives the columns; None if each of `parts` is a column.
         parts: of a record, in order.
         declared: columns that the user gives of the value.
-        most: how many columns there may be.
-        integral: path of a column that stays one of integers -> why.
+        limits: of columns.
     """
 
     spread: str | None
     parts: tuple[str, ...]
     converters: dict[str, str]
     declared: Columns
-    rule: Rule
-    envelope: Envelope | None
-    most: int
-    integral: Mapping[str, str] = field(default_factory=dict)
+    limits: Limits
+    envelope: Envelope | None = None
 
-    @functools.cached_property
-    def limits(self) -> Limits:
-        """The limits of columns that records without a schema show."""
-        return Limits(self.rule, self.most, self.integral)
+    @property
+    def rule(self) -> Rule:
+        """The format's rule of columns."""
+        return self.limits.rule
 
     @property
     def is_flat(self) -> bool:
@@ -98,7 +95,8 @@ def _spread(shape: Shape, rows: Rows, columns: Columns) -> Table:
     schema = part.schema
     if schema is not None and not fields_of(schema.type):
         # No object, so it is a column of its own.
-        return _by_part(_alone(shape), rows, columns)
+        alone = replace(shape, spread=None, parts=(str(shape.spread),), declared={})
+        return _by_part(alone, rows, columns)
     if schema is None:
         texts = pc.fill_null(part.data, b"{}") if part.data.null_count else part.data
         return json_table.read_objects(texts, columns, shape.declared, shape.limits, checked=part.is_checked)
@@ -120,10 +118,6 @@ def _as_described(batch: pa.RecordBatch, schema: Schema, rule: Rule) -> pa.Recor
     return batch.replace_schema_metadata({NAME: schema.name.encode()}) if schema.name else batch
 
 
-def _alone(shape: Shape) -> Shape:
-    return Shape(None, (str(shape.spread),), shape.converters, {}, shape.rule, shape.envelope, shape.most)
-
-
 def _find_illegal_record(schema: Schema, shape: Shape) -> str | None:
     """Return why Avro files cannot have records of this name. Return None if they can."""
     name = schema.name
@@ -134,7 +128,7 @@ def _find_illegal_record(schema: Schema, shape: Shape) -> str | None:
 
 def _find_unfit(columns: Columns, shape: Shape, recorded: Columns) -> str | None:
     """Return why files cannot have the columns that a schema gives. Return None if they can."""
-    if reason := explain_unsupported(columns, shape.rule) or check_column_limit(columns, {}, shape.most):
+    if reason := explain_unsupported(columns, shape.rule) or check_column_limit(columns, {}, shape.limits.most):
         return reason
     if shape.rule == "flat":
         return _find_conflict(columns, shape.declared, recorded)

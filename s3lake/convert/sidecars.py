@@ -11,6 +11,7 @@ from msgspec import structs
 from s3lake.convert import envelope_table, headers, json_text
 from s3lake.convert.column import Column, Rows
 from s3lake.convert.gate import Refusals
+from s3lake.convert.limits import Limits
 from s3lake.encode.formats import FORMATS
 from s3lake.schema.arrow import make_column
 from s3lake.schema.details import ALONE, NAME_SPACE, REQUIRED, Detail
@@ -52,8 +53,8 @@ def write_keys(format: str, rows: Rows, most: int) -> tuple[Payload | None, Refu
     if column.schema is None:
         data = column.data if column.of.gives == "bytes" else column.data.cast(pa.string())
         return _alone(format, pa.record_batch([data], names=["key"])), {}
-    rule = FORMATS[format].rule
-    shape = envelope_table.Shape(None, ("key",), {"key": column.converter}, {}, rule, None, most=most)
+    limits = Limits(FORMATS[format].rule, most)
+    shape = envelope_table.Shape(None, ("key",), {"key": column.converter}, {}, limits)
     table = envelope_table.read(shape, rows, {})
     refused = {row: f"key: {reason}" for row, reason in table.refused.items()}
     return table.batch and _alone(format, table.batch), refused

@@ -19,6 +19,7 @@ from s3lake.convert.converters import CONVERTERS, ReadRequest
 from s3lake.convert.envelope_table import Shape
 from s3lake.convert.gate import Refusals
 from s3lake.convert.json_table import Table
+from s3lake.convert.limits import Limits
 from s3lake.convert.parts import Part, Streams, merge_parts
 from s3lake.convert.projection import Standing
 from s3lake.encode.formats import FORMATS, Rule
@@ -169,10 +170,8 @@ class Conversion:
             parts=parts,
             converters=converters,
             declared=self.declared,
-            rule=self.table or spec.rule,
+            limits=Limits(self.table or spec.rule, self.max_columns, self.integral),
             envelope=envelope,
-            most=self.max_columns,
-            integral=self.integral,
         )
 
     def __call__(self, batch: pa.RecordBatch, columns: Columns, standing: Standing | None = None) -> Converted:
