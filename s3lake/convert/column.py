@@ -40,11 +40,6 @@ class Schemas:
         chosen = rows.to_numpy()
         return Schemas(self.distinct, self.codes[chosen], self.arrays, self.at[chosen])
 
-    @property
-    def only(self) -> Schema | None:
-        """The schema of all rows, which have the same."""
-        return self.distinct[self.codes[0]] if len(self.codes) and self.codes[0] >= 0 else None
-
     def names(self) -> str | pa.StringArray | None:
         """Return the one name of all rows' schemas (None if it has none), or the name of each row's if they differ."""
         names = [schema.name for schema in self.distinct]
@@ -52,12 +47,6 @@ class Schemas:
         if len(present) == 1:
             return present.pop()
         return pa.array(names, pa.string()).take(pa.array(self.codes, mask=self.codes < 0))
-
-    @property
-    def array(self) -> pa.Array:
-        """The columns of all rows, which have one schema."""
-        array = self.arrays[self.codes[0]]
-        return array if np.array_equal(self.at, np.arange(len(array))) else array.take(pa.array(self.at))
 
     def to_json(self) -> pa.BinaryArray:
         """Return the JSON of all rows, null for those without a schema; each schema has its columns."""
@@ -135,19 +124,22 @@ class Column:
         return cls(converter, data, schemas)
 
     @property
-    def of(self) -> Converter:
+    def facts(self) -> Converter:
         """The facts of the converter."""
         return CONVERTERS[self.converter]
 
     @property
     def is_json(self) -> bool:
         """True if the data is JSON texts."""
-        return self.of.gives == "json"
+        return self.facts.gives == "json"
 
     @property
     def schema(self) -> Schema | None:
-        """The schema of all rows."""
-        return self.schemas.only if self.schemas else None
+        """The schema of all rows, which have the same, or none."""
+        schemas = self.schemas
+        if schemas is None or not len(schemas.codes) or schemas.codes[0] < 0:
+            return None
+        return schemas.distinct[schemas.codes[0]]
 
     @property
     def is_plain(self) -> bool:
@@ -157,8 +149,10 @@ class Column:
     @property
     def array(self) -> pa.Array:
         """The columns of all rows, which have one schema; only a table has them."""
-        assert self.schemas is not None, "rows without a schema have texts"
-        return self.schemas.array
+        schemas = self.schemas
+        assert schemas is not None, "rows without a schema have texts"
+        array = schemas.arrays[schemas.codes[0]]
+        return array if np.array_equal(schemas.at, np.arange(len(array))) else array.take(pa.array(schemas.at))
 
     def take(self, rows: pa.Int64Array) -> Column:
         """Return some of the rows."""
@@ -168,7 +162,7 @@ class Column:
         """JSON texts of all rows, `null` if it is missing: a string is quoted, bytes are quoted in base64."""
         if self.is_json:
             return pc.fill_null(self.data, b"null") if self.data.null_count else self.data
-        return json_text.quote_strings(self.data) if self.of.gives == "text" else json_text.quote_base64(self.data)
+        return json_text.quote_strings(self.data) if self.facts.gives == "text" else json_text.quote_base64(self.data)
 
 
 @dataclass(frozen=True)

@@ -228,7 +228,7 @@ def _array(shape: Shape, rows: Rows, part: str) -> pa.Array:
         case "timestamp":
             return rows.timestamps
     column = rows.column(part)
-    return column.data.cast(pa.string()) if column.of.gives == "text" else column.data
+    return column.data.cast(pa.string()) if column.facts.gives == "text" else column.data
 
 
 def _metadata(shape: Shape, rows: Rows) -> pa.StructArray:

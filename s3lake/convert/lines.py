@@ -38,7 +38,7 @@ def _record(envelope: Envelope, rows: Rows) -> pa.BinaryArray:
             case _:
                 pieces.append(rows.column(field).as_json())
     for field in ("key", "value"):
-        if field in envelope.fields and rows.column(field).of.gives == "bytes":
+        if field in envelope.fields and rows.column(field).facts.gives == "bytes":
             pieces.append(_flag(field, rows.column(field).data))
     pieces += [] if order is None else [order]
     return json_text.concat(*pieces, b"}")
@@ -136,7 +136,7 @@ def _csv_of(rows: Rows, field: str, value_encoding: str) -> pa.BinaryArray:
     column = rows.column(field)
     if field == "value" and value_encoding == "none":
         return column.data
-    return base64(column.data if column.of.wrapped else rows.kafka.column(field))
+    return base64(column.data if column.facts.wrapped else rows.kafka.column(field))
 
 
 def _instants(milliseconds: pa.Int64Array) -> pa.BinaryArray:

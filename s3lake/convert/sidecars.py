@@ -51,7 +51,7 @@ def write_keys(format: str, rows: Rows, most: int) -> tuple[Payload | None, Refu
         case "json":
             return column.as_json(), {}
     if column.schema is None:
-        data = column.data if column.of.gives == "bytes" else column.data.cast(pa.string())
+        data = column.data if column.facts.gives == "bytes" else column.data.cast(pa.string())
         return _alone(format, pa.record_batch([data], names=["key"])), {}
     limits = Limits(FORMATS[format].rule, most)
     shape = envelope_table.Shape(None, ("key",), {"key": column.converter}, {}, limits)
