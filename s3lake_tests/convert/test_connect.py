@@ -59,40 +59,7 @@ def rows(converted: Converted) -> list[tuple[list[int] | None, list[Any]]]:
     ]
 
 
-# Types
-
-
-@pytest.mark.parametrize(
-    ("schema", "payload", "found"),
-    [
-        (field("a", "boolean"), True, True),
-        (field("a", "int8"), -128, -128),
-        (field("a", "int16"), 32767, 32767),
-        (field("a", "int32"), 1, 1),
-        (field("a", "int64"), 2**63 - 1, 2**63 - 1),
-        (field("a", "float"), 0.5, 0.5),
-        (field("a", "double"), 1, 1.0),
-        (field("a", "string"), "2026-11-20", "2026-11-20"),
-        (field("a", "bytes"), "AP8=", b"\x00\xff"),
-        (field("a", "int32", name=f"{LOGICAL}Date"), 1, datetime.date(1970, 1, 2)),
-        (field("a", "int32", name=f"{LOGICAL}Time"), 1_500, datetime.time(0, 0, 1, 500_000)),
-        (field("a", "int64", name=f"{LOGICAL}Timestamp"), 1_500, datetime.datetime(1970, 1, 1, 0, 0, 1, 500_000, UTC)),
-        (field("a", "int64", name="io.debezium.time.MicroTimestamp"), 1_500, 1_500),
-        (field("a", "array", items={"type": "int32"}), [1, 2], [1, 2]),
-        (field("a", "map", keys={"type": "string"}, values={"type": "int64"}), {"x-y": 1}, [("x-y", 1)]),
-        (
-            field("a", "map", keys={"type": "int32"}, values={"type": "string"}),
-            [[1, "x"], [2, "y"]],
-            [{"key": 1, "value": "x"}, {"key": 2, "value": "y"}],
-        ),
-        (field("a", "struct", fields=[field("b-c", "int32")]), {"b-c": 1}, {"b-c": 1}),
-        (field("a", "string"), None, None),
-        (field("a", "string", optional=False, default="x"), None, "x"),
-        (field("a", "int32", default=7), None, 7),
-    ],
-)
-def test_a_field_has_the_column_that_its_schema_says(schema: dict[str, Any], payload: Any, found: Any) -> None:
-    assert one(struct(schema), {"a": payload}) == {"a": found}
+# Types that test_golden_types.py does not have
 
 
 @pytest.mark.parametrize("payload", [base64.b64encode(b"\x00\xd2").decode(), 2.1, b"2.10"])
