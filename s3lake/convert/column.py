@@ -139,7 +139,8 @@ class Column:
         schemas = self.schemas
         if schemas is None or not len(schemas.codes) or schemas.codes[0] < 0:
             return None
-        return schemas.distinct[schemas.codes[0]]
+        only: Schema = schemas.distinct[schemas.codes[0]]
+        return only
 
     @property
     def is_plain(self) -> bool:

@@ -46,7 +46,7 @@ class Departure(NamedTuple):
 
 
 @dataclass
-class Departed:
+class ContractResult:
     """Rows after the contract.
 
     Attributes:
@@ -120,32 +120,32 @@ class Contract:
                 return f"required field {'.'.join(path)!r} is missing"
         return None
 
-    def find_departed(self, column: Column, declared: Columns) -> Departed | None:
+    def find_departures(self, column: Column, declared: Columns) -> ContractResult | None:
         """Find what departs in values, all with one schema or all without. Return None if nothing does."""
         schema = column.schema
         return self._compare_texts(column, declared) if schema is None else self._compare_schema(column, schema)
 
-    def _compare_schema(self, column: Column, schema: Schema) -> Departed | None:
+    def _compare_schema(self, column: Column, schema: Schema) -> ContractResult | None:
         departures: dict[str, Departure] = {}
         type = self._keep_fitting(schema.type, Struct(self.columns), "", departures)
         if not departures:
             return None
         everything = list(departures.values())
         if type is None:
-            departed = Departed(column)
+            result = ContractResult(column)
             for row in np.flatnonzero(column.data.is_valid().to_numpy(zero_copy_only=False)).tolist():
-                departed.note(row, everything)
-                if row not in departed.forbidden:
-                    departed.refused.setdefault(row, everything[0].reason)
-            return departed
+                result.note(row, everything)
+                if row not in result.forbidden:
+                    result.refused.setdefault(row, everything[0].reason)
+            return result
         detail = schema.detail and _drop_details(schema.detail, schema.type, departures)
         pruned = replace(schema, type=type, file=None, detail=detail)
         array, holding = column.array.cast(arrow_type(type)), find_holders(column.array, departures)
         schemas = Schemas((pruned,), np.zeros(len(array), np.int64), (array,), np.arange(len(array)))
-        departed = Departed(replace(column, schemas=schemas))
+        result = ContractResult(replace(column, schemas=schemas))
         for row in np.flatnonzero(np.logical_or.reduce(list(holding.values()))).tolist():
-            departed.note(row, [departures[path] for path, rows in holding.items() if rows[row]])
-        return departed
+            result.note(row, [departures[path] for path, rows in holding.items() if rows[row]])
+        return result
 
     def _keep_fitting(self, seen: Type, recorded: Type, path: str, departures: dict[str, Departure]) -> Type | None:
         """Return the type of a schema without the fields that depart. Return None if nothing is left."""
@@ -190,17 +190,17 @@ class Contract:
             pass
         return self._refuse_change(path, seen, recorded)
 
-    def _compare_texts(self, column: Column, declared: Columns) -> Departed | None:
+    def _compare_texts(self, column: Column, declared: Columns) -> ContractResult | None:
         texts = column.data.to_pylist()
-        departed = Departed(column)
+        result = ContractResult(column)
         for row, text in enumerate(texts):
             if text is not None:
                 departures: list[Departure] = []
                 value = self._drop_fields(msgspec.Raw(text), Struct(self.columns), "", declared, departures)
                 texts[row] = bytes(value)
-                departed.note(row, departures)
-        departed.column = replace(column, data=pa.array(texts, pa.binary()))
-        return departed if departed.refused or departed.forbidden or departed.dropped else None
+                result.note(row, departures)
+        result.column = replace(column, data=pa.array(texts, pa.binary()))
+        return result if result.refused or result.forbidden or result.dropped else None
 
     def _drop_fields(
         self, value: msgspec.Raw, recorded: Type, path: str, declared: Columns, departures: list[Departure]

@@ -33,25 +33,25 @@ _EXACT = {
 
 
 @dataclass
-class Standing:
+class SchemaProjector:
     """The schemas that a task's files have so far, by the name of their record.
 
     Attributes:
-        narrow: whether a record is written with a schema that lacks some of its fields; else with one that has more.
+        is_forward: True if a record is written with a schema that lacks some of its fields; else with one of more.
     """
 
-    narrow: bool
+    is_forward: bool
     schemas: dict[str | None, list[Schema]] = field(default_factory=dict)
 
     def project(self, column: Column) -> tuple[Column, Counter[str], Counter[str]]:
-        """The column with as few schemas as hold it; how many records lost which field, and got which default."""
+        """Return the column with the fewest schemas that hold it, and how many records lost or got which field."""
         schemas, lost, filled = column.schemas, Counter[str](), Counter[str]()
         if schemas is None:
             return column, lost, filled
         present = {int(code): schemas.distinct[code] for code in np.unique(schemas.codes) if code >= 0}
         for schema in present.values():
-            self._learn(schema)
-        targets = {code: self._target(schema) for code, schema in present.items()}
+            self._add_schema(schema)
+        targets = {code: self._find_target(schema) for code, schema in present.items()}
         if targets == present:
             return column, lost, filled
         gathering = Gathering.for_rows(len(schemas.codes))
@@ -69,23 +69,23 @@ class Standing:
             gathering.add(target, rows, array, keep_nulls=True)
         return replace(column, schemas=gathering.finish()), lost, filled
 
-    def _learn(self, schema: Schema) -> None:
+    def _add_schema(self, schema: Schema) -> None:
         """Add a schema unless it fits into one that is there; it replaces the ones that fit into it."""
-        standing = self.schemas.setdefault(schema.name, [])
-        if schema in standing or any(self._fits(schema, one) for one in standing):
+        schemas = self.schemas.setdefault(schema.name, [])
+        if schema in schemas or any(self._fits(schema, one) for one in schemas):
             return
-        standing[:] = [*(one for one in standing if not self._fits(one, schema)), schema]
+        schemas[:] = [*(one for one in schemas if not self._fits(one, schema)), schema]
 
-    def _target(self, schema: Schema) -> Schema:
-        standing = self.schemas[schema.name]
-        return schema if schema in standing else next(one for one in standing if self._fits(schema, one))
+    def _find_target(self, schema: Schema) -> Schema:
+        schemas = self.schemas[schema.name]
+        return schema if schema in schemas else next(one for one in schemas if self._fits(schema, one))
 
     def _fits(self, seen: Schema, target: Schema) -> bool:
         """Return whether records of one schema can be written with another."""
         fields, others = fields_of(seen.type), fields_of(target.type)
-        more = _find_new_fields(fields, others) if self.narrow else _find_new_fields(others, fields)
+        more = _find_new_fields(fields, others) if self.is_forward else _find_new_fields(others, fields)
         is_of_fields = bool(fields and others)
-        return is_of_fields and not more and _holds(target.type, target.detail, seen.type, seen.detail)
+        return is_of_fields and not more and _can_hold(target.type, target.detail, seen.type, seen.detail)
 
 
 def _find_new_fields(columns: Columns, others: Columns) -> list[str]:
@@ -93,7 +93,7 @@ def _find_new_fields(columns: Columns, others: Columns) -> list[str]:
     return [path for path, type, _ in find_differences(columns, others) if type == UNKNOWN]
 
 
-def _holds(target: Type, detail: Detail | None, seen: Type, seen_detail: Detail | None) -> bool:
+def _can_hold(target: Type, detail: Detail | None, seen: Type, seen_detail: Detail | None) -> bool:
     """Return whether values of a type fit into another, but for fields that the other lacks.
 
     Args:
@@ -104,33 +104,33 @@ def _holds(target: Type, detail: Detail | None, seen: Type, seen_detail: Detail 
     """
     fields, others = fields_of(target), fields_of(seen)
     if fields and others:
-        details, seen_details = _by_name(target, detail), _by_name(seen, seen_detail)
+        details, seen_details = _map_details(target, detail), _map_details(seen, seen_detail)
         return all(
-            _null_fits(details.get(name), seen_details.get(name))
-            and _holds(type, details.get(name), others[name], seen_details.get(name))
+            _can_be_null(details.get(name), seen_details.get(name))
+            and _can_hold(type, details.get(name), others[name], seen_details.get(name))
             if name in others
-            else _default(type, details.get(name)) is not None
+            else _find_default(type, details.get(name)) is not None
             for name, type in fields.items()
         )
     if arrow_type(target).__class__ is arrow_type(seen).__class__ and pa.types.is_nested(arrow_type(target)):
-        inner, seen_inner = _inner(detail), _inner(seen_detail)
-        return _null_fits(inner, seen_inner) and _holds(item_of(target), inner, item_of(seen), seen_inner)
+        inner, seen_inner = _get_item_detail(detail), _get_item_detail(seen_detail)
+        return _can_be_null(inner, seen_inner) and _can_hold(item_of(target), inner, item_of(seen), seen_inner)
     return target == seen or (seen, target) in _EXACT
 
 
-def _by_name(type: Type, detail: Detail | None) -> dict[str, Detail]:
+def _map_details(type: Type, detail: Detail | None) -> dict[str, Detail]:
     return dict(zip(fields_of(type), detail.inner, strict=False)) if detail else {}
 
 
-def _inner(detail: Detail | None) -> Detail | None:
+def _get_item_detail(detail: Detail | None) -> Detail | None:
     return detail.inner[0] if detail and detail.inner else None
 
 
-def _null_fits(detail: Detail | None, seen: Detail | None) -> bool:
+def _can_be_null(detail: Detail | None, seen: Detail | None) -> bool:
     return detail is None or not detail.required or (seen is not None and seen.required)
 
 
-def _default(type: Type, detail: Detail | None) -> pa.Scalar | None:
+def _find_default(type: Type, detail: Detail | None) -> pa.Scalar | None:
     """Return the value of a field that a record lacks. Return None if the field has to be there."""
     arrow = arrow_type(type)
     if detail is None or (detail.default is None and not detail.required):
@@ -152,23 +152,23 @@ def _fill(array: pa.Array, type: Type, detail: Detail | None, defaults: set[str]
         array = pa.concat_arrays([array])
     nulls, arrow = array.is_null() if array.null_count else None, arrow_type(type)
     if pa.types.is_struct(arrow):
-        details = _by_name(type, detail)
+        details = _map_details(type, detail)
         children = []
         for name, inner in fields_of(type).items():
             at, here = array.type.get_field_index(name), join_path(path, name)
             if at >= 0:
                 children.append(_fill(array.field(at), inner, details.get(name), defaults, here))
             else:
-                default = _default(inner, details.get(name))
+                default = _find_default(inner, details.get(name))
                 assert default is not None, "else its schema does not fit"
                 defaults.update([here] if default.is_valid else [])
                 children.append(pa.repeat(default, len(array)))
         return pa.StructArray.from_arrays(children, fields=list(arrow), mask=nulls)
     if pa.types.is_map(arrow):
-        items = _fill(array.items, item_of(type), _inner(detail), defaults, f"{path}[]")
+        items = _fill(array.items, item_of(type), _get_item_detail(detail), defaults, f"{path}[]")
         return pa.MapArray.from_arrays(array.offsets, array.keys, items, mask=nulls)
     if pa.types.is_list(arrow):
-        values = _fill(array.values, item_of(type), _inner(detail), defaults, f"{path}[]")
+        values = _fill(array.values, item_of(type), _get_item_detail(detail), defaults, f"{path}[]")
         return pa.ListArray.from_arrays(array.offsets, values, type=arrow, mask=nulls)
     return array.cast(arrow)
 

@@ -21,7 +21,7 @@ from s3lake.convert.gate import Refusals
 from s3lake.convert.json_table import Table
 from s3lake.convert.limits import Limits
 from s3lake.convert.parts import Part, Streams, merge_parts
-from s3lake.convert.projection import Standing
+from s3lake.convert.projection import SchemaProjector
 from s3lake.encode.formats import FORMATS, Rule
 from s3lake.schema.registry import Connection
 from s3lake.schema.types import Columns, fields_of
@@ -116,11 +116,11 @@ class Conversion:
     integers_of_table: tuple[str, ...] = ()
 
     @property
-    def standing(self) -> Standing | None:
+    def projector(self) -> SchemaProjector | None:
         """The memory of a task for its files' schemas; None if each schema has files of its own."""
         if self.compatibility == "none" or self._shape is None:
             return None
-        return Standing(narrow=self.compatibility == "forward")
+        return SchemaProjector(is_forward=self.compatibility == "forward")
 
     @functools.cached_property
     def needs(self) -> frozenset[str]:
@@ -174,12 +174,12 @@ class Conversion:
             envelope=envelope,
         )
 
-    def __call__(self, batch: pa.RecordBatch, columns: Columns, standing: Standing | None = None) -> Converted:
-        """Convert one batch of records; `columns` are the recorded ones, `standing` is what the task remembers."""
+    def __call__(self, batch: pa.RecordBatch, columns: Columns, projector: SchemaProjector | None = None) -> Converted:
+        """Convert one batch of records; `columns` are the recorded ones, `projector` is what the task remembers."""
         rows, refused, left_out = self._read(batch)
         converted = Converted(columns, refused=refused, dropped=Counter(rows.value.left_out))
-        if standing is not None:
-            value, lost, converted.filled = standing.project(rows.value)
+        if projector is not None:
+            value, lost, converted.filled = projector.project(rows.value)
             rows, converted.dropped = replace(rows, value=value), converted.dropped + lost
         if self.contract is not None and self.contract.looks_at_values:
             broken = self.contract.find_broken(rows.value.data, refused)
@@ -294,13 +294,13 @@ class Conversion:
         return converted.refuse(rows, nothing | table.refused), table
 
     def _apply_contract(self, contract: Contract, rows: Rows, converted: Converted) -> Rows:
-        departed = contract.find_departed(rows.value, self.declared)
-        if departed is None:
+        result = contract.find_departures(rows.value, self.declared)
+        if result is None:
             return rows
-        converted.forbidden |= rows.by_batch_row(departed.forbidden)
-        converted.refused |= rows.by_batch_row(departed.refused)
-        converted.dropped.update(departed.dropped)
-        return replace(rows, value=departed.column).drop(departed.refused.keys() | departed.forbidden.keys())
+        converted.forbidden |= rows.by_batch_row(result.forbidden)
+        converted.refused |= rows.by_batch_row(result.refused)
+        converted.dropped.update(result.dropped)
+        return replace(rows, value=result.column).drop(result.refused.keys() | result.forbidden.keys())
 
     def _texts(self, rows: Rows) -> pa.BinaryArray:
         if self.envelope is not None:

@@ -72,13 +72,11 @@ def _are_one(old: Type, new: Type) -> bool:
 
 def find_type(columns: Columns, path: str) -> Type | None:
     """Return the type at a path, as `order.items[].id`; what a map holds is at `[]` too. Return None if it has none."""
-    return next(filter(None, (_find_type_in(name, type, path) for name, type in columns.items())), None)
-
-
-def _find_type_in(name: str, type: Type, path: str) -> Type | None:
-    if name == path:
-        return type
-    if path.startswith(f"{name}[]"):
-        return _find_type_in(f"{name}[]", item_of(type), path)
-    fields = fields_of(type).items()
-    return next(filter(None, (_find_type_in(join_path(name, field), inner, path) for field, inner in fields)), None)
+    for name, type in columns.items():
+        if name == path:
+            return type
+        items = {f"{name}[]": item_of(type)} if path.startswith(f"{name}[]") else {}
+        inner = {join_path(name, field): of_field for field, of_field in fields_of(type).items()} or items
+        if (inner_type := find_type(inner, path)) is not None:
+            return inner_type
+    return None

@@ -280,12 +280,7 @@ def _map(keys: _Node, values: _Node, tabular: bool) -> _Node:
     if keys.type is Primitive.STRING:
         decoded = dict[str, values.decoded]  # type: ignore[name-defined]
         detail = Detail(required=True, inner=(values.detail,))
-        return _Node(
-            Map(values.type),
-            decoded,
-            values.mend and (lambda members: {name: value(one) for name, one in members.items()}),
-            detail,
-        )
+        return _Node(Map(values.type), decoded, mend_members if values.mend else None, detail)
 
     def mend_pairs(pairs_of_file: Any) -> Any:
         pairs = [(key(one), value(other)) for one, other in pairs_of_file]
@@ -299,16 +294,15 @@ def _map(keys: _Node, values: _Node, tabular: bool) -> _Node:
 
 
 def _logical(type_name: str, name: str | None, document: dict[str, Any], path: str) -> _Node | None:
-    if name == f"{_LOGICAL}Decimal" and type_name == "bytes":
+    short = (name or "").removeprefix(_LOGICAL)
+    if short == name:
+        return None
+    if (type_name, short) == ("bytes", "Decimal"):
         return _decimal(document, path)
-    primitive = (
-        _TIMES.get((type_name, (name or "").removeprefix(_LOGICAL))) if name and name.startswith(_LOGICAL) else None
-    )
-    return (
-        _Node(primitive, _TIME_OF_DAY if primitive is Primitive.TIME else _PRIMITIVES[type_name].decoded)
-        if primitive
-        else None
-    )
+    primitive = _TIMES.get((type_name, short))
+    if primitive is None:
+        return None
+    return _Node(primitive, _TIME_OF_DAY if primitive is Primitive.TIME else _PRIMITIVES[type_name].decoded)
 
 
 def _decimal(document: dict[str, Any], path: str) -> _Node:

@@ -295,7 +295,7 @@ def _primitive(schema: dict[str, Any], type_name: str) -> dict[str, Any]:
 
 def _add_notes(schema: dict[str, Any], document: Document) -> Document:
     """Return the document with what the schema, or a reference to it, has besides types."""
-    words = {"default": "default", "doc": "description", "version": "connect.version"}
+    words = {"default": "default", "doc": "description"}
     notes = {name: schema[word] for name, word in words.items() if schema.get(word) is not None}
     return document if document is _ANYTHING else {**document, **notes}
 

@@ -31,13 +31,13 @@ def files(compatibility: str, *batches: list[tuple[Any, Any]], format: str = "pa
         conversion = Conversion(
             "string", "avro", format, "skip", registry=registry.connection, valued=False, compatibility=compatibility
         )
-        standing = conversion.standing
+        projector = conversion.projector
         for records in batches:
             messages = []
             for schema, value in records:
                 first = numbers.setdefault(str(schema), message(registry, schema, value))[:5]
                 messages.append(first + message(registry, schema, value)[5:])
-            converted = conversion(batch(*messages), {}, standing)
+            converted = conversion(batch(*messages), {}, projector)
             assert converted.refused == {}
             for name, count in converted.dropped.items():
                 lost[name] = lost.get(name, 0) + count
@@ -162,7 +162,7 @@ def test_values_with_their_schema_in_them(compatibility: str, rows: Files, lost:
         with_schema({"id": 2, "note": "n"}, number, note),
         with_schema({"id": 3, "note": None}, number, note),
     )
-    converted = conversion(batch(*values), {}, conversion.standing)
+    converted = conversion(batch(*values), {}, conversion.projector)
     assert [part.streams["data"].to_pylist() for part in converted.parts] == rows
     assert (converted.refused, converted.dropped) == ({}, lost)
 
@@ -172,7 +172,7 @@ def test_an_older_value_with_its_schema_in_it_gets_the_default_of_the_newer_one(
     note = {"type": "string", "field": "note", "optional": True, "default": "none"}
     conversion = Conversion("string", "connect_json", "parquet", "skip", compatibility="backward")
     values = batch(with_schema({"id": 1}, number), with_schema({"id": 2, "note": "n"}, number, note))
-    converted = conversion(values, {}, conversion.standing)
+    converted = conversion(values, {}, conversion.projector)
     (part,) = converted.parts
     assert part.streams["data"].to_pylist() == [{"id": 1, "note": "none"}, {"id": 2, "note": "n"}]
     assert (converted.refused, converted.filled) == ({}, {"note": 1})

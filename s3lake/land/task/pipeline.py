@@ -243,7 +243,7 @@ class _Task:
         self._seen: Columns = {}
         self._shared: set[str] = set()
         self._large: set[str] = set()
-        self._standing = work.conversion.standing
+        self._projector = work.conversion.projector
         self._waiting: dict[tuple[int, StreamSchemas], _Waiting] = {}
         self._letters = Letters(self.staging, work.dead_letter_topic, work.witness, work.files.budget // 8)
 
@@ -283,7 +283,7 @@ class _Task:
             self._shapes |= ready.unknown
             self._read_again()
         original = _take_rows(ready.original, ready.rows)  # row by row what `ready.batch` was made of
-        converted = self.work.conversion(ready.batch, self._columns, self._standing)
+        converted = self.work.conversion(ready.batch, self._columns, self._projector)
         if converted.columns != self._columns and self.work.conversion.has_columns:
             self._columns = converted.columns
             self._read_again()
