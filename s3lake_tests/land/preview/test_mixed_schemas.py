@@ -102,3 +102,11 @@ def test_records_that_all_bring_a_schema_are_read_once(monkeypatch: pytest.Monke
     monkeypatch.setattr(Conversion, "__call__", counted)
     landed([A_NUMBER, None, of_a({"type": "string"}, "x")], nulls="skip")
     assert reads == [3]
+
+
+@pytest.mark.parametrize("before", [[], [b'{"b":"x"}']], ids=["no column yet", "after others"])
+def test_tasks_whose_schemas_contradict_each_other_share_no_csv(before: list[bytes]) -> None:
+    of = landed([A_NUMBER], [of_a({"type": "string"}, "x"), A_NUMBER], before=before, format="csv")
+    assert refused(of) == [(1, 0)]
+    files = [one.body for one in of.objects if one.file.stream == "data"]
+    assert [body for body in files if body.startswith(b"a")] == [b"a\n1\n", b"a\n1\n"]
