@@ -87,15 +87,13 @@ class Shape:
 
 def read(shape: Shape, rows: Rows, columns: Columns) -> Table:
     """Make a table of rows that have the same schemas."""
-    return _spread(shape, rows, columns) if shape.spread else _by_part(shape, rows, columns)
-
-
-def _spread(shape: Shape, rows: Rows, columns: Columns) -> Table:
-    part = rows.column(str(shape.spread))
+    if shape.spread is None:
+        return _by_part(shape, rows, columns)
+    part = rows.column(shape.spread)
     schema = part.schema
     if schema is not None and not fields_of(schema.type):
         # No object, so it is a column of its own.
-        alone = replace(shape, spread=None, parts=(str(shape.spread),), declared={})
+        alone = replace(shape, spread=None, parts=(shape.spread,), declared={})
         return _by_part(alone, rows, columns)
     if schema is None:
         texts = pc.fill_null(part.data, b"{}") if part.data.null_count else part.data

@@ -90,12 +90,15 @@ class _Recorded:
     """Columns before a batch is read, and what follows from them alone.
 
     Attributes:
+        columns: declared ones, and the recorded ones that fit next to them.
+        united: recorded ones, united with `columns`.
         block: reads whole batches; None if Arrow cannot.
         pinned: reads of an object only the fields that never follow the data; None if there are none.
     """
 
     columns: Columns
     declared: Columns
+    united: Columns
     block: Block | None
     pinned: _Reader | None
 
@@ -118,13 +121,11 @@ def read_objects(
     doubles while the values have integers beyond 2^53 there, it stays one of integers, and fractions are refused.
     """
     declared = declared or {}
-    recorded = _compile(tuple(_merge_declared(columns, declared, limits.rule).items()), tuple(declared.items()))
+    recorded = _compile(tuple(columns.items()), tuple(declared.items()), limits.rule)
     if checked or json_block.are_whole_objects(values):
         batch = recorded.read_block(values, "error")
         if batch is not None:
-            return Table(
-                batch, merge_columns(columns, recorded.columns), {}, frozenset(json_block.find_large_columns(batch))
-            )
+            return Table(batch, recorded.united, {}, frozenset(json_block.find_large_columns(batch)))
     refused: Refusals = {}
     if not checked:
         refused, values = gate.check_json(values), gate.replace_line_breaks(values)
@@ -141,7 +142,7 @@ def read_objects(
         if wider != recorded.columns or look.refused:
             kept = list_others(len(values), look.refused)
             some = values if kept is None else values.take(kept)
-            batch = _compile(tuple(wider.items()), tuple(declared.items())).read_block(some, "ignore")
+            batch = _compile(tuple(wider.items()), tuple(declared.items()), limits.rule).read_block(some, "ignore")
         lost = look.find_rounded_columns() if batch is None else None
         if not lost:
             break
@@ -185,10 +186,12 @@ def _merge_declared(columns: Columns, declared: Columns, rule: Rule) -> Columns:
 
 
 @functools.lru_cache(maxsize=64)
-def _compile(columns: tuple[tuple[str, Type], ...], declared: tuple[tuple[str, Type], ...]) -> _Recorded:
-    types, fixed = dict(columns), dict(declared)
-    pinned = drop_empty({name: fold(type, _drop_inferred, List, Struct, Map) for name, type in columns}) | fixed
-    return _Recorded(types, fixed, make_block(types), _make_reader(Struct(pinned)) if pinned else None)
+def _compile(columns: tuple[tuple[str, Type], ...], declared: tuple[tuple[str, Type], ...], rule: Rule) -> _Recorded:
+    fixed = dict(declared)
+    types = _merge_declared(dict(columns), fixed, rule)
+    pinned = drop_empty({name: fold(type, _drop_inferred, List, Struct, Map) for name, type in types.items()}) | fixed
+    united = merge_columns(dict(columns), types)
+    return _Recorded(types, fixed, united, make_block(types), _make_reader(Struct(pinned)) if pinned else None)
 
 
 def _drop_inferred(leaf: Primitive | Decimal | Unknown) -> Type:
