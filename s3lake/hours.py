@@ -137,8 +137,8 @@ def latest(among: Sequence[Range], most: int) -> list[str]:
     return [_key(number) for number in islice(chain.from_iterable(backwards), most)][::-1]
 
 
-def earliest(among: Iterable[Range], most: int) -> list[str]:
-    """Return the first `most` hours of the ranges, in order."""
+def earliest(among: Iterable[Range], most: int | None) -> list[str]:
+    """Return the first `most` hours of the ranges, in order; None for all."""
     return list(islice(chain.from_iterable(span(first, last) for first, last in among), most))
 
 

@@ -94,7 +94,7 @@ def list_unopened_hours(last: str | None, policy: Policy, now_ms: int, most: int
     if last is not None and not past(last, now_ms, policy.grace_ms):
         return []
     first = last or policy.start
-    return hours.earliest([(first, now)], most or hours.count([(first, now)]))
+    return hours.earliest([(first, now)], most)
 
 
 def flush_due(waiting: Waiting, policy: Policy) -> Reason | None:

@@ -71,7 +71,7 @@ def quantile_s(waits: Iterable[Wait], share: float) -> float | None:
 
 
 def _within(wait: Wait, ms: int) -> float:
-    """How many of a commit's records had waited so long or less."""
+    """Return how many of a commit's records had waited `ms` or less."""
     if ms >= wait.most_ms:
         return wait.records
     return wait.records * (ms - wait.least_ms) / (wait.most_ms - wait.least_ms) if ms > wait.least_ms else 0

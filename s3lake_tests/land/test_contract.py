@@ -1,4 +1,4 @@
-"""A sink's contract while it lands: what is left out is told, a gate that is closed leaves nothing, and changes of
+"""A sink's contract while it lands: what is left out is reported, a gate that is closed leaves nothing, and changes of
 columns are known by hour and commit."""
 
 import json
@@ -24,7 +24,7 @@ def values(*rows: dict[str, Any]) -> list[bytes]:
 
 
 def world(**settings: Any) -> World:
-    """With an hour of orders, and one more in which they have a note and an id that is no number."""
+    """With an hour of orders, and one more in which they have a note and an id that is not a number."""
     made = World(**PARQUET, **settings)
     made.produce(0, *values({"id": 1, "to": {"zip": "a"}}, {"id": 2, "to": {"zip": "b"}}))
     made.produce(1, *values({"id": 3, "note": "x", "to": {"zip": "c", "street": "d"}}, {"id": "x"}, {"id": 5}))

@@ -1,4 +1,4 @@
-"""A log that an unclean election cuts while records of it are read, so that others stand at their offsets."""
+"""A log that an unclean election truncates while it is read, so that other records have its offsets."""
 
 from collections.abc import Iterable, Iterator
 

@@ -21,7 +21,7 @@ TRIALS = [f".indexes/events/.probe/{ms(70) // 1000}-a", f".probe/{ms(70) // 1000
 
 @pytest.fixture
 def world() -> World:
-    """One of files, in commits of four records that nobody merges."""
+    """A landing into files, in commits of four records that no run merges."""
     made = World(batch_records=4, flush={"merge": False})
     made.lands = Filed
     return made

@@ -1,4 +1,4 @@
-"""What Prometheus is told, read back with its own parser."""
+"""The metrics that Prometheus gets, read back with its own parser."""
 
 import threading
 import time
@@ -113,19 +113,21 @@ def world() -> World:
 def test_it_tells_how_far_a_topic_is(world: World) -> None:
     newest = Tile("2026-01-05T12", {0: Span(50, 70)}, commits=("d",), sums=Sums(landed=20, landed_ms=NOW - 60_000))
     world.write("orders", complete(11, 0, 50, landed=45, bytes=900, files=3, dead=5, late=2, landed_ms=1_000), newest)
-    told = world.scrape()
-    assert told["s3lake_up", "events", "orders", "kafka"] == told["s3lake_up", "events", "orders", "s3"] == 1
-    assert told["s3lake_lag_records", "events", "orders"] == 30
-    assert told["s3lake_lag_seconds", "events", "orders"] == 42
+    samples = world.scrape()
+    assert samples["s3lake_up", "events", "orders", "kafka"] == samples["s3lake_up", "events", "orders", "s3"] == 1
+    assert samples["s3lake_lag_records", "events", "orders"] == 30
+    assert samples["s3lake_lag_seconds", "events", "orders"] == 42
     eleven = hours.start_ms("2026-01-05T11") / 1000
-    assert told["s3lake_last_complete_hour_timestamp_seconds", "events", "orders"] == eleven
-    assert told["s3lake_last_commit_timestamp_seconds", "events", "orders"] == NOW / 1000 - 60
-    of_hour = {name: told[f"s3lake_hour_{name}", "events", "orders", "complete"] for name in ("rows", "bytes", "files")}
+    assert samples["s3lake_last_complete_hour_timestamp_seconds", "events", "orders"] == eleven
+    assert samples["s3lake_last_commit_timestamp_seconds", "events", "orders"] == NOW / 1000 - 60
+    of_hour = {
+        name: samples[f"s3lake_hour_{name}", "events", "orders", "complete"] for name in ("rows", "bytes", "files")
+    }
     assert of_hour == {"rows": 45, "bytes": 900, "files": 3}
-    assert told["s3lake_hour_dead_letters", "events", "orders", "complete"] == 5
-    assert told["s3lake_hour_late", "events", "orders", "complete"] == 2
-    assert told["s3lake_hour_rows", "events", "orders", "newest"] == 20
-    assert told["s3lake_topics", "events"] == 1
+    assert samples["s3lake_hour_dead_letters", "events", "orders", "complete"] == 5
+    assert samples["s3lake_hour_late", "events", "orders", "complete"] == 2
+    assert samples["s3lake_hour_rows", "events", "orders", "newest"] == 20
+    assert samples["s3lake_topics", "events"] == 1
 
 
 def test_hours_that_are_over_and_have_no_tile_are_not_complete(world: World) -> None:
@@ -148,10 +150,10 @@ def test_an_hour_that_became_complete_is_seen_in_a_later_scrape(world: World) ->
 def test_a_scrape_costs_five_requests_a_topic_and_one_question(world: World) -> None:
     tiles = [Tile(f"2026-01-0{day}T{hour:02}", {0: Span(0, 0, 1)}) for day in (2, 3, 4) for hour in range(24)]
     world.write("orders", *tiles)
-    told = world.scrape()
+    samples = world.scrape()
     assert world.store.requests == {"get": 5}
     assert world.kafka.asked == 1
-    assert told["s3lake_hours_incomplete", "events", "orders"] == 3 + 12  # the newest, and those without a tile
+    assert samples["s3lake_hours_incomplete", "events", "orders"] == 3 + 12  # the newest, and those without a tile
 
 
 def test_hours_after_the_last_sealed_one_are_counted(world: World) -> None:
@@ -165,10 +167,10 @@ def test_how_far_all_hours_are_sealed_and_how_long_the_last_commit_took_is_told(
     world.write("orders", msgspec.structs.replace(complete(11, 0, 50, landed_ms=1_000), took_ms=1_500))
     assert "s3lake_last_sealed_hour_timestamp_seconds" not in {name for name, *_ in world.scrape()}
     world.seal("orders", "2026-01-05T10")
-    told = world.scrape()
+    samples = world.scrape()
     expected = hours.start_ms("2026-01-05T10") / 1000
-    assert told["s3lake_last_sealed_hour_timestamp_seconds", "events", "orders"] == expected
-    assert told["s3lake_last_commit_seconds", "events", "orders"] == 1.5
+    assert samples["s3lake_last_sealed_hour_timestamp_seconds", "events", "orders"] == expected
+    assert samples["s3lake_last_commit_seconds", "events", "orders"] == 1.5
 
 
 def test_scrapes_within_seconds_get_the_same_answer(world: World) -> None:
@@ -182,21 +184,21 @@ def test_a_kafka_that_is_away_is_down_and_counted_and_the_index_is_told_all_the_
     world.write("orders", complete(11, 0, 50, landed=45))
     world.kafka.down = True
     world.scrape()
-    told = world.scrape()
-    assert told["s3lake_up", "events", "orders", "kafka"] == 0
-    assert told["s3lake_up", "events", "orders", "s3"] == 1
-    assert told["s3lake_errors_total", "events", "orders", "kafka"] == 2
-    assert ("s3lake_lag_records", "events", "orders") not in told
-    assert told["s3lake_hour_rows", "events", "orders", "complete"] == 45
+    samples = world.scrape()
+    assert samples["s3lake_up", "events", "orders", "kafka"] == 0
+    assert samples["s3lake_up", "events", "orders", "s3"] == 1
+    assert samples["s3lake_errors_total", "events", "orders", "kafka"] == 2
+    assert ("s3lake_lag_records", "events", "orders") not in samples
+    assert samples["s3lake_hour_rows", "events", "orders", "complete"] == 45
 
 
 def test_a_bucket_that_is_away_is_asked_once_a_scrape_and_not_for_every_topic() -> None:
     world = World(*(f"t{number}" for number in range(200)))
     world.store.away = True
-    told = world.scrape()
-    assert {told["s3lake_up", "events", f"t{number}", "s3"] for number in range(200)} == {0.0}
-    assert {told["s3lake_up", "events", f"t{number}", "kafka"] for number in range(200)} == {1.0}
-    assert world.store.requests.total() <= 16  # those that were asked side by side
+    samples = world.scrape()
+    assert {samples["s3lake_up", "events", f"t{number}", "s3"] for number in range(200)} == {0.0}
+    assert {samples["s3lake_up", "events", f"t{number}", "kafka"] for number in range(200)} == {1.0}
+    assert world.store.requests.total() <= 16  # of topics that were looked at side by side
 
 
 def test_a_bucket_that_is_slow_holds_no_scrape_up_and_its_answer_comes_with_a_later_one() -> None:
@@ -214,8 +216,8 @@ def test_a_bucket_that_is_slow_holds_no_scrape_up_and_its_answer_comes_with_a_la
 
 def test_how_long_records_had_waited_is_told_by_share(world: World) -> None:
     world.write("orders", complete(11, 0, 50, waits=(Wait(50, 0, 10_000),)))
-    told = world.scrape()
-    shown = [told["s3lake_hour_freshness_seconds", "events", "orders", "complete", share] for share in ("0.5", "1")]
+    samples = world.scrape()
+    shown = [samples["s3lake_hour_freshness_seconds", "events", "orders", "complete", share] for share in ("0.5", "1")]
     assert shown == [5.0, 10.0]
 
 
@@ -225,12 +227,12 @@ def test_every_metric_is_told_with_its_type_and_what_it_is(world: World) -> None
     world.seal("orders", "2026-01-05T08")
     world.scrape()
     families = {one.name: one for one in text_string_to_metric_families(generate_latest(world.registry).decode())}
-    told = {name: families[f"s3lake_{name.removesuffix('_total')}"] for name in METRICS}
-    assert {name: one.documentation for name, one in told.items()} == {
+    samples = {name: families[f"s3lake_{name.removesuffix('_total')}"] for name in METRICS}
+    assert {name: one.documentation for name, one in samples.items()} == {
         name: text for name, (text, _) in METRICS.items()
     }
-    assert {name for name, one in told.items() if one.type == "counter"} == {"errors_total", "requests_total"}
-    assert all(one.samples for name, one in told.items() if name != "requests_total")
+    assert {name for name, one in samples.items() if one.type == "counter"} == {"errors_total", "requests_total"}
+    assert all(one.samples for name, one in samples.items() if name != "requests_total")
 
 
 def test_a_topic_that_was_deleted_or_is_not_waited_for_has_no_lag_but_an_error() -> None:

@@ -14,8 +14,8 @@ from s3lake_tests.land import at_hand
 from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, World
 
 
-class Told:
-    """Everything that an observer is told, in order."""
+class RecordedCalls:
+    """All calls of an observer, in order."""
 
     def __init__(self) -> None:
         self.lines: list[Any] = []
@@ -38,45 +38,45 @@ class Told:
 
 def test_of_each_hour_the_plan_then_its_commits_then_that_it_is_done() -> None:
     landing = World(batch_records=4).landing()
-    told = Told()
-    land(landing, [FIRST, SECOND], told)
-    assert [line for line in told.lines if line[1] == FIRST] == [
+    observer = RecordedCalls()
+    land(landing, [FIRST, SECOND], observer)
+    assert [line for line in observer.lines if line[1] == FIRST] == [
         ("planned", FIRST, 10, 3),
         ("committed", FIRST, 4),
         ("committed", FIRST, 4),
         ("committed", FIRST, 2),
         ("done", FIRST, 3),
     ]
-    assert [line for line in told.lines if line[1] == SECOND] == [
+    assert [line for line in observer.lines if line[1] == SECOND] == [
         ("planned", SECOND, 10, 3),
         ("committed", SECOND, 4),
         ("committed", SECOND, 4),
         ("committed", SECOND, 2),
         ("done", SECOND, 3),
     ]
-    assert [line[1] for line in told.lines if line[0] == "done"] == [FIRST, SECOND]
+    assert [line[1] for line in observer.lines if line[0] == "done"] == [FIRST, SECOND]
 
 
 def test_an_hour_of_which_nothing_is_left_is_done_without_a_plan() -> None:
     world = World()
     land(world.landing(), [FIRST, SECOND])
     landing = world.landing()
-    told = Told()
-    land(landing, [FIRST, SECOND], told)
-    assert told.lines == [("done", FIRST, 0), ("done", SECOND, 0)]
+    observer = RecordedCalls()
+    land(landing, [FIRST, SECOND], observer)
+    assert observer.lines == [("done", FIRST, 0), ("done", SECOND, 0)]
 
 
 def test_the_hour_under_way_is_done_for_this_run_when_what_was_there_is_landed() -> None:
     landing = World().landing(now_minute=130)
-    told = Told()
-    (landed,) = land(landing, [THIRD], told)
-    assert told.lines == [("planned", THIRD, 10, 1), ("committed", THIRD, 10), ("done", THIRD, 1)]
+    observer = RecordedCalls()
+    (landed,) = land(landing, [THIRD], observer)
+    assert observer.lines == [("planned", THIRD, 10, 1), ("committed", THIRD, 10), ("done", THIRD, 1)]
     assert not landed.tile.closed
 
 
 def test_what_is_visible_when_an_error_ends_the_run_is_told() -> None:
     landing = World().landing()
-    told = Told()
+    observer = RecordedCalls()
 
     def refuse(attempt: Attempt) -> None:
         if attempt.tile.hour == SECOND:
@@ -84,14 +84,14 @@ def test_what_is_visible_when_an_error_ends_the_run_is_told() -> None:
 
     landing.before = refuse
     with pytest.raises(RecordError):
-        land(landing, [FIRST, SECOND, THIRD], told)
-    assert told.lines == [("planned", FIRST, 10, 1), ("planned", SECOND, 10, 1), ("committed", FIRST, 10)]
+        land(landing, [FIRST, SECOND, THIRD], observer)
+    assert observer.lines == [("planned", FIRST, 10, 1), ("planned", SECOND, 10, 1), ("committed", FIRST, 10)]
 
 
 def test_an_hour_that_another_writer_was_faster_with_is_done_in_the_end() -> None:
     world = World()
     landing = world.landing()
-    told = Told()
+    observer = RecordedCalls()
 
     def overtake(attempt: Attempt) -> None:
         if attempt.tile.hour == FIRST:
@@ -99,8 +99,8 @@ def test_an_hour_that_another_writer_was_faster_with_is_done_in_the_end() -> Non
             land(world.landing(), [FIRST])
 
     landing.before = overtake
-    landed = land(landing, [FIRST, SECOND], told)
-    assert [line for line in told.lines if line[0] != "planned"] == [
+    landed = land(landing, [FIRST, SECOND], observer)
+    assert [line for line in observer.lines if line[0] != "planned"] == [
         ("committed", SECOND, 10),
         ("done", SECOND, 1),
         ("done", FIRST, 0),
@@ -161,14 +161,14 @@ def test_records_before_the_start_are_a_warning(caplog: pytest.LogCaptureFixture
 UNJOINABLE = {"type": "csv", "header": False}
 
 
-def merged(now_minute: float = 600, **settings: Any) -> Told:
-    """What is told of an hour of five records in commits of two."""
+def merged(now_minute: float = 600, **settings: Any) -> RecordedCalls:
+    """Return the calls for an hour of five records in commits of two."""
     world = at_hand.World(batch_records=2, **settings)
     world.produce(0, *[b'{"id":1}'] * 5)
     landing = world.landing(now_minute)
-    told = Told()
-    land(landing, [FIRST], told)
-    return told
+    observer = RecordedCalls()
+    land(landing, [FIRST], observer)
+    return observer
 
 
 def test_an_hour_of_several_commits_is_done_when_they_are_merged() -> None:
@@ -217,9 +217,9 @@ def test_the_table_follows_a_merge_before_the_merged_files_are_deleted(world: at
 
 def test_a_snapshot_is_reported_after_the_commit_that_it_follows(world: at_hand.World) -> None:
     landing = world.landing()
-    told = Told()
-    land(landing, [FIRST], told)
-    assert [line for line in told.lines if line[0] != "planned"] == [
+    observer = RecordedCalls()
+    land(landing, [FIRST], observer)
+    assert [line for line in observer.lines if line[0] != "planned"] == [
         ("committed", FIRST, 2),
         ("followed", "snapshot 1", False),
         ("followed", "snapshot 2", False),
@@ -234,17 +234,17 @@ def test_a_snapshot_is_reported_after_the_commit_that_it_follows(world: at_hand.
 def test_the_table_follows_a_rewrite_and_that_is_reported(world: at_hand.World) -> None:
     land(world.landing(), [FIRST])
     landing = world.landing()
-    told = Told()
-    rewrite(landing, FIRST, told)
-    assert ("followed", "snapshot 5", False) in told.lines
+    observer = RecordedCalls()
+    rewrite(landing, FIRST, observer)
+    assert ("followed", "snapshot 5", False) in observer.lines
     assert len(world.table.followed[-1][1]) == 2
 
 
 def test_a_table_that_cannot_follow_is_reported_and_all_is_landed(world: at_hand.World) -> None:
     world.table.away = range(1, 99)
     landing = world.landing()
-    told = Told()
-    (landed,) = land(landing, [FIRST], told)
+    observer = RecordedCalls()
+    (landed,) = land(landing, [FIRST], observer)
     assert landed.tile.complete
-    assert set(told.lines) >= {("followed", "the catalog is away", True)}
-    assert "followed" in [line[0] for line in told.lines][-3:]
+    assert set(observer.lines) >= {("followed", "the catalog is away", True)}
+    assert "followed" in [line[0] for line in observer.lines][-3:]

@@ -143,7 +143,7 @@ def test_what_another_writer_landed_of_an_hour_that_this_one_began_is_told() -> 
 
 def test_what_is_staged_of_the_next_hour_is_dropped_where_a_commit_fails() -> None:
     made = world()
-    made.store.put(f"{TOPIC}/0/0.txt", b"somebody else's")
+    made.store.put(f"{TOPIC}/0/0.txt", b"another program's")
     with pytest.raises(ForeignObjectError):
         land(made.landing(), [FIRST, SECOND])
     assert made.store.uploads == {}
@@ -161,7 +161,7 @@ def test_what_was_staged_of_a_topic_that_was_created_again_meanwhile_is_dropped(
 
 def test_objects_of_another_prefix_are_in_nobody_s_way() -> None:
     made = world(prefix="lake")
-    made.store.put("lake/orders/0/0.txt", b"somebody else's")
+    made.store.put("lake/orders/0/0.txt", b"another program's")
 
     class Below(Filed):
         def _key(self, *of: Any) -> str:

@@ -63,6 +63,10 @@ def test_hours_up_to_now_that_have_no_tile_are_due(last: str | None, now_ms: int
     assert due.list_unopened_hours(last, POLICY, now_ms) == [f"2026-01-05T{hour}" for hour in expected]
 
 
+def test_the_oldest_hours_are_due_first() -> None:
+    assert due.list_unopened_hours(None, POLICY, at(HOUR, 1), 2) == ["2026-01-05T08", "2026-01-05T09"]
+
+
 @pytest.mark.parametrize(
     ("tile", "ends", "backlog"),
     [

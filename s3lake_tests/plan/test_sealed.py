@@ -40,9 +40,10 @@ def test_offsets_that_hold_no_record_are_those_neither_read_nor_expired():
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"read": 11, "skipped": 3}, {"expired": 0, "offsets": 11}],
+    [{}, {"filtered": 1, "landed": 5, "records": 6}, {"read": 11, "skipped": 3}, {"expired": 0, "offsets": 11}],
     ids=[
         "every record read is somewhere",
+        "one was filtered out",
         "all offsets hold records",
         "offsets were given up when it was created again",
     ],

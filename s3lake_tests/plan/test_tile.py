@@ -107,7 +107,12 @@ def test_names_are_burnt_up_to_where_the_last_attempt_had_read():
 
 @pytest.mark.parametrize(
     ("burnt", "ends", "after"),
-    [({0: 7}, {0: 5, 1: 3}, {0: 7, 1: 3}), ({0: 0}, {1: 3}, {0: 0, 1: 3}), ({0: 5, 1: 2}, {1: 3}, {0: 5, 1: 3})],
+    [
+        ({0: 7}, {0: 5, 1: 3}, {0: 7, 1: 3}),
+        ({0: 0}, {1: 3}, {0: 0, 1: 3}),
+        ({0: 5, 1: 2}, {1: 3}, {0: 5, 1: 3}),
+        ({}, {0: 0}, {0: 0}),
+    ],
 )
 def test_each_attempt_that_is_given_up_burns_more_names(
     burnt: dict[int, int], ends: dict[int, int], after: dict[int, int]
@@ -120,6 +125,12 @@ def test_an_unknown_end_becomes_the_present_log_end_in_the_next_tile():
 
     assert opened(SIX, kafka(p0=(0, 9, 0, 9), p1=(0, 9, 0, 9)), before).burnt == {0: 9, 1: 7}
     assert opened(SIX, kafka(p0=(0, 9, 0, 9), p1=(0, 9, 0, 9)), before, recreated=True).burnt == before.burnt
+
+
+def test_an_unknown_end_stays_unknown_if_kafka_does_not_name_its_topic_partition():
+    before = Tile(FIVE, {0: Span(0, 5, 5)}, burnt={1: UNKNOWN_END})
+
+    assert opened(SIX, kafka(p0=(0, 9, 0, 9)), before).burnt == {1: UNKNOWN_END}
 
 
 def test_names_of_a_former_topic_are_burnt_up_to_the_end_of_its_last_tile():

@@ -23,7 +23,7 @@ Preview = Callable[..., dict[str, bytes]]
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """The console script, which has to succeed: what it prints, and what it tells beside that."""
+    """The output and the notices of the console script, which has to succeed."""
     monkeypatch.setenv("S3LAKE_START", "2024-01-01T00")
     monkeypatch.setenv("S3LAKE_BOOTSTRAP_SERVERS", "kafka:9092")
     monkeypatch.setenv("AWS_ACCESS_KEY", "AKIA")
@@ -44,7 +44,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.fixture
 def preview(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Preview:
-    """The command on a configuration's text and records: key -> bytes of every object; the clock stands at NOON."""
+    """The command on a configuration's text and records: key -> bytes of every object; the clock is at NOON."""
     monkeypatch.setattr("time.time", lambda: NOON / 1000)
 
     def preview(text: str, *records: dict[str, Any]) -> dict[str, bytes]:
@@ -161,13 +161,13 @@ def test_iggy_path_and_lines(preview: Preview) -> None:
 def test_check_and_convert_take_every_one_and_tell_no_secret(run: Run, tmp_path: Path, name: str) -> None:
     config = tmp_path / "connector"
     config.write_text(CONFIGURATIONS[name])
-    checked, beside = run("check", config)
-    converted, told = run("convert", config)
-    assert "hush" not in checked + beside + converted + told
+    checked, notices_of_check = run("check", config)
+    converted, notices = run("convert", config)
+    assert "hush" not in checked + notices_of_check + converted + notices
     assert "kafka.bootstrap_servers" in checked
-    environment = {**bases.ENVIRONMENT, **dict.fromkeys(_named(told), "x")}
+    environment = {**bases.ENVIRONMENT, **dict.fromkeys(_list_variables(notices), "x")}
     assert bases.native(converted, environment).config.sinks
 
 
-def _named(told: str) -> list[str]:
-    return re.findall(r"is secret: set (\w+)", told.replace("\n", " "))
+def _list_variables(notices: str) -> list[str]:
+    return re.findall(r"is secret: set (\w+)", notices.replace("\n", " "))

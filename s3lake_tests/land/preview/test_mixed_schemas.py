@@ -1,4 +1,4 @@
-"""Records without a schema beside records that bring theirs, in one commit, of a table's columns."""
+"""Records without a schema and records with their own in one commit, of a table's columns."""
 
 import io
 import json
@@ -71,7 +71,7 @@ def test_an_empty_list_or_object_is_refused_where_the_schema_of_another_record_s
 
 
 def test_it_is_refused_whichever_task_read_the_schema() -> None:
-    of = landed([b'{"a":[],"b":"y"}'], [A_NUMBER], before=[b'{"b":"x"}'])  # so that b makes nobody read twice
+    of = landed([b'{"a":[],"b":"y"}'], [A_NUMBER], before=[b'{"b":"x"}'])  # so that no task reads twice because of b
     assert refused(of) == [(0, 1)]
 
 

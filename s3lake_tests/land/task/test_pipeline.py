@@ -429,12 +429,12 @@ def test_a_manifest_describes_its_objects_when_columns_grow(
 
     class Tasks:
         def run_tasks(self, request: ReadRequest) -> list[Outcome]:
-            return [told for records in tasks for told in outcomes(request.work, records)]
+            return [outcome for records in tasks for outcome in outcomes(request.work, records)]
 
     known = [Recorded({"n": "int64"})]
 
-    def record(told: Sequence[Outcome]) -> Recorded:
-        known.append(unite_recorded(known[-1], told, 100))
+    def record(results: Sequence[Outcome]) -> Recorded:
+        known.append(unite_recorded(known[-1], results, 100))
         return known[-1]
 
     sink = Sink(**{"name": "s", "topics": ("t",), "bucket": "lake", "start": "2026-11-20T00", **changes})

@@ -49,7 +49,7 @@ def offsets(first: int, count: int) -> pa.Int64Array:
 
 
 def rows(offsets: pa.Int64Array, payload: Any, timestamps: Sequence[int] | None = None, **sidecars: Any) -> Rows:
-    """Rows whose timestamps nobody asks for, unless they are given."""
+    """Rows whose timestamps no layout needs, unless they are given."""
     stamps = pa.array(timestamps if timestamps is not None else [0] * len(offsets), pa.int64())
     return Rows(offsets, stamps, {"data": payload, **sidecars})
 
