@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from s3lake.convert.contract import Contract
     from s3lake.convert.values import Conversion
     from s3lake.land.sql.table import Tabulate
-    from s3lake.land.task.pipeline import Stores, Work
+    from s3lake.land.task.pipeline import Work
     from s3lake.land.task.staging import FileRule
     from s3lake.layout.pieces import Piece
     from s3lake.objects.shape import Shape
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from s3lake.schema.types import Columns
     from s3lake.sink import Sink
     from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
+    from s3lake.store import Stores
     from s3lake.transform.projection import Projection
 
 _NO_LIMIT = 2**63 - 1

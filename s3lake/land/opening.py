@@ -19,8 +19,8 @@ from s3lake.table.iceberg import LakeTable
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from s3lake.land.task.pipeline import Stores
     from s3lake.sink import Config, Sink
+    from s3lake.store import Stores
 
 
 def open_topic_sink(

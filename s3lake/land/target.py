@@ -26,7 +26,6 @@ from s3lake.land.job import Job
 from s3lake.land.observer import LandedHour, TableFollower
 from s3lake.land.task import outcomes
 from s3lake.land.task.outcomes import Done
-from s3lake.land.task.pipeline import Stores
 from s3lake.plan.tile import Tile, find_landed_offsets
 from s3lake.schema.types import from_document
 from s3lake.sink.key_space import KeySpace
@@ -34,7 +33,7 @@ from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
 from s3lake.source.kafka.group import ConsumerGroup
 from s3lake.source.offsets import Offsets
 from s3lake.source.records import Reader
-from s3lake.store import Store
+from s3lake.store import Store, Stores
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

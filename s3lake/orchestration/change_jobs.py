@@ -47,7 +47,7 @@ class EraseConfig(HoursConfig):
     """Run config of the job that erases rows. Dagster stores it, and shows it to everybody who can see the run."""
 
     where: str = Field(description="Which rows: a condition over the columns of an object, in DuckDB's SQL.")
-    letters: str | None = Field(None, description="Which dead letters, if they lack the columns of `where`.")
+    dead_letters: str | None = Field(None, description="Which dead letters, if they lack the columns of `where`.")
 
 
 class ReplayConfig(HoursConfig):
@@ -131,8 +131,8 @@ def _erase(_: Catalog, landing: "TopicSink", config: Any) -> Iterable[Outcome]:
     from s3lake.land.maintenance.condition import Condition
     from s3lake.land.maintenance.erase import EraseConditions, erase_hours
 
-    letters = Condition(config.letters, "letters") if config.letters else None
-    conditions = EraseConditions(Condition(config.where, "where"), letters)
+    dead_letters = Condition(config.dead_letters, "dead_letters") if config.dead_letters else None
+    conditions = EraseConditions(Condition(config.where, "where"), dead_letters)
     return _to_outcomes(erase_hours(*_select(landing, config), conditions, yes=config.confirmed), config)
 
 

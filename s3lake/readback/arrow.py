@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from s3lake.errors import ConfigurationError
-from s3lake.land.task.pipeline import Stores
 from s3lake.objects import Shape
 from s3lake.readback.committed import open_input, read_object
 from s3lake.schema.types import Columns, Primitive
+from s3lake.store import Stores
 
 if TYPE_CHECKING:
     from pyarrow.dataset import Dataset

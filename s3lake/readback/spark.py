@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from s3lake.land.task.pipeline import Stores
 from s3lake.objects import Shape
 from s3lake.readback.committed import open_input, read_object
+from s3lake.store import Stores
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -3,7 +3,7 @@
 A conditional request returns that its condition failed; every other failure is an exception of `errors.py`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -121,3 +121,7 @@ class Store(Protocol):
     def console_url(self, prefix: str) -> str | None:
         """Return the web page of the objects below `prefix`, None if it is not known."""
         ...
+
+
+Stores = Callable[[str], Store]
+"""Opens a bucket; picklable, and the same in the driver and in the workers."""

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from s3lake.land.task.outcomes import Outcome
-    from s3lake.land.task.pipeline import Stores
     from s3lake.sink import Sink
+    from s3lake.store import Stores
 
 _TRIES = 5
 _BLOCK_BYTES = 16 * 2**20

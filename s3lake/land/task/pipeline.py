@@ -7,7 +7,7 @@ The results come back as rows, one encoded outcome each: exceptions would lose t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -31,15 +31,12 @@ from s3lake.layout.pieces import NoObjectKeyError
 from s3lake.schema.types import Columns, Primitive, leaf_paths, to_document
 from s3lake.schema.unite import merge_columns
 from s3lake.source.kafka.dead_letter_topic import DeadLetterTopic
-from s3lake.store import Store
+from s3lake.store import Stores
 from s3lake.transform.batch import apply_chain
 
 if TYPE_CHECKING:
     from s3lake.transform.chain import Chain
     from s3lake.transform.projection import Projection
-
-Stores = Callable[[str], Store]
-"""Opens a bucket; picklable, and the same in the driver and in the workers."""
 
 _INTEGERS = (Primitive.INT32, Primitive.INT64)
 

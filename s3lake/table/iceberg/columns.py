@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from s3lake.convert.limits import LANDED_HOUR
 from s3lake.errors import TableConflictError
 
 if TYPE_CHECKING:
     from pyiceberg.table import Transaction
-
-LANDED_HOUR = "landed_hour"
-"""A column that is in no file: each row gets it from its partition."""
 
 _NAMES = "schema.name-mapping.default"
 

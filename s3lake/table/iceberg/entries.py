@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from s3lake import hours
 from s3lake.commit.documents import File
+from s3lake.convert.limits import LANDED_HOUR
 from s3lake.errors import DataLossError, TableConflictError
-from s3lake.table.iceberg.columns import LANDED_HOUR
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO

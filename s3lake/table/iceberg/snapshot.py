@@ -13,8 +13,9 @@ from s3lake import hours as hourly
 from s3lake.commit.documents import File, Manifest, files_of
 from s3lake.commit.index import TopicIndex
 from s3lake.commit.replace import offset_ranges_of
+from s3lake.convert.limits import LANDED_HOUR
 from s3lake.table.iceberg import ledger
-from s3lake.table.iceberg.columns import LANDED_HOUR, list_schemas, widen_schema
+from s3lake.table.iceberg.columns import list_schemas, widen_schema
 from s3lake.table.iceberg.entries import Entries, Footers, find_hour, make_object_uri
 from s3lake.table.iceberg.ledger import Difference
 

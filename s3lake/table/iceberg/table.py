@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 from s3lake import hours as hourly
 from s3lake.commit.documents import File, files_of
 from s3lake.commit.index import TopicIndex
+from s3lake.convert.limits import LANDED_HOUR
 from s3lake.errors import ReplacedError, S3LakeError, TableConflictError, TableUnavailableError
 from s3lake.layout import partitioners
 from s3lake.sink.table import HOUR
 from s3lake.table.iceberg import catalog, ledger
-from s3lake.table.iceberg.columns import LANDED_HOUR, add_hour_column, list_schemas, widen_schema
+from s3lake.table.iceberg.columns import add_hour_column, list_schemas, widen_schema
 from s3lake.table.iceberg.entries import Footers, find_hour
 from s3lake.table.iceberg.ledger import Difference, find_differences
 from s3lake.table.iceberg.snapshot import SyncResult, commit_snapshot, list_files, name_files
