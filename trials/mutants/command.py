@@ -1,8 +1,8 @@
 """Mutation testing: `python -m trials mutants s3lake/plan s3lake/commit/recovery.py`.
 
-The functions of these modules are changed, one place at a time as mutmut does it, and the fast tests of their room run,
-those of rooms within it too. A mutant that no test notices has to stand in `survivors.yaml` with its
-reason, and nothing else may stand there. Changes are made in memory, in forked processes: nothing is left in the tree.
+The functions of these modules are changed, one place at a time as mutmut does it, and the tests of their room that need
+no server run, those of rooms within it too. A mutant that no test notices has to be in `survivors.yaml` with its
+reason, and nothing else may be there. Changes are made in memory, in forked processes: nothing is left in the tree.
 
 What a log or an error says is left alone: the calls of `_log`, and texts in a `raise` or in the call of an `...Error`.
 
@@ -29,11 +29,11 @@ MUTMUT = ROOT / ".venv-mutants"
 LIST = Path(__file__).with_name("survivors.yaml")
 DEFAULT = [
     *("s3lake/plan", "s3lake/store", "s3lake/commit"),
-    *(f"s3lake/land/{name}.py" for name in ("landing", "checks", "observer")),
+    *(f"s3lake/land/{name}.py" for name in ("landing", "target", "checks", "observer")),
     *(f"s3lake/land/task/{name}.py" for name in ("outcomes", "staging", "letters")),
 ]
 """What decides over offsets or speaks to S3."""
-FAST = "not (real or long or slow)"
+WITHOUT_SERVERS = "not (real or slow)"
 
 
 def main() -> None:
@@ -81,7 +81,7 @@ def mutated(paths: Sequence[str], tests: Path, processes: int, one_a_line: bool)
     trials = Trials(tried, processes, one_a_line)
     # A test that waits for a thread that never ends can only be ended with its process.
     limits = ["-o", "timeout=60", "-o", "timeout_method=thread"]
-    options = ["-qs", "-m", FAST, "-p", "no:cacheprovider", "--tb=native", "--assert=plain", *limits]
+    options = ["-qs", "-m", WITHOUT_SERVERS, "-p", "no:cacheprovider", "--tb=native", "--assert=plain", *limits]
     code = pytest.main([*options, str(tests)], plugins=[trials])
     if code != 0:
         raise SystemExit(f"the tests in {tests} ended with code {code}")
