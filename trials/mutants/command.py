@@ -80,7 +80,7 @@ def mutated(paths: Sequence[str], tests: Path, processes: int, one_a_line: bool)
     tried = [change for path in modules for change in changes(ROOT, path) if _below(change.mutant, below)]
     trials = Trials(tried, processes, one_a_line)
     # A test that waits for a thread that never ends can only be ended with its process.
-    limits = ["-o", "timeout=60", "-o", "timeout_method=thread"]
+    limits = ["-o", "timeout=300", "-o", "timeout_method=thread"]
     options = ["-qs", "-m", WITHOUT_SERVERS, "-p", "no:cacheprovider", "--tb=native", "--assert=plain", *limits]
     code = pytest.main([*options, str(tests)], plugins=[trials])
     if code != 0:
