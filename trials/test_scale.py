@@ -54,6 +54,8 @@ SINKS = {
 
 LAND = """
 from s3lake.cli.request import Request
+from s3lake.land.landing import land
+
 for landing in Request(os.environ["CONFIG"]).landings():
     print(landing.sink.name, sum(one.new for one in land(landing, [os.environ["HOUR"]])), flush=True)
 """

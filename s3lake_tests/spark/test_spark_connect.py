@@ -54,6 +54,7 @@ LAND = """
 import logging
 from s3lake.cli.request import Request
 from s3lake.errors import S3LakeError
+from s3lake.land.landing import land
 logging.basicConfig(level=logging.INFO, format="%(message)s")
 [landing] = Request(os.environ["CONFIG"]).landings()
 try:
