@@ -8,6 +8,7 @@ from s3lake.commit.documents import TopicHead
 from s3lake.errors import ConfigurationError, DataLossError
 from s3lake.plan.tile import Span, Tile
 from s3lake_tests.commit.kafka import hour
+from s3lake_tests.commit.test_traces import completes
 from s3lake_tests.commit.works import accepting, materialise
 from s3lake_tests.commit.world import World
 
@@ -131,6 +132,27 @@ def test_accepting_twice_is_accepting_once(again: World):
     again.do("accept", accepting())
 
     assert again.bucket.objects == before
+
+
+def test_a_dry_run_returns_the_new_hour_and_changes_nothing(world: World):
+    a = world.do("A", materialise(0), until=completes)
+    world.step(a, "crash after")
+    world.kafka.create_topic(1)
+    before = dict(world.bucket.objects)
+
+    assert accept(world.index, world.kafka, dry_run=True) == hour(1)
+    assert world.bucket.objects == before
+
+
+def test_a_topic_created_again_twice_has_two_earlier_beginnings(again: World):
+    accept(again.index, again.kafka)
+    again.minute = 70
+    again.do("B", materialise(1))
+    again.kafka.create_topic(1)
+
+    assert accept(again.index, again.kafka) == hour(2)
+    head, _ = again.index.head()
+    assert (head.since, head.earlier) == (hour(2), (hour(1),))
 
 
 def test_accepting_leaves_landed_hours_and_those_without_a_tile_as_they_are(world: World):

@@ -31,6 +31,14 @@ def test_a_pending_commit_is_given_up_with_all_that_it_had_completed(stuck: Worl
     assert stuck.bucket.uploads == {}
 
 
+def test_a_pending_commit_whose_manifest_is_deleted_is_given_up_without_asking_kafka(stuck: World):
+    del stuck.bucket.objects[stuck.index.manifest_key(hour(0), "c1")]
+    stuck.kafka.retain(0, 2)
+
+    assert run(stuck) == RolledBack("c1", 0, 0)
+    assert stuck.view().tiles[hour(0)].pending is None
+
+
 def test_records_that_kafka_has_no_longer_are_given_up_only_knowingly(stuck: World):
     stuck.kafka.retain(0, 2)
 
