@@ -174,6 +174,7 @@ def _soaked(
         "verified": verified,
         "swept": swept,
         "uploads_left": None if uploads is None else len(uploads),
+        "keys_of_uploads_left": uploads,
         "scans": scans.done,
         "scans_broken": broken[:20],
         "tables_differ": of_tables[:20],
