@@ -7,9 +7,8 @@ are shared: a job begins when every landing has a request, or has ended.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -58,7 +57,7 @@ def land_together(
     """
     fleet = _Fleet(landings, session)
     try:
-        fleet.run()
+        fleet.landed.result()
     except BaseException:
         fleet.cancel()
         raise
@@ -77,21 +76,34 @@ class _Landing(Generic[A]):
 
 
 class _Fleet(Generic[A]):
-    """The landings, the threads that do their steps, and the two that run their Spark jobs."""
+    """The landings, the threads that do their steps, and the two that run their Spark jobs.
+
+    A thread of its own takes the events: an interruption, which comes to the main thread, cannot lose one.
+    """
 
     def __init__(self, landings: Mapping[TopicSink, Steps[A]], spark: Callable[[], SparkSession]) -> None:
         self.results: dict[TopicSink, A | BaseException] = {}
         self._unbegun = iter([_Landing(target, steps) for target, steps in landings.items()])
         self._running = set[_Landing[A]]()
-        # Which landing has a request, or has ended; None once the shared job is done.
+        # Which landing has a request, or has ended; None once the shared job is done, or all are cancelled.
         self._events = SimpleQueue[tuple[_Landing[A], ReadRequest | None] | None]()
         self._cancelled = self._is_sharing = False
         self._spark, self._starting = spark, threading.Lock()
         self._session: SparkSession | None = None
         self._steps, self._shared_jobs, self._own_jobs = _Threads("steps", AT_WORK), _Threads("jobs"), _Threads("job")
+        self._taking = _Threads("events")
+        self.landed = Future[None]()
+        self._taking.put(self._run)
 
-    def run(self) -> None:
-        """Land all topics."""
+    def _run(self) -> None:
+        try:
+            self._take_events()
+        except BaseException as error:
+            self.landed.set_exception(error)
+        else:
+            self.landed.set_result(None)
+
+    def _take_events(self) -> None:
         small: list[_Landing[A]] = []
         self._begin(MOST)
         while self._running:
@@ -103,7 +115,9 @@ class _Fleet(Generic[A]):
                 if event is not None:
                     self._take(*event, small)
                 is_ready = all(one.request for one in self._running)
-            if small and is_ready and not self._is_sharing:
+            if self._cancelled:
+                self._close_waiting()
+            elif small and is_ready and not self._is_sharing:
                 self._is_sharing = True
                 self._shared_jobs.put(partial(self._run_shared, small))
                 small = []
@@ -111,23 +125,17 @@ class _Fleet(Generic[A]):
     def cancel(self) -> None:
         """End each landing at its request, or at the next one."""
         self._cancelled = True
+        self._events.put(None)
+        wait([self.landed], CANCEL_S)
+
+    def _close_waiting(self) -> None:
         for landing in self._running:
             if landing.request is not None:
-                self._close(landing)
-        deadline = time.monotonic() + CANCEL_S
-        while self._running and (left_s := deadline - time.monotonic()) > 0:
-            with suppress(Empty):
-                event = self._events.get(timeout=left_s)
-                if event is not None and event[1] is None:
-                    self._running.discard(event[0])
-                elif event is not None:
-                    self._close(event[0])
-
-    def _close(self, landing: _Landing[A]) -> None:
-        self._steps.put(partial(self._advance, landing, landing.steps.close))
+                landing.request = None
+                self._steps.put(partial(self._advance, landing, landing.steps.close))
 
     def stop_threads(self) -> None:
-        for threads in (self._steps, self._shared_jobs, self._own_jobs):
+        for threads in (self._steps, self._shared_jobs, self._own_jobs, self._taking):
             threads.stop()
 
     def _begin(self, count: int) -> None:
@@ -139,7 +147,10 @@ class _Fleet(Generic[A]):
         landing.request = request
         if request is None:
             self._running.discard(landing)
-            self._begin(1)
+            if not self._cancelled:
+                self._begin(1)
+        elif self._cancelled:
+            pass  # it is closed at this request
         elif request.offsets < SMALL and not request.needs_spark:
             small.append(landing)
         else:
