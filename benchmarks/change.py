@@ -27,7 +27,6 @@ from s3lake.land import binding
 from s3lake.land.given import Record, batch
 from s3lake.land.maintenance.compact import compact
 from s3lake.land.maintenance.restore import Restore, restore
-from s3lake.land.target import TopicSink
 from s3lake.land.task.outcomes import Done, Grown
 from s3lake.land.task.pipeline import run
 from s3lake.land.task.staging import Rows, Staging
@@ -35,6 +34,7 @@ from s3lake.plan.tile import Span, Tile
 from s3lake.schema.types import Primitive, from_document, to_document
 from s3lake.sink import Sink
 from s3lake.store.memory import MemoryStore
+from s3lake_tests.kit.targets import target_of
 
 HOUR, TOPIC, COMMIT = "2026-11-20T05", "orders", "c0"
 COLUMNS = {
@@ -71,8 +71,7 @@ class Hour:
         self.sink = Sink.model_validate({**base, **sink})
         self.store = MemoryStore("lake")
         self.index = TopicIndex(self.store, ".indexes/events", TOPIC)
-        nothing: Any = None  # to read from Kafka
-        self.holding = TopicSink(self.sink, TOPIC, nothing, lambda _: self.store, nothing, nothing)
+        self.target = target_of(self.sink, self.index)
 
     def entered(self, files: list[Any], reads: dict[int, Read], columns: Any) -> None:
         """List what was staged."""
@@ -110,7 +109,7 @@ def compaction(megabytes: int, file_megabytes: int) -> dict[str, Any]:
     files = staging.finish()
     hour.entered(files, {0: Read(0, offset, offset, offset)}, to_document(COLUMNS))
     wall, cpu = time.perf_counter(), time.process_time()
-    done = compact(hour.holding, HOUR)
+    done = compact(hour.target, HOUR)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     return {
         "what": "compact",
@@ -152,7 +151,7 @@ def restoring(count: int) -> dict[str, Any]:
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
         admin.create_topics([NewTopic(into, 1, 1)])[into].result()
         wall, cpu = time.perf_counter(), time.process_time()
-        restore(Restore(hour.holding, [HOUR], into), kafka.bootstrap_servers, {})
+        restore(Restore(hour.target, [HOUR], into), kafka.bootstrap_servers, {})
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     return {
         "what": "restore",

@@ -97,9 +97,10 @@ class Bucket:
     def body(self, key: str) -> bytes:
         return bytes(self._client.get_object(Bucket=self.name, Key=key)["Body"].read())
 
-    def uploads(self) -> list[str]:
+    def uploads(self) -> dict[str, str]:
+        """The id of each upload that was begun and not ended, and its key."""
         pages = self._client.get_paginator("list_multipart_uploads").paginate(Bucket=self.name)
-        return [one["Key"] for page in pages for one in page.get("Uploads", ())]
+        return {one["UploadId"]: one["Key"] for page in pages for one in page.get("Uploads", ())}
 
 
 def since(bucket: Bucket, sink: str, topic: str) -> str | None:

@@ -202,7 +202,7 @@ class Rehearsal:
         kept = {k: v for k, v in self._truth.seen.items() if not k.startswith(operation.gone)}
         wanted = replace(self._truth, seen=kept)
         uploads = self._bucket.uploads()
-        row.of_tables = sum(key.startswith(".tables/") for key in uploads)
+        row.of_tables = sum(key.startswith(".tables/") for key in uploads.values())
         row.left = len(uploads) - row.of_tables
         if operation.name == "restore":
             self._check_restored(row)

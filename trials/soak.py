@@ -42,7 +42,7 @@ from s3lake_tests.kit.s3 import find_program
 from trials import connector
 from trials.catalog import Catalog, Scans, Tables
 from trials.chaos import ERASE, ERASES, START, Chaos
-from trials.checker import Bucket, check, freshness
+from trials.checker import INDEX, Bucket, check, freshness
 from trials.clock.shared_clock import SharedClock
 from trials.commands import Commands
 from trials.faults import FaultyS3
@@ -152,7 +152,7 @@ def _soaked(
     broken = [*scans.broken, *tables.broken()]
     of_tables = [*tables.differences(ERASES, TOPICS, TABLE)]
     # MinIO lists the uploads of one key only, and ends them itself.
-    uploads = [key for key in bucket.uploads() if not key.startswith(".tables/")] if options.store != "minio" else None
+    uploads = _uploads_left(bucket) if options.store != "minio" else None
     chaos.end()
     flat = memory.flat or options.minutes < _MINUTES_TO_BE_WARM
     return {
@@ -173,8 +173,7 @@ def _soaked(
         "behind": behind,
         "verified": verified,
         "swept": swept,
-        "uploads_left": None if uploads is None else len(uploads),
-        "keys_of_uploads_left": uploads,
+        "uploads_left": uploads,
         "scans": scans.done,
         "scans_broken": broken[:20],
         "tables_differ": of_tables[:20],
@@ -183,6 +182,16 @@ def _soaked(
         "freshness_p95_s": fresh,
         "load": os.getloadavg()[2],
         "sinks": {sink: asdict(one) for sink, one in found.items()},
+    }
+
+
+def _uploads_left(bucket: Bucket) -> dict[str, list[str]]:
+    """Each upload that `clean` left, as its key and id, and the documents of the index that name it."""
+    uploads = {upload: key for upload, key in bucket.uploads().items() if not key.startswith(".tables/")}
+    documents = {key: bucket.body(key) for key in bucket.objects() if key.startswith(INDEX)} if uploads else {}
+    return {
+        f"{key} {upload}": [name for name, body in documents.items() if upload.encode() in body]
+        for upload, key in uploads.items()
     }
 
 
@@ -284,7 +293,7 @@ def _in_words(told: dict[str, Any]) -> str:
     counts = ("lost", "given_up", "duplicated", "made_up", "misplaced", "sealed", "rows")
     total = {name: sum(one[name] for one in sinks) for name in counts}
     unlisted = sum(len(one["unlisted"]) + len(one["absent"]) for one in sinks)
-    uploads = "not told by this store" if told["uploads_left"] is None else told["uploads_left"]
+    uploads = "not told by this store" if told["uploads_left"] is None else len(told["uploads_left"])
     return (
         f"kills {told['kills']}, acts {sum(told['acts'].values())}, faults {sum(told['faults'].values())}, "
         f"records {told['records']:,} in {len(sinks)} sinks: "

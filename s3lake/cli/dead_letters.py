@@ -94,7 +94,7 @@ def replay_dead_letters(request: Request, hour: HourOption = None, reason: Reaso
 
     def plan(landing: "TopicSink") -> Iterator[Outcome]:
         for tile, _ in list(hours_of(landing.index, first, last)):
-            for replayed in replay(landing, tile.hour, chosen, landing.spark, dry_run=not request.yes):
+            for replayed in replay(landing, tile.hour, chosen, dry_run=not request.yes):
                 refused = [msgspec.to_builtins(each) for each in replayed.refused]
                 yield Outcome({**asdict(replayed), "refused": refused}, f"{tile.hour}: {replayed}")
 

@@ -48,7 +48,7 @@ class _Printer(Logged):
             emit(self.as_json, describe_hour(self.sink, self.topic, landed), format_hour)
 
 
-def _print_progress(landing: "TopicSink", verb: str, *, as_json: bool, prints_hours: bool = True) -> _Printer:
+def _make_printer(landing: "TopicSink", verb: str, *, as_json: bool, prints_hours: bool = True) -> _Printer:
     """Return an observer that shows how far a landing is."""
     sink, topic = landing.sink.name, landing.topic
     progress = Progress(f"{verb} {sink} {topic}: offsets", quiet=as_json)
@@ -110,14 +110,14 @@ def land(request: Request) -> None:
     from s3lake.verify import Grid
 
     landings, now_ms = list(request.landings()), hours.now_ms()
-    grids = {id(landing): Grid.from_sink(landing.sink, now_ms, request.first, request.last) for landing in landings}
+    grids = {landing: Grid.from_sink(landing.sink, now_ms, request.first, request.last) for landing in landings}
     require_due_hours(landings, grids.values())
     count = 0
 
     def work(landing: "TopicSink") -> None:
         nonlocal count
-        if incomplete := _find_incomplete_hours(landing, grids[id(landing)]):
-            printer = _print_progress(landing, "land", as_json=request.as_json)
+        if incomplete := _find_incomplete_hours(landing, grids[landing]):
+            printer = _make_printer(landing, "land", as_json=request.as_json)
             count += len(land_hours(landing, incomplete, printer))
 
     request.each(work, landings)
@@ -149,7 +149,7 @@ def rewrite(request: Request) -> None:
     def plan(landing: "TopicSink") -> Iterator[Outcome]:
         for hour in hours.span(request.first or "", request.last or ""):
             if request.yes:
-                printer = _print_progress(landing, "rewrite", as_json=request.as_json, prints_hours=False)
+                printer = _make_printer(landing, "rewrite", as_json=request.as_json, prints_hours=False)
                 landed = rewrite_hour(landing, hour, printer)
             else:
                 landed = landing.report(hour)
@@ -199,10 +199,10 @@ def adopt(
     chosen = dict(map(_parse_offset, offset or ()))
     if chosen and len(landings) > 1:
         raise ConfigurationError("--offset is for one topic: name it with --topic, and its sink with --sink")
-    begun = {id(landing) for landing in landings if first_tile(landing.index) is not None}
+    begun = {landing for landing in landings if first_tile(landing.index) is not None}
 
     def plan(landing: "TopicSink") -> Iterator[Outcome]:
-        if id(landing) in begun and len(begun) < len(landings):  # an interrupted command has adopted some of the topics
+        if landing in begun and len(begun) < len(landings):  # an interrupted command has adopted some of the topics
             yield Outcome({}, "has tiles already: an earlier command has adopted it", possible=False)
             return
         connector = loaded.connectors.get(landing.sink.name, Connector(""))

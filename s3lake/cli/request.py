@@ -276,10 +276,7 @@ def command(
             for option, annotation in shared.items()
         ]
         # CONFIG comes before the command's own arguments, as in s3lake test CONFIG CASES.
-        parameters[1 if "config" in shared else 0 : 0] = [
-            Parameter(each.name, Parameter.KEYWORD_ONLY, default=each.default, annotation=each.annotation)
-            for each in own
-        ]
+        parameters[1 if "config" in shared else 0 : 0] = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in own]
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         app.command(name)(run)

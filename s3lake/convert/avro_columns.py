@@ -395,5 +395,5 @@ def _items(cursor: Cursor, reads: Sequence[Decode]) -> tuple[Numbers, list[pa.Ar
     if len(decoded) == 1:
         return owners[0], decoded[0]
     owner = np.concatenate(owners)
-    order = np.lexsort((owner,))  # which is stable
+    order = np.argsort(owner, kind="stable")
     return owner[order], [pa.concat_arrays(one).take(pa.array(order)) for one in zip(*decoded, strict=True)]

@@ -71,7 +71,7 @@ def _group_rows(codes: list[Numbers]) -> list[Numbers] | None:
         return None
     marks = functools.reduce(lambda one, other: one * (len(other) + 2) + other, codes)
     _, first, groups = np.unique(marks, return_index=True, return_inverse=True)
-    order = np.lexsort((groups,))  # which is stable
+    order = np.argsort(groups, kind="stable")
     members = np.split(order, np.cumsum(np.bincount(groups))[:-1])
     return [members[group] for group in np.argsort(first)]
 

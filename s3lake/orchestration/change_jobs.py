@@ -143,7 +143,7 @@ def _replay(_catalog: Catalog, landing: "TopicSink", config: Any) -> Iterable[Ou
     chosen, dry_run = ReasonFilter(config.reason), not config.confirmed
     for tile, _ in list(hours_of(landing.index, config.from_, config.to or "9")):
         commits = 0
-        for replayed in replay(landing, tile.hour, chosen, landing.spark, dry_run=dry_run):
+        for replayed in replay(landing, tile.hour, chosen, dry_run=dry_run):
             yield f"{tile.hour}: {replayed}", None
             commits += replayed.commit is not None
         if commits:

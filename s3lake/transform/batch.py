@@ -207,7 +207,7 @@ def _merge_headers(headers: pa.ListArray, rows: npt.NDArray[np.int64], added: pa
     """Append the entries of `added` to the headers of their `rows`."""
     of_row = np.concatenate([pc.list_parent_indices(headers).to_numpy().astype(np.int64), rows])
     # A stable sort by row keeps the record's own headers first, and the order within.
-    order = np.lexsort([of_row])
+    order = np.argsort(of_row, kind="stable")
     counts = np.bincount(of_row, minlength=len(headers))
     entries = pa.concat_arrays([headers.flatten(), added]).take(pa.array(order))
     offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())

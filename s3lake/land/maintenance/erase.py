@@ -282,9 +282,10 @@ def _write(
         for file in entry.file_set.files.values():
             if len(rows) == file.records:
                 continue
-            tasks.append((file.bytes, partial(copy_file, target, manifest, file, commit, without=rows)))
+            key = key_in_commit(target, manifest, file, commit)
+            tasks.append((file.bytes, partial(copy_file, target, manifest, file, commit, key, rows)))
             if rows:
-                new_keys[file.key] = key_in_commit(target, manifest, file, commit)
+                new_keys[file.key] = key
     stage_files(tasks, files)
     manifests = {entry.file_set.manifest.id: entry.file_set.manifest for entry in searched}
     return replace(

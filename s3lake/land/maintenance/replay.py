@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from s3lake import hours
 from s3lake.commit.documents import LETTERS, File, Manifest, Read, Reason, Recorded, Taken, files_of
 from s3lake.commit.letters import Tally, merge_reasons
 from s3lake.commit.protocol import Attempt, Staged, mark_of
@@ -37,7 +36,6 @@ from s3lake.store.reading import open_object
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import SparkSession
 
     from s3lake.land.task.outcomes import Outcome
     from s3lake.sink import Sink
@@ -86,20 +84,16 @@ def replay(
     target: TopicSink,
     hour: str,
     chosen: ReasonFilter,
-    session: Callable[[], SparkSession],
     *,
     dry_run: bool = False,
-    clock: Callable[[], int] = hours.now_ms,
 ) -> Iterator[ReplayResult]:
     """Replay the chosen dead letters of an hour, commit by commit, each when the next is requested.
 
     Args:
-        target: the sink and topic.
+        target: the sink and topic; its session is opened only for a sink with SQL.
         hour: an hour; one without dead letters costs a request.
         chosen: which of them.
-        session: called only for a sink with SQL.
         dry_run: only return what would become of them, and write nothing.
-        clock: epoch milliseconds.
 
     Raises:
         ConfigurationError: they cannot be in one commit with what theirs has landed.
@@ -118,7 +112,7 @@ def replay(
                 if manifest is None or all(file.stream != LETTERS for file in manifest.files):
                     continue
                 with target.index.reading(hour, [commit]):
-                    result = _Replay(target, session, clock, manifest, chosen).run(dry_run=dry_run)
+                    result = _Replay(target, manifest, chosen).run(dry_run=dry_run)
                 done |= {commit, (result and result.commit) or commit}
                 if result is not None:
                     yield result
@@ -164,8 +158,6 @@ class _Replay:
     """
 
     target: TopicSink
-    session: Callable[[], SparkSession]
-    clock: Callable[[], int]
     manifest: Manifest
     chosen: ReasonFilter
     tried: dict[Place, int] = field(default_factory=dict)
@@ -222,9 +214,9 @@ class _Replay:
         recorded = stored[0] if stored else None
         if manifest.columns:  # a record that was landed before may hold an empty value where a column came later
             recorded = msgspec.structs.replace(recorded or Recorded({}), columns=dict(manifest.columns))
-        hour, now_ms = manifest.hour, self.clock()
+        hour, now_ms = manifest.hour, self.target.clock()
         work = binding.build_work(sink, target.topic, stores, hour, commit=commit, mark=mark, wallclock_ms=now_ms)
-        engine = GivenEngine(self._read, self.session)
+        engine = GivenEngine(self._read, self.target.spark)
         reads = {partition: (read.start, read.end) for partition, read in manifest.partitions.items() if read.dead}
         record = record or partial(_unite, [recorded or Recorded({})], sink.max_columns)
         steps = Job(sink, target.topic).stage(replace(work, tolerant=True), reads, recorded, record)
@@ -276,7 +268,7 @@ class _Replay:
             dropped=Counter(manifest.dropped) + Counter(tried.staged.dropped),
             filled=Counter(manifest.filled) + Counter(tried.staged.filled),
             letters=merge_reasons([tried.staged.letters, reasons]),
-            taken=(*manifest.taken, *([Taken(attempt.commit, self.clock(), taken)] if taken else ())),
+            taken=(*manifest.taken, *([Taken(attempt.commit, self.target.clock(), taken)] if taken else ())),
         )
 
     def _keep_others(self, attempt: Attempt, files: list[File]) -> tuple[Reason, ...]:

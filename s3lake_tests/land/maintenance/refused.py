@@ -54,7 +54,7 @@ class Lake(Parts):
 
     def replay(self, reason: str | None = None, *, dry_run: bool = False) -> list[ReplayResult]:
         """Replay the hour."""
-        return list(replay(self.landing(), HOUR, ReasonFilter(reason), self.landing().spark, dry_run=dry_run))
+        return list(replay(self.landing(), HOUR, ReasonFilter(reason), dry_run=dry_run))
 
     @property
     def commits(self) -> list[Manifest]:

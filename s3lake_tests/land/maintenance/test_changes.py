@@ -69,7 +69,7 @@ CHANGES = {
     ),
     "erase": Change(lambda target: erase(target, HOUR, ALICE), (3, 2, 0, 2)),
     "replay": Change(
-        lambda target: list(replay(target, HOUR, ReasonFilter(), lambda: pytest.fail("no SQL"))),
+        lambda target: list(replay(target, HOUR, ReasonFilter())),
         (5, 1, 1, 0),
         {"nulls": "skip"},
     ),

@@ -43,7 +43,7 @@ def test_dead_letters_land_once_the_sink_accepts_them(lake: Lake) -> None:
     (landed,) = land(lake.landing(topic, f"layout: {by_time}, errors: {{tolerance: all}}", AFTER), [START])
     assert (landed.sums.landed, landed.sums.dead) == (1, 2)
     loose = lake.landing(topic, 'layout: {template: "{topic}/{partition}-{offset}"}, errors: {tolerance: all}', AFTER)
-    (done,) = replay(loose, START, ReasonFilter(), loose.spark)
+    (done,) = replay(loose, START, ReasonFilter())
     assert (done.chosen, done.landed) == (2, 1)
     report = lake.verify(loose)
     assert (report.differences, report.landed, report.dead_letters) == ((), 2, 1)

@@ -216,4 +216,4 @@ def test_it_gives_up_where_others_are_always_faster(lake: Lake, monkeypatch: pyt
 
     monkeypatch.setattr(protocol, "commit", fenced)
     with pytest.raises(FencedError):
-        list(replay(lake.landing(), HOUR, ReasonFilter(), lake.landing().spark))
+        list(replay(lake.landing(), HOUR, ReasonFilter()))
