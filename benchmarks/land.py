@@ -29,7 +29,7 @@ def main(plan: Mapping[str, Any]) -> None:
     spark.session(config.spark)
     told(did="start")
     for one in config.sinks:
-        landing = TopicSink(
+        target = TopicSink(
             one,
             plan["topic"],
             lambda: spark.session(config.spark),
@@ -38,14 +38,14 @@ def main(plan: Mapping[str, Any]) -> None:
             KafkaReader(servers),
         )
         began = time.perf_counter()
-        (landed,) = land(landing, [plan["hour"]])
-        told(did=one.name, seconds=time.perf_counter() - began, **report(landing, landed))
+        (landed,) = land(target, [plan["hour"]])
+        told(did=one.name, seconds=time.perf_counter() - began, **report(target, landed))
 
 
-def report(landing: TopicSink, landed: LandedHour) -> dict[str, Any]:
+def report(target: TopicSink, landed: LandedHour) -> dict[str, Any]:
     """What came of it, by the index."""
     files = [file for manifest in landed.manifests for file in manifest.files]
-    requests = dict(sorted(landing.requests.items()))
+    requests = dict(sorted(target.requests.items()))
     return {
         "rows": sum(file.records for file in files),
         "files": len(files),

@@ -58,14 +58,14 @@ def test_no_primitive_type_is_left_out() -> None:
 def test_a_second_micro_batch_finds_it_recorded(text: str, envelope: dict[str, Any] | None) -> None:
     value = {"c": grammar.parse(text)}
     recorded = {"value": Struct(value)} if envelope is not None else value
-    landing = Unstaged(format={"type": "parquet"}, columns={"c": text}, envelope=envelope).landing()
-    binding.refuse_other_types(landing.sink, landing.topic, recorded)
+    target = Unstaged(format={"type": "parquet"}, columns={"c": text}, envelope=envelope).target()
+    binding.refuse_other_types(target.sink, target.topic, recorded)
 
 
 @pytest.mark.parametrize("value", ["int64", "string", {"list": "int64"}, {"map": "double"}], ids=str)
 def test_a_second_micro_batch_finds_values_that_are_no_objects_recorded(value: Any) -> None:
-    landing = Unstaged(format={"type": "parquet"}, columns={"c": "date"}, envelope={}).landing()
-    binding.refuse_other_types(landing.sink, landing.topic, from_document({"value": value}))
+    target = Unstaged(format={"type": "parquet"}, columns={"c": "date"}, envelope={}).target()
+    binding.refuse_other_types(target.sink, target.topic, from_document({"value": value}))
 
 
 @pytest.mark.parametrize(("text", "format", "envelope"), LANDED)

@@ -151,26 +151,26 @@ class TestOpening:
         assert index.store.requests == {"get": 3, "put": 2}
 
 
-def look(instance: dg.DagsterInstance, lander: TopicSink, memory: Memory, now_ms: int) -> RouteState:
+def look(instance: dg.DagsterInstance, target: TopicSink, memory: Memory, now_ms: int) -> RouteState:
     """Look at the topic as a tick of its sensor does."""
-    sink, entries = lander.sink, catalog(lander.sink)
+    sink, entries = target.sink, catalog(target.sink)
     tick = Tick(
         instance,
         entries,
         [Route(sink, "orders")],
-        {"orders": {0: lander.offsets.end}},  # type: ignore[attr-defined]
+        {"orders": {0: target.offsets.end}},  # type: ignore[attr-defined]
         memory,
         now_ms,
         together=False,
         runs={sink.name: SinkRuns(instance, entries, sink, now_ms, "orders")},
-        open=lambda _: lander,
+        open=lambda _: target,
     )
     (state,) = tick.look_at_routes()
     return state
 
 
-def landing(store: CountedStore, log: Log | None = None, now_ms: int | None = None, **settings: object) -> TopicSink:
-    """Return a landing of the topic from hour `FIRST` on, by a stopped clock unless `now_ms` is None."""
+def target_of(store: CountedStore, log: Log | None = None, now_ms: int | None = None, **settings: object) -> TopicSink:
+    """Return a target of the topic from hour `FIRST` on, by a stopped clock unless `now_ms` is None."""
     sink, reader = make_sink(start=FIRST, **settings), KafkaReader("127.0.0.1:1")
     clock = hours.now_ms if now_ms is None else lambda: now_ms
     return TopicSink(sink, "orders", lambda: None, lambda _: store, log or Log(), reader, clock=clock)
@@ -180,20 +180,20 @@ def landing(store: CountedStore, log: Log | None = None, now_ms: int | None = No
 class Sensor:
     """One that ticks while the last hour lasts, as Dagster has it tick: its cursor is a text in between."""
 
-    lander: TopicSink
+    target: TopicSink
     cursor: str
     instance: dg.DagsterInstance
 
     @classmethod
     @contextmanager
-    def of(cls, lander: TopicSink, cursor: str) -> Iterator["Sensor"]:
+    def of(cls, target: TopicSink, cursor: str) -> Iterator["Sensor"]:
         with pytest.MonkeyPatch.context() as patch, dg.DagsterInstance.ephemeral() as instance:
             patch.setattr(sealed, "announced_contents", lambda *asked: {hour: _announced(hour) for hour in asked[-1]})
-            yield cls(lander, cursor, instance)
+            yield cls(target, cursor, instance)
 
     def ask(self) -> RouteState:
         memory = sensor_memory.decode(self.cursor)
-        state = look(self.instance, self.lander, memory, hours.start_ms(LAST) + 1_800_000)
+        state = look(self.instance, self.target, memory, hours.start_ms(LAST) + 1_800_000)
         self.cursor = sensor_memory.encode(memory)
         return state
 
@@ -202,7 +202,7 @@ class Sensor:
 def seen(long: TopicIndex) -> str:
     """The cursor of a sensor that has seen all hours; those before the last one are announced as sealed."""
     new = Memory(routes={"events/orders": RouteMemory(announced=[(FIRST, hours.shift(LAST, -1))])})
-    with Sensor.of(landing(long.store), sensor_memory.encode(new)) as sensor:
+    with Sensor.of(target_of(long.store), sensor_memory.encode(new)) as sensor:
         for _ in range(HOURS // due.TILES_PER_TICK + 1):
             assert sensor.ask().span is None
         return sensor.cursor
@@ -212,51 +212,51 @@ class TestTick:
     """What a sensor asks of S3, for one topic and one sink."""
 
     @pytest.fixture
-    def lander(self, index: TopicIndex) -> TopicSink:
-        return landing(index.store)
+    def target(self, index: TopicIndex) -> TopicSink:
+        return target_of(index.store)
 
     @pytest.fixture
-    def ask(self, lander: TopicSink, seen: str) -> Iterator[Callable[[], object]]:
+    def ask(self, target: TopicSink, seen: str) -> Iterator[Callable[[], object]]:
         """A tick with the cursor of the one before."""
-        with Sensor.of(lander, seen) as sensor:
+        with Sensor.of(target, seen) as sensor:
             yield sensor.ask
 
     def test_a_steady_tick_costs_four_requests_and_little_cpu(
-        self, ask: Callable[[], object], lander: TopicSink
+        self, ask: Callable[[], object], target: TopicSink
     ) -> None:
-        lander.store.requests.clear()
+        target.store.requests.clear()
         assert ask().why.startswith("5 offsets wait; due at ")
-        assert lander.store.requests.total() <= 4
+        assert target.store.requests.total() <= 4
         assert cpu_ms(ask, enough=5) <= 5
 
     def test_a_tile_that_has_its_sums_spares_a_tick_the_manifest(
-        self, ask: Callable[[], object], lander: TopicSink
+        self, ask: Callable[[], object], target: TopicSink
     ) -> None:
-        tile, etag = lander.index.existing_tile(LAST)
-        lander.index.swap_tile(tile.revise(sums=Sums(records=10, bytes=100)), etag)
+        tile, etag = target.index.existing_tile(LAST)
+        target.index.swap_tile(tile.revise(sums=Sums(records=10, bytes=100)), etag)
         ask()
-        lander.store.requests.clear()
+        target.store.requests.clear()
         assert ask().why.startswith("5 offsets wait; due at ")
-        assert lander.store.requests.total() <= 3
+        assert target.store.requests.total() <= 3
 
-    def test_a_tick_far_behind_costs_little_cpu_too(self, lander: TopicSink) -> None:
+    def test_a_tick_far_behind_costs_little_cpu_too(self, target: TopicSink) -> None:
         """All of a backfill's hours are due, and each tick asks for one run."""
-        lander.store.objects = {}
+        target.store.objects = {}
         with dg.DagsterInstance.ephemeral() as instance:
-            cpu = cpu_ms(lambda: look(instance, lander, Memory(), hours.start_ms(LAST)), enough=20)
+            cpu = cpu_ms(lambda: look(instance, target, Memory(), hours.start_ms(LAST)), enough=20)
         assert cpu <= 20  # half of it is the database of runs, which is asked whether one is under way
 
 
-def staged(landing: TopicSink, attempt: Attempt, files: int = 1) -> Steps[Staged]:
+def staged(target: TopicSink, attempt: Attempt, files: int = 1) -> Steps[Staged]:
     """What Spark's tasks do, in as many files of one size."""
     yield from ()
-    landing.index.columns()
+    target.index.columns()
     (partition, (start, end)) = next(iter(attempt.batch.reads.items()))
     made = []
     for first in range(start, end, -(-(end - start) // files)):
         key, last = f"lake/{first:012d}{attempt.suffix}", min(end, first + -(-(end - start) // files)) - 1
-        upload = landing.store.create_upload(key, {COMMIT: attempt.commit})
-        etag = landing.store.upload_part(key, upload, 1, b"{}")
+        upload = target.store.create_upload(key, {COMMIT: attempt.commit})
+        etag = target.store.upload_part(key, upload, 1, b"{}")
         made.append(File(key, upload, (etag,), partition, first, last, last - first + 1, 2))
     return Staged(tuple(made), {partition: Read(start, end, end - start, end - start)})
 
@@ -266,14 +266,14 @@ def test_each_of_100_commits_in_one_hour_costs_at_most_12_requests_what_is_said_
 ) -> None:
     monkeypatch.setattr(TopicSink, "stage", staged)
     store, log = CountedStore(), Log(0)
-    lander = landing(store, log, hours.start_ms(FIRST) + 1)
-    land(lander, [FIRST])
+    target = target_of(store, log, hours.start_ms(FIRST) + 1)
+    land(target, [FIRST])
     dearest = 0
     for number in range(100):
         log.end += 7
         store.requests.clear()
-        (landed,) = land(lander, [FIRST])
-        said = hour_metadata(landed, lander.index, lag=Lag(0, 0.0))
+        (landed,) = land(target, [FIRST])
+        said = hour_metadata(landed, target.index, lag=Lag(0, 0.0))
         assert (said["dagster/row_count"], said["files"]) == (7 * (number + 1), number + 1)
         assert said["commits"] == f"{number + 1}, 1 of them new"
         dearest = max(dearest, store.requests.total())
@@ -329,12 +329,12 @@ class TestRewrite:
     def test_what_was_replaced_is_deleted_and_none_of_its_completed_uploads_is_aborted(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(TopicSink, "stage", lambda lander, attempt: staged(lander, attempt, files=100))
+        monkeypatch.setattr(TopicSink, "stage", lambda target, attempt: staged(target, attempt, files=100))
         store = CountedStore()
-        lander = landing(store, Log(200, each=100), hours.end_ms(FIRST) + hours.HOUR_MS)
-        land(lander, [FIRST])
+        target = target_of(store, Log(200, each=100), hours.end_ms(FIRST) + hours.HOUR_MS)
+        land(target, [FIRST])
         store.requests.clear()
-        rewrite(lander, FIRST)
+        rewrite(target, FIRST)
         assert store.requests["complete_upload"] == 100
         assert store.requests["delete"] == 100
         assert store.requests["abort_upload"] == 0
@@ -344,8 +344,8 @@ class TestRewrite:
 class TestFilesOfAMicroBatch:
     """A manifest with a line for each of 20 million files would be beyond a single PUT."""
 
-    def lander(self, **settings: object) -> TopicSink:
-        return landing(CountedStore(), Log(120), hours.start_ms(FIRST) + 1, **settings)
+    def target(self, **settings: object) -> TopicSink:
+        return target_of(CountedStore(), Log(120), hours.start_ms(FIRST) + 1, **settings)
 
     @pytest.mark.parametrize(
         ("settings", "records"),
@@ -359,21 +359,21 @@ class TestFilesOfAMicroBatch:
     def test_what_would_be_too_many_by_flush_count_is_not_planned(
         self, settings: dict[str, object], records: int
     ) -> None:
-        assert batch_limit(self.lander(**settings).sink) == records
+        assert batch_limit(self.target(**settings).sink) == records
 
     def test_where_there_are_too_many_all_the_same_smaller_ones_are_planned(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         read: list[int] = []
 
-        def crowded(lander: TopicSink, attempt: Attempt) -> Steps[Staged]:
+        def crowded(target: TopicSink, attempt: Attempt) -> Steps[Staged]:
             read.append(attempt.batch.offsets)
             if read[-1] > 20:
                 raise TooManyFilesError("too many files")
-            return (yield from staged(lander, attempt))
+            return (yield from staged(target, attempt))
 
         monkeypatch.setattr(TopicSink, "stage", crowded)
-        (landed,) = land(self.lander(), [FIRST])
+        (landed,) = land(self.target(), [FIRST])
         assert read[:3] == [120, 30, 7]
         assert landed.sums.landed == 120
 
@@ -384,4 +384,4 @@ class TestFilesOfAMicroBatch:
 
         monkeypatch.setattr(TopicSink, "stage", crowded)
         with pytest.raises(TooManyFilesError):
-            land(self.lander(), [FIRST])
+            land(self.target(), [FIRST])

@@ -211,7 +211,7 @@ def test_no_document_of_the_index_and_no_object_says_one(words: Words) -> None:
     keys = {"access_key_id": "AKIA", "secret_access_key": words.plant("<<secret key of a sink>>")}
     world = World(s3={"credentials": keys, "objects": {"customer_key": words.plant("<<a key of 32 bytes>>")}})
     world.produce(0, b'{"id": 1}')
-    land(world.landing(), [FIRST])
+    land(world.target(), [FIRST])
     documents = [body.decode() for key, (body, _) in world.store.objects.items() if key.startswith(".indexes/")]
     assert len(documents) >= 3
     assert words.seen("".join(documents) + repr(world.store.objects)) == []

@@ -84,7 +84,7 @@ class Stage:
     def __init__(self, made: Production, instance: dg.DagsterInstance, rng: random.Random) -> None:
         self._made, self._instance, self._rng = made, instance, rng
         sink = made.config.sink(SINK)
-        self._landings = {topic: open_topic_sink(made.config, sink, topic) for topic in made.topics}
+        self._targets = {topic: open_topic_sink(made.config, sink, topic) for topic in made.topics}
         self.nothing = dict.fromkeys(made.topics, 0)
 
     def recovery(self, kind: str) -> Recovery:
@@ -117,7 +117,7 @@ class Stage:
         return dict.fromkeys(self._made.topics, traffic.records - 1)
 
     def _reached(self) -> dict[str, int]:
-        return {topic: sum(one.find_landed_offsets().values()) for topic, one in self._landings.items()}
+        return {topic: sum(one.find_landed_offsets().values()) for topic, one in self._targets.items()}
 
     def _another_than(self, run_id: str) -> bool:
         return self._last()[0].dagster_run.run_id != run_id

@@ -135,8 +135,8 @@ class Production:
 
 def cleaned(sink: Sink, topic: str, config: Config, now: Callable[[], float] = time.time) -> int:
     """What `s3lake clean` finds to do two days from now, when no writer of today can be alive."""
-    lander = open_topic_sink(config, sink, topic)
-    return len(dataclasses.replace(lander, clock=lambda: int(now() * 1000) + _TWO_DAYS_MS).clean())
+    target = open_topic_sink(config, sink, topic)
+    return len(dataclasses.replace(target, clock=lambda: int(now() * 1000) + _TWO_DAYS_MS).clean())
 
 
 def kill(processes: Sequence[psutil.Process]) -> None:

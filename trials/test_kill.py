@@ -119,7 +119,7 @@ class Killed:
 
     def __init__(self, lake: Lake, topic: str, hours: list[str], proxy: Proxy, home: Path) -> None:
         self.lake, self.hours, self.proxy, self.home = lake, hours, proxy, home
-        self.landing: TopicSink = lake.landing(topic, SETTINGS)
+        self.target: TopicSink = lake.target(topic, SETTINGS)
         self._known: set[str] = set()
         config = lake.config_text(f"name: events, topics: ['{topic}'], {SETTINGS}")
         lines = [line if not line.startswith("spark:") else SPARK for line in config.splitlines()]
@@ -160,7 +160,7 @@ class Killed:
 
     def found(self) -> str:
         """What the dead run left, by the index and the bucket alone."""
-        index, store = self.landing.index, self.lake.store
+        index, store = self.target.index, self.lake.store
         tiles = list(index.tiles())
         for tile in tiles:
             if tile.pending:
@@ -181,10 +181,10 @@ class Killed:
         return (upload for page in pages for upload in page.get("Uploads", ()))
 
     def assert_exactly_once(self, records: int) -> None:
-        report = self.lake.verify(self.landing)
+        report = self.lake.verify(self.target)
         assert report.differences == ()
         assert (report.compared, report.landed) == (records, records)
-        index, listed = self.landing.index, []
+        index, listed = self.target.index, []
         for tile in index.tiles():
             assert tile.complete, tile
             for commit in tile.commits:
@@ -247,7 +247,7 @@ def test_runs_killed_at_any_moment_leave_every_record_exactly_once(
     assert sum(times for state, times in interrupted.items() if state.startswith("step 5")) >= kills // 5
     killed.assert_exactly_once(len(wanted) * 2 * RECORDS)
 
-    before, index = killed.lake.objects(), killed.landing.index
+    before, index = killed.lake.objects(), killed.target.index
     for later in (2, 30):  # days: what the dead left is swept, and at last forgotten
         clean(index, now_ms=int(time.time() * 1000) + later * DAY_MS)
     assert killed.lake.objects() == before

@@ -47,7 +47,7 @@ class Stage:
         self.lake, self.home, self.mark = lake, home, str(uuid.uuid4())
         self._started: list[subprocess.Popen[bytes]] = []
         self.config: Config = lake.config(sink)
-        self.landing: TopicSink = lake.landing(topic, SETTINGS)
+        self.target: TopicSink = lake.target(topic, SETTINGS)
         self.definitions = build_definitions(self.config)
         self.sensor = self.definitions.get_repository_def().get_sensor_def(names.identifier("kafka", topic))
 
@@ -70,7 +70,7 @@ class Stage:
             return list(self.sensor.evaluate_tick(context).run_requests or ())
 
     def commits(self) -> int:
-        tile = self.landing.index.tile(START)
+        tile = self.target.index.tile(START)
         return len(tile[0].commits) if tile else 0
 
     def await_true(self, condition: Callable[[], bool], within_s: float) -> None:
@@ -117,5 +117,5 @@ def test_after_a_run_was_killed_with_its_code_server_the_next_commit_comes_withi
             print(f"\nkilled with {left} commits; the next one came after {took:.0f} s")
         assert took <= 120
         stage.await_true(lambda: instance.get_runs()[0].status == dg.DagsterRunStatus.SUCCESS, 400)
-    report = stage.lake.verify(stage.landing)
+    report = stage.lake.verify(stage.target)
     assert (report.differences, report.landed) == ((), RECORDS)

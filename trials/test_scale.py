@@ -56,8 +56,8 @@ LAND = """
 from s3lake.cli.request import Request
 from s3lake.land.landing import land
 
-for landing in Request(os.environ["CONFIG"]).landings():
-    print(landing.sink.name, sum(one.new for one in land(landing, [os.environ["HOUR"]])), flush=True)
+for target in Request(os.environ["CONFIG"]).targets():
+    print(target.sink.name, sum(one.new for one in land(target, [os.environ["HOUR"]])), flush=True)
 """
 
 TASKS = """
@@ -123,14 +123,14 @@ class Scaled:
             config.write_text(text.replace(line, spark % address))
         return opened(LAND, address, CONFIG=str(config), HOUR=TEN)
 
-    def landed(self, landing: TopicSink, records: int) -> None:
+    def landed(self, target: TopicSink, records: int) -> None:
         """Each record once, and no upload left that `clean` does not end."""
-        report = self.lake.verify(landing)
+        report = self.lake.verify(target)
         assert report.differences == ()
         assert (report.compared, report.landed) == (records, records)
-        dataclasses.replace(landing, clock=lambda: hours.now_ms() + 2 * DAY_MS).clean()
+        dataclasses.replace(target, clock=lambda: hours.now_ms() + 2 * DAY_MS).clean()
         assert self.lake.uploads() == []
-        assert self.lake.verify(landing).differences == ()
+        assert self.lake.verify(target).differences == ()
 
 
 @pytest.fixture(params=["standalone", "connect"])
@@ -174,7 +174,7 @@ def test_every_way_of_landing_lands_there_and_no_command_line_has_a_setting(scal
     assert [line for line in lines if "PLANTED" in line or scaled.lake.s3.secret_access_key in line] == []
     assert _ended(run).split() == ["parquet", "1", "sql", "1"]
     for name, more in SINKS.items():
-        scaled.landed(scaled.lake.landing(topic, f"prefix: {name}, {more}".rstrip(", "), name=name), 2_000)
+        scaled.landed(scaled.lake.target(topic, f"prefix: {name}, {more}".rstrip(", "), name=name), 2_000)
 
 
 def test_an_executor_and_a_worker_killed_in_mid_stage_cost_no_record(scaled: Scaled) -> None:
@@ -186,7 +186,7 @@ def test_an_executor_and_a_worker_killed_in_mid_stage_cost_no_record(scaled: Sca
     until(120, lambda: len(scaled.lake.uploads()) > staged + 40)
     scaled.cluster.kill_worker()
     assert _ended(run) == "events 1\n"
-    scaled.landed(scaled.lake.landing(topic, settings), 2 * RECORDS)
+    scaled.landed(scaled.lake.target(topic, settings), 2 * RECORDS)
 
 
 def test_a_task_that_stands_still_is_run_elsewhere_and_may_wake_up_after_the_commit(scaled: Scaled) -> None:
@@ -200,7 +200,7 @@ def test_a_task_that_stands_still_is_run_elsewhere_and_may_wake_up_after_the_com
     finally:
         if asleep.is_running():
             asleep.send_signal(signal.SIGCONT)
-    scaled.landed(scaled.lake.landing(topic, settings), 2 * RECORDS)
+    scaled.landed(scaled.lake.target(topic, settings), 2 * RECORDS)
 
 
 @pytest.mark.parametrize("scaled", ["standalone"], indirect=True)
@@ -214,7 +214,7 @@ def test_a_stage_that_is_lost_whole_may_pass_later_and_then_lands_everything_onc
     _, errors = run.communicate(timeout=240)
     assert "SparkUnavailableError: Spark went away while landing topic" in errors
     assert _ended(scaled.run(sink)) == "events 1\n"
-    scaled.landed(scaled.lake.landing(topic, settings), 2 * RECORDS)
+    scaled.landed(scaled.lake.target(topic, settings), 2 * RECORDS)
 
 
 def test_tasks_have_the_environment_that_settings_give_and_a_python_that_is_sent_to_them(

@@ -78,12 +78,12 @@ def retention(
 def _change(request: Request, change: Callable[["TopicSink", list[str]], Iterator["HourChange"]]) -> None:
     """Print, or with --yes do, what `change` yields for each hour."""
 
-    def plan(landing: "TopicSink") -> Iterator[Outcome]:
-        target = landing.require_exactly_once()
+    def plan(target: "TopicSink") -> Iterator[Outcome]:
+        target.require_exactly_once()
         for result in change(target, target.hours(request.first, request.last)):
             yield Outcome(asdict(result), str(result), result.is_possible)
 
-    request.change(plan, list(request.landings(tables=True)))
+    request.change(plan, list(request.targets(tables=True)))
 
 
 def _parse(option: str, text: str, read: Callable[[str], Any]) -> float:
@@ -116,17 +116,16 @@ def restore(
     if config.kafka is None:
         raise ConfigurationError("restore produces into Kafka, and this configuration has no `kafka`")
     require_allowed(config.sinks, into, without or (), landed_again=landed_again)
-    landing = request.landing(config)
-    target = landing.require_exactly_once()
+    target = request.target(config).require_exactly_once()
     restoration = Restore(target, target.hours(request.first, request.last), into, without or ())
     if not restoration.hours or not restoration.planned.records:
         print_text(request.as_json, "nothing to restore")
         return
     outcome = restoration.planned
     if request.yes:
-        progress = Progress(f"restore {landing.topic}: records", outcome.records, quiet=request.as_json)
+        progress = Progress(f"restore {target.topic}: records", outcome.records, quiet=request.as_json)
         outcome = produce(restoration, config.kafka.bootstrap_servers, config.kafka.properties, progress)
-    name = {"sink": landing.sink.name, "topic": landing.topic}
+    name = {"sink": target.sink.name, "topic": target.topic}
     row = {**name, **asdict(outcome), "finished": request.yes, "summary": str(outcome)}
     emit(request.as_json, row, "{sink} {topic} {summary}".format_map)
     if not request.yes:

@@ -42,13 +42,13 @@ def ddl(
         raise ConfigurationError(f"--yes is for glue alone: run in {engine} what is printed without it")
     config = request.load()
 
-    def work(landing: "TopicSink") -> None:
-        table = build_hive_table(landing.sink, landing.index, engine)
-        for text in find_differences(table, engine, landing.sink, landing.topic):
-            err.print(f"notice: {landing.topic}: {text}", markup=False)
-        name = {"sink": landing.sink.name, "topic": landing.topic, "table": f"{database}.{table.name}"}
+    def work(target: "TopicSink") -> None:
+        table = build_hive_table(target.sink, target.index, engine)
+        for text in find_differences(table, engine, target.sink, target.topic):
+            err.print(f"notice: {target.topic}: {text}", markup=False)
+        name = {"sink": target.sink.name, "topic": target.topic, "table": f"{database}.{table.name}"}
         if request.yes:
-            glue = make_client(S3Connection.from_settings(config.s3_of(landing.sink)), service="glue")
+            glue = make_client(S3Connection.from_settings(config.s3_of(target.sink)), service="glue")
             row = {**name, "new": apply(glue, table, database), "done": True}
             emit(request.as_json, row, "{table}: {new} new partitions".format_map)
             return
@@ -56,7 +56,7 @@ def ddl(
         for text in ENGINES[engine](table, database):
             emit(request.as_json, {**name, "statement": text}, line.format_map)
 
-    request.each(work, list(request.landings(config, tables=True)))
+    request.each(work, list(request.targets(config, tables=True)))
 
 
 def find_differences(table: "HiveTable", engine: str, sink: "Sink", topic: str) -> Iterator[str]:

@@ -32,11 +32,11 @@ def list_dead_letters(request: Request, hour: HourOption = None) -> None:
 
     first, last = _hour_range(request, hour)
     rows: list[dict[str, Any]] = []
-    for landing in request.landings():
-        for tile, commits in hours_of(landing.index, first, last):
+    for target in request.targets():
+        for tile, commits in hours_of(target.index, first, last):
             replayed = sum(taken.count for taken in chain.from_iterable(commit.taken for commit in commits))
             reasons = msgspec.to_builtins(merge_reasons(commit.letters for commit in commits))
-            name = {"sink": landing.sink.name, "topic": landing.topic, "hour": tile.hour}
+            name = {"sink": target.sink.name, "topic": target.topic, "hour": tile.hour}
             rows += [{**name, **reason, "replayed": replayed} for reason in reasons or ([{}] if replayed else [])]
     if request.as_json:
         for row in rows:
@@ -65,16 +65,16 @@ def show_dead_letters(
     from s3lake.land.maintenance.dead_letters import ReasonFilter, hours_of, letters_of
 
     chosen, (first, last), count = ReasonFilter(reason), _hour_range(request, hour), 0
-    for landing in request.landings():
-        for tile, commits in hours_of(landing.index, first, last):
-            for letter in chain.from_iterable(letters_of(landing.store, commit, partition) for commit in commits):
+    for target in request.targets():
+        for tile, commits in hours_of(target.index, first, last):
+            for letter in chain.from_iterable(letters_of(target.store, commit, partition) for commit in commits):
                 if not chosen(letter) or offset not in (None, letter.offset):
                     continue
                 if count == limit:
                     err.print(f"only the first {limit}: --limit shows more", markup=False)
                     return
                 count += 1
-                row = {"sink": landing.sink.name, "hour": tile.hour, **_describe(letter, None if whole else 200)}
+                row = {"sink": target.sink.name, "hour": tile.hour, **_describe(letter, None if whole else 200)}
                 emit(request.as_json, row, _format)
     if not count:
         print_text(request.as_json, "no dead letters")
@@ -92,9 +92,9 @@ def replay_dead_letters(request: Request, hour: HourOption = None, reason: Reaso
 
     chosen, (first, last) = ReasonFilter(reason), _hour_range(request, hour)
 
-    def plan(landing: "TopicSink") -> Iterator[Outcome]:
-        for tile, _ in list(hours_of(landing.index, first, last)):
-            for replayed in replay(landing, tile.hour, chosen, dry_run=not request.yes):
+    def plan(target: "TopicSink") -> Iterator[Outcome]:
+        for tile, _ in list(hours_of(target.index, first, last)):
+            for replayed in replay(target, tile.hour, chosen, dry_run=not request.yes):
                 refused = [msgspec.to_builtins(each) for each in replayed.refused]
                 yield Outcome({**asdict(replayed), "refused": refused}, f"{tile.hour}: {replayed}")
 

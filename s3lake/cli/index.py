@@ -28,15 +28,15 @@ def show_index(request: Request) -> None:
     from s3lake.commit.sealing import Sealing
     from s3lake.plan.stamps import find_notices
 
-    for landing in request.landings(tables=True):
-        name, stored, tiles = f"{landing.sink.name}: {landing.topic}", landing.index.head(), list(landing.index.tiles())
-        sealing = Sealing.from_tiles(landing.index, stored[0] if stored else TopicHead(), tiles)
-        sealed_up_to = sealing.upto(landing.sink.start)
+    for target in request.targets(tables=True):
+        name, stored, tiles = f"{target.sink.name}: {target.topic}", target.index.head(), list(target.index.tiles())
+        sealing = Sealing.from_tiles(target.index, stored[0] if stored else TopicHead(), tiles)
+        sealed_up_to = sealing.upto(target.sink.start)
         tiles = [tile for tile in tiles if hours.is_within(tile.hour, request.first, request.last)]
         states = [_state(tile, sealed=not sealing.flaw(tile.hour)) for tile in tiles]
         if request.as_json:
             for tile, state in zip(tiles, states, strict=True):
-                row = {"sink": landing.sink.name, "topic": landing.topic, **_describe_tile(tile, state)}
+                row = {"sink": target.sink.name, "topic": target.topic, **_describe_tile(tile, state)}
                 print_json({**row, "sealed_up_to": sealed_up_to})
             continue
         if not tiles:
@@ -49,7 +49,7 @@ def show_index(request: Request) -> None:
         print_table(columns, cells, f"{name}, sealed up to {sealed_up_to or 'no hour'}")
         for tile in tiles:
             for notice in find_notices(tile):
-                print_text(False, f"notice: {landing.sink.name} {landing.topic} {tile.hour}: {notice}")
+                print_text(False, f"notice: {target.sink.name} {target.topic} {tile.hour}: {notice}")
 
 
 def _describe_tile(tile: "Tile", state: str) -> dict[str, Any]:
@@ -101,10 +101,8 @@ def rollback_index(
     require_hours(hour)
     request.require("sink", "topic")
 
-    def plan(landing: "TopicSink") -> Iterator[Outcome]:
-        result = roll_back(
-            landing.index, landing.offsets, hour, give_up_expired=give_up_expired, dry_run=not request.yes
-        )
+    def plan(target: "TopicSink") -> Iterator[Outcome]:
+        result = roll_back(target.index, target.offsets, hour, give_up_expired=give_up_expired, dry_run=not request.yes)
         verb = "is" if request.yes else "would be"
         summary = (
             f"{hour}: commit {result.commit} {verb} rolled back; the next run reads its {result.offsets} offsets "
@@ -124,19 +122,19 @@ def accept_topic(request: Request) -> None:
     from s3lake.commit.accept import accept
 
     request.require("topic")
-    landings, refusals = list(request.landings()), list[str]()
+    targets, refusals = list(request.targets()), list[str]()
 
-    def plan(landing: "TopicSink") -> Iterator[Outcome]:
+    def plan(target: "TopicSink") -> Iterator[Outcome]:
         try:
-            since = accept(landing.index, landing.offsets, dry_run=not request.yes)
+            since = accept(target.index, target.offsets, dry_run=not request.yes)
         except ConfigurationError as error:  # an interrupted command has accepted it for some of the sinks
-            refusals.append(f"{landing.sink.name}: {error}")
+            refusals.append(f"{target.sink.name}: {error}")
         else:
             verb = "begin" if request.yes else "would begin"
             yield Outcome({"since": since}, f"hours of the present topic {verb} at {since}")
 
-    request.change(plan, landings)
-    if len(refusals) == len(landings):
+    request.change(plan, targets)
+    if len(refusals) == len(targets):
         raise ConfigurationError("\n".join(refusals))
     for refusal in refusals:
         print_text(request.as_json, refusal)
@@ -147,9 +145,9 @@ def show_schema(request: Request) -> None:
     """Show the columns that files have now, with their types."""
     from s3lake.commit.evolution import present
 
-    for landing in request.landings(tables=True):
-        rows = [{"column": name, "type": str(type)} for name, type in present(landing.index).items()]
-        _print_columns(landing, rows, "files have no columns, or none yet", as_json=request.as_json)
+    for target in request.targets(tables=True):
+        rows = [{"column": name, "type": str(type)} for name, type in present(target.index).items()]
+        _print_columns(target, rows, "files have no columns, or none yet", as_json=request.as_json)
 
 
 @command(schema, SOURCE, ROUTES, JSON, name="history")
@@ -157,7 +155,7 @@ def show_schema_history(request: Request) -> None:
     """Show each change of columns: its hour and commit, and the type before and after."""
     from s3lake.commit.evolution import steps
 
-    for landing in request.landings(tables=True):
+    for target in request.targets(tables=True):
         rows = [
             {
                 "hour": step.hour,
@@ -166,18 +164,18 @@ def show_schema_history(request: Request) -> None:
                 "before": step.change.before,
                 "after": step.change.after,
             }
-            for step in steps(landing.index)
+            for step in steps(target.index)
         ]
-        _print_columns(landing, rows, "no columns were seen yet", as_json=request.as_json)
+        _print_columns(target, rows, "no columns were seen yet", as_json=request.as_json)
 
 
 def _print_columns(
-    landing: "TopicSink", rows: Sequence[Mapping[str, str | None]], if_empty: str, *, as_json: bool
+    target: "TopicSink", rows: Sequence[Mapping[str, str | None]], if_empty: str, *, as_json: bool
 ) -> None:
-    name = f"{landing.sink.name}: {landing.topic}"
+    name = f"{target.sink.name}: {target.topic}"
     if as_json:
         for row in rows:
-            print_json({"sink": landing.sink.name, "topic": landing.topic, **row})
+            print_json({"sink": target.sink.name, "topic": target.topic, **row})
     elif rows:
         print_table(list(rows[0]), [[cell or "" for cell in row.values()] for row in rows], name)
     else:
@@ -204,12 +202,12 @@ def sync_table(
     ] = False,
 ) -> None:
     """Bring tables to the state of the index, by reference. It may be repeated, and run next to Dagster's runs."""
-    landings = [landing for landing in request.landings(tables=True) if landing.table is not None]
-    if not landings:
+    targets = [target for target in request.targets(tables=True) if target.table is not None]
+    if not targets:
         raise ConfigurationError("no selected sink has a table: give it one with `table:`")
 
-    def plan(landing: "TopicSink") -> Iterator[Outcome]:
-        synced = landing.table
+    def plan(target: "TopicSink") -> Iterator[Outcome]:
+        synced = target.table
         assert synced is not None, "others are left out"
         row = {"table": synced.name}
         selected = [hour for hour in synced.select_hours() if hours.is_within(hour, request.first, request.last)]
@@ -224,4 +222,4 @@ def sync_table(
         for snapshot in synced.sync(selected, by_files=by_files):
             yield Outcome({**row, **asdict(snapshot)}, f"{synced.name}: {snapshot}")
 
-    request.change(plan, landings, nothing="every table is as the index has it")
+    request.change(plan, targets, nothing="every table is as the index has it")

@@ -48,9 +48,9 @@ class _Printer(Logged):
             emit(self.as_json, describe_hour(self.sink, self.topic, landed), format_hour)
 
 
-def _make_printer(landing: "TopicSink", verb: str, *, as_json: bool, prints_hours: bool = True) -> _Printer:
+def _make_printer(target: "TopicSink", verb: str, *, as_json: bool, prints_hours: bool = True) -> _Printer:
     """Return an observer that shows how far a landing is."""
-    sink, topic = landing.sink.name, landing.topic
+    sink, topic = target.sink.name, target.topic
     progress = Progress(f"{verb} {sink} {topic}: offsets", quiet=as_json)
     return _Printer(sink, topic, as_json, progress, prints_hours)
 
@@ -109,32 +109,32 @@ def land(request: Request) -> None:
     from s3lake.land.landing import land as land_hours
     from s3lake.verify import Grid
 
-    landings, now_ms = list(request.landings()), hours.now_ms()
-    grids = {landing: Grid.from_sink(landing.sink, now_ms, request.first, request.last) for landing in landings}
-    require_due_hours(landings, grids.values())
+    targets, now_ms = list(request.targets()), hours.now_ms()
+    grids = {target: Grid.from_sink(target.sink, now_ms, request.first, request.last) for target in targets}
+    require_due_hours(targets, grids.values())
     count = 0
 
-    def work(landing: "TopicSink") -> None:
+    def work(target: "TopicSink") -> None:
         nonlocal count
-        if incomplete := _find_incomplete_hours(landing, grids[landing]):
-            printer = _make_printer(landing, "land", as_json=request.as_json)
-            count += len(land_hours(landing, incomplete, printer))
+        if incomplete := _find_incomplete_hours(target, grids[target]):
+            printer = _make_printer(target, "land", as_json=request.as_json)
+            count += len(land_hours(target, incomplete, printer))
 
-    request.each(work, landings)
+    request.each(work, targets)
     if not count:
         print_text(request.as_json, "nothing to land: every hour of this range is complete")
 
 
-def _find_incomplete_hours(landing: "TopicSink", grid: "Grid") -> Sequence[str]:
+def _find_incomplete_hours(target: "TopicSink", grid: "Grid") -> Sequence[str]:
     """Return the hours that the index does not call complete.
 
     If none is given by name, hours that a connector landed before the adoption, or of an earlier topic, do not count.
     """
     from s3lake.readback.committed import read_tiles
 
-    head = landing.index.head() if grid.first is None else None
+    head = target.index.head() if grid.first is None else None
     due = grid.due_hours(head[0].since if head else None)
-    return [hour for hour, tile in read_tiles(landing.index, due).items() if tile is None or not tile.complete]
+    return [hour for hour, tile in read_tiles(target.index, due).items() if tile is None or not tile.complete]
 
 
 def rewrite(request: Request) -> None:
@@ -146,18 +146,18 @@ def rewrite(request: Request) -> None:
 
     request.require("first", "last")
 
-    def plan(landing: "TopicSink") -> Iterator[Outcome]:
+    def plan(target: "TopicSink") -> Iterator[Outcome]:
         for hour in hours.span(request.first or "", request.last or ""):
             if request.yes:
-                printer = _make_printer(landing, "rewrite", as_json=request.as_json, prints_hours=False)
-                landed = rewrite_hour(landing, hour, printer)
+                printer = _make_printer(target, "rewrite", as_json=request.as_json, prints_hours=False)
+                landed = rewrite_hour(target, hour, printer)
             else:
-                landed = landing.report(hour)
+                landed = target.report(hour)
                 if not landed.tile.landed:
                     raise IncompleteError(
-                        f"{landing.topic} {hour} is not landed as a whole: materialise it before rewriting it"
+                        f"{target.topic} {hour} is not landed as a whole: materialise it before rewriting it"
                     )
-            row = describe_hour(landing.sink.name, landing.topic, landed)
+            row = describe_hour(target.sink.name, target.topic, landed)
             yield Outcome(row, ("" if request.yes else "would be landed again: ") + _format_sums(row))
 
     request.change(plan)
@@ -166,11 +166,11 @@ def rewrite(request: Request) -> None:
 def clean(request: Request) -> None:
     """Remove what interrupted runs left behind."""
 
-    def plan(landing: "TopicSink") -> Iterator[Outcome]:
-        for leftover in landing.clean(dry_run=not request.yes):
+    def plan(target: "TopicSink") -> Iterator[Outcome]:
+        for leftover in target.clean(dry_run=not request.yes):
             yield Outcome(asdict(leftover), f"{'' if request.yes else 'would be removed: '}{leftover}")
 
-    request.change(plan, list(request.landings(tables=True)), nothing="nothing to remove")
+    request.change(plan, list(request.targets(tables=True)), nothing="nothing to remove")
 
 
 def adopt(
@@ -195,28 +195,28 @@ def adopt(
     if loaded.config.kafka is None:
         raise ConfigurationError("adopt continues connectors of Kafka Connect, and source is not Kafka")
     groups = KafkaGroups(loaded.config.kafka.bootstrap_servers, loaded.config.kafka.properties)
-    landings = list(request.landings(loaded.config))
+    targets = list(request.targets(loaded.config))
     chosen = dict(map(_parse_offset, offset or ()))
-    if chosen and len(landings) > 1:
+    if chosen and len(targets) > 1:
         raise ConfigurationError("--offset is for one topic: name it with --topic, and its sink with --sink")
-    begun = {landing for landing in landings if first_tile(landing.index) is not None}
+    begun = {target for target in targets if first_tile(target.index) is not None}
 
-    def plan(landing: "TopicSink") -> Iterator[Outcome]:
-        if landing in begun and len(begun) < len(landings):  # an interrupted command has adopted some of the topics
+    def plan(target: "TopicSink") -> Iterator[Outcome]:
+        if target in begun and len(begun) < len(targets):  # an interrupted command has adopted some of the topics
             yield Outcome({}, "has tiles already: an earlier command has adopted it", possible=False)
             return
-        connector = loaded.connectors.get(landing.sink.name, Connector(""))
+        connector = loaded.connectors.get(target.sink.name, Connector(""))
         connector = replace(connector, name=request.name or connector.name)
         if not connector.name:
             raise ConfigurationError(
-                f"sink {landing.sink.name}: the configuration does not name the connector to continue; give its "
+                f"sink {target.sink.name}: the configuration does not name the connector to continue; give its "
                 "name with --name, or the connector's own file as CONFIG"
             )
         adopted = adopt_topic(
             connector,
-            landing.sink,
-            landing.index,
-            landing.offsets,
+            target.sink,
+            target.index,
+            target.offsets,
             groups,
             now_ms=hours.now_ms(),
             chosen=chosen,
@@ -227,7 +227,7 @@ def adopt(
             print_text(request.as_json, line)
         yield Outcome(*_describe_adoption(adopted))
 
-    request.change(plan, landings)
+    request.change(plan, targets)
 
 
 def _parse_offset(text: str) -> tuple[int, int]:

@@ -137,10 +137,10 @@ class Request:
             raise ConfigurationError(f"--sink {self.sink}: unknown sink; the configuration has {', '.join(names)}")
         return [sink for sink in config.sinks if self.sink in (None, sink.name)]
 
-    def landings(
+    def targets(
         self, config: Config | None = None, *, fail_fast: bool = False, tables: bool = False
     ) -> Iterator["TopicSink"]:
-        """Create a landing for each selected sink and topic.
+        """Open the target of each selected sink and topic.
 
         Args:
             config: what was loaded before; None to load it now.
@@ -160,55 +160,55 @@ class Request:
         selected = [(sink, topic) for sink in sinks for topic in topics[sink.name] if self.topic in (None, topic)]
         spark, timeout_s = functools.partial(session, config.spark), 3.0 if fail_fast else 5.0
 
-        def open_landing(sink: "Sink", topic: str) -> "TopicSink":
+        def open_target(sink: "Sink", topic: str) -> "TopicSink":
             return open_topic_sink(config, sink, topic, spark=spark, fail_fast=fail_fast, timeout_s=timeout_s)
 
         is_empty = True
         for sink, topic in selected:
             is_empty = False
-            yield open_landing(sink, topic)
+            yield open_target(sink, topic)
         for sink in sinks if tables else ():
             store = open_stores(s3_connection(config, sink), fail_fast=fail_fast)(sink.bucket)
             for name in store.list_steps(f"{sink.index_root}/"):
                 if name not in topics[sink.name] and self.topic in (None, name):
-                    landing = open_landing(sink, name)
-                    head = landing.index.head()
+                    target = open_target(sink, name)
+                    head = target.index.head()
                     if head is not None and head[0].topic_id == TABLE:
                         is_empty = False
-                        yield landing
+                        yield target
         if is_empty:
             names = ", ".join(sorted({topic for sink in sinks for topic in topics[sink.name]})) or "none yet"
             option = f"--topic {self.topic}: " if self.topic else ""
             raise ConfigurationError(f"{option}no such topic is landed; topics of {self.sink or 'all sinks'}: {names}")
 
-    def landing(self, config: Config | None = None) -> "TopicSink":
-        """Return the only selected landing.
+    def target(self, config: Config | None = None) -> "TopicSink":
+        """Return the only selected target.
 
         Raises:
             ConfigurationError: several are selected.
         """
-        first, *others = self.landings(config)
+        first, *others = self.targets(config)
         if others:
-            names = ", ".join(f"{landing.sink.name} {landing.topic}" for landing in (first, *others))
+            names = ", ".join(f"{target.sink.name} {target.topic}" for target in (first, *others))
             raise ConfigurationError(f"--sink and --topic must select one topic of one sink, and select {names}")
         return first
 
-    def each(self, work: Callable[["TopicSink"], None], landings: Sequence["TopicSink"] | None = None) -> None:
-        """Call `work` for each selected landing. One that fails is reported, the others go on.
+    def each(self, work: Callable[["TopicSink"], None], targets: Sequence["TopicSink"] | None = None) -> None:
+        """Call `work` for each selected target. One that fails is reported, the others go on.
 
         Raises:
             typer.Exit: with code 3 if one has failed; with 2 if all have, and trying again does not help.
         """
-        landings = list(self.landings()) if landings is None else landings
+        targets = list(self.targets()) if targets is None else targets
         errors = []
-        for landing in landings:
+        for target in targets:
             try:
-                work(landing)
+                work(target)
             except S3LakeError as error:
                 errors.append(error)
-                err.print(f"{landing.sink.name} {landing.topic}: {type(error).__name__}: {error}", markup=False)
+                err.print(f"{target.sink.name} {target.topic}: {type(error).__name__}: {error}", markup=False)
         if errors:
-            wrong = len(errors) == len(landings) and all(
+            wrong = len(errors) == len(targets) and all(
                 isinstance(error, ConfigurationError | IncompleteError) for error in errors
             )
             raise typer.Exit(INPUT if wrong else FAILED)
@@ -216,24 +216,24 @@ class Request:
     def change(
         self,
         plan: Callable[["TopicSink"], Iterator[Outcome]],
-        landings: Sequence["TopicSink"] | None = None,
+        targets: Sequence["TopicSink"] | None = None,
         nothing: str = "nothing to change",
     ) -> None:
-        """Print each outcome of each selected landing. `plan` acts only if `yes` is set."""
+        """Print each outcome of each selected target. `plan` acts only if `yes` is set."""
         count = 0
 
-        def work(landing: "TopicSink") -> None:
+        def work(target: "TopicSink") -> None:
             nonlocal count
-            for row, summary, possible in plan(landing):
+            for row, summary, possible in plan(target):
                 count += possible
-                name = {"sink": landing.sink.name, "topic": landing.topic}
+                name = {"sink": target.sink.name, "topic": target.topic}
                 emit(
                     self.as_json,
                     {**name, **row, "done": self.yes and possible, "summary": summary},
                     "{sink} {topic} {summary}".format_map,
                 )
 
-        self.each(work, landings)
+        self.each(work, targets)
         if not count:
             print_text(self.as_json, nothing)
         elif not self.yes:

@@ -10,7 +10,7 @@ from s3lake import hours, sink
 from s3lake.cli.land import describe_hour, format_hour
 from s3lake.cli.output import DIFFERENCES, Progress, emit, print_text
 from s3lake.cli.request import Request
-from s3lake.cli.verify import describe_totals, format_totals, print_differences, verify_landings
+from s3lake.cli.verify import describe_totals, format_totals, print_differences, verify_targets
 from s3lake.errors import ConfigurationError
 from s3lake.spark import session
 from s3lake.spark.shared import PORT
@@ -102,23 +102,23 @@ def demo(
         server = "; Spark starts first" if lake.spark is None else f" and {lake.spark.address}"
         print_text(as_json, f"backfilling {lake.hours[0]} to {lake.hours[-1]} through Dagster{server}")
         run.backfill(lake, lambda message: print_text(as_json, f"  {message}"))
-        landings = list(Request().landings(lake.config))
+        targets = list(Request().targets(lake.config))
         for hour in lake.hours:
-            for landing in landings:
-                row = describe_hour(landing.sink.name, landing.topic, landing.report(hour))
+            for target in targets:
+                row = describe_hour(target.sink.name, target.topic, target.report(hour))
                 emit(as_json, row, format_hour)
-        grids = [Grid.from_sink(landing.sink, hours.now_ms()) for landing in landings]
-        reports = verify_landings(lake.config, landings, grids, quiet=as_json)
-        for landing, report in zip(landings, reports, strict=True):
-            print_differences(landing, report, as_json=as_json)
+        grids = [Grid.from_sink(target.sink, hours.now_ms()) for target in targets]
+        reports = verify_targets(lake.config, targets, grids, quiet=as_json)
+        for target, report in zip(targets, reports, strict=True):
+            print_differences(target, report, as_json=as_json)
         report = combine_reports(reports)
         lost = max(0, run.count_expected(lake) - report.compared - report.not_compared)
         emit(as_json, describe_totals(report) | {"missing": report.missing + lost}, format_totals)
-        behind = [landing for landing in landings if table and not _query_table(landing, lake.hours, as_json=as_json)]
+        behind = [target for target in targets if table and not _query_table(target, lake.hours, as_json=as_json)]
         if serve:
             with run.serve_ui(lake, port) as (process, url):
                 stop = run.stop_on_signal()
-                addresses = run.list_addresses(lake, landings, url)
+                addresses = run.list_addresses(lake, targets, url)
                 lines = [*(f"{name}: {value}" for name, value in addresses.items()), "Ctrl-C ends"]
                 emit(as_json, addresses, lambda _: "\n".join(lines))
                 run.keep_producing(lake, process, stop)
@@ -128,11 +128,11 @@ def demo(
             raise typer.Exit(DIFFERENCES)
 
 
-def _query_table(landing: "TopicSink", hours: list[str], *, as_json: bool) -> bool:
+def _query_table(target: "TopicSink", hours: list[str], *, as_json: bool) -> bool:
     """Query a topic's table. Return whether it has as many rows as the index."""
     from s3lake.demo.run import query_table
 
-    row = query_table(landing, hours)
+    row = query_table(target, hours)
     if row is None:
         return True
     line = "DuckDB, {table}: {query} -> {rows:,}; landed {landed:,}"

@@ -35,11 +35,11 @@ def status(request: Request) -> None:
     """
     from s3lake.land.metrics import Looks
 
-    landings = list(request.landings(fail_fast=True))
+    targets = list(request.targets(fail_fast=True))
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        measured = list(pool.map(partial(Looks().measure, limit=_DAY), landings))
-    failures = _read_failed_runs(landings, measured)
-    rows = [_describe(landing, look, failures) for landing, look in zip(landings, measured, strict=True)]
+        measured = list(pool.map(partial(Looks().measure, limit=_DAY), targets))
+    failures = _read_failed_runs(targets, measured)
+    rows = [_describe(target, look, failures) for target, look in zip(targets, measured, strict=True)]
     if request.as_json:
         for row in rows:
             print_json(row)
@@ -50,14 +50,14 @@ def status(request: Request) -> None:
         raise typer.Exit(FAILED)
 
 
-def _describe(landing: "TopicSink", look: "Measured", failures: Mapping[tuple[str, str], str]) -> dict[str, Any]:
+def _describe(target: "TopicSink", look: "Measured", failures: Mapping[tuple[str, str], str]) -> dict[str, Any]:
     """Return the status of a sink and topic; None for what could not be read."""
     progress, waiting = look.progress, look.waiting
-    first = hours.shift(hours.key_of_ms(landing.clock()), 1 - _DAY)
+    first = hours.shift(hours.key_of_ms(target.clock()), 1 - _DAY)
     errors = [f"{part}: {error}" for part, error in look.errors.items()]
     return {
-        "sink": landing.sink.name,
-        "topic": landing.topic,
+        "sink": target.sink.name,
+        "topic": target.topic,
         "landed_up_to": progress.complete.hour if progress and progress.complete else None,
         "lag_records": None if waiting is None else waiting.records,
         "lag_seconds": None if waiting is None else round(waiting.seconds),
@@ -65,17 +65,17 @@ def _describe(landing: "TopicSink", look: "Measured", failures: Mapping[tuple[st
         "dead_letters": None
         if progress is None
         else sum(tile.sums.dead for tile in progress.tiles if tile.hour >= first),
-        "last_error": "; ".join(errors) or failures.get((landing.sink.name, landing.topic)),
+        "last_error": "; ".join(errors) or failures.get((target.sink.name, target.topic)),
     }
 
 
-def _read_failed_runs(landings: Sequence["TopicSink"], looks: Sequence["Measured"]) -> dict[tuple[str, str], str]:
+def _read_failed_runs(targets: Sequence["TopicSink"], looks: Sequence["Measured"]) -> dict[tuple[str, str], str]:
     """Return why the newest run of Dagster for each sink and topic failed, if it failed after the last commit."""
     if "DAGSTER_HOME" not in os.environ:
         return {}
     from s3lake.orchestration.runs import read_last_failures
 
-    names = [(landing.sink.name, landing.topic) for landing in landings]
+    names = [(target.sink.name, target.topic) for target in targets]
     try:
         commits = [look.progress.last_commit if look.progress else None for look in looks]
         return read_last_failures({name: last[0] if last else 0 for name, last in zip(names, commits, strict=True)})
@@ -115,7 +115,7 @@ def metrics(
 
     address = None if listen is None else _parse_address(listen)
     config = request.load()
-    find = partial(request.landings, config, fail_fast=True)
+    find = partial(request.targets, config, fail_fast=True)
     list(find())  # a wrong option ends the command now
     registry = CollectorRegistry()
     registry.register(Scrape(find) if address else Scrape(find, _ONCE_S))

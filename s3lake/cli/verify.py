@@ -33,30 +33,30 @@ def verify(
     from s3lake.verify import Grid, combine_reports
 
     config, now_ms = request.load(), hours.now_ms()
-    landings = list(request.landings(config))
-    grids = [Grid.from_sink(landing.sink, now_ms, request.first, request.last) for landing in landings]
-    if not any(_landed_hours(landing, grid) for landing, grid in zip(landings, grids, strict=True)):
-        require_due_hours(landings, grids)
-    reports = verify_landings(config, landings, grids, quiet=request.as_json)
+    targets = list(request.targets(config))
+    grids = [Grid.from_sink(target.sink, now_ms, request.first, request.last) for target in targets]
+    if not any(_landed_hours(target, grid) for target, grid in zip(targets, grids, strict=True)):
+        require_due_hours(targets, grids)
+    reports = verify_targets(config, targets, grids, quiet=request.as_json)
     reports = [report.allow_current_hour() if allow_open else report for report in reports]
-    for landing, report in zip(landings, reports, strict=True):
+    for target, report in zip(targets, reports, strict=True):
         for checked in () if quiet else report.checked:
-            row = {"sink": landing.sink.name, "topic": landing.topic, **_describe_checked(checked)}
+            row = {"sink": target.sink.name, "topic": target.topic, **_describe_checked(checked)}
             emit(request.as_json, row, _format_checked)
-        print_differences(landing, report, as_json=request.as_json)
+        print_differences(target, report, as_json=request.as_json)
     report = combine_reports(reports)
     emit(request.as_json, describe_totals(report), format_totals)
     if not report.clean:
         raise typer.Exit(DIFFERENCES)
 
 
-def verify_landings(
-    config: Config, landings: Sequence["TopicSink"], grids: Sequence["Grid"], *, quiet: bool
+def verify_targets(
+    config: Config, targets: Sequence["TopicSink"], grids: Sequence["Grid"], *, quiet: bool
 ) -> list["Report"]:
-    """Verify each landing and show the progress."""
+    """Verify each target and show the progress."""
     from s3lake.verify import open_log, verify_against
 
-    total = sum(_count_offsets(landing, grid) for landing, grid in zip(landings, grids, strict=True))
+    total = sum(_count_offsets(target, grid) for target, grid in zip(targets, grids, strict=True))
     done, progress = 0, Progress("verify: offsets compared", total, quiet=quiet)
 
     def advance(offsets: int) -> None:
@@ -66,35 +66,35 @@ def verify_landings(
 
     with open_log(config) as log:
         return [
-            verify_against(landing.sink, landing.index, log, grid, advance)
-            for landing, grid in zip(landings, grids, strict=True)
+            verify_against(target.sink, target.index, log, grid, advance)
+            for target, grid in zip(targets, grids, strict=True)
         ]
 
 
-def _count_offsets(landing: "TopicSink", grid: "Grid") -> int:
-    tiles = (landing.index.tile(hour) for hour in _landed_hours(landing, grid))
+def _count_offsets(target: "TopicSink", grid: "Grid") -> int:
+    tiles = (target.index.tile(hour) for hour in _landed_hours(target, grid))
     spans = chain.from_iterable(tile[0].partitions.values() for tile in tiles if tile)
     return sum(span.committed - span.start for span in spans)
 
 
-def _landed_hours(landing: "TopicSink", grid: "Grid") -> list[str]:
-    head = landing.index.head()
+def _landed_hours(target: "TopicSink", grid: "Grid") -> list[str]:
+    head = target.index.head()
     return [hour for hour in hours.expand(head[0].hours) if hour in grid] if head else []
 
 
-def require_due_hours(landings: Sequence["TopicSink"], grids: Iterable["Grid"]) -> None:
+def require_due_hours(targets: Sequence["TopicSink"], grids: Iterable["Grid"]) -> None:
     """Raise ConfigurationError if no sink has an hour in the requested range."""
     grids = list(grids)
     if not any(grid.due_hours() for grid in grids):
-        starts = ", ".join(dict.fromkeys(f"{landing.sink.name} at {landing.sink.start}" for landing in landings))
+        starts = ", ".join(dict.fromkeys(f"{target.sink.name} at {target.sink.start}" for target in targets))
         raise ConfigurationError(
             f"no sink has an hour in this range: they begin {starts}, and now it is {grids[0].present}"
         )
 
 
-def print_differences(landing: "TopicSink", report: "Report", *, as_json: bool) -> None:
+def print_differences(target: "TopicSink", report: "Report", *, as_json: bool) -> None:
     """Print the differences, notices and hours not landed of a report."""
-    sink = {"sink": landing.sink.name}
+    sink = {"sink": target.sink.name}
     for difference in report.differences:
         row = {
             "difference": difference.type,
@@ -105,7 +105,7 @@ def print_differences(landing: "TopicSink", report: "Report", *, as_json: bool) 
         }
         emit(as_json, row | sink, lambda _, difference=difference: str(difference))  # type: ignore[misc]
     for notice in report.notices:
-        row = {"notice": notice, "topic": landing.topic, **sink}
+        row = {"notice": notice, "topic": target.topic, **sink}
         emit(as_json, row, "notice: {sink} {topic}: {notice}".format_map)
     for unlanded in report.unlanded:
         row = _describe_unlanded(unlanded) | sink

@@ -100,7 +100,7 @@ def serve_ui(demo: Demo, port: int, *, sensors: bool = True) -> Iterator[tuple[G
         yield process, f"http://127.0.0.1:{port}"
 
 
-def list_addresses(demo: Demo, landings: Sequence["TopicSink"], url: str) -> dict[str, str]:
+def list_addresses(demo: Demo, targets: Sequence["TopicSink"], url: str) -> dict[str, str]:
     """Return the addresses of all servers, and a query of a landed directory for DuckDB."""
     s3 = demo.s3
     addresses = {
@@ -111,30 +111,30 @@ def list_addresses(demo: Demo, landings: Sequence["TopicSink"], url: str) -> dic
         "spark": demo.config.spark.master,
         "config": str(demo.config_path),
     }
-    for landing, hour in product(landings, demo.hours):
-        for file in files_of(landing.report(hour).manifests, "data"):
+    for target, hour in product(targets, demo.hours):
+        for file in files_of(target.report(hour).manifests, "data"):
             host = s3.endpoint_url.removeprefix("http://")
             secret = f"ENDPOINT '{host}', KEY_ID '{s3.access_key_id}', SECRET '{s3.secret_access_key}'"
             secret += f", REGION '{s3.region}', URL_STYLE 'path', USE_SSL false"
-            path = f"s3://{landing.sink.bucket}/{file.key.rpartition('/')[0]}/*{landing.sink.format.extension}"
+            path = f"s3://{target.sink.bucket}/{file.key.rpartition('/')[0]}/*{target.sink.format.extension}"
             query = f"CREATE SECRET (TYPE s3, {secret}); SELECT count(*) FROM '{path}'"
             return addresses | {"look at a directory": f'duckdb -c "{query}"'}
     return addresses
 
 
-def query_table(landing: "TopicSink", hours: Sequence[str]) -> dict[str, Any] | None:
+def query_table(target: "TopicSink", hours: Sequence[str]) -> dict[str, Any] | None:
     """Count a topic's table with DuckDB, and the landed records of the index. Return None if it has no table."""
-    if landing.table is None:
+    if target.table is None:
         return None
     import duckdb
 
-    landed, rows = sum(landing.report(hour).sums.landed for hour in hours), 0
-    table = landing.table.load()
+    landed, rows = sum(target.report(hour).sums.landed for hour in hours), 0
+    table = target.table.load()
     if table is not None:
         with duckdb.connect() as connection:
             connection.register("records", table.scan().to_arrow_batch_reader())
             [[rows]] = connection.execute(_QUERY).fetchall()
-    return {"table": landing.table.name, "query": _QUERY, "rows": rows, "landed": landed}
+    return {"table": target.table.name, "query": _QUERY, "rows": rows, "landed": landed}
 
 
 def stop_on_signal() -> threading.Event:

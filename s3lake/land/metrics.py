@@ -115,25 +115,25 @@ class Measured:
     errors: dict[str, S3LakeError]
 
 
-def read_progress(landing: TopicSink, limit: int = TILES) -> Progress:
+def read_progress(target: TopicSink, limit: int = TILES) -> Progress:
     """Read how far a topic is.
 
     Args:
-        landing: the sink and topic.
+        target: the sink and topic.
         limit: tiles to read, the newest first.
 
     Raises:
         S3LakeError: the store did not answer, or refused.
     """
-    now_ms, grace_ms = landing.clock(), int(landing.sink.close_grace * 1000)
+    now_ms, grace_ms = target.clock(), int(target.sink.close_grace * 1000)
     last_over = hours.shift(hours.key_of_ms(now_ms - grace_ms), -1)
-    stored, start = landing.index.head(), landing.sink.start
+    stored, start = target.index.head(), target.sink.start
     if stored is None:
         missing = _count_hours(start, last_over)
         return Progress(incomplete=missing, unsealed=missing)
     head = stored[0]
-    tiles = tuple(islice(landing.index.newest(head), limit))
-    sealed = Sealing(landing.index, head).watermark(start)
+    tiles = tuple(islice(target.index.newest(head), limit))
+    sealed = Sealing(target.index, head).watermark(start)
     first = hours.shift(head.hours[-1][1], 1) if head.hours else start
     begin = max(start, head.since or start)
     return Progress(
@@ -150,17 +150,17 @@ def _count_hours(first: str, last: str) -> int:
     return hours.count([(first, last)]) if first <= last else 0
 
 
-def read_waiting(landing: TopicSink, progress: Progress) -> Lag:
+def read_waiting(target: TopicSink, progress: Progress) -> Lag:
     """Read what Kafka has beyond what is landed.
 
     Raises:
         S3LakeError: the brokers did not answer, or refused, or the topic was deleted.
     """
-    sink = landing.sink
+    sink = target.sink
     begin_ms = 0 if sink.from_ == "earliest" else hours.start_ms(sink.start)
-    waiting = landing.offsets.lag(landing.topic, progress.reached, begin_ms=begin_ms, now_ms=landing.clock())
+    waiting = target.offsets.lag(target.topic, progress.reached, begin_ms=begin_ms, now_ms=target.clock())
     if not waiting.ends and (progress.reached or sink.missing_topic == "fail"):
-        raise DataLossError(f"topic {landing.topic!r} does not exist in Kafka")
+        raise DataLossError(f"topic {target.topic!r} does not exist in Kafka")
     return waiting
 
 
@@ -170,12 +170,12 @@ class Looks:
     def __init__(self) -> None:
         self._failed: dict[tuple[str, str], S3LakeError] = {}
 
-    def measure(self, landing: TopicSink, limit: int = TILES) -> Measured:
+    def measure(self, target: TopicSink, limit: int = TILES) -> Measured:
         """Look at a sink and topic; see `read_progress` for `limit`."""
         errors: dict[str, S3LakeError] = {}
-        progress = self._ask("s3", landing.sink.bucket, partial(read_progress, landing, limit), errors)
+        progress = self._ask("s3", target.sink.bucket, partial(read_progress, target, limit), errors)
         # Kafka is asked also if S3 does not answer, to report whether it is up.
-        waiting = self._ask("kafka", "", partial(read_waiting, landing, progress or Progress()), errors)
+        waiting = self._ask("kafka", "", partial(read_waiting, target, progress or Progress()), errors)
         return Measured(progress, None if progress is None else waiting, errors)
 
     def _ask(self, part: str, place: str, question: Callable[[], A], errors: dict[str, S3LakeError]) -> A | None:
@@ -199,21 +199,21 @@ class Scrape(Collector):
     Scrapes within `FRESH_S` get the same answer. Topics are looked up again every minute.
 
     Args:
-        find_landings: returns every sink and topic.
+        find_targets: returns every sink and topic.
         deadline_s: what has not answered by then is down; its answer counts in a later scrape.
         clock: seconds that only increase.
     """
 
     def __init__(
         self,
-        find_landings: Callable[[], Iterable[TopicSink]],
+        find_targets: Callable[[], Iterable[TopicSink]],
         deadline_s: float = DEADLINE_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._find, self._deadline_s, self._clock = find_landings, deadline_s, clock
+        self._find, self._deadline_s, self._clock = find_targets, deadline_s, clock
         self._pool = ThreadPoolExecutor(_AT_ONCE, "s3lake-metrics")
         self._lock = Lock()
-        self._landings: dict[tuple[str, str], TopicSink] = {}  # kept, because they count their requests
+        self._targets: dict[tuple[str, str], TopicSink] = {}  # kept, because they count their requests
         self._running: dict[tuple[str, str], Future[Measured]] = {}
         self._found_s = self._looked_s = float("-inf")
         self._errors: Counter[tuple[str, str, str]] = Counter()
@@ -237,8 +237,8 @@ class Scrape(Collector):
         self._find_topics()
         samples, looks = _Samples(), Looks()
         running = {
-            name: self._running.get(name) or self._pool.submit(looks.measure, landing)
-            for name, landing in self._landings.items()
+            name: self._running.get(name) or self._pool.submit(looks.measure, target)
+            for name, target in self._targets.items()
         }
         wait(running.values(), self._deadline_s)
         self._running = {name: look for name, look in running.items() if not look.done()}
@@ -246,9 +246,9 @@ class Scrape(Collector):
         for name, look in running.items():
             measured = Measured(None, None, {"s3": late}) if name in self._running else look.result()
             self._add(samples, name, measured)
-        for sink, topics in Counter(sink for sink, _ in self._landings).items():
+        for sink, topics in Counter(sink for sink, _ in self._targets).items():
             samples.add("topics", topics, sink)
-        requests: Counter[str] = sum((landing.requests for landing in self._landings.values()), Counter())
+        requests: Counter[str] = sum((target.requests for target in self._targets.values()), Counter())
         for operation, count in sorted(requests.items()):
             samples.add("requests_total", count, operation)
         samples.add("scrape_seconds", self._clock() - began)
@@ -258,13 +258,13 @@ class Scrape(Collector):
         if self._clock() - self._found_s < ROUTES_FRESH_S:
             return
         try:
-            present = {(landing.sink.name, landing.topic): landing for landing in self._find()}
+            present = {(target.sink.name, target.topic): target for target in self._find()}
         except S3LakeError as error:
-            if not self._landings:
+            if not self._targets:
                 raise
             _log.warning("topics: %s", error)
         else:
-            self._landings = {name: self._landings.get(name, landing) for name, landing in sorted(present.items())}
+            self._targets = {name: self._targets.get(name, target) for name, target in sorted(present.items())}
         self._found_s = self._clock()
 
     def _add(self, samples: _Samples, name: tuple[str, str], measured: Measured) -> None:

@@ -94,72 +94,71 @@ class Change:
     allow_retries: bool = False
 
 
-def _select(landing: "TopicSink", config: Any) -> "tuple[TopicSink, list[str]]":
+def _select(target: "TopicSink", config: Any) -> "tuple[TopicSink, list[str]]":
     """Return the topic of a sink, and its hours that the config names."""
-    target = landing.require_exactly_once()
-    return target, target.hours(config.from_ or None, config.to or None)
+    return target.require_exactly_once(), target.hours(config.from_ or None, config.to or None)
 
 
 def _to_outcomes(changes: "Iterable[HourChange]", config: Any) -> Iterator[Outcome]:
     return ((change, change.hour if config.confirmed and change.is_possible else None) for change in changes)
 
 
-def _clean(_: Catalog, landing: "TopicSink", config: Any) -> Iterable[Outcome]:
-    removed: Sequence[object] = landing.clean(dry_run=not config.confirmed)
+def _clean(_: Catalog, target: "TopicSink", config: Any) -> Iterable[Outcome]:
+    removed: Sequence[object] = target.clean(dry_run=not config.confirmed)
     return [(leftover, None) for leftover in removed or ["nothing to remove"]]
 
 
-def _compact(_: Catalog, landing: "TopicSink", config: Any) -> Iterable[Outcome]:
+def _compact(_: Catalog, target: "TopicSink", config: Any) -> Iterable[Outcome]:
     from s3lake.land.maintenance.compact import compact_hours
 
-    return _to_outcomes(compact_hours(*_select(landing, config), yes=config.confirmed), config)
+    return _to_outcomes(compact_hours(*_select(target, config), yes=config.confirmed), config)
 
 
-def _reformat(_: Catalog, landing: "TopicSink", config: Any) -> Iterable[Outcome]:
+def _reformat(_: Catalog, target: "TopicSink", config: Any) -> Iterable[Outcome]:
     from s3lake.land.maintenance.reformat import reformat_hours
 
-    return _to_outcomes(reformat_hours(*_select(landing, config), yes=config.confirmed), config)
+    return _to_outcomes(reformat_hours(*_select(target, config), yes=config.confirmed), config)
 
 
-def _expire(_: Catalog, landing: "TopicSink", config: Any) -> Iterable[Outcome]:
+def _expire(_: Catalog, target: "TopicSink", config: Any) -> Iterable[Outcome]:
     from s3lake.land.maintenance.retention import expire_hours
 
-    return _to_outcomes(expire_hours(landing.require_exactly_once(), yes=config.confirmed), config)
+    return _to_outcomes(expire_hours(target.require_exactly_once(), yes=config.confirmed), config)
 
 
-def _erase(_: Catalog, landing: "TopicSink", config: Any) -> Iterable[Outcome]:
+def _erase(_: Catalog, target: "TopicSink", config: Any) -> Iterable[Outcome]:
     from s3lake.land.maintenance.condition import Condition
     from s3lake.land.maintenance.erase import EraseConditions, erase_hours
 
     dead_letters = Condition(config.dead_letters, "dead_letters") if config.dead_letters else None
     conditions = EraseConditions(Condition(config.where, "where"), dead_letters)
-    return _to_outcomes(erase_hours(*_select(landing, config), conditions, yes=config.confirmed), config)
+    return _to_outcomes(erase_hours(*_select(target, config), conditions, yes=config.confirmed), config)
 
 
-def _replay(_catalog: Catalog, landing: "TopicSink", config: Any) -> Iterable[Outcome]:
+def _replay(_catalog: Catalog, target: "TopicSink", config: Any) -> Iterable[Outcome]:
     from s3lake.land.maintenance.dead_letters import ReasonFilter, hours_of
     from s3lake.land.maintenance.replay import replay
 
     chosen, dry_run = ReasonFilter(config.reason), not config.confirmed
-    for tile, _ in list(hours_of(landing.index, config.from_, config.to or "9")):
+    for tile, _ in list(hours_of(target.index, config.from_, config.to or "9")):
         commits = 0
-        for replayed in replay(landing, tile.hour, chosen, dry_run=dry_run):
+        for replayed in replay(target, tile.hour, chosen, dry_run=dry_run):
             yield f"{tile.hour}: {replayed}", None
             commits += replayed.commit is not None
         if commits:
             yield f"{tile.hour}: {commits} commits are replaced", tile.hour
 
 
-def _restore(catalog: Catalog, landing: "TopicSink", config: Any) -> Iterable[Outcome]:
+def _restore(catalog: Catalog, target: "TopicSink", config: Any) -> Iterable[Outcome]:
     from s3lake.land.maintenance.restore import Restore, require_allowed, restore
 
     require_allowed(catalog.config.sinks, config.into, config.without, landed_again=config.landed_again)
-    restoration = Restore(*_select(landing, config), config.into, config.without)
+    restoration = Restore(*_select(target, config), config.into, config.without)
     kafka, log = catalog.config.kafka, dg.get_dagster_logger()
     assert kafka is not None, "the job is defined for Kafka only"
 
     def advance(done: int) -> None:
-        log.info(f"{landing.topic}: {done:,} of {restoration.planned.records:,} records are in topic {config.into}")
+        log.info(f"{target.topic}: {done:,} of {restoration.planned.records:,} records are in topic {config.into}")
 
     if not restoration.hours or not restoration.planned.records:
         yield "nothing to restore", None
@@ -238,8 +237,8 @@ def _change_job(catalog: Catalog, change: Change) -> dg.JobDefinition:
         with keep_beating(context):
             for route in _requested_routes(catalog, change, config):
                 try:
-                    landing = open_topic(context.resources, catalog, *route, spark=spark)
-                    _report(context, catalog, landing, change.work(catalog, landing, config))
+                    target = open_topic(context.resources, catalog, *route, spark=spark)
+                    _report(context, catalog, target, change.work(catalog, target, config))
                 except S3LakeError as error:  # the other topics are changed all the same
                     context.log.error(f"sink {route.sink.name}, topic {route.topic}: {error}")
                     errors.append(error)
@@ -256,16 +255,14 @@ def _change_job(catalog: Catalog, change: Change) -> dg.JobDefinition:
     )
 
 
-def _report(
-    context: dg.OpExecutionContext, catalog: Catalog, landing: "TopicSink", outcomes: Iterable[Outcome]
-) -> None:
+def _report(context: dg.OpExecutionContext, catalog: Catalog, target: "TopicSink", outcomes: Iterable[Outcome]) -> None:
     """Log each outcome of a topic. Store the events of hours that have changed, with checks and sealed content."""
     for outcome, hour in outcomes:
-        context.log.info(f"{landing.sink.name} {landing.topic} {outcome}")
+        context.log.info(f"{target.sink.name} {target.topic} {outcome}")
         if hour is not None:
-            for event in hour_events(catalog, landing, landing.report(hour, 1)):
+            for event in hour_events(catalog, target, target.report(hour, 1)):
                 context.log_event(event)
-            for result in check_hours(context.instance, catalog, landing, [hour]):
+            for result in check_hours(context.instance, catalog, target, [hour]):
                 context.log_event(result)  # type: ignore[arg-type]  # it takes evaluations too
 
 

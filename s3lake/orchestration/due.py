@@ -33,7 +33,7 @@ class TopicView:
         ends: end offset per topic-partition in Kafka.
     """
 
-    landing: "TopicSink"
+    target: "TopicSink"
     head: "TopicHead | None"
     tiles: "Sequence[Tile]"
     ends: Mapping[int, int]
@@ -70,7 +70,7 @@ class HoursDue:
 
 def hours_due(catalog: Catalog, view: TopicView) -> HoursDue:
     """Return what the index and Kafka's ends make due."""
-    sink, memory, now_ms, tiles = view.landing.sink, view.memory, view.now_ms, view.tiles
+    sink, memory, now_ms, tiles = view.target.sink, view.memory, view.now_ms, view.tiles
     policy = due.Policy(sink.start, int(sink.close_grace * 1000), sink.flush.count, sink.flush.size)
     lag = sum(sum(due.backlog(tile, view.ends).values()) for tile in tiles) if tiles else None
     unswept = {tile.hour for tile in tiles if tile.landed and tile.pending is None and tile.garbage}
@@ -88,27 +88,27 @@ def hours_due(catalog: Catalog, view: TopicView) -> HoursDue:
             chosen.add(view.open_tile.hour)
             why = why or flush
     waiting = f"{lag or 'no'} offsets wait" + (f"; {at_the_latest(due_ms)}" if due_ms is not None else "")
-    within = catalog.within(sink, view.landing.topic, chosen)
+    within = catalog.within(sink, view.target.topic, chosen)
     return HoursDue(within, why if within else None, lag, waiting)
 
 
 def _flush_reason(view: TopicView, tile: "Tile", policy: due.Policy) -> tuple[due.Reason | None, int | None]:
     """Return why the open tile is due now, and when what waits in it is due at the latest."""
-    landing, now_ms = view.landing, view.now_ms
+    target, now_ms = view.target, view.now_ms
     end_ms = hours.end_ms(tile.hour)
-    if due.past(tile.hour, now_ms, policy.grace_ms - closing_soon_ms(landing.sink)):
+    if due.past(tile.hour, now_ms, policy.grace_ms - closing_soon_ms(target.sink)):
         return None, end_ms + policy.grace_ms
     behind = due.backlog(tile, view.ends)
     if behind and now_ms >= end_ms:  # open for late records; others wait for the next hour's tile
-        following = landing.offsets.find_offset_since(landing.topic, end_ms)
+        following = target.offsets.find_offset_since(target.topic, end_ms)
         behind = due.backlog(tile, {number: min(end, following.get(number, end)) for number, end in view.ends.items()})
     if not behind:
         return None, None
-    since_ms, interval_ms = view.memory.waiting_since_ms or now_ms, max_wait_ms(landing.sink)
+    since_ms, interval_ms = view.memory.waiting_since_ms or now_ms, max_wait_ms(target.sink)
     # What came after the last request waits since then, however long its run took to land what was there.
     age = due.Age(now_ms, interval_ms, min(tile.sums.landed_ms, since_ms), since_ms)
     # If the times of landing and of seeing decide, Kafka need not be asked for the records' own.
-    since = {} if due.clock_decides(age) else landing.offsets.find_offset_since(landing.topic, now_ms - interval_ms)
+    since = {} if due.clock_decides(age) else target.offsets.find_offset_since(target.topic, now_ms - interval_ms)
     waiting = due.Waiting(
         records=sum(behind.values()),
         bytes=int(sum(behind.values()) * mean_size(tile.sums)),
@@ -123,7 +123,7 @@ def mean_size(sums: Sums) -> float:
     return sums.bytes / sums.records if sums.records else 0.0
 
 
-def read_tiles(landing: "TopicSink", head: "TopicHead", memory: RouteMemory, *, again: bool = True) -> "list[Tile]":
+def read_tiles(target: "TopicSink", head: "TopicHead", memory: RouteMemory, *, again: bool = True) -> "list[Tile]":
     """Read the tiles that are not known to be complete, the newest of a long list; the last one; and some in turn.
 
     A tile that is missing, for example because a lifecycle rule expires the index with the objects, is left out.
@@ -135,7 +135,7 @@ def read_tiles(landing: "TopicSink", head: "TopicHead", memory: RouteMemory, *, 
         second = hours.earliest(_later(complete, memory.looked_again), SECOND_LOOKS_PER_TICK)
         memory.looked_again = second[-1] if second else ""
         chosen.update(second)
-    tiles = [tile for hour in sorted(chosen) if (tile := _tile(landing, head, hour))]
+    tiles = [tile for hour in sorted(chosen) if (tile := _tile(target, head, hour))]
     incomplete = hours.ranges(tile.hour for tile in tiles if not tile.complete)
     memory.complete = hours.without(hours.merge_ranges([*complete, *hours.ranges(chosen)]), incomplete)
     return tiles
@@ -157,8 +157,8 @@ def at_the_latest(due_ms: int) -> str:
     return f"due at {moment:%H:%M:%S} UTC at the latest"
 
 
-def _tile(landing: "TopicSink", head: "TopicHead", hour: str) -> "Tile | None":
-    stored = landing.index.tile(hour)
+def _tile(target: "TopicSink", head: "TopicHead", hour: str) -> "Tile | None":
+    stored = target.index.tile(hour)
     if stored is None and head.new is not None and head.new.hour == hour:
         return head.new  # announced and not written yet: its creator crashed, and the next run writes it
     return stored[0] if stored else None

@@ -78,7 +78,7 @@ def unannounced_hours(
 
     Remembers which hours are announced. An hour that was rewritten of late is looked at again.
     """
-    target, memory = view.landing, view.memory
+    target, memory = view.target, view.memory
     assert view.head is not None
     sealing = Sealing.from_tiles(target.index, view.head, view.tiles)
     since_ms = view.now_ms - max(_AGAIN_MS, 60_000 * hours.count(memory.complete))  # a round of second looks, and more

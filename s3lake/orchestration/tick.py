@@ -118,8 +118,8 @@ class Tick:
         """Return why topics without ends in Kafka cannot be landed: of some of them in turn, each costs a request."""
 
         def look(route: Route) -> RouteState:
-            landing = self.open(route)
-            refuse_absent(route.sink, landing.index, landing.offsets)
+            target = self.open(route)
+            refuse_absent(route.sink, target.index, target.offsets)
             return RouteState(route)
 
         turns = sorted(routes, key=lambda route: (self.recall(route).looked_ms, route.topic))
@@ -178,12 +178,12 @@ class Tick:
 
     def _look(self, route: Route, *, in_turn: bool = False) -> RouteState:
         sink, memory, runs = route.sink, self.recall(route), self.runs[route.sink.name]
-        landing = self.open(route)
-        stored = landing.index.head()
+        target = self.open(route)
+        stored = target.index.head()
         head = stored[0] if stored else None
         whole = in_turn or not self.together
-        tiles = read_tiles(landing, head, memory, again=whole) if head else []
-        view = TopicView(landing, head, tiles, self.ends[route.topic], memory, self.now_ms)
+        tiles = read_tiles(target, head, memory, again=whole) if head else []
+        view = TopicView(target, head, tiles, self.ends[route.topic], memory, self.now_ms)
         if memory.requested_ms and view.sums.landed_ms >= memory.requested_ms:
             memory.waiting_since_ms, memory.requested_ms = memory.requested_ms + _START_MS, 0
         hours_found = hours_due(self.catalog, view)
@@ -239,8 +239,8 @@ class Tick:
 
     def _seal(self, view: TopicView, *, always: bool) -> Sequence[dg.AssetMaterialization]:
         """Announce hours that are complete and not announced, `always` or if one is new; Dagster is asked for each."""
-        memory, landing = view.memory, view.landing
+        memory, target = view.memory, view.target
         if view.head is None or not (always or hours.without(memory.complete, memory.announced)):
             return ()
-        runs = self.runs[landing.sink.name]
-        return unannounced_hours(self.instance, self.catalog, view, lambda: runs.run_of(landing.topic) is not None)
+        runs = self.runs[target.sink.name]
+        return unannounced_hours(self.instance, self.catalog, view, lambda: runs.run_of(target.topic) is not None)

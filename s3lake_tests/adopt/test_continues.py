@@ -80,11 +80,11 @@ def test_the_first_run_goes_on_where_the_connector_stopped(
     left(lake, topic, committed=5, group=6)
     assert adopt(config, monkeypatch) == 0
     assert "would be adopted in hour" in capsys.readouterr().out
-    assert list(lake.landing(topic).index.tiles()) == []
+    assert list(lake.target(topic).index.tiles()) == []
     assert adopt(config, monkeypatch, "--yes") == 0
     assert "topic-partition 0 at 6 (lock)" in capsys.readouterr().out
     wanted = list(hours.span(sink.start, hours.key_of_ms(hours.now_ms())))  # an hour may end while a test runs
-    land(replace(lake.landing(topic), sink=sink), wanted)
+    land(replace(lake.target(topic), sink=sink), wanted)
     objects = {key: lake.store.get(key) for key in lake.objects("raw/")}
     landed = [json.loads(line)["id"] for key in sorted(objects) for line in objects[key].body.splitlines()]  # type: ignore[union-attr]
     assert landed == list(range(10))

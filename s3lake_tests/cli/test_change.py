@@ -31,8 +31,8 @@ class Log:
         return TopicOffsets("present", {0: LogRange(0, 1000, 0, 1000)})
 
 
-def landing(lake: Lake) -> TopicSink:
-    return replace(lake.landing(), offsets=Log())
+def target_of(lake: Lake) -> TopicSink:
+    return replace(lake.target(), offsets=Log())
 
 
 def leave_a_manifest(lake: Lake) -> None:
@@ -92,7 +92,7 @@ def test_a_command_without_yes_prints_what_it_would_do_changes_nothing_and_ends_
     prepare(lake)
     config = tmp_path / "s3lake.yaml"
     config.write_text(NOBODY)
-    monkeypatch.setattr(Request, "landings", lambda *_, **__: iter([landing(lake)]))
+    monkeypatch.setattr(Request, "targets", lambda *_, **__: iter([target_of(lake)]))
     before = dict(lake.store.objects)
     done = CliRunner().invoke(app, [*words, str(config)])
     assert done.exit_code == 0, (done.output, done.exception)

@@ -25,7 +25,7 @@ def lake() -> Lake:
 def run(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs a command on the lake, whatever the configuration says."""
 
-    monkeypatch.setattr(Request, "landings", lambda *_, **__: iter([lake.landing()]))
+    monkeypatch.setattr(Request, "targets", lambda *_, **__: iter([lake.target()]))
     return lambda *words: CliRunner().invoke(app, ["dead-letters", *words])
 
 

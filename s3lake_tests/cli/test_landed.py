@@ -23,7 +23,7 @@ class TestOnLandedHours:
         topic = lake.topic(partitions=2)
         lake.produce(topic, values(20), at(START, 5), 0)
         lake.produce(topic, [*values(10), b"{ broken"], at(TEN, 5), 1)
-        land(lake.landing(topic, "errors: {tolerance: all}", at("2026-01-06T00")), [START, TEN])
+        land(lake.target(topic, "errors: {tolerance: all}", at("2026-01-06T00")), [START, TEN])
         return topic
 
     @pytest.fixture
@@ -136,7 +136,7 @@ class TestOnLandedHours:
     def test_index_rollback_gives_up_what_is_pending(self, run: Run, config: Path, landed: str, lake: Lake) -> None:
         command = ("index", "rollback", "--sink", "events", "--topic", landed, "--hour", TEN, config, "--yes")
         assert f"{landed} {TEN} has no pending commit: there is nothing to roll back" in run(*command).err
-        index = lake.landing(landed).index
+        index = lake.target(landed).index
         found = index.tile(TEN)
         assert found is not None
         index.record(Manifest("stuck", landed, TEN, {0: Read(0, 3)}))
@@ -189,7 +189,7 @@ class TestOnLandedHours:
     def test_clean_removes_with_yes_what_a_crashed_writer_left(
         self, run: Run, config: Path, landed: str, lake: Lake
     ) -> None:
-        index = lake.landing(landed).index
+        index = lake.target(landed).index
         upload = lake.store.create_upload("left-behind", {"s3lake-commit": "dead"})
         etag = lake.store.upload_part("left-behind", upload, 1, b"x")
         file = File("left-behind", upload, (etag,), 0, 0, 9, 10, 1)

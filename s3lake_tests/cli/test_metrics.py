@@ -50,7 +50,7 @@ def test_an_invalid_address_to_listen_on_is_refused(listen: str, run: Run, offli
 def served(lake: Lake, tmp_path: Path) -> Iterator[tuple[str, str]]:
     """A topic of which one hour is landed and another waits, and the address of its metrics."""
     topic = lake.filled(values(10), at(EIGHT, 10))
-    land(lake.landing(topic, now_ms=at(TEN)), [EIGHT])
+    land(lake.target(topic, now_ms=at(TEN)), [EIGHT])
     lake.produce(topic, values(7), int(time.time() * 1000) - 1_000_000)
     config = tmp_path / "sinks.yaml"
     config.write_text(lake.config_text(f"name: events, topics: ['{topic}']"))

@@ -15,7 +15,7 @@ from s3lake_tests.land.at_hand import FIRST, SECOND, World
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     made = World(format={"type": "parquet"})
-    monkeypatch.setattr(Request, "landings", lambda *_, **__: iter([made.landing()]))
+    monkeypatch.setattr(Request, "targets", lambda *_, **__: iter([made.target()]))
     return made
 
 
@@ -28,7 +28,7 @@ def run(*words: str) -> str:
 def test_show_prints_the_columns_of_files(world: World) -> None:
     assert run("show") == "events: orders: files have no columns, or none yet\n"
     world.produce(0, b'{"id": 1, "to": {"zip": "a"}}')
-    land(world.landing(), [FIRST])
+    land(world.target(), [FIRST])
     assert [line.rstrip().split(maxsplit=1) for line in run("show").splitlines()] == [
         ["events:", "orders"],
         ["column", "type"],
@@ -46,7 +46,7 @@ def test_show_prints_the_columns_of_files(world: World) -> None:
 def test_names_that_are_longer_than_their_columns_stay_on_one_line(world: World) -> None:
     world.settings["name"] = "orders-of-all-shops-and-of-every-region"
     world.produce(0, b'{"id": 1}')
-    land(world.landing(), [FIRST])
+    land(world.target(), [FIRST])
     assert run("show").splitlines()[0] == f"{world.settings['name']}: orders"
 
 
@@ -54,7 +54,7 @@ def test_history_prints_every_change_with_its_hour_and_commit(world: World) -> N
     assert run("history") == "events: orders: no columns were seen yet\n"
     world.produce(0, b'{"id": 1}')
     world.produce(1, b'{"id": 1.5, "note": "x"}')
-    first, second = land(world.landing(), [FIRST, SECOND])
+    first, second = land(world.target(), [FIRST, SECOND])
     assert [line.split() for line in run("history").splitlines()[1:]] == [
         ["hour", "commit", "column", "before", "after"],
         [FIRST, first.tile.commits[0], "id", "int64"],

@@ -46,8 +46,8 @@ def lake() -> Lake:
 
 
 def run_status(lake: Lake, monkeypatch: pytest.MonkeyPatch, *words: str, log: Any = None) -> Result:
-    landing = replace(lake.landing(), offsets=log or Log(), clock=lambda: LATER)
-    monkeypatch.setattr(Request, "landings", lambda *_, **__: iter([landing]))
+    target = replace(lake.target(), offsets=log or Log(), clock=lambda: LATER)
+    monkeypatch.setattr(Request, "targets", lambda *_, **__: iter([target]))
     return CliRunner().invoke(app, ["status", *words], catch_exceptions=False)
 
 
@@ -78,8 +78,8 @@ def test_status_as_json_has_figures(lake: Lake, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_dead_letters_older_than_a_day_are_not_counted(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    landing = replace(lake.landing(), offsets=Log(), clock=lambda: LATER + 24 * hours.HOUR_MS)
-    monkeypatch.setattr(Request, "landings", lambda *_, **__: iter([landing]))
+    target = replace(lake.target(), offsets=Log(), clock=lambda: LATER + 24 * hours.HOUR_MS)
+    monkeypatch.setattr(Request, "targets", lambda *_, **__: iter([target]))
     assert row(CliRunner().invoke(app, ["status", "--json"]))["dead_letters"] == 0
 
 

@@ -42,7 +42,7 @@ def test_the_commands_print_what_is_shown(monkeypatch: pytest.MonkeyPatch) -> No
     for records in COMMITS:
         lake.land_records(records)
     lake.write_index()
-    monkeypatch.setattr(Request, "landings", lambda *_, **__: iter([lake.landing()]))
+    monkeypatch.setattr(Request, "targets", lambda *_, **__: iter([lake.target()]))
     count = 0
     for command, printed in shown():
         count += 1

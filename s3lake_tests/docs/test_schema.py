@@ -31,9 +31,9 @@ def test_a_command_prints_what_the_page_shows(command: str, monkeypatch: pytest.
     world = World(**sink())
     world.produce(0, b'{"id": 1, "to": {"zip": "a"}}', b'{"id": 2, "to": {"zip": "b"}}')
     world.produce(1, b'{"id": 3, "to": {"zip": "c", "street": "d"}, "note": "x"}', b'{"id": 4.5}', b'{"id": 5}')
-    first, second = land(world.landing(), [FIRST, SECOND])
+    first, second = land(world.target(), [FIRST, SECOND])
     assert (second.sums.landed, second.sums.dead) == (2, 1)
-    monkeypatch.setattr(Request, "landings", lambda *_, **__: iter([world.landing()]))
+    monkeypatch.setattr(Request, "targets", lambda *_, **__: iter([world.target()]))
     printed = CliRunner().invoke(app, command.split(), catch_exceptions=False).stdout
     for name, hour in (("FIRST", first), ("SECOND", second)):
         printed = printed.replace(hour.tile.commits[0], name)
@@ -47,7 +47,7 @@ def test_a_closed_gate_says_what_the_page_shows() -> None:
     world.produce(0, b'{"id": 1}', b'{"id": 2')
     world.produce(0, b"{")
     with pytest.raises(GateError) as error:
-        land(world.landing(), [FIRST])
+        land(world.target(), [FIRST])
     (shown,) = re.findall(r"^GateError: (.*)$", PAGE, re.M)
     assert str(error.value) == shown
 
@@ -55,5 +55,5 @@ def test_a_closed_gate_says_what_the_page_shows() -> None:
 def test_what_a_rule_refuses_says_so() -> None:
     world = World(**sink())
     world.produce(0, json.dumps({"id": 0}).encode(), *[b'{"id": 1}'] * 9)
-    (landed,) = land(world.landing(), [FIRST])
+    (landed,) = land(world.target(), [FIRST])
     assert (landed.sums.landed, landed.sums.dead) == (9, 1)

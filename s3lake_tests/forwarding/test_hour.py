@@ -21,8 +21,8 @@ from s3lake_tests.kit.lake import START, at
 from s3lake_tests.kit.plugins import install_package
 
 
-def rows(lander: TopicSink) -> list[Row]:
-    return [row for batch in hour_of(lander).batches() for row in batch]
+def rows(target: TopicSink) -> list[Row]:
+    return [row for batch in hour_of(target).batches() for row in batch]
 
 
 BARE = [{"id": 1, "at": 0.5}, {"id": 2}]
@@ -70,11 +70,11 @@ def test_a_field_called_offset_is_not_taken_for_the_offset(land: Land) -> None:
 
 
 def test_the_rows_of_an_hour_that_is_rewritten_meanwhile_are_none(land: Land) -> None:
-    lander = land(settings="format: {type: json}")
-    hour = hour_of(lander)
+    target = land(settings="format: {type: json}")
+    hour = hour_of(target)
     batches = hour.batches()
     assert next(batches)
-    rewrite(lander, START)
+    rewrite(target, START)
     with pytest.raises(FencedError, match="rewritten while it was forwarded"):
         list(batches)
     with pytest.raises(FencedError, match="rewritten while it was forwarded"):
@@ -86,22 +86,22 @@ def test_an_hour_of_a_renamed_sink_has_its_former_name(land: Land) -> None:
 
 
 def test_a_missing_object_is_an_error(land: Land) -> None:
-    lander = land(settings="format: {type: json}")
-    [row, _] = rows(lander)
-    lander.store.delete(row.file)
+    target = land(settings="format: {type: json}")
+    [row, _] = rows(target)
+    target.store.delete(row.file)
     with pytest.raises(DataLossError, match="is missing"):
-        rows(lander)
+        rows(target)
 
 
 def test_where_nothing_tells_records_apart_none_are_made_up(land: Land) -> None:
-    lander = land(settings="format: {type: bytes, framing: {between: '|'}}, converter: {value: bytes}")
+    target = land(settings="format: {type: bytes, framing: {between: '|'}}, converter: {value: bytes}")
     with pytest.raises(ConfigurationError, match="does not mark where a record ends"):
-        rows(lander)
+        rows(target)
 
 
 def test_standard_output_gets_a_line_for_each_row(land: Land, capsys: pytest.CaptureFixture[str]) -> None:
-    lander = land(settings="format: {type: json}, envelope: {style: flat, fields: [offset, value]}")
-    assert forward_hour(hour_of(lander), open_destination("stdout", {})).outcome == "written"
+    target = land(settings="format: {type: json}, envelope: {style: flat, fields: [offset, value]}")
+    assert forward_hour(hour_of(target), open_destination("stdout", {})).outcome == "written"
     [first, second] = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert first == {
         "topic": "clicks",
@@ -122,16 +122,16 @@ class TestADestinationOfAnotherPackage:
             yield
 
     def test_gets_each_hour_once_and_a_rewritten_one_in_its_place(self, land: Land, tmp_path: Path) -> None:
-        lander, files = land(settings="format: {type: json}"), tmp_path / "files"
+        target, files = land(settings="format: {type: json}"), tmp_path / "files"
         destination = open_destination("files", {"directory": str(files)})
-        assert forward_hour(hour_of(lander), destination).outcome == "written"
-        assert forward_hour(hour_of(lander), destination).outcome == "there already"
-        rewrite(lander, START)
-        assert forward_hour(hour_of(lander), destination).outcome == "replaced"
+        assert forward_hour(hour_of(target), destination).outcome == "written"
+        assert forward_hour(hour_of(target), destination).outcome == "there already"
+        rewrite(target, START)
+        assert forward_hour(hour_of(target), destination).outcome == "replaced"
         [path] = [path for path in files.rglob("*") if path.is_file()]
         head, *lines = path.read_text().splitlines()
         assert path.relative_to(files).as_posix() == f"lake/events/clicks/{START}.jsonl"
-        assert json.loads(head)["content"] == hour_of(lander).content
+        assert json.loads(head)["content"] == hour_of(target).content
         assert [json.loads(line) for line in lines] == BARE
 
     def test_that_is_not_installed_is_refused_with_the_names_of_all(self) -> None:

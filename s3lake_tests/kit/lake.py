@@ -204,8 +204,8 @@ class Lake(Topics):
         more = f", {settings}" if settings else ""
         return self.config(f"name: {name}, topics: ['{topic}']{more}").sink(name)
 
-    def landing(self, topic: str, settings: str = "", now_ms: int | None = None, name: str = "events") -> TopicSink:
-        """Return the landing of `topic` into a sink called events, by a stopped clock unless `now_ms` is None."""
+    def target(self, topic: str, settings: str = "", now_ms: int | None = None, name: str = "events") -> TopicSink:
+        """Return the target of `topic` in a sink called events, by a stopped clock unless `now_ms` is None."""
         sink = self.sink(topic, settings, name)
         prefix = sink.index_root
         index = TopicIndex(self.store, prefix, topic)
@@ -221,12 +221,12 @@ class Lake(Topics):
             clock=hours.now_ms if now_ms is None else lambda: now_ms,
         )
 
-    def verify(self, landing: TopicSink) -> Report:
+    def verify(self, target: TopicSink) -> Report:
         """Kafka and the bucket compared record by record, without the writer's code."""
-        tiles = [tile.hour for tile in landing.index.tiles()]
-        grid = Grid.from_sink(landing.sink, landing.clock(), min(tiles, default=None), max(tiles, default=None))
+        tiles = [tile.hour for tile in target.index.tiles()]
+        grid = Grid.from_sink(target.sink, target.clock(), min(tiles, default=None), max(tiles, default=None))
         with KafkaLog(self.kafka.bootstrap_servers, {}) as log:
-            return verify_against(landing.sink, landing.index, log, grid)
+            return verify_against(target.sink, target.index, log, grid)
 
 
 def fill(

@@ -73,7 +73,7 @@ class World:
             Record(TOPIC, partition, first + at, ms(minute), key, value, ()) for at, value in enumerate(values)
         ]
 
-    def landing(self, now_minute: float = 600, **others: Any) -> TopicSink:
+    def target(self, now_minute: float = 600, **others: Any) -> TopicSink:
         """What lands the topic, with `others` of its parts; minutes are counted from the start of the first hour."""
         return self.lands(
             sink=self.sink,

@@ -33,24 +33,24 @@ def world(**settings: Any) -> World:
 
 def test_fields_that_are_left_out_are_counted_in_the_commit_the_hour_and_its_metadata() -> None:
     made = world(schema={"on_new_field": "drop", "on_type_change": "drop"})
-    landing = made.landing()
-    first, second = land(landing, [FIRST, SECOND])
+    target = made.target()
+    first, second = land(target, [FIRST, SECOND])
     assert (first.sums.dropped, second.sums.landed) == ({}, 3)
     assert second.sums.dropped == second.manifests[0].dropped == {"note": 1, "to.street": 1, "id": 1}
-    table = hour_metadata(second, landing.index)["fields_left_out"]
+    table = hour_metadata(second, target.index)["fields_left_out"]
     assert [(row.data["field"], row.data["records"]) for row in table.records] == [
         ("id", 1),
         ("note", 1),
         ("to.street", 1),
     ]
-    assert "fields_left_out" not in hour_metadata(first, landing.index)
-    assert list(present(landing.index)) == ["id", "to"]
+    assert "fields_left_out" not in hour_metadata(first, target.index)
+    assert list(present(target.index)) == ["id", "to"]
 
 
 def test_a_merge_and_its_sums_keep_what_was_left_out() -> None:
     made = world(schema={"on_new_field": "drop"}, batch_records=2, flush={"merge": True}, **TOLERANT)
     made.produce(2, *values({"id": 6, "note": "x"}, {"id": 7, "note": "x"}, {"id": 8, "note": "x"}))
-    *_, third = land(made.landing(), [FIRST, SECOND, THIRD])
+    *_, third = land(made.target(), [FIRST, SECOND, THIRD])
     assert len(third.tile.commits) == 1
     assert third.sums.dropped == third.manifests[0].dropped == {"note": 3}
 
@@ -60,14 +60,14 @@ def test_a_new_field_that_fails_leaves_nothing_and_its_error_ends_the_run() -> N
     with pytest.raises(
         RecordError, match=r"offset 2, stage schema: field 'note' is new.*nothing.*Write evolve"
     ) as error:
-        land(made.landing(), [FIRST, SECOND])
+        land(made.target(), [FIRST, SECOND])
     assert isinstance(error.value, TerminalError)
     assert made.store.uploads == {}
 
 
 def test_a_dead_letter_says_which_field_was_new() -> None:
     made = world(schema={"on_new_field": "dead_letter"}, **TOLERANT)
-    _, second = land(made.landing(), [FIRST, SECOND])
+    _, second = land(made.target(), [FIRST, SECOND])
     assert (second.sums.landed, second.sums.dead) == (1, 2)
     letters = [body for key, (body, *_) in made.store.objects.items() if "_dead_letters" in key]
     assert b"field 'note' is new" in letters[0]
@@ -87,17 +87,17 @@ def test_a_closed_gate_leaves_nothing_and_says_hour_figure_and_remedy(
 ) -> None:
     made = World(**PARQUET, **TOLERANT, exactly_once=exactly_once, schema={"required": ["id"], "gate": gate})
     made.produce(0, *values({"id": 1}, {"n": 2}, {"id": 3}))
-    landing = made.landing()
+    target = made.target()
     with pytest.raises(GateError) as error:
-        land(landing, [FIRST])
+        land(target, [FIRST])
     assert isinstance(error.value, TerminalError)
     assert f"topic 'orders', hour {FIRST}: nothing of this micro-batch is visible: {words}" in str(error.value)
     assert str(error.value).endswith(("more", "fewer"))
     assert made.store.uploads == {}
     assert [key for key in made.store.objects if not key.startswith(".indexes")] == []
-    assert landing.report(FIRST).tile.commits == ()
+    assert target.report(FIRST).tile.commits == ()
     made.settings["schema"] = {"required": ["id"]}
-    (landed,) = land(made.landing(), [FIRST])
+    (landed,) = land(made.target(), [FIRST])
     assert (landed.sums.landed, landed.sums.dead) == (2, 1)
 
 
@@ -105,7 +105,7 @@ def test_a_closed_gate_leaves_nothing_and_says_hour_figure_and_remedy(
 def test_a_gate_lets_through_what_is_no_more_and_no_less_than_it_asks_for(gate: dict[str, Any]) -> None:
     made = World(**PARQUET, **TOLERANT, schema={"gate": gate})
     made.produce(0, b'{"id":1}', b"{")
-    (landed,) = land(made.landing(), [FIRST])
+    (landed,) = land(made.target(), [FIRST])
     assert (landed.sums.landed, landed.sums.dead) == (1, 1)
 
 
@@ -114,47 +114,47 @@ def test_a_gate_lets_through_what_read_no_record() -> None:
     made.produce(0, None)
     made.settings["nulls"] = "skip"
     with pytest.raises(GateError):
-        land(made.landing(), [FIRST])
+        land(made.target(), [FIRST])
     made.records.clear()
-    (landed,) = land(made.landing(), [FIRST])
+    (landed,) = land(made.target(), [FIRST])
     assert landed.sums.offsets == 1
 
 
 def test_each_change_of_columns_is_known_by_hour_and_commit() -> None:
     made = world(**TOLERANT)
-    landing = made.landing()
-    first, second = land(landing, [FIRST, SECOND])
+    target = made.target()
+    first, second = land(target, [FIRST, SECOND])
     began, brought = first.tile.commits[0], second.tile.commits[0]
-    assert list(steps(landing.index)) == [
+    assert list(steps(target.index)) == [
         Step(FIRST, began, Change("id", None, "int64"), first=True),
         Step(FIRST, began, Change("to", None, "struct<zip: string>"), first=True),
         Step(SECOND, brought, Change("to.street", None, "string"), first=False),
         Step(SECOND, brought, Change("note", None, "string"), first=False),
     ]
-    assert [step.change.column for step in steps(landing.index, SECOND)] == ["to.street", "note"]
-    assert list(present(landing.index)) == ["id", "to", "note"]
+    assert [step.change.column for step in steps(target.index, SECOND)] == ["to.street", "note"]
+    assert list(present(target.index)) == ["id", "to", "note"]
 
 
 def test_a_change_belongs_to_the_attempt_that_landed_it() -> None:
     made = world(schema={"gate": {"max_dead_letters": 0}}, **TOLERANT)
     with pytest.raises(GateError):
-        land(made.landing(), [FIRST, SECOND])
-    (step,) = [step for step in steps(made.landing().index) if step.change.column == "note"]
+        land(made.target(), [FIRST, SECOND])
+    (step,) = [step for step in steps(made.target().index) if step.change.column == "note"]
     assert (step.hour, step.commit) == (SECOND, None)
     made.settings["schema"] = {}
-    landing = made.landing()
-    (second,) = land(landing, [SECOND])
-    (step,) = [step for step in steps(landing.index) if step.change.column == "note"]
+    target = made.target()
+    (second,) = land(target, [SECOND])
+    (step,) = [step for step in steps(target.index) if step.change.column == "note"]
     assert (step.hour, step.commit) == (SECOND, second.tile.commits[0])
 
 
 def test_the_hour_that_changed_columns_shows_the_difference() -> None:
     made = world(**TOLERANT)
     made.produce(2, *values({"id": 1.5}))
-    landing = made.landing()
-    first, second, third = land(landing, [FIRST, SECOND, THIRD])
-    assert "schema_changes" not in hour_metadata(first, landing.index)
-    shown = [hour_metadata(hour, landing.index)["schema_changes"] for hour in (second, third)]
+    target = made.target()
+    first, second, third = land(target, [FIRST, SECOND, THIRD])
+    assert "schema_changes" not in hour_metadata(first, target.index)
+    shown = [hour_metadata(hour, target.index)["schema_changes"] for hour in (second, third)]
     cells = [[tuple(row.data.values()) for row in table.records] for table in shown]
     assert cells == [
         [("to.street", "", "string", second.tile.commits[0]), ("note", "", "string", second.tile.commits[0])],
@@ -183,7 +183,7 @@ def test_old_and_new_producers_together_give_a_file_for_each_schema_and_flush_at
             made.produce(0, framed(old, datum(V1, {"id": number})))
             made.produce(0, framed(new, datum(V2, {"id": number, "note": "n"})))
         made.batch_rows = 1
-        (landed,) = land(made.landing(), [FIRST])
+        (landed,) = land(made.target(), [FIRST])
     assert sorted(file.records for file in landed.manifests[0].files) == sizes
     assert landed.sums.landed == 30
 
@@ -198,7 +198,7 @@ def test_fields_that_got_the_default_of_a_newer_schema_are_counted_in_the_commit
         )
         old, new = registry.add(V1), registry.add(defaulted)
         made.produce(0, framed(new, datum(defaulted, {"id": 1, "note": "n"})), framed(old, datum(V1, {"id": 2})))
-        (landed,) = land(made.landing(), [FIRST])
+        (landed,) = land(made.target(), [FIRST])
     assert landed.manifests[0].filled == {"note": 1}
 
 
@@ -210,8 +210,8 @@ def test_a_type_of_a_producer_s_schema_that_fits_no_column_is_a_change_that_is_t
         made.produce(0, framed(numbers[0], datum(old, {"id": 1})))
         made.produce(1, framed(numbers[1], datum(new, {"id": "x"})))
         made.produce(2, framed(numbers[1], datum(new, {"id": "y"})))
-        landing = made.landing()
-        _, second, _ = land(landing, [FIRST, SECOND, THIRD])
-    assert [(step.hour, step.commit, step.change) for step in steps(landing.index) if not step.first] == [
+        target = made.target()
+        _, second, _ = land(target, [FIRST, SECOND, THIRD])
+    assert [(step.hour, step.commit, step.change) for step in steps(target.index) if not step.first] == [
         (SECOND, second.tile.commits[0], Change("id", "int64", "string, in files of its own"))
     ]

@@ -32,7 +32,7 @@ def world() -> Elected:
     """Four records of the first hour are landed, and two are not."""
     world = Elected()
     world.produce(0, b"0", b"1", b"2", b"3")
-    land(world.landing(30), [FIRST])
+    land(world.target(30), [FIRST])
     world.produce(0, b"4", b"5")
     return world
 
@@ -45,37 +45,37 @@ def landed(world: World) -> list[bytes]:
 def test_below_what_is_landed_refuses_what_was_read(world: Elected) -> None:
     world.cut = 3
     with pytest.raises(DataLossError, match=r"topic-partition 0: offsets 3 to 3\).*index accept"):
-        land(world.landing(30), [FIRST])
+        land(world.target(30), [FIRST])
     assert landed(world) == [b"0", b"1", b"2", b"3"]
     assert world.store.uploads == {}
 
-    lander = world.landing(90)
-    accept(lander.index, lander.offsets)
-    land(world.landing(90), [SECOND])
+    target = world.target(90)
+    accept(target.index, target.offsets)
+    land(world.target(90), [SECOND])
     assert landed(world) == [b"0", b"1", b"2", b"3", b"7", b"8", b"9"]
 
 
 def test_behind_what_is_landed_refuses_what_was_read_and_the_next_run_lands_the_present_records(world: Elected) -> None:
     world.cut = 5
     with pytest.raises(KafkaUnavailableError, match=r"topic-partition 0.*cut off at offset 5.*next run"):
-        land(world.landing(30), [FIRST])
+        land(world.target(30), [FIRST])
     assert world.store.uploads == {}
 
-    (again,) = land(world.landing(30), [FIRST])
+    (again,) = land(world.target(30), [FIRST])
     assert again.tile.partitions == {0: Span(0, 8)}
     assert landed(world) == [b"0", b"1", b"2", b"3", b"4", b"7", b"8", b"9"]
 
 
 def test_lets_no_rewrite_take_the_place_of_the_only_copy(world: Elected) -> None:
-    land(world.landing(90), [FIRST])
+    land(world.target(90), [FIRST])
     world.cut = 3
     with pytest.raises(DataLossError, match="The landed files are the only copy"):
-        rewrite(world.landing(90), FIRST)
+        rewrite(world.target(90), FIRST)
     assert landed(world) == [b"0", b"1", b"2", b"3", b"4", b"5"]
 
 
 def test_that_ends_before_what_was_read_changes_nothing(world: Elected) -> None:
     world.cut = 6
-    (hour,) = land(world.landing(30), [FIRST])
+    (hour,) = land(world.target(30), [FIRST])
     assert hour.tile.partitions == {0: Span(0, 6)}
     assert landed(world) == [b"0", b"1", b"2", b"3", b"4", b"5"]

@@ -39,7 +39,7 @@ def topics(*sizes: int, **settings: Any) -> list[World]:
 
 def land(worlds: list[World], session: Session, upto: str = FIRST, **last: Any) -> list[Result]:
     """Land them together; `last` are parts of the last one."""
-    targets = [*(world.landing() for world in worlds[:-1]), worlds[-1].landing(**last)]
+    targets = [*(world.target() for world in worlds[:-1]), worlds[-1].target(**last)]
     hours = [FIRST, SECOND] if upto == SECOND else [FIRST]
     results = land_together({one: land_steps(one, hours) for one in targets}, lambda: session)  # type: ignore[arg-type,return-value]
     return [results[one] for one in targets]
@@ -161,7 +161,7 @@ def test_once_it_is_interrupted_nothing_begins_and_who_waits_for_a_job_ends(
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         threading.Event().wait()
 
-    targets = [world.landing() for world in topics(1, 2, 3)]
+    targets = [world.target() for world in topics(1, 2, 3)]
     began = time.monotonic()
     try:
         with pytest.raises(KeyboardInterrupt):
@@ -181,7 +181,7 @@ def test_a_large_topic_does_not_hold_back_the_others(monkeypatch: pytest.MonkeyP
             assert others_landed.wait(60)
             yield from super().batches(*of)
 
-    targets = [world.landing(reader=(Large if at == 1 else Given)(world)) for at, world in enumerate(worlds)]
+    targets = [world.target(reader=(Large if at == 1 else Given)(world)) for at, world in enumerate(worlds)]
     landed = []
 
     def note(target: TopicSink) -> Steps[None]:
@@ -205,10 +205,10 @@ def test_on_real_parts_each_topic_has_a_job_of_its_own_if_the_shared_one_fails(
 
     monkeypatch.setattr(fleet, "_assign_tasks", lambda *_: [[exit_worker]])
     names = [lake.filled(values(80 + number), at(START, 5)) for number in range(3)]
-    landings = [lake.landing(topic, "flush: {count: 5000}", at("2026-01-06T00")) for topic in names]
-    results = land_together({one: land_steps(one, [START]) for one in landings}, lake.session)
+    targets = [lake.target(topic, "flush: {count: 5000}", at("2026-01-06T00")) for topic in names]
+    results = land_together({one: land_steps(one, [START]) for one in targets}, lake.session)
     assert all(isinstance(result, list) for result in results.values())
-    reports = [lake.verify(one) for one in landings]
+    reports = [lake.verify(one) for one in targets]
     assert [(report.differences, report.landed) for report in reports] == [((), 80 + number) for number in range(3)]
 
 

@@ -39,17 +39,17 @@ def intervals(landed: LandedHour, partition: int = 0) -> list[tuple[int, int]]:
     return [(read.start, read.end) for read in found if read]
 
 
-def assert_all_landed(lake: Lake, landing: TopicSink, records: int) -> None:
+def assert_all_landed(lake: Lake, target: TopicSink, records: int) -> None:
     """Kafka and the bucket agree, every object is in the index, and nothing is left to do or lying about."""
-    report = lake.verify(landing)
+    report = lake.verify(target)
     assert report.differences == ()
     assert (report.compared, report.landed + report.skipped + report.dead_letters) == (records, records)
-    tiles = list(landing.index.tiles())
+    tiles = list(target.index.tiles())
     listed = [
         file.key
         for tile in tiles
         for commit in tile.commits
-        for file in getattr(landing.index.manifest(tile.hour, commit), "files", ())
+        for file in getattr(target.index.manifest(tile.hour, commit), "files", ())
     ]
     assert sorted(listed) == lake.objects()
     assert [tile for tile in tiles if tile.pending or tile.garbage] == []
@@ -63,43 +63,43 @@ class TestHours:
         for number, hour in enumerate(wanted):
             for partition in (0, 1):
                 lake.produce(topic, values(200 + number), at(hour, 5), partition)
-        landing = lake.landing(topic, "flush: {count: 100}", AFTER)
-        landed = land(landing, wanted)
+        target = lake.target(topic, "flush: {count: 100}", AFTER)
+        landed = land(target, wanted)
         assert [one.tile.hour for one in landed] == wanted
         assert [rows(one) for one in landed] == [400, 402, 404, 406]
         assert all(one.tile.complete for one in landed)
         commits = [one.manifests[0].created_ms for one in landed]
         assert commits == sorted(commits)
-        assert_all_landed(lake, landing, 1612)
+        assert_all_landed(lake, target, 1612)
 
     def test_the_one_under_way_is_landed_again_and_again_and_closed_after_its_grace(self, lake: Lake) -> None:
         topic = lake.filled(values(10), at(TEN, 5))
-        (landed,) = land(lake.landing(topic, SMALL, now_ms=at(TEN, 10)), [TEN])
+        (landed,) = land(lake.target(topic, SMALL, now_ms=at(TEN, 10)), [TEN])
         assert landed.tile.partitions == {0: Span(0, 10, None)}
         lake.produce(topic, values(7, first=10), at(TEN, 20))
-        (landed,) = land(lake.landing(topic, SMALL, now_ms=at(TEN, 64)), [TEN])
+        (landed,) = land(lake.target(topic, SMALL, now_ms=at(TEN, 64)), [TEN])
         assert intervals(landed) == [(0, 10), (10, 17)]
         assert not landed.tile.complete
-        landing = lake.landing(topic, SMALL, now_ms=at(TEN, 65))
-        (landed,) = land(landing, [TEN])
+        target = lake.target(topic, SMALL, now_ms=at(TEN, 65))
+        (landed,) = land(target, [TEN])
         assert landed.tile.complete
         assert landed.new == 0
-        assert_all_landed(lake, landing, 17)
+        assert_all_landed(lake, target, 17)
 
     def test_each_small_commit_of_it_is_nine_requests(self, lake: Lake) -> None:
         topic = lake.filled(values(10), at(TEN, 5))
-        land(lake.landing(topic, SMALL, now_ms=at(TEN, 10)), [TEN])
+        land(lake.target(topic, SMALL, now_ms=at(TEN, 10)), [TEN])
         lake.produce(topic, values(7, first=10), at(TEN, 20))
-        landing = lake.landing(topic, SMALL, now_ms=at(TEN, 25))
-        land(landing, [TEN])
+        target = lake.target(topic, SMALL, now_ms=at(TEN, 25))
+        land(target, [TEN])
         upload = dict.fromkeys(("CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload"), 1)
         # Of the topic, the hour, and the commit once it is written; the commit, and the hour twice.
-        assert landing.requests == {**upload, "GetObject": 3, "PutObject": 3}
+        assert target.requests == {**upload, "GetObject": 3, "PutObject": 3}
 
     def test_a_complete_one_is_a_no_op_that_writes_nothing(self, lake: Lake) -> None:
         topic = lake.filled(values(10), at(TEN, 5))
-        land(lake.landing(topic, now_ms=AFTER), [TEN])
-        again = replace(lake.landing(topic, now_ms=AFTER), spark=_no_spark)
+        land(lake.target(topic, now_ms=AFTER), [TEN])
+        again = replace(lake.target(topic, now_ms=AFTER), spark=_no_spark)
         (landed,) = land(again, [TEN])
         assert landed.new == 0
         assert rows(landed) == 10
@@ -115,7 +115,7 @@ class TestAProducerThatNeverStops:
 
     def test_is_not_followed(self, lake: Lake) -> None:
         topic = lake.filled(values(250), at(TEN, 5))
-        landing = lake.landing(topic, now_ms=at(TEN, 10))
+        target = lake.target(topic, now_ms=at(TEN, 10))
         stop = threading.Event()
 
         def produce() -> None:
@@ -128,9 +128,9 @@ class TestAProducerThatNeverStops:
         producer.start()
         try:
             began = [lake.offsets.log_ranges(topic)[0][1]]
-            (first,) = land(landing, [TEN])
+            (first,) = land(target, [TEN])
             began.append(lake.offsets.log_ranges(topic)[0][1])
-            (second,) = land(landing, [TEN])
+            (second,) = land(target, [TEN])
         finally:
             stop.set()
             producer.join()
@@ -139,33 +139,33 @@ class TestAProducerThatNeverStops:
         assert one == other
         assert began[0] <= one < began[1] <= intervals(second)[1][1]
         assert [len(manifest.files) for manifest in second.manifests] == [1, 1]
-        landing = replace(landing, clock=lambda: AFTER)
-        land(landing, [TEN])
-        assert_all_landed(lake, landing, lake.offsets.log_ranges(topic)[0][1])
+        target = replace(target, clock=lambda: AFTER)
+        land(target, [TEN])
+        assert_all_landed(lake, target, lake.offsets.log_ranges(topic)[0][1])
 
 
 class TestMicroBatches:
     def test_are_contiguous_and_no_longer_than_configured(self, lake: Lake) -> None:
         topic = lake.filled(values(1000), at(TEN, 5))
-        landing = lake.landing(topic, f"{SMALL}, batch_records: 300", AFTER)
-        (landed,) = land(landing, [TEN])
+        target = lake.target(topic, f"{SMALL}, batch_records: 300", AFTER)
+        (landed,) = land(target, [TEN])
         assert intervals(landed) == [(0, 300), (300, 600), (600, 900), (900, 1000)]
         assert landed.new == 4
-        assert_all_landed(lake, landing, 1000)
+        assert_all_landed(lake, target, 1000)
 
 
 class TestRetention:
     def test_what_expired_before_it_was_landed_is_recorded_and_the_rest_is_landed(self, lake: Lake) -> None:
         topic = lake.filled(values(10), at(TEN, 5))
-        land(lake.landing(topic, SMALL, now_ms=at(TEN, 10)), [TEN])
+        land(lake.target(topic, SMALL, now_ms=at(TEN, 10)), [TEN])
         lake.produce(topic, values(30, first=10), at(TEN, 20))
         lake.expire(topic, before=25)
-        landing = lake.landing(topic, SMALL, now_ms=AFTER)
-        (landed,) = land(landing, [TEN])
+        target = lake.target(topic, SMALL, now_ms=AFTER)
+        (landed,) = land(target, [TEN])
         assert landed.tile.expired == ((0, 10, 25),)
         assert rows(landed) == 25
         assert landed.tile.complete
-        report = lake.verify(landing)
+        report = lake.verify(target)
         assert report.clean
         assert report.not_checkable == 25
 
@@ -179,9 +179,9 @@ class TestTransactions:
         return hours.key_of_ms(int(time.time() * 1000))
 
     def landed_now(self, lake: Lake, topic: str, first: str) -> tuple[TopicSink, int]:
-        landing = lake.landing(topic)
+        target = lake.target(topic)
         last = hours.key_of_ms(int(time.time() * 1000))
-        return landing, sum(map(rows, land(landing, list(hours.span(first, last)))))
+        return target, sum(map(rows, land(target, list(hours.span(first, last)))))
 
     def test_an_open_one_holds_back_what_follows_until_it_ends(self, lake: Lake, now: str) -> None:
         topic, stamp = lake.topic(), int(time.time() * 1000)
@@ -192,9 +192,9 @@ class TestTransactions:
         assert landed == 5
         transaction.commit_transaction(10)
         until(10, lambda: lake.offsets.log_ranges(topic) == {0: (0, 16)})  # the marker comes after the answer
-        landing, landed = self.landed_now(lake, topic, now)
+        target, landed = self.landed_now(lake, topic, now)
         assert landed == 15
-        assert_all_landed(lake, landing, 15)
+        assert_all_landed(lake, target, 15)
 
 
 class TestRefusedRecords:
@@ -204,67 +204,67 @@ class TestRefusedRecords:
         topic = lake.topic(partitions=2)
         lake.produce(topic, values(500), at(TEN, 5), 0)
         lake.produce(topic, self.BAD, at(TEN, 5), 1)
-        landing = lake.landing(topic, "flush: {count: 100}", AFTER)
+        target = lake.target(topic, "flush: {count: 100}", AFTER)
         with pytest.raises(RecordError) as refused:
-            land(landing, [TEN])
+            land(target, [TEN])
         message = str(refused.value)
         for part in (f"topic '{topic}'", "partition 1", "offset 3", "stage convert", "errors.tolerance: all"):
             assert part in message
         assert "malformed" in message.lower()
         assert lake.objects() == []
         assert lake.uploads() == []
-        assert [tile.commits for tile in landing.index.tiles()] == [()]
+        assert [tile.commits for tile in target.index.tiles()] == [()]
 
     def test_with_tolerance_are_dead_letters_of_the_same_commit(self, lake: Lake) -> None:
         topic = lake.filled(self.BAD, at(TEN, 5))
-        landing = lake.landing(topic, "prefix: raw, errors: {tolerance: all}", AFTER)
-        (landed,) = land(landing, [TEN])
+        target = lake.target(topic, "prefix: raw, errors: {tolerance: all}", AFTER)
+        (landed,) = land(target, [TEN])
         (letters,) = lake.objects("raw/_dead_letters/")
         assert letters in [file.key for file in landed.manifests[0].files]
         (letter,) = [json.loads(line) for line in lake.body(letters).splitlines()]
         assert (letter["topic"], letter["partition"], letter["offset"]) == (topic, 0, 3)
         assert (letter["value"], letter["key"], letter["stage"]) == ("{ broken", "k3", "convert")
-        assert_all_landed(lake, landing, 7)
+        assert_all_landed(lake, target, 7)
 
 
 class TestRewrite:
     def test_replaces_the_files_by_others_with_the_same_records(self, lake: Lake) -> None:
         topic = lake.filled(values(100), at(TEN, 5))
-        landing = lake.landing(topic, "flush: {count: 30}", AFTER)
-        land(landing, [TEN])
+        target = lake.target(topic, "flush: {count: 30}", AFTER)
+        land(target, [TEN])
         before = lake.objects()
-        landed = rewrite(landing, TEN)
+        landed = rewrite(target, TEN)
         assert landed.tile.complete
         assert len(landed.tile.commits) == 1
         assert len(before) == len(lake.objects()) == 4
         assert set(before) & set(lake.objects()) == set()
-        assert_all_landed(lake, landing, 100)
+        assert_all_landed(lake, target, 100)
 
 
 class TestAtLeastOnce:
     def test_objects_are_visible_before_the_commit_and_complete_after_it(self, lake: Lake) -> None:
         topic = lake.filled(values(100), at(TEN, 5), partitions=2)
-        landing = lake.landing(topic, "exactly_once: false, flush: {count: 30}, batch_records: 100", AFTER)
-        (landed,) = land(landing, [TEN])
+        target = lake.target(topic, "exactly_once: false, flush: {count: 30}, batch_records: 100", AFTER)
+        (landed,) = land(target, [TEN])
         assert landed.tile.complete
         assert landed.new == 2
-        assert_all_landed(lake, landing, 200)
+        assert_all_landed(lake, target, 200)
 
 
 class TestTwoWriters:
-    def land_at_once(self, landings: Sequence[TopicSink], wanted: Sequence[str]) -> list[object]:
+    def land_at_once(self, targets: Sequence[TopicSink], wanted: Sequence[str]) -> list[object]:
         """What each has to say in the end: hours, or an error."""
-        said: list[object] = [None] * len(landings)
-        barrier = threading.Barrier(len(landings))
+        said: list[object] = [None] * len(targets)
+        barrier = threading.Barrier(len(targets))
 
         def run(number: int) -> None:
             barrier.wait()
             try:
-                said[number] = land(landings[number], wanted)
+                said[number] = land(targets[number], wanted)
             except Exception as error:
                 said[number] = error
 
-        threads = [threading.Thread(target=run, args=(number,)) for number in range(len(landings))]
+        threads = [threading.Thread(target=run, args=(number,)) for number in range(len(targets))]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -276,11 +276,11 @@ class TestTwoWriters:
         for hour in (NINE, TEN):
             for partition in (0, 1):
                 lake.produce(topic, values(300), at(hour, 5), partition)
-        landings = [lake.landing(topic, "flush: {count: 50}, batch_records: 250", AFTER) for _ in range(2)]
-        for said in self.land_at_once(landings, [NINE, TEN]):
+        targets = [lake.target(topic, "flush: {count: 50}, batch_records: 250", AFTER) for _ in range(2)]
+        for said in self.land_at_once(targets, [NINE, TEN]):
             assert isinstance(said, list | FencedError), said
-        land(landings[0], [NINE, TEN])
-        assert_all_landed(lake, landings[0], 1200)
+        land(targets[0], [NINE, TEN])
+        assert_all_landed(lake, targets[0], 1200)
 
 
 FORMATS = [
@@ -305,11 +305,11 @@ class TestFormats:
     )
     def test_hold_every_record(self, lake: Lake, settings: str) -> None:
         topic = lake.filled(values(150), at(START, 5), partitions=2)
-        landing = lake.landing(topic, f"{settings}, flush: {{count: 60}}", AFTER)
-        (landed,) = land(landing, [START])
+        target = lake.target(topic, f"{settings}, flush: {{count: 60}}", AFTER)
+        (landed,) = land(target, [START])
         assert rows(landed) == 300
-        assert_all_landed(lake, landing, 300)
-        read = read_frame(lake.session, landing.sink, topic, landing.stores, [START])
+        assert_all_landed(lake, target, 300)
+        read = read_frame(lake.session, target.sink, topic, target.stores, [START])
         assert len(read.collect()) == 300
 
     def test_sidecars_stand_beside_their_data(self, lake: Lake) -> None:
@@ -318,15 +318,15 @@ class TestFormats:
             "layout: {template: '{topic}/{topic}+{partition}+{offset:010}', "
             "tombstones: '{topic}/tombstone/{topic}+{partition}+{offset:010}'}"
         )
-        landing = lake.landing(topic, f"{layout}, nulls: write, sidecars: {{keys: json}}", AFTER)
-        (landed,) = land(landing, [START])
+        target = lake.target(topic, f"{layout}, nulls: write, sidecars: {{keys: json}}", AFTER)
+        (landed,) = land(target, [START])
         assert rows(landed) == 3
         assert lake.objects() == [
             f"{topic}/{topic}+0+0000000000.json",
             f"{topic}/{topic}+0+0000000000.keys.json",
             f"{topic}/tombstone/{topic}+0+0000000001.keys.json",
         ]
-        assert_all_landed(lake, landing, 3)
+        assert_all_landed(lake, target, 3)
 
 
 class TestSql:
@@ -337,8 +337,8 @@ class TestSql:
     def test_projects_and_filters(self, lake: Lake) -> None:
         topic = lake.filled(values(10), at(START, 5), partitions=2)
         sql = "sql: {select: 'id * 2 AS twice, _key AS k, _partition AS p, missing', where: 'id % 5 = 1'}"
-        landing = lake.landing(topic, sql, AFTER)
-        (landed,) = land(landing, [START])
+        target = lake.target(topic, sql, AFTER)
+        (landed,) = land(target, [START])
         assert sorted(map(str, self.landed(lake))) == sorted(
             str({"twice": n * 2, "k": f"k{n}", "p": p, "missing": None}) for p in (0, 1) for n in (1, 6)
         )

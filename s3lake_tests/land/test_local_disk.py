@@ -47,17 +47,17 @@ def test_an_hour_that_no_disk_was_left_for_leaves_nothing_behind_and_is_landed_w
     small = config.sinks[0].model_copy(update={"memory_budget": 2**21})  # so few records would never wait on disk
     config = config.model_copy(update={"sinks": (small,)})
     store = MemoryStore("lake")
-    lander = inline(config, "clicks", store, lambda: at(START, 90))
+    target = inline(config, "clicks", store, lambda: at(START, 90))
     scarce = request.getfixturevalue(directory)
     with pytest.raises(LocalDiskError, match=f"{scarce}.*Nothing half written is visible"):
-        land(lander, [START])
+        land(target, [START])
     assert store.uploads == {}
     assert [key for key in store.objects if not key.startswith(".indexes/")] == []
     assert list(scarce.iterdir()) == []
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    (landed,) = land(lander, [START])
+    (landed,) = land(target, [START])
     assert landed.tile.complete
-    report = verified(config, lander)
+    report = verified(config, target)
     assert report.clean
     assert [checked.landed for checked in report.checked] == [100]
 

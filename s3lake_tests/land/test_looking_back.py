@@ -29,39 +29,37 @@ def world() -> World:
 
 def test_after_each_commit_the_landed_offsets_are_published(world: World) -> None:
     published = list[Any]()
-    landing = world.landing(group=SimpleNamespace(publish=published.append))
-    land(landing, [FIRST])
+    target = world.target(group=SimpleNamespace(publish=published.append))
+    land(target, [FIRST])
     assert published == [{TOPIC: {0: 4}}, {TOPIC: {0: 8}}, {TOPIC: {0: 10}}]
 
 
 def test_how_far_a_topic_is_says_the_newest_tile_of_which_something_is_landed(world: World) -> None:
-    land(world.landing(), [FIRST])
+    land(world.target(), [FIRST])
     newer = Tile(SECOND, {0: Span(10, 13)})
-    assert world.landing().find_landed_offsets([newer]) == {0: 13}
-    assert world.landing().find_landed_offsets([msgspec.structs.replace(newer, partitions={0: Span(10, 10)})]) == {
-        0: 10
-    }
+    assert world.target().find_landed_offsets([newer]) == {0: 13}
+    assert world.target().find_landed_offsets([msgspec.structs.replace(newer, partitions={0: Span(10, 10)})]) == {0: 10}
 
 
 def test_an_hour_that_nobody_landed_is_empty_and_nothing_of_it_is_new(world: World) -> None:
-    landed = world.landing().report(FIRST)
+    landed = world.target().report(FIRST)
     assert (landed.tile, list(landed.manifests), landed.new) == (Tile(FIRST, {}), [], 0)
 
 
 def test_an_hour_is_told_without_reading_what_this_run_has_just_written(world: World) -> None:
     world.store = store = CountedStore()
     world.settings["batch_records"] = 10
-    landing = world.landing()
-    (landed,) = land(landing, [FIRST])
+    target = world.target()
+    (landed,) = land(target, [FIRST])
     (manifest,) = landed.manifests
-    assert store.calls.count(("get", landing.index.tile_key(FIRST))) == 1
-    assert store.calls.count(("get", landing.index.manifest_key(FIRST, manifest.id))) == 1
+    assert store.calls.count(("get", target.index.tile_key(FIRST))) == 1
+    assert store.calls.count(("get", target.index.manifest_key(FIRST, manifest.id))) == 1
 
 
 def test_a_rewritten_hour_is_told_as_it_is_once_what_it_replaced_is_gone(world: World) -> None:
-    landing = world.landing()
-    land(landing, [FIRST])
-    landed = rewrite(landing, FIRST)
+    target = world.target()
+    land(target, [FIRST])
+    landed = rewrite(target, FIRST)
     assert landed.tile.complete
     assert [manifest.id for manifest in landed.manifests] == list(landed.tile.commits)
 
@@ -81,23 +79,23 @@ def left(world: World) -> bool:
 
 @pytest.mark.parametrize("how", [{}, {"dry_run": False}, {"dry_run": True}])
 def test_uploads_of_dead_writers_go_unless_they_are_only_looked_for(world: World, how: dict[str, bool]) -> None:
-    land(world.landing(), [FIRST])
+    land(world.target(), [FIRST])
     leave(world)
-    assert world.landing(THREE_DAYS).clean(**how) == [Cleaned("", "", 1, "end uploads")]
+    assert world.target(THREE_DAYS).clean(**how) == [Cleaned("", "", 1, "end uploads")]
     assert left(world) == how.get("dry_run", False)
     assert [upload.key for upload in world.store.uploads.values()][-1].startswith("clicks")  # another sink's
 
 
 def test_nothing_is_deleted_because_of_its_name(world: World) -> None:
-    land(world.landing(), [FIRST])
+    land(world.target(), [FIRST])
     leave(world)
     before = dict(world.store.objects)
-    world.landing(100 * THREE_DAYS).clean()
+    world.target(100 * THREE_DAYS).clean()
     assert {key: world.store.objects.get(key) for key in before} == before
 
 
 def test_what_is_younger_than_a_day_may_be_at_work(world: World) -> None:
-    land(world.landing(), [FIRST])
+    land(world.target(), [FIRST])
     leave(world)
-    assert world.landing(now_minute=71).clean() == []
+    assert world.target(now_minute=71).clean() == []
     assert left(world)

@@ -70,12 +70,12 @@ class World:
     def __init__(self, *topics: str, deadline_s: float = 0.5) -> None:
         self.store, self.kafka, self.clock = AwayStore(), FakeKafka(), 0.0
         sink = Sink(name="events", topics=topics, bucket="lake", start="2026-01-05T08")
-        self.landings = [
+        self.targets = [
             TopicSink(sink, topic, no_spark, lambda _: self.store, self.kafka, KafkaReader("x:1"), clock=lambda: NOW)
             for topic in topics
         ]
         self.registry = CollectorRegistry()
-        self.registry.register(Scrape(lambda: self.landings, deadline_s=deadline_s, clock=lambda: self.clock))
+        self.registry.register(Scrape(lambda: self.targets, deadline_s=deadline_s, clock=lambda: self.clock))
 
     def seal(self, topic: str, upto: str) -> None:
         """Note that all hours up to this one are sealed."""
@@ -83,7 +83,7 @@ class World:
         index.create(index.watermark_key, Watermark("2026-01-05T08", upto))
 
     def index(self, topic: str) -> TopicIndex:
-        return next(landing.index for landing in self.landings if landing.topic == topic)
+        return next(target.index for target in self.targets if target.topic == topic)
 
     def write(self, topic: str, *tiles: Tile) -> None:
         indexes.write_tiles(self.index(topic), *tiles)
@@ -239,11 +239,11 @@ def test_a_topic_that_was_deleted_or_is_not_waited_for_has_no_lag_but_an_error()
     sink = Sink.model_validate({"name": "events", "topics": ["orders"], "bucket": "lake", "start": "2026-01-05T08"})
     offsets = SimpleNamespace(lag=lambda *_, **__: Lag(0, 0.0))
 
-    def landing(missing_topic: str) -> Any:
+    def target(missing_topic: str) -> Any:
         settled = sink.model_copy(update={"missing_topic": missing_topic})
         return SimpleNamespace(sink=settled, topic="orders", offsets=offsets, clock=lambda: 0)
 
     for setting, progress in (("wait", Progress(reached={0: 5})), ("fail", Progress())):
         with pytest.raises(DataLossError, match="topic 'orders' does not exist in Kafka"):
-            read_waiting(landing(setting), progress)
-    assert read_waiting(landing("wait"), Progress()) == Lag(0, 0.0)
+            read_waiting(target(setting), progress)
+    assert read_waiting(target("wait"), Progress()) == Lag(0, 0.0)

@@ -43,8 +43,8 @@ def test_each_offset_is_read_by_one_of_them_and_a_long_range_by_several_unless_r
 ) -> None:
     monkeypatch.setattr(engine, "TASK_RECORDS", 2)
     made = world(*(b'{"id":%d}' % number for number in range(10)), **settings)
-    landing = made.landing(reader=(given := Given(made)))
-    (landed,) = land(landing, [FIRST])
+    target = made.target(reader=(given := Given(made)))
+    (landed,) = land(target, [FIRST])
     assert sorted(given.tasks) == [(TOPIC, OffsetRange(0, *ends)) for ends in tasks]
     assert (made.session.jobs, landed.sums.landed) == ([len(tasks)], 10)
 
@@ -54,14 +54,14 @@ def test_a_first_look_at_the_columns_reads_the_begin_of_each_topic_partition(mon
     made = World(partitions=2, format={"type": "parquet"})
     made.produce(0, *[b'{"id":1}'] * 3)
     made.produce(0, b'{"id":1}', partition=1)
-    land(made.landing(reader=(given := Given(made))), [FIRST])
+    land(made.target(reader=(given := Given(made))), [FIRST])
     assert sorted(given.tasks[:2]) == [(TOPIC, OffsetRange(0, 0, 2)), (TOPIC, OffsetRange(1, 0, 1))]
     assert sorted(given.tasks[2:]) == [(TOPIC, OffsetRange(0, 0, 3)), (TOPIC, OffsetRange(1, 0, 1))]
 
 
 def test_the_time_of_their_micro_batch_is_the_landing_s_clock() -> None:
     made = world(layout={"template": "{time:yyyy-MM-dd-HH-mm}/{partition}-{offset}", "time": {"source": "wallclock"}})
-    land(made.landing(now_minute=601), [FIRST])
+    land(made.target(now_minute=601), [FIRST])
     assert [key.split("/")[-2] for key in keys(made)] == ["2026-11-20-10-01"]
 
 
@@ -69,13 +69,13 @@ def test_what_they_refuse_goes_to_the_dead_letter_topic(monkeypatch: pytest.Monk
     monkeypatch.setattr(dead_letter_topic, "_create_if_missing", lambda *_: None)
     producer = FakeProducer()
     monkeypatch.setattr(dead_letter_topic, "make_producer", lambda *_: producer)
-    land(world(b"{", b"{}", errors={"tolerance": "all"}).landing(dead_letter_topic=DEAD_LETTERS), [FIRST])
+    land(world(b"{", b"{}", errors={"tolerance": "all"}).target(dead_letter_topic=DEAD_LETTERS), [FIRST])
     assert [record["value"] for record in producer.taken] == [b"{"]
 
 
 def test_a_record_that_they_refuse_is_named_with_its_topic() -> None:
     with pytest.raises(RecordError, match="record refused in topic 'orders', partition 0, offset 0, stage convert"):
-        land(world(b"{").landing(), [FIRST])
+        land(world(b"{").target(), [FIRST])
 
 
 def test_of_several_refusals_the_first_of_the_first_topic_partition_is_named_whatever_else_went_wrong() -> None:
@@ -83,24 +83,24 @@ def test_of_several_refusals_the_first_of_the_first_topic_partition_is_named_wha
     made = world()
     made.session.outcomes = [Failed("KafkaUnavailableError", "no broker answers"), *refused]
     with pytest.raises(RecordError, match="partition 0, offset 7"):
-        land(made.landing(), [FIRST])
+        land(made.target(), [FIRST])
 
 
 def test_columns_are_not_read_for_a_format_that_has_none() -> None:
     made = world()
-    landing = made.landing()
-    landing.index.create(landing.index.columns_key, Recorded({"id": "no type"}))
-    (landed,) = land(landing, [FIRST])
+    target = made.target()
+    target.index.create(target.index.columns_key, Recorded({"id": "no type"}))
+    (landed,) = land(target, [FIRST])
     assert landed.sums.landed == 3
 
 
 def test_a_column_whose_type_is_another_than_its_files_have_is_refused() -> None:
     made = world(format={"type": "parquet"})
     made.produce(1, b'{"id":4}')
-    land(made.landing(), [FIRST])
+    land(made.target(), [FIRST])
     made.settings["columns"] = {"id": "string"}
     with pytest.raises(ConfigurationError, match=r"column 'id' is string now, and .* in the files of topic 'orders'"):
-        land(made.landing(), [SECOND])
+        land(made.target(), [SECOND])
 
 
 def test_a_session_is_asked_for_where_sql_computes() -> None:
@@ -108,10 +108,10 @@ def test_a_session_is_asked_for_where_sql_computes() -> None:
         raise StoreUnavailableError("no session today")
 
     made = world(sql={"select": "id + 1 AS next"})
-    landing = made.landing(spark=away)
-    landing.index.create(landing.index.columns_key, Recorded({}))
+    target = made.target(spark=away)
+    target.index.create(target.index.columns_key, Recorded({}))
     with pytest.raises(StoreUnavailableError, match="no session today"):
-        land(landing, [FIRST])
+        land(target, [FIRST])
 
 
 def test_sql_that_only_names_fields_is_done_by_the_tasks_themselves() -> None:
@@ -123,7 +123,7 @@ def test_sql_that_only_names_fields_is_done_by_the_tasks_themselves() -> None:
         sql={"select": "x, o.a"},
         errors={"tolerance": "all"},
     )
-    (landed,) = land(made.landing(), [FIRST])
+    (landed,) = land(made.target(), [FIRST])
     (data,) = [key for key in keys(made) if "_dead_letters" not in key]
     assert made.store.objects[data][0] == b'{"x":1e2,"a":0.10}\n{"x":2,"a":null}\n{"x":null,"a":null}\n'
     assert (landed.sums.landed, landed.sums.dead) == (3, 1)
@@ -133,9 +133,9 @@ def test_requests_are_those_of_the_driver_and_of_every_task() -> None:
     made = world()
     made.session.outcomes = [Done([], {0: Read(0, 3, 3, 3)}, {"put": 2}, retries=1)] * 2
     made.store.requests = Counter(put=1)  # type: ignore[attr-defined]
-    landing = made.landing()
-    land(landing, [FIRST])
-    assert (landing.requests, landing.retries) == ({"put": 5}, 2)
+    target = made.target()
+    land(target, [FIRST])
+    assert (target.requests, target.retries) == ({"put": 5}, 2)
 
 
 def test_a_micro_batch_of_more_files_than_a_commit_lists_is_dropped_and_made_smaller(
@@ -143,7 +143,7 @@ def test_a_micro_batch_of_more_files_than_a_commit_lists_is_dropped_and_made_sma
 ) -> None:
     monkeypatch.setattr(job, "MOST_FILES", 2)
     made = world(layout={"partition_by": ["id"]}, flush={"merge": False})
-    (landed,) = land(made.landing(), [FIRST])
+    (landed,) = land(made.target(), [FIRST])
     assert [len(manifest.files) for manifest in landed.manifests] == [1, 1, 1]
     assert (len(keys(made)), made.store.uploads) == (3, {})
 
@@ -152,13 +152,13 @@ def test_a_micro_batch_that_cannot_be_smaller_is_named_with_its_topic_and_hour(m
     monkeypatch.setattr(job, "MOST_FILES", 0)
     made = world(b"{}")
     with pytest.raises(TooManyFilesError, match=f"a micro-batch of orders {FIRST} has 1 files, one commit may have 0"):
-        land(made.landing(), [FIRST])
+        land(made.target(), [FIRST])
     assert made.store.uploads == {}
 
 
 def test_a_commit_may_list_as_many_files_as_that(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job, "MOST_FILES", 3)
-    (landed,) = land(world(layout={"partition_by": ["id"]}).landing(), [FIRST])
+    (landed,) = land(world(layout={"partition_by": ["id"]}).target(), [FIRST])
     assert [len(manifest.files) for manifest in landed.manifests] == [3]
 
 
@@ -166,7 +166,7 @@ def test_of_several_files_with_one_key_the_last_stays_and_the_others_are_dropped
     made = World(partitions=2, exactly_once=False, layout={"template": "latest/{key}"})
     made.produce(0, b"1", b"2", key=b"k")
     made.produce(0, b"3", partition=1, key=b"k")
-    (landed,) = land(made.landing(), [FIRST])
+    (landed,) = land(made.target(), [FIRST])
     (manifest,) = landed.manifests
     assert [made.store.objects[key][0] for key in keys(made)] == [b"3\n"]
     assert (made.store.uploads, manifest.replacing, landed.sums.landed) == ({}, True, 3)

@@ -96,9 +96,9 @@ def test_a_prefix_of_aivens_that_begins_with_a_slash_is_landed_and_verified(tmp_
         }
         config = bases.load(bases.AIVEN, changes).config
         store = MemoryStore("lake")
-        landing = inline(config, "demo", store, lambda: at(START, 90))
-        land(landing, [START])
+        target = inline(config, "demo", store, lambda: at(START, 90))
+        land(target, [START])
         assert [key for key in store.objects if not key.startswith(".indexes/")] == [
             "/raw/demo/demo-0-00000000000000000000.gz"
         ]
-        assert verified(config, landing).clean
+        assert verified(config, target).clean

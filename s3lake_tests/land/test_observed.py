@@ -37,9 +37,9 @@ class RecordedCalls:
 
 
 def test_of_each_hour_the_plan_then_its_commits_then_that_it_is_done() -> None:
-    landing = World(batch_records=4).landing()
+    target = World(batch_records=4).target()
     observer = RecordedCalls()
-    land(landing, [FIRST, SECOND], observer)
+    land(target, [FIRST, SECOND], observer)
     assert [line for line in observer.lines if line[1] == FIRST] == [
         ("planned", FIRST, 10, 3),
         ("committed", FIRST, 4),
@@ -59,47 +59,47 @@ def test_of_each_hour_the_plan_then_its_commits_then_that_it_is_done() -> None:
 
 def test_an_hour_of_which_nothing_is_left_is_done_without_a_plan() -> None:
     world = World()
-    land(world.landing(), [FIRST, SECOND])
-    landing = world.landing()
+    land(world.target(), [FIRST, SECOND])
+    target = world.target()
     observer = RecordedCalls()
-    land(landing, [FIRST, SECOND], observer)
+    land(target, [FIRST, SECOND], observer)
     assert observer.lines == [("done", FIRST, 0), ("done", SECOND, 0)]
 
 
 def test_the_hour_under_way_is_done_for_this_run_when_what_was_there_is_landed() -> None:
-    landing = World().landing(now_minute=130)
+    target = World().target(now_minute=130)
     observer = RecordedCalls()
-    (landed,) = land(landing, [THIRD], observer)
+    (landed,) = land(target, [THIRD], observer)
     assert observer.lines == [("planned", THIRD, 10, 1), ("committed", THIRD, 10), ("done", THIRD, 1)]
     assert not landed.tile.closed
 
 
 def test_what_is_visible_when_an_error_ends_the_run_is_told() -> None:
-    landing = World().landing()
+    target = World().target()
     observer = RecordedCalls()
 
     def refuse(attempt: Attempt) -> None:
         if attempt.tile.hour == SECOND:
             raise RecordError("refused")
 
-    landing.before = refuse
+    target.before = refuse
     with pytest.raises(RecordError):
-        land(landing, [FIRST, SECOND, THIRD], observer)
+        land(target, [FIRST, SECOND, THIRD], observer)
     assert observer.lines == [("planned", FIRST, 10, 1), ("planned", SECOND, 10, 1), ("committed", FIRST, 10)]
 
 
 def test_an_hour_that_another_writer_was_faster_with_is_done_in_the_end() -> None:
     world = World()
-    landing = world.landing()
+    target = world.target()
     observer = RecordedCalls()
 
     def overtake(attempt: Attempt) -> None:
         if attempt.tile.hour == FIRST:
-            landing.before = lambda _: None
-            land(world.landing(), [FIRST])
+            target.before = lambda _: None
+            land(world.target(), [FIRST])
 
-    landing.before = overtake
-    landed = land(landing, [FIRST, SECOND], observer)
+    target.before = overtake
+    landed = land(target, [FIRST, SECOND], observer)
     assert [line for line in observer.lines if line[0] != "planned"] == [
         ("committed", SECOND, 10),
         ("done", SECOND, 1),
@@ -111,17 +111,17 @@ def test_an_hour_that_another_writer_was_faster_with_is_done_in_the_end() -> Non
 # -------------------------------------------------------------------------------------------------------------- the log
 
 
-def logged(landing: TopicSink, caplog: pytest.LogCaptureFixture, *hours: str) -> list[str]:
+def logged(target: TopicSink, caplog: pytest.LogCaptureFixture, *hours: str) -> list[str]:
     """The lines of a landing that has no other observer."""
     with caplog.at_level("INFO", "s3lake.land"):
-        land(landing, hours)
+        land(target, hours)
     return caplog.messages
 
 
 def test_each_line_of_the_log_names_sink_and_topic(caplog: pytest.LogCaptureFixture) -> None:
     world = at_hand.World(batch_records=2)
     world.produce(0, *[b'{"id":1}'] * 5)
-    lines = logged(world.landing(), caplog, FIRST)
+    lines = logged(world.target(), caplog, FIRST)
     assert [line.split(f"events orders {FIRST}: ") for line in lines] == [
         ["", "5 offsets in 3 micro-batches"],
         *([["", f"landed {records} records, 1 files"] for records in (2, 2, 1)]),
@@ -132,9 +132,9 @@ def test_each_line_of_the_log_names_sink_and_topic(caplog: pytest.LogCaptureFixt
 def test_a_commit_in_the_log_and_its_hour_count_the_same_files(caplog: pytest.LogCaptureFixture) -> None:
     world = at_hand.World(sidecars={"keys": "json"}, errors={"tolerance": "all", "retry_interval": 0})
     world.produce(0, b'{"id":1}', b"no json")
-    landing = world.landing()
-    _, committed = logged(landing, caplog, FIRST)
-    sums = landing.report(FIRST).sums
+    target = world.target()
+    _, committed = logged(target, caplog, FIRST)
+    sums = target.report(FIRST).sums
     assert (sums.files, sums.dead_files) == (2, 1)
     assert committed.endswith("landed 1 records, 2 files")
 
@@ -144,7 +144,7 @@ def test_an_hour_with_a_record_that_is_stamped_ahead_is_a_warning(caplog: pytest
     world.produce(0, b'{"id":1}')
     world.produce(24 * 365, b'{"id":2}')
     world.produce(1, b'{"id":3}')
-    *_, warning = logged(world.landing(), caplog, FIRST)
+    *_, warning = logged(world.target(), caplog, FIRST)
     assert warning.startswith(f"events orders {FIRST}: offset 1 of partition 0 is stamped 2027-11-20T00:01:00Z: later")
     assert caplog.records[-1].levelname == "WARNING"
 
@@ -152,7 +152,7 @@ def test_an_hour_with_a_record_that_is_stamped_ahead_is_a_warning(caplog: pytest
 def test_records_before_the_start_are_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     world = at_hand.World()
     world.produce(-400_000, *[b'{"id":1}'] * 100)  # as a producer stamps that writes seconds
-    (warning,) = logged(world.landing(), caplog, FIRST)
+    (warning,) = logged(world.target(), caplog, FIRST)
     assert warning.startswith(f"events orders {FIRST}: 100 offsets are before {FIRST}, where landing starts")
 
 
@@ -165,9 +165,9 @@ def merged(now_minute: float = 600, **settings: Any) -> RecordedCalls:
     """Return the calls for an hour of five records in commits of two."""
     world = at_hand.World(batch_records=2, **settings)
     world.produce(0, *[b'{"id":1}'] * 5)
-    landing = world.landing(now_minute)
+    target = world.target(now_minute)
     observer = RecordedCalls()
-    land(landing, [FIRST], observer)
+    land(target, [FIRST], observer)
     return observer
 
 
@@ -204,21 +204,21 @@ def world() -> at_hand.World:
 def test_the_table_is_brought_to_all_hours_of_a_run_first_and_then_to_each_whose_commits_changed(
     world: at_hand.World,
 ) -> None:
-    land(world.landing(), [FIRST, SECOND])
+    land(world.target(), [FIRST, SECOND])
     followed = [hours for hours, _ in world.table.followed]
     assert followed == [(FIRST, SECOND), (FIRST,), (FIRST,), (FIRST,), (SECOND,)]
 
 
 def test_the_table_follows_a_merge_before_the_merged_files_are_deleted(world: at_hand.World) -> None:
-    land(world.landing(), [FIRST])
+    land(world.target(), [FIRST])
     assert [len(objects) for _, objects in world.table.followed] == [0, 1, 2, 3]
     assert sum(not key.startswith(".indexes/") for key in world.store.objects) == 1
 
 
 def test_a_snapshot_is_reported_after_the_commit_that_it_follows(world: at_hand.World) -> None:
-    landing = world.landing()
+    target = world.target()
     observer = RecordedCalls()
-    land(landing, [FIRST], observer)
+    land(target, [FIRST], observer)
     assert [line for line in observer.lines if line[0] != "planned"] == [
         ("committed", FIRST, 2),
         ("followed", "snapshot 1", False),
@@ -232,19 +232,19 @@ def test_a_snapshot_is_reported_after_the_commit_that_it_follows(world: at_hand.
 
 
 def test_the_table_follows_a_rewrite_and_that_is_reported(world: at_hand.World) -> None:
-    land(world.landing(), [FIRST])
-    landing = world.landing()
+    land(world.target(), [FIRST])
+    target = world.target()
     observer = RecordedCalls()
-    rewrite(landing, FIRST, observer)
+    rewrite(target, FIRST, observer)
     assert ("followed", "snapshot 5", False) in observer.lines
     assert len(world.table.followed[-1][1]) == 2
 
 
 def test_a_table_that_cannot_follow_is_reported_and_all_is_landed(world: at_hand.World) -> None:
     world.table.away = range(1, 99)
-    landing = world.landing()
+    target = world.target()
     observer = RecordedCalls()
-    (landed,) = land(landing, [FIRST], observer)
+    (landed,) = land(target, [FIRST], observer)
     assert landed.tile.complete
     assert set(observer.lines) >= {("followed", "the catalog is away", True)}
     assert "followed" in [line[0] for line in observer.lines][-3:]

@@ -39,7 +39,7 @@ def config_of(lake: Lake, address: str, topic: str) -> Config:
     )
 
 
-def landing_of(lake: Lake, config: Config, topic: str) -> TopicSink:
+def target_of(lake: Lake, config: Config, topic: str) -> TopicSink:
     made = open_topic_sink(config, config.sinks[0], topic, spark=lake.session)
     return replace(made, clock=lambda: at("2026-01-06T00"))
 
@@ -51,11 +51,11 @@ def test_with_a_key_of_its_own_it_is_landed_rewritten_verified_and_read_and_the_
     topic = lake.topic()
     lake.produce(topic, values(10), at(START, 5))
     config = config_of(lake, watched.url, topic)
-    lander = landing_of(lake, config, topic)
-    land(lander, [START])
-    rewrite(lander, START)
-    lander.clean()
-    report = lake.verify(lander)
+    target = target_of(lake, config, topic)
+    land(target, [START])
+    rewrite(target, START)
+    target.clean()
+    report = lake.verify(target)
     assert (report.landed, report.differences) == (10, ())
     opened = open_stores(s3_connection(config, config.sinks[0]))
     assert read_frame(lake.session, config.sinks[0], topic, opened, [START]).count() == 10

@@ -33,11 +33,11 @@ def test_landed_offsets_show_in_the_group_and_a_backfill_of_an_earlier_hour_does
     for partition in (0, 1):
         lake.produce(topic, values(5), at(EIGHT, 10), partition)
         lake.produce(topic, values(10 + partition), at(TEN, 10), partition)
-    landing = replace(lake.landing(topic, now_ms=at("2026-01-06T00")), group=published)
-    land(landing, [TEN])
+    target = replace(lake.target(topic, now_ms=at("2026-01-06T00")), group=published)
+    land(target, [TEN])
     assert committed(lake, published.name, topic) == {0: 15, 1: 16}
-    land(landing, [EIGHT])
-    assert landing.report(EIGHT).sums.landed == 10
+    land(target, [EIGHT])
+    assert target.report(EIGHT).sums.landed == 10
     assert committed(lake, published.name, topic) == {0: 15, 1: 16}
 
 

@@ -23,9 +23,9 @@ def world(**settings: Any) -> World:
     return made
 
 
-def committed(landing: Landed, hour: str) -> list[tuple[int, int]]:
+def committed(target: Landed, hour: str) -> list[tuple[int, int]]:
     """The offsets of each commit of an hour."""
-    reads = [manifest.partitions[0] for manifest in landing.report(hour).manifests]
+    reads = [manifest.partitions[0] for manifest in target.report(hour).manifests]
     return [(read.start, read.end) for read in reads]
 
 
@@ -41,19 +41,19 @@ def disturb(index: TopicIndex, hour: str) -> None:
 
 def test_records_that_come_while_an_hour_is_landed_wait_for_the_next_run() -> None:
     made = world(batch_records=5)
-    landing = made.landing(now_minute=130)
-    landing.before = lambda _: made.kafka.produce(0, 129)
-    land(landing, [THIRD])
-    assert committed(landing, THIRD) == [(20, 25), (25, 30)]
-    land(made.landing(now_minute=130), [THIRD])
-    assert committed(landing, THIRD) == [(20, 25), (25, 30), (30, 32)]
+    target = made.target(now_minute=130)
+    target.before = lambda _: made.kafka.produce(0, 129)
+    land(target, [THIRD])
+    assert committed(target, THIRD) == [(20, 25), (25, 30)]
+    land(made.target(now_minute=130), [THIRD])
+    assert committed(target, THIRD) == [(20, 25), (25, 30), (30, 32)]
 
 
 def test_an_hour_is_left_open_for_late_records_until_its_grace_is_over() -> None:
     made = world(close_grace=15)
-    (landed,) = land(made.landing(now_minute=60.2), [FIRST])
+    (landed,) = land(made.target(now_minute=60.2), [FIRST])
     assert not landed.tile.closed
-    (landed,) = land(made.landing(now_minute=60.25), [FIRST])
+    (landed,) = land(made.target(now_minute=60.25), [FIRST])
     assert landed.tile.complete
 
 
@@ -61,9 +61,9 @@ def test_an_hour_is_left_open_for_late_records_until_its_grace_is_over() -> None
 def test_the_first_hour_takes_what_is_older_where_the_sink_begins_at_the_log_s_start(setting: str, start: int) -> None:
     made = world(**{"from": setting})
     made.kafka.logs[0].stamps[:0] = [made.kafka.logs[0].stamps[0] - 3_600_000] * 3
-    landing = made.landing()
-    land(landing, [FIRST])
-    assert committed(landing, FIRST) == [(start, 13)]
+    target = made.target()
+    land(target, [FIRST])
+    assert committed(target, FIRST) == [(start, 13)]
 
 
 def test_a_topic_that_never_was_is_refused_and_the_nearest_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,22 +71,22 @@ def test_a_topic_that_never_was_is_refused_and_the_nearest_is_named(monkeypatch:
     made.kafka.delete_topic()
     monkeypatch.setattr(made.kafka, "topics", lambda: ["clicks", "order", "users"], raising=False)
     with pytest.raises(ConfigurationError, match=r"sink events: topic 'orders' does not exist.*did you mean 'order'"):
-        land(made.landing(), [FIRST])
+        land(made.target(), [FIRST])
 
 
 def test_a_topic_that_is_waited_for_has_empty_hours() -> None:
     made = World(missing_topic="wait")
     made.kafka.delete_topic()
-    (landed,) = land(made.landing(), [FIRST])
+    (landed,) = land(made.target(), [FIRST])
     assert (landed.tile, landed.new) == (Tile(FIRST, {}), 0)
 
 
 def test_a_topic_that_was_deleted_is_no_topic_that_never_was() -> None:
     made = World()
-    land(made.landing(now_minute=30), [FIRST])
+    land(made.target(now_minute=30), [FIRST])
     made.kafka.delete_topic()
     with pytest.raises(DataLossError, match="was deleted"):
-        land(made.landing(), [FIRST])
+        land(made.target(), [FIRST])
 
 
 # Other writers
@@ -94,45 +94,45 @@ def test_a_topic_that_was_deleted_is_no_topic_that_never_was() -> None:
 
 def test_an_hour_that_another_writer_changed_is_staged_and_landed_once_more() -> None:
     made = world()
-    landing = made.landing(now_minute=130)
+    target = made.target(now_minute=130)
 
     def change(_: Attempt) -> None:
-        landing.before = lambda _: made.kafka.produce(0, 129)
-        disturb(landing.index, THIRD)
+        target.before = lambda _: made.kafka.produce(0, 129)
+        disturb(target.index, THIRD)
 
-    landing.before = change
-    (landed,) = land(landing, [THIRD])
-    assert (landed.new, committed(landing, THIRD)) == (1, [(20, 30)])
+    target.before = change
+    (landed,) = land(target, [THIRD])
+    assert (landed.new, committed(target, THIRD)) == (1, [(20, 30)])
     assert made.store.uploads == {}
 
 
 def test_an_hour_that_others_change_each_time_is_tried_six_times() -> None:
     made = world()
-    landing, tries = made.landing(), 0
+    target, tries = made.target(), 0
 
     def change(attempt: Attempt) -> None:
         nonlocal tries
         tries += 1
-        disturb(landing.index, attempt.tile.hour)
+        disturb(target.index, attempt.tile.hour)
 
-    landing.before = change
+    target.before = change
     with pytest.raises(FencedError):
-        land(landing, [FIRST])
+        land(target, [FIRST])
     assert tries == 6
     assert made.store.uploads == {}
 
 
 def test_what_another_writer_landed_of_an_hour_that_this_one_began_is_told() -> None:
     made = world(batch_records=4, flush={"merge": False})
-    landing = made.landing()
+    target = made.target()
 
     def overtake(attempt: Attempt) -> None:
         if attempt.tile.commits:
-            landing.before = lambda _: None
-            land(made.landing(), [FIRST])
+            target.before = lambda _: None
+            land(made.target(), [FIRST])
 
-    landing.before = overtake
-    (landed,) = land(landing, [FIRST])
+    target.before = overtake
+    (landed,) = land(target, [FIRST])
     assert landed.new == 1
     assert landed.tile.complete
     assert sum(read.landed for one in landed.manifests for read in one.partitions.values()) == 10
@@ -145,17 +145,17 @@ def test_what_is_staged_of_the_next_hour_is_dropped_where_a_commit_fails() -> No
     made = world()
     made.store.put(f"{TOPIC}/0/0.txt", b"another program's")
     with pytest.raises(ForeignObjectError):
-        land(made.landing(), [FIRST, SECOND])
+        land(made.target(), [FIRST, SECOND])
     assert made.store.uploads == {}
     assert [key for key in made.store.objects if not key.startswith(".indexes/")] == [f"{TOPIC}/0/0.txt"]
 
 
 def test_what_was_staged_of_a_topic_that_was_created_again_meanwhile_is_dropped() -> None:
     made = world()
-    landing = made.landing()
-    landing.before = lambda _: made.kafka.create_topic()
+    target = made.target()
+    target.before = lambda _: made.kafka.create_topic()
     with pytest.raises(DataLossError, match="created again"):
-        land(landing, [FIRST])
+        land(target, [FIRST])
     assert made.store.uploads == {}
 
 
@@ -169,9 +169,9 @@ def test_objects_of_another_prefix_are_in_nobody_s_way() -> None:
 
     made.lands = Below
     with pytest.raises(ForeignObjectError):
-        land(made.landing(), [FIRST])
+        land(made.target(), [FIRST])
     made.settings["prefix"] = "pond"
-    (landed,) = land(made.landing(), [FIRST])
+    (landed,) = land(made.target(), [FIRST])
     assert landed.tile.complete
 
 
@@ -191,34 +191,34 @@ def test_a_micro_batch_reads_no_more_than_one_commit_can_list_files_of(settings:
     assert batch_limit(World(flush={"count": 3}, **settings).sink) == limit
 
 
-def refusing(most: int, landing: Landed) -> Landed:
-    """A landing whose tasks have too many files of more offsets than that."""
+def refusing(most: int, target: Landed) -> Landed:
+    """A target whose tasks have too many files of more offsets than that."""
 
     def refuse(attempt: Attempt) -> None:
         if sum(end - start for start, end in attempt.batch.reads.values()) > most:
             raise TooManyFilesError("too many")
 
-    landing.before = refuse
-    return landing
+    target.before = refuse
+    return target
 
 
 def test_a_micro_batch_of_too_many_files_becomes_four_and_so_do_those_that_follow() -> None:
     made = world(flush={"merge": False})
     made.kafka.produce(0, 129, 129, 129)
-    landing = refusing(4, made.landing())
-    land(landing, [THIRD])
-    assert committed(landing, THIRD) == [(20, 23), (23, 26), (26, 29), (29, 32), (32, 33)]
+    target = refusing(4, made.target())
+    land(target, [THIRD])
+    assert committed(target, THIRD) == [(20, 23), (23, 26), (26, 29), (29, 32), (32, 33)]
 
 
 def test_two_records_that_have_too_many_files_together_become_two_commits() -> None:
-    landing = refusing(1, world(flush={"merge": False}, batch_records=2).landing())
-    land(landing, [FIRST])
-    assert committed(landing, FIRST) == [(at, at + 1) for at in range(10)]
+    target = refusing(1, world(flush={"merge": False}, batch_records=2).target())
+    land(target, [FIRST])
+    assert committed(target, FIRST) == [(at, at + 1) for at in range(10)]
 
 
 def test_a_record_that_has_too_many_files_alone_ends_the_run() -> None:
     with pytest.raises(TooManyFilesError):
-        land(refusing(0, world().landing()), [FIRST])
+        land(refusing(0, world().target()), [FIRST])
 
 
 # The store
@@ -237,6 +237,6 @@ class Encrypting(CountedStore, S3Store):
 def test_the_store_is_tried_where_the_sink_s_data_will_be(store: type[CountedStore], exactly_once: bool) -> None:
     made = World(prefix="lake", exactly_once=exactly_once)
     made.store = tried = store()
-    land(made.landing(), [FIRST])
+    land(made.target(), [FIRST])
     begun = [key for name, key in tried.calls if name == "create_upload"]
     assert {key[: len("lake/.probe/")] for key in begun} == {"lake/.probe/"}

@@ -314,15 +314,15 @@ def test_verify_says_that_kafka_has_nothing_to_compare_with() -> None:
 def test_a_topic_does_not_land_in_the_index_of_a_table_nor_a_table_in_that_of_a_topic() -> None:
     world = at_hand.World()
     world.produce(0, b"{}")
-    land(world.landing(), [at_hand.FIRST])
-    other = targets.target_of(target_of().sink, world.landing().index)
+    land(world.target(), [at_hand.FIRST])
+    other = targets.target_of(target_of().sink, world.target().index)
     with pytest.raises(ConfigurationError, match="holds records of Kafka's topic of this name"):
         land_value(other, HOUR, numbers(1))
     table = at_hand.World()
-    land_value(targets.target_of(target_of().sink, table.landing().index), at_hand.FIRST, numbers(1))
+    land_value(targets.target_of(target_of().sink, table.target().index), at_hand.FIRST, numbers(1))
     table.produce(1, b"{}")
     with pytest.raises(ConfigurationError, match="holds tables of this name that an asset handed in"):
-        land(table.landing(), [at_hand.SECOND])
+        land(table.target(), [at_hand.SECOND])
 
 
 @pytest.mark.parametrize(

@@ -55,8 +55,8 @@ class World(at_hand.World):
         for number in range(3):
             self.kafka.produce(0, *[60 * number + minute for minute in range(10)])
 
-    def landing(self, now_minute: float = 600, **others: Any) -> Landed:
+    def target(self, now_minute: float = 600, **others: Any) -> Landed:
         """What lands the topic; minutes are counted from the start of the first hour."""
-        landing = super().landing(now_minute, **others)
-        assert isinstance(landing, Landed)
-        return landing
+        target = super().target(now_minute, **others)
+        assert isinstance(target, Landed)
+        return target

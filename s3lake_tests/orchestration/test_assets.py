@@ -167,7 +167,7 @@ def test_an_hour_is_announced_once_by_its_run_else_by_the_sensor_and_again_when_
     assert announced() == [(NINE, "landed", 10), (TEN, "landed", 5)]
     markers = [key for key in lake.objects() if key.endswith("_objects.json")]
     assert markers == [f"{topic}/date=2026-01-05/hour={hour}/_objects.json" for hour in ("09", "10")]
-    assert lake.verify(lake.landing(topic, f"start: {NINE}")).differences == ()
+    assert lake.verify(lake.target(topic, f"start: {NINE}")).differences == ()
 
     instance.wipe_assets([key])  # as if the run had been killed between its last commit and the announcement
     sensor = runs.definitions.get_repository_def().get_sensor_def(f"kafka_{topic}".replace("-", "_"))

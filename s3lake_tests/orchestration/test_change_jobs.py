@@ -38,7 +38,7 @@ class Jobs:
 
     def __init__(self, lake: Lake, instance: dg.DagsterInstance, patch: pytest.MonkeyPatch) -> None:
         self.lake, self.instance = lake, instance
-        patch.setattr(opening, "open_topic_sink", lambda *_, **__: self.lake.landing())
+        patch.setattr(opening, "open_topic_sink", lambda *_, **__: self.lake.target())
 
     def run(self, job: str, **config: Any) -> dg.ExecuteInProcessResult:
         config = {name.rstrip("_"): value for name, value in config.items()}
@@ -141,8 +141,8 @@ class TestEachJob:
                 raise DataLossError("objects are gone")
             return []
 
-        landing = jobs.lake.landing()
-        monkeypatch.setattr(type(landing), "clean", clean)
+        target = jobs.lake.target()
+        monkeypatch.setattr(type(target), "clean", clean)
         sinks = [jobs.lake.sink, jobs.lake.sink.model_copy(update={"name": "copy", "prefix": "copy"})]
         run = (
             definitions(*sinks)

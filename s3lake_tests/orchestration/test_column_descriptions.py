@@ -86,11 +86,11 @@ def test_a_column_is_what_the_records_own_schemas_said_last() -> None:
         fields = [{"field": "id", "type": "int64", "doc": text}, {"field": "city", "type": "string"}]
         row = {"schema": {"type": "struct", "fields": fields}, "payload": {"id": 1, "city": "Bern"}}
         topic.produce(number, json.dumps(row).encode())
-    landing = topic.landing()
-    assert describe_columns(topic.sink, TOPIC, landing.index) == {}
-    *_, second = land(landing, [FIRST, SECOND])
-    words = describe_columns(topic.sink, TOPIC, landing.index)
-    schema = hour_metadata(second, landing.index, None, words)["dagster/column_schema"]
+    target = topic.target()
+    assert describe_columns(topic.sink, TOPIC, target.index) == {}
+    *_, second = land(target, [FIRST, SECOND])
+    words = describe_columns(topic.sink, TOPIC, target.index)
+    schema = hour_metadata(second, target.index, None, words)["dagster/column_schema"]
     assert {column.name: column.description for column in schema.columns} == {"id": "Its key.", "city": None}
 
 

@@ -84,11 +84,11 @@ class Fleet:
         assert cached is not None
         return set(cached.deserialize_failed_partition_subsets(partitions).get_partition_keys())
 
-    def landing(self, topic: str) -> Any:
-        return self.lake.landing(topic, "", at("2026-01-06T00"))
+    def target(self, topic: str) -> Any:
+        return self.lake.target(topic, "", at("2026-01-06T00"))
 
     def assert_landed(self, topic: str, records: int) -> None:
-        report = self.lake.verify(self.landing(topic))
+        report = self.lake.verify(self.target(topic))
         assert (report.differences, report.landed) == ((), records)
 
 
@@ -110,7 +110,7 @@ def test_twenty_topics_are_one_job_of_spark_and_a_materialisation_each(
     assert len(set(tracker.getJobIdsForGroup(None)) - before) == 1
     for topic in fleet.topics:
         assert fleet.materialised(fleet.key(topic)) == [(START, 80)]
-        tile = fleet.landing(topic).index.tile(START)
+        tile = fleet.target(topic).index.tile(START)
         assert tile is not None
         assert len(tile[0].commits) == 1
     fleet.assert_landed(fleet.topics[0], 80)

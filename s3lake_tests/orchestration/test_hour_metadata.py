@@ -156,7 +156,7 @@ class TestDeadLetters:
         return Lake().landed(7, 4)
 
     def metadata(self, lake: Lake) -> dict[str, Any]:
-        metadata = dead_letters_metadata(landed(lake), lake.landing())
+        metadata = dead_letters_metadata(landed(lake), lake.target())
         assert metadata is not None
         return metadata
 
@@ -185,10 +185,10 @@ class TestDeadLetters:
         lake.land(GOOD % 1)
         lake.write_index()
         hour = landed(lake)
-        assert dead_letters_metadata(hour, lake.landing()) == {"dead_letters": 0, "share": 0.0}
+        assert dead_letters_metadata(hour, lake.target()) == {"dead_letters": 0, "share": 0.0}
         span = msgspec.structs.replace(hour.tile.partitions[0], end=None)
         opened = replace(hour, tile=hour.tile.revise(partitions={0: span}))
-        assert dead_letters_metadata(opened, lake.landing()) is None
+        assert dead_letters_metadata(opened, lake.target()) is None
 
     def test_that_were_all_replayed_name_the_replay(self) -> None:
         lake = Lake()
@@ -222,7 +222,7 @@ class Run:
     """A run that remembers the events that it is to store."""
 
     def __init__(self, lake: Lake, attempt: int = 0) -> None:
-        self.catalog, self.attempt = catalog(lake.landing().sink, TOPIC), attempt
+        self.catalog, self.attempt = catalog(lake.target().sink, TOPIC), attempt
         self.materialised: dict[str, set[str]] = defaultdict(set)
         self.events: list[dg.AssetMaterialization] = []
         self.log_event = self.events.append
@@ -240,7 +240,7 @@ def test_a_run_stores_how_many_dead_letters_a_complete_hour_has(poison: list[byt
     lake.land(GOOD % 1, *poison)
     lake.write_index()
     run: Any = Run(lake)
-    TopicReport(run, lake.landing(), [HOUR]).hour_landed(landed(lake))
+    TopicReport(run, lake.target(), [HOUR]).hour_landed(landed(lake))
     assert run.metadata(DEAD_LETTERS)["dead_letters"] == len(poison)
 
 
@@ -248,8 +248,8 @@ def test_a_run_counts_what_it_had_to_try_again_if_it_had_to() -> None:
     lake, key = Lake().landed(7, 4), sink_key("events", TOPIC)
     for retries, attempt, counts in ((0, 0, {}), (4, 2, {"retried_requests": 4, "retried_attempts": 2})):
         run: Any = Run(lake, attempt)
-        landing = lake.landing()
-        landing.task_requests.retries = retries
-        TopicReport(run, landing, [HOUR]).hour_landed(landed(lake))
+        target = lake.target()
+        target.task_requests.retries = retries
+        TopicReport(run, target, [HOUR]).hour_landed(landed(lake))
         metadata = run.metadata(key)
         assert {name: value for name, value in metadata.items() if name.startswith("retried")} == counts

@@ -58,7 +58,7 @@ class TestHours:
         for number, hour in enumerate((NINE, TEN, ELEVEN)):
             lake.produce(topic, values(10, first=20 * number), at(hour, 5), 0)
             lake.produce(topic, values(10, first=20 * number + 10), at(hour, 5), 1)
-        land(lake.landing(topic, self.SETTINGS, AFTER), [NINE, TEN, ELEVEN])
+        land(lake.target(topic, self.SETTINGS, AFTER), [NINE, TEN, ELEVEN])
         return topic
 
     def test_of_one_hour(self, lake: Lake, topic: str) -> None:
@@ -117,7 +117,7 @@ def test_of_formats_without_columns_there_is_one_value_a_record(settings: str, l
     topic = lake.topic()
     records = values(3000)
     lake.produce(topic, records, at(TEN, 5))
-    land(lake.landing(topic, settings, AFTER), [TEN])
+    land(lake.target(topic, settings, AFTER), [TEN])
     frame = read(lake, topic, settings, [TEN])
     assert frame.columns == ["value"]
     found = [row["value"] for row in frame.collect()]
@@ -135,11 +135,11 @@ class TestIncompleteHours:
         topic = lake.filled(values(30), at(NINE, 5))
         lake.produce(topic, [*values(20, first=30), b"{ broken", *values(9, first=50)], at(TEN, 5))
         lake.produce(topic, values(5, first=59), at(ELEVEN, 5))
-        landing = lake.landing(topic, self.SETTINGS, AFTER)
-        land(landing, [NINE])
+        target = lake.target(topic, self.SETTINGS, AFTER)
+        land(target, [NINE])
         with pytest.raises(RecordError):  # the third micro-batch's
-            land(landing, [TEN])
-        land(lake.landing(topic, self.SETTINGS, at(ELEVEN, 30)), [ELEVEN])
+            land(target, [TEN])
+        land(lake.target(topic, self.SETTINGS, at(ELEVEN, 30)), [ELEVEN])
         return topic
 
     def test_are_refused_by_name_with_what_is_missing_of_each(self, lake: Lake, topic: str) -> None:
@@ -182,9 +182,9 @@ def test_files_of_a_narrower_schema_are_read_with_all_columns(lake: Lake) -> Non
     ]
     newer = [b'{"n": 1.5, "in": {"a": 2.5, "b": "B"}, "many": [{"x": 2, "y": [true]}], "new": "N", "big": 0.5}']
     lake.produce(topic, older, at(NINE, 5))
-    land(lake.landing(topic, settings, at(NINE, 30)), [NINE])
+    land(lake.target(topic, settings, at(NINE, 30)), [NINE])
     lake.produce(topic, newer, at(TEN, 5))
-    land(lake.landing(topic, settings, AFTER), [NINE, TEN])
+    land(lake.target(topic, settings, AFTER), [NINE, TEN])
     frame = read(lake, topic, settings, [NINE, TEN])
     assert dict(frame.dtypes) == {
         "n": "double",
@@ -214,9 +214,9 @@ def test_a_large_file_with_nested_nulls_is_read_in_several_batches(lake: Lake) -
         for n in range(25_000)
     ]
     lake.produce(topic, older, at(NINE, 5))
-    land(lake.landing(topic, settings, at(NINE, 30)), [NINE])
+    land(lake.target(topic, settings, at(NINE, 30)), [NINE])
     lake.produce(topic, [b'{"l": [0.5], "s": {"b": [1]}}'], at(TEN, 5))
-    land(lake.landing(topic, settings, AFTER), [NINE, TEN])
+    land(lake.target(topic, settings, AFTER), [NINE, TEN])
     rows = read(lake, topic, settings, [NINE, TEN]).collect()
     assert len(rows) == 25_001
     assert sum(row["l"] is None for row in rows) == 8334
@@ -227,9 +227,9 @@ def test_a_large_file_with_nested_nulls_is_read_in_several_batches(lake: Lake) -
 @pytest.mark.slow("a case more of reading through Spark")
 def test_hours_of_two_formats_are_read_apart_and_refused_together(lake: Lake) -> None:
     topic = lake.filled(values(3), at(NINE, 5))
-    land(lake.landing(topic, "format: {type: json}", AFTER), [NINE])
+    land(lake.target(topic, "format: {type: json}", AFTER), [NINE])
     lake.produce(topic, values(2), at(TEN, 5))
-    land(lake.landing(topic, "format: {type: parquet}", AFTER), [TEN])
+    land(lake.target(topic, "format: {type: parquet}", AFTER), [TEN])
     assert read(lake, topic, "format: {type: parquet}", [NINE]).count() == 3
     with pytest.raises(dg.Failure, match=r"was landed as parquet with .* and .* as json with .* read them apart"):
         read(lake, topic, "format: {type: parquet}", [NINE, TEN])

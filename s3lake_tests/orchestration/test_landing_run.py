@@ -79,7 +79,7 @@ class TestMaterialisations:
             if attempt.tile.hour == THIRD:
                 seen.extend(runs.hours()[TOPIC])
 
-        runs.landings[TOPIC].before = look
+        runs.targets[TOPIC].before = look
         runs.land()
         assert seen == [FIRST]  # the second one becomes visible while the third is read
 
@@ -98,7 +98,7 @@ class TestMaterialisations:
             if attempt.tile.hour == SECOND and attempt.tile.commits:
                 raise KeyboardInterrupt
 
-        runs.landings[TOPIC].before = cancel
+        runs.targets[TOPIC].before = cancel
         assert not runs.land().success
         assert runs.hours()[TOPIC] == [FIRST, SECOND]
         found = [
@@ -120,7 +120,7 @@ class TestMaterialisations:
         def away(*_: object) -> None:
             raise StoreUnavailableError("S3 is away")
 
-        runs.landings[TOPIC].before = cancel
+        runs.targets[TOPIC].before = cancel
         result = runs.land()
         (failure,) = [event.step_failure_data for event in result.all_events if event.is_step_failure]
         assert failure.error_source is ErrorSource.INTERRUPT
@@ -135,7 +135,7 @@ class TestMaterialisations:
             if attempt.tile.hour == SECOND and attempt.tile.commits:
                 raise RecordError("refused")
 
-        runs.landings[TOPIC].before = refuse
+        runs.targets[TOPIC].before = refuse
         assert not runs.land().success
         assert runs.hours()[TOPIC] == [FIRST]
 
@@ -146,13 +146,13 @@ class TestMaterialisations:
             if attempt.tile.hour == THIRD and outages:
                 raise outages.pop()
 
-        runs.landings[TOPIC].before = fail
+        runs.targets[TOPIC].before = fail
         assert runs.land().success
         assert runs.hours()[TOPIC] == [FIRST, SECOND, THIRD]
 
     def test_the_open_hour_tells_its_lag(self, runs: OneTopic) -> None:
-        runs.landings[TOPIC] = runs.world.landing(now_minute=130)
-        runs.landings[TOPIC].before = lambda _: runs.world.kafka.produce(0, 128, 129)
+        runs.targets[TOPIC] = runs.world.target(now_minute=130)
+        runs.targets[TOPIC].before = lambda _: runs.world.kafka.produce(0, 128, 129)
         runs.land(THIRD, THIRD)
         (hour,) = runs.materialisations()
         assert (hour.metadata["lag_s"].value, hour.metadata["complete"].value) == (120.0, False)
@@ -162,7 +162,7 @@ class TestMaterialisations:
     def test_an_hour_of_which_nothing_waits_has_a_lag_of_nothing_if_it_is_open_and_none_if_it_is_closed(
         self, runs: OneTopic
     ) -> None:
-        runs.landings[TOPIC] = runs.world.landing(now_minute=130)
+        runs.targets[TOPIC] = runs.world.target(now_minute=130)
         runs.land(SECOND, THIRD)
         closed, opened = runs.materialisations()
         assert "lag_s" not in closed.metadata
@@ -183,7 +183,7 @@ class TestMaterialisations:
         assert not [line for line in log if "did not yield or return" in line]
 
     def test_the_open_hour_is_not_checked(self, runs: OneTopic) -> None:
-        runs.landings[TOPIC] = runs.world.landing(now_minute=130)
+        runs.targets[TOPIC] = runs.world.target(now_minute=130)
         assert {evaluation.partition for evaluation in runs.land().get_asset_check_evaluations()} == {FIRST, SECOND}
 
     def test_the_output_says_what_the_hours_hold_together(self, runs: OneTopic) -> None:
@@ -301,7 +301,7 @@ class TestManyTopics:
             if attempt.tile.hour == SECOND and away:
                 raise away.pop()
 
-        group.landings["two"].before = before
+        group.targets["two"].before = before
         result = group.land()
         assert result.success
         assert staged == [FIRST, SECOND, SECOND, THIRD]
@@ -313,7 +313,7 @@ class TestManyTopics:
             if attempt.tile.hour == SECOND:
                 raise KafkaUnavailableError("away")
 
-        group.landings["two"].before = before
+        group.targets["two"].before = before
         result = group.land()
         assert not result.success
         assert group.hours() == {"one": ALL, "two": [FIRST], "three": ALL}
@@ -327,7 +327,7 @@ class TestManyTopics:
             tries.append(attempt.tile.hour)
             raise RecordError("refused")
 
-        group.landings["two"].before = before
+        group.targets["two"].before = before
         assert not group.land().success
         assert tries == [FIRST]
         assert group.hours() == {"one": ALL, "two": [], "three": ALL}
@@ -336,7 +336,7 @@ class TestManyTopics:
         def before(_: Any) -> None:
             raise ZeroDivisionError("of the test")
 
-        group.landings["two"].before = before
+        group.targets["two"].before = before
         result = group.land()
         assert not result.success
         assert group.hours() == {"one": ALL, "two": [], "three": ALL}
@@ -352,7 +352,7 @@ class TestManyTopics:
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
                 time.sleep(0.2)
 
-        group.landings["two"].before = before
+        group.targets["two"].before = before
         assert not group.land().success
         assert group.hours()["one"] == ALL
         assert group.hours()["two"][0] == FIRST

@@ -75,10 +75,10 @@ def test_a_run_s_config_says_whether_to_rewrite(runs: Runs) -> None:
         yield s3lake.KafkaHours(context, rewrite=config.rewrite)
 
     assert runs.land(again).success
-    before = runs.landings["one"].index.tiles()
+    before = runs.targets["one"].index.tiles()
     commits = {tile.hour: tile.commits for tile in before}
     assert runs.land(again, rewrite=True).success
-    after = {tile.hour: tile.commits for tile in runs.landings["one"].index.tiles()}
+    after = {tile.hour: tile.commits for tile in runs.targets["one"].index.tiles()}
     assert after.keys() == commits.keys()
     assert all(after[hour] != commits[hour] for hour in ALL)
 

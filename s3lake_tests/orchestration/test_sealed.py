@@ -44,15 +44,15 @@ def announced(runs: OneTopic) -> list[tuple[str | None, Any]]:
 
 def tick(runs: OneTopic, known: list[hours.Range] | None = None) -> list[hours.Range]:
     """What a sensor's tick does that has looked at every hour, and what it remembers."""
-    lander, ours = runs.world.landing(), catalog(runs.sink)
-    head, tiles = lander.index.head(), list(lander.index.tiles())
+    target, ours = runs.world.target(), catalog(runs.sink)
+    head, tiles = target.index.head(), list(target.index.tiles())
     assert head is not None
     complete = hours.ranges(tile.hour for tile in tiles if tile.complete)
     memory = RouteMemory(announced=known or [], complete=complete)
     found = sealed.unannounced_hours(
         runs.instance,
         ours,
-        TopicView(lander, head[0], tiles, {}, memory, lander.clock()),
+        TopicView(target, head[0], tiles, {}, memory, target.clock()),
         is_running=lambda: SinkRuns(runs.instance, ours, runs.sink, hours.now_ms(), TOPIC).run_of(TOPIC) is not None,
     )
     for event in found:
@@ -83,7 +83,7 @@ class TestRun:
         assert metadata["sealed_up_to"] == SECOND
 
     def test_announces_no_hour_that_is_landed_in_part(self, runs: OneTopic) -> None:
-        runs.landings[TOPIC] = dataclasses.replace(runs.landings[TOPIC], clock=lambda: hours.start_ms(SECOND) + 60_000)
+        runs.targets[TOPIC] = dataclasses.replace(runs.targets[TOPIC], clock=lambda: hours.start_ms(SECOND) + 60_000)
         runs.land(FIRST, SECOND)
         assert len(runs.hours()[TOPIC]) == 2
         assert announced(runs) == [(FIRST, "landed")]
@@ -145,8 +145,8 @@ class TestMarker:
     def test_cleaning_leaves_it(self, runs: OneTopic) -> None:
         runs.land()
         before = dict(runs.world.store.objects)
-        lander = dataclasses.replace(runs.world.landing(), clock=lambda: hours.start_ms(FIRST) + 40 * 86_400_000)
-        assert lander.clean() == []
+        target = dataclasses.replace(runs.world.target(), clock=lambda: hours.start_ms(FIRST) + 40 * 86_400_000)
+        assert target.clean() == []
         assert {key for key in before if "_objects" in key} == {
             key for key in runs.world.store.objects if "_objects" in key
         }

@@ -28,7 +28,7 @@ def materialisations(instance: dg.DagsterInstance, key: dg.AssetKey) -> list[dg.
 
 
 class Runs:
-    """A sink and its topics in one instance; `landings` is what the next run lands each with."""
+    """A sink and its topics in one instance; `targets` is what the next run lands each with."""
 
     def __init__(
         self, instance: dg.DagsterInstance, patch: pytest.MonkeyPatch, *topics: str, **settings: object
@@ -37,15 +37,15 @@ class Runs:
         self.worlds = {topic: World(**settings) for topic in topics}
         for topic, world in self.worlds.items():
             world.kafka.name = topic
-        self.landings = {topic: replace(world.landing(), topic=topic) for topic, world in self.worlds.items()}
-        patch.setattr(opening, "open_topic_sink", lambda _, __, topic, *___, **____: self.landings[topic])
+        self.targets = {topic: replace(world.target(), topic=topic) for topic, world in self.worlds.items()}
+        patch.setattr(opening, "open_topic_sink", lambda _, __, topic, *___, **____: self.targets[topic])
         sink = World(**settings).sink.model_dump(mode="json", by_alias=True)
         self.sink = Sink.model_validate({**sink, "topics": topics})
         self.config = make_config(self.sink)
 
     def hours(self) -> dict[str, list[str | None]]:
         """Materialised hours by topic."""
-        keys = {topic: sink_key(self.sink, topic) for topic in self.landings}
+        keys = {topic: sink_key(self.sink, topic) for topic in self.targets}
         return {topic: [each.partition for each in materialisations(self.instance, key)] for topic, key in keys.items()}
 
 
@@ -70,9 +70,9 @@ class OneTopic(Runs):
         )
 
     def again(self) -> Landed:
-        """A new landing, as every run has one."""
-        self.landings[TOPIC] = replace(self.landings[TOPIC])
-        return self.landings[TOPIC]
+        """A new target, as every run has one."""
+        self.targets[TOPIC] = replace(self.targets[TOPIC])
+        return self.targets[TOPIC]
 
     def materialisations(self) -> list[dg.AssetMaterialization]:
         return materialisations(self.instance, KEY)

@@ -37,11 +37,11 @@ def test_a_source_of_another_package_is_landed_and_verified(directory: Path) -> 
     for partition in range(2):
         (directory / "clicks" / f"{partition}.txt").write_text("".join(lines))
     configured = config(directory)
-    lander = inline(configured, "clicks", MemoryStore("lake"), lambda: at(START, 90))
-    (landed,) = land(lander, [START])
+    target = inline(configured, "clicks", MemoryStore("lake"), lambda: at(START, 90))
+    (landed,) = land(target, [START])
     assert landed.tile.complete
-    rows = [json.loads(line) for line in body(lander, START).splitlines()]
+    rows = [json.loads(line) for line in body(target, START).splitlines()]
     assert [row["minute"] for row in rows] == [0, 30, 0, 30]
-    report = verified(configured, lander)
+    report = verified(configured, target)
     assert report.clean
     assert [(one.partition, one.landed) for one in report.checked] == [(0, 2), (1, 2)]

@@ -56,9 +56,9 @@ from s3lake.cli.request import Request
 from s3lake.errors import S3LakeError
 from s3lake.land.landing import land
 logging.basicConfig(level=logging.INFO, format="%(message)s")
-[landing] = Request(os.environ["CONFIG"]).landings()
+[target] = Request(os.environ["CONFIG"]).targets()
 try:
-    print([one.new for one in land(landing, [os.environ["HOUR"]])])
+    print([one.new for one in land(target, [os.environ["HOUR"]])])
 except S3LakeError as error:
     print(type(error).__name__, error)
 """
@@ -275,7 +275,7 @@ def test_a_run_whose_server_is_killed_may_pass_later_and_then_lands_everything_o
         second.kill()
     commits = json.loads(output)[0]
     assert 0 < commits < 40
-    report = lake.verify(lake.landing(topic, settings))
+    report = lake.verify(lake.target(topic, settings))
     assert report.differences == ()
     assert (report.compared, report.landed) == (8_000, 8_000)
 

@@ -57,12 +57,12 @@ class Enforced(World):
 
     def land(self) -> None:
         """All that a sink's life asks of a store, after a run that died with an upload under way."""
-        landing = self.landing()
-        left = f"{self.sink.prefix}/{landing.topic}/date=2026-01-05/left"
+        target = self.target()
+        left = f"{self.sink.prefix}/{target.topic}/date=2026-01-05/left"
         self.store.abort_upload(left, self.store.create_upload(left, {COMMIT: "c"}))
-        land(landing, [FIRST])
-        rewrite(landing, FIRST)
-        landing.clean()
+        land(target, [FIRST])
+        rewrite(target, FIRST)
+        target.clean()
 
 
 @pytest.fixture(autouse=True)

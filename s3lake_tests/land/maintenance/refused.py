@@ -41,7 +41,7 @@ class Lake(Parts):
         """Change the sink's configuration."""
         self.sink = Sink.model_validate({**self.sink.model_dump(exclude_unset=True), **changes})
 
-    def landing(self, store: Store | None = None) -> TopicSink:
+    def target(self, store: Store | None = None) -> TopicSink:
         """Of the sink as it is configured now."""
         return TopicSink(
             sink=self.sink,
@@ -54,7 +54,7 @@ class Lake(Parts):
 
     def replay(self, reason: str | None = None, *, dry_run: bool = False) -> list[ReplayResult]:
         """Replay the hour."""
-        return list(replay(self.landing(), HOUR, ReasonFilter(reason), dry_run=dry_run))
+        return list(replay(self.target(), HOUR, ReasonFilter(reason), dry_run=dry_run))
 
     @property
     def commits(self) -> list[Manifest]:

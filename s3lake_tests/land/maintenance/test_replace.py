@@ -114,11 +114,11 @@ def test_commits_of_several_forms_are_read_apart_and_no_commit_reaches_over_anot
 
 def test_a_sink_that_is_not_exactly_once_cannot_be_changed_commit_by_commit() -> None:
     with pytest.raises(ConfigurationError, match="sink events has exactly_once: false"):
-        World(exactly_once=False).landing().require_exactly_once()
+        World(exactly_once=False).target().require_exactly_once()
 
 
 def test_a_topic_that_was_never_landed_has_no_hours() -> None:
-    assert World().landing().hours() == []
+    assert World().target().hours() == []
 
 
 def test_a_change_gives_up_if_others_are_always_faster() -> None:

@@ -62,7 +62,7 @@ def test_the_chosen_that_fail_again_and_the_others_of_their_object_are_in_one_ob
         *((2, 5, 2), (6, 6, 1)),
         *((9, 9, 1), (10, 10, 1)),
     ]
-    compact(lake.landing(), HOUR)
+    compact(lake.target(), HOUR)
     assert lake.letters().keys() == {2, 5, 6, 9, 10}
     assert lake.verified().clean
 
@@ -144,7 +144,7 @@ def test_a_commit_of_another_form_is_refused_with_what_helps(
 def test_a_commit_of_another_form_is_reformatted_and_replayed(was: dict[str, Any], now: dict[str, Any]) -> None:
     lake = Lake(**was).landed(7, 4)
     lake.mended(**{"layout": {}, **now})
-    reformat(lake.landing(), HOUR)
+    reformat(lake.target(), HOUR)
     assert sum(one.landed for one in lake.replay()) == 3
     report = lake.verified()
     assert report.clean, report.differences
@@ -216,4 +216,4 @@ def test_it_gives_up_where_others_are_always_faster(lake: Lake, monkeypatch: pyt
 
     monkeypatch.setattr(protocol, "commit", fenced)
     with pytest.raises(FencedError):
-        list(replay(lake.landing(), HOUR, ReasonFilter()))
+        list(replay(lake.target(), HOUR, ReasonFilter()))

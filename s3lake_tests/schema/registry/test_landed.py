@@ -30,9 +30,9 @@ def test_avro_lands_as_its_producer_wrote_it(lake: Lake) -> None:
         lake.produce(topic, values, at(START, 5))
         converter = f"converter: {{value: avro, registry: {{url: '{registry.url}'}}}}"
         text = f"{converter}, format: {{type: avro, codec: snappy}}, errors: {{tolerance: all}}"
-        landing = lake.landing(topic, text, at(START, 200))
-        land(landing, [START])
-        report = lake.verify(landing)
+        target = lake.target(topic, text, at(START, 200))
+        land(target, [START])
+        report = lake.verify(target)
     assert report.differences == ()
     assert (report.landed, report.skipped, report.dead_letters) == (3, 1, 1)
     files = {}

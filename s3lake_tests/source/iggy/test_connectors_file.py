@@ -64,10 +64,10 @@ def run(server: IggyServer, directory: Path, schema: str = "json", transforms: s
     (directory / "connectors").mkdir()
     (directory / "connectors" / "s3.toml").write_text(SINK.format(schema=schema, transforms=transforms))
     config = load_configuration(str(directory / "config.toml"), environment={}).config
-    lander = inline(config, "shop.orders", MemoryStore("lake"), lambda: at(START, 90))
-    land(lander, [START])
-    assert verified(config, lander).clean
-    return config, body(lander, START).decode().splitlines()
+    target = inline(config, "shop.orders", MemoryStore("lake"), lambda: at(START, 90))
+    land(target, [START])
+    assert verified(config, target).clean
+    return config, body(target, START).decode().splitlines()
 
 
 def test_a_runtime_lands_its_own_streams(server: IggyServer, tmp_path: Path) -> None:
@@ -141,9 +141,9 @@ def test_avro_without_a_registry_lands_in_every_format(server: IggyServer, tmp_p
     server.append("shop", "orders", [b"\x02"], at(START, 60) * 1000)
     converter = f"converter: {{value: avro, registry: {{schema_file: '{tmp_path / 'order.avsc'}'}}}}"
     config = configured(server, f"format: {{type: {form}}}, {converter}")
-    lander = inline(config, "shop.orders", MemoryStore("lake"), lambda: at(START, 90))
-    land(lander, [START])
-    report = verified(config, lander)
+    target = inline(config, "shop.orders", MemoryStore("lake"), lambda: at(START, 90))
+    land(target, [START])
+    report = verified(config, target)
     assert report.clean
     assert sum(one.landed for one in report.checked) == 20
 

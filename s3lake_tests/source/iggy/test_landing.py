@@ -63,32 +63,32 @@ def here(config: Config) -> TopicSink:
 
 def test_hours_are_cut_by_the_servers_microseconds(server: IggyServer) -> None:
     config = configured(server)
-    lander = here(config)
-    first, second = land(lander, [START, NEXT])
+    target = here(config)
+    first, second = land(target, [START, NEXT])
     assert [(span.start, span.committed) for span in first.tile.partitions.values()] == [(0, 3), (0, 3)]
     assert [(span.start, span.committed) for span in second.tile.partitions.values()] == [(3, 5), (3, 5)]
-    report = verified(config, lander)
+    report = verified(config, target)
     assert report.clean
     assert sum(one.landed for one in report.checked) == 10
 
 
 def test_ids_and_headers_land_in_the_envelope(server: IggyServer) -> None:
     config = configured(server, "format: {type: json}, envelope: {fields: [key, headers, value, metadata]}")
-    lander = here(config)
-    land(lander, [START])
-    line = json.loads(body(lander, START).splitlines()[0])
+    target = here(config)
+    land(target, [START])
+    line = json.loads(body(target, START).splitlines()[0])
     assert line["value"] == {"id": 0}
     assert line["key"] == str(2**127)
     assert line["headers"] == {"tier": "7"}
-    assert verified(config, lander).clean
+    assert verified(config, target).clean
 
 
 def test_a_message_that_is_not_json_is_a_dead_letter(server: IggyServer) -> None:
     server.append("shop", "orders", [b"no json"], at(NEXT, 1) * 1000)
     config = configured(server, "format: {type: parquet}, errors: {tolerance: all}")
-    lander = here(config)
-    land(lander, [START, NEXT])
-    report = verified(config, lander)
+    target = here(config)
+    land(target, [START, NEXT])
+    report = verified(config, target)
     assert report.clean
     assert sum(one.dead_letters for one in report.checked) == 1
 
@@ -96,34 +96,34 @@ def test_a_message_that_is_not_json_is_a_dead_letter(server: IggyServer) -> None
 def test_messages_that_expired_before_they_were_landed_are_not_a_difference(server: IggyServer) -> None:
     server.expire("shop", "orders", 2)
     config = configured(server, "from: earliest")
-    lander = here(config)
-    (landed,) = land(lander, [START])
+    target = here(config)
+    (landed,) = land(target, [START])
     assert landed.tile.partitions[0].committed == 3
-    assert verified(config, lander).clean
+    assert verified(config, target).clean
 
 
 @pytest.mark.parametrize("new", [2, 9])
 def test_a_topic_that_was_purged_is_refused_until_that_is_accepted(new: int, server: IggyServer) -> None:
     config = configured(server)
-    lander = here(config)
-    land(lander, [START])
+    target = here(config)
+    land(target, [START])
     server.purge("shop", "orders")
     for partition in (0, 1):
         server.append("shop", "orders", [b'{"id": 1}'] * new, at(NEXT, 5) * 1000, partition)
     with pytest.raises(DataLossError, match="what it has at their offsets was written since"):
-        land(lander, [NEXT])
-    assert accept(lander.index, lander.offsets) == NEXT
-    (landed,) = land(lander, [NEXT])
+        land(target, [NEXT])
+    assert accept(target.index, target.offsets) == NEXT
+    (landed,) = land(target, [NEXT])
     assert [span.committed for span in landed.tile.partitions.values()] == [new, new]
-    assert verified(config, lander).clean
+    assert verified(config, target).clean
 
 
 def test_a_message_that_is_another_one_now_is_a_difference(server: IggyServer) -> None:
     config = configured(server)
-    lander = here(config)
-    land(lander, [START])
+    target = here(config)
+    land(target, [START])
     server.streams["shop"]["orders"].partitions[0].messages[1].payload = b'{"id": 99}'
-    assert not verified(config, lander).clean
+    assert not verified(config, target).clean
 
 
 def test_spark_lands_topics_of_several_streams_in_one_job(
@@ -132,10 +132,10 @@ def test_spark_lands_topics_of_several_streams_in_one_job(
     server.topic("web", "clicks")
     server.append("web", "clicks", [b'{"id": 1}'] * 3, at(START, 1) * 1000)
     configs = {topic: configured(server, "", topic, s3_server) for topic in ("shop.orders", "web.clicks")}
-    landers = {topic: open_topic_sink(config, config.sinks[0], topic) for topic, config in configs.items()}
-    results: Any = land_together({one: land_steps(one, [START]) for one in landers.values()}, lambda: spark)
+    targets = {topic: open_topic_sink(config, config.sinks[0], topic) for topic, config in configs.items()}
+    results: Any = land_together({one: land_steps(one, [START]) for one in targets.values()}, lambda: spark)
     assert [one.tile.complete for (one,) in results.values()] == [True, True]
-    assert [verified(configs[topic], lander).clean for topic, lander in landers.items()] == [True, True]
+    assert [verified(configs[topic], target).clean for topic, target in targets.items()] == [True, True]
 
 
 @pytest.mark.slow("a case more through Spark")
@@ -143,8 +143,8 @@ def test_sql_reads_messages_as_it_reads_records(
     server: IggyServer, s3_server: EmbeddedS3, spark: "SparkSession"
 ) -> None:
     config = configured(server, "format: {type: parquet}, sql: {select: 'id, _offset', where: 'id > 1'}", s3=s3_server)
-    lander = open_topic_sink(config, config.sinks[0], "shop.orders", spark=lambda: spark)
-    land(lander, [START])
-    report = verified(config, lander)
+    target = open_topic_sink(config, config.sinks[0], "shop.orders", spark=lambda: spark)
+    land(target, [START])
+    report = verified(config, target)
     assert report.differences == ()
     assert sum(one.landed for one in report.checked) == 4

@@ -66,8 +66,8 @@ def test_what_is_sent_is_landed_once_and_verified(addresses: dict[str, str], tra
         "f",
     )
     last = hours.key_of_ms(round(time.time() * 1000))
-    landing = inline(config, f"{transport}.orders", MemoryStore("lake"), lambda: hours.end_ms(last) + hours.HOUR_MS)
-    land(landing, list(hours.span(first, last)))
-    assert verified(config, landing).clean
-    manifests = [manifest for hour in hours.span(first, last) for manifest in landing.report(hour).manifests]
+    target = inline(config, f"{transport}.orders", MemoryStore("lake"), lambda: hours.end_ms(last) + hours.HOUR_MS)
+    land(target, list(hours.span(first, last)))
+    assert verified(config, target).clean
+    manifests = [manifest for hour in hours.span(first, last) for manifest in target.report(hour).manifests]
     assert sum(file.records for manifest in manifests for file in manifest.files) == 2_000

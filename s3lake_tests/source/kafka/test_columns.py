@@ -218,12 +218,12 @@ def test_a_record_with_a_header_name_that_is_not_utf_8_lands(kafka: EmbeddedKafk
     with mock_broker.connect(kafka.bootstrap_servers) as writer:
         names = [b"plain", b"\xff\xfe", "é".encode()]
         writer.write("odd", *[Record(b"1", None, [(name, b"v")], at(START)) for name in names])
-    lander = inline(config, "odd", MemoryStore("lake"), lambda: at(START, 90))
-    land(lander, [START])
-    assert [json.loads(line)["headers"] for line in body(lander, START).splitlines()] == [
+    target = inline(config, "odd", MemoryStore("lake"), lambda: at(START, 90))
+    land(target, [START])
+    assert [json.loads(line)["headers"] for line in body(target, START).splitlines()] == [
         {"plain": "v"},
         {"\ufffd\ufffd": "v"},
         {"é": "v"},
     ]
-    report = verified(config, lander)
+    report = verified(config, target)
     assert (report.landed, report.differences) == (3, ())

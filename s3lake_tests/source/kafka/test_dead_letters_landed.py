@@ -136,9 +136,9 @@ class TestLake:
 
     def land(self, lake: Lake, topic: str, name: str) -> None:
         letters = f"{{name: '{name}', context_headers: true, replication_factor: 1}}"
-        landing = lake.landing(topic, f"errors: {{tolerance: all, dead_letter_topic: {letters}}}", self.AFTER)
-        land(landing, [START, self.TEN])
-        assert lake.verify(landing).differences == ()
+        target = lake.target(topic, f"errors: {{tolerance: all, dead_letter_topic: {letters}}}", self.AFTER)
+        land(target, [START, self.TEN])
+        assert lake.verify(target).differences == ()
 
     def test_refused_records_are_in_the_topic_with_their_context(self, lake: Lake) -> None:
         topic = lake.topic(partitions=2)

@@ -40,10 +40,10 @@ class Lake(World):
         )
         self.store: Any = self.shelf.index.store
 
-    def landing(self, now_minute: float = 600, **others: Any) -> TopicSink:
+    def target(self, now_minute: float = 600, **others: Any) -> TopicSink:
         assert self.sink.table is not None
         self.table = LakeTable.from_sink(self.sink, self.sink.table, self.shelf.index, self.shelf.connection)
-        return super().landing(now_minute, **others)
+        return super().target(now_minute, **others)
 
     def catalog_goes(self) -> None:
         self.home.rename(self.home.with_name("away"))
@@ -70,13 +70,13 @@ def lake(s3_server: EmbeddedS3, tmp_path: Path) -> Lake:
             number,
             *(b'{"id":%d,"user":"%s"}' % (10 * number + one, b"alice" if one == 1 else b"bob") for one in range(4)),
         )
-        land(made.landing(60 * number + 30), [hour])
+        land(made.target(60 * number + 30), [hour])
     return made
 
 
 def test_every_scan_works_while_the_catalog_is_away_and_clean_brings_the_table_to_the_index(lake: Lake) -> None:
     every = sorted([0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23])
-    lake.landing()
+    lake.target()
     last_known = lake.table.load()
 
     def ids() -> list[int]:
@@ -85,29 +85,29 @@ def test_every_scan_works_while_the_catalog_is_away_and_clean_brings_the_table_t
     assert ids() == every
     lake.catalog_goes()
 
-    landed = land(lake.landing(), [FIRST, SECOND, THIRD])  # closes them: their small files would be merged
+    landed = land(lake.target(), [FIRST, SECOND, THIRD])  # closes them: their small files would be merged
     assert [(hour.tile.complete, len(hour.tile.commits)) for hour in landed] == [(True, 2)] * 3
     assert ids() == every
 
-    rewrite(lake.landing(), FIRST)
+    rewrite(lake.target(), FIRST)
     assert lake.shelf.index.existing_tile(FIRST)[0].garbage
     assert ids() == every
 
-    held = lake.landing().require_exactly_once()
+    held = lake.target().require_exactly_once()
     for change in (lambda: erase(held, SECOND, ALICE), lambda: compact(held, SECOND), lambda: expire(held, THIRD)):
         with pytest.raises(TableUnavailableError):
             change()
         assert ids() == every
 
-    land(lake.landing(), [FIRST, SECOND, THIRD])
+    land(lake.target(), [FIRST, SECOND, THIRD])
     assert ids() == every
     for days in (0, 2, 30):
-        lake.landing(600 + days * DAY).clean()
+        lake.target(600 + days * DAY).clean()
         assert ids() == every
 
     lake.catalog_comes()
-    erase(lake.landing().require_exactly_once(), SECOND, ALICE)
-    lake.landing(600 + 2 * DAY).clean()
+    erase(lake.target().require_exactly_once(), SECOND, ALICE)
+    lake.target(600 + 2 * DAY).clean()
     assert all(tile.complete for tile in lake.shelf.index.tiles())
     assert lake.objects() == lake.listed()
     assert list(lake.table.find_differences(by_files=True)) == []

@@ -81,7 +81,7 @@ def test_ddl_refuses_what_there_is_not(shelf: Shelf, words: list[str]) -> None:
 
 
 def test_what_lands_a_sink_with_a_table_keeps_the_table(shelf: Shelf) -> None:
-    (landing,) = Request(shelf.configuration()).landings()
+    (target,) = Request(shelf.configuration()).targets()
     shelf.commit(FIVE)
-    assert landing.index.follow(FIVE) is None
+    assert target.index.follow(FIVE) is None
     assert len(rows(shelf)) == 10

@@ -10,10 +10,10 @@ from s3lake_tests.kit.lake import START, Lake, at, values
 AFTER = at("2026-01-06T00")
 
 
-def landing(lake: Lake, topic: str, home: Path, now_ms: int) -> TopicSink:
+def target_of(lake: Lake, topic: str, home: Path, now_ms: int) -> TopicSink:
     catalog = f"{{type: sql, uri: 'sqlite:///{home}/catalog.db'}}"
     table = f"table: {{name: 'lake.{{topic}}', catalog: {catalog}, partition: [hour, type]}}"
-    return lake.landing(topic, f"format: {{type: parquet}}, layout: {{partition_by: [type]}}, {table}", now_ms)
+    return lake.target(topic, f"format: {{type: parquet}}, layout: {{partition_by: [type]}}, {table}", now_ms)
 
 
 def ids(made: TopicSink) -> list[Any]:
@@ -28,13 +28,13 @@ def test_each_commit_a_merge_and_a_rewrite_are_in_the_table_when_the_run_ends(la
     topic = lake.topic()
     for number in range(3):
         lake.produce(topic, values(100, first=100 * number), at(START, 5 + number))
-        made = landing(lake, topic, tmp_path, at(START, 6 + number))
+        made = target_of(lake, topic, tmp_path, at(START, 6 + number))
         land(made, [START])
         assert ids(made) == list(range(100 * (number + 1)))
-    merged = landing(lake, topic, tmp_path, AFTER)
+    merged = target_of(lake, topic, tmp_path, AFTER)
     (landed,) = land(merged, [START])
     assert (len(landed.tile.commits), ids(merged)) == (1, list(range(300)))
-    rewrite(landing(lake, topic, tmp_path, AFTER), START)
+    rewrite(target_of(lake, topic, tmp_path, AFTER), START)
     assert ids(merged) == list(range(300))
     assert merged.table is not None
     assert list(merged.table.find_differences()) == []

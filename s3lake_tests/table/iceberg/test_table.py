@@ -343,11 +343,11 @@ def test_killed_at_any_request_the_next_one_mends_it(make: Callable[..., Shelf],
 
 
 def verdicts(shelf: Shelf) -> dict[str, dg.AssetCheckEvaluation]:
-    lander: Any = SimpleNamespace(
+    target: Any = SimpleNamespace(
         index=shelf.index, sink=shelf.sink, topic="orders", table=shelf.table(), clock=lambda: 0
     )
     with dg.DagsterInstance.ephemeral() as instance:
-        looked = check_hours(instance, catalog(shelf.sink), lander, [FIVE, SIX], ["table"])
+        looked = check_hours(instance, catalog(shelf.sink), target, [FIVE, SIX], ["table"])
         return {str(one.partition): one for one in looked if isinstance(one, dg.AssetCheckEvaluation)}
 
 
