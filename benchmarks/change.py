@@ -22,19 +22,19 @@ import pyarrow.compute as pc
 
 from s3lake import hours
 from s3lake.commit.documents import Manifest, Read, TopicHead
-from s3lake.commit.index import TopicIndex
 from s3lake.land import binding
 from s3lake.land.given import Record, batch
-from s3lake.land.maintenance.compact import compact
+from s3lake.land.maintenance.compact import compact_hours
 from s3lake.land.maintenance.restore import Restore, restore
+from s3lake.land.target import TopicSink
 from s3lake.land.task.outcomes import Done, Grown
 from s3lake.land.task.pipeline import run
 from s3lake.land.task.staging import Rows, Staging
 from s3lake.plan.tile import Span, Tile
 from s3lake.schema.types import Primitive, from_document, to_document
 from s3lake.sink import Sink
+from s3lake.source.kafka.reader import KafkaReader
 from s3lake.store.memory import MemoryStore
-from s3lake_tests.kit.targets import target_of
 
 HOUR, TOPIC, COMMIT = "2026-11-20T05", "orders", "c0"
 COLUMNS = {
@@ -70,8 +70,9 @@ class Hour:
         base = {"name": "events", "topics": [TOPIC], "bucket": "lake", "start": HOUR}
         self.sink = Sink.model_validate({**base, **sink})
         self.store = MemoryStore("lake")
-        self.index = TopicIndex(self.store, ".indexes/events", TOPIC)
-        self.target = target_of(self.sink, self.index)
+        nothing: Any = None  # changes of landed hours need neither Spark nor Kafka
+        self.target = TopicSink(self.sink, TOPIC, nothing, lambda _: self.store, nothing, KafkaReader("nowhere:1"))
+        self.index = self.target.index
 
     def entered(self, files: list[Any], reads: dict[int, Read], columns: Any) -> None:
         """List what was staged."""
@@ -109,7 +110,7 @@ def compaction(megabytes: int, file_megabytes: int) -> dict[str, Any]:
     files = staging.finish()
     hour.entered(files, {0: Read(0, offset, offset, offset)}, to_document(COLUMNS))
     wall, cpu = time.perf_counter(), time.process_time()
-    done = compact(hour.target, HOUR)
+    (done,) = compact_hours(hour.target, [HOUR], yes=True)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     return {
         "what": "compact",
