@@ -315,7 +315,7 @@ def _to_one_line(value: bytes) -> bytes:
 
 
 def _decode_line(data: bytes) -> str:
-    return _to_one_line(data).strip().decode()
+    return _to_one_line(data).decode()
 
 
 def _to_json_text(data: bytes) -> bytes | None:

@@ -39,8 +39,14 @@ def spelled(value: Any, indent: int | None, ascii: bool) -> bytes:
 
 values = st.builds(spelled, objects, st.none() | st.just(1), st.booleans())
 packed = st.sampled_from([b"\0", b"\1", b"\0\1", b"\0\0\0\1", b"?\xf0" + bytes(6), b"\x7f\xc0\0\0", b"\xff" * 8])
+strange = st.sampled_from([b' {"a": 1}\n', b'\t"a" ', b'{"a": 1e400}', b'{"a": [1, "b"]}'])
 anything = (
-    st.none() | st.binary(max_size=12) | packed | values | st.builds(spelled, documents, st.none(), st.booleans())
+    st.none()
+    | st.binary(max_size=12)
+    | packed
+    | strange
+    | values
+    | st.builds(spelled, documents, st.none(), st.booleans())
 )
 connect = st.builds(
     lambda payload, optional: json.dumps(
@@ -218,6 +224,13 @@ def test_headers_are_compared_next_to_data_that_nothing_separates() -> None:
     framing = {"opening": "[", "between": ",", "closing": "]"}
     world = World(format={"type": "text", "framing": framing}, sidecars={"headers": "avro"})
     agree(world, [(None, b"1", [("a", b"1")]), (None, b"2", [])], 0)
+
+
+@pytest.mark.parametrize("form", ["avro", "parquet", "json"])
+@pytest.mark.parametrize("converter", ["json", "connect_json"])
+def test_blanks_around_a_key_are_in_a_sidecar_or_between_its_lines(form: str, converter: str) -> None:
+    world = World(format={"type": "avro"}, converter={"key": converter, "value": "bytes"}, sidecars={"keys": form})
+    agree(world, [(key, b"x", []) for key in (b' {"a":1}', b'"b"\n', b"\t[1] ")], 0)
 
 
 @pytest.mark.parametrize("number", ["33554448.0", "16777217", "1e-46", "0.10000000149011612"])
