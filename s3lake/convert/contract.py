@@ -19,7 +19,7 @@ from msgspec import structs
 
 from s3lake.convert.column import Column, Schemas
 from s3lake.convert.gate import Refusals
-from s3lake.convert.json_types import infer_type, widen
+from s3lake.convert.json_types import decode_json, infer_type, widen
 from s3lake.convert.projection import find_holders
 from s3lake.schema.arrow import arrow_type
 from s3lake.schema.connect import Schema
@@ -104,12 +104,16 @@ class Contract:
         """Values, as JSON, that lack a required field or break the rules; rows `without` hold anything."""
         refused: Refusals = {}
         for row, text in enumerate(texts.to_pylist()):
-            if text is not None and row not in without:
-                value = msgspec.json.decode(text)
-                reason = self._find_missing(value) or (_find_broken(self.rules, value) if self.rules else None)
-                if reason is not None:
-                    refused[row] = reason
+            if text is not None and row not in without and (reason := self._find_broken_rule(text)):
+                refused[row] = reason
         return refused
+
+    def _find_broken_rule(self, text: bytes) -> str | None:
+        try:
+            value = decode_json(text)
+        except Conflict as error:
+            return str(error)
+        return self._find_missing(value) or (_find_broken(self.rules, value) if self.rules else None)
 
     def _find_missing(self, value: Any) -> str | None:
         for path in self.required:
@@ -174,8 +178,7 @@ class Contract:
         if bytes(value) == b"null":
             return None
         if recorded == UNKNOWN:
-            is_new = self.on_new_field != "evolve" and infer_type(msgspec.json.decode(value), path) != UNKNOWN
-            return self._refuse_new(path) if is_new else None
+            return self._refuse_new(path) if self.on_new_field != "evolve" else None
         if self.on_type_change == "evolve" or path.partition(".")[0].partition("[")[0] in declared:
             return None
         begin = bytes(value)[:1]
@@ -183,7 +186,7 @@ class Contract:
             return None  # what is inside of it is looked at by itself
         seen: Type = UNKNOWN
         try:
-            seen = infer_type(msgspec.json.decode(value), path)
+            seen = infer_type(decode_json(value), path)
             if drop_empty(widen({path: recorded}, {path: seen}, {})) == {path: recorded}:
                 return None
         except Conflict:
@@ -196,7 +199,7 @@ class Contract:
         for row, text in enumerate(texts):
             if text is not None:
                 departures: list[Departure] = []
-                value = self._drop_fields(msgspec.Raw(text), Struct(self.columns), "", declared, departures)
+                value = self._drop_fields(msgspec.Raw(text.strip()), Struct(self.columns), "", declared, departures)
                 texts[row] = bytes(value)
                 result.note(row, departures)
         result.column = replace(column, data=pa.array(texts, pa.binary()))
@@ -291,9 +294,12 @@ def make_validator(rules: Mapping[str, Any]) -> jsonschema_rs.Validator:
 def _find_broken(rules: bytes, value: Any) -> str | None:
     """Return why a decoded value does not fit, without the value itself. Return None if it fits."""
     validator = _validator(rules)
-    if validator.is_valid(value):
-        return None
-    error = next(iter(validator.iter_errors(value)))
+    try:
+        if validator.is_valid(value):
+            return None
+        error = next(iter(validator.iter_errors(value)))
+    except ValueError:  # the validator's limit of recursion
+        return "nested too deeply"
     rule = "/".join(map(str, error.schema_path))
     return f"rules: {rule} does not hold{_say_where(error.instance_path)}"[:_SHOWN]
 

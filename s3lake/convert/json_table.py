@@ -23,7 +23,7 @@ from s3lake.convert import arrays, gate, json_block
 from s3lake.convert.arrays import Build, Misfit
 from s3lake.convert.gate import Refusals, list_others
 from s3lake.convert.json_block import Block, is_foreign, make_block
-from s3lake.convert.json_types import LARGE, infer_type, widen
+from s3lake.convert.json_types import LARGE, decode_json, infer_type, widen
 from s3lake.convert.limits import NO_LIMITS, Limits, explain_unsupported
 from s3lake.encode.formats import Rule
 from s3lake.schema.arrow import arrow_type
@@ -59,8 +59,6 @@ _DECODED: dict[Primitive, Any] = {
     Primitive.UUID: UUID,
 }
 """What a value of a column is decoded as; times are numbers or texts."""
-_decode_any = msgspec.json.Decoder().decode
-
 
 _NO_COLUMNS: Columns = {}
 
@@ -330,7 +328,7 @@ class _Look:
     def _look(self, row: int) -> None:
         recorded, text, large = self._recorded, self._texts[row], set[str]()
         try:
-            value = _decode_any(text)
+            value = decode_json(text)
             if not isinstance(value, dict):
                 raise Conflict("the value is not a JSON object, which a table needs")
             if recorded.pinned is not None:  # first of all: a refused record must not leave columns behind
@@ -346,10 +344,6 @@ class _Look:
             self._large |= large
         except Conflict as error:
             self.refused[row] = str(error)
-        except RecursionError:
-            self.refused[row] = "nested too deeply"
-        except msgspec.DecodeError:  # of JSON that is well formed
-            self.refused[row] = "a number is beyond a double"
 
     def _find_unfitting(self, rows: Sequence[int]) -> Sequence[int]:
         if not self.columns or not rows:

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from s3lake.convert.arrays import Misfit
 from s3lake.schema.connect import UNREADABLE
 from s3lake.schema.types import (
@@ -30,6 +32,21 @@ LARGE = 2**53
 """All integers up to here are doubles."""
 _INT64 = range(-(2**63), 2**63)
 _UNREADABLE_NAME = "its name has a quote, a backslash or a control character: rename it"
+_decode = msgspec.json.Decoder().decode
+
+
+def decode_json(text: bytes | msgspec.Raw) -> Any:
+    """Decode JSON that passed the gate.
+
+    Raises:
+        Conflict: a number is beyond a double, or it nests too deeply.
+    """
+    try:
+        return _decode(text)
+    except RecursionError:
+        raise Conflict("nested too deeply") from None
+    except msgspec.DecodeError:
+        raise Conflict("a number is beyond a double") from None
 
 
 def infer_type(value: Any, path: str = "", level: int = 0, large: set[str] | None = None) -> Type:

@@ -70,6 +70,32 @@ def test_a_value_of_another_type_is_left_out_and_counted() -> None:
     assert found.dropped == {"id": 1, "to": 1, "items[].sku": 1}
 
 
+NUMBERS: Columns = {"n": INT}
+
+
+@pytest.mark.parametrize("rule", ["drop", "dead_letter", "fail"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        b' {"new": 1}',
+        b'\n{"new": 1}',
+        b'{"new": [1, "mixed"]}',
+        b'{"new": 1e400}',
+        b'{"new": %s}' % (b"[" * 40 + b"]" * 40),
+        b'{"new": 36893488147419103233}',
+        b'{"n": 1e400}',
+        b'{"n": [1, "mixed"]}',
+    ],
+)
+def test_a_field_departs_though_blanks_are_before_the_value_or_no_column_could_hold_it(rule: Any, text: bytes) -> None:
+    held = Contract(on_new_field=rule, on_type_change=rule, columns=NUMBERS)
+    found = Conversion("string", "json", "parquet", "skip", contract=held)(batch(b'{"n": 1}', text), NUMBERS)
+    name = "new" if b"new" in text else "n"
+    assert (found.columns, found.dropped) == (NUMBERS, {name: 1} if rule == "drop" else {})
+    assert list(found.refused) == ([1] if rule == "dead_letter" else [])
+    assert list(found.forbidden) == ([1] if rule == "fail" else [])
+
+
 def test_what_is_left_out_does_not_respell_the_rest() -> None:
     columns: Columns = {"price": Decimal(38, 20), "prices": Map(Decimal(10, 2))}
     text = b'{"price": 0.10000000000000000001, "prices": {"a": 1.10}, "note": 1}'
@@ -120,6 +146,14 @@ def test_rules_hold_for_lines_too() -> None:
     conversion = Conversion("string", "json", "json", "skip", contract=Contract(rules=b'{"required": ["id"]}'))
     found = conversion(batch(b'{"id": 1}', b"{}", b"no json"), {})
     assert (sorted(found.refused), found.broken) == ([1, 2], 1)
+
+
+def test_a_value_that_cannot_be_checked_is_refused_alone() -> None:
+    rules = Contract(required=(("id",),), rules=b'{"properties": {"id": {"type": "integer"}}}')
+    conversion = Conversion("string", "json", "json", "skip", contract=rules)
+    deep = b"[" * 900 + b"]" * 900
+    found = conversion(batch(b'{"id": 1}', b'{"id": 1, "n": 1e400}', b'{"id": %s}' % deep), {})
+    assert found.refused == {1: "a number is beyond a double", 2: "nested too deeply"}
 
 
 V1 = record(("id", "long"), ("to", record(("zip", "string"), name="a.To")))
