@@ -45,10 +45,10 @@ class Block:
     def read(self, values: pa.BinaryArray, unexpected: Literal["error", "ignore"]) -> pa.RecordBatch | None:
         """Read objects that have no fields but the columns', and such as were always null. Return None if in doubt."""
         # A number at the top would crash the process.
-        if not len(values) or not gate.all_begin_with(values, b"{"):
+        if not len(values) or not pc.all(pc.starts_with(values, b"{")).as_py():
             return None
         nulls = [(name, pa.null()) for name in self.nulls] if unexpected == "error" else []
-        block = gate.join_lines(values)
+        block = pc.binary_join_element_wise(values, b"", b"\n").buffers()[2]
         try:
             schema = self._find_written_times(values) if self.times else self.arrow
             table = pyarrow_json.read_json(
@@ -95,9 +95,11 @@ def is_foreign(leaf: Primitive | Decimal | Unknown) -> bool:
 def are_whole_objects(values: pa.BinaryArray) -> bool:
     """Return whether values that have not passed the gate are surely objects, one in each line, if Arrow reads them.
 
-    Its parser is as strict as the gate, but for UTF-8 and for zero bytes, which end its input.
+    No line that begins and ends with braces can begin within another value: `}` and, on the next line, `{` are only
+    between objects. Arrow's parser is as strict as the gate, but for UTF-8 and for zero bytes, which end its input.
     """
-    return gate.are_objects(values) and gate.find_lowest_byte(values) > 0 and not gate.check_utf8(values)
+    in_braces = pc.and_(pc.starts_with(values, b"{"), pc.ends_with(values, b"}"))
+    return pc.all(in_braces).as_py() and gate.find_lowest_byte(values) > 0 and not gate.check_utf8(values)
 
 
 def _may_be_rounded(column: Any) -> bool:

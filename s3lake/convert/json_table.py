@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal as Number
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, NamedTuple, Optional
+from typing import Annotated, Any, NamedTuple, Optional
 from uuid import UUID
 
 import msgspec
@@ -100,10 +100,6 @@ class _Recorded:
     block: Block | None
     pinned: _Reader | None
 
-    def read_block(self, values: pa.BinaryArray, unexpected: Literal["error", "ignore"]) -> pa.RecordBatch | None:
-        """Read objects at once. Return None if that cannot be done."""
-        return None if self.block is None else self.block.read(values, unexpected)
-
 
 def read_objects(
     values: pa.BinaryArray,
@@ -120,8 +116,8 @@ def read_objects(
     """
     declared = declared or {}
     recorded = _compile(tuple(columns.items()), tuple(declared.items()), limits.rule)
-    if checked or json_block.are_whole_objects(values):
-        batch = recorded.read_block(values, "error")
+    if recorded.block is not None and (checked or json_block.are_whole_objects(values)):
+        batch = recorded.block.read(values, "error")
         if batch is not None:
             return Table(batch, recorded.united, {}, frozenset(json_block.find_large_columns(batch)))
     refused: Refusals = {}
@@ -140,7 +136,8 @@ def read_objects(
         if wider != recorded.columns or look.refused:
             kept = list_others(len(values), look.refused)
             some = values if kept is None else values.take(kept)
-            batch = _compile(tuple(wider.items()), tuple(declared.items()), limits.rule).read_block(some, "ignore")
+            block = _compile(tuple(wider.items()), tuple(declared.items()), limits.rule).block
+            batch = None if block is None else block.read(some, "ignore")
         lost = look.find_rounded_columns() if batch is None else None
         if not lost:
             break

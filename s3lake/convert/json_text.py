@@ -10,11 +10,10 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3lake.encode.buffers import base64, slice_values, uuid_texts
+from s3lake.encode.buffers import base64, data_of, slice_values, uuid_texts
 from s3lake.schema.types import Decimal, Primitive, Type, Unknown, fold
 
 _NO_NUMBERS = {"nan": b'"NaN"', "inf": b'"Infinity"', "-inf": b'"-Infinity"'}
@@ -28,15 +27,15 @@ Piece = Any  # bytes | pa.Array; pyarrow has no types
 
 def concat(*pieces: Piece) -> pa.BinaryArray:
     """Concatenate the pieces of each row, none of which is null."""
-    scalars = [pa.scalar(piece, pa.binary()) if isinstance(piece, bytes) else piece for piece in pieces]
-    return pc.binary_join_element_wise(*scalars, pa.scalar(b"", pa.binary()))
+    return pc.binary_join_element_wise(*pieces, b"")
 
 
 def quote_strings(texts: pa.BinaryArray) -> pa.BinaryArray:
     """UTF-8 texts as JSON strings, null as null."""
     filled = pc.fill_null(texts, b"") if texts.null_count else texts
     quoted = concat(b'"', filled, b'"')
-    if _needs_escape(np.frombuffer(_concatenate_bytes(filled), np.uint8)):
+    block = np.frombuffer(data_of(filled), np.uint8)
+    if ((block < 0x20) | (block == ord('"')) | (block == ord("\\"))).any():  # ten times as fast as the expression
         rows = pc.match_substring_regex(filled.cast(pa.string()), _TO_ESCAPE_IN_ROW)
         escaped = [msgspec.json.encode(one.decode()) for one in filled.filter(rows).to_pylist()]
         quoted = pc.replace_with_mask(quoted, rows, pa.array(escaped, pa.binary()))
@@ -99,30 +98,25 @@ def _quote_or_base64(value: bytes | None) -> bytes:
         return b'{"base64":"' + binascii.b2a_base64(value, newline=False) + b'"}'
 
 
-def _needs_escape(block: npt.NDArray[np.uint8]) -> bool:
-    """Return whether a JSON string needs an escape for some byte; ten times as fast as a regular expression."""
-    return bool(((block < 0x20) | (block == ord('"')) | (block == ord("\\"))).any())
-
-
-def _concatenate_bytes(values: pa.BinaryArray) -> Any:
-    """The bytes of all rows, one after the other."""
-    data = concat(values).buffers()[2] if values.offset else values.buffers()[2]
-    return b"" if data is None else data
-
-
 # Columns of any type
 
 
 @functools.lru_cache(maxsize=1024)
 def make_encoder(type: Type) -> Encode:
     """Return what encodes the values of a column as JSON, null as `null`."""
-    return fold(type, _encode_leaf, _encode_list, _encode_struct, _encode_map)
+    return fold(
+        type,
+        _encode_leaf,
+        lambda item: partial(_encode_items, item),
+        lambda fields: partial(_encode_members, fields),
+        lambda value: partial(_encode_object, value),
+    )
 
 
 def _encode_leaf(leaf: Primitive | Decimal | Unknown) -> Encode:
     match leaf:
         case Unknown():
-            return _encode_nulls
+            return lambda array: pa.repeat(pa.scalar(b"null", pa.binary()), len(array))
         case Decimal():
             return format_decimals
         case Primitive.BOOL:
@@ -138,22 +132,6 @@ def _encode_leaf(leaf: Primitive | Decimal | Unknown) -> Encode:
         case Primitive.INT32 | Primitive.DATE | Primitive.TIME:
             return lambda array: format_integers(array.cast(pa.int32()))
     return lambda array: format_integers(array.cast(pa.int64()))
-
-
-def _encode_list(item: Encode) -> Encode:
-    return partial(_encode_items, item)
-
-
-def _encode_struct(fields: dict[str, Encode]) -> Encode:
-    return partial(_encode_members, fields)
-
-
-def _encode_map(value: Encode) -> Encode:
-    return partial(_encode_object, value)
-
-
-def _encode_nulls(array: pa.Array) -> pa.BinaryArray:
-    return pa.repeat(pa.scalar(b"null", pa.binary()), len(array))
 
 
 def _encode_booleans(array: pa.Array) -> pa.BinaryArray:
