@@ -25,7 +25,7 @@ from s3lake.convert.gate import Refusals
 from s3lake.convert.wire import HEADER, References, compile_registered, group_by_id, read_schema_ids
 from s3lake.schema import avro, avro_write
 from s3lake.schema.connect import Schema, SchemaError
-from s3lake.schema.types import Decimal, Primitive, Type, Unknown, fold
+from s3lake.schema.types import Decimal, Primitive, Unknown, fold
 
 _STREAM = re.compile(r" from <_io\.BytesIO object at \w+>")
 """fastavro says where in memory it reads: a record that is tried again has another reason then."""
@@ -120,15 +120,11 @@ def _make_reader(exact: bool, text: str, references: References) -> _Reader | st
             Schema(name, node.type, avro_write.write_passthrough_schema(node.written), node.detail),
             avro_columns.compile_schema(node.plain, node.type),
             parse_schema(node.plain),
-            _make_build(node.type),
+            # fastavro's records are dictionaries, and its decimals bytes.
+            fold(node.type, _make_leaf, arrays.make_list, _make_struct, arrays.make_map),
         )
     except SchemaError as error:
         return str(error)
-
-
-def _make_build(type: Type) -> Build:
-    """Return what makes a column of values that fastavro has read: records are dictionaries, a decimal is bytes."""
-    return fold(type, _make_leaf, arrays.make_list, _make_struct, arrays.make_map)
 
 
 def _make_struct(fields: dict[str, Build]) -> Build:

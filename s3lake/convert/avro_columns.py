@@ -107,7 +107,6 @@ def decode(decoder: Decode, raw: pa.BinaryArray, rows: Numbers, skipped: int) ->
     """Return the values of the records without a mistake, and which of `rows` these are.
 
     Args:
-        decoder: of their schema.
         raw: of all records, with what is before each datum.
         rows: which of them, ascending.
         skipped: how many bytes are before the datum.
@@ -132,7 +131,6 @@ def compile_schema(plain: Any, type: Type) -> Decode:
 
     Args:
         plain: as `schema.avro.Node` has it.
-        type: of its column.
     """
     if isinstance(plain, list):
         branches = [one for one in plain if one != "null"]

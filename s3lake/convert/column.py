@@ -36,7 +36,6 @@ class Schemas:
     at: Numbers
 
     def take(self, rows: pa.Int64Array) -> Schemas:
-        """Return the schemas of some of the rows."""
         chosen = rows.to_numpy()
         return Schemas(self.distinct, self.codes[chosen], self.arrays, self.at[chosen])
 
@@ -125,12 +124,10 @@ class Column:
 
     @property
     def facts(self) -> Converter:
-        """The facts of the converter."""
         return CONVERTERS[self.converter]
 
     @property
     def is_json(self) -> bool:
-        """True if the data is JSON texts."""
         return self.facts.gives == "json"
 
     @property
@@ -156,7 +153,6 @@ class Column:
         return array if np.array_equal(schemas.at, np.arange(len(array))) else array.take(pa.array(schemas.at))
 
     def take(self, rows: pa.Int64Array) -> Column:
-        """Return some of the rows."""
         return replace(self, data=self.data.take(rows), schemas=self.schemas and self.schemas.take(rows))
 
     def as_json(self) -> pa.BinaryArray:
@@ -199,11 +195,9 @@ class Rows:
     key_stream: Any = None
 
     def __len__(self) -> int:
-        """How many records."""
         return int(self.kafka.num_rows)
 
     def take(self, rows: pa.Int64Array) -> Rows:
-        """Return some of the records."""
         return Rows(
             self.kafka.take(rows),
             self.value.take(rows),
@@ -213,7 +207,6 @@ class Rows:
         )
 
     def drop(self, lost: Collection[int]) -> Rows:
-        """Return the other records."""
         left = gate.list_others(len(self), lost)
         return self if left is None else self.take(left)
 
@@ -222,19 +215,16 @@ class Rows:
         return reasons if self.numbers is None else {self.numbers[row].as_py(): why for row, why in reasons.items()}
 
     def column(self, part: str) -> Column:
-        """The keys or the values."""
         column = self.key if part == "key" else self.value
         assert column is not None, "Conversion.needs says that keys are needed"
         return column
 
     @property
     def headers(self) -> pa.ListArray:
-        """The headers as Kafka has them."""
         return self.kafka.column("headers")
 
     @property
     def offsets(self) -> pa.Int64Array:
-        """The records' offsets."""
         return self.kafka.column("offset")
 
     @property

@@ -27,7 +27,6 @@ class ReadRequest:
         texts: whether anybody looks at them as JSON.
         spliced: whether Avro files may hold them as they are.
         unchecked: whether JSON need not pass the gate, because all that is done with it is to read its columns.
-        registry: where schemas are.
     """
 
     tabular: bool
@@ -52,7 +51,6 @@ class Converter:
     """How bytes become a key or a value.
 
     Attributes:
-        name: as a configuration says it, and a manifest.
         gives: JSON, whose objects have fields; UTF-8 texts; or the bytes themselves.
         wrapped: whether the JSON that it gives is not what Kafka has.
         enveloped: whether `{"schema": …, "payload": …}` may be around a value.
@@ -93,12 +91,6 @@ def _define_framed(name: str, module: str, function: str = "read", *, asks_regis
     )
 
 
-def _define_number(name: str) -> Converter:
-    """Return the converter of one of Kafka's numbers, or of its truth values."""
-    read = _call_later("plain", "read_number", name)
-    return Converter(name, "json", read, wrapped=True, inferred=False, framed=True)
-
-
 CONVERTERS: dict[str, Converter] = {
     converter.name: converter
     for converter in (
@@ -111,7 +103,12 @@ CONVERTERS: dict[str, Converter] = {
         _define_framed("avro", "avro", asks_registry=True),
         _define_framed("json_schema", "connect_json", "read_framed", asks_registry=False),
         _define_framed("protobuf", "protobuf", asks_registry=True),
-        *map(_define_number, ("short", "integer", "long", "float", "double", "boolean")),
+        *(
+            Converter(
+                name, "json", _call_later("plain", "read_number", name), wrapped=True, inferred=False, framed=True
+            )
+            for name in ("short", "integer", "long", "float", "double", "boolean")
+        ),
     )
 }
 

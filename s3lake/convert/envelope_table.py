@@ -41,7 +41,6 @@ class Shape:
         spread: the part whose JSON object gives the columns; None if each of `parts` is a column.
         parts: of a record, in order.
         declared: columns that the user gives of the value.
-        limits: of columns.
     """
 
     spread: str | None
@@ -50,11 +49,6 @@ class Shape:
     declared: Columns
     limits: Limits
     envelope: Envelope | None = None
-
-    @property
-    def rule(self) -> Rule:
-        """The format's rule of columns."""
-        return self.limits.rule
 
     @property
     def is_flat(self) -> bool:
@@ -70,7 +64,6 @@ class Shape:
 
     @property
     def fixed(self) -> Columns:
-        """The columns that no record changes."""
         json_parts = self.json_parts
         return {part: self._choose_type(part) for part in self.parts if part not in json_parts}
 
@@ -104,7 +97,7 @@ def read(shape: Shape, rows: Rows, columns: Columns) -> Table:
     if schema.file is not None:  # values that were read without a mistake, in the bytes that the producer wrote
         batch = wrap_encoded(wire.strip_header(rows.kafka.column("value")), schema.file)
     else:
-        batch = _as_described(pa.RecordBatch.from_struct_array(part.array), schema, shape.rule)
+        batch = _as_described(pa.RecordBatch.from_struct_array(part.array), schema, shape.limits.rule)
     return Table(batch, columns, {}, seen=seen, words=list_descriptions(schema.type, schema.detail))
 
 
@@ -119,18 +112,18 @@ def _as_described(batch: pa.RecordBatch, schema: Schema, rule: Rule) -> pa.Recor
 def _find_illegal_record(schema: Schema, shape: Shape) -> str | None:
     """Return why Avro files cannot have records of this name. Return None if they can."""
     name = schema.name
-    if shape.rule != "avro" or not name or all(map(LEGAL_NAME.fullmatch, name.split("."))):
+    if shape.limits.rule != "avro" or not name or all(map(LEGAL_NAME.fullmatch, name.split("."))):
         return None
     return f"the schema's name {name!r} is not one that Avro allows: letters, digits and '_' between dots"
 
 
 def _find_unfit(columns: Columns, shape: Shape, recorded: Columns) -> str | None:
     """Return why files cannot have the columns that a schema gives. Return None if they can."""
-    if reason := explain_unsupported(columns, shape.rule) or check_column_limit(columns, {}, shape.limits.most):
+    if reason := explain_unsupported(columns, shape.limits.rule) or check_column_limit(columns, {}, shape.limits.most):
         return reason
-    if shape.rule == "flat":
+    if shape.limits.rule == "flat":
         return _find_conflict(columns, shape.declared, recorded)
-    return find_unpromotable(recorded, columns) if shape.rule == "iceberg" else None
+    return find_unpromotable(recorded, columns) if shape.limits.rule == "iceberg" else None
 
 
 def _find_conflict(columns: Columns, declared: Columns, recorded: Columns) -> str | None:
@@ -177,13 +170,13 @@ def _by_part(shape: Shape, rows: Rows, columns: Columns) -> Table:
 
 def _column(shape: Shape, part: str, array: pa.Array, schema: Schema | None) -> tuple[pa.Field, pa.Array]:
     """A part as a column. The record envelope makes every part optional and takes its name, as Lenses' does."""
-    if schema is None or schema.detail is None or shape.rule == "flat":
+    if schema is None or schema.detail is None or shape.limits.rule == "flat":
         never_null = part in ("offset", "timestamp", "headers") and shape.is_flat and not array.null_count
         return pa.field(part, array.type, nullable=not never_null), array
     detail = schema.detail
     if shape.envelope is not None and shape.envelope.style == "record":
         detail = structs.replace(detail, required=False, name=None, default=None)
-    detail = detail if shape.rule == "avro" else strip_to_nullability(detail)
+    detail = detail if shape.limits.rule == "avro" else strip_to_nullability(detail)
     return make_column(part, array, schema.type, detail)
 
 

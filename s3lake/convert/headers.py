@@ -38,7 +38,6 @@ class Headers:
         return cls(names, values, pa.concat_arrays([pa.array([0], pa.int32()), ends]))
 
     def rows(self) -> pa.Array:
-        """The row that each header belongs to."""
         return pc.list_parent_indices(pa.ListArray.from_arrays(self.offsets, self.names))
 
     def gather(self, texts: pa.BinaryArray, opening: bytes, between: bytes, closing: bytes) -> pa.BinaryArray:

@@ -184,13 +184,13 @@ def _merge_declared(columns: Columns, declared: Columns, rule: Rule) -> Columns:
 def _compile(columns: tuple[tuple[str, Type], ...], declared: tuple[tuple[str, Type], ...], rule: Rule) -> _Recorded:
     fixed = dict(declared)
     types = _merge_declared(dict(columns), fixed, rule)
-    pinned = drop_empty({name: fold(type, _drop_inferred, List, Struct, Map) for name, type in types.items()}) | fixed
+
+    def of_leaf(leaf: Primitive | Decimal | Unknown) -> Type:
+        return leaf if is_foreign(leaf) else UNKNOWN
+
+    pinned = drop_empty({name: fold(type, of_leaf, List, Struct, Map) for name, type in types.items()}) | fixed
     united = merge_columns(dict(columns), types)
     return _Recorded(types, fixed, united, make_block(types), _make_reader(Struct(pinned)) if pinned else None)
-
-
-def _drop_inferred(leaf: Primitive | Decimal | Unknown) -> Type:
-    return leaf if is_foreign(leaf) else UNKNOWN
 
 
 # One by one
@@ -240,7 +240,20 @@ def _make_reader(type: Struct, *, is_strict: bool = False) -> _Reader:
     """
 
     def of_leaf(leaf: Primitive | Decimal | Unknown) -> tuple[Any, Build]:
-        return _choose_decoded(leaf, is_strict), arrays.make_leaf(leaf)
+        decoded: Any = _DECODED.get(leaf, int | str) if isinstance(leaf, Primitive) else None
+        if isinstance(leaf, Decimal):
+            decoded = Number
+        elif leaf is Primitive.DOUBLE:
+            decoded = Annotated[int, msgspec.Meta(ge=-LARGE, le=LARGE)] | float if is_strict else int | float
+        return decoded, arrays.make_leaf(leaf)
+
+    def of_list(item: tuple[Any, Build]) -> tuple[Any, Build]:
+        decoded, build = item
+        return list[Optional[decoded]], arrays.make_list(build)  # type: ignore[valid-type]  # noqa: UP045
+
+    def of_map(value: tuple[Any, Build]) -> tuple[Any, Build]:
+        decoded, build = value
+        return dict[str, Optional[decoded]], arrays.make_map(build)  # type: ignore[valid-type]  # noqa: UP045
 
     def of_struct(fields: dict[str, tuple[Any, Build]]) -> tuple[Any, Build]:
         names = {name: f"f{at}" for at, name in enumerate(fields)}  # names of fields need be no names of Python's
@@ -254,29 +267,8 @@ def _make_reader(type: Struct, *, is_strict: bool = False) -> _Reader:
         gets = {name: (attrgetter(names[name]), build) for name, (_, build) in fields.items()}
         return record, arrays.make_struct(gets)
 
-    decoded, build = fold(type, of_leaf, _decode_list, of_struct, _decode_map)
+    decoded, build = fold(type, of_leaf, of_list, of_struct, of_map)
     return _Reader(type, msgspec.json.Decoder(decoded).decode, build)
-
-
-def _choose_decoded(leaf: Primitive | Decimal | Unknown, is_strict: bool) -> Any:
-    match leaf:
-        case Primitive.DOUBLE:
-            return Annotated[int, msgspec.Meta(ge=-LARGE, le=LARGE)] | float if is_strict else int | float
-        case Primitive():
-            return _DECODED.get(leaf, int | str)
-        case Decimal():
-            return Number
-    return None
-
-
-def _decode_list(item: tuple[Any, Build]) -> tuple[Any, Build]:
-    decoded, build = item
-    return list[Optional[decoded]], arrays.make_list(build)  # type: ignore[valid-type]  # noqa: UP045
-
-
-def _decode_map(value: tuple[Any, Build]) -> tuple[Any, Build]:
-    decoded, build = value
-    return dict[str, Optional[decoded]], arrays.make_map(build)  # type: ignore[valid-type]  # noqa: UP045
 
 
 class _Look:
@@ -294,7 +286,6 @@ class _Look:
 
     @property
     def rows(self) -> Sequence[int]:
-        """The rows that are not refused."""
         return [row for row in range(len(self._texts)) if row not in self.refused]
 
     def find_columns(self) -> None:

@@ -94,14 +94,7 @@ def _find_new_fields(columns: Columns, others: Columns) -> list[str]:
 
 
 def _can_hold(target: Type, detail: Detail | None, seen: Type, seen_detail: Detail | None) -> bool:
-    """Return whether values of a type fit into another, but for fields that the other lacks.
-
-    Args:
-        target: the other.
-        detail: its detail.
-        seen: theirs.
-        seen_detail: its detail.
-    """
+    """Return whether values of a type fit into another, but for fields that the other lacks."""
     fields, others = fields_of(target), fields_of(seen)
     if fields and others:
         details, seen_details = _map_details(target, detail), _map_details(seen, seen_detail)

@@ -40,9 +40,7 @@ def write_keys(format: str, rows: Rows, most: int) -> tuple[Payload | None, Refu
     A table has one column, `key`, of the type that the keys' schema gives; keys of JSON without one are their texts.
 
     Args:
-        format: of the files.
         rows: whose keys have one schema, or none.
-        most: how many columns there may be.
     """
     column = rows.column("key")
     match format:

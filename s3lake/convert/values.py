@@ -65,10 +65,8 @@ class Converted:
         return rows.drop(reasons)
 
 
-def _group_rows(codes: list[Numbers]) -> list[Numbers] | None:
-    """Group rows that have the same of each code, in the order of their first ones; None if all have."""
-    if all((one == one[0]).all() for one in codes):
-        return None
+def _group_rows(codes: list[Numbers]) -> list[Numbers]:
+    """Group rows that have the same of each code, in the order of their first ones."""
     marks = functools.reduce(lambda one, other: one * (len(other) + 2) + other, codes)
     _, first, groups = np.unique(marks, return_index=True, return_inverse=True)
     order = np.argsort(groups, kind="stable")
@@ -84,7 +82,6 @@ class Conversion:
         declared: columns whose types the user declares.
         keys, headers: formats of the sidecars.
         apart: whether records without a value land apart, with their sidecars only.
-        registry: where the schemas of keys and values are.
         keyed: whether the layout reads keys.
         valued: whether it reads values.
         max_columns: a record whose new fields would make more is refused.
@@ -186,7 +183,7 @@ class Conversion:
             converted.refused, converted.broken = refused | broken, len(broken)
         shape = self._shape
         json_parts = shape.json_parts if shape else ()
-        is_csv = shape is not None and shape.rule == "flat"
+        is_csv = shape is not None and shape.limits.rule == "flat"
         parts = []
         for group in self._groups(rows.drop(left_out | converted.refused.keys())):
             converted.shared.update(part for part in json_parts if is_csv or group.column(part).is_plain)
@@ -201,7 +198,7 @@ class Conversion:
         shape = self._shape
         tabular = shape is not None
         typed_keys = self.keys is not None and FORMATS[self.keys].tabular
-        spliced = shape is not None and shape.rule == "avro" and shape.spread == "value"
+        spliced = shape is not None and shape.limits.rule == "avro" and shape.spread == "value"
         spliced = spliced and self.compatibility == "none"
         texts = self.valued or not tabular or (self.contract is not None and self.contract.looks_at_values)
         unchecked = not texts and self.contract is None and shape is not None and shape.spread == "value"
@@ -238,11 +235,10 @@ class Conversion:
         codes = [column.schemas.codes for column in by if column is not None and column.schemas]
         if self.apart:  # records without a value have sidecars only
             codes.append(rows.value.data.is_null().to_numpy(zero_copy_only=False).astype(np.int64))
-        groups = _group_rows(codes)
-        if groups is None:
+        if all((one == one[0]).all() for one in codes):
             yield rows
         else:
-            yield from (rows.take(pa.array(group, pa.int64())) for group in groups)
+            yield from (rows.take(pa.array(group, pa.int64())) for group in _group_rows(codes))
 
     def _convert_group(self, rows: Rows, converted: Converted) -> Part | None:
         """Convert rows of one schema. Return None if none is left. Adds to `converted` what they lose and show."""
@@ -285,22 +281,18 @@ class Conversion:
         has_schema = rows.value.schema is not None
         table = None if contract is not None and has_schema else envelope_table.read(shape, rows, recorded)
         if contract is not None and (table is None or table.columns != recorded or table.refused):
-            rows = self._apply_contract(contract, rows, converted)
+            result = contract.find_departures(rows.value, self.declared)
+            if result is not None:
+                converted.forbidden |= rows.by_batch_row(result.forbidden)
+                converted.dropped.update(result.dropped)
+                converted.refused |= rows.by_batch_row(result.refused)
+                rows = replace(rows, value=result.column).drop(result.refused.keys() | result.forbidden.keys())
             table = envelope_table.read(shape, rows, recorded)
         assert table is not None, "without a contract it is read at once"
         converted.columns, converted.seen = table.columns, merge_columns(converted.seen, table.seen)
         converted.large |= table.large
         nothing = dict.fromkeys(range(len(rows)), json_table.NOTHING) if table.batch is None else {}
         return converted.refuse(rows, nothing | table.refused), table
-
-    def _apply_contract(self, contract: Contract, rows: Rows, converted: Converted) -> Rows:
-        result = contract.find_departures(rows.value, self.declared)
-        if result is None:
-            return rows
-        converted.forbidden |= rows.by_batch_row(result.forbidden)
-        converted.refused |= rows.by_batch_row(result.refused)
-        converted.dropped.update(result.dropped)
-        return replace(rows, value=result.column).drop(result.refused.keys() | result.forbidden.keys())
 
     def _texts(self, rows: Rows) -> pa.BinaryArray:
         if self.envelope is not None:

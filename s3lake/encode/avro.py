@@ -52,18 +52,26 @@ class AvroEncoder:
             return
         payload = prepare(payload)
         if not self._sync:
-            self._begin(payload.schema.metadata[ENCODED])
+            self._sync = os.urandom(_SYNC_BYTES)
+            facts = {b"avro.codec": _CODECS.get(self._codec, self._codec).encode()}
+            facts[b"avro.schema"] = payload.schema.metadata[ENCODED]
+            pairs = b"".join(_long(len(text)) + text for pair in facts.items() for text in pair)
+            self._out(_MAGIC + _long(len(facts)) + pairs + _long(0) + self._sync)
         records = payload.column(0)
         starts, data = offsets_of(records), records.buffers()[2]
         first = 0
         while first < len(records):
             # The record that fills a block is its last one.
             end = min(len(records), int(starts.searchsorted(int(starts[first]) + _BLOCK - self.pending)))
-            self._hold(data[int(starts[first]) : int(starts[end])].to_pybytes(), end - first)
+            block = data[int(starts[first]) : int(starts[end])].to_pybytes()
+            self._buffered += block
+            self._records += end - first
+            self.pending += len(block)
+            if self.pending >= _BLOCK:
+                self.drain()
             first = end
 
     def drain(self) -> None:
-        """Write a block."""
         if not self._records:
             return
         block = b"".join([*map(self._disk.take, self._spilled), self._buffered])
@@ -80,19 +88,6 @@ class AvroEncoder:
 
     def close(self) -> None:
         self.drain()
-
-    def _begin(self, schema: bytes) -> None:
-        self._sync = os.urandom(_SYNC_BYTES)
-        facts = {b"avro.codec": _CODECS.get(self._codec, self._codec).encode(), b"avro.schema": schema}
-        pairs = b"".join(_long(len(text)) + text for pair in facts.items() for text in pair)
-        self._out(_MAGIC + _long(len(facts)) + pairs + _long(0) + self._sync)
-
-    def _hold(self, block: bytes, records: int) -> None:
-        self._buffered += block
-        self._records += records
-        self.pending += len(block)
-        if self.pending >= _BLOCK:
-            self.drain()
 
 
 class AvroJoiner:

@@ -6,7 +6,6 @@ import bz2
 import lzma
 import zlib
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any, BinaryIO, Protocol
 
 import pyarrow as pa
@@ -22,13 +21,9 @@ _SNAPPY_STREAM = b"\xff\x06\x00\x00sNaPpY"
 class Compressor(Protocol):
     """The interface of compression objects."""
 
-    def compress(self, data: bytes, /) -> bytes:
-        """Take bytes. Return the ready ones."""
-        ...
+    def compress(self, data: bytes, /) -> bytes: ...
 
-    def flush(self) -> bytes:
-        """End the stream."""
-        ...
+    def flush(self) -> bytes: ...
 
 
 class _Gzip:
@@ -123,22 +118,17 @@ def decompress(body: BinaryIO, codec: str = "none") -> Iterator[bytes]:
     if codec == "snappy_framed":
         yield from _read_snappy_chunks(body)
         return
-    with _stream(body, codec) as text:
-        while block := text.read(_BLOCK):
-            yield block
-
-
-def _stream(body: BinaryIO, codec: str) -> AbstractContextManager[Any]:
-    """Open the text of a file. To close it does not close `body`, which is read again."""
+    text: Any = body
     if codec == "gzip":
         import gzip
 
-        return gzip.GzipFile(fileobj=body)
-    if codec == "zstd":
+        text = gzip.GzipFile(fileobj=body)
+    elif codec == "zstd":
         import zstandard
 
-        return zstandard.ZstdDecompressor().stream_reader(body, read_across_frames=True, closefd=False)
-    return nullcontext(body)
+        text = zstandard.ZstdDecompressor().stream_reader(body, read_across_frames=True, closefd=False)
+    while block := text.read(_BLOCK):  # what is not closed does not close `body`, which is read again
+        yield block
 
 
 def _read_snappy_chunks(body: BinaryIO) -> Iterator[bytes]:

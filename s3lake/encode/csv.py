@@ -20,19 +20,15 @@ def prepare(batch: pa.RecordBatch | pa.BinaryArray) -> pa.RecordBatch | pa.Binar
     if not isinstance(batch, pa.RecordBatch) or ENCODED in (batch.schema.metadata or {}):
         return batch
     cells = list(map(_cells, batch.columns))
-    if len(cells) == 1 and not _is_text(batch.schema.field(0).type):
+    type = batch.schema.field(0).type
+    if len(cells) == 1 and not pa.types.is_string(type) and not pa.types.is_binary(type):
         # A row of nothing is an empty line, which most readers skip; only next to an empty text it has to be one.
         cells = [pc.fill_null(cells[0], '""')]
     rows = pc.binary_join_element_wise(*cells, ",", null_handling="replace")
     return wrap_encoded(rows.cast(pa.binary()), ",".join(map(_name, batch.schema.names)).encode())
 
 
-def _is_text(type: pa.DataType) -> bool:
-    return bool(pa.types.is_string(type) or pa.types.is_binary(type))
-
-
 def get_header(batch: pa.RecordBatch) -> pa.BinaryArray:
-    """The header line of encoded rows."""
     return pa.array([batch.schema.metadata[ENCODED]], pa.binary())
 
 

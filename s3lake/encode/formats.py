@@ -77,7 +77,6 @@ class Format:
     """The facts of a format.
 
     Attributes:
-        name: as a configuration says it, and a manifest.
         codecs: that it takes; the first is its default.
         tabular: whether its records are rows of columns; others have texts.
         rule: what it asks of columns.
@@ -101,7 +100,6 @@ class Format:
     prepare: str | None = None
 
     def extension(self, codec: str) -> str:
-        """Return the ending of file names."""
         return f".{self.name.removesuffix('_array')}" + ("" if self.packed else CODECS[codec].ending)
 
 

@@ -90,10 +90,6 @@ def open_joiner(
     """A new file of files with this likeness.
 
     Args:
-        form: of all of them.
-        like: what they have in common.
-        out: takes its bytes.
-        disk: where rows wait that memory has no room for.
         behind: encodes rows of Parquet, while the next are read.
         chunk: it holds back at most about so many bytes.
     """

@@ -85,7 +85,6 @@ class ParquetEncoder:
             self.drain()
 
     def drain(self) -> None:
-        """Write a row group."""
         kept = [pa.ipc.read_record_batch(pa.py_buffer(self._disk.take(one)), self._schema) for one in self._spilled]
         if not kept and not self._buffered:
             return

@@ -51,9 +51,7 @@ def read_batches(shape: Shape, body: Body, key: str, schema: pa.Schema) -> Itera
     """Yield the rows of an object.
 
     Args:
-        shape: of the object.
         body: its bytes, or a stream of them; of Parquet only the columns that are asked for are read.
-        key: its name, for messages.
         schema: the columns that are asked for, all of `columns.read_schema` or some; if the object lacks one, it is
             null.
 

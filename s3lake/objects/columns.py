@@ -60,19 +60,19 @@ def read_schema(shape: Shape, recorded: Columns | None = None) -> pa.Schema:
 
 def _to_arrow_type(type: Type) -> pa.DataType:
     """Return the type that a column is read into: without UUIDs and times of day, and with microseconds only."""
+
+    def of_leaf(leaf: Primitive | Decimal | Unknown) -> pa.DataType:
+        if isinstance(leaf, Decimal):
+            return pa.decimal128(leaf.precision, leaf.scale)
+        return _PRIMITIVES[leaf] if isinstance(leaf, Primitive) else pa.null()
+
     return fold(
         type,
-        _to_leaf_type,
+        of_leaf,
         pa.list_,
         lambda fields: pa.struct(list(fields.items())),
         lambda value: pa.map_(pa.string(), value),
     )
-
-
-def _to_leaf_type(leaf: Primitive | Decimal | Unknown) -> pa.DataType:
-    if isinstance(leaf, Decimal):
-        return pa.decimal128(leaf.precision, leaf.scale)
-    return _PRIMITIVES[leaf] if isinstance(leaf, Primitive) else pa.null()
 
 
 def _find_envelope_type(shape: Shape, field: str, recorded: Columns) -> pa.DataType:
@@ -98,9 +98,6 @@ class IncompatibleTypeError(ValueError):
 
 def cast_batch(batch: pa.RecordBatch, schema: pa.Schema, key: str, cast: Cast | None = None) -> pa.RecordBatch:
     """Cast a batch to `schema`, each column by `cast` (None: `cast_column`); missing columns become null.
-
-    Args:
-        key: the name of the object, for errors.
 
     Raises:
         ConfigurationError: a column's values cannot all be of the type that is asked for.

@@ -54,7 +54,6 @@ class Digest:
         return len(texts)
 
     def add_batch(self, batch: pa.RecordBatch) -> int:
-        """Add rows of columns; return how many they are."""
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             self._add_column(f"/{name}", column)
         return int(batch.num_rows)

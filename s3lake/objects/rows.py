@@ -28,15 +28,12 @@ def to_batch(shape: Shape, texts: Sequence[bytes], schema: pa.Schema) -> pa.Reco
     if shape.envelope is None or shape.envelope.style == "iggy":
         return pa.record_batch([pa.array(texts, pa.binary()).cast(schema.field("value").type)], schema=schema)
     rows = list(map(build_row_reader(shape), texts))
-    return pa.record_batch([_to_column([row[field.name] for row in rows], field) for field in schema], schema=schema)
-
-
-def _to_column(cells: list[Any], field: pa.Field) -> pa.Array:
-    if field.name == "headers":
-        cells = [None if row is None else [{"key": name, "value": value} for name, value in row] for row in cells]
-    if field.name == "timestamp":
-        cells = [None if stamp is None else stamp * 1000 for stamp in cells]
-    return pa.array(cells, field.type)
+    for row in rows:
+        if row.get("headers") is not None:
+            row["headers"] = [{"key": name, "value": value} for name, value in row["headers"]]
+        if row.get("timestamp") is not None:
+            row["timestamp"] *= 1000  # microseconds
+    return pa.record_batch([pa.array([row[field.name] for row in rows], field.type) for field in schema], schema=schema)
 
 
 def build_row_reader(shape: Shape) -> Callable[[bytes], Row]:
@@ -110,14 +107,13 @@ def _parse_timestamp(text: Any) -> int | None:
 
 def _parse_base64(text: Any) -> bytes | None:
     encoded = _string(text)
-    return None if encoded is None else base64.b64decode(encoded, validate=True)
+    return None if encoded is None else _decode_cell(encoded)
 
 
 def parse_headers(text: bytes | msgspec.Raw, order: bytes | msgspec.Raw | None = None) -> list[tuple[str, Any]]:
     """Parse headers: a list, or an object name -> value or list of values.
 
     Args:
-        text: in JSON.
         order: the names in their order, if headers of an object repeat in another one.
     """
     headers: Any = _any(text)
@@ -134,7 +130,7 @@ def parse_headers(text: bytes | msgspec.Raw, order: bytes | msgspec.Raw | None =
 def _decode_header_value(value: Any) -> bytes | None:
     if value is None:
         return None
-    return value.encode() if isinstance(value, str) else base64.b64decode(value["base64"], validate=True)
+    return value.encode() if isinstance(value, str) else _decode_cell(value["base64"])
 
 
 def _split_flat_row(envelope: Envelope, line: bytes) -> Row:
@@ -149,7 +145,8 @@ def _split_flat_row(envelope: Envelope, line: bytes) -> Row:
 
 def _read_cell(envelope: Envelope, name: str, cell: bytes) -> Any:
     if name == "headers":
-        return [_parse_header(pair) for pair in cell.split(b";")[:-1]]
+        pairs = (pair.partition(b":") for pair in cell.split(b";")[:-1])
+        return [(_decode_cell(name).decode(), _decode_cell(value) if value else None) for name, _, value in pairs]
     if not cell:
         return None
     if name in ("offset", "timestamp"):
@@ -157,13 +154,8 @@ def _read_cell(envelope: Envelope, name: str, cell: bytes) -> Any:
     return _decode_cell(cell) if name == "key" or envelope.value_encoding == "base64" else cell
 
 
-def _decode_cell(cell: bytes) -> bytes:
+def _decode_cell(cell: bytes | str) -> bytes:
     return base64.b64decode(cell, validate=True)
-
-
-def _parse_header(pair: bytes) -> tuple[str, bytes | None]:
-    name, _, value = pair.partition(b":")
-    return _decode_cell(name).decode(), _decode_cell(value) if value else None
 
 
 _READERS: dict[str, _Read] = {

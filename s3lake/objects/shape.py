@@ -41,7 +41,6 @@ class Shape(FileForm, frozen=True):
 
     @classmethod
     def from_manifest(cls, manifest: Manifest) -> Shape:
-        """Return the shape of a commit's data."""
         columns = Struct(from_document(manifest.columns)) if manifest.columns else None
         uncompared = frozenset((*manifest.dropped, *manifest.filled))
         return cls.from_form(manifest.form, columns, uncompared)
@@ -86,7 +85,6 @@ class Shape(FileForm, frozen=True):
         return first if self.envelope.bare and first in ("key", "value") else None
 
     def converter(self, part: str) -> str:
-        """Return the converter of a record's `key` or `value`."""
         return self.key if part == "key" else self.value
 
     def sidecar(self, stream: str) -> Shape:

@@ -103,7 +103,6 @@ def list_committed_files(bucket: str, committed: Iterable[Manifest], recorded: C
 
 
 def open_index(sink: Sink, topic: str, store: Store) -> TopicIndex:
-    """Return the index of a sink's topic."""
     return TopicIndex(store, sink.index_root, topic)
 
 
@@ -176,7 +175,6 @@ class CommittedInput:
     """The data of hours, all of one form.
 
     Attributes:
-        files: each with its shape.
         form: the shape that they have in common, apart from their own columns; the sink's if there are none.
         recorded: the columns of the sink's files.
     """

@@ -53,21 +53,19 @@ def to_arrow(columns: Columns) -> pa.Schema:
 @functools.lru_cache(maxsize=4096)
 def arrow_type(type: Type) -> pa.DataType:
     """The Arrow type of a column."""
-    return fold(type, _leaf, pa.list_, _struct, lambda value: pa.map_(pa.string(), value))
 
+    def of_leaf(leaf: Primitive | Decimal | Unknown) -> pa.DataType:
+        if isinstance(leaf, Decimal):
+            return pa.decimal128(leaf.precision, leaf.scale)
+        return _ARROW[leaf] if isinstance(leaf, Primitive) else pa.null()
 
-def _leaf(leaf: Primitive | Decimal | Unknown) -> pa.DataType:
-    match leaf:
-        case Primitive():
-            return _ARROW[leaf]
-        case Decimal(precision, scale):
-            return pa.decimal128(precision, scale)
-        case Unknown():
-            return pa.null()
-
-
-def _struct(fields: dict[str, pa.DataType]) -> pa.DataType:
-    return pa.struct(list(fields.items()))
+    return fold(
+        type,
+        of_leaf,
+        pa.list_,
+        lambda fields: pa.struct(list(fields.items())),
+        lambda value: pa.map_(pa.string(), value),
+    )
 
 
 def from_arrow(fields: Any) -> Columns:

@@ -84,7 +84,6 @@ def read_schema(text: str, references: Mapping[str, str], *, exact: bool = False
     """Return the name of a schema's record, None if it is not a record, and the schema.
 
     Args:
-        text: the schema.
         references: schemas that it refers to, each after the ones that it refers to itself.
         exact: whether times have columns that AvroData does not know: micros and nanos, and Debezium's.
 

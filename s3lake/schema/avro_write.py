@@ -14,11 +14,11 @@ import pyarrow as pa
 from s3lake.schema.arrow import type_of
 from s3lake.schema.avro import NAMED
 from s3lake.schema.details import ALONE, DEFAULT, NAME, NAME_SPACE
-from s3lake.schema.types import Decimal, Primitive, Type
+from s3lake.schema.types import Primitive, Type
 from s3lake.schema.unite import LEGAL_NAME
 
 _UNNAMED = f"{NAME_SPACE}.ConnectDefault"
-_PRIMITIVES: dict[Primitive, Any] = {
+_PRIMITIVES: dict[Type, Any] = {
     Primitive.BOOL: "boolean",
     Primitive.INT32: "int",
     Primitive.INT64: "long",
@@ -77,8 +77,10 @@ def _write_type(field: pa.Field, path: str, space: str, records: _Records) -> An
         return {"type": "array", "items": _write_field(arrow.value_field, path, space, records)}
     if pa.types.is_map(arrow):
         return {"type": "map", "values": _write_field(arrow.item_field, path, space, records)}
+    if pa.types.is_decimal(arrow):
+        return {"type": "bytes", "logicalType": "decimal", "precision": arrow.precision, "scale": arrow.scale}
     if not pa.types.is_struct(arrow):
-        return _write_leaf(type_of(arrow))
+        return "null" if pa.types.is_null(arrow) else _PRIMITIVES[type_of(arrow)]
     named = (field.metadata or {}).get(NAME)
     own, _, name = named.decode().rpartition(".") if named is not None else (space, "", path)
     before = records.get(_join_name(own, name))
@@ -87,21 +89,8 @@ def _write_type(field: pa.Field, path: str, space: str, records: _Records) -> An
         return _join_name(own, name)
     name = _find_free_name(name, own, records)
     records[_join_name(own, name)] = arrow
-    return _write_record(arrow, name, own, space, records)
-
-
-def _write_record(arrow: pa.DataType, name: str, own: str, space: str, records: _Records) -> dict[str, Any]:
     fields = [_write_member(field, name, own, records) for field in arrow]
     return {"type": "record", "name": name, **({"namespace": own} if own != space else {}), "fields": fields}
-
-
-def _write_leaf(type: Type) -> Any:
-    match type:
-        case Primitive():
-            return _PRIMITIVES[type]
-        case Decimal(precision, scale):
-            return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
-    return "null"
 
 
 def _join_name(space: str, name: str) -> str:

@@ -103,7 +103,6 @@ def compile_schema(text: bytes, *, tabular: bool) -> tuple[Schema, Read] | str:
     """Compile the text of a schema. Return the reason if it is not valid.
 
     Args:
-        text: the JSON text of the schema.
         tabular: whether payloads become rows: maps whose keys are no strings are then lists of `key` and `value`.
     """
     try:

@@ -36,7 +36,6 @@ def to_connect(text: str, references: Mapping[str, str]) -> Document | None:
     """Return a registered schema as one of Connect. Return None if a value may be anything.
 
     Args:
-        text: the schema.
         references: name -> text of what it refers to.
 
     Raises:
@@ -144,7 +143,8 @@ class _Reader:
         branches = _list_branches(schema)
         if branches is not None:
             return self._read_union(schema, branches, base, path, inside)
-        return self._read_single(schema, base, path, inside), _takes_null(schema)
+        may_be_null = schema.get("type") == "null" or _type_of(schema) is None or None in schema.get("enum", [])
+        return self._read_single(schema, base, path, inside), may_be_null
 
     def _count(self) -> None:
         self.parts += 1
@@ -273,10 +273,6 @@ def _type_of(schema: dict[str, Any]) -> str | None:
     return fitting[0] if fitting else None
 
 
-def _takes_null(schema: dict[str, Any]) -> bool:
-    return schema.get("type") == "null" or _type_of(schema) is None or None in schema.get("enum", [])
-
-
 def _primitive(schema: dict[str, Any], type_name: str) -> dict[str, Any]:
     """Connect's type of a number, a text or a truth value; `connect.type` says more than JSON Schema has words for."""
     connect, title = schema.get("connect.type"), schema.get("title")
@@ -311,13 +307,9 @@ def _sort_properties(properties: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     return (named for _, named in sorted(enumerate(properties.items()), key=place))
 
 
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 _TESTS: dict[str, Callable[[Any], bool]] = {
     "boolean": lambda value: isinstance(value, bool),
-    "integer": _is_integer,
+    "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
     "number": lambda value: not isinstance(value, bool | str | list | dict) and value is not None,
     "string": lambda value: isinstance(value, str),
 }

@@ -192,16 +192,18 @@ def item_of(type: Type) -> Type:
 
 def to_document(columns: Mapping[str, Type]) -> dict[str, Any]:
     """Columns as the index writes them down: `{"id": "int64", "tags": {"list": "string"}}`."""
-    return {name: _to_document(type) for name, type in columns.items()}
 
-
-def _to_document(type: Type) -> Any:
     def of_leaf(leaf: Primitive | Decimal | Unknown) -> Any:
         return None if leaf == UNKNOWN else str(leaf)
 
-    return fold(
-        type, of_leaf, lambda item: {"list": item}, lambda fields: {"struct": fields}, lambda value: {"map": value}
+    def of_struct(fields: dict[str, Any]) -> Any:
+        return {"struct": fields}
+
+    whole = Struct(dict(columns))
+    document: dict[str, Any] = fold(
+        whole, of_leaf, lambda item: {"list": item}, of_struct, lambda value: {"map": value}
     )
+    return document["struct"]
 
 
 def from_document(document: Mapping[str, Any]) -> Columns:

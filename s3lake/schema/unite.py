@@ -124,60 +124,45 @@ def merge_columns_up_to(recorded: Columns, other: Columns, most: int) -> Columns
 
 def drop_empty(columns: Columns) -> Columns:
     """Return the columns without ones that hold nothing: nulls, empty lists and empty objects."""
-    seen = {name: fold(type, _itself, _list_of, _struct_of, _map_of) for name, type in columns.items()}
-    return {name: type for name, type in seen.items() if type != UNKNOWN}
 
+    def of_struct(fields: Columns) -> Type:
+        seen = {name: field for name, field in fields.items() if field != UNKNOWN}
+        return Struct(seen) if seen else UNKNOWN
 
-def _itself(leaf: Type) -> Type:
-    return leaf
+    def of_list(item: Type) -> Type:
+        return UNKNOWN if item == UNKNOWN else List(item)
 
+    def of_map(value: Type) -> Type:
+        return UNKNOWN if value == UNKNOWN else Map(value)
 
-def _list_of(item: Type) -> Type:
-    return UNKNOWN if item == UNKNOWN else List(item)
-
-
-def _map_of(value: Type) -> Type:
-    return UNKNOWN if value == UNKNOWN else Map(value)
-
-
-def _struct_of(fields: Columns) -> Type:
-    seen = {name: field for name, field in fields.items() if field != UNKNOWN}
-    return Struct(seen) if seen else UNKNOWN
+    return fields_of(fold(Struct(columns), lambda leaf: leaf, of_list, of_struct, of_map))
 
 
 def count_leaf_columns(columns: Columns) -> int:
     """How many columns these are to a file: what is in a struct counts, not the struct."""
     # Nearly all are plain, and one by one each record asks for the leaves of all columns.
     return sum(
-        1 if isinstance(type, Primitive) else fold(type, _one_if_known, int, _sum, _one_more)
+        1
+        if isinstance(type, Primitive)
+        else fold(
+            type, lambda leaf: int(leaf != UNKNOWN), int, lambda fields: sum(fields.values()), lambda values: 1 + values
+        )
         for type in columns.values()
     )
 
 
 def find_illegal_name(columns: Columns) -> str | None:
     """Return the path of the first field whose name Avro forbids. Return None if all are allowed."""
-    return fold(Struct(columns), lambda _: None, lambda item: item, _find_illegal_name, lambda value: value)
 
+    def of_struct(fields: dict[str, str | None]) -> str | None:
+        for name, inner in fields.items():
+            if not LEGAL_NAME.fullmatch(name):
+                return name or "''"
+            if inner is not None:
+                return join_path(name, inner)
+        return None
 
-def _find_illegal_name(fields: dict[str, str | None]) -> str | None:
-    for name, inner in fields.items():
-        if not LEGAL_NAME.fullmatch(name):
-            return name or "''"
-        if inner is not None:
-            return join_path(name, inner)
-    return None
-
-
-def _one_if_known(leaf: Type) -> int:
-    return int(leaf != UNKNOWN)
-
-
-def _sum(fields: dict[str, int]) -> int:
-    return sum(fields.values())
-
-
-def _one_more(values: int) -> int:
-    return 1 + values
+    return fold(Struct(columns), lambda _: None, lambda item: item, of_struct, lambda value: value)
 
 
 def check_column_limit(columns: Columns, recorded: Columns, most: int) -> str | None:
@@ -200,5 +185,4 @@ def format_type(type: Type) -> str:
 
 
 def join_path(path: str, name: str) -> str:
-    """The path of a field."""
     return f"{path}.{name}" if path else name

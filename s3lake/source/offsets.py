@@ -45,7 +45,6 @@ class TopicOffsets:
 
     @property
     def exists(self) -> bool:
-        """True if Kafka has the topic."""
         return bool(self.partitions)
 
 

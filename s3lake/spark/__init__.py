@@ -77,7 +77,8 @@ def settings(spark: sink.Spark) -> dict[str, str]:
         # Tasks are shared out by the cores that there are: a cluster's come one after the other.
         ours["spark.scheduler.minRegisteredResourcesRatio"] = "0.8"
         ours["spark.python.daemon.module"] = "s3lake.land.task.workers"
-        ours["spark.driver.extraJavaOptions"] = " ".join([_memory(), _PATIENT, _quiet(), _homeless()])
+        quiet = f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}"
+        ours["spark.driver.extraJavaOptions"] = " ".join([_memory(), _PATIENT, quiet, _homeless()])
     return ours | spark.conf
 
 
@@ -94,10 +95,6 @@ def _memory() -> str:
     # with a 64th of the machine's memory, touched or not.
     collector = "-XX:+UseSerialGC" if (os.cpu_count() or 1) <= 4 else "-XX:+UseParallelGC"
     return f"{collector} -Xms64m -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=20"
-
-
-def _quiet() -> str:
-    return f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}"
 
 
 def _homeless() -> str:
@@ -152,7 +149,9 @@ def session(spark: sink.Spark) -> SparkSession:
     active = SparkSession.getActiveSession()
     if spark.master.startswith("sc://"):
         try:
-            return shared.session(spark.master, _of_sql(settings(spark)), active)
+            # Other settings are fixed when the server starts.
+            of_sql = {name: value for name, value in settings(spark).items() if name.startswith("spark.sql.")}
+            return shared.session(spark.master, of_sql, active)
         except Exception as error:
             raise translate_error(error, f"asking for a session at {shared.endpoint(spark.master)}") from None
     if active is not None:
@@ -166,11 +165,6 @@ def session(spark: sink.Spark) -> SparkSession:
         opened.stop()
         raise translate_error(error, f"asking the workers of {spark.master}") from None
     return opened
-
-
-def _of_sql(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings that a session can set on a server; the others are fixed when it starts."""
-    return {name: value for name, value in settings.items() if name.startswith("spark.sql.")}
 
 
 def start_session(spark: sink.Spark, conf: dict[str, str]) -> SparkSession:
@@ -226,7 +220,6 @@ def translate_error(error: Exception, what: str) -> Exception:
 
     Args:
         error: of a job, or of a session that was to be made; an error of other code is returned as it is.
-        what: was being done.
     """
     if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j", "grpc") and not isinstance(error, OSError):
         return error

@@ -21,11 +21,7 @@ _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 
 
 def java_options(java: Path) -> str:
-    """Options with which a JVM of Spark uses the archive, or writes it at its end; nothing where that cannot be.
-
-    Args:
-        java: the program that Spark will run on.
-    """
+    """Options with which a JVM of Spark uses the archive, or writes it at its end; nothing where that cannot be."""
     try:
         archive = find_archive(java)
         if archive.exists():

@@ -58,7 +58,6 @@ def fit(session: SparkSession, *, sql: bool = False) -> SparkSession:
     """See that a session, of whoever made it, can do the work.
 
     Args:
-        session: the session.
         sql: whether a sink's `sql` is part of the work.
 
     Raises:

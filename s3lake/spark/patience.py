@@ -23,7 +23,6 @@ class Patience(DefaultPolicy):
         self.at_an_end = False
 
     def to_state(self) -> RetryPolicyState:
-        """Return the state of one request."""
         return _Request(self)
 
 

@@ -34,7 +34,6 @@ def serve(spark: sink.Spark, host: str, port: int, idle_s: float | None, tell: C
 
     Args:
         spark: the master behind it, memory and settings.
-        host: the address to listen on.
         port: the port; 0 for any that is free.
         idle_s: None to go on for ever.
         tell: called with the address and the number of cores when clients can come.

@@ -39,7 +39,6 @@ def session(master: str, settings: Mapping[str, str], active: SparkSession | Non
 
     Args:
         master: `sc://host:port`, with parameters of Spark Connect if need be.
-        settings: of the session.
         active: what this process has; one that s3lake has not made is left as it is.
 
     Raises:

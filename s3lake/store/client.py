@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 import os
 import threading
+from collections.abc import Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
 from s3lake.errors import ConfigurationError
-from s3lake.store import parameters
 from s3lake.store.connection import S3Connection
 
+_CREATE = ("PutObject", "CreateMultipartUpload")
+_UPLOAD = (*_CREATE, "UploadPart")
 _clients: dict[S3Connection, Any] = {}
 _making = threading.Lock()
 
@@ -57,7 +60,9 @@ def make_client(connection: S3Connection, attempts: int = 1, service: str = "s3"
     core.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_parse_timestamp)
     core.register_component("data_loader", _load_models(core.get_config_variable("data_path")))
     if connection.source is not None:
-        _restrict_credentials(core, connection.source)
+        resolver = core.get_component("credential_provider")
+        methods = _METHODS[connection.source]
+        resolver.providers = [provider for provider in resolver.providers if provider.METHOD in methods]
     if connection.access_key_id is not None:
         core.set_credentials(connection.access_key_id, connection.secret_access_key, connection.session_token)
     if connection.role_arn is not None:
@@ -70,8 +75,26 @@ def make_client(connection: S3Connection, attempts: int = 1, service: str = "s3"
         verify=connection.ca_file or connection.verify,
         config=config,
     )
-    parameters.register(client, connection)  # which concern requests of S3 alone
+
+    def add_parameters(params: Mapping[str, Any], model: Any, **_: Any) -> dict[str, Any]:
+        """Add the parameters that an operation has, which the caller's own win over."""
+        names = model.input_shape.members
+        extra = _list_parameters(connection, model.name)
+        return {**{name: value for name, value in extra.items() if name in names}, **params}
+
+    client.meta.events.register("provide-client-params.s3", add_parameters)
     return client
+
+
+def _list_parameters(connection: S3Connection, operation: str) -> dict[str, Any]:
+    """Return what the connection adds to requests of an operation: encryption, tags, checksums."""
+    extra: dict[str, Any] = dict(connection.created_with) if operation in _CREATE else {}
+    if connection.customer_key is not None:
+        for prefix in ("SSECustomer", "CopySourceSSECustomer"):
+            extra |= {f"{prefix}Algorithm": "AES256", f"{prefix}Key": base64.b64decode(connection.customer_key)}
+    if connection.checksum is not None:
+        extra |= {"ChecksumAlgorithm": connection.checksum} if operation in _UPLOAD else {"ChecksumMode": "ENABLED"}
+    return extra
 
 
 @functools.cache
@@ -106,11 +129,6 @@ _METHODS = {
     "instance": ("iam-role",),
 }
 """Source of credentials -> botocore's names of it."""
-
-
-def _restrict_credentials(core: Any, source: str) -> None:
-    resolver = core.get_component("credential_provider")
-    resolver.providers = [provider for provider in resolver.providers if provider.METHOD in _METHODS[source]]
 
 
 def _assume(core: Any, connection: S3Connection) -> None:

@@ -14,7 +14,6 @@ from s3lake.errors import S3LakeError, StoreConflictError, StoreUnavailableError
 from s3lake.store import Completion, Document, Head, PendingUpload
 from s3lake.store.client import get_client
 from s3lake.store.connection import S3Connection
-from s3lake.store.parameters import find_ignored_settings, format_part, parse_part
 from s3lake.store.s3_errors import ExpectedStatus, NoResponseError, NotReachedError, RetryableError, translate_error
 
 A = TypeVar("A")
@@ -56,7 +55,6 @@ class S3Store:
 
     @property
     def endpoint(self) -> str:
-        """The address of the store."""
         return self.connection.endpoint_url or f"AWS region {self.connection.region or '(default)'}"
 
     @property
@@ -163,7 +161,8 @@ class S3Store:
 
         def write(client: Any) -> str:
             part = client.upload_part(Bucket=self.bucket, Key=key, UploadId=upload, PartNumber=number, Body=bytes(body))
-            return format_part(part, self.connection.checksum)
+            name = f"Checksum{self.connection.checksum}"  # if it was requested, Complete has to name it too
+            return f"{part['ETag']} {name}={part[name]}" if name in part else str(part["ETag"])
 
         try:
             return self._request("UploadPart", key, write, expected={_NO_SUCH_UPLOAD})
@@ -174,7 +173,7 @@ class S3Store:
             ) from None
 
     def complete_upload(self, key: str, upload: str, parts: Sequence[str], *, replace: bool = False) -> Completion:
-        listed = {"Parts": [parse_part(number, part) for number, part in enumerate(parts, 1)]}
+        listed = {"Parts": [_parse_part(number, part) for number, part in enumerate(parts, 1)]}
         unless_taken = {} if replace else {"IfNoneMatch": "*"}
 
         def complete(client: Any) -> None:
@@ -313,6 +312,28 @@ class S3Store:
 def _lower_names(metadata: Mapping[str, str]) -> dict[str, str]:
     # HTTP names have no case: servers and proxies written in Go send them on in one of their own.
     return {name.lower(): value for name, value in metadata.items()}
+
+
+def find_ignored_settings(connection: S3Connection, head: Mapping[str, Any]) -> list[str]:
+    """Return the settings that the store ignored, by the head of an object that was created with them."""
+    created = dict(connection.created_with)
+    expected = {
+        "encryption": ("ServerSideEncryption", created.get("ServerSideEncryption")),
+        "customer_key": ("SSECustomerAlgorithm", "AES256" if connection.customer_key else None),
+        "storage_class": ("StorageClass", created.get("StorageClass")),
+    }
+    usual = {"StorageClass": "STANDARD", **head}  # which S3 leaves out
+    lost = [setting for setting, (name, value) in expected.items() if value is not None and usual.get(name) != value]
+    if connection.checksum is not None and f"Checksum{connection.checksum}" not in head:
+        lost.append("checksum")
+    return [f"s3.objects.{setting}" for setting in lost]
+
+
+def _parse_part(number: int, text: str) -> dict[str, Any]:
+    """Return a part as CompleteMultipartUpload names it: of its ETag and, if it has one, its checksum."""
+    etag, _, checksum = text.partition(" ")
+    name, _, value = checksum.partition("=")
+    return {"PartNumber": number, "ETag": etag} | ({name: value} if name else {})
 
 
 _untagged: set[str] = set()

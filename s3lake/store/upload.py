@@ -34,13 +34,11 @@ class Spill:
         return position, len(data)
 
     def take(self, extent: tuple[int, int]) -> bytes:
-        """Return bytes that were kept."""
         assert self._file is not None  # extents come from `add`
         self._file.seek(extent[0])
         return self._file.read(extent[1])
 
     def close(self) -> None:
-        """Delete the file."""
         if self._file is not None:
             self._file.close()
 
@@ -87,7 +85,6 @@ class Upload:
         return self._id, tuple(self._parts)
 
     def abort(self) -> None:
-        """Abort the upload."""
         if self._id and self.key is not None:
             self._store.abort_upload(self.key, self._id)
 

@@ -96,7 +96,6 @@ class _Run:
     wallclock_ms: int
 
     def run(self, batch: pa.RecordBatch) -> Transformed:
-        """Apply the links to each record."""
         kept, refused = _Kept(), dict[int, str]()
         opened = dict.fromkeys(dict(self.chain.framed), "json")
         key_converter, value_converter = opened.get("key", self.chain.key), opened.get("value", self.chain.value)

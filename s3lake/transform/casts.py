@@ -86,10 +86,6 @@ def _to_double(value: Any) -> float:
     return number
 
 
-def _to_float64(value: Any) -> Decimal:
-    return Decimal(repr(_to_double(value)))
-
-
 def _to_float32(value: Any) -> Decimal:
     bits = struct.pack("f", _to_double(value))
     (number,) = struct.unpack("f", bits)
@@ -100,10 +96,6 @@ def _to_float32(value: Any) -> Decimal:
         if struct.pack("f", float(text)) == bits:
             break
     return Decimal(repr(float(text)))
-
-
-def _to_boolean(value: Any) -> bool:
-    return value.lower() == "true" if isinstance(value, str) else bool(value >= 1 or value <= -1)
 
 
 def _to_string(value: Any) -> str:
@@ -126,7 +118,7 @@ def _to_string(value: Any) -> str:
 _CASTS: dict[str, Callable[[Any], Any]] = {
     **{name: _to_integer(bits) for name, bits in _BITS.items()},
     "float32": _to_float32,
-    "float64": _to_float64,
-    "boolean": _to_boolean,
+    "float64": lambda value: Decimal(repr(_to_double(value))),
+    "boolean": lambda value: value.lower() == "true" if isinstance(value, str) else bool(value >= 1 or value <= -1),
     "string": _to_string,
 }

@@ -63,7 +63,6 @@ class Chain:
 
     @property
     def links(self) -> list[Link]:
-        """The steps."""
         return self._built[0]
 
     @property

@@ -82,7 +82,6 @@ class OptionReader:
         return self.parse(name, parse_bool, str(default))
 
     def number(self, name: str, default: int, low: int, high: int) -> int:
-        """Return a whole number from `low` to `high`."""
         return self.parse(name, lambda text: parse_whole_number(text, low, high), str(default))
 
     def choice(self, name: str, choices: Sequence[str], default: str | None = None) -> str:

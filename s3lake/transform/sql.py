@@ -242,15 +242,10 @@ def _parse_tree(text: str, clause: str, parts: set[str]) -> exp.Select:
     except RecursionError:
         raise ValueError(f"{clause} nests too deeply: split it") from None
     (query,) = statements if len(statements) == 1 else (None,)
-    if not isinstance(query, exp.Select) or _list_parts(query) - parts or query.args.get("from_") != _make_source():
+    source = exp.From(this=exp.Table(this=exp.Identifier(this="records", quoted=False)))
+    if not isinstance(query, exp.Select) or _list_parts(query) - parts or query.args.get("from_") != source:
         raise ValueError(f"{clause} is more than a select list and a condition: no other clauses, no ';'")
     return query
-
-
-def _make_source() -> exp.From:
-    from sqlglot import exp
-
-    return exp.From(this=exp.Table(this=exp.Identifier(this="records", quoted=False)))
 
 
 def _list_parts(node: exp.Expr) -> set[str]:
@@ -282,20 +277,16 @@ def _check_nodes(tree: exp.Expr, clause: str) -> list[exp.Expr]:
 
 
 def _find_fields(nodes: Sequence[exp.Expr]) -> set[Path]:
-    """Return the fields that expressions read."""
     from sqlglot import exp
 
-    columns = [node for node in nodes if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star)]
-    return {_to_path(_find_whole(column)) for column in columns}
-
-
-def _find_whole(column: exp.Expr) -> exp.Expr:
-    """Return a column with its further steps: sqlglot's tree gives a column four."""
-    from sqlglot import exp
-
-    while isinstance(parent := column.parent, exp.Dot) and isinstance(parent.expression, exp.Identifier):
-        column = parent
-    return column
+    paths = set[Path]()
+    for node in nodes:
+        if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
+            whole: exp.Expr = node  # with its further steps: sqlglot's tree gives a column four
+            while isinstance(parent := whole.parent, exp.Dot) and isinstance(parent.expression, exp.Identifier):
+                whole = parent
+            paths.add(_to_path(whole))
+    return paths
 
 
 def _to_path(node: exp.Expr) -> Path:

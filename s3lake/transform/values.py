@@ -71,21 +71,21 @@ _INSTANTS: dict[Type, type[Instant]] = {
 
 def make_marker(type: Type) -> MarkInstants | None:
     """Return the function that makes instants of a type's dates and times. Return None if it has none."""
-    return fold(type, _mark_leaf, _mark_items, _mark_fields, _mark_entries)
 
+    def of_leaf(leaf: Type) -> MarkInstants | None:
+        instant = _INSTANTS.get(leaf)
+        return instant and (lambda value: instant(value) if value.__class__ is int else value)
 
-def _mark_leaf(leaf: Type) -> MarkInstants | None:
-    instant = _INSTANTS.get(leaf)
-    return instant and (lambda value: instant(value) if type(value) is int else value)
+    def of_list(mark: MarkInstants | None) -> MarkInstants | None:
+        return mark and (lambda value: list(map(mark, value)) if isinstance(value, list) else value)
 
+    def of_map(mark: MarkInstants | None) -> MarkInstants | None:
+        if mark is None:
+            return None
+        # A map whose keys are not texts is a list.
+        return lambda value: {key: mark(one) for key, one in value.items()} if isinstance(value, dict) else value
 
-def _mark_items(mark: MarkInstants | None) -> MarkInstants | None:
-    return mark and (lambda value: list(map(mark, value)) if isinstance(value, list) else value)
-
-
-def _mark_entries(mark: MarkInstants | None) -> MarkInstants | None:
-    # A map whose keys are not texts is a list.
-    return mark and (lambda value: {key: mark(one) for key, one in value.items()} if isinstance(value, dict) else value)
+    return fold(type, of_leaf, of_list, _mark_fields, of_map)
 
 
 def _mark_fields(marks: dict[str, MarkInstants | None]) -> MarkInstants | None:

@@ -6,7 +6,7 @@ listed in `s3lake_tests/test_boundaries.py`. A commit is judged by what its mani
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -81,10 +81,7 @@ def verify_against(sink: Sink, index: TopicIndex, log: Log, grid: Grid, advance:
     """Compare what a sink has landed of a topic with its log, and name what it should have landed and has not.
 
     Args:
-        sink: the sink, as configured now.
-        index: of this sink and topic.
         log: of the topic; it is not closed.
-        grid: the hours, and the clock.
         advance: called with how many more of the committed offsets are compared.
 
     Raises:
@@ -124,9 +121,14 @@ def _compare_hours(
             yield build_report(
                 differences=[Difference(what, index.topic, hour, number, text) for what, number, text in edges]
             )
-        kafka = context.log.snapshot(index.topic, hour) if _is_present(head, hour) and not replaced else None
+        # Of the topic that Kafka has now, and not of one that was deleted and given up.
+        is_present = head.since is None or hour >= head.since
+        kafka = context.log.snapshot(index.topic, hour) if is_present and not replaced else None
         if kafka is not None and kafka.topic_id != head.topic_id:
-            yield _report_difference(index.topic, hour, "kafka", _describe_other_topic(head, kafka))
+            now = f"{kafka.topic_id}: it was created again" if kafka.exists else "no such topic"
+            text = f"the index was cut from topic id {head.topic_id}, Kafka has {now}"
+            text += "; from this hour on nothing can be checked"
+            yield _report_difference(index.topic, hour, "kafka", text)
             kafka, replaced = None, True
         if kafka is not None:
             yield build_report(notices=_find_notices(head, tile, kafka, now_ms))
@@ -181,34 +183,32 @@ def _compare_hour(
         part.read_objects()
         parts.setdefault(commit_range.partition, []).append(part)
     _read_kafka(context, parts, advance)
-    return [_compare_partition(tile.hour, partition, own) for partition, own in parts.items()], differences
+    checked = []
+    for partition, own in parts.items():
+        counts = add_counts([part.compare() for part in own])
+        not_checked = _join_neighbours(chain.from_iterable(part.not_checked for part in own))
+        checked.append(PartitionReport(hour=tile.hour, partition=partition, not_checkable=not_checked, **counts))
+    return checked, differences
 
 
 def _read_kafka(context: VerifyContext, parts: dict[int, list[Comparison]], advance: Advance) -> None:
-    ranges = {partition: span for partition, own in parts.items() if (span := _find_span(own))}
+    ranges: dict[int, tuple[int, int]] = {}
+    for partition, own in parts.items():
+        windows = [part.window for part in own if part.window[0] < part.window[1]]
+        if windows:
+            ranges[partition] = windows[0][0], windows[-1][1]
     positions = {partition: start for partition, (start, _) in ranges.items()}
     needs = frozenset().union(*(part.needs for partition in ranges for part in parts[partition]))
     for records in context.log.read(context.index.topic, ranges, needs) if ranges else ():
         for part in parts[records.partition]:
-            own = records.select_range(*part.window)
-            if own.offsets:
-                part.add_records(own)
+            in_window = records.select_range(*part.window)
+            if in_window.offsets:
+                part.add_records(in_window)
         reached = records.offsets[-1] + 1
         advance(reached - positions[records.partition])
         positions[records.partition] = reached
     for partition, (_, end) in ranges.items():
         advance(end - positions[partition])
-
-
-def _find_span(parts: Iterable[Comparison]) -> tuple[int, int] | None:
-    windows = [part.window for part in parts if part.window[0] < part.window[1]]
-    return (windows[0][0], windows[-1][1]) if windows else None
-
-
-def _compare_partition(hour: str, partition: int, parts: Sequence[Comparison]) -> PartitionReport:
-    counts = add_counts([part.compare() for part in parts])
-    not_checked = _join_neighbours(chain.from_iterable(part.not_checked for part in parts))
-    return PartitionReport(hour=hour, partition=partition, not_checkable=not_checked, **counts)
 
 
 def _join_neighbours(parts: Iterable[NotChecked]) -> tuple[NotChecked, ...]:
@@ -232,16 +232,6 @@ def _find_notices(head: TopicHead, tile: Tile, kafka: TopicOffsets, now_ms: int)
         before_start = {number: start - lows[number] for number, start in starts.items() if start > lows[number]}
     stamped_ahead = {**tile.stamped_ahead, **find_stamps_ahead(kafka, now_ms)}
     return [*describe_before_start(tile.hour, before_start), *describe_stamps_ahead(stamped_ahead)]
-
-
-def _is_present(head: TopicHead, hour: str) -> bool:
-    """Return whether an hour is of the topic that Kafka has now, and not of one that was deleted and given up."""
-    return head.since is None or hour >= head.since
-
-
-def _describe_other_topic(head: TopicHead, kafka: TopicOffsets) -> str:
-    now = f"{kafka.topic_id}: it was created again" if kafka.exists else "no such topic"
-    return f"the index was cut from topic id {head.topic_id}, Kafka has {now}; from this hour on nothing can be checked"
 
 
 def _report_difference(topic: str, hour: str, what: DifferenceType, text: str) -> Report:

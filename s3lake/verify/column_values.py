@@ -21,7 +21,6 @@ def cast_json(type: Type, *, by_schema: bool = False) -> Cast | None:
     """Return what makes JSON that is not null a value of a column; None if it stays as it is.
 
     Args:
-        type: of the column.
         by_schema: a JSON Schema says that decimals may be base64, and that texts may be JSON of anything.
     """
     return fold(type, partial(_cast_leaf, by_schema), _cast_list, _cast_struct, _cast_map)
@@ -66,9 +65,10 @@ def _unquote(text: str) -> str:
 
 def _cast_leaf(by_schema: bool, leaf: Type) -> Cast | None:
     if isinstance(leaf, types.Decimal):
-        return partial(_read_decimal_by_schema, leaf.scale) if by_schema else _read_decimal
+        scale = leaf.scale
+        return (lambda value: to_column_form(to_decimal(value, scale))) if by_schema else _read_decimal
     if by_schema and leaf is Primitive.STRING:
-        return _read_text
+        return lambda value: _unquote(value if isinstance(value, str) else compact_json(value))
     return _LEAVES[leaf] if isinstance(leaf, Primitive) else _require_nothing
 
 
@@ -119,31 +119,11 @@ def _require_nothing(value: Any) -> None:
         raise Mismatch("no column holds it")
 
 
-def _read_text(value: Any) -> Any:
-    return _unquote(value if isinstance(value, str) else compact_json(value))
-
-
 def _read_decimal(value: Any) -> Any:
     exact = Decimal(value)
     if isinstance(value, bool) or not exact.is_finite():
         raise Mismatch("it is not a decimal")
     return to_column_form(exact)
-
-
-def _read_decimal_by_schema(scale: int, value: Any) -> Any:
-    return to_column_form(to_decimal(value, scale))
-
-
-def _read_double(value: Any) -> Any:
-    return to_float_form(value if type(value) is float else to_double(value))
-
-
-def _read_float(value: Any) -> Any:
-    return to_column_form(to_float(value))
-
-
-def _read_uuid(value: Any) -> Any:
-    return to_column_form(Uuid(value))
 
 
 def _read_instant(parse: Callable[[str], int], value: Any) -> Any:
@@ -166,10 +146,10 @@ _LEAVES: dict[Primitive, Cast | None] = {
     Primitive.INT32: None,
     Primitive.INT64: None,
     Primitive.STRING: None,
-    Primitive.DOUBLE: _read_double,
-    Primitive.FLOAT: _read_float,
+    Primitive.DOUBLE: lambda value: to_float_form(value if type(value) is float else to_double(value)),
+    Primitive.FLOAT: lambda value: to_column_form(to_float(value)),
     Primitive.BINARY: to_bytes,
-    Primitive.UUID: _read_uuid,
+    Primitive.UUID: lambda value: to_column_form(Uuid(value)),
     **{leaf: partial(_read_instant, parse) for leaf, parse in _INSTANTS.items()},
 }
 

@@ -130,7 +130,6 @@ class Comparison:
         self._dead_letters.expect(*self.window)
 
     def add_records(self, records: Records) -> None:
-        """Add records of Kafka."""
         self._dead_letters.add_records(records)
         not_dead = self._dead_letters.exclude_dead_letters(records)
         expected, refused = self._records.select(not_dead)

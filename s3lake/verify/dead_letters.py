@@ -29,7 +29,6 @@ class DeadLetters:
         self._unseen: set[int] = set()
 
     def read(self, store: Store, file: File) -> None:
-        """Read an object."""
         count = 0
         try:
             body = read_body(store, file.key)
@@ -68,7 +67,6 @@ class DeadLetters:
                     self._report("dead_letter", f"offset {offset} has another {part} in Kafka")
 
     def exclude_dead_letters(self, records: Records) -> Records:
-        """Return the records that are not dead letters."""
         if not self._digests or self._digests.keys().isdisjoint(records.offsets):
             return records
         return records.select([row for row, offset in enumerate(records.offsets) if offset not in self._digests])

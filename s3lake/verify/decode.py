@@ -29,10 +29,8 @@ def build_decoder(
     """Return the decoder of keys or values.
 
     Args:
-        converter: theirs.
         registry: where their schemas are. JSON with a JSON Schema needs one only if it becomes columns.
         plain: makes a value of parsed JSON that has no schema.
-        parse: parses such JSON.
         has_floats: see `connect.decode_connect`.
     """
     match converter:

@@ -21,13 +21,11 @@ class DigestSums:
         self._sums = [0] * BUCKETS
 
     def add(self, digests: Iterable[bytes]) -> None:
-        """Add digests."""
         sums, number = self._sums, int.from_bytes
         for digest in digests:
             sums[digest[0] % BUCKETS] += number(digest, "little")
 
     def find_differing_buckets(self, other: DigestSums) -> set[int]:
-        """Return the buckets in which the two differ."""
         return {bucket for bucket in range(BUCKETS) if self._sums[bucket] != other._sums[bucket]}
 
 
@@ -38,14 +36,12 @@ class DigestPlaces:
         self._entries = {bucket: bytearray() for bucket in buckets}
 
     def add(self, digests: Iterable[bytes], places: Iterable[int]) -> None:
-        """Add digests with their places."""
         for digest, place in zip(digests, places, strict=True):
             entries = self._entries.get(digest[0] % BUCKETS)
             if entries is not None:
                 entries += _entry.pack(digest, place)
 
     def group_by_digest(self, bucket: int) -> dict[bytes, list[int]]:
-        """Return the places of each digest of a bucket."""
         places: dict[bytes, list[int]] = {}
         for digest, place in _entry.iter_unpack(self._entries[bucket]):
             places.setdefault(digest, []).append(place)

@@ -133,7 +133,6 @@ class CommitFiles:
 
     @property
     def can_count(self) -> bool:
-        """True if rows can be counted."""
         return bool(self._rows)
 
     def read_files(self, group: FileGroup, bodies: Mapping[str, bytes] | None = None) -> Iterator[list[bytes]]:

@@ -87,7 +87,13 @@ class KafkaLog:
                 if batches or ended:
                     last_answer = time.monotonic()
                 elif time.monotonic() - last_answer > self._patience_s:
-                    raise self._make_unavailable_error(topic, ends)
+                    because = f": {self._log.text}" if self._log.text else ""
+                    waiting = (f"partition {partition} up to {end}" for partition, end in sorted(ends.items())[:5])
+                    raise KafkaUnavailableError(
+                        f"Kafka at {self._servers} gave no record of topic {topic!r} for {self._patience_s:g} s"
+                        f"{because}; still to come: {', '.join(waiting)}. Check that the brokers are up and that their "
+                        "leaders can be reached from here."
+                    )
                 size = 0
                 for partition, batch in batches.items():
                     end, positions[partition] = ends[partition], batch[-1].offset() + 1
@@ -140,14 +146,6 @@ class KafkaLog:
             )
         else:
             self._log.record_error(error)
-
-    def _make_unavailable_error(self, topic: str, ends: Mapping[int, int]) -> KafkaUnavailableError:
-        because = f": {self._log.text}" if self._log.text else ""
-        waiting = ", ".join(f"partition {partition} up to {end}" for partition, end in sorted(ends.items())[:5])
-        return KafkaUnavailableError(
-            f"Kafka at {self._servers} gave no record of topic {topic!r} for {self._patience_s:g} s{because}; still to "
-            f"come: {waiting}. Check that the brokers are up and that their leaders can be reached from here."
-        )
 
 
 def _to_records(partition: int, messages: Sequence[Any], parts: Collection[str]) -> Records:

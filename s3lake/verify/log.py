@@ -28,8 +28,6 @@ class Records(NamedTuple):
     headers: Sequence[Headers] = ()
 
     def select(self, positions: Sequence[int]) -> "Records":
-        """Return the records at these positions."""
-
         def pick(column: Sequence[Any]) -> list[Any]:
             return [column[position] for position in positions] if column else []
 

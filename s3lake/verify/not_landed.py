@@ -72,15 +72,7 @@ class Grid:
 
 
 def find_not_landed(sink: Sink, index: TopicIndex, log: Log, head: TopicHead, grid: Grid) -> Iterator[NotLanded]:
-    """Yield everything of the grid that should be landed by now and is not, in order.
-
-    Args:
-        sink: the sink, as configured now.
-        index: of this sink and topic.
-        log: the topic's.
-        head: the index's.
-        grid: which hours, and the clock.
-    """
+    """Yield everything of the grid that should be landed by now and is not, in order."""
     check = _HourCheck(sink, index, log, head, grid)
     rest = [one for hour in check.listed if hour in grid and (one := check.check_tile(hour))]
     yield from sorted([*rest, *check.find_missing_hours()], key=attrgetter("first"))

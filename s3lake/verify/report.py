@@ -89,7 +89,6 @@ class Counts:
 
 
 def add_counts(parts: Iterable[Counts]) -> dict[str, int]:
-    """Return the sum of each count."""
     parts = tuple(parts)
     return {field.name: sum(getattr(part, field.name) for part in parts) for field in fields(Counts)}
 
@@ -128,7 +127,6 @@ class NotLanded:
 
     @property
     def count(self) -> int:
-        """How many offsets these are."""
         return sum(end - start for start, end in self.offsets.values())
 
     def __str__(self) -> str:

@@ -104,7 +104,10 @@ class Rows:
             return
         whole = open_columns(shape, body, file.key).batches
         for batch in (all.slice(start, _ROWS) for all in whole for start in range(0, all.num_rows, _ROWS)):
-            columns = {name: _to_integers(batch.column(name)) for name in batch.schema.names}
+            # Times as integers: Python has none after the year 9999.
+            columns = {
+                name: batch.column(name).cast(_to_integer_type(batch.column(name).type)) for name in batch.schema.names
+            }
             yield batch.num_rows, {name: (column.type, _to_list(column)) for name, column in columns.items()}
 
     def _spread_cell(self, cell: Any) -> Any:
@@ -250,7 +253,7 @@ class Rows:
 def _find_texts(shape: Shape) -> _Texts | None:
     """Return what makes the texts of records, if files of a shape have them as Kafka does; else None."""
     if shape.envelope is not None:
-        return _list_keys if shape.format == "bytes" else None
+        return (lambda records: [key or b"" for key in records.keys]) if shape.format == "bytes" else None
     if shape.format == "bytes":
         return lambda records: [value or b"" for value in records.values]
     if shape.format == "text" and shape.value not in TYPED and shape.value != "json_schema":
@@ -261,10 +264,6 @@ def _find_texts(shape: Shape) -> _Texts | None:
             _to_one_line(b"null" if value is None else value).strip(blanks) for value in records.values
         ]
     return None
-
-
-def _list_keys(records: Records) -> list[bytes]:
-    return [key or b"" for key in records.keys]
 
 
 def exclude_fields(value: Any, paths: Sequence[Sequence[str]]) -> Any:
@@ -363,12 +362,6 @@ def _to_list(column: pa.Array) -> list[Any]:
         cells: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
         return cells
     return column.to_pylist()  # type: ignore[no-any-return]
-
-
-def _to_integers(column: pa.Array) -> pa.Array:
-    """Return a column whose dates and times are integers: Python has none after the year 9999."""
-    plain = _to_integer_type(column.type)
-    return column if plain == column.type else column.cast(plain)
 
 
 def _to_integer_type(type: pa.DataType) -> pa.DataType:

@@ -14,7 +14,7 @@ from s3lake.errors import StoreDeniedError
 from s3lake.store import Document, Head, PendingUpload
 from s3lake.store.client import make_client
 from s3lake.store.connection import S3Connection
-from s3lake.store.parameters import find_ignored_settings
+from s3lake.store.s3 import find_ignored_settings
 from s3lake.store.s3_errors import NoResponseError, NotReachedError, RetryableError, translate_error
 from s3lake_tests.kit.http import Response
 from s3lake_tests.store.scripted import Scripted, answering, ok, status

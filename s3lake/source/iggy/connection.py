@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-import functools
 import importlib.util
 import os
 import threading
@@ -26,7 +25,7 @@ _GONE = ("not found", "Resource with key")
 _REFUSED = ("Unauthenticated", "Unauthorized", "Invalid credentials", "Invalid username", "Invalid password")
 _TRIES = 2  # of a connection, in one question
 _PAUSE = datetime.timedelta(seconds=0.5)
-_connecting = threading.Lock()
+_importing = threading.Lock()
 
 
 class NotFoundError(Exception):
@@ -72,8 +71,11 @@ class Connection:
         """
 
         async def answer() -> A:
-            # Clients are shared whatever the time limit of a question is.
-            return await question(await _get_client(os.getpid(), replace(self, timeout_s=0)).connect())
+            # Clients are shared whatever the time limit of a question is; none survives a fork.
+            key = os.getpid(), replace(self, timeout_s=0)
+            if key not in _clients:
+                _clients[key] = await _connect(self)
+            return await question(_clients[key])
 
         try:
             return asyncio.run(asyncio.wait_for(answer(), self.timeout_s))
@@ -98,27 +100,12 @@ class Connection:
         )
 
 
-class _LazyClient:
-    """A client that connects when it is first used."""
-
-    def __init__(self, make: Callable[[], IggyClient], login: tuple[str, str] | None) -> None:
-        self._make, self._login = make, login
-        self._client: IggyClient | None = None
-
-    async def connect(self) -> IggyClient:
-        if self._client is None:
-            client = self._make()
-            await client.connect()
-            if self._login is not None:
-                await client.login_user(*self._login)
-            self._client = client
-        return self._client
+_clients: dict[tuple[int, Connection], IggyClient] = {}
+"""The client of each process and connection: a warm worker keeps its own."""
 
 
-@functools.lru_cache(maxsize=16)
-def _get_client(pid: int, connection: Connection) -> _LazyClient:  # noqa: ARG001 - none survives a fork
-    """One client per process and connection: a warm worker keeps its own."""
-    with _connecting:
+async def _connect(connection: Connection) -> IggyClient:
+    with _importing:
         if importlib.util.find_spec("apache_iggy") is None:
             raise ConfigurationError("source.type iggy needs Iggy's client: pip install 's3lake[iggy]'")
         import apache_iggy as iggy
@@ -136,21 +123,21 @@ def _get_client(pid: int, connection: Connection) -> _LazyClient:  # noqa: ARG00
     domain = connection.domain or address.rpartition(":")[0]
     shared: dict[str, Any] = {"server_address": address, "auto_login": auto_login}
     secured: dict[str, Any] = {"tls_enabled": tls, "tls_domain": domain, "tls_ca_file": connection.ca_file}
-
-    def make() -> IggyClient:
-        config: Any
-        retry: Any
-        match connection.transport:
-            case "http":
-                config = iggy.HttpConfig(api_url=f"{'https' if tls else 'http'}://{address}", retries=1)
-            case "quic":
-                retry = iggy.QuicReconnectionConfig(**retries)
-                config = iggy.QuicConfig(**shared, server_name=domain, reconnection=retry, validate_certificate=tls)
-            case "websocket":
-                retry = iggy.WebSocketReconnectionConfig(**retries)
-                config = iggy.WebSocketConfig(**shared, **secured, reconnection=retry, tls_validate_certificate=tls)
-            case _:
-                config = iggy.TcpConfig(**shared, **secured, reconnection=iggy.TcpReconnectionConfig(**retries))
-        return iggy.IggyClient(config)
-
-    return _LazyClient(make, login if connection.transport == "http" else None)
+    config: Any
+    retry: Any
+    match connection.transport:
+        case "http":
+            config = iggy.HttpConfig(api_url=f"{'https' if tls else 'http'}://{address}", retries=1)
+        case "quic":
+            retry = iggy.QuicReconnectionConfig(**retries)
+            config = iggy.QuicConfig(**shared, server_name=domain, reconnection=retry, validate_certificate=tls)
+        case "websocket":
+            retry = iggy.WebSocketReconnectionConfig(**retries)
+            config = iggy.WebSocketConfig(**shared, **secured, reconnection=retry, tls_validate_certificate=tls)
+        case _:
+            config = iggy.TcpConfig(**shared, **secured, reconnection=iggy.TcpReconnectionConfig(**retries))
+    client = iggy.IggyClient(config)
+    await client.connect()
+    if connection.transport == "http" and login is not None:
+        await client.login_user(*login)
+    return client

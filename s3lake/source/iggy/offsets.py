@@ -37,7 +37,6 @@ class IggySource:
 
     @property
     def reader(self) -> IggyReader:
-        """The server, as Spark's tasks reach it."""
         from s3lake.source.iggy.reader import IggyReader  # and Arrow, which questions do not need
 
         return IggyReader(self._connection)
@@ -53,7 +52,6 @@ class IggyOffsets:
         return f"IggyOffsets({self._connection.address!r})"
 
     def snapshot(self, topic: str, hour: str, *, existed: bool = False) -> TopicOffsets:
-        """See `Offsets.snapshot`."""
         del existed  # a server that answers knows its topics
         start_us, end_us = hours.start_ms(hour) * 1000, hours.end_ms(hour) * 1000
 
@@ -67,11 +65,9 @@ class IggyOffsets:
         return TopicOffsets(*self._ask_each(topic, read))
 
     def log_ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
-        """See `Offsets.log_ranges`."""
         return self._ask_each(topic, Partition.read_bounds)[1]
 
     def log_ends(self, topics: Collection[str]) -> Mapping[str, Mapping[int, int]]:
-        """See `Offsets.log_ends`."""
         bounds = {topic: self.log_ranges(topic) for topic in topics}
         return {topic: {one: end for one, (_, end) in ranges.items()} for topic, ranges in bounds.items() if ranges}
 
@@ -91,8 +87,6 @@ class IggyOffsets:
         return {number: offset for number, offset in truncated.items() if offset is not None}
 
     def topics(self) -> list[str]:
-        """See `Offsets.topics`."""
-
         async def question(client: IggyClient) -> list[str]:
             names: list[str] = []
             for stream in await client.get_streams():
@@ -102,16 +96,12 @@ class IggyOffsets:
         return self._connection.ask("the names of topics", question)
 
     def find_offset_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:
-        """See `Offsets.find_offset_since`."""
-
         async def find(partition: Partition) -> int:
             return await partition.find_offset_since(epoch_ms * 1000, *await partition.read_bounds())
 
         return self._ask_each(topic, find)[1]
 
     def lag(self, topic: str, reached: Mapping[int, int], *, begin_ms: int, now_ms: int) -> Lag:
-        """See `Offsets.lag`."""
-
         async def measure(partition: Partition) -> Lag:
             low, end = await partition.read_bounds()
             begin = await partition.find_offset_since(begin_ms * 1000, low, end) if not reached and begin_ms else low

@@ -35,7 +35,6 @@ class Partition:
 
     @property
     def number(self) -> int:
-        """The partition's id."""
         return self.details.id
 
     async def poll(self, strategy: iggy.PollingStrategy, count: int = 1) -> list[iggy.ReceiveMessage]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import ctypes
 import functools
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -40,15 +40,11 @@ class Taken(NamedTuple):
     size: int
 
 
-class Take(Protocol):
-    """Takes messages up to the first that is an error, and destroys them."""
+Take = Callable[[Messages, OffsetRange, Sequence[str], int], Taken]
+"""Takes messages up to the first that is an error, and destroys them: the records of a range, with some of `SCHEMA`.
 
-    def __call__(self, messages: Messages, offset_range: OffsetRange, columns: Sequence[str], most_bytes: int) -> Taken:
-        """Return the records of `offset_range` with these columns of `SCHEMA`.
-
-        A batch ends before the record that would make it larger than `most_bytes`, but has one record at least.
-        """
-        ...
+A batch ends before the record that would make it larger than so many bytes, but has one record at least.
+"""
 
 
 @functools.cache

@@ -133,11 +133,9 @@ class Messages:
 
     @property
     def addresses(self) -> list[int]:
-        """The addresses of the remaining messages."""
         return self._pointers[self.taken : self._count]  # type: ignore[return-value]
 
     def destroy(self, count: int) -> None:
-        """Destroy the first remaining messages."""
         addresses = self.addresses[:count]
         self.taken += count
         for address in addresses:
@@ -195,7 +193,6 @@ class Consumer:
         self._rd.topic_partition_list_destroy(where)
 
     def unassign(self) -> None:
-        """Stop reading."""
         if self.close.alive:
             self._rd.assign(self._client, None)
 

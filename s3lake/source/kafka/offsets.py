@@ -69,7 +69,6 @@ class KafkaSource:
 
     @property
     def reader(self) -> KafkaReader:
-        """The cluster, as Spark's tasks reach it."""
         from s3lake.source.kafka.reader import KafkaReader  # and Arrow, which questions do not need
 
         return KafkaReader(**self._settings)
@@ -109,7 +108,6 @@ class KafkaOffsets:
         return _client(os.getpid(), self.bootstrap_servers, self._settings)[0]
 
     def snapshot(self, topic: str, hour: str, *, existed: bool = False) -> TopicOffsets:
-        """See `Offsets.snapshot`."""
         start, end = OffsetSpec.for_timestamp(hours.start_ms(hour)), OffsetSpec.for_timestamp(hours.end_ms(hour))
 
         def question(ask: _Query) -> TopicOffsets:
@@ -132,16 +130,12 @@ class KafkaOffsets:
         return self._ask(f"the offsets of topic {topic!r}", question)
 
     def log_ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
-        """See `Offsets.log_ranges`."""
         return self._ask(f"the offsets of topic {topic!r}", lambda ask: ask.read_bounds(topic, ask.describe(topic)[1]))
 
     def log_ends(self, topics: Collection[str]) -> Mapping[str, Mapping[int, int]]:
-        """See `Offsets.log_ends`."""
         return self._ask(f"the offsets of {len(topics)} topics", lambda ask: ask.read_log_ends(topics))
 
     def find_offset_since(self, topic: str, epoch_ms: int) -> Mapping[int, int]:
-        """See `Offsets.find_offset_since`."""
-
         def question(ask: _Query) -> Mapping[int, int]:
             _, partitions = ask.describe(topic)
             return ask.find_offset_since(topic, ask.read_bounds(topic, partitions), epoch_ms)
@@ -149,8 +143,6 @@ class KafkaOffsets:
         return self._ask(f"the offsets of topic {topic!r}", question)
 
     def lag(self, topic: str, reached: Mapping[int, int], *, begin_ms: int, now_ms: int) -> Lag:
-        """See `Offsets.lag`."""
-
         def question(ask: _Query) -> Lag:
             bounds = ask.read_bounds(topic, ask.describe(topic)[1])
             begin = reached
@@ -165,12 +157,10 @@ class KafkaOffsets:
         return self._ask(f"what waits in topic {topic!r}", question)
 
     def find_truncations(self, topic: str, reached: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
-        """See `Offsets.find_truncations`."""
         settings = {**dict(self._settings), "bootstrap.servers": self.bootstrap_servers}
         return epochs.find_truncations(settings, topic, reached, self.timeout_s)
 
     def topics(self) -> list[str]:
-        """See `Offsets.topics`."""
         return self._ask("the names of topics", _Query.read_names)
 
     def _ask(self, what: str, question: Callable[[_Query], A]) -> A:
@@ -226,7 +216,6 @@ class _Query:
         return {partition: (low[partition], max(low[partition], end[partition])) for partition in end}
 
     def find_offset_since(self, topic: str, bounds: Mapping[int, tuple[int, int]], epoch_ms: int) -> dict[int, int]:
-        """Return the first offset of each partition stamped then or later, its end if there is none."""
         (since,) = self.offsets(topic, bounds, OffsetSpec.for_timestamp(epoch_ms))
         return {partition: _clamp(since[partition], end) for partition, (_, end) in bounds.items()}
 
