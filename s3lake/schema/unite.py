@@ -104,24 +104,6 @@ def _keep_integers(type: Type, paths: Collection[str], path: str) -> Type:
     return type
 
 
-def merge_columns_up_to(recorded: Columns, other: Columns, most: int) -> Columns:
-    """Like `agree`, with as many of the other's columns as there is room for: `most` in all."""
-    united = dict(recorded)
-    room = most - count_leaf_columns(recorded)
-    for name, type in other.items():
-        have = united.get(name)
-        if isinstance(type, Struct) and (have is None or isinstance(have, Struct)):
-            fields = merge_columns_up_to(fields_of(have), type.fields, count_leaf_columns(fields_of(have)) + room)
-            wider: Columns = {name: Struct(fields)} if fields or have else {}
-        else:
-            wider = merge_columns({} if have is None else {name: have}, {name: type})
-        more = count_leaf_columns(wider) - (0 if have is None else count_leaf_columns({name: have}))
-        if more <= max(0, room):
-            united |= wider
-            room -= more
-    return united
-
-
 def drop_empty(columns: Columns) -> Columns:
     """Return the columns without ones that hold nothing: nulls, empty lists and empty objects."""
 

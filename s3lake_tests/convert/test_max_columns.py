@@ -79,11 +79,19 @@ def test_a_record_beyond_the_limit_is_a_dead_letter_in_an_envelope_too() -> None
     assert {one.file.stream: one.file.records for one in made.objects} == {"data": 1, "dead_letters": 1}
 
 
+def test_the_columns_of_an_envelope_come_on_top_of_the_values() -> None:
+    limited = sink(format={"type": "parquet"}, envelope={}, max_columns=9)
+    made = preview(
+        limited, "t", [Record("t", 0, 0, STAMP, b"k", json.dumps(dict.fromkeys("abcdefghi", 1)).encode(), ())], STAMP
+    )
+    assert [one.file.records for one in made.objects] == [1]
+
+
 def test_what_tasks_saw_together_keeps_to_the_limit() -> None:
     one = Grown(0, 0, {"a": "int64", "v": {"struct": {"b": "int64", "c": "string"}}})
     other = Grown(1, 0, {"a": "int64", "v": {"struct": {"d": "int64", "e": "int64"}}, "f": "int64"})
     found = unite_recorded(Recorded({}), [one, other], most=4)
-    assert found.columns == {"a": "int64", "v": {"struct": {"b": "int64", "c": "string", "d": "int64"}}}
+    assert found.columns == one.columns
     again = unite_recorded(found, [Grown(1, 0, {"a": "double", "z": "int64"})], most=4)
-    assert again.columns == {**found.columns, "a": "double"}
+    assert again.columns == {**one.columns, "a": "double", "z": "int64"}
     assert unite_recorded(again, [Grown(2, 0, {"y": "int64"})], most=4) is again

@@ -16,7 +16,7 @@ from s3lake.commit.index import TopicIndex
 from s3lake.errors import S3LakeError
 from s3lake.schema.changes import Change, find_type, list_changes, list_conflicts
 from s3lake.schema.types import Columns, Primitive, from_document, to_document
-from s3lake.schema.unite import keep_integers, merge_columns, merge_columns_up_to
+from s3lake.schema.unite import count_leaf_columns, keep_integers, merge_columns
 
 _MOST_SHAPES = 400
 OUTCOME = "outcome binary"
@@ -103,9 +103,16 @@ def outcome_of(encoded: bytes) -> Outcome:
 
 
 def unite_columns(columns: Columns, grown: Iterable[Grown], most: int) -> Columns:
-    """Columns of all tasks, `most` at most; where two disagree the earlier topic-partition and offset decides."""
-    for seen in sorted(grown, key=attrgetter("partition", "offset")):
-        columns = merge_columns_up_to(columns, from_document(seen.columns), most)
+    """Columns of all tasks; where two disagree the earlier topic-partition and offset decides.
+
+    Together they are `most`, or as many as one task has alone: what another one has beyond that waits until it reads
+    again, beginning with these.
+    """
+    for task in sorted(grown, key=attrgetter("partition", "offset")):
+        seen = from_document(task.columns)
+        wider = merge_columns(columns, seen)
+        if count_leaf_columns(wider) <= max(most, count_leaf_columns(seen)):
+            columns = wider
     return columns
 
 

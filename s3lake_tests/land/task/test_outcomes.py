@@ -74,8 +74,8 @@ def test_columns_that_come_later_are_recorded_beside_the_first(index: TopicIndex
 
 
 def test_no_more_columns_are_recorded_than_a_sink_may_have(index: TopicIndex) -> None:
-    assert list(record(index, 1, HOUR, "c1", [grown("a", "b")]).columns) == ["a"]
-    assert list(record(index, 2, HOUR, "c2", [grown("a", "b", "c")]).columns) == ["a", "b"]
+    assert list(record(index, 1, HOUR, "c1", [grown("a"), grown("b")]).columns) == ["a"]
+    assert list(record(index, 2, HOUR, "c2", [grown("a", "b"), grown("a", "c")]).columns) == ["a", "b"]
 
 
 def test_shapes_that_sql_reads_are_recorded_once(index: TopicIndex) -> None:
