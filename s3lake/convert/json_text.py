@@ -104,13 +104,17 @@ def _quote_or_base64(value: bytes | None) -> bytes:
 @functools.lru_cache(maxsize=1024)
 def make_encoder(type: Type) -> Encode:
     """Return what encodes the values of a column as JSON, null as `null`."""
-    return fold(
-        type,
-        _encode_leaf,
-        lambda item: partial(_encode_items, item),
-        lambda fields: partial(_encode_members, fields),
-        lambda value: partial(_encode_object, value),
-    )
+
+    def of_list(item: Encode) -> Encode:
+        return partial(_encode_items, item)
+
+    def of_struct(fields: dict[str, Encode]) -> Encode:
+        return partial(_encode_members, fields)
+
+    def of_map(value: Encode) -> Encode:
+        return partial(_encode_object, value)
+
+    return fold(type, _encode_leaf, of_list, of_struct, of_map)
 
 
 def _encode_leaf(leaf: Primitive | Decimal | Unknown) -> Encode:

@@ -203,7 +203,7 @@ def to_document(columns: Mapping[str, Type]) -> dict[str, Any]:
     document: dict[str, Any] = fold(
         whole, of_leaf, lambda item: {"list": item}, of_struct, lambda value: {"map": value}
     )
-    return document["struct"]
+    return dict(document["struct"])
 
 
 def from_document(document: Mapping[str, Any]) -> Columns:

@@ -8,13 +8,11 @@ import atexit
 import hashlib
 import os
 import subprocess
-import time
 from pathlib import Path
 
 from s3lake.spark import jars
 
 _WRITING_S = 60.0
-_ABANDONED_S = 3600.0
 _TOLD = {"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"}  # Java says with its version what they hold
 # Java says on stdout what it leaves out of an archive, and that it goes without one that does not fit.
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
@@ -27,7 +25,6 @@ def java_options(java: Path) -> str:
         if archive.exists():
             return f"-XX:SharedArchiveFile={archive} {_QUIET}"
         archive.parent.mkdir(parents=True, exist_ok=True)
-        _delete_outdated(archive)
     except OSError:
         return ""  # a cache that cannot be written: every start costs what it cost before
     written = archive.with_suffix(f".{os.getpid()}")
@@ -36,18 +33,17 @@ def java_options(java: Path) -> str:
 
 
 def find_archive(java: Path) -> Path:
-    """Return where the archive is, or will be. Its name says the place of Java and Spark, then what is there.
+    """Return where the archive is, or will be: its name says which Java and which jars of Spark it is of.
 
     Java checks an archive once more, and goes without one that does not fit.
     """
     plain = {name: value for name, value in os.environ.items() if name not in _TOLD}
     version = subprocess.run([java, "-version"], capture_output=True, check=True, env=plain).stderr
-    place = hashlib.sha256(os.fsencode(java.resolve()) + os.fsencode(jars.pyspark_jars_dir()))
-    state = hashlib.sha256(version)
+    digest = hashlib.sha256(os.fsencode(java.resolve()) + version)
     for jar in sorted(jars.pyspark_jars_dir().glob("*.jar")):
         status = jar.stat()
-        state.update(f"{jar.name} {status.st_size} {status.st_mtime_ns}".encode())
-    return jars.cache_dir() / "classes" / f"{place.hexdigest()[:8]}-{state.hexdigest()[:16]}.jsa"
+        digest.update(f"{jar} {status.st_size} {status.st_mtime_ns}".encode())
+    return jars.cache_dir() / "classes" / f"{digest.hexdigest()[:16]}.jsa"
 
 
 def _keep(written: Path, archive: Path) -> None:
@@ -65,15 +61,3 @@ def _keep(written: Path, archive: Path) -> None:
         written.rename(archive)
     except (subprocess.TimeoutExpired, FileNotFoundError):
         return
-
-
-def _delete_outdated(archive: Path) -> None:
-    """Delete archives of another Java or Spark in the same place, and those whose process was killed."""
-    place, _, _ = archive.stem.partition("-")
-    for path in archive.parent.iterdir():
-        if path.suffix == ".jsa":
-            outdated = path.stem.startswith(f"{place}-")
-        else:
-            outdated = time.time() - path.stat().st_mtime > _ABANDONED_S
-        if outdated:
-            path.unlink(missing_ok=True)

@@ -4,7 +4,6 @@ import atexit
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -75,28 +74,6 @@ class TestWithoutSpark:
         before = class_archive.find_archive(java)
         java.write_text("#!/bin/sh\necho 'openjdk version \"17.0.2\"' >&2\n")
         assert class_archive.find_archive(java) != before
-
-    def test_the_archive_of_an_upgraded_java_is_deleted_and_that_of_another_place_stays(
-        self, java: Path, tmp_path: Path
-    ) -> None:
-        classes = tmp_path / "cache" / "classes"
-        classes.mkdir(parents=True)
-        outdated, other = class_archive.find_archive(java), classes / "0123abcd-0123456789abcdef.jsa"
-        outdated.touch()
-        other.touch()
-        java.write_text("#!/bin/sh\necho 'openjdk version \"17.0.2\"' >&2\n")
-        class_archive.java_options(java)
-        assert list(classes.iterdir()) == [other]
-
-    def test_what_a_killed_process_left_is_deleted_after_an_hour(self, java: Path, tmp_path: Path) -> None:
-        class_archive.java_options(java)
-        classes = tmp_path / "cache" / "classes"
-        old, new = classes / "a.123", classes / "a.124"
-        for path in (old, new):
-            path.write_bytes(b"half")
-        os.utime(old, (0, time.time() - 2 * 3600))
-        class_archive.java_options(java)
-        assert list(classes.iterdir()) == [new]
 
     def test_a_cache_that_cannot_be_written_is_done_without(self, java: Path, tmp_path: Path) -> None:
         (tmp_path / "cache").write_text("a file where the directory should be")
