@@ -28,10 +28,6 @@ def prepare(batch: pa.RecordBatch | pa.BinaryArray) -> pa.RecordBatch | pa.Binar
     return wrap_encoded(rows.cast(pa.binary()), ",".join(map(_name, batch.schema.names)).encode())
 
 
-def get_header(batch: pa.RecordBatch) -> pa.BinaryArray:
-    return pa.array([batch.schema.metadata[ENCODED]], pa.binary())
-
-
 def list_headerless_columns(form: FileFormat, schema: pa.Schema | None) -> tuple[str, ...] | None:
     """The columns of a file that does not say them itself, by the schema of its encoded rows; None of all others."""
     if form.type != "csv" or form.header or schema is None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3lake.encode import csv
+from s3lake.encode.buffers import ENCODED
 from s3lake.encode.codecs import Compressor, compressor, decompress, memory
 from s3lake.encode.formats import FileFormat
 
@@ -50,7 +51,7 @@ class TextEncoder:
         if isinstance(payload, pa.RecordBatch):
             payload = csv.prepare(payload)
             if self._form.header and not self._begun:
-                self._put(self._join(csv.get_header(payload)))
+                self._put(self._join(pa.array([payload.schema.metadata[ENCODED]], pa.binary())))
             payload = payload.column(0)
         self._put(self._join(payload))
 
