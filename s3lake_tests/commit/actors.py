@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -16,11 +17,9 @@ from s3lake.errors import S3LakeError
 from s3lake.land.maintenance import retention
 from s3lake.land.observer import TableFollower
 from s3lake.plan.tile import Tile
-from s3lake.source.offsets import TopicOffsets
-from s3lake.store import Completion, Document, Head, PendingUpload
 from s3lake_tests.commit import invariants
 from s3lake_tests.commit.bucket import PACE, PREFIX
-from s3lake_tests.commit.kafka import TOPIC, Record, ms
+from s3lake_tests.commit.kafka import TOPIC, FakeKafka, Record, ms
 from s3lake_tests.commit.table import Table
 from s3lake_tests.commit.trace import short
 
@@ -170,65 +169,17 @@ def staged_records(world: World, manifest: Manifest) -> set[Record]:
 
 
 class _Door:
-    """The store and the Kafka that an actor sees."""
+    """The store and the Kafka that an actor sees: it asks the world for each request to either."""
+
+    bucket = "memory"
 
     def __init__(self, actor: Actor) -> None:
-        self.bucket = "memory"
-        self._ask = actor.request
-        self._bucket = actor.world.bucket
+        self._actor = actor
 
-    def get(self, key: str, span: tuple[int, int] | None = None) -> Document | None:
-        return self._ask("store", "get", key, span=span)
-
-    def head(self, key: str) -> Head | None:
-        return self._ask("store", "head", key)
-
-    def put(
-        self,
-        key: str,
-        body: bytes,
-        *,
-        if_match: str | None = None,
-        if_absent: bool = False,
-        metadata: Mapping[str, str] = {},
-    ) -> str | None:
-        return self._ask("store", "put", key, body, if_match=if_match, if_absent=if_absent, metadata=metadata)
-
-    def delete(self, key: str) -> None:
-        self._ask("store", "delete", key)
-
-    def list(self, prefix: str) -> Iterator[str]:
-        return self._ask("store", "list", prefix)
-
-    def list_uploads(self, prefix: str) -> Iterator[PendingUpload]:
-        return self._ask("store", "list_uploads", prefix)
-
-    def create_upload(self, key: str, metadata: Mapping[str, str]) -> str:
-        return self._ask("store", "create_upload", key, metadata)
-
-    def upload_part(self, key: str, upload: str, number: int, body: bytes) -> str:
-        return self._ask("store", "upload_part", key, upload, number, body)
-
-    def complete_upload(self, key: str, upload: str, parts: Sequence[str], *, replace: bool = False) -> Completion:
-        return self._ask("store", "complete_upload", key, upload, parts, replace=replace)
-
-    def tag_offsets(self, key: str, first: int, last: int, records: int) -> None:
-        self._bucket.tag_offsets(key, first, last, records)  # nothing that the protocol looks at
-
-    def abort_upload(self, key: str, upload: str) -> None:
-        self._ask("store", "abort_upload", key, upload)
-
-    def snapshot(self, topic: str, hour: str, *, existed: bool = False) -> TopicOffsets:
-        return self._ask("kafka", "snapshot", topic, hour, existed=existed)
-
-    def find_truncations(self, topic: str, reached: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
-        return self._ask("kafka", "find_truncations", topic, reached)
-
-    def log_ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
-        return self._ask("kafka", "log_ranges", topic)
-
-    def read(self, topic_id: str, partition: int, start: int, end: int) -> Sequence[tuple[str, int, int]]:
-        return self._ask("kafka", "read", topic_id, partition, start, end)
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        if method == "tag_offsets":  # nothing that the protocol looks at
+            return self._actor.world.bucket.tag_offsets
+        return partial(self._actor.request, "kafka" if hasattr(FakeKafka, method) else "store", method)
 
 
 def has_condition(request: Request) -> bool:

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from s3lake.commit.index import Pace
 from s3lake.errors import StoreConflictError, StoreDeniedError
@@ -102,21 +102,13 @@ class Bucket(MemoryStore):
         self.shown |= {one.upload for one in begun}
         return iter(begun)
 
-    def put(
-        self,
-        key: str,
-        body: bytes,
-        *,
-        if_match: str | None = None,
-        if_absent: bool = False,
-        metadata: Mapping[str, str] = {},
-    ) -> str | None:
-        if self.circumstances.conflicts and (if_absent or if_match is not None):
+    def put(self, key: str, body: bytes, **how: Any) -> str | None:
+        if self.circumstances.conflicts and (how.get("if_absent") or how.get("if_match") is not None):
             if self.twist.startswith("conflict"):
                 raise StoreConflictError(f"another request of {key} is under way")
             if self.twist == "untrue":
                 return None
-        return super().put(key, body, if_match=if_match, if_absent=if_absent, metadata=metadata)
+        return super().put(key, body, **how)
 
     def delete(self, key: str) -> None:
         if self.circumstances.keeps_data and key.startswith("data/"):
