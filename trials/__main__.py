@@ -35,7 +35,6 @@ TRIALS = {
     "matrix": Trial(
         "a command killed at each of its requests to S3 and Kafka", "matrix", ("test_checker.py", "test_catalog.py")
     ),
-    "kill": Trial("twenty runs killed at requests of the commit", tests=("test_kill.py",)),
     "recovery": Trial("the next commit after a run was killed with its code server", tests=("test_recovery.py",)),
     "kills": Trial("how soon the next commit comes after SIGKILL to each service", "kills"),
     "day": Trial("what a day of production costs, by a clock that skips waiting", "day", ("test_day.py",)),

@@ -26,7 +26,7 @@ from s3lake_tests.commit.changing import compacting, merging
 from s3lake_tests.commit.invariants import Violation
 from s3lake_tests.commit.kafka import hour
 from s3lake_tests.commit.works import accepting, cleaning, materialise, recovering, rewriting, void
-from s3lake_tests.commit.world import World
+from s3lake_tests.commit.world import Mode, World
 
 Trace = Callable[[World], None]
 Rule = Callable[[pytest.MonkeyPatch], None]
@@ -479,6 +479,32 @@ def table_behind_when_a_commit_is_rolled_back(world: World) -> None:
     world.do("rollback", lambda me: void(roll_back(me.index, me.offsets, hour(0))))
 
 
+# ------------------------------------------------------------------------------------------------------ at least once
+
+
+def two_cleans(world: World) -> None:
+    """A writer crashes when its objects are visible; a clean that looked at one waits while its name becomes free."""
+    world.kafka.produce(0, 1, 2, 3, 4)
+    a = world.start("A", materialise(0), chunk=9)
+    world.run(a, until=lambda request: request.puts_tile is not None and bool(request.puts_tile.commits))
+    a.crash()
+    world.minute = 66
+    z = world.start("Z", cleaning(later_days=2))
+    if world.run(z, until=deletes_data):
+        world.do("Y", cleaning(later_days=2))
+        world.do("B", materialise(0), chunk=9)
+        world.run(z)
+
+
+def two_writers_of_a_key(world: World) -> None:
+    """Two land the same offsets; the fenced one has written over the winner's object, and a clean follows."""
+    world.kafka.produce(0, 1, 2, 3, 4)
+    a = world.do("A", materialise(0), until=completes)
+    world.do("B", materialise(0))
+    world.run(a)
+    world.do("Z", cleaning(later_days=2))
+
+
 # ------------------------------------------------------------------------------------------------------ rules taken out
 
 
@@ -619,6 +645,21 @@ def following_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TopicIndex, "follow", lambda index, *hours: void(follow(index, *hours)))
 
 
+def without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clean_module, "_is_landed_by_others", lambda *_: True)
+
+
+def without_sparing_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    replacing, remove = recovery.replacing, recovery.remove
+
+    def removing(*given):
+        monkeypatch.setattr(recovery, "replacing", lambda *_: False)
+        remove(*given)
+        monkeypatch.setattr(recovery, "replacing", replacing)
+
+    monkeypatch.setattr(recovery, "remove", removing)
+
+
 # ---------------------------------------------------------------------------------------------------------------- tests
 
 DEFAULT = Circumstances()
@@ -627,7 +668,8 @@ CONFLICTS = Circumstances(conflicts=True)
 
 
 def play(trace: Trace, circumstances: Circumstances = DEFAULT, mute: tuple[str, ...] = ()) -> None:
-    with World(circumstances, mute=mute, letters=trace in OF_TABLES) as world:
+    mode = AT_LEAST_ONCE.get(trace, "exactly once")
+    with World(circumstances, mute=mute, mode=mode, letters=trace in OF_TABLES) as world:
         trace(world)
         world.come_to_rest(random.Random(0))
 
@@ -640,6 +682,7 @@ OF_TABLES = [
     table_behind_when_a_commit_is_rolled_back,
     table_behind_a_manifest_that_is_old,
 ]
+AT_LEAST_ONCE: dict[Trace, Mode] = {two_cleans: "at once", two_writers_of_a_key: "replacing"}
 BROKEN: list[tuple[Trace, Rule, Circumstances, tuple[str, ...], str]] = [
     (rollback_zombie, without_burnt, DEFAULT, ("I7", "I8", "I2"), "I1"),
     (shed, without_inheritance, DEFAULT, ("I7", "I8", "I2"), "I1"),
@@ -662,6 +705,8 @@ BROKEN: list[tuple[Trace, Rule, Circumstances, tuple[str, ...], str]] = [
     (close_over_pending, closing_over_pending, DEFAULT, (), "I4"),
     (close_recreated, without_topic_id, DEFAULT, (), "T10"),
     (rewrite_recreated, without_since, DEFAULT, ("REWRITES",), "I9"),
+    (two_cleans, without_waiting, DEFAULT, ("I2",), "listed"),
+    (two_writers_of_a_key, without_sparing_keys, DEFAULT, (), "listed"),
     # If the catalog is there all the time, it is enough to ask.
     *[(trace, following_in_vain, DEFAULT, (), "tables") for trace in OF_TABLES[1:]],
 ]
