@@ -8,7 +8,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NoReturn
 
 import dagster as dg
 import pytest
@@ -82,15 +81,11 @@ class Stage:
 
 @pytest.fixture
 def stage(kafka: EmbeddedKafka, s3_server: EmbeddedS3, tmp_path: Path) -> Iterator[Stage]:
-    made = Stage(Lake(kafka, s3_server, _no_session), tmp_path)
+    made = Stage(Lake(kafka, s3_server), tmp_path)
     try:
         yield made
     finally:
         made.kill()
-
-
-def _no_session() -> NoReturn:
-    raise AssertionError("runs have their own sessions")
 
 
 def test_after_a_run_was_killed_with_its_code_server_the_next_commit_comes_within_two_minutes(

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 
@@ -149,13 +148,9 @@ def scaled(
     monkeypatch.setattr(S3Store, "list_uploads", begun)  # moto says 2010 of every upload
     cluster.complete()
     with ExitStack() as stack:
-        lake = Lake(kafka, s3_server, _no_session)
+        lake = Lake(kafka, s3_server)
         yield Scaled(lake, cluster, tmp_path, request.param == "standalone", stack)
     until(60, lambda: cluster.executors() == [])
-
-
-def _no_session() -> NoReturn:
-    raise AssertionError("runs have their own sessions")
 
 
 def _ended(run: "subprocess.Popen[str]") -> str:

@@ -5,8 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from s3lake.commit.index import TopicIndex
+from s3lake_tests.commit.bucket import PACE
 from s3lake_tests.commit.works import materialise
 from s3lake_tests.commit.world import World
+from s3lake_tests.kit.stores import CountedStore
 
 
 @pytest.fixture(autouse=True)
@@ -15,6 +18,12 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     slept: list[float] = []
     monkeypatch.setattr("s3lake.commit.index.time", SimpleNamespace(sleep=slept.append))
     return slept
+
+
+@pytest.fixture
+def index() -> TopicIndex:
+    """An empty index, in a bucket that counts requests."""
+    return TopicIndex(CountedStore(), ".indexes/events", "orders", pace=PACE)
 
 
 @pytest.fixture

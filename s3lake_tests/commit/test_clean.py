@@ -7,15 +7,16 @@ from typing import Literal
 import pytest
 
 from s3lake import hours
-from s3lake.commit.clean import DAY_MS, Cleaned, clean
+from s3lake.commit.clean import DAY_MS, Cleaned, clean, forget_replaced
 from s3lake.commit.documents import File, Manifest, Read, TopicHead
 from s3lake.commit.index import TopicIndex
 from s3lake.errors import StoreDeniedError
 from s3lake.plan.tile import Span, Tile
 from s3lake.sink import Sink
 from s3lake.sink.key_space import KeySpace
-from s3lake.store import COMMIT, PendingUpload
+from s3lake.store import COMMIT, PendingUpload, Store
 from s3lake.store.connection import S3Connection
+from s3lake.store.memory import MemoryStore
 from s3lake.store.s3 import S3Store
 from s3lake_tests.commit.bucket import PACE
 from s3lake_tests.commit.kafka import hour, ms
@@ -23,7 +24,7 @@ from s3lake_tests.commit.test_traces import completes, enters_pending
 from s3lake_tests.commit.works import materialise, recovering
 from s3lake_tests.commit.world import World
 from s3lake_tests.kit.s3 import find_program, start_s3
-from s3lake_tests.kit.stores import CountedStore
+from s3lake_tests.kit.stores import CountedStore, crash_everywhere
 
 NOW = ms(5)
 
@@ -298,3 +299,67 @@ def test_what_was_made_visible_at_once_goes_once_tiles_from_its_hour_on_have_lan
     index.record(Manifest("a", "orders", "2026-11-20T05", {0: Read(0, 5)}, at_once=True))
 
     assert len(clean(index, now_ms=NOW)) == done
+
+
+# Manifests of what was replaced, when they are deleted on request: their keys may contain what is to be erased
+
+FIVE = "2026-11-20T05"
+
+
+def keep(index: TopicIndex, *manifests: Manifest, **tile: object) -> None:
+    """An hour whose last manifest is of its only commit."""
+    for manifest in manifests:
+        index.record(manifest)
+    listed = {"commits": (manifests[-1].id,), **tile}
+    index.create(index.tile_key(FIVE), Tile(FIVE, {0: Span(0, 5, 5)}, **listed))  # type: ignore[arg-type]
+
+
+def manifest(commit: str, *replaces: str, reason: str = "", created_ms: int = 0) -> Manifest:
+    return Manifest(commit, "orders", FIVE, {}, replaces=replaces, reason=reason, created_ms=created_ms)
+
+
+def test_what_was_replaced_is_forgotten_where_a_commit_has_the_reason_whoever_replaced_it(index: TopicIndex):
+    keep(index, manifest("a"), manifest("b", "a", reason="merge"), manifest("c", "b", reason="erase"))
+    index.store.put(index.manifest_key(FIVE, "a").replace(".json", ".swept"), b"{}")
+    forget_replaced(index, FIVE, "erase")
+
+    assert list(index.store.list(f"{index.root}/{FIVE}/")) == [index.manifest_key(FIVE, "c")]
+
+
+@pytest.mark.parametrize("state", [{"garbage": ("a",)}, {"pending": "c"}], ids=["garbage", "pending"])
+def test_while_something_is_to_be_done_in_the_hour_everything_is_kept(state: dict[str, object], index: TopicIndex):
+    keep(index, manifest("a"), manifest("b", "a", reason="erase"), **state)
+    forget_replaced(index, FIVE, "erase")
+
+    assert index.manifest_ids(FIVE) == ["a", "b"]
+
+
+def test_a_listed_commit_that_an_attempt_was_to_replace_is_kept(index: TopicIndex):
+    attempt = manifest("0", "b", reason="merge")
+    listed = manifest("b", "a"), manifest("c", "y", reason="erase")
+    keep(index, attempt, manifest("a"), manifest("y"), *listed, commits=("b", "c"))
+    forget_replaced(index, FIVE, "erase")
+
+    assert index.manifest_ids(FIVE) == ["0", "b", "c"]
+
+
+def test_what_a_crashed_process_had_not_forgotten_yet_the_next_one_forgets(index: TopicIndex):
+    keep(index, manifest("z"), manifest("b", "z", reason="merge"), manifest("c", "b", reason="erase"))
+    assert isinstance(index.store, MemoryStore)
+
+    def forget(store: Store) -> None:
+        forget_replaced(TopicIndex(store, ".indexes/events", "orders"), FIVE, "erase")
+
+    for place in crash_everywhere(index.store, forget):
+        forget(index.store)
+        assert index.manifest_ids(FIVE) == ["c"], place
+
+
+@pytest.mark.parametrize(("age_ms", "kept"), [(DAY_MS - 1, ["a", "c"]), (DAY_MS, ["c"])])
+def test_what_a_rewrite_replaced_young_is_left_to_clean(age_ms: int, kept: list[str], index: TopicIndex):
+    young = manifest("a", created_ms=7)
+    rewrite = manifest("b", "a", reason="rewrite", created_ms=7 + age_ms)
+    keep(index, young, rewrite, manifest("c", "b", reason="erase"))
+    forget_replaced(index, FIVE, "erase")
+
+    assert index.manifest_ids(FIVE) == kept

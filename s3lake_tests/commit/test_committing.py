@@ -8,28 +8,16 @@ import pytest
 
 from s3lake.commit import protocol
 from s3lake.commit.documents import File, FileForm, Manifest, Read, Reason, Taken
-from s3lake.commit.index import Pace, TopicIndex
+from s3lake.commit.index import TopicIndex
 from s3lake.commit.protocol import Attempt, Staged, commit, commit_at_once
-from s3lake.errors import ConfigurationError, FencedError, ForeignObjectError, StoreConflictError
+from s3lake.errors import ConfigurationError, FencedError, StoreConflictError
 from s3lake.plan.batch import Batch
 from s3lake.plan.tile import Span, Tile, Wait
 from s3lake.store import COMMIT
 from s3lake.store.memory import MemoryStore
-from s3lake_tests.kit.stores import CountedStore
 
 FIVE = "2026-11-20T05"
-PACE = Pace(parallel=1, looks=1, pause_s=0, patience_s=0)
 Way = Callable[[TopicIndex, Attempt, Staged], Manifest]
-
-
-@pytest.fixture
-def store() -> CountedStore:
-    return CountedStore()
-
-
-@pytest.fixture
-def index(store: CountedStore) -> TopicIndex:
-    return TopicIndex(store, ".indexes/events", "orders", pace=PACE)
 
 
 def planned(index: TopicIndex, tile: Tile, *replaced: Manifest) -> Attempt:
@@ -48,9 +36,8 @@ def staged(store: MemoryStore, *keys: str) -> Staged:
 
 
 @pytest.mark.parametrize("way", [commit, commit_at_once])
-def test_what_is_replaced_goes_and_its_manifest_is_not_read_by_who_has_it(
-    way: Way, index: TopicIndex, store: CountedStore
-):
+def test_what_is_replaced_goes_and_its_manifest_is_not_read_by_who_has_it(way: Way, index: TopicIndex):
+    store = index.store
     store.put("orders/old", b"x", metadata={COMMIT: "old"})
     old = Manifest("old", "orders", FIVE, {0: Read(0, 5, 5, 5)}, (File("orders/old", "u", (), 0, 0, 4, 5, 1),))
     index.record(old)
@@ -86,18 +73,6 @@ def test_a_tile_that_was_taken_away_before_fences(index: TopicIndex):
 
     with pytest.raises(FencedError, match=r"first \(revision \?, commit None\); nothing of commit new is visible"):
         commit(index, attempt, staged(index.store, "orders/new"))
-    assert list(index.store.list_uploads("")) == []
-
-
-def test_a_commit_that_meets_a_foreign_object_is_swept_and_names_it(index: TopicIndex):
-    index.store.put("orders/b", b"theirs")
-    attempt = planned(index, Tile(FIVE, {0: Span(0, 0)}))
-
-    with pytest.raises(ForeignObjectError, match=r"s3://[^ ]*/orders/b was not written by this sink"):
-        commit(index, attempt, staged(index.store, "orders/a", "orders/b", "orders/c"))
-    tile, _ = index.existing_tile(FIVE)
-    assert (tile.foreign, tile.garbage, tile.commits) == (("orders/b",), (), ())
-    assert list(index.store.list("orders/")) == ["orders/b"]
     assert list(index.store.list_uploads("")) == []
 
 

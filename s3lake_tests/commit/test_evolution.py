@@ -10,15 +10,9 @@ from s3lake.commit.index import TopicIndex
 from s3lake.plan.tile import Span, Tile
 from s3lake.schema.changes import Change
 from s3lake.schema.types import from_document
-from s3lake.store.memory import MemoryStore
 
 FIVE, SIX = "2026-11-20T05", "2026-11-20T06"
 ID, NOTE = Change("id", None, "int64"), Change("note", None, "string")
-
-
-@pytest.fixture
-def index() -> TopicIndex:
-    return TopicIndex(MemoryStore(), ".indexes/events", "orders")
 
 
 def land(index: TopicIndex, hour: str, **columns_by_commit: dict[str, Any] | None) -> None:

@@ -83,31 +83,13 @@ def test_a_store_that_never_carries_it_out_is_told(monkeypatch: pytest.MonkeyPat
 def test_a_list_names_every_object_with_rows_bytes_and_offsets() -> None:
     files = (File("d/1", "u", (), 0, 5, 7, 3, 300), File("l/1", "u", (), 0, 8, 8, 1, 50, stream="dead_letters"))
     body = json.loads(body_of("objects", "orders", TILE, [Manifest("a", "orders", TILE.hour, {}, files)]))
-    assert body == {
-        "topic": "orders",
-        "hour": "2026-01-05T10",
-        "offsets": {"0": [5, 9]},
-        "objects": [
-            {
-                "key": "d/1",
-                "kind": "data",
-                "rows": 3,
-                "bytes": 300,
-                "partition": 0,
-                "first_offset": 5,
-                "last_offset": 7,
-            },
-            {
-                "key": "l/1",
-                "kind": "dead_letters",
-                "rows": 1,
-                "bytes": 50,
-                "partition": 0,
-                "first_offset": 8,
-                "last_offset": 8,
-            },
-        ],
-    }
+    objects = body.pop("objects")
+    assert body == {"topic": "orders", "hour": "2026-01-05T10", "offsets": {"0": [5, 9]}}
+    assert list(objects[0]) == ["key", "kind", "rows", "bytes", "partition", "first_offset", "last_offset"]
+    assert [(*one.values(),) for one in objects] == [
+        ("d/1", "data", 3, 300, 0, 5, 7),
+        ("l/1", "dead_letters", 1, 50, 0, 8, 8),
+    ]
 
 
 def test_success_reads_no_manifest() -> None:

@@ -159,14 +159,6 @@ def test_an_hour_that_is_over_is_closed_and_planned_by_one_look_at_its_tile_and_
 # -------------------------------------------------------------------------------------------------------------- writing
 
 
-def test_an_hour_is_landed_in_batches_of_at_most_the_limit(world: World):
-    world.do("A", materialise(0, rounds=9), limit=2)
-
-    manifests = world.view().manifests.values()
-    assert [manifest.partitions[0].end for manifest in manifests] == [2, 4, 5]
-    assert tile(world, 0).partitions == {0: Span(0, 5)}
-
-
 def test_an_hour_without_records_is_landed_without_a_commit(world: World):
     world.minute = 300
     world.do("A", materialise(3))
@@ -217,9 +209,6 @@ def test_an_hour_whose_tile_was_only_announced_is_begun(world: World):
     del world.bucket.objects[world.index.tile_key(hour(0))]
 
     assert begin(world, 0).batch.intervals == {0: (0, 5)}
-
-
-# ---------------------------------------------------------------------------------------------------- lost and repeated
 
 
 # --------------------------------------------------------------------------------------------------------- rolling back

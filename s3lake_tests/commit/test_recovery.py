@@ -13,13 +13,11 @@ from s3lake.commit.index import TopicIndex
 from s3lake.commit.recovery import fence
 from s3lake.plan.tile import Span, Tile
 from s3lake.store import COMMIT
-from s3lake.store.memory import MemoryStore
 from s3lake_tests.commit.bucket import Circumstances
 from s3lake_tests.commit.kafka import hour, ms
 from s3lake_tests.commit.test_traces import completes
 from s3lake_tests.commit.works import materialise
 from s3lake_tests.commit.world import World
-from s3lake_tests.kit.stores import CountedStore
 
 FIVE = "2026-11-20T05"
 NOW_MS = 1_700_000_010_000
@@ -28,11 +26,6 @@ NOW_MS = 1_700_000_010_000
 def ended(index: TopicIndex) -> list[str]:
     """The keys of the uploads that were ended."""
     return [key for name, key in index.store.calls if name == "abort_upload"]  # type: ignore[attr-defined]
-
-
-@pytest.fixture
-def index() -> TopicIndex:
-    return TopicIndex(CountedStore(), ".indexes/events", "orders")
 
 
 @pytest.fixture(autouse=True)
@@ -117,8 +110,7 @@ def test_no_more_requests_are_under_way_at_once_than_the_pace_says():
 
 
 @pytest.fixture
-def begun() -> TopicIndex:
-    index = TopicIndex(MemoryStore(), ".indexes/events", "orders")
+def begun(index: TopicIndex) -> TopicIndex:
     tile = Tile(FIVE, {0: Span(0, 5)}, commits=("landed",), pending="begun", garbage=("g1", "g2"))
     index.create(index.tile_key(FIVE), tile)
     return index

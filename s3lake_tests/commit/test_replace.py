@@ -11,7 +11,6 @@ from s3lake.commit.sums import Commits
 from s3lake.errors import DataLossError, IncompleteError
 from s3lake.plan.batch import Batch
 from s3lake.plan.tile import Span, Tile
-from s3lake.store.memory import MemoryStore
 from s3lake_tests.commit.changing import merging
 from s3lake_tests.commit.kafka import hour
 from s3lake_tests.commit.works import accepting, materialise, reading, recovering, stage
@@ -27,8 +26,7 @@ BEGUN = {"of two commits": ([A, B], WHOLE), "of one": ([B], OF_B), "of the first
 
 
 @pytest.fixture
-def index() -> TopicIndex:
-    index = TopicIndex(MemoryStore(), ".indexes/events", "orders")
+def stored(index: TopicIndex) -> TopicIndex:
     for manifest in (A, B, GONE):
         index.record(manifest)
     tile = Tile(FIVE, {0: Span(0, 9, 9), 1: Span(7, 8, 8)}, commits=("a", "b"), garbage=("gone",))
@@ -38,26 +36,25 @@ def index() -> TopicIndex:
 
 @pytest.mark.parametrize(("replaced", "batch"), BEGUN.values(), ids=BEGUN)
 def test_an_attempt_covers_what_its_commits_did_replaces_them_and_says_why(
-    replaced: list[Manifest], batch: Batch, index: TopicIndex
+    replaced: list[Manifest], batch: Batch, stored: TopicIndex
 ):
-    attempt = begin_replacement(index, FIVE, replaced, "erase")
+    attempt = begin_replacement(stored, FIVE, replaced, "erase")
 
     assert attempt is not None
     assert (attempt.batch, attempt.replaced_manifests, attempt.reason) == (batch, tuple(replaced), "erase")
     assert attempt.replaces == tuple(manifest.id for manifest in replaced)
     assert attempt.suffix == f"~{attempt.commit[:12]}"
-    assert (attempt.tile, attempt.etag) == index.existing_tile(FIVE)
+    assert (attempt.tile, attempt.etag) == stored.existing_tile(FIVE)
     assert attempt.tile.garbage == ()
 
 
-def test_a_commit_that_the_hour_does_not_list_any_more_is_not_replaced(index: TopicIndex):
-    assert begin_replacement(index, FIVE, [GONE], "replay") is None
+def test_a_commit_that_the_hour_does_not_list_any_more_is_not_replaced(stored: TopicIndex):
+    assert begin_replacement(stored, FIVE, [GONE], "replay") is None
 
 
 @pytest.fixture
-def replaced() -> Commits:
+def replaced(index: TopicIndex) -> Commits:
     """A commit whose manifest is gone, and two of three records each in topic-partition 0, one with two in 1."""
-    index = TopicIndex(MemoryStore(), ".indexes/events", "orders")
     index.record(Manifest("a", "orders", FIVE, {0: Read(0, 5, 3)}))
     index.record(Manifest("b", "orders", FIVE, {0: Read(5, 9, 3), 1: Read(0, 2, 2)}))
     return Commits(index, FIVE, ("gone", "a", "b"))

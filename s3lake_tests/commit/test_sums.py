@@ -8,8 +8,7 @@ from s3lake.commit.documents import File, Manifest, Read, Taken
 from s3lake.commit.index import TopicIndex
 from s3lake.commit.recovery import forward
 from s3lake.commit.sums import Commits, measure_waits
-from s3lake.plan.tile import Span, Sums, Tile, Wait, join_offset_ranges
-from s3lake_tests.kit.stores import CountedStore
+from s3lake.plan.tile import Span, Sums, Tile, Wait
 
 HOUR = "2026-11-20T05"
 
@@ -35,11 +34,6 @@ def manifest(commit: str, start: int, *, replaces: tuple[str, ...] = (), expired
 ONE = Sums(
     offsets=20, expired=4, read=15, landed=12, skipped=1, dead=2, late=3, files=2, dead_files=1, records=14, bytes=137
 )
-
-
-@pytest.fixture
-def index() -> TopicIndex:
-    return TopicIndex(CountedStore(), ".indexes/events", "orders")
 
 
 def test_a_further_commit_adds_to_them_without_a_request(index: TopicIndex):
@@ -101,7 +95,6 @@ def test_expired_intervals_that_touch_are_one(index: TopicIndex):
     tile = Tile(HOUR, {0: Span(0, 4)}, expired=((0, 0, 4), (1, 7, 9)))
 
     assert forward(index, tile, manifest("b", 4, expired=3)).expired == ((0, 0, 7), (1, 7, 9))
-    assert join_offset_ranges([(0, 5, 9), (0, 0, 2), (1, 2, 5), (0, 1, 3)]) == ((0, 0, 3), (0, 5, 9), (1, 2, 5))
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from s3lake.table.iceberg import LakeTable
 from s3lake.verify import Grid, Report, verify_against
 from s3lake.verify.kafka_log import KafkaLog
 from s3lake_tests.kit.s3 import connection_to
+from s3lake_tests.kit.targets import refuse_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -138,7 +139,7 @@ class Lake(Topics):
     """Topics, and a bucket whose name is in no other test."""
 
     s3: EmbeddedS3
-    session: "Callable[[], SparkSession]"
+    session: "Callable[[], SparkSession]" = refuse_session
     bucket: str = field(default_factory=lambda: f"lake-{uuid.uuid4()}")
 
     def __post_init__(self) -> None:

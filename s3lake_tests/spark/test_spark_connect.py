@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
 
 import psutil
 import pytest
@@ -158,7 +157,7 @@ class TestServer:
     def test_has_no_setting_on_a_command_line(
         self, tmp_path: Path, kafka: EmbeddedKafka, s3_server: EmbeddedS3
     ) -> None:
-        text = Lake(kafka, s3_server, _no_session).config_text("name: events, topics: [t]")
+        text = Lake(kafka, s3_server).config_text("name: events, topics: [t]")
         config = tmp_path / "s3lake.yaml"
         config.write_text(text.replace("512m}", "512m, conf: {spark.hadoop.fs.s3a.planted: PLANTED}}"))
         running = SparkServer(tmp_path / "home", str(config))
@@ -191,7 +190,7 @@ seen = made._session_id, made.catalog.listTables(), sorted(map(tuple, made.sql("
 print([*seen, made.conf.get("spark.sql.shuffle.partitions")])
 """
         before = client(program, server)
-        lake = Lake(kafka, s3_server, _no_session)
+        lake = Lake(kafka, s3_server)
         topic, config = lake.topic(), tmp_path / "s3lake.yaml"
         lake.produce(topic, [*values(10), b"no JSON"], at(TEN, 5))
         text = lake.config_text(
@@ -242,7 +241,7 @@ print(session().range(4).count())
 def test_a_run_whose_server_is_killed_may_pass_later_and_then_lands_everything_once(
     kafka: EmbeddedKafka, s3_server: EmbeddedS3, tmp_path: Path
 ) -> None:
-    lake = Lake(kafka, s3_server, _no_session)
+    lake = Lake(kafka, s3_server)
     topic, settings = lake.topic(partitions=2), "batch_records: 200, flush: {count: 50}"
     for partition in (0, 1):
         lake.produce(topic, values(4_000), at(TEN, 5), partition)
@@ -297,7 +296,3 @@ def _check(address: str) -> "subprocess.CompletedProcess[str]":
     program = "from s3lake.cli import main; main()"
     command = [sys.executable, "-c", program, "spark", "--check", address]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-
-
-def _no_session() -> NoReturn:
-    raise AssertionError("runs have their own sessions")
