@@ -1,8 +1,7 @@
-"""How far s3lake goes: each limit at some sizes, so that its growth shows, as rows of `limits.md`.
+"""How far s3lake goes: each limit at some sizes, so that its growth shows, as rows for the table of `limits.md`.
 
-`make bench BENCH="limits --only messages,hours"` measures these anew and leaves the other rows as they are;
-`--at-most 1000` leaves larger sizes out. Each landing is a process of its own, cold, behind a broker and an S3 server
-of this machine.
+`make bench BENCH="limits --only messages,hours"` measures these; `--at-most 1000` leaves larger sizes out. Each landing
+is a process of its own, cold, behind a broker and an S3 server of this machine.
 """
 
 import argparse
@@ -22,7 +21,6 @@ from typing import Any, NamedTuple
 
 import boto3
 
-from benchmarks.limits_table import Row, rewritten
 from benchmarks.odd_records import schema
 from benchmarks.process_tree import Meter
 from benchmarks.sink import HERE, Bucket, bucket, measured, registry
@@ -31,7 +29,6 @@ from s3lake.demo.kafka import EmbeddedKafka
 
 TOPIC = "measured"
 TOPICS, ALL_RUNS = (10, 100, 1_000), "topics of a sink: all runs"
-TABLE = HERE / "limits.md"
 
 
 @dataclass(frozen=True)
@@ -57,6 +54,24 @@ class Limit(NamedTuple):
     title: str
     sizes: Sequence[int]
     topic: Callable[[int], Topic]
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a limit cost at one size.
+
+    Attributes:
+        peak_bytes: the largest share of memory that its processes had together.
+    """
+
+    title: str
+    size: int
+    seconds: float
+    cpu_s: float
+    peak_bytes: float
+    requests: int
+    index_bytes: float
+    files: int = 0
 
 
 class Cost(NamedTuple):
@@ -93,7 +108,7 @@ LIMITS = {
 
 
 def main() -> None:
-    """Measures what is asked for, and writes its rows."""
+    """Measure what is asked for, and print its rows."""
     names = (*LIMITS, "hours", "topics")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", type=lambda text: text.split(","), default=names, metavar=",".join(names))
@@ -101,13 +116,33 @@ def main() -> None:
     parser.add_argument("--at-most", type=float, default=math.inf, metavar="SIZE")
     parser.add_argument("--server", choices=("moto", "versitygw"), default="versitygw")
     options = parser.parse_args()
-    wanted = {limit.title: limit.sizes for limit in LIMITS.values()} | {ALL_RUNS: TOPICS}
+    smaller: dict[str, Row] = {}
     for name in options.only:
         if name not in names:
             parser.error(f"--only {name}: one of {', '.join(names)}")
         for row in rows(name, options):
-            print(row, file=sys.stderr, flush=True)
-            TABLE.write_text(rewritten(TABLE.read_text() if TABLE.exists() else "", row, wanted))
+            print(to_markdown(row, smaller.get(row.title)), flush=True)
+            smaller[row.title] = row
+
+
+def to_markdown(row: Row, before: Row | None) -> str:
+    """Return the row for the table; `before` is the row of the next smaller size, since which costs have grown."""
+    growth = ""
+    if before is not None:
+        parts = [("CPU", row.cpu_s, before.cpu_s), ("memory", row.peak_bytes, before.peak_bytes)]
+        parts.append(("requests", row.requests, before.requests))
+        growth = f"size x{row.size / before.size:g}: " + ", ".join(
+            f"{name} x{now / earlier:.2g}" for name, now, earlier in parts if now and earlier
+        )
+    load, day = f"{os.getloadavg()[0]:.0f}", f"{datetime.now(timezone.utc):%Y-%m-%d}"
+    return (
+        f"| {row.title} | {row.size:,} | {_short(row.seconds)} | {_short(row.cpu_s)} | {row.peak_bytes / 1e6:,.1f} "
+        f"| {row.requests:,} | {row.files:,} | {row.index_bytes / 1e3:,.1f} | {growth} | {load} | {day} |"
+    )
+
+
+def _short(seconds: float) -> str:
+    return f"{seconds:,.0f}" if seconds >= 100 else f"{seconds:.2f}" if seconds >= 0.1 else f"{seconds:.4f}"
 
 
 def rows(name: str, options: argparse.Namespace) -> Iterator[Row]:
