@@ -117,8 +117,7 @@ class Scaled:
         if not self.direct:
             self.stack.close()  # the one before has all the cores
             server = SparkServer(self.home / "server", str(config), master=self.cluster.master)
-            self.stack.callback(server.kill)
-            address = server.ready()["serves"]
+            address = self.stack.enter_context(server).ready()["serves"]
             config.write_text(text.replace(line, spark % address))
         return opened(LAND, address, CONFIG=str(config), HOUR=TEN)
 

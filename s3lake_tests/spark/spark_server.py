@@ -30,6 +30,12 @@ class SparkServer:
                 command, env=environment, stdout=subprocess.PIPE, stderr=log, start_new_session=True, cwd=code
             )
 
+    def __enter__(self) -> "SparkServer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
     def ready(self) -> dict[str, Any]:
         """What it says of itself when it serves."""
         assert self.process.stdout is not None

@@ -89,14 +89,11 @@ def test_a_run_at_a_server_with_other_code_is_refused(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "s3lake", other / "s3lake", ignore=shutil.ignore_patterns("__pycache__"))
     with (other / "s3lake" / "hours.py").open("a") as changed:
         changed.write("# Of another version.\n")
-    server = SparkServer(tmp_path / "home", code=other)
-    try:
+    with SparkServer(tmp_path / "home", code=other) as server:
         run = opened("print(session().range(3).count())", server.ready()["serves"])
         out, errors = run.communicate(timeout=120)
         assert (run.returncode, out) == (1, "")
         assert re.search(r"SparkUnavailableError: Spark's Python workers have s3lake \S+ \(code \w{8}\)", errors)
-    finally:
-        server.kill()
 
 
 class Theirs(Asked):

@@ -66,12 +66,8 @@ except S3LakeError as error:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a server that all tests may use, with more cores than this machine has."""
-    running = SparkServer(tmp_path_factory.mktemp("spark") / "home", master="local[3]")
-    try:
+    with SparkServer(tmp_path_factory.mktemp("spark") / "home", master="local[3]") as running:
         yield running.ready()["serves"]
-    finally:
-        running.stop()
-        running.kill()
 
 
 class TestAddresses:
@@ -116,43 +112,31 @@ class TestServer:
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
     def test_that_is_told_to_end_leaves_nothing_behind(self, number: signal.Signals, tmp_path: Path) -> None:
-        running = SparkServer(tmp_path / "home")
-        try:
+        with SparkServer(tmp_path / "home") as running:
             client(WORKERS, running.ready()["serves"])
             assert any("s3lake.land.task.workers" in " ".join(one.cmdline()) for one in marked(running.mark))
             assert running.stop(number) == 0
             assert running.left() == []
-        finally:
-            running.kill()
 
     def test_whose_process_is_killed_leaves_no_process_behind(self, tmp_path: Path) -> None:
-        running = SparkServer(tmp_path / "home")
-        try:
+        with SparkServer(tmp_path / "home") as running:
             client(WORKERS, running.ready()["serves"])
             others = [one for one in marked(running.mark) if one.pid != running.process.pid]
             running.process.kill()
             _, alive = psutil.wait_procs(others, timeout=60)
             assert alive == []
-        finally:
-            running.kill()
 
     def test_that_has_nothing_to_do_ends_by_itself(self, tmp_path: Path) -> None:
-        running = SparkServer(tmp_path / "home", "--idle", "2s")
-        try:
+        with SparkServer(tmp_path / "home", "--idle", "2s") as running:
             running.ready()
             assert running.process.wait(60) == 0
             assert running.left() == []
-        finally:
-            running.kill()
 
     def test_refuses_a_port_that_is_taken(self, server: str, tmp_path: Path) -> None:
         port = int(server.rpartition(":")[2])
-        running = SparkServer(tmp_path / "home", port=port)
-        try:
+        with SparkServer(tmp_path / "home", port=port) as running:
             assert running.process.wait(60) == 2
             assert f"--host 127.0.0.1 --port {port}: cannot listen there: Address already" in running.log.read_text()
-        finally:
-            running.kill()
 
     def test_has_no_setting_on_a_command_line(
         self, tmp_path: Path, kafka: EmbeddedKafka, s3_server: EmbeddedS3
@@ -160,16 +144,13 @@ class TestServer:
         text = Lake(kafka, s3_server).config_text("name: events, topics: [t]")
         config = tmp_path / "s3lake.yaml"
         config.write_text(text.replace("512m}", "512m, conf: {spark.hadoop.fs.s3a.planted: PLANTED}}"))
-        running = SparkServer(tmp_path / "home", str(config))
-        try:
+        with SparkServer(tmp_path / "home", str(config)) as running:
             address = running.ready()["serves"]
             lines = [" ".join(one.cmdline()) for one in marked(running.mark)]
             assert any("SparkSubmit" in line for line in lines)
             assert [line for line in lines if "PLANTED" in line] == []
             program = "print(session().conf.get('spark.hadoop.fs.s3a.planted'))"
             assert client(program, address).strip() == "PLANTED"
-        finally:
-            running.kill()
 
 
 @pytest.mark.slow("starts a Spark Connect server of its own")
@@ -214,26 +195,20 @@ print(made._session_id != before, made.range(3).count(), session(**conf) is made
 
     def test_make_a_session_again_at_a_server_that_was_started_again(self, tmp_path: Path) -> None:
         (port,) = free_ports(1)
-        first = SparkServer(tmp_path / "home", port=port)
         program = """
 import sys
 print(session().range(3).count(), flush=True)
 print(sys.stdin.readline().strip())
 print(session().range(4).count())
 """
-        try:
+        with SparkServer(tmp_path / "home", port=port) as first:
             running = opened(program, first.ready()["serves"])
             assert running.stdout is not None
             assert running.stdout.readline() == "3\n"
-        finally:
-            first.kill()
-        second = SparkServer(tmp_path / "home", port=port)
-        try:
+        with SparkServer(tmp_path / "home", port=port) as second:
             second.ready()
             out, errors = running.communicate("again\n", timeout=120)
             assert out == "again\n4\n", errors
-        finally:
-            second.kill()
 
 
 @pytest.mark.slow("starts a Spark Connect server of its own")
@@ -249,29 +224,23 @@ def test_a_run_whose_server_is_killed_may_pass_later_and_then_lands_everything_o
     config = tmp_path / "s3lake.yaml"
     text = lake.config_text(f"name: events, topics: ['{topic}'], {settings}")
     config.write_text(text.replace("local[2]", f"sc://127.0.0.1:{port}"))
-    first = SparkServer(tmp_path / "home", port=port)
-    try:
+    with SparkServer(tmp_path / "home", port=port) as first:
         run = opened(LAND, first.ready()["serves"], CONFIG=str(config), HOUR=TEN)
         assert run.stderr is not None
         while "landed" not in run.stderr.readline():
             assert run.poll() is None
-    finally:
-        first.kill()
     killed_s = time.monotonic()
     error, _ = run.communicate(timeout=240)
     # Killed while a job ran, or between two micro-batches, when the next one finds no server.
     lost = "the session at the Spark Connect server was lost while landing|no Spark Connect server answers"
     assert re.match(f"SparkUnavailableError ({lost})", error)
-    second = SparkServer(tmp_path / "home", port=port)
-    try:
+    with SparkServer(tmp_path / "home", port=port) as second:
         again = opened(LAND, second.ready()["serves"], CONFIG=str(config), HOUR=TEN)
         assert again.stderr is not None
         while "landed" not in again.stderr.readline():
             assert again.poll() is None
         assert time.monotonic() - killed_s < 120, "until the next commit"
         output, _ = again.communicate(timeout=240)
-    finally:
-        second.kill()
     commits = json.loads(output)[0]
     assert 0 < commits < 40
     report = lake.verify(lake.target(topic, settings))

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from s3lake_tests.spark.spark_server import client, opened
+
 pytestmark = [pytest.mark.usefixtures("jvm"), pytest.mark.slow("starts sessions in processes of their own")]
 
 _PROGRAM = r"""
@@ -50,37 +52,18 @@ def test_no_setting_of_spark_stands_on_a_command_line(tmp_path: Path) -> None:
     assert found["left"] == []
 
 
-_STOPPED = """
-from s3lake.sink import Spark
-from s3lake.spark import session
-
-settings = Spark(master="local[1]", driver_memory="512m")
-first = session(settings)
-first._jsc.sc().stop()
-second = session(settings)
-print(second is not first, second.range(3).count())
-second.stop()
-"""
-
-
 def test_a_session_that_spark_has_stopped_by_itself_is_made_again() -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", _STOPPED], capture_output=True, text=True, timeout=180, check=False
-    )
-    assert done.stdout.split() == ["True", "3"], done.stderr
-
-
-_QUIET = """
-from s3lake.sink import Spark
-from s3lake.spark import session
-
-print(session(Spark(master="local[1]", driver_memory="512m")).range(3).count())
+    program = """
+first = session()
+first._jsc.sc().stop()
+second = session()
+print(second is not first, second.range(3).count())
 """
+    assert client(program, "local[1]").split() == ["True", "3"]
 
 
 def test_a_session_starts_with_no_word_of_spark_s_own() -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", _QUIET], capture_output=True, text=True, timeout=300, check=True
-    )
+    out, errors = opened("print(session().range(3).count())", "local[1]").communicate(timeout=300)
+    assert out == "3\n", errors
     # The JVM's own, which no option takes away.
-    assert [line for line in done.stderr.splitlines() if "incubator modules" not in line] == []
+    assert [line for line in errors.splitlines() if "incubator modules" not in line] == []
