@@ -10,25 +10,28 @@ checked after every request that changed the bucket, and once more when everythi
 import itertools
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, Literal, get_args
+from unittest import mock
 
 import msgspec
 
 from s3lake import hours
+from s3lake.commit import index, protocol
 from s3lake.commit.documents import Manifest, TopicHead
 from s3lake.commit.index import TopicIndex
 from s3lake.errors import KafkaUnavailableError, StoreDeniedError, StoreUnavailableError
+from s3lake.land.maintenance import retention
 from s3lake.plan.tile import Tile
-from s3lake.store import COMMIT, Head
+from s3lake.store import COMMIT, Head, trial
 from s3lake_tests.commit import invariants, table
 from s3lake_tests.commit.actors import Actor, Answered, Request, Work
 from s3lake_tests.commit.bucket import BEST, PACE, PREFIX, Aborted, Bucket, Circumstances, Deleted, Twist, Written
 from s3lake_tests.commit.invariants import Violation
 from s3lake_tests.commit.kafka import FIRST_HOUR, TOPIC, ExpiredError, FakeKafka, Log, Record, hour, ms
-from s3lake_tests.commit.stand_ins import ShortId, standing_in
 from s3lake_tests.commit.table import Noted
 from s3lake_tests.commit.works import accepting, cleaning, materialise
 
@@ -49,6 +52,43 @@ Mode = Literal["exactly once", "at once", "replacing", "tables"]
 """
 FAULTS: tuple[Fault, ...] = get_args(Fault)
 CHANGES = {"put", "delete", "create_upload", "upload_part", "complete_upload", "abort_upload"}
+
+
+class _InTurn:
+    """A pool of threads that has none: whose request is next is for the world to say."""
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def __enter__(self) -> "_InTurn":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def map(self, work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+        return [work(item) for item in items]
+
+
+class ShortId(str):
+    """An id that is short, so that traces are."""
+
+    @property
+    def hex(self) -> str:
+        return str(self)
+
+
+def standing_in(uuid4: Callable[[], ShortId], time: Callable[[], float]) -> list[Any]:
+    """Patches that are not in force yet."""
+    return [
+        mock.patch.object(protocol, "uuid", SimpleNamespace(uuid4=uuid4)),
+        mock.patch.object(hours, "time", SimpleNamespace(time=time)),
+        mock.patch.object(index, "time", SimpleNamespace(sleep=lambda _: None)),
+        mock.patch.object(trial, "uuid", SimpleNamespace(uuid4=uuid4)),
+        mock.patch.object(trial, "time", SimpleNamespace(time=time)),
+        mock.patch.object(trial, "ThreadPoolExecutor", _InTurn),
+        mock.patch.object(retention, "time", SimpleNamespace(time=time)),
+    ]
 
 
 @dataclass
