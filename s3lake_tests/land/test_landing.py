@@ -6,23 +6,19 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
 from s3lake import hours
-from s3lake.errors import FencedError, RecordError
+from s3lake.errors import FencedError
 from s3lake.land.landing import land, rewrite
 from s3lake.land.observer import LandedHour
 from s3lake.land.target import TopicSink
-from s3lake.plan.tile import Span
 from s3lake.readback.spark import read_frame
 from s3lake_tests.conftest import slow_after
 from s3lake_tests.kit.lake import START, Lake, at, values
 from s3lake_tests.kit.processes import until
-
-if TYPE_CHECKING:
-    pass
+from s3lake_tests.kit.targets import refuse_session
 
 NINE, TEN, ELEVEN = "2026-01-05T09", "2026-01-05T10", "2026-01-05T11"
 AFTER = at("2026-01-06T00")
@@ -72,20 +68,6 @@ class TestHours:
         assert commits == sorted(commits)
         assert_all_landed(lake, target, 1612)
 
-    def test_the_one_under_way_is_landed_again_and_again_and_closed_after_its_grace(self, lake: Lake) -> None:
-        topic = lake.filled(values(10), at(TEN, 5))
-        (landed,) = land(lake.target(topic, SMALL, now_ms=at(TEN, 10)), [TEN])
-        assert landed.tile.partitions == {0: Span(0, 10, None)}
-        lake.produce(topic, values(7, first=10), at(TEN, 20))
-        (landed,) = land(lake.target(topic, SMALL, now_ms=at(TEN, 64)), [TEN])
-        assert intervals(landed) == [(0, 10), (10, 17)]
-        assert not landed.tile.complete
-        target = lake.target(topic, SMALL, now_ms=at(TEN, 65))
-        (landed,) = land(target, [TEN])
-        assert landed.tile.complete
-        assert landed.new == 0
-        assert_all_landed(lake, target, 17)
-
     def test_each_small_commit_of_it_is_nine_requests(self, lake: Lake) -> None:
         topic = lake.filled(values(10), at(TEN, 5))
         land(lake.target(topic, SMALL, now_ms=at(TEN, 10)), [TEN])
@@ -99,15 +81,11 @@ class TestHours:
     def test_a_complete_one_is_a_no_op_that_writes_nothing(self, lake: Lake) -> None:
         topic = lake.filled(values(10), at(TEN, 5))
         land(lake.target(topic, now_ms=AFTER), [TEN])
-        again = replace(lake.target(topic, now_ms=AFTER), spark=_no_spark)
+        again = replace(lake.target(topic, now_ms=AFTER), spark=refuse_session)
         (landed,) = land(again, [TEN])
         assert landed.new == 0
         assert rows(landed) == 10
         assert set(again.requests) <= {"GetObject", "HeadObject"}
-
-
-def _no_spark() -> NoReturn:
-    raise AssertionError("a session is started for nothing")
 
 
 class TestAProducerThatNeverStops:
@@ -142,16 +120,6 @@ class TestAProducerThatNeverStops:
         target = replace(target, clock=lambda: AFTER)
         land(target, [TEN])
         assert_all_landed(lake, target, lake.offsets.log_ranges(topic)[0][1])
-
-
-class TestMicroBatches:
-    def test_are_contiguous_and_no_longer_than_configured(self, lake: Lake) -> None:
-        topic = lake.filled(values(1000), at(TEN, 5))
-        target = lake.target(topic, f"{SMALL}, batch_records: 300", AFTER)
-        (landed,) = land(target, [TEN])
-        assert intervals(landed) == [(0, 300), (300, 600), (600, 900), (900, 1000)]
-        assert landed.new == 4
-        assert_all_landed(lake, target, 1000)
 
 
 class TestRetention:
@@ -199,21 +167,6 @@ class TestTransactions:
 
 class TestRefusedRecords:
     BAD = (*values(3), b"{ broken", *values(3, first=3))
-
-    def test_without_tolerance_say_where_and_why_and_nothing_is_visible(self, lake: Lake) -> None:
-        topic = lake.topic(partitions=2)
-        lake.produce(topic, values(500), at(TEN, 5), 0)
-        lake.produce(topic, self.BAD, at(TEN, 5), 1)
-        target = lake.target(topic, "flush: {count: 100}", AFTER)
-        with pytest.raises(RecordError) as refused:
-            land(target, [TEN])
-        message = str(refused.value)
-        for part in (f"topic '{topic}'", "partition 1", "offset 3", "stage convert", "errors.tolerance: all"):
-            assert part in message
-        assert "malformed" in message.lower()
-        assert lake.objects() == []
-        assert lake.uploads() == []
-        assert [tile.commits for tile in target.index.tiles()] == [()]
 
     def test_with_tolerance_are_dead_letters_of_the_same_commit(self, lake: Lake) -> None:
         topic = lake.filled(self.BAD, at(TEN, 5))

@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any, NoReturn
+from typing import Any
 
 import msgspec
 import pytest
@@ -25,6 +25,7 @@ from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.offsets import Lag
 from s3lake_tests.kit import indexes
 from s3lake_tests.kit.stores import CountedStore
+from s3lake_tests.kit.targets import refuse_session
 
 NOW = hours.start_ms("2026-01-05T12") + 30 * 60_000
 
@@ -60,10 +61,6 @@ class AwayStore(CountedStore):
         return super().get(key, span)
 
 
-def no_spark() -> NoReturn:
-    raise AssertionError("nothing here needs Spark")
-
-
 class World:
     """A sink's topics, and a clock for what is fresh."""
 
@@ -71,7 +68,9 @@ class World:
         self.store, self.kafka, self.clock = AwayStore(), FakeKafka(), 0.0
         sink = Sink(name="events", topics=topics, bucket="lake", start="2026-01-05T08")
         self.targets = [
-            TopicSink(sink, topic, no_spark, lambda _: self.store, self.kafka, KafkaReader("x:1"), clock=lambda: NOW)
+            TopicSink(
+                sink, topic, refuse_session, lambda _: self.store, self.kafka, KafkaReader("x:1"), clock=lambda: NOW
+            )
             for topic in topics
         ]
         self.registry = CollectorRegistry()

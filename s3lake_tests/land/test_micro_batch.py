@@ -73,8 +73,9 @@ def test_what_they_refuse_goes_to_the_dead_letter_topic(monkeypatch: pytest.Monk
     assert [record["value"] for record in producer.taken] == [b"{"]
 
 
-def test_a_record_that_they_refuse_is_named_with_its_topic() -> None:
-    with pytest.raises(RecordError, match="record refused in topic 'orders', partition 0, offset 0, stage convert"):
+def test_a_record_that_they_refuse_is_named_with_its_topic_and_the_remedy() -> None:
+    words = "record refused in topic 'orders', partition 0, offset 0, stage convert.*Set errors.tolerance: all"
+    with pytest.raises(RecordError, match=words):
         land(world(b"{").target(), [FIRST])
 
 

@@ -40,20 +40,12 @@ def test_of_each_hour_the_plan_then_its_commits_then_that_it_is_done() -> None:
     target = World(batch_records=4).target()
     observer = RecordedCalls()
     land(target, [FIRST, SECOND], observer)
-    assert [line for line in observer.lines if line[1] == FIRST] == [
-        ("planned", FIRST, 10, 3),
-        ("committed", FIRST, 4),
-        ("committed", FIRST, 4),
-        ("committed", FIRST, 2),
-        ("done", FIRST, 3),
-    ]
-    assert [line for line in observer.lines if line[1] == SECOND] == [
-        ("planned", SECOND, 10, 3),
-        ("committed", SECOND, 4),
-        ("committed", SECOND, 4),
-        ("committed", SECOND, 2),
-        ("done", SECOND, 3),
-    ]
+    for hour in (FIRST, SECOND):
+        assert [line for line in observer.lines if line[1] == hour] == [
+            ("planned", hour, 10, 3),
+            *[("committed", hour, records) for records in (4, 4, 2)],
+            ("done", hour, 3),
+        ]
     assert [line[1] for line in observer.lines if line[0] == "done"] == [FIRST, SECOND]
 
 

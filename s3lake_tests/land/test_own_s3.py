@@ -3,7 +3,6 @@
 import base64
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,9 +14,6 @@ from s3lake.readback.spark import read_frame
 from s3lake.sink import Config
 from s3lake_tests.kit.lake import START, Lake, at, values
 from s3lake_tests.store.watching import Watching
-
-if TYPE_CHECKING:
-    pass
 
 KEY = base64.b64encode(b"0123456789abcdef0123456789abcdef").decode()
 

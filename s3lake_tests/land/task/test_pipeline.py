@@ -151,11 +151,6 @@ def test_two_topic_partitions_in_one_batch_are_told_apart(bucket: Bucket) -> Non
     assert counted(done) == {1: Read(7, 10, read=2, landed=2), 0: Read(40, 41, read=1, landed=1)}
 
 
-def test_gaps_between_offsets_are_no_records(bucket: Bucket) -> None:
-    done = outcome(work(bucket), [Record(b"1", offset=5), Record(b"2", offset=90)])
-    assert counted(done) == {0: Read(5, 91, read=2, landed=2)}
-
-
 def test_an_error_of_the_store_keeps_its_type(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> str:
         raise StoreDeniedError("no such bucket: lake")

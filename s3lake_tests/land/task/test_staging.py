@@ -207,16 +207,6 @@ def test_no_file_spans_more_and_none_could_have_gone_on(batches: list[list[int]]
             assert max(longer) - min(longer) >= span
 
 
-def test_a_span_in_one_output_partition_cuts_no_file_of_another() -> None:
-    files = staging(MemoryStore(), flush={"span": "10s"}, layout={"partition_by": ["a"]})
-    files.add(0, groups(files, *"xyxy"), rows(offsets(0, 4), lines(*[b"v"] * 4), [0, 0, 60_000, 5_000]))
-    assert sorted((file.key, file.records) for file in files.finish()) == [
-        ("t/a=x/t(0_000000000000).json", 1),
-        ("t/a=x/t(0_000000000002).json", 1),
-        ("t/a=y/t(0_000000000001).json", 2),
-    ]
-
-
 @pytest.mark.parametrize("field", [False, True], ids=["timestamps", "a field"])
 def test_a_span_counts_no_record_of_another_output_partition(field: bool) -> None:
     files = staging(MemoryStore(), flush={"span": "10s"}, layout={"partition_by": ["a"]})
