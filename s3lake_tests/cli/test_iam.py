@@ -1,31 +1,16 @@
 """`s3lake iam`: the policy allows what landing, rewriting, cleaning and verifying ask of S3, and no more."""
 
 import json
-import urllib.request
-import uuid
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import boto3
 import pytest
 
-from s3lake.cli.check import connection_checks, try_connection
 from s3lake.cli.iam import policy_of, policy_of_caller
 from s3lake.config import native
-from s3lake.demo.kafka import EmbeddedKafka
-from s3lake.demo.s3 import EmbeddedS3
-from s3lake.errors import StoreDeniedError
-from s3lake.land.landing import land, rewrite
 from s3lake.sink.s3 import Role
-from s3lake.store.connection import S3Connection
-from s3lake.store.s3 import S3Store
 from s3lake_tests.kit.console import Run
-from s3lake_tests.kit.lake import START, Lake, at, values
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from s3lake_tests.kit.lake import START
 
 
 def policy(*sinks: str, s3: str = "{}", read_only: bool = False) -> dict[str, Any]:
@@ -167,55 +152,3 @@ def test_the_command_prints_the_callers_policy_where_there_is_a_role(
 
 
 # A store that enforces it
-
-
-@pytest.fixture
-def enforced(kafka: EmbeddedKafka, spark: "SparkSession") -> Iterator["Enforced"]:
-    with EmbeddedS3.start() as server:
-        yield Enforced(Lake(kafka, server, lambda: spark))
-
-
-class Enforced:
-    """A lake whose store allows a user of its own what a policy says, from then on."""
-
-    def __init__(self, lake: Lake) -> None:
-        self.lake, self.server = lake, lake.s3
-
-    def allow(self, document: dict[str, Any]) -> S3Connection:
-        keys = {"aws_access_key_id": "root", "aws_secret_access_key": "root"}
-        iam = boto3.client("iam", endpoint_url=self.server.endpoint_url, region_name=self.server.region, **keys)
-        name = str(uuid.uuid4())
-        iam.create_user(UserName=name)
-        iam.put_user_policy(UserName=name, PolicyName="landing", PolicyDocument=json.dumps(document))
-        key = iam.create_access_key(UserName=name)["AccessKey"]
-        address = f"{self.server.endpoint_url}/moto-api/reset-auth"
-        request = urllib.request.Request(address, data=b"0", headers={"Content-Type": "text/plain"})
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            assert answer.status == 200
-        return replace(self.lake.connection, access_key_id=key["AccessKeyId"], secret_access_key=key["SecretAccessKey"])
-
-
-@pytest.mark.slow("MinIO and moto each enforce the policy, in store/test_minio.py too")
-def test_a_user_with_the_policy_lands_rewrites_cleans_and_verifies_and_may_do_nothing_else(
-    enforced: Enforced, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lake = enforced.lake
-    topic = lake.filled([*values(10), b"no json"], at(START, 5))
-    settings = "prefix: raw, format: {type: parquet}, errors: {tolerance: all}"
-    config = lake.config(f"name: events, topics: ['{topic}'], {settings}")
-    connection = enforced.allow(policy_of(config, config.sinks))
-    monkeypatch.setattr(Lake, "connection", connection)
-    target = lake.target(topic, settings, now_ms=at("2026-01-05T12"))
-    land(target, [START])
-    rewrite(target, START)
-    target.clean()
-    report = lake.verify(target)
-    assert (report.landed, report.dead_letters, report.differences) == (10, 1, ())
-    monkeypatch.setattr(S3Connection, "from_settings", lambda _: connection)
-    tried = [attempt for group in connection_checks(config) for attempt in group]
-    assert {what: try_connection(attempt)[0] for what, attempt in tried if "bucket" in what} == {
-        f"{what}bucket {lake.bucket} of sink events": "ok" for what in ("", "conditional writes in ", "uploads in ")
-    }
-    for key in ("raw/other", ".indexes/clicks/topic.json"):
-        with pytest.raises(StoreDeniedError, match="PutObject"):
-            S3Store(connection, lake.bucket).put(key, b"")
