@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from s3lake import hours
 from s3lake.cli import app
@@ -83,6 +83,12 @@ COMMANDS: dict[str, tuple[tuple[str, ...], Callable[[Lake], None], str]] = {
 }
 
 
+def run(monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], *lakes: Lake) -> Result:
+    """Run a command on the topic of each lake, whatever the configuration says."""
+    monkeypatch.setattr(Request, "targets", lambda *_, **__: iter([target_of(lake) for lake in lakes]))
+    return CliRunner().invoke(app, words)
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_without_yes_prints_what_it_would_do_changes_nothing_and_ends_with_0(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -92,10 +98,42 @@ def test_a_command_without_yes_prints_what_it_would_do_changes_nothing_and_ends_
     prepare(lake)
     config = tmp_path / "s3lake.yaml"
     config.write_text(NOBODY)
-    monkeypatch.setattr(Request, "targets", lambda *_, **__: iter([target_of(lake)]))
     before = dict(lake.store.objects)
-    done = CliRunner().invoke(app, [*words, str(config)])
+    done = run(monkeypatch, (*words, str(config)), lake)
     assert done.exit_code == 0, (done.output, done.exception)
     assert summary in done.stdout
     assert done.stdout.endswith("\nnothing is changed yet: --yes does it\n")
     assert lake.store.objects == before
+
+
+@pytest.mark.parametrize(
+    ("name", "done", "again"),
+    [
+        ("clean", f"{HOUR}, commit dead: delete manifest, 0 files", "nothing to remove"),
+        (
+            "rollback",
+            f"{HOUR}: commit stuck is rolled back; the next run reads its 3 offsets again, 0 of them have expired",
+            "there is nothing to roll back",
+        ),
+        ("accept", "hours of the present topic begin at 2026-11-20T06", "there is nothing to accept"),
+    ],
+)
+def test_a_command_with_yes_does_it_once(name: str, done: str, again: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    words, prepare, _ = COMMANDS[name]
+    lake = Lake().landed(7, 4)
+    prepare(lake)
+    assert run(monkeypatch, (*words, "--yes"), lake).stdout == f"events {TOPIC} {done}\n"
+    second = run(monkeypatch, (*words, "--yes"), lake)
+    assert again in second.output + str(second.exception)
+
+
+def test_a_sink_that_has_nothing_to_accept_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    words, _, _ = COMMANDS["accept"]
+    done = run(monkeypatch, (*words, "--yes"), Lake().landed(7), Lake(name="copies"))
+    assert (done.exit_code, done.stdout.splitlines()) == (
+        0,
+        [
+            f"events {TOPIC} hours of the present topic begin at 2026-11-20T06",
+            f"copies: topic '{TOPIC}' has no index yet: there is nothing to accept",
+        ],
+    )

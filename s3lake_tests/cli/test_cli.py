@@ -14,8 +14,11 @@ import pytest
 import yaml
 
 from s3lake import cli
+from s3lake.cli.request import Request
+from s3lake_tests.commit.kafka import TOPIC
 from s3lake_tests.kit.console import Run
 from s3lake_tests.kit.lake import NOBODY, START
+from s3lake_tests.land.at_hand import FIRST, World
 
 TEN = "2026-01-05T10"
 
@@ -135,6 +138,17 @@ class TestExitCodeThree:
         ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
         os.close(writer)
         assert (ended.returncode, ended.stderr) == (141, "")
+
+    def test_a_topic_that_fails_stops_no_other(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        broken, good = World(), World()
+        broken.produce(0, b"{ broken")
+        good.produce(0, b'{"id": 1}')
+        monkeypatch.setattr(Request, "targets", lambda *_, **__: iter([broken.target(), good.target()]))
+        outcome = run("land", "--from", FIRST, "--to", FIRST)
+        assert outcome.code == 3
+        assert f"events {TOPIC} {FIRST}: 1 offsets = 1 rows" in outcome.out
+        assert f"events {TOPIC}: RecordError: " in outcome.err
+        assert f"land events {TOPIC}: offsets: 1 of 1" in outcome.err.splitlines()
 
     def test_an_unexpected_error_is_not_reported_as_a_difference(
         self, run: Run, offline: Path, monkeypatch: pytest.MonkeyPatch

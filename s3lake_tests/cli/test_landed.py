@@ -1,13 +1,10 @@
 """Commands on two landed hours of real parts: verify, status, index, land, rewrite, clean."""
 
-import time
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from s3lake import hours
-from s3lake.commit.documents import File, Manifest, Read
 from s3lake.land.landing import land
 from s3lake_tests.kit.console import Run
 from s3lake_tests.kit.lake import START, Lake, at, values
@@ -68,18 +65,6 @@ class TestOnLandedHours:
         (row,) = [row for row in rows if row.get("not_landed") == 7 and "difference" in row]
         assert (row["hour"], row["offsets"], row["under_way"]) == ("2026-01-05T12", {"0": [20, 27]}, False)
 
-    @pytest.mark.slow("lands two hours for one line of output")
-    def test_verify_of_the_current_hour_can_allow_waiting_records(
-        self, run: Run, config: Path, landed: str, lake: Lake
-    ) -> None:
-        now = int(time.time() * 1000)
-        lake.produce(landed, values(3), now, 0)
-        present = hours.key_of_ms(now)
-        assert run("verify", config, "--from", present).code == 1
-        outcome = run("verify", config, "--from", present, "--allow-open")
-        assert outcome.code == 0
-        assert "3 offsets, no tile (allowed)" in outcome.out
-
     def test_verify_finds_what_is_missing(self, run: Run, config: Path, landed: str, lake: Lake) -> None:
         lake.store.delete(next(key for key in lake.objects() if key.startswith(f"{landed}/date=") and "/0-" in key))
         outcome = run("verify", config, "--to", TEN)
@@ -113,45 +98,6 @@ class TestOnLandedHours:
         assert refused.code == 3
         assert f"the hours to land begin at {first}" in refused.err
 
-    @pytest.mark.slow("lands two hours for one line of output")
-    def test_index_accept_skips_sinks_that_have_nothing_to_accept(
-        self, run: Run, landed: str, lake: Lake, tmp_path: Path
-    ) -> None:
-        path = tmp_path / "s3lake.yaml"
-        topics = f"topics: ['{landed}'], errors: {{tolerance: all}}"
-        path.write_text(lake.config_text(f"name: copies, prefix: copies, {topics}", f"name: events, {topics}"))
-        lake.delete(landed)
-        lake.topic(name=landed)
-
-        outcome = run("index", "accept", "--topic", landed, path, "--yes")
-        assert outcome.code == 0, outcome.err
-        assert outcome.out.splitlines() == [
-            f"events {landed} hours of the present topic begin at {hours.shift(TEN, 1)}",
-            f"copies: topic '{landed}' has no index yet: there is nothing to accept",
-        ]
-        again = run("index", "accept", "--topic", landed, path, "--yes")
-        assert again.code == 2
-        assert f"topic '{landed}' has no index yet: there is nothing to accept" in again.err
-
-    def test_index_rollback_gives_up_what_is_pending(self, run: Run, config: Path, landed: str, lake: Lake) -> None:
-        command = ("index", "rollback", "--sink", "events", "--topic", landed, "--hour", TEN, config, "--yes")
-        assert f"{landed} {TEN} has no pending commit: there is nothing to roll back" in run(*command).err
-        index = lake.target(landed).index
-        found = index.tile(TEN)
-        assert found is not None
-        index.record(Manifest("stuck", landed, TEN, {0: Read(0, 3)}))
-        assert index.swap_tile(found[0].revise(pending="stuck"), found[1])
-
-        outcome = run(*command)
-        assert outcome.code == 0
-        assert outcome.out.strip() == (
-            f"events {landed} {TEN}: commit stuck is rolled back; the next run reads its 3 offsets again, 0 of them "
-            "have expired"
-        )
-        after = index.tile(TEN)
-        assert after is not None
-        assert (after[0].pending, after[0].garbage) == (None, ())
-
     def test_land_lands_the_hours_that_are_not_complete_and_prints_each(
         self, run: Run, config: Path, landed: str, lake: Lake
     ) -> None:
@@ -165,46 +111,10 @@ class TestOnLandedHours:
         again = run("land", config, "--from", START, "--to", hours.shift(TEN, 1))
         assert (again.code, again.out) == (0, "nothing to land: every hour of this range is complete\n")
 
-    @pytest.mark.slow("lands two hours for one line of output")
-    def test_land_continues_after_a_topic_that_fails(self, run: Run, config: Path, landed: str, lake: Lake) -> None:
-        eleven = hours.shift(TEN, 1)
-        broken = lake.topic(partitions=1)
-        lake.produce(broken, [b"{ broken"], at(eleven, 5), 0)
-        lake.produce(landed, values(7), at(eleven, 5), 0)
-        config.write_text(lake.config_text(f"name: events, topics: ['{broken}', '{landed}']"))
-        outcome = run("land", config, "--from", eleven, "--to", eleven)
-        assert outcome.code == 3
-        assert f"events {landed} {eleven}: 7 offsets = 7 rows" in outcome.out
-        assert f"\nevents {broken}: RecordError: " in outcome.err
-        assert f"land events {landed}: offsets: 7 of 7" in outcome.err.splitlines()
-
     def test_rewrite_replaces_the_files_of_the_hours(self, run: Run, config: Path, landed: str, lake: Lake) -> None:
         before = lake.objects()
         outcome = run("rewrite", config, "--from", TEN, "--to", TEN, "--yes")
         assert outcome.code == 0
         assert outcome.out.startswith(f"events {landed} {TEN}: 11 offsets = 10 rows + 1 dead letters; 1 data files ")
         assert len(set(before) & set(lake.objects())) == 1
-        assert run("verify", config, "--from", TEN, "--to", TEN).code == 0
-
-    def test_clean_removes_with_yes_what_a_crashed_writer_left(
-        self, run: Run, config: Path, landed: str, lake: Lake
-    ) -> None:
-        index = lake.target(landed).index
-        upload = lake.store.create_upload("left-behind", {"s3lake-commit": "dead"})
-        etag = lake.store.upload_part("left-behind", upload, 1, b"x")
-        file = File("left-behind", upload, (etag,), 0, 0, 9, 10, 1)
-        two_days_ago = int(time.time() * 1000) - 2 * 86_400_000
-        manifest = Manifest("dead", landed, TEN, {0: Read(0, 10)}, (file,), created_ms=two_days_ago)
-        lake.store.put(index.manifest_key(TEN, "dead"), msgspec.json.encode(manifest))
-
-        dry = run("clean", config)
-        assert dry.out.splitlines() == [
-            f"events {landed} would be removed: {TEN}, commit dead: fence and sweep, 1 files",
-            "nothing is changed yet: --yes does it",
-        ]
-        assert lake.uploads() == ["left-behind"]
-        (row,) = run("clean", config, "--yes", "--json").rows
-        assert (row["commit"], row["files"], row["action"], row["done"]) == ("dead", 1, "fence and sweep", True)
-        assert lake.uploads() == []
-        assert run("clean", config, "--yes").out == "nothing to remove\n"
         assert run("verify", config, "--from", TEN, "--to", TEN).code == 0

@@ -1,4 +1,4 @@
-"""`s3lake schema`: the columns of files, and how they came to be."""
+"""`s3lake schema`: the columns of files, and how they came to be; docs/test_schema.py has its tables."""
 
 import json
 from collections.abc import Iterator
@@ -29,18 +29,11 @@ def test_show_prints_the_columns_of_files(world: World) -> None:
     assert run("show") == "events: orders: files have no columns, or none yet\n"
     world.produce(0, b'{"id": 1, "to": {"zip": "a"}}')
     land(world.target(), [FIRST])
-    assert [line.rstrip().split(maxsplit=1) for line in run("show").splitlines()] == [
-        ["events:", "orders"],
-        ["column", "type"],
-        ["id", "int64"],
-        ["to", "struct<zip: string>"],
+    of_topic = {"sink": "events", "topic": "orders"}
+    assert [json.loads(line) for line in run("show", "--json").splitlines()] == [
+        {**of_topic, "column": "id", "type": "int64"},
+        {**of_topic, "column": "to", "type": "struct<zip: string>"},
     ]
-    assert json.loads(run("show", "--json").splitlines()[0]) == {
-        "sink": "events",
-        "topic": "orders",
-        "column": "id",
-        "type": "int64",
-    }
 
 
 def test_names_that_are_longer_than_their_columns_stay_on_one_line(world: World) -> None:
@@ -54,13 +47,7 @@ def test_history_prints_every_change_with_its_hour_and_commit(world: World) -> N
     assert run("history") == "events: orders: no columns were seen yet\n"
     world.produce(0, b'{"id": 1}')
     world.produce(1, b'{"id": 1.5, "note": "x"}')
-    first, second = land(world.target(), [FIRST, SECOND])
-    assert [line.split() for line in run("history").splitlines()[1:]] == [
-        ["hour", "commit", "column", "before", "after"],
-        [FIRST, first.tile.commits[0], "id", "int64"],
-        [SECOND, second.tile.commits[0], "id", "int64", "double"],
-        [SECOND, second.tile.commits[0], "note", "string"],
-    ]
+    _, second = land(world.target(), [FIRST, SECOND])
     assert json.loads(run("history", "--json").splitlines()[1]) == {
         "sink": "events",
         "topic": "orders",
