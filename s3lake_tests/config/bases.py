@@ -1,5 +1,6 @@
 """Configurations that load, one per dialect: tests change single settings of them."""
 
+import json
 import os
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
@@ -62,22 +63,8 @@ region = "us-east-1"
 start = "2026-11-20T00"
 kafka.bootstrap_servers = "kafka:9092"
 """
-JSON = """\
-{
-  "name": "demo",
-  "config": {
-    "connector.class": "io.confluent.connect.s3.S3SinkConnector",
-    "topics": "demo",
-    "key.converter": "org.apache.kafka.connect.storage.StringConverter",
-    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
-    "bootstrap.servers": "kafka:9092",
-    "s3lake.start": "2026-11-20T00",
-    "s3.bucket.name": "lake",
-    "format.class": "io.confluent.connect.s3.format.json.JsonFormat",
-    "flush.size": 1000
-  }
-}
-"""
+_POSTED = {key: value for key, value in CONFLUENT.items() if key not in ("name", "value.converter.schemas.enable")}
+JSON = json.dumps({"name": "demo", "config": {**_POSTED, "flush.size": 1000}}, indent=2) + "\n"
 KAFKA = "kafka: {bootstrap_servers: localhost:9092}\n"
 SINK = """\
 sinks:

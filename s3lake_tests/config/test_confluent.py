@@ -140,13 +140,6 @@ def test_one_delimiter_at_the_end_of_a_pattern_is_dropped(end: str) -> None:
     assert bases.keys_of(loaded, Record(timestamp=STAMP)) == ["topics/demo/y=2017/b/demo+0+0000000000.json"]
 
 
-def test_c44_the_year_is_not_a_week_year() -> None:
-    loaded = load({"partitioner.class": f"{PARTITIONER}HourlyPartitioner", "timestamp.extractor": "Record"})
-    assert bases.keys_of(loaded, Record(timestamp=1_735_603_200_000)) == [
-        "topics/demo/year=2024/month=12/day=31/hour=00/demo+0+0000000000.json"
-    ]
-
-
 def test_c14_wallclock_is_the_default_and_frozen() -> None:
     loaded = load({**TIME, "timestamp.extractor": None, "partition.duration.ms": "86400000"})
     assert bases.keys_of(loaded, *twelve(2), wallclock_ms=3_599_000) == [

@@ -73,14 +73,6 @@ def test_lenses_takes_all_topics_of_an_expression() -> None:
     assert (sink.reads("sensor_data_12"), sink.reads("sensor_data_x")) == (True, False)
 
 
-def test_lenses_transforms_of_the_rolling_window_are_read_in_order() -> None:
-    loaded = load(documents.ROLLING_WINDOW)
-    assert [(one.name, one.type.rpartition(".")[2]) for one in loaded.config.sinks[0].transforms] == [
-        ("insertFormattedTs", "TimestampConverter"),
-        ("insertWallclock", "InsertWallclock"),
-    ]
-
-
 def test_lenses_retries_are_applied_and_their_policy_is_explained() -> None:
     keys = {notice.place.key for notice in bases.remarks(load(documents.RETRIES))}
     assert "connect.s3.error.policy" in keys

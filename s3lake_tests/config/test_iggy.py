@@ -27,8 +27,10 @@ def test_the_readmes_example() -> None:
     assert one.envelope is not None
     assert (one.envelope.stream, one.envelope.topic) == ("app_logs", "api_requests")
     assert one.envelope.fields == ("metadata", "headers", "value")
-    keys = bases.remarks_by_key(loaded).keys()
-    assert keys >= {"version", "name", "path", "verbose", "streams[0].batch_length", "streams[0].consumer_group"}
+    assert loaded.notices == ()
+    keys = {notice.place.key for notice in loaded.without_effect}
+    of_stream = {f"streams[0].{name}" for name in ("batch_length", "poll_interval", "consumer_group")}
+    assert keys == {"version", "name", "path", "verbose", *of_stream}
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from s3lake.config.native import loads, write_native
 from s3lake.errors import ConfigurationError
-from s3lake.sink import Config
 from s3lake_tests.config import bases
+from s3lake_tests.kit.sinks import make_config, make_sink
+from s3lake_tests.verify.sinks import sinks
 
 KAFKA, SINK = bases.KAFKA, bases.SINK
 GOOD = KAFKA + SINK
@@ -233,67 +233,9 @@ def test_a_value_from_the_environment_is_shown_with_its_variable(monkeypatch: py
 # A configuration that is written again
 
 
-_names = st.from_regex(r"[A-Za-z0-9_-]{1,12}", fullmatch=True)
-_words = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), max_size=12)
-_formats = st.sampled_from(
-    [
-        ("json", "none"),
-        ("json", "gzip"),
-        ("text", "zstd"),
-        ("parquet", None),
-        ("parquet", "snappy"),
-        ("parquet", "gzip"),
-    ]
-)
-_elements = st.lists(
-    st.sampled_from(["type", "_value.a.b", "_key", "_header.region", "_topic", "_partition", "_date.yyyy/MM/dd'T'HH"]),
-    max_size=3,
-)
-
-
-@st.composite
-def _sinks(draw: st.DrawFn, name: str) -> dict[str, Any]:
-    kind, codec = draw(_formats)
-    return {
-        "name": name,
-        "topics": draw(st.lists(_names, min_size=1, max_size=3, unique=True)),
-        "bucket": draw(st.sampled_from(["lake", "123", "0.1", "null"])),
-        "prefix": name + draw(_words).replace("/", "").replace("~", ""),
-        "start": "2026-11-20T00",
-        "format": {"type": kind, "codec": codec},
-        "layout": {
-            "partition_by": draw(_elements),
-            "include_keys": draw(st.none() | st.booleans()),
-            "padding": {"char": draw(st.sampled_from("0-_.")), "offset": draw(st.integers(0, 64))},
-            "suffix": draw(_words.filter(lambda word: not set(word) & {"/", "~"})),
-        },
-        "flush": {
-            "count": draw(st.none() | st.integers(1, 10**9)),
-            "size": draw(st.integers(1, 80 * 10**9)),
-            "interval": draw(st.floats(0, 1e9, allow_nan=False)),
-        },
-        "close_grace": draw(st.floats(0, 1e9, allow_nan=False) | st.integers(0, 10**6)),
-    }
-
-
-@st.composite
-def _configs(draw: st.DrawFn) -> Config:
-    names = draw(st.lists(st.sampled_from(["one", "two", "on", "no", "007"]), min_size=1, max_size=3, unique=True))
-    values = _words | st.sampled_from(
-        ["${HOME}", "$${A}", "$$${", "true", "null", "1.10", "", "~", "<<", " x ", "a: b"]
-    )
-    properties = st.dictionaries(st.sampled_from(["client.id", "a", "true", "7"]), values)
-    return Config.model_validate(
-        {
-            "kafka": {"bootstrap_servers": "localhost:9092", "properties": draw(properties)},
-            "spark": {"conf": draw(properties)},
-            "sinks": [draw(_sinks(name)) for name in names],
-        }
-    )
-
-
-@given(_configs())
-def test_what_is_printed_loads_as_the_same_configuration(config: Config) -> None:
+@given(sink=sinks())
+def test_what_is_printed_loads_as_the_same_configuration(sink: dict[str, Any]) -> None:
+    config = make_config(make_sink(**sink))
     assert loads(write_native(config)[0], "s3lake.yaml") == config
 
 

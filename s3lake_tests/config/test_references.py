@@ -304,23 +304,10 @@ def test_kafkas_and_strimzis_own_providers_have_any_name(
 
 # AWS Secrets Manager
 
-
-@pytest.fixture(scope="module")
-def manager() -> Iterator[EmbeddedS3]:
-    with EmbeddedS3.start() as server:
-        client = boto3.client(
-            "secretsmanager",
-            endpoint_url=server.endpoint_url,
-            region_name="eu-west-1",
-            aws_access_key_id="a",
-            aws_secret_access_key="b",
-        )
-        client.create_secret(Name="lake/s3", SecretString=json.dumps({"key": "AKIAMANAGER", "secret": SECRET}))
-        yield server
+STORED = json.dumps({"key": "AKIAMANAGER", "secret": SECRET})
 
 
 @pytest.mark.slow("moto serves Secrets Manager")
-@pytest.mark.s3
 @pytest.mark.parametrize(
     "class_name",
     [
@@ -328,24 +315,21 @@ def manager() -> Iterator[EmbeddedS3]:
         "io.lenses.connect.secrets.providers.AWSSecretProvider",
     ],
 )
-def test_a_secret_of_secrets_manager_is_read_with_the_classes_options(manager: EmbeddedS3, class_name: str) -> None:
+def test_a_secret_of_secrets_manager_is_read_with_the_classes_options(moto: EmbeddedS3, class_name: str) -> None:
     options = {"aws.region": "eu-west-1", "aws.access.key": "a", "aws.secret.key": "b"}
-    options["aws.endpoint.override"] = manager.endpoint_url
+    options["aws.endpoint.override"] = moto.endpoint_url
+    keys = {"aws_access_key_id": "a", "aws_secret_access_key": "b"}
+    client = boto3.client("secretsmanager", endpoint_url=moto.endpoint_url, region_name="eu-west-1", **keys)
+    client.create_secret(Name=class_name, SecretString=STORED)
     worker = {"config.providers": "shop", "config.providers.shop.class": class_name}
     worker |= {f"config.providers.shop.param.{name}": value for name, value in options.items()}
-    configuration = loaded("${shop:lake/s3:key}", "${shop:lake/s3:secret}", worker)
+    configuration = loaded(f"${{shop:{class_name}:key}}", f"${{shop:{class_name}:secret}}", worker)
     assert keys_of(configuration) == ("AKIAMANAGER", SECRET)
 
 
-@pytest.mark.slow("moto serves Secrets Manager")
-@pytest.mark.s3
 @pytest.mark.parametrize("name", ["secretsManager", "secretsmanager", "secrets", "aws"])
-def test_it_is_read_by_its_usual_names_and_by_arn(
-    manager: EmbeddedS3, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    variables = {"AWS_ENDPOINT_URL_SECRETS_MANAGER": manager.endpoint_url, "AWS_DEFAULT_REGION": "eu-west-1"}
-    for variable, value in {**variables, "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}.items():
-        monkeypatch.setenv(variable, value)
-    arn = boto3.client("secretsmanager").describe_secret(SecretId="lake/s3")["ARN"]
+def test_it_is_read_by_its_usual_names_and_by_arn(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    arn = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:lake/s3-AbCdEf"
+    monkeypatch.setattr(SecretsManager, "read", lambda _, secret: {"lake/s3": STORED, arn: STORED}[secret])
     configuration = loaded(f"${{{name}:lake/s3:key}}", f"${{{name}:{arn}:secret}}")
     assert keys_of(configuration) == ("AKIAMANAGER", SECRET)

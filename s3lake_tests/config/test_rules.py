@@ -81,41 +81,6 @@ def test_of_a_key_that_is_given_twice_the_last_counts_and_that_is_noted() -> Non
     assert "f:11:1: flush.size: is given again in line 12; that one counts, as in Java" in bases.remarks_text(loaded)
 
 
-MINIMAL = """\
-type = "sink"
-key = "lake"
-enabled = true
-version = 0
-name = "S3 sink"
-path = "target/release/libiggy_connector_s3_sink"
-verbose = false
-
-[[streams]]
-stream = "logs"
-topics = ["api"]
-schema = "json"
-batch_length = 1000
-poll_interval = "5ms"
-consumer_group = "s3_sink"
-
-[plugin_config]
-bucket = "lake"
-region = "us-east-1"
-"""
-
-
-def test_iggys_minimal_file_has_no_notice() -> None:
-    loaded = loads(MINIMAL, "sink.toml", None, bases.ENVIRONMENT)
-    assert loaded.notices == ()
-    assert {notice.place.key for notice in loaded.without_effect} == {
-        "version",
-        "name",
-        "path",
-        "verbose",
-        *(f"streams[0].{name}" for name in ("batch_length", "poll_interval", "consumer_group")),
-    }
-
-
 FORMAT = "io.confluent.connect.s3.format.parquet.ParquetFormat"
 DEVIATIONS = [
     pytest.param(bases.CONFLUENT, {"s3.part.size": "5242880"}, "s3lake.flush.size=80GB", "5MB", id="size"),

@@ -73,10 +73,6 @@ def test_durations_are_seconds_or_have_a_unit(text: str | float, expected: float
     assert sink(flush={"interval": text}).flush.interval == expected
 
 
-def test_hours_per_run_may_be_without_bound() -> None:
-    assert sink(hours_per_run=None).hours_per_run is None
-
-
 # Names and keys
 
 
