@@ -11,7 +11,6 @@ import psutil
 import pytest
 from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
 
 from s3lake.demo import process
 from s3lake.demo.kafka import EmbeddedKafka
@@ -132,20 +131,3 @@ def test_the_broker_ends_when_its_starter_is_killed() -> None:
         starter.send_signal(signal.SIGKILL)
     until(10, lambda: not listens(port))
     until(10, lambda: not Path(directory).exists())
-
-
-@pytest.mark.slow("waits for compaction")
-def test_a_compacted_topic_is_compacted_within_seconds(kafka: EmbeddedKafka) -> None:
-    compacted = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.01"}
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-    admin.create_topics([NewTopic("compacted", 1, config=compacted)])["compacted"].result()
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
-
-    def only_the_last_is_left() -> bool:
-        # The open segment is never compacted: each further record rolls it.
-        producer.produce("compacted", b"new", b"key")
-        producer.flush(10)
-        offsets = [record.offset() for record in read(kafka, "compacted")]
-        return offsets[0] > 0
-
-    until(20, only_the_last_is_left)
