@@ -127,10 +127,6 @@ class TestSinkAssets:
         }
         assert pools == {"s3lake_events_orders", "s3lake_events_clicks_v1"}
 
-    def test_everything_runs_in_one_process(self) -> None:
-        executor = repository().get_job("land_events").executor_def
-        assert executor is dg.in_process_executor
-
 
 class TestPartitions:
     def test_are_the_hours_of_the_index_in_utc_up_to_the_current_one(self) -> None:

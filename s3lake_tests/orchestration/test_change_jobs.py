@@ -194,14 +194,6 @@ class TestReplay:
         assert jobs.rows() == [9]
         assert [event.partition for event in jobs.events(SEALED)] == [HOUR]
 
-    def test_stores_a_sealed_event_with_the_reason(self, jobs: Jobs) -> None:
-        template = MENDED["layout"]["template"]
-        jobs.lake.mended(layout={"template": template, "time": {"source": "field", "field": "when"}})
-        assert jobs.run("replay", confirmed=True).success
-        jobs.lake.mended(**MENDED)
-        assert jobs.run("replay", confirmed=True).success
-        assert jobs.reasons() == ["landed", "replay"]
-
 
 @pytest.mark.parametrize(
     ("settings", "jobs"),

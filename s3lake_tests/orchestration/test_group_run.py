@@ -9,10 +9,10 @@ import dagster as dg
 import pytest
 from dagster._core.storage.partition_status_cache import get_and_update_asset_status_cache_value
 
-from s3lake.orchestration import checks, names
+from s3lake.orchestration import names
 from s3lake.orchestration.build import build_definitions
 from s3lake.orchestration.runs import group_config
-from s3lake.orchestration.translator import hourly, sealed_key, sink_key
+from s3lake.orchestration.translator import hourly, sink_key
 from s3lake_tests.kit.lake import START, Lake, at, values
 from s3lake_tests.orchestration.unstaged_runs import materialisations
 from s3lake_tests.orchestration.world import catalog
@@ -114,22 +114,6 @@ def test_twenty_topics_are_one_job_of_spark_and_a_materialisation_each(
         assert tile is not None
         assert len(tile[0].commits) == 1
     fleet.assert_landed(fleet.topics[0], 80)
-
-
-@pytest.mark.slow("a case more of a run with many topics")
-def test_hours_that_are_over_are_checked_and_sealed(lake: Lake, instance: dg.DagsterInstance) -> None:
-    fleet = Fleet(lake, instance, 2)
-    fleet.produce()
-    fleet.produce(NINE)
-    assert fleet.land(f"{START}..{NINE}").success
-    for topic in fleet.topics:
-        assert fleet.materialised(fleet.key(topic)) == [(START, 80), (NINE, 80)]
-        assert fleet.materialised(sealed_key(fleet.sink, topic)) == [(START, 80), (NINE, 80)]
-        for name in checks.NAMES:
-            records = instance.event_log_storage.get_asset_check_execution_history(
-                dg.AssetCheckKey(fleet.key(topic), name), limit=10
-            )
-            assert len(records) == 2
 
 
 def test_a_topic_whose_record_is_refused_fails_no_other_and_its_own_hour_when_it_is_landed_alone(

@@ -107,9 +107,7 @@ class TestHours:
         [
             pytest.param("format: {type: json}", id="json"),
             pytest.param("format: {type: parquet, codec: snappy}, converter: {value: bytes}", id="parquet of bytes"),
-            pytest.param("format: {type: json, codec: zstd}, flush: {size: 3kB}", id="json zstd, several frames"),
             pytest.param("format: {type: text, codec: gzip}, converter: {value: bytes}", id="text gzip, bytes"),
-            pytest.param("format: {type: parquet}, converter: {value: string}", id="parquet of strings"),
         ],
     ),
 )
@@ -204,24 +202,6 @@ def test_files_of_a_narrower_schema_are_read_with_all_columns(lake: Lake) -> Non
     assert rows[None] == {"n": None, "in": None, "many": None, "big": None, "new": None}
     assert rows[1.5]["in"] == {"a": 2.5, "b": "B"}
     assert rows[1.5]["new"] == "N"
-
-
-@pytest.mark.slow("a case more of reading through Spark")
-def test_a_large_file_with_nested_nulls_is_read_in_several_batches(lake: Lake) -> None:
-    topic, settings = lake.topic(), "format: {type: parquet}"
-    older = [
-        b'{"l": %b, "s": %b}' % ((b"null", b"[]", b"[1, null]")[n % 3], (b"null", b'{"a": 1}')[n % 2])
-        for n in range(25_000)
-    ]
-    lake.produce(topic, older, at(NINE, 5))
-    land(lake.target(topic, settings, at(NINE, 30)), [NINE])
-    lake.produce(topic, [b'{"l": [0.5], "s": {"b": [1]}}'], at(TEN, 5))
-    land(lake.target(topic, settings, AFTER), [NINE, TEN])
-    rows = read(lake, topic, settings, [NINE, TEN]).collect()
-    assert len(rows) == 25_001
-    assert sum(row["l"] is None for row in rows) == 8334
-    assert sum(row["l"] == [1.0, None] for row in rows) == 8333
-    assert sum(row["s"] is not None for row in rows) == 12_501
 
 
 @pytest.mark.slow("a case more of reading through Spark")

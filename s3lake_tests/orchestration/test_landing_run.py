@@ -15,14 +15,15 @@ from dagster._core.loader import LoadingContextForTest
 from s3lake.commit.protocol import Attempt
 from s3lake.errors import KafkaUnavailableError, RecordError, S3LakeError, StoreUnavailableError
 from s3lake.land.landing import rewrite
-from s3lake.orchestration import names
+from s3lake.orchestration import checks, names
 from s3lake.orchestration.jobs import group_job
 from s3lake.orchestration.landing_run import as_dagster_errors, log_start
 from s3lake.orchestration.runs import group_config
+from s3lake.orchestration.translator import sealed_key, sink_key
 from s3lake.sink import Errors
 from s3lake.spark import installation
 from s3lake_tests.commit.kafka import TOPIC
-from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Landed
+from s3lake_tests.land.unstaged import FIRST, SECOND, THIRD, Filed, Landed, World
 from s3lake_tests.orchestration import unstaged_runs
 from s3lake_tests.orchestration.unstaged_runs import ALL, KEY, OneTopic
 from s3lake_tests.orchestration.world import catalog
@@ -319,6 +320,19 @@ class TestManyTopics:
         assert group.hours() == {"one": ALL, "two": [FIRST], "three": ALL}
         (run,) = group.instance.get_runs()
         assert run.tags[names.FAILED] == "two"
+
+    def test_hours_that_are_over_are_checked_and_sealed(
+        self, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(World, "lands", Filed)
+        group = Group(instance, monkeypatch)
+        group.land()
+        for topic in TOPICS:
+            sealed = unstaged_runs.materialisations(group.instance, sealed_key(group.sink, topic))
+            assert [one.partition for one in sealed] == ALL
+            for name in checks.NAMES:
+                key = dg.AssetCheckKey(sink_key(group.sink, topic), name)
+                assert len(group.instance.event_log_storage.get_asset_check_execution_history(key, limit=10)) == 3
 
     def test_what_cannot_pass_is_tried_once(self, group: Group) -> None:
         tries: list[str] = []

@@ -13,7 +13,6 @@ from s3lake import hours
 from s3lake.commit import sealing
 from s3lake.commit.documents import File, Manifest, Read, TopicHead
 from s3lake.commit.index import TopicIndex
-from s3lake.demo.s3 import EmbeddedS3
 from s3lake.land import opening
 from s3lake.orchestration import due, names, runs, sealed, sensor, sensor_memory, tick
 from s3lake.orchestration.build import build_definitions
@@ -28,7 +27,6 @@ from s3lake_tests.orchestration.world import (
     FOR_EVER,
     HOUR,
     MINUTE_MS,
-    NOWHERE,
     START,
     TICK_MS,
     FakeKafka,
@@ -44,19 +42,18 @@ OPEN_STORES, OPENED = opening.open_stores, sources.open_source
 
 
 @functools.cache
-def settings_of(s3: str, *sinks: str) -> tuple[Config, dg.Definitions]:
+def settings_of(*sinks: str) -> tuple[Config, dg.Definitions]:
     """Nobody changes them, and most worlds have the same."""
-    settings = config(*(f"{sink[:-1]}, topics: [orders]}}" for sink in sinks), s3=s3)
+    settings = config(*(f"{sink[:-1]}, topics: [orders]}}" for sink in sinks))
     return settings, build_definitions(settings)
 
 
 class World(Ticks):
     """A topic and its sinks' indexes."""
 
-    def __init__(self, patch: pytest.MonkeyPatch, *sinks: str, server: EmbeddedS3 | None = None) -> None:
-        settings, self.definitions = settings_of(_endpoint(server), *sinks)
-        store = S3Store(S3Connection.from_settings(settings.s3), "lake") if server else None
-        super().__init__(patch, settings, FakeKafka(), store)
+    def __init__(self, patch: pytest.MonkeyPatch, *sinks: str) -> None:
+        settings, self.definitions = settings_of(*sinks)
+        super().__init__(patch, settings, FakeKafka())
         self.sensor = self.definitions.get_repository_def().get_sensor_def("kafka_orders")
 
     def write_commit(self, hour: str, commit: str, *, size: int = 100, records: int = 10, at_ms: int = 0) -> None:
@@ -73,13 +70,6 @@ class World(Ticks):
         for event in result.asset_events:
             self.instance.report_runless_asset_event(event)  # as the daemon does
         return result
-
-
-def _endpoint(server: EmbeddedS3 | None) -> str:
-    if server is None:
-        return NOWHERE
-    keys = f"access_key_id: {server.access_key_id}, secret_access_key: {server.secret_access_key}"
-    return f"endpoint_url: '{server.endpoint_url}', credentials: {{{keys}}}"
 
 
 @pytest.fixture
@@ -475,11 +465,3 @@ class TestOutages:
         longest = asked.connection.max_attempts * (asked.connection.connect_timeout_s + asked.connection.read_timeout_s)
         assert tick.TICK_S + longest < TICK_MOST_S
         assert (patient.connection.read_timeout_s, patient.connection.patience_s) == (45, 90)
-
-
-def test_the_index_is_read_from_the_sink_s_bucket(s3_server: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> None:
-    s3_server.create_bucket("lake")
-    world = World(monkeypatch, "{name: events}", server=s3_server)
-    assert ranges(world.tick()) == [(START, HOUR)]
-    world.write(Tile("2026-01-05T09", {0: Span(0, 20)}))
-    assert ranges(world.tick()) == [("2026-01-05T09", HOUR)]

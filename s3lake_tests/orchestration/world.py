@@ -23,7 +23,6 @@ from s3lake.sink import Config, Sink
 from s3lake.source import opening as sources
 from s3lake.source.kafka.reader import KafkaReader
 from s3lake.source.offsets import LogRange, TopicOffsets
-from s3lake.store import Store
 from s3lake.store.connection import S3Connection
 from s3lake_tests.kit import indexes
 from s3lake_tests.kit.sinks import make_config
@@ -32,7 +31,6 @@ from s3lake_tests.kit.stores import CountedStore
 START, HOUR = "2026-01-05T08", "2026-01-05T10"
 MINUTE_MS = 60_000
 TICK_MS = 30_000
-NOWHERE = "endpoint_url: 'http://127.0.0.1:1'"
 FOR_EVER = math.inf
 STAND_INS = {"s3": SimpleNamespace(connection=S3Connection()), "spark": object()}
 """Resources of a project for tests that ask neither S3 nor Spark anything."""
@@ -101,11 +99,11 @@ def add_run(instance: dg.DagsterInstance, job: str, status: dg.DagsterRunStatus,
     return create_run_for_test(instance, job_name=job, status=status, remote_job_origin=origin, **more)
 
 
-def config(*sinks: str, s3: str = NOWHERE) -> Config:
+def config(*sinks: str) -> Config:
     """Sinks as `{name: events}`, of which each has its bucket and its start."""
     lines = [
         "kafka: {bootstrap_servers: '127.0.0.1:1'}",
-        f"s3: {{{s3}, retries: {{max_attempts: 1}}}}",
+        "s3: {endpoint_url: 'http://127.0.0.1:1', retries: {max_attempts: 1}}",
         "sinks:",
         *(f"  - {sink[:-1]}, bucket: lake, start: {START}}}" for sink in sinks),
     ]
@@ -123,12 +121,11 @@ class Ticks:
     definitions: dg.Definitions
     sensor: dg.SensorDefinition
 
-    def __init__(self, patch: pytest.MonkeyPatch, config: Config, kafka: FakeKafka, store: Store | None = None) -> None:
+    def __init__(self, patch: pytest.MonkeyPatch, config: Config, kafka: FakeKafka) -> None:
         self.config = config
         self.kafka: Any = kafka
-        self.store: Any = store or CountedStore()
-        if store is None:
-            patch.setattr(opening, "open_stores", lambda *_, **__: lambda _: self.store)
+        self.store: Any = CountedStore()
+        patch.setattr(opening, "open_stores", lambda *_, **__: lambda _: self.store)
         self.now = at(HOUR, 30)
         patch.setattr(hours, "now_ms", lambda: self.now)
         patch.setattr(sources, "open_source", lambda *_: self.kafka)
