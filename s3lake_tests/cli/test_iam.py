@@ -149,6 +149,3 @@ def test_the_command_prints_the_callers_policy_where_there_is_a_role(
     outcome = run("iam", write_config(tmp_path / "s3lake.yaml", s3), "--caller")
     assert outcome.code == exit_code
     assert words in outcome.out + outcome.err
-
-
-# A store that enforces it
