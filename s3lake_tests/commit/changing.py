@@ -18,7 +18,7 @@ from s3lake.commit.replace import MERGE, REPLAY
 from s3lake.config.draft import Connector
 from s3lake.errors import ConfigurationError, FencedError, ReplacedError
 from s3lake.land.maintenance import retention
-from s3lake.land.maintenance.replace import carry_over, group_compatible, replace_commits, settle_hour
+from s3lake.land.maintenance.replace import carry_over, change_hour, group_compatible, replace_commits, settle_hour
 from s3lake.land.target import TopicSink
 from s3lake.sink import Sink
 from s3lake.store import trial
@@ -121,7 +121,7 @@ def expiring(number: int) -> Work:
     """The hour is older than the sink keeps hours."""
 
     def work(me: Actor) -> None:
-        retention.expire(target_of(me), hour(number))
+        change_hour(target_of(me), hour(number), retention.REASON, retention.plan_expire)
         forget_replaced(me.index, hour(number), retention.REASON)
         me.world.erased |= me.expired
 

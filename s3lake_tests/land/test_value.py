@@ -23,11 +23,8 @@ from s3lake.commit.documents import Manifest
 from s3lake.commit.index import TopicIndex
 from s3lake.errors import ConfigurationError, FencedError
 from s3lake.land.landing import land
-from s3lake.land.maintenance.compact import compact
 from s3lake.land.maintenance.condition import Condition
 from s3lake.land.maintenance.erase import EraseConditions, erase
-from s3lake.land.maintenance.reformat import reformat
-from s3lake.land.maintenance.retention import expire
 from s3lake.land.target import TopicSink
 from s3lake.land.value import land_value
 from s3lake.readback.committed import list_committed_files, read_recorded_columns
@@ -40,6 +37,7 @@ from s3lake_tests.kit import targets
 from s3lake_tests.kit.crashes import Crash
 from s3lake_tests.kit.stores import crash_everywhere
 from s3lake_tests.land import at_hand
+from s3lake_tests.land.maintenance.parts import run_change
 
 HOUR, NEXT = "2026-11-20T05", "2026-11-20T06"
 NAME = "daily"
@@ -291,7 +289,7 @@ def _only_heads(index: TopicIndex, key: str, document: Any) -> bool:
 def test_a_table_is_compacted_erased_cleaned_and_listed_as_what_kafka_gave() -> None:
     target = target_of(flush={"count": 2})
     land_value(target, HOUR, numbers(*range(6)))
-    assert compact(target, HOUR).left == 1
+    assert run_change("compact", target, HOUR).left == 1
     person = EraseConditions(Condition("n = 3"))
     assert erase(target, HOUR, person).records == 1
     assert [row["n"] for row in rows(target)] == [0, 1, 2, 4, 5]
@@ -332,9 +330,9 @@ def test_a_table_is_reformatted_and_expires_and_may_be_landed_again(was: str, no
     before = target_of(format={"type": was}, flush={"count": 2})
     land_value(before, HOUR, numbers(1, 2, 3))
     after = target_of(before.store, format={"type": now}, flush={"count": 2})
-    assert reformat(after, HOUR).blocker == ""
+    assert run_change("reformat", after, HOUR).blocker == ""
     assert [row for body in bodies(after) for row in READ[now](body)] == [1, 2, 3]
-    expire(after, HOUR)
+    run_change("retention", after, HOUR)
     assert (data_keys(after), manifests(after)[0].partitions[0].erased) == ([], 3)
     land_value(after, HOUR, numbers(4))
     assert [row for body in bodies(after) for row in READ[now](body)] == [4]

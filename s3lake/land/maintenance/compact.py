@@ -23,7 +23,6 @@ from s3lake.land.maintenance.replace import (
     HourChange,
     Plan,
     carry_over,
-    change_hour,
     change_hours,
     replace_commits,
     stay,
@@ -78,11 +77,6 @@ class Merge(NamedTuple):
 def compact_hours(target: TopicSink, hours: Iterable[str], *, yes: bool, size: int = SIZE) -> Iterator[HourChange]:
     """Yield what compacting would do to each hour, or, with `yes`, has done."""
     return change_hours(target, hours, REASON, partial(plan_compact, size=size), yes=yes)
-
-
-def compact(target: TopicSink, hour: str, size: int = SIZE) -> HourChange:
-    """Compact an hour that is landed as a whole, in one commit for each set of columns that its commits have."""
-    return change_hour(target, hour, REASON, partial(plan_compact, size=size))
 
 
 def plan_compact(target: TopicSink, hour: str, size: int = SIZE) -> Plan | None:

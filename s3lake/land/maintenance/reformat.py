@@ -32,7 +32,6 @@ from s3lake.land.maintenance.replace import (
     HourChange,
     Plan,
     carry_over,
-    change_hour,
     change_hours,
     group_compatible,
     stay,
@@ -62,11 +61,6 @@ _NO_LIMIT = 2**63 - 1
 def reformat_hours(target: TopicSink, hours: Iterable[str], *, yes: bool) -> Iterator[HourChange]:
     """Yield what reformatting would do to each hour, or, with `yes`, has done."""
     return change_hours(target, hours, REASON, plan_reformat, yes=yes)
-
-
-def reformat(target: TopicSink, hour: str) -> HourChange:
-    """Write an hour again if it has another form than the sink: one commit for each form that it has."""
-    return change_hour(target, hour, REASON, plan_reformat)
 
 
 def plan_reformat(target: TopicSink, hour: str) -> Plan | None:

@@ -20,7 +20,7 @@ from s3lake.commit.documents import File, Manifest, Read, files_of
 from s3lake.commit.protocol import Attempt, Staged
 from s3lake.commit.recovery import each
 from s3lake.errors import ConfigurationError, StoreUnavailableError
-from s3lake.land.maintenance.replace import HourChange, Plan, carry_over, change_hour, change_hours, stay
+from s3lake.land.maintenance.replace import HourChange, Plan, carry_over, change_hours, stay
 from s3lake.land.target import TopicSink
 
 REASON = "retention"
@@ -60,11 +60,6 @@ def kept_s(target: TopicSink, older_than_s: float | None) -> float:
             f"sink {target.sink.name} keeps its hours for ever: give it `retention: 30d`, or say --older-than"
         )
     return seconds
-
-
-def expire(target: TopicSink, hour: str) -> HourChange:
-    """Delete the objects of an hour that is landed as a whole."""
-    return change_hour(target, hour, REASON, plan_expire)
 
 
 def plan_expire(target: TopicSink, hour: str) -> Plan | None:

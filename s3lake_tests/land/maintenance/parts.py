@@ -8,6 +8,8 @@ from s3lake.commit.index import TopicIndex
 from s3lake.commit.protocol import mark_of
 from s3lake.land import binding
 from s3lake.land import given as records_at_hand
+from s3lake.land.maintenance import compact, reformat, retention
+from s3lake.land.maintenance.replace import HourChange, change_hour
 from s3lake.land.target import TopicSink
 from s3lake.land.task.outcomes import with_seen
 from s3lake.schema.types import Columns, to_document
@@ -17,6 +19,12 @@ from s3lake_tests.kit.targets import target_of
 from s3lake_tests.land.task.settled import settled
 from s3lake_tests.verify.world import HOUR, IN_TIME, TOPIC, World
 
+PLANS = {
+    compact.REASON: compact.plan_compact,
+    reformat.REASON: reformat.plan_reformat,
+    retention.REASON: retention.plan_expire,
+}
+"""How an hour is changed, by the reason that its manifests give."""
 Record = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]
 """Key, value and headers."""
 
@@ -82,3 +90,8 @@ def holding(world: Parts, store: Store | None = None) -> TopicSink:
     store = store or world.store
     index = TopicIndex(store, ".indexes/events", world.index.topic, world.sink.root)
     return target_of(world.sink, index)
+
+
+def run_change(name: str, target: TopicSink, hour: str = HOUR) -> HourChange:
+    """Change an hour by its plan, whether it is old or not, and say so if there is nothing to change."""
+    return change_hour(target, hour, name, PLANS[name])

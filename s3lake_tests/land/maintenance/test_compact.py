@@ -7,9 +7,9 @@ from typing import Any, BinaryIO
 import pytest
 
 from s3lake.encode.text import TextJoiner
-from s3lake.land.maintenance.compact import compact, plan_compact
+from s3lake.land.maintenance.compact import plan_compact
 from s3lake.store import Document, reading
-from s3lake_tests.land.maintenance.parts import Parts, holding
+from s3lake_tests.land.maintenance.parts import Parts, holding, run_change
 from s3lake_tests.land.maintenance.test_merge import values
 from s3lake_tests.verify.world import HOUR, texts
 
@@ -28,7 +28,7 @@ def test_records_that_nothing_separates_are_compared_as_what_they_are_together()
     world = Parts(format={"type": "bytes", "framing": framing}, converter={"value": "bytes"}, flush={"count": 1})
     world.land(b"", b"ab", b"c")
     world.write_index()
-    assert compact(holding(world), HOUR).left == 1
+    assert run_change("compact", holding(world)).left == 1
     assert world.verified().clean
     (manifest,) = holding(world).manifests(HOUR) or []
     world.overwrite(manifest.files[0], b"abd", manifest.id)
@@ -42,7 +42,7 @@ def test_one_commit_of_many_files_becomes_one_of_one_file() -> None:
     plan = plan_compact(holding(world), HOUR)
     assert plan is not None
     assert str(plan.change) == f"{HOUR}: 3 files of 54 bytes become 1"
-    assert compact(holding(world), HOUR) == plan.change
+    assert run_change("compact", holding(world)) == plan.change
     assert list(world.bodies().values()) == [b"".join(value + b"\n" for value in values(*range(6)))]
     assert plan_compact(holding(world), HOUR) is None
 
@@ -65,7 +65,7 @@ def test_what_cannot_be_joined_is_said_and_stays() -> None:
     plan = plan_compact(holding(world), HOUR)
     assert plan is not None
     assert "CSV without header lines" in plan.change.blocker
-    assert compact(holding(world), HOUR) == plan.change
+    assert run_change("compact", holding(world)) == plan.change
     assert world.store.objects == before
 
 
@@ -73,7 +73,7 @@ def test_objects_of_one_record_each_stay() -> None:
     world = Parts(format={"type": "bytes"}, converter={"value": "bytes"})
     world.land(b"1", b"2")
     world.write_index()
-    assert "has one record an object" in str(compact(holding(world), HOUR))
+    assert "has one record an object" in str(run_change("compact", holding(world)))
     assert list(world.bodies().values()) == [b"1", b"2"]
     assert world.verified().clean
 
@@ -92,7 +92,7 @@ def test_a_file_that_would_not_hold_its_sources_records_is_not_made_visible(
         return join(joiner, body)
 
     monkeypatch.setattr(TextJoiner, "add", join_twice)
-    blocker = compact(holding(world), HOUR).blocker
+    blocker = run_change("compact", holding(world)).blocker
     assert "would not hold the records of the files that it is made of" in blocker
     assert (world.bodies(), world.store.uploads) == (before, {})
     assert world.verified().clean
@@ -105,7 +105,7 @@ def test_a_disk_that_takes_a_part_of_each_write_changes_nothing(monkeypatch: pyt
 
     world = many()
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: Reluctant())
-    assert compact(holding(world), HOUR).blocker == ""
+    assert run_change("compact", holding(world)).blocker == ""
     assert world.verified().clean
     assert len(world.bodies()) == 2
 
@@ -120,6 +120,6 @@ def test_what_is_joined_and_compared_is_read_from_the_store_once(monkeypatch: py
         return get(key, span)
 
     monkeypatch.setattr(world.store, "get", note)
-    compact(holding(world), HOUR)
+    run_change("compact", holding(world))
     read = [one for one in asked if one[1] is not None]
     assert len(read) == len(set(read)) > 20

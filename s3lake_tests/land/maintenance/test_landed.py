@@ -1,14 +1,12 @@
 """What Spark has landed, changed on real parts: verify finds each record, or that it was erased."""
 
 from s3lake.land.landing import land
-from s3lake.land.maintenance.compact import compact
 from s3lake.land.maintenance.condition import Condition
 from s3lake.land.maintenance.dead_letters import ReasonFilter
 from s3lake.land.maintenance.erase import EraseConditions, erase
-from s3lake.land.maintenance.reformat import reformat
 from s3lake.land.maintenance.replay import replay
-from s3lake.land.maintenance.retention import expire
 from s3lake_tests.kit.lake import START, Lake, at, values
+from s3lake_tests.land.maintenance.parts import run_change
 from s3lake_tests.land.test_landing import AFTER, assert_all_landed
 
 
@@ -19,16 +17,16 @@ def test_an_hour_is_compacted_reformatted_freed_of_some_rows_and_expires(lake: L
     settings = "errors: {tolerance: all}, flush: {count: 50}"
     target = lake.target(topic, settings, AFTER)
     land(target, [START])
-    assert compact(target.require_exactly_once(), START).left == len(lake.objects()) == 4
+    assert run_change("compact", target.require_exactly_once(), START).left == len(lake.objects()) == 4
     target = lake.target(topic, f"{settings}, format: {{type: parquet}}", AFTER)
-    assert reformat(target.require_exactly_once(), START).blocker == ""
+    assert run_change("reformat", target.require_exactly_once(), START).blocker == ""
     report = lake.verify(target)
     assert (report.clean, report.landed, report.dead_letters) == (True, 600, 2), report.differences
     person = EraseConditions(Condition("type = 't1'"), Condition("contains(value, 't1')"))
     assert erase(target.require_exactly_once(), START, person).records == 202
     report = lake.verify(target)
     assert (report.clean, report.landed, report.dead_letters) == (True, 400, 0), report.differences
-    expire(target.require_exactly_once(), START)
+    run_change("retention", target.require_exactly_once(), START)
     assert (lake.objects(), lake.uploads()) == ([], [])
     report = lake.verify(target)
     assert report.clean, report.differences

@@ -15,10 +15,10 @@ import pytest
 
 from s3lake.land.given import Record, batch
 from s3lake.land.maintenance import reformat as reformatting
-from s3lake.land.maintenance.reformat import plan_reformat, reformat
+from s3lake.land.maintenance.reformat import plan_reformat
 from s3lake.land.task.staging import Rows
 from s3lake.sink import Sink
-from s3lake_tests.land.maintenance.parts import Parts, holding
+from s3lake_tests.land.maintenance.parts import Parts, holding, run_change
 from s3lake_tests.verify.world import HOUR
 
 ROWS = [b'{"user":"%d","n":%d}' % (number % 3, number) for number in range(7)]
@@ -63,7 +63,7 @@ def test_verify_finds_the_same_records_in_another_form(was: dict[str, Any], now:
     plan = plan_reformat(holding(world), HOUR)
     assert plan is not None
     assert plan.change.blocker == ""
-    assert reformat(holding(world), HOUR) == plan.change
+    assert run_change("reformat", holding(world)) == plan.change
     report = world.verified()
     assert report.clean, report.differences
     assert (report.landed, report.dead_letters) == (7, 1)
@@ -81,12 +81,12 @@ def test_other_transforms_are_not_another_form() -> None:
 
 def test_what_is_written_is_what_the_format_says() -> None:
     world = changed(landed(format={"type": "parquet"}), format={"type": "avro"})
-    reformat(holding(world), HOUR)
+    run_change("reformat", holding(world))
     bodies = [body for key, body in world.bodies().items() if key.endswith(".avro")]
     rows = [row for body in bodies for row in fastavro.reader(io.BytesIO(body))]
     assert rows == [{"user": str(number % 3), "n": number} for number in range(7)]
     world = changed(landed(), format={"type": "json", "codec": "gzip"})
-    reformat(holding(world), HOUR)
+    run_change("reformat", holding(world))
     lines = [gzip.decompress(body) for key, body in world.bodies().items() if key.endswith(".json.gz")]
     assert b"".join(lines) == b"".join(row + b"\n" for row in ROWS)
 
@@ -96,7 +96,7 @@ def test_the_uuids_of_avro_are_those_of_parquet() -> None:
     world = Parts(flush={"count": 3}, format={"type": "avro"}, **sink)
     world.land(json.dumps({"who": str(WHO), "others": [str(WHO)]}).encode(), b"{}")
     world.write_index()
-    reformat(holding(changed(world, format={"type": "parquet"}, **sink)), HOUR)
+    run_change("reformat", holding(changed(world, format={"type": "parquet"}, **sink)))
     (body,) = [body for key, body in world.bodies().items() if key.endswith(".parquet")]
     assert pq.read_table(io.BytesIO(body)).to_pylist() == [{"who": WHO, "others": [WHO]}, {"who": None, "others": None}]
     report = world.verified()
@@ -106,7 +106,7 @@ def test_the_uuids_of_avro_are_those_of_parquet() -> None:
 def test_offsets_that_objects_do_not_say_stay_within_what_was_known() -> None:
     world = changed(landed(), layout={"partition_by": ["user"]})
     (before,) = holding(world).manifests(HOUR) or []
-    reformat(holding(world), HOUR)
+    run_change("reformat", holding(world))
     world.log.expire(4)
     assert world.verified().clean
     (after,) = holding(world).manifests(HOUR) or []
@@ -137,7 +137,7 @@ def test_rows_that_say_their_offsets_keep_them_when_another_file_has_records_bet
     world.write_index()
     assert offsets(world) == [(0, 2, 2), (1, 1, 1)]
     now = changed(world, **{**sink, "format": {"type": "avro"}, "flush": {"count": 1}})
-    assert reformat(holding(now), HOUR).blocker == ""
+    assert run_change("reformat", holding(now)).blocker == ""
     assert offsets(now) == [(0, 0, 1), (1, 1, 1), (2, 2, 1)]
     assert now.verified().clean, now.verified().differences
 
@@ -147,7 +147,7 @@ def test_files_whose_offset_ranges_overlap_stay_one_file_each_when_rows_do_not_s
     world.land(connect(1), connect("x", "string", "b"), connect(2), connect("y", "string", "b"))
     world.write_index()
     now = changed(world, **{**BETWEEN, "format": {"type": "avro"}, "flush": {"count": 1}})
-    assert reformat(holding(now), HOUR).blocker == ""
+    assert run_change("reformat", holding(now)).blocker == ""
     assert offsets(now) == [(0, 2, 2), (1, 3, 2)]
     assert now.verified().clean, now.verified().differences
 
@@ -161,7 +161,7 @@ def test_the_hour_stays_when_its_files_have_columns_that_cannot_be_one_table() -
     before = now.bodies()
     assert (
         "column 'value' is struct<a: string>, the sink's columns have struct<a: int32>"
-        in reformat(holding(now), HOUR).blocker
+        in run_change("reformat", holding(now)).blocker
     )
     assert (now.bodies(), now.store.uploads) == (before, {})
 
@@ -172,7 +172,7 @@ def test_the_hour_stays_when_two_new_files_would_have_one_key() -> None:
     world.write_index()
     now = changed(world, layout={"partition_by": ["b"]}, flush={"count": 1})
     before = now.bodies()
-    assert "two files would have the key" in reformat(holding(now), HOUR).blocker
+    assert "two files would have the key" in run_change("reformat", holding(now)).blocker
     assert (now.bodies(), now.store.uploads) == (before, {})
 
 
@@ -190,7 +190,7 @@ def test_the_hour_stays_when_two_new_files_would_have_one_key() -> None:
 def test_what_cannot_be_is_said_and_the_hour_stays(was: dict[str, Any], now: dict[str, Any], why: str) -> None:
     world = changed(landed(**was), **now)
     before = world.bodies()
-    outcome = reformat(holding(world), HOUR)
+    outcome = run_change("reformat", holding(world))
     assert why in outcome.blocker or why == ""
     assert (world.bodies() == before) == bool(outcome.blocker)
     assert world.store.uploads == {}
@@ -201,7 +201,7 @@ def test_records_that_were_skipped_are_not_missed_where_they_would_be_written_no
     world.land(None, b"a")
     world.write_index()
     now = changed(world, format={"type": "avro"}, converter={"value": "string"}, nulls="write")
-    assert reformat(holding(now), HOUR).blocker == ""
+    assert run_change("reformat", holding(now)).blocker == ""
     assert now.verified().differences == ()
     assert plan_reformat(holding(now), HOUR) is None
 
@@ -213,7 +213,7 @@ def test_null_and_an_empty_text_that_are_one_in_the_old_form_stay_so(now: dict[s
     world.land(None, b"")
     world.write_index()
     before = changed(world, format=now, **text).bodies()
-    assert "records without a value are empty in format text" in reformat(holding(world), HOUR).blocker
+    assert "records without a value are empty in format text" in run_change("reformat", holding(world)).blocker
     assert (world.bodies(), world.verified().clean) == (before, True)
 
 
@@ -222,7 +222,7 @@ def test_records_that_the_present_configuration_refuses_keep_the_hour_as_it_is()
     world.land(b'{"n":1}', b"[1]")
     world.write_index()
     before = changed(world, format={"type": "parquet"}).bodies()
-    assert "are refused by the present configuration" in reformat(holding(world), HOUR).blocker
+    assert "are refused by the present configuration" in run_change("reformat", holding(world)).blocker
     assert (world.bodies(), world.store.uploads) == (before, {})
 
 
@@ -258,9 +258,9 @@ def test_a_file_that_would_not_hold_its_sources_records_is_not_made_visible(
             reformatting, "Rows", lambda offsets, waits, data: Rows(offsets, waits, {"data": swap(data["data"])})
         )
         patched.setattr(reformatting, "batch", swap_values)
-        assert "would not hold the records of" in reformat(holding(world), HOUR).blocker
+        assert "would not hold the records of" in run_change("reformat", holding(world)).blocker
     assert (world.bodies(), world.store.uploads) == (before, {})
-    reformat(holding(world), HOUR)
+    run_change("reformat", holding(world))
     assert world.verified().clean
     assert world.bodies() != before
 
@@ -270,7 +270,7 @@ def test_columns_that_only_later_records_have_are_those_of_every_file() -> None:
     world = Parts(flush={"count": 1}, **sink)
     world.land_records([(None, None, []), (None, b'{"n":1}', [])])
     world.write_index()
-    reformat(holding(changed(world, format={"type": "parquet"}, **sink)), HOUR)
+    run_change("reformat", holding(changed(world, format={"type": "parquet"}, **sink)))
     tables = [pq.read_table(io.BytesIO(body)) for key, body in world.bodies().items() if key.endswith("parquet")]
     assert [table["value"].to_pylist() for table in tables] == [[None], [{"n": 1}]]
     report = world.verified()

@@ -6,13 +6,12 @@ import pytest
 
 from s3lake.commit.documents import FileForm, Manifest, Read
 from s3lake.errors import ConfigurationError, FencedError, StoreDeniedError, TableUnavailableError
-from s3lake.land.maintenance.compact import compact
 from s3lake.land.maintenance.replace import group_compatible, settle_hour
 from s3lake.land.observer import TableFollower
 from s3lake.land.target import TopicSink, retry_fenced
 from s3lake.store.memory import MemoryStore
 from s3lake_tests.land.at_hand import Table, World
-from s3lake_tests.land.maintenance.parts import Parts, holding
+from s3lake_tests.land.maintenance.parts import Parts, holding, run_change
 from s3lake_tests.land.maintenance.test_compact import many
 from s3lake_tests.verify.world import HOUR
 
@@ -41,7 +40,7 @@ def test_the_table_follows_before_the_objects_go_that_were_replaced() -> None:
     world = many()
     before = set(world.bodies())
     held, table = followed(world)
-    compact(held, HOUR)
+    run_change("compact", held)
     after = set(world.bodies())
     assert table.followed == [((HOUR,), before), ((HOUR,), before | after)]
     assert before.isdisjoint(after)
@@ -52,9 +51,9 @@ def test_where_the_table_cannot_follow_what_was_replaced_stays_until_the_change_
     before = set(world.bodies())
     held, table = followed(world, 2, 3)
     with pytest.raises(TableUnavailableError):
-        compact(held, HOUR)
+        run_change("compact", held)
     assert before < set(world.bodies())
-    compact(held, HOUR)
+    run_change("compact", held)
     assert before.isdisjoint(world.bodies())
     assert before < table.followed[3][1]
     assert world.verified().clean
@@ -66,7 +65,7 @@ def test_before_the_table_has_followed_an_earlier_exchange_nothing_of_it_is_swep
     held, _ = followed(world, 2, 3, 4)
     for _ in range(2):
         with pytest.raises(TableUnavailableError):
-            compact(held, HOUR)
+            run_change("compact", held)
     assert before < set(world.bodies())
 
 
@@ -74,7 +73,7 @@ def garbage(denials: int) -> tuple[TopicSink, Denying]:
     """An hour whose replaced objects are still there, at a store that denies their deletion so often from now on."""
     world = many()
     with pytest.raises(TableUnavailableError):
-        compact(followed(world, 2, 3)[0], HOUR)
+        run_change("compact", followed(world, 2, 3)[0])
     store = Denying(world.store.bucket)
     store.objects, store.denials = world.store.objects, denials
     return holding(world, store), store

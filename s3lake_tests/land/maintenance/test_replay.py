@@ -9,10 +9,9 @@ from s3lake.commit import protocol
 from s3lake.commit.documents import Recorded
 from s3lake.commit.letters import reason_of
 from s3lake.errors import ConfigurationError, FencedError
-from s3lake.land.maintenance.compact import compact
 from s3lake.land.maintenance.dead_letters import ReasonFilter, letters_of
-from s3lake.land.maintenance.reformat import reformat
 from s3lake.land.maintenance.replay import replay
+from s3lake_tests.land.maintenance.parts import run_change
 from s3lake_tests.land.maintenance.refused import GOOD, MENDED, ODD, TEMPLATE, Lake
 from s3lake_tests.verify.world import HOUR
 
@@ -62,7 +61,7 @@ def test_the_chosen_that_fail_again_and_the_others_of_their_object_are_in_one_ob
         *((2, 5, 2), (6, 6, 1)),
         *((9, 9, 1), (10, 10, 1)),
     ]
-    compact(lake.target(), HOUR)
+    run_change("compact", lake.target())
     assert lake.letters().keys() == {2, 5, 6, 9, 10}
     assert lake.verified().clean
 
@@ -144,7 +143,7 @@ def test_a_commit_of_another_form_is_refused_with_what_helps(
 def test_a_commit_of_another_form_is_reformatted_and_replayed(was: dict[str, Any], now: dict[str, Any]) -> None:
     lake = Lake(**was).landed(7, 4)
     lake.mended(**{"layout": {}, **now})
-    reformat(lake.target(), HOUR)
+    run_change("reformat", lake.target())
     assert sum(one.landed for one in lake.replay()) == 3
     report = lake.verified()
     assert report.clean, report.differences

@@ -12,13 +12,12 @@ from confluent_kafka import Consumer, TopicPartition
 from s3lake.errors import ConfigurationError
 from s3lake.land.given import Record
 from s3lake.land.maintenance import restore as restoring
-from s3lake.land.maintenance.compact import compact
 from s3lake.land.maintenance.restore import Restore, _produce, restore
 from s3lake_tests.conftest import slow_after
 from s3lake_tests.kit.crashes import Crash
 from s3lake_tests.kit.lake import Lake
 from s3lake_tests.kit.stores import RacingStore
-from s3lake_tests.land.maintenance.parts import Parts, holding
+from s3lake_tests.land.maintenance.parts import Parts, holding, run_change
 from s3lake_tests.verify.world import HOUR, IN_TIME
 
 RECORD = {"style": "record", "fields": ["key", "value", "headers", "metadata"]}
@@ -105,7 +104,7 @@ def test_wherever_it_is_stopped_each_record_is_there_once_and_as_it_was(lake: La
 def test_what_was_changed_since_it_began_is_refused_and_so_is_a_topic_that_does_not_fit(lake: Lake) -> None:
     world, into = landed(), lake.topic(partitions=2)
     restore(Restore(holding(world), [HOUR], into), lake.kafka.bootstrap_servers, {})
-    compact(holding(world), HOUR)
+    run_change("compact", holding(world))
     with pytest.raises(ConfigurationError, match="were compacted or changed since"):
         restore(Restore(holding(world), [HOUR], into), lake.kafka.bootstrap_servers, {})
     with pytest.raises(ConfigurationError, match=r"it has 1 topic-partitions, and records are of number 1: give"):
@@ -266,7 +265,7 @@ def test_a_restoration_that_is_given_up_leaves_no_object_open(monkeypatch: pytes
 @pytest.mark.slow("a case more on a real broker")
 def test_what_is_compacted_before_the_first_record_is_read_is_restored_from_what_it_became(lake: Lake) -> None:
     world, into = landed(), lake.topic(partitions=2)
-    store = RacingStore(world.store, lambda: compact(holding(world), HOUR))
+    store = RacingStore(world.store, lambda: run_change("compact", holding(world)))
     done = restore(Restore(holding(world, store), [HOUR], into), lake.kafka.bootstrap_servers, {})  # type: ignore[arg-type]
     assert (done.done, done.files) == (8, 3)
     assert consumed(lake, into) == as_they_were(world)

@@ -8,9 +8,9 @@ import pytest
 from s3lake import hours
 from s3lake.errors import ConfigurationError, StoreUnavailableError
 from s3lake.land.maintenance import retention
-from s3lake.land.maintenance.retention import expire, expire_hours, kept_s
+from s3lake.land.maintenance.retention import expire_hours, kept_s
 from s3lake.land.target import TopicSink
-from s3lake_tests.land.maintenance.parts import Parts, holding
+from s3lake_tests.land.maintenance.parts import Parts, holding, run_change
 from s3lake_tests.land.maintenance.test_merge import values
 from s3lake_tests.verify.world import HOUR
 
@@ -42,7 +42,7 @@ def test_it_is_done_once() -> None:
     assert str(done).startswith(f"{HOUR}: 5 records in 4 files")
     after = dict(world.store.objects)
     assert list(expire_hours(holding(world), yes=True, older_than_s=DAY_S)) == []
-    expire(holding(world), HOUR)
+    run_change("retention", holding(world))
     assert world.store.objects == after
 
 
@@ -63,11 +63,11 @@ def test_an_hour_stays_while_an_object_of_a_young_commit_cannot_be_seen(monkeypa
 
     monkeypatch.setattr(retention, "time", SimpleNamespace(time=lambda: manifest.created_ms / 1000 + DAY_S - 1))
     with pytest.raises(StoreUnavailableError, match="was committed within a day, and the store does not show it"):
-        expire(holding(world), HOUR)
+        run_change("retention", holding(world))
     assert holding(world).manifests(HOUR) == before
 
     monkeypatch.setattr(retention, "time", SimpleNamespace(time=lambda: manifest.created_ms / 1000 + DAY_S))
-    expire(holding(world), HOUR)
+    run_change("retention", holding(world))
     assert world.bodies() == {}
 
 

@@ -10,13 +10,12 @@ from s3lake.commit.sums import Commits
 from s3lake.demo.s3 import EmbeddedS3
 from s3lake.errors import TableUnavailableError
 from s3lake.land.landing import land, rewrite
-from s3lake.land.maintenance.compact import compact
 from s3lake.land.maintenance.condition import Condition
 from s3lake.land.maintenance.erase import EraseConditions, erase
-from s3lake.land.maintenance.retention import expire
 from s3lake.land.target import TopicSink
 from s3lake.table.iceberg import LakeTable
 from s3lake_tests.land.at_hand import FIRST, SECOND, THIRD, World
+from s3lake_tests.land.maintenance.parts import run_change
 from s3lake_tests.table.iceberg.shelf import Shelf
 
 DAY = 24 * 60
@@ -94,7 +93,11 @@ def test_every_scan_works_while_the_catalog_is_away_and_clean_brings_the_table_t
     assert ids() == every
 
     held = lake.target().require_exactly_once()
-    for change in (lambda: erase(held, SECOND, ALICE), lambda: compact(held, SECOND), lambda: expire(held, THIRD)):
+    for change in (
+        lambda: erase(held, SECOND, ALICE),
+        lambda: run_change("compact", held, SECOND),
+        lambda: run_change("retention", held, THIRD),
+    ):
         with pytest.raises(TableUnavailableError):
             change()
         assert ids() == every
