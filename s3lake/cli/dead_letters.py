@@ -33,7 +33,7 @@ def list_dead_letters(request: Request, hour: HourOption = None) -> None:
     first, last = _hour_range(request, hour)
     rows: list[dict[str, Any]] = []
     for target in request.targets():
-        for tile, commits in hours_of(target.index, first, last):
+        for tile, commits in hours_of(target, first, last):
             replayed = sum(taken.count for taken in chain.from_iterable(commit.taken for commit in commits))
             reasons = msgspec.to_builtins(merge_reasons(commit.letters for commit in commits))
             name = {"sink": target.sink.name, "topic": target.topic, "hour": tile.hour}
@@ -66,7 +66,7 @@ def show_dead_letters(
 
     chosen, (first, last), count = ReasonFilter(reason), _hour_range(request, hour), 0
     for target in request.targets():
-        for tile, commits in hours_of(target.index, first, last):
+        for tile, commits in hours_of(target, first, last):
             for letter in chain.from_iterable(letters_of(target.store, commit, partition) for commit in commits):
                 if not chosen(letter) or offset not in (None, letter.offset):
                     continue
@@ -93,7 +93,7 @@ def replay_dead_letters(request: Request, hour: HourOption = None, reason: Reaso
     chosen, (first, last) = ReasonFilter(reason), _hour_range(request, hour)
 
     def plan(target: "TopicSink") -> Iterator[Outcome]:
-        for tile, _ in list(hours_of(target.index, first, last)):
+        for tile, _ in list(hours_of(target, first, last)):
             for replayed in replay(target, tile.hour, chosen, dry_run=not request.yes):
                 refused = [msgspec.to_builtins(each) for each in replayed.refused]
                 yield Outcome({**asdict(replayed), "refused": refused}, f"{tile.hour}: {replayed}")
@@ -101,12 +101,12 @@ def replay_dead_letters(request: Request, hour: HourOption = None, reason: Reaso
     request.change(plan, nothing="no dead letters to replay")
 
 
-def _hour_range(request: Request, hour: str | None) -> tuple[str, str]:
-    """Return the first and the last requested hour."""
+def _hour_range(request: Request, hour: str | None) -> tuple[str | None, str | None]:
+    """Return the first and the last requested hour; None at an open end."""
     if hour is not None and (request.first or request.last):
         raise ConfigurationError("--hour is one hour, --from and --to are a range: give one of them")
     require_hours(hour)
-    return hour or request.first or "", hour or request.last or "9"
+    return hour or request.first, hour or request.last
 
 
 def _cells(row: Mapping[str, Any]) -> list[str]:

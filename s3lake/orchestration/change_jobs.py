@@ -140,7 +140,7 @@ def _replay(_catalog: Catalog, target: "TopicSink", config: Any) -> Iterable[Out
     from s3lake.land.maintenance.replay import replay
 
     chosen, dry_run = ReasonFilter(config.reason), not config.confirmed
-    for tile, _ in list(hours_of(target.index, config.from_, config.to or "9")):
+    for tile, _ in list(hours_of(target, config.from_, config.to)):
         commits = 0
         for replayed in replay(target, tile.hour, chosen, dry_run=dry_run):
             yield f"{tile.hour}: {replayed}", None

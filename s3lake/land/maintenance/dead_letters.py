@@ -6,22 +6,20 @@ import heapq
 import io
 import itertools
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from operator import attrgetter
 
-from s3lake import hours
-from s3lake.commit.documents import LETTERS, Manifest
-from s3lake.commit.index import TopicIndex
+from s3lake.commit.documents import LETTERS, Manifest, files_of
 from s3lake.commit.letters import reason_of
 from s3lake.commit.sums import Commits
+from s3lake.land.target import TopicSink
 from s3lake.objects.dead_letters import DeadLetter, read_dead_letters
 from s3lake.plan.tile import Tile
+from s3lake.readback.committed import read_tiles
 from s3lake.store import COMMIT, Store
 from s3lake.store.reading import open_object
 
 _PEEK_BYTES = 2**16
-_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ def letters_of(store: Store, manifest: Manifest, only: int | None = None) -> Ite
     Raises:
         DataLossError: an object is gone, is another one, or holds something else.
     """
-    files = [file for file in manifest.files if file.stream == LETTERS and only in (None, file.partition)]
+    files = [file for file in files_of([manifest], LETTERS) if only in (None, file.partition)]
     for partition in sorted({file.partition for file in files}):
         objects = (
             read_dead_letters(open_object(store, file.key, file.bytes, manifest.id), file.key)
@@ -77,12 +75,8 @@ def some_of(store: Store, manifests: Iterable[Manifest], most: int) -> list[Dead
     return some
 
 
-def hours_of(index: TopicIndex, first: str, last: str) -> Iterator[tuple[Tile, Commits]]:
-    """Hours from `first` to `last` that have dead letters, or had some that were replayed, and their commits."""
-    head = index.head()
-    hours_in_range = [hour for hour in hours.expand(head[0].hours) if first <= hour <= last] if head else []
-    with ThreadPoolExecutor(_AT_ONCE, "s3lake-index") as pool:
-        stored = list(pool.map(index.tile, hours_in_range))
-    for tile, _ in filter(None, stored):
-        if tile.sums.dead or tile.sums.taken:
-            yield tile, Commits(index, tile.hour, tile.commits)
+def hours_of(target: TopicSink, first: str | None, last: str | None) -> Iterator[tuple[Tile, Commits]]:
+    """Hours of this range that have dead letters, or had some that were replayed, and their commits."""
+    for tile in read_tiles(target.index, target.hours(first, last)).values():
+        if tile is not None and (tile.sums.dead or tile.sums.taken):
+            yield tile, Commits(target.index, tile.hour, tile.commits)

@@ -18,7 +18,7 @@ from s3lake.commit.documents import LETTERS, File, Manifest, Read, Reason, Recor
 from s3lake.commit.letters import Tally, merge_reasons
 from s3lake.commit.protocol import Attempt, Staged, mark_of
 from s3lake.commit.replace import REPLAY
-from s3lake.errors import ConfigurationError, FencedError
+from s3lake.errors import ConfigurationError
 from s3lake.land import binding
 from s3lake.land.engine import run_steps
 from s3lake.land.given import BATCH, Batches, GivenEngine, Record, batch
@@ -26,7 +26,7 @@ from s3lake.land.job import Job
 from s3lake.land.maintenance.dead_letters import ReasonFilter, letters_of
 from s3lake.land.maintenance.file_sets import copy_file, stage_files
 from s3lake.land.maintenance.replace import replace_commits, settle_hour
-from s3lake.land.target import TopicSink
+from s3lake.land.target import TopicSink, retry_fenced
 from s3lake.land.task import outcomes
 from s3lake.objects.dead_letters import DeadLetter, read_dead_letters
 from s3lake.plan import tile as tiles
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from s3lake.sink import Sink
     from s3lake.store import Stores
 
-_TRIES = 5
 _BLOCK_BYTES = 16 * 2**20
 Place = tuple[int, int]
 """Topic-partition and offset."""
@@ -101,26 +100,30 @@ def replay(
         TransientError: the store, or another writer, was in the way; what was replayed before stays.
     """
     done: set[str] = set()
-    for tries in range(1, _TRIES + 1):
-        stored = target.index.tile(hour)
-        if stored is None or not stored[0].commits:
-            return
-        tile = stored[0] if dry_run else settle_hour(target, hour)
-        try:
-            for commit in tile.commits:
-                manifest = None if commit in done else target.index.read_listed(hour, commit)
-                if manifest is None or all(file.stream != LETTERS for file in manifest.files):
-                    continue
-                with target.index.reading(hour, [commit]):
-                    result = _Replay(target, manifest, chosen).run(dry_run=dry_run)
-                done |= {commit, (result and result.commit) or commit}
-                if result is not None:
-                    yield result
-        except FencedError:
-            if tries == _TRIES:
-                raise
+    while (result := _replay_next(target, hour, chosen, done, dry_run=dry_run)) is not None:
+        yield result
+
+
+@retry_fenced
+def _replay_next(
+    target: TopicSink, hour: str, chosen: ReasonFilter, done: set[str], *, dry_run: bool
+) -> ReplayResult | None:
+    """Replay the next commit that has chosen dead letters. Adds to `done` which commits need no further look."""
+    stored = target.index.tile(hour)
+    if stored is None or not stored[0].commits:
+        return None
+    tile = stored[0] if dry_run else settle_hour(target, hour)
+    for commit in tile.commits:
+        if commit in done:
             continue
-        return
+        manifest, result = target.index.read_listed(hour, commit), None
+        if files_of([manifest], LETTERS):
+            with target.index.reading(hour, [commit]):
+                result = _Replay(target, manifest, chosen).run(dry_run=dry_run)
+        done |= {commit, (result and result.commit) or commit}
+        if result is not None:
+            return result
+    return None
 
 
 def find_form_difference(sink: Sink, manifest: Manifest) -> str:
