@@ -20,7 +20,7 @@ from s3lake.commit.index import TopicIndex
 from s3lake.plan import tile as tiles
 from s3lake.plan.tile import Tile
 from s3lake_tests.commit import invariants, table
-from s3lake_tests.commit.actors import Request
+from s3lake_tests.commit.actors import Actor, Request
 from s3lake_tests.commit.bucket import Circumstances
 from s3lake_tests.commit.changing import compacting, merging
 from s3lake_tests.commit.invariants import Violation
@@ -63,13 +63,20 @@ def creates(number: int) -> Callable[[Request], bool]:
     return wanted
 
 
+def landing(
+    world: World, records: int = 2, *, until: Callable[[Request], bool] = lambda _: False, chunk: int = 2
+) -> Actor:
+    """A lands so many records of hour 0, until its next request is one such."""
+    world.kafka.produce(0, *range(1, records + 1))
+    return world.do("A", materialise(0), until=until, chunk=chunk)
+
+
 # -------------------------------------------------------------------------------------------------------------- commits
 
 
 def rollback_zombie(world: World) -> None:
     """C1: Z, rolling A back, pauses before its DELETE; B lands the same bytes under the same name; Z goes on."""
-    world.kafka.produce(0, 1, 2, 3, 4)
-    a = world.do("A", materialise(0), chunk=2, until=completes)
+    a = landing(world, 4, chunk=2, until=completes)
     world.step(a)
     world.lose_upload(min(world.bucket.uploads))
     z = world.start("Z", recovering(0))
@@ -98,8 +105,7 @@ def shed(world: World) -> None:
 
 def lost4(world: World) -> None:
     """C5: the answer of step 4 is lost, the SDK repeats it, and gets 412 by its own write."""
-    world.kafka.produce(0, 1, 2)
-    a = world.do("A", materialise(0), until=enters_pending)
+    a = landing(world, until=enters_pending)
     world.step(a, "answer lost")
     world.run(a)
     if world.view().tiles[hour(0)].burnt or world.outcomes["FencedError"]:
@@ -108,8 +114,7 @@ def lost4(world: World) -> None:
 
 def timeout4(world: World) -> None:
     """C5: step 4 times out although it was carried out, and even reading it back is not possible."""
-    world.kafka.produce(0, 1, 2)
-    a = world.do("A", materialise(0), until=enters_pending)
+    a = landing(world, until=enters_pending)
     world.step(a, "timeout, done")
     world.step(a, "timeout, not done")
     world.run(a)
@@ -120,16 +125,14 @@ def timeout4(world: World) -> None:
 
 def aba(world: World) -> None:
     """C6: clean fences A's commit and sweeps it, so the tile says again what A read; A wakes up at step 4."""
-    world.kafka.produce(0, 1, 2)
-    a = world.do("A", materialise(0), until=enters_pending)
+    a = landing(world, until=enters_pending)
     world.do("clean", cleaning())
     world.run(a)
 
 
 def clean_live(world: World) -> None:
     """C7: clean has read the tile, without A in it; A does steps 4 to 6; clean goes on."""
-    world.kafka.produce(0, 1, 2)
-    a = world.do("A", materialise(0), until=enters_pending)
+    a = landing(world, until=enters_pending)
     clean = world.start("clean", cleaning())
     assert world.run(clean, until=lambda request: request.puts_tile is not None or request.method == "abort_upload")
     world.run(a)
@@ -138,8 +141,7 @@ def clean_live(world: World) -> None:
 
 def clean_fenced(world: World) -> None:
     """C8: A was fenced by B, which has the same names; clean finds A's manifest."""
-    world.kafka.produce(0, 1, 2)
-    a = world.do("A", materialise(0), until=enters_pending)
+    a = landing(world, until=enters_pending)
     world.do("B", materialise(0))
     world.run(a)
     world.do("clean", cleaning())
@@ -147,8 +149,7 @@ def clean_fenced(world: World) -> None:
 
 def same_content(world: World) -> None:
     """C4: A's second upload vanishes; whoever settles A must not take B's equal object for A's."""
-    world.kafka.produce(0, 1, 2)
-    a = world.do("A", materialise(0), until=enters_pending)
+    a = landing(world, until=enters_pending)
     world.step(a)
     (upload,) = world.bucket.uploads
     world.place_foreign(world.bucket.uploads[upload].key)
@@ -159,8 +160,7 @@ def same_content(world: World) -> None:
 
 def late_object(world: World) -> None:
     """C9: a Complete is answered, its commit rolled back and cleaned, and only then the object becomes visible."""
-    world.kafka.produce(0, 1, 2, 3, 4)
-    a = world.do("A", materialise(0), chunk=2, until=completes)
+    a = landing(world, 4, chunk=2, until=completes)
     world.step(a, "crash after", "late")
     world.lose_upload(min(world.bucket.uploads))
     world.do("Y", recovering(0))
@@ -170,8 +170,7 @@ def late_object(world: World) -> None:
 
 def rewrite_crash(world: World) -> None:
     """C3: a rewrite, cut into other files, stops between two Completes."""
-    world.kafka.produce(0, 1, 2, 3, 4)
-    world.do("A", materialise(0), chunk=2)
+    landing(world, 4, chunk=2)
     world.minute = 72
     world.do("A", materialise(0), chunk=2)
     again = world.do("rewrite", rewriting(0), chunk=3, until=completes)
@@ -191,16 +190,14 @@ def rewrite_twice(world: World) -> None:
 
 def refused_manifest(world: World) -> None:
     """The manifest's PUT is answered 409 and not carried out; its writer goes on."""
-    world.kafka.produce(0, 1, 2)
-    a = world.do("A", materialise(0), until=puts_manifest)
+    a = landing(world, until=puts_manifest)
     world.step(a, twist="conflict")
     world.run(a)
 
 
 def refused_manifest_untruly(world: World) -> None:
     """The same with 412, and the writer crashes between two Completes: what it completed has to be found again."""
-    world.kafka.produce(0, 1, 2)
-    a = world.do("A", materialise(0), chunk=1, until=puts_manifest)
+    a = landing(world, chunk=1, until=puts_manifest)
     world.step(a, twist="untrue")
     world.run(a, until=completes)
     world.step(a, "crash after")
@@ -209,8 +206,7 @@ def refused_manifest_untruly(world: World) -> None:
 def refused_manifest_of_rewrite(world: World) -> None:
     """The same when an hour is rewritten: nothing is swept for a commit that no reader sees."""
     world.minute = 72
-    world.kafka.produce(0, 1, 2, 3, 4)
-    world.do("A", materialise(0))
+    landing(world, 4)
     again = world.do("rewrite", rewriting(0), until=puts_manifest)
     world.step(again, twist="conflict, in flight")
     world.run(again, until=deletes_data)
@@ -221,8 +217,7 @@ def refused_manifest_of_rewrite(world: World) -> None:
 
 def refused_tile(world: World) -> None:
     """A new tile's PUT is answered 409 and not carried out."""
-    world.kafka.produce(0, 1, 2)
-    a = world.do("A", materialise(0), until=lambda request: request.puts_tile is not None)
+    a = landing(world, until=lambda request: request.puts_tile is not None)
     world.step(a, twist="conflict")
     world.run(a)
     if a.error or world.outcomes["committed"] != 1:
@@ -231,8 +226,7 @@ def refused_tile(world: World) -> None:
 
 def refused_step4(world: World) -> None:
     """Step 4 is answered 409 and not carried out; no other process was first."""
-    world.kafka.produce(0, 1, 2)
-    a = world.do("A", materialise(0), until=enters_pending)
+    a = landing(world, until=enters_pending)
     world.step(a, twist="conflict")
     world.run(a)
     if world.outcomes["FencedError"]:
@@ -241,8 +235,7 @@ def refused_step4(world: World) -> None:
 
 def slow_complete(world: World) -> None:
     """A's Complete takes its time; B, to whom the store says that there is no such upload, rolls A back and lands."""
-    world.kafka.produce(0, 1, 2)
-    a = world.do("A", materialise(0), until=completes)
+    a = landing(world, until=completes)
     world.step(a, twist="slow")
     world.do("B", materialise(0))
     world.run(a)
@@ -251,8 +244,7 @@ def slow_complete(world: World) -> None:
 
 def slow_recovery(world: World) -> None:
     """The same of a process that completes what a crashed writer left."""
-    world.kafka.produce(0, 1, 2)
-    a = world.do("A", materialise(0), until=completes)
+    a = landing(world, until=completes)
     a.crash()
     z = world.do("Z", recovering(0), until=completes)
     world.step(z, twist="slow")
@@ -263,8 +255,7 @@ def slow_recovery(world: World) -> None:
 
 def swept_meanwhile(world: World) -> None:
     """The same, while whoever rolled it back has looked for its object, and is about to clear the garbage."""
-    world.kafka.produce(0, 1, 2)
-    a = world.do("A", materialise(0), until=completes)
+    a = landing(world, until=completes)
     world.step(a, twist="slow")
     s = world.start("S", recovering(0))
     world.run(s, until=lambda request: request.puts_tile is not None and not request.puts_tile.pending)
@@ -295,8 +286,7 @@ def swept_by_two(world: World) -> None:
 def rewrite_compacted(world: World) -> None:
     """An hour is rewritten after compaction took some of its records out of Kafka: its files have the last copy."""
     world.minute = 72
-    world.kafka.produce(0, 1, 2, 3, 4)
-    world.do("A", materialise(0))
+    landing(world, 4)
     world.kafka.compact(0, 0, 1, 2)
     world.do("rewrite", rewriting(0))
 
@@ -329,8 +319,7 @@ def two_hours(world: World) -> None:
 
 def newpart(world: World) -> None:
     """T4: a topic-partition is added while hour 0 is open; some of its records belong to hour 0."""
-    world.kafka.produce(0, 1, 2)
-    world.do("A", materialise(0))
+    landing(world)
     world.add_partition()
     world.kafka.produce(2, 48, 54, 72)
     world.minute = 90
@@ -340,8 +329,7 @@ def newpart(world: World) -> None:
 def newpart2(world: World) -> None:
     """T4: a topic-partition is added between the closing of hour 0 and the opening of hour 1."""
     world.minute = 60
-    world.kafka.produce(0, 1, 2)
-    world.do("A", materialise(0))
+    landing(world)
     world.add_partition()
     world.kafka.produce(2, 48, 54, 72)
     world.do("B", materialise(1))
@@ -349,8 +337,7 @@ def newpart2(world: World) -> None:
 
 def newpart_open(world: World) -> None:
     """T4: a topic-partition is added; one run over the open hour lands all of it."""
-    world.kafka.produce(0, 1, 2)
-    world.do("A", materialise(0))
+    landing(world)
     world.add_partition()
     world.kafka.produce(2, 3, 4)
     world.do("A", materialise(0))
@@ -378,8 +365,7 @@ def close_over_pending(world: World) -> None:
 
 def create_dies(world: World) -> None:
     """T6: the process that announced a tile crashes before writing it."""
-    world.kafka.produce(0, 1, 2)
-    a = world.do("A", materialise(0), until=creates(0))
+    a = landing(world, until=creates(0))
     world.step(a, "crash after")
     world.do("B", materialise(1))
 
@@ -402,8 +388,7 @@ def close_recreated(world: World) -> None:
 def rewrite_recreated(world: World) -> None:
     """T10: after accepting the new topic, an hour of the former one is rewritten; only its files have its records."""
     world.minute = 66
-    world.kafka.produce(0, 1, 2)
-    world.do("A", materialise(0))
+    landing(world)
     world.kafka.create_topic(1)
     world.kafka.produce(0, 70, 71, 72)
     world.do("accept", accepting())
@@ -498,8 +483,7 @@ def two_cleans(world: World) -> None:
 
 def two_writers_of_a_key(world: World) -> None:
     """Two land the same offsets; the fenced one has written over the winner's object, and a clean follows."""
-    world.kafka.produce(0, 1, 2, 3, 4)
-    a = world.do("A", materialise(0), until=completes)
+    a = landing(world, 4, until=completes)
     world.do("B", materialise(0))
     world.run(a)
     world.do("Z", cleaning(later_days=2))
