@@ -2,13 +2,40 @@
 
 import contextlib
 import threading
-from types import TracebackType
+from typing import TYPE_CHECKING
 
 import psutil
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
-class Meter:
-    """Watches trees from a thread.
+
+class Watch:
+    """Looks at something from a thread, every `every_s` seconds, until its block ends."""
+
+    def __init__(self, every_s: float) -> None:
+        self._every_s, self._over = every_s, threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> "Self":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def look(self) -> None:
+        """Look once."""
+        raise NotImplementedError
+
+    def _run(self) -> None:
+        while not self._over.wait(self._every_s):
+            self.look()
+
+
+class Meter(Watch):
+    """Watches trees.
 
     CPU time is each process's own as it was last seen, of ended ones too. What parents know of ended children is no
     help: pyspark's daemon ignores SIGCHLD, and the kernel then forgets what a worker used that ended (idle for a
@@ -21,22 +48,10 @@ class Meter:
 
     def __init__(self, *pids: int, every_s: float = 0.1) -> None:
         """Of each tree the top; what a process uses in the last `every_s` seconds of its life may be missed."""
+        super().__init__(every_s)
         self.peak_rss = self.peak_pss = 0
-        self._every_s = every_s
         self._cpu: dict[int, dict[psutil.Process, float]] = {pid: {} for pid in pids}
         self._lock = threading.Lock()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> "Meter":
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        self._thread.join()
 
     @property
     def cpu_seconds(self) -> float:
@@ -55,19 +70,18 @@ class Meter:
             times = process.cpu_times()
             self._cpu[pid][process] = times.user + times.system
 
-    def _watch(self) -> None:
-        while not self._stop.wait(self._every_s):
-            rss = pss = 0
-            for pid in self._cpu:
-                for process in _tree(pid):
-                    self._see(pid, process)
-                    try:
-                        memory = process.memory_full_info()
-                    except psutil.Error:
-                        continue
-                    rss += memory.rss
-                    pss += getattr(memory, "pss", 0)
-            self.peak_rss, self.peak_pss = max(self.peak_rss, rss), max(self.peak_pss, pss)
+    def look(self) -> None:
+        rss = pss = 0
+        for pid in self._cpu:
+            for process in _tree(pid):
+                self._see(pid, process)
+                try:
+                    memory = process.memory_full_info()
+                except psutil.Error:
+                    continue
+                rss += memory.rss
+                pss += getattr(memory, "pss", 0)
+        self.peak_rss, self.peak_pss = max(self.peak_rss, rss), max(self.peak_pss, pss)
 
 
 def _tree(pid: int) -> list[psutil.Process]:

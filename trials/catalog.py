@@ -11,6 +11,7 @@ from typing import Any
 
 from pyiceberg.table import StaticTable
 
+from benchmarks.process_tree import Watch
 from s3lake.demo.s3 import EmbeddedS3
 from trials.checker import Bucket, data_files
 
@@ -113,7 +114,7 @@ class Tables:
         return Counter(task.file.file_path.removeprefix(f"{self._root}/") for task in scan.plan_files())
 
 
-class Scans:
+class Scans(Watch):
     """Scans whole tables again and again, while other things happen.
 
     Attributes:
@@ -123,27 +124,18 @@ class Scans:
     """
 
     def __init__(self, tables: Tables, pause_s: float = 3.0) -> None:
+        super().__init__(pause_s)
         self.done, self.broken, self.unread = 0, list[str](), ""
-        self._tables, self._pause_s, self._over = tables, pause_s, threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._tables = tables
 
-    def __enter__(self) -> "Scans":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._over.wait(self._pause_s):
-            try:
-                found = self._tables.broken()
-            except Exception as error:  # the store is stopped, or the catalog is written: whoever scans comes again
-                self.unread = f"{type(error).__name__}: {error}"
-                continue
-            self.done += 1
-            self.broken += [f"{time.strftime('%X')} {one}" for one in found]
+    def look(self) -> None:
+        try:
+            found = self._tables.broken()
+        except Exception as error:  # the store is stopped, or the catalog is written: whoever scans comes again
+            self.unread = f"{type(error).__name__}: {error}"
+            return
+        self.done += 1
+        self.broken += [f"{time.strftime('%X')} {one}" for one in found]
 
 
 def _tables(connection: sqlite3.Connection) -> dict[str, str]:

@@ -9,7 +9,6 @@ import argparse
 import json
 import math
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,7 +26,7 @@ from s3lake import hours
 from trials import landed
 from trials.clock.shared_clock import SharedClock
 from trials.pacer import Pacer
-from trials.production import CODE, CONNECT, DAEMON, S3LAKE, SINK, Production, production
+from trials.production import CODE, CONNECT, DAEMON, SINK, Production, production
 from trials.requests_log import Request, requests
 from trials.traffic import Traffic
 
@@ -193,9 +192,7 @@ def _await_sealed(
 
 def _verify(made: Production, wanted: list[str]) -> None:
     """Every record in one file, or no figures."""
-    command = [sys.executable, "-W", "ignore", *S3LAKE, "verify", "--json"]
-    command += [str(made.home / "s3lake.yaml"), "--to", wanted[-1]]
-    done = subprocess.run(command, env=made.services[CODE].environment, capture_output=True, text=True, check=False)
+    done = made.verify("--to", wanted[-1])
     if done.returncode:
         raise SystemExit(f"no figures, because not every record is in one file:\n{(done.stdout + done.stderr)[-4000:]}")
     _say(f"verify: {done.stdout.splitlines()[-1]}")

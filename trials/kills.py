@@ -9,7 +9,6 @@ import argparse
 import json
 import random
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,7 +26,7 @@ from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES, RunRecord
 
 from s3lake import hours
 from s3lake.land.opening import open_topic_sink
-from trials.production import CODE, CONNECT, DAEMON, S3LAKE, SINK, Production, kill, production
+from trials.production import CODE, CONNECT, DAEMON, SINK, Production, kill, production
 from trials.traffic import Traffic
 
 RUN, ALL = "run", "all"
@@ -147,17 +146,7 @@ class Stage:
 
 def _verified(made: Production) -> dict[str, Any]:
     """What `verify` found in all; the hour under way is not due yet."""
-    command = [
-        sys.executable,
-        "-W",
-        "ignore",
-        *S3LAKE,
-        "verify",
-        "--json",
-        "--allow-open",
-        str(made.home / "s3lake.yaml"),
-    ]
-    done = subprocess.run(command, env=made.services[CODE].environment, capture_output=True, text=True, check=False)
+    done = made.verify("--allow-open")
     lines = done.stdout.splitlines()
     if done.returncode not in (0, 1) or not lines:
         raise SystemExit(f"verify failed:\n{done.stderr[-4000:]}")

@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import os
 import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -126,6 +127,12 @@ class Production:
     def stop(self, *names: str) -> None:
         for name in reversed(names or tuple(self.services)):
             self.services[name].stop()
+
+    def verify(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        """Run `s3lake verify`, whose last line has its totals as JSON."""
+        command = [*_PYTHON, *S3LAKE, "verify", "--json", *words, str(self.home / "s3lake.yaml")]
+        environment = self.services[CODE].environment
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
     def sensors(self, *, on: bool) -> None:
         """What the code server's sensors do that nobody has switched; it has to be started after that."""

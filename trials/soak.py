@@ -18,7 +18,6 @@ import os
 import signal
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -36,6 +35,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
+from benchmarks.process_tree import Watch
 from s3lake import hours
 from s3lake.config import native
 from s3lake_tests.kit.s3 import find_program
@@ -214,21 +214,13 @@ def _verified(commands: Commands) -> int:
     return code
 
 
-class Memory:
+class Memory(Watch):
     """Resident memory of the services, every few seconds: whether it grows."""
 
     def __init__(self, made: Production) -> None:
-        self._made, self._over = made, threading.Event()
+        super().__init__(2)
+        self._made = made
         self._samples: list[float] = []
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> "Memory":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
 
     @property
     def thirds(self) -> tuple[int, int, int]:
@@ -244,14 +236,13 @@ class Memory:
         _, middle, last = self.thirds
         return last <= middle * _FLAT
 
-    def _watch(self) -> None:
-        while not self._over.wait(2):
-            total = 0
-            for service in self._made.services.values():
-                for one in service.tree:
-                    with contextlib.suppress(psutil.Error):
-                        total += one.memory_info().rss
-            self._samples.append(total / 2**20)
+    def look(self) -> None:
+        total = 0
+        for service in self._made.services.values():
+            for one in service.tree:
+                with contextlib.suppress(psutil.Error):
+                    total += one.memory_info().rss
+        self._samples.append(total / 2**20)
 
 
 def _configure(made: Production, s3: str, kafka: str, catalog: Catalog) -> None:
