@@ -64,19 +64,6 @@ def test_each_topic_partition_has_its_own_edge() -> None:
     }
 
 
-def test_one_refused_record_fails_an_intolerant_sink_and_all_are_named() -> None:
-    found = preview(sink(), "t", [record(0, b"1"), record(1, b"{"), record(4, b"]")])
-    assert (found.failed, found.objects) == (True, ())
-    assert [(one.offset, one.stage) for one in found.refusals] == [(1, "convert"), (4, "convert")]
-
-
-def test_a_tolerant_sink_has_dead_letters() -> None:
-    found = preview(sink(errors={"tolerance": "all"}), "t", [record(0, b"1"), record(1, b"{")])
-    assert not found.failed
-    assert list(bodies(found)) == ["_dead_letters/s/t/0/000000000001.json", f"{MIDNIGHT}/0-000000000000.json"]
-    assert [one.offset for one in found.refusals] == [1]
-
-
 # Records as lines
 
 

@@ -34,11 +34,6 @@ def test_each_record_that_fails_is_found_once_in_order_and_with_its_own_reason(
     assert list(find_failing(reads, Statement(*bad))) == [(one, at, f"fails on {one}@{at}") for one, at in inside]
 
 
-def test_records_at_both_ends_of_several_topic_partitions_are_found() -> None:
-    bad = [(0, 0), (0, 7), (1, 3), (2, 0)]
-    assert [place[:2] for place in find_failing(dict.fromkeys(range(3), (0, 8)), Statement(*bad))] == bad
-
-
 def test_one_record_of_a_thousand_is_found_in_twenty_tries() -> None:
     statement = Statement((3, 900))
     assert len(list(find_failing({3: (0, 1024)}, statement))) == 1
