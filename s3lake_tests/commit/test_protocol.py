@@ -182,17 +182,6 @@ def test_a_wholly_expired_interval_is_committed_without_files(world: World):
     assert world.view().data == {}
 
 
-def test_a_second_writer_of_the_same_interval_is_fenced_and_takes_only_its_own_uploads_back(world: World):
-    a = world.do("A", materialise(0, rounds=1), until=enters_pending)
-    world.do("B", materialise(0))
-
-    world.run(a)
-
-    assert world.outcomes["FencedError"] == 1
-    assert world.bucket.uploads == {}
-    assert tile(world, 0).commits == ("c2",)
-
-
 def test_the_fenced_writers_message_names_the_winner(world: World):
     opening.open_hour(world.index, world.kafka, hour(0))
     attempt = begin(world, 0)
@@ -232,19 +221,6 @@ def test_whoever_comes_next_finishes_a_commit_and_tags_each_object_with_the_reco
     assert world.bucket.tagged == held
     assert (tile(world, 0).commits, tile(world, 0).partitions) == (("c1",), {0: Span(0, 5)})
     assert len(held) == 3
-
-
-def test_a_commit_whose_upload_has_vanished_is_rolled_back_and_its_names_are_burnt(world: World):
-    interrupted(world)
-    world.lose_upload(min(world.bucket.uploads))
-
-    world.do("B", recovering(0))
-
-    assert tile(world, 0).commits == ()
-    assert tile(world, 0).burnt
-    assert tile(world, 0).garbage == ()
-    assert world.view().data == {}
-    assert world.bucket.uploads == {}
 
 
 def test_names_are_the_layouts_own_again_beyond_what_was_rolled_back(world: World):
