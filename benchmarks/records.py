@@ -1,9 +1,9 @@
 """Fills a topic: `records.py BOOTSTRAP TOPIC HOUR RECORDS PARTITIONS VALUES KEYED SCHEMA_ID EACH`.
 
-Events of about 200 bytes as JSON, or the same as Avro with a registry's SCHEMA_ID in front where that is not 0, or as
-Protobuf where it is PROTOBUF_ID; with timestamps that run through one hour. Number, time, session and amount are
-each record's own; the rest comes from a pool, whose columns have few values in real data as well. With VALUES above 0
-there is a field `shard` of so many values, drawn at random; KEYED is 1 for records with a key and a header.
+Events of about 200 bytes as JSON, or the same as Avro with a registry's SCHEMA_ID in front where that is not 0; with
+timestamps that run through one hour. Number, time, session and amount are each record's own; the rest comes from a
+pool, whose columns have few values in real data as well. With VALUES above 0 there is a field `shard` of so many
+values, drawn at random; KEYED is 1 for records with a key and a header.
 With EACH above 0 one of so many values is cut off in its middle: poison.
 """
 
@@ -48,16 +48,6 @@ SCHEMA: dict[str, Any] = {
 }
 """What a shop's producer would register: its values are about 200 bytes too."""
 
-PROTOBUF_ID = 8
-PROTOBUF = f"""syntax = "proto3";
-package shop;
-enum Type {{ {" ".join(f"{name} = {number};" for number, name in enumerate(_TYPES))} }}
-message Event {{
-  int64 id = 1; int64 ts = 2; string session = 3; double amount = 4; Type type = 5; string user = 6; string city = 7;
-  int32 quantity = 8; bool member = 9; optional string campaign = 10; string referrer = 11;
-}}"""
-"""The same as another shop's would."""
-
 
 def main(
     servers: str,
@@ -86,8 +76,7 @@ def main(
     rng = random.Random(7)
     made = events(rng)
     pool = [json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()[1:] for event in made]
-    protobuf = schema_id == PROTOBUF_ID
-    tails = [(_protobuf_tail if protobuf else _tail)(event) for event in made]
+    tails = [_tail(event) for event in made]
     frame = struct.pack(">bI", 0, schema_id)
     start, opening = hours.start_ms(hour), b'{"id":%d,"ts":"%b.%03dZ","session":"%020x","amount":%d.%02d,%b'
     second, text = -1, b""
@@ -100,11 +89,8 @@ def main(
         if schema_id:
             amount = struct.pack("<d", drawn % 997 + drawn % 97 / 100)
             session = b"%020x" % drawn
-            tags = (b"\0\x08", b"\x10", b"\x1a", b"\x21") if protobuf else (b"",) * 4  # the first message of its schema
-            spelled = _varint if protobuf else _long
-            own = (spelled(number), spelled(ms), spelled(len(session)) + session, amount)
-            fields = [tag + field for tag, field in zip(tags, own, strict=True)]
-            value = b"".join((frame, *fields, tails[drawn % _POOL]))
+            own = (_long(number), _long(ms), _long(len(session)) + session, amount)
+            value = b"".join((frame, *own, tails[drawn % _POOL]))
         else:
             value = opening % (number, text, ms % 1000, drawn, drawn % 997, drawn % 97, pool[drawn % _POOL])
         if values and not schema_id:
@@ -145,37 +131,13 @@ def _tail(event: dict[str, Any]) -> bytes:
     return written.getvalue()
 
 
-def _protobuf_tail(event: dict[str, Any]) -> bytes:
-    """The same in Protobuf."""
-    made = bytearray()
-    for number, value in (
-        (5, _TYPES.index(event["type"])),
-        (6, event["user"]),
-        (7, event["city"]),
-        (8, event["quantity"]),
-        (9, int(event["member"])),
-        (10, event["campaign"]),
-        (11, _referrer(event)),
-    ):
-        if isinstance(value, str):
-            text = value.encode()
-            made += _varint(number << 3 | 2) + _varint(len(text)) + text
-        elif value:
-            made += _varint(number << 3) + _varint(value)
-    return bytes(made)
-
-
 def _referrer(event: dict[str, Any]) -> str:
     return "https://shop.example/" + "/".join([event["city"], event["type"], event["user"]] * 3)
 
 
 def _long(number: int) -> bytes:
     """Avro's zigzag of a number that is not negative."""
-    return _varint(number << 1)
-
-
-def _varint(left: int) -> bytes:
-    encoded = bytearray()
+    encoded, left = bytearray(), number << 1
     while left > 0x7F:
         encoded.append(left & 0x7F | 0x80)
         left >>= 7

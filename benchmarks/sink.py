@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.process_tree import Meter
-from benchmarks.records import PROTOBUF, PROTOBUF_ID, SCHEMA
+from benchmarks.records import SCHEMA
 from s3lake import hours
 from s3lake.demo.kafka import EmbeddedKafka
 from s3lake.encode.formats import FORMATS
@@ -53,7 +53,7 @@ def main() -> None:
         # In a process of its own: neither its time nor its memory may be found in what is measured.
         produce: list[str | Path] = [sys.executable, HERE / "records.py", kafka.bootstrap_servers, TOPIC, hour]
         keyed = int(options.envelope is not None)
-        schema_id = {"json": 0, "avro": SCHEMA_ID, "protobuf": PROTOBUF_ID}[options.value]
+        schema_id = SCHEMA_ID if options.value == "avro" else 0
         numbers = [*map(str, (options.records, options.partitions, options.values, keyed, schema_id))]
         subprocess.run([*produce, *numbers, "0"], check=True)
         if options.poison:
@@ -108,22 +108,14 @@ def states(options: argparse.Namespace) -> Iterator[dict[str, Path]]:
 
 
 @contextlib.contextmanager
-def registry(
-    schemas: Mapping[int, Mapping[str, Any] | str] = {SCHEMA_ID: SCHEMA, PROTOBUF_ID: PROTOBUF},
-) -> Iterator[str]:
-    """The address of a Schema Registry that knows these schemas, texts for Protobuf; a process asks once for each."""
+def registry(schemas: Mapping[int, Mapping[str, Any]] = {SCHEMA_ID: SCHEMA}) -> Iterator[str]:
+    """The address of a Schema Registry that knows these schemas; a process asks once for each."""
 
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             asked = re.search(r"/schemas/ids/(\d+)", self.path)
             schema_id = int(asked[1]) if asked else next(iter(schemas))
-            schema = schemas[schema_id]
-            spelled = (
-                {"schemaType": "PROTOBUF", "schema": schema}
-                if isinstance(schema, str)
-                else {"schema": json.dumps(schema)}
-            )
-            body = json.dumps({"id": schema_id, "version": 1, **spelled}).encode()
+            body = json.dumps({"id": schema_id, "version": 1, "schema": json.dumps(schemas[schema_id])}).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -230,10 +222,7 @@ def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=int, default=5_000_000, help="of about 200 bytes (default: %(default)s)")
     parser.add_argument(
-        "--value",
-        choices=("json", "avro", "protobuf"),
-        default="json",
-        help="the latter as a registry's producers write",
+        "--value", choices=("json", "avro"), default="json", help="avro: as a registry's producers write"
     )
     parser.add_argument("--compare", metavar="COMMIT", help="measure that commit's code too, in turns")
     parser.add_argument("--by-hand", action="store_true", help="measure the loop of by_hand.py too, in turns")
