@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from s3lake.convert.values import Conversion, Converted
 from s3lake.encode import FileFormat
-from s3lake.schema.types import Primitive
 from s3lake_tests.convert.records import batch
 from s3lake_tests.convert.test_avro_columns import KINDS, fresh, record
 from s3lake_tests.encode.written import written
@@ -44,19 +43,13 @@ def field(kind: Any) -> dict[str, Any]:
 
 def test_the_file_has_the_producers_schema_and_bytes(registry: SchemaRegistry) -> None:
     schema = field(["null", "int"])
-    schema["fields"] += [{"name": "b", "type": "long"}, {"name": "c", "type": SIZE}]
+    schema["fields"] += [{"name": "b", "type": "long", "default": 7}, {"name": "c", "type": SIZE}]
     number = registry.add(schema)
     datums = [b"\2\x02\x04\x02", b"\0\x04\0"]
     (part,) = landed(registry, "avro", *(framed(number, data) for data in datums)).parts
     assert schema_in(part.streams["data"]) == schema
     assert b"".join(datums) in file(part.streams["data"])
     assert rows(part.streams["data"]) == "[{'a': 1, 'b': 2, 'c': 'L'}, {'a': None, 'b': 2, 'c': 'S'}]"
-
-
-def test_columns_are_reported_as_they_are_of_any_format(registry: SchemaRegistry) -> None:
-    value = framed(registry.add(field(SIZE)), b"\2")
-    columns = {"a": Primitive.STRING}
-    assert landed(registry, "avro", value).seen == landed(registry, "parquet", value).seen == columns
 
 
 @pytest.mark.parametrize("valued", [False, True])
@@ -70,22 +63,6 @@ def test_a_record_that_is_none_of_its_schema_is_refused_and_not_passed_on(
     (part,) = converted.parts
     assert part.rows.to_pylist() == [0, 4]
     assert rows(part.streams["data"]) == "[{'a': 'x'}, {'a': 'yz'}]"
-
-
-@pytest.mark.parametrize(
-    ("kind", "data"),
-    [
-        ({"type": "int", "logicalType": "time-millis"}, b"\x01"),
-        ({"type": "string", "logicalType": "uuid"}, b"\2a"),
-        ({"type": "bytes", "logicalType": "decimal", "precision": 2, "scale": 0}, b"\x04\x03\xe8"),
-    ],
-)
-def test_a_value_that_its_column_does_not_hold_is_refused_as_ever(
-    registry: SchemaRegistry, kind: Any, data: bytes
-) -> None:
-    value = framed(registry.add(field(kind)), data)
-    assert landed(registry, "avro", value).refused == landed(registry, "parquet", value).refused
-    assert landed(registry, "avro", value).refused.keys() == {0}
 
 
 @pytest.mark.parametrize(
@@ -138,13 +115,6 @@ def test_schemas_that_differ_only_in_what_they_say_share_files(registry: SchemaR
     assert schema_in(part.streams["data"]) == field("int")
 
 
-def test_a_default_stands_in_the_file(registry: SchemaRegistry) -> None:
-    schema = field("int")
-    schema["fields"][0]["default"] = 7
-    (part,) = landed(registry, "avro", framed(registry.add(schema), b"\2")).parts
-    assert schema_in(part.streams["data"]) == schema
-
-
 def test_schemas_whose_bytes_differ_share_none(registry: SchemaRegistry) -> None:
     plain, optional = registry.add(field("int")), registry.add(field(["null", "int"]))
     converted = landed(registry, "avro", framed(plain, b"\2"), framed(optional, b"\2\4"), framed(plain, b"\6"))
@@ -152,13 +122,6 @@ def test_schemas_whose_bytes_differ_share_none(registry: SchemaRegistry) -> None
     assert [rows(part.streams["data"]) for part in converted.parts] == ["[{'a': 1}, {'a': 3}]", "[{'a': 2}]"]
     apart = landed(registry, "parquet", framed(plain, b"\2"), framed(optional, b"\2\4")).parts
     assert [part.streams["data"].schema.field("a").nullable for part in apart] == [False, True]
-
-
-def test_a_record_without_a_value_has_a_file_of_its_own(registry: SchemaRegistry) -> None:
-    value = framed(registry.add(field("int")), b"\2")
-    converted = Conversion("string", "avro", "avro", "skip", registry=registry.connection)(batch(None, value), {})
-    (part,) = converted.parts
-    assert (converted.skipped, part.rows.to_pylist(), rows(part.streams["data"])) == (1, [1], "[{'a': 1}]")
 
 
 @given(data=st.data())

@@ -7,7 +7,6 @@ import time
 from decimal import Decimal
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from s3lake.convert.column import Envelope
@@ -71,14 +70,6 @@ def test_a_decimal_is_base64_of_its_bytes_or_a_number(payload: Any) -> None:
     assert json.loads(line, parse_float=Decimal) == {"a": Decimal("2.10")}
 
 
-@pytest.mark.parametrize("unscaled", [0, 1, -1, 127, 128, -128, -129, 10**37])
-def test_decimals_are_signed(unscaled: int) -> None:
-    data = unscaled.to_bytes((unscaled.bit_length() + 8) // 8, "big", signed=True)
-    schema = struct(field("a", "bytes", name=f"{LOGICAL}Decimal", parameters={"scale": "3"}))
-    payload = {"a": base64.b64encode(data).decode()}
-    assert one(schema, payload) == {"a": Decimal(unscaled).scaleb(-3)}
-
-
 def test_what_is_optional_may_be_null_and_is_where_it_is_absent() -> None:
     schema = struct(field("a", "int32", optional=False), field("b", "string"))
     converted = conversion()(batch(message(schema, {"a": 1})), {})
@@ -130,6 +121,7 @@ def test_a_payload_that_does_not_fit_is_a_record_error(payload: Any, said: str, 
         ({"type": "struct"}, "schema.fields: a list"),
         (struct(field("a", "bytes", default="x")), "schema.fields[0].default is 'x': base64 is expected"),
         (struct(field("a", "int8", parameters=[1])), "schema.fields[0].parameters: an object is expected"),
+        (struct(field('a"b', "string")), "a name without quotes, backslashes, control characters"),
     ],
 )
 def test_a_schema_that_connect_does_not_have_is_a_record_error(schema: Any, said: str) -> None:
@@ -141,11 +133,6 @@ def test_a_decimal_that_is_none_is_a_record_error() -> None:
     assert "no decimal: base64 of its bytes, or a number" in refusal(schema, {"a": "?"})
     assert "does not fit decimal(38,2)" in refusal(schema, b'{"a":0.001}')
     assert "an exponent beyond all bounds" in refusal(schema, b'{"a":1e%s}' % (b"9" * 20))
-
-
-@pytest.mark.parametrize("name", ['a"b', "a\\b", "a\0b", "a\nb"])
-def test_a_field_whose_name_no_reader_takes_is_a_record_error(name: str) -> None:
-    assert "a name without quotes, backslashes, control characters" in refusal(struct(field(name, "string")), {})
 
 
 def test_a_schema_that_no_stack_holds_is_a_record_error() -> None:
@@ -220,12 +207,6 @@ def test_a_table_has_a_part_for_each_schema_and_one_for_plain_json() -> None:
     assert to_document(converted.columns) == {"c": "double"}
     assert to_document(converted.seen) == {"a": "int32", "b": "string"}
     assert list(converted.refused) == [4]
-
-
-def test_schemas_do_not_make_the_columns_of_plain_json_grow() -> None:
-    converted = conversion()(batch(message(struct(field("a", "int32")), {"a": 0})), {"c": Primitive.DOUBLE})
-    assert to_document(converted.columns) == {"c": "double"}
-    assert to_document(converted.seen) == {"a": "int32"}
 
 
 @pytest.mark.parametrize("format", ["parquet", "avro"])
@@ -304,10 +285,3 @@ def test_an_envelope_of_json_has_the_payloads() -> None:
     records = batch(message(struct(field("a", "int32")), {"a": 1}), None, keys=[message({"type": "string"}, "k"), b"1"])
     (part,) = by(records, {}).parts
     assert part.streams["data"].to_pylist() == [b'{"key":"k","value":{"a": 1}}', b'{"key":1,"value":null}']
-
-
-def test_a_key_sidecar_has_the_payload() -> None:
-    by = Conversion("connect_json", "json", "json", "skip", keys="json")
-    (part,) = by(batch(b"1", keys=[message({"type": "int64"}, 5)]), {}).parts
-    assert part.streams["keys"].to_pylist() == [b"5"]
-    assert isinstance(part.streams["keys"], pa.BinaryArray)

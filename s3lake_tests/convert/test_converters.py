@@ -1,11 +1,7 @@
 """A converter is a line that says what it is, and a function that reads: everything else asks it."""
 
-import ast
 import datetime
 import io
-import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
-import s3lake
 from s3lake.convert import column
 from s3lake.convert.converters import CONVERTERS, Converter, ReadRequest
 from s3lake.convert.gate import Refusals
@@ -74,30 +69,3 @@ def test_columns_may_be_given() -> None:
 def test_the_model_says_which_converters_there_are() -> None:
     with pytest.raises(ValidationError, match="'boolean' or 'pairs'"):
         sink(converter={"value": "pears"})
-
-
-def texts(tree: ast.Module) -> Iterator[str]:
-    """What a module says in quotes, but for docstrings."""
-    documented = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documented:
-            yield node.value
-
-
-def test_few_modules_know_a_converter_s_name() -> None:
-    package = Path(s3lake.__file__).parent
-    names = {"connect_json", "json_schema"}
-    sources = {path.relative_to(package).as_posix(): path.read_text("utf-8") for path in package.rglob("*.py")}
-    knowing = {
-        path
-        for path, source in sources.items()
-        if any(name in source for name in names)
-        for text in texts(ast.parse(source))
-        if not path.startswith("verify/")  # which shares nothing with the writer
-        if names & set(re.findall(r"[\w.]+", text))
-    }
-    assert knowing == {
-        "convert/converters.py",
-        "convert/connect_json.py",
-        "config/connectors/converters.py",  # Kafka Connect's classes
-    }

@@ -11,91 +11,95 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
+from s3lake.convert.column import Envelope
 from s3lake.convert.values import Conversion
 from s3lake.encode import FileFormat
 from s3lake_tests.convert.records import batch
 from s3lake_tests.encode.written import written
 
 SPACE = "io.confluent.connect.avro"
-FIELDS = [
-    {"field": "id", "type": "int64", "optional": False},
-    {"field": "count", "type": "int32", "optional": False, "default": 7},
-    {"field": "note", "type": "string", "optional": True},
-    {"field": "colour", "type": "string", "optional": True, "default": "red"},
-    {"field": "raw", "type": "bytes", "optional": False, "default": "/w=="},
-    {"field": "tags", "type": "array", "items": {"type": "string", "optional": False}, "optional": False},
-    {"field": "sizes", "type": "map", "keys": {"type": "string"}, "values": {"type": "int32", "optional": True}},
-    {
-        "field": "buyer",
-        "type": "struct",
-        "name": "com.acme.Buyer",
-        "optional": True,
-        "fields": [{"field": "name", "type": "string", "optional": False}],
-    },
-    {
-        "field": "place",
-        "type": "struct",
-        "optional": False,
-        "fields": [{"field": "zip", "type": "int32", "optional": True}],
-    },
-    {"field": "at", "type": "int64", "optional": True, "name": "io.debezium.time.Timestamp", "version": 1},
-    {"field": "small", "type": "int8", "doc": "how small", "parameters": {"a": "b", f"{SPACE}.field.default": "true"}},
-    {"field": "day", "type": "int32", "name": "org.apache.kafka.connect.data.Date", "version": 1},
-]
-CONNECT = {"type": "struct", "name": "com.shop.Order", "optional": False, "fields": FIELDS}
-AVRO_DATA = {
+
+
+def of_connect(name: str, type: str, /, **more: Any) -> dict[str, Any]:
+    return {"field": name, "type": type, **more}
+
+
+def of_avro(name: str, type: Any, /, **more: Any) -> dict[str, Any]:
+    return {"name": name, "type": type, **more}
+
+
+def of_arrow(name: str, type: pa.DataType, /, *, optional: bool = False) -> pa.Field:
+    return pa.field(name, type, nullable=optional)
+
+
+TEXT = {"type": "string", "optional": False}
+BUYER = {"type": "record", "name": "Buyer", "namespace": "com.acme", "fields": [of_avro("name", "string")]}
+PLACE = {
     "type": "record",
-    "name": "Order",
-    "namespace": "com.shop",
-    "fields": [
-        {"name": "id", "type": "long"},
-        {"name": "count", "type": "int", "default": 7},
-        {"name": "note", "type": ["null", "string"], "default": None},
-        {"name": "colour", "type": ["string", "null"], "default": "red"},
-        {"name": "raw", "type": "bytes", "default": "\u00ff"},
-        {"name": "tags", "type": {"type": "array", "items": "string"}},
-        {"name": "sizes", "type": {"type": "map", "values": ["null", "int"]}},
-        {
-            "name": "buyer",
-            "type": [
-                "null",
-                {
-                    "type": "record",
-                    "name": "Buyer",
-                    "namespace": "com.acme",
-                    "fields": [{"name": "name", "type": "string"}],
-                },
-            ],
-            "default": None,
-        },
-        {
-            "name": "place",
-            "type": {
-                "type": "record",
-                "name": "ConnectDefault",
-                "namespace": SPACE,
-                "fields": [{"name": "zip", "type": ["null", "int"], "default": None}],
-            },
-        },
-        {
-            "name": "at",
-            "type": ["null", "long"],
-            "default": None,
-        },
-        {
-            "name": "small",
-            "type": "int",
-        },
-        {
-            "name": "day",
-            "type": {
-                "type": "int",
-                "logicalType": "date",
-            },
-        },
-    ],
+    "name": "ConnectDefault",
+    "namespace": SPACE,
+    "fields": [of_avro("zip", ["null", "int"], default=None)],
 }
-"""As Confluent's AvroData makes it of that schema, without what only Connect reads (`connect.*`)."""
+PARAMETERS = {"a": "b", f"{SPACE}.field.default": "true"}
+TABLE: list[tuple[dict[str, Any], dict[str, Any], pa.Field]] = [
+    (of_connect("id", "int64"), of_avro("id", "long"), of_arrow("id", pa.int64())),
+    (of_connect("count", "int32", default=7), of_avro("count", "int", default=7), of_arrow("count", pa.int32())),
+    (
+        of_connect("note", "string", optional=True),
+        of_avro("note", ["null", "string"], default=None),
+        of_arrow("note", pa.string(), optional=True),
+    ),
+    (
+        of_connect("colour", "string", optional=True, default="red"),
+        of_avro("colour", ["string", "null"], default="red"),
+        of_arrow("colour", pa.string(), optional=True),
+    ),
+    (
+        of_connect("raw", "bytes", default="/w=="),
+        of_avro("raw", "bytes", default="\u00ff"),
+        of_arrow("raw", pa.binary()),
+    ),
+    (
+        of_connect("tags", "array", items=TEXT),
+        of_avro("tags", {"type": "array", "items": "string"}),
+        of_arrow("tags", pa.list_(pa.field("element", pa.string(), nullable=False))),
+    ),
+    (
+        of_connect("sizes", "map", keys=TEXT, values={"type": "int32", "optional": True}),
+        of_avro("sizes", {"type": "map", "values": ["null", "int"]}),
+        of_arrow("sizes", pa.map_(pa.string(), pa.int32())),
+    ),
+    (
+        of_connect("buyer", "struct", name="com.acme.Buyer", optional=True, fields=[of_connect("name", "string")]),
+        of_avro("buyer", ["null", BUYER], default=None),
+        of_arrow("buyer", pa.struct([of_arrow("name", pa.string())]), optional=True),
+    ),
+    (
+        of_connect("place", "struct", fields=[of_connect("zip", "int32", optional=True)]),
+        of_avro("place", PLACE),
+        of_arrow("place", pa.struct([("zip", pa.int32())])),
+    ),
+    (
+        of_connect("at", "int64", optional=True, name="io.debezium.time.Timestamp", version=1),
+        of_avro("at", ["null", "long"], default=None),
+        of_arrow("at", pa.int64(), optional=True),
+    ),
+    (
+        of_connect("small", "int8", doc="how small", parameters=PARAMETERS),
+        of_avro("small", "int"),
+        of_arrow("small", pa.int32()),
+    ),
+    (
+        of_connect("day", "int32", name="org.apache.kafka.connect.data.Date", version=1),
+        of_avro("day", {"type": "int", "logicalType": "date"}),
+        of_arrow("day", pa.date32()),
+    ),
+]
+"""Fields of a schema of Connect, with what Confluent's AvroData makes of them, without what only Connect reads."""
+FIELDS = [connect for connect, _, _ in TABLE]
+CONNECT = {"type": "struct", "name": "com.shop.Order", "optional": False, "fields": FIELDS}
+AVRO_DATA = {"type": "record", "name": "Order", "namespace": "com.shop", "fields": [avro for _, avro, _ in TABLE]}
+ARROW = pa.schema([arrow for _, _, arrow in TABLE])
 ROW: dict[str, Any] = {
     "id": 1,
     "count": 2,
@@ -147,24 +151,8 @@ def test_avro_files_of_the_connector_and_ours_are_read_with_one_schema() -> None
 
 
 def test_parquet_files_of_the_connector_and_ours_are_one_table() -> None:
-    required = pa.schema(
-        [
-            pa.field("id", pa.int64(), nullable=False),
-            pa.field("count", pa.int32(), nullable=False),
-            pa.field("note", pa.string()),
-            pa.field("colour", pa.string()),
-            pa.field("raw", pa.binary(), nullable=False),
-            pa.field("tags", pa.list_(pa.field("element", pa.string(), nullable=False)), nullable=False),
-            pa.field("sizes", pa.map_(pa.string(), pa.int32()), nullable=False),
-            pa.field("buyer", pa.struct([pa.field("name", pa.string(), nullable=False)])),
-            pa.field("place", pa.struct([pa.field("zip", pa.int32())]), nullable=False),
-            pa.field("at", pa.int64()),
-            pa.field("small", pa.int32(), nullable=False),
-            pa.field("day", pa.date32(), nullable=False),
-        ]
-    )
     out = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_pylist([ROW, OTHER], required), out)
+    pq.write_table(pa.Table.from_pylist([ROW, OTHER], ARROW), out)
     files = [out.getvalue().to_pybytes(), ours("parquet", payload(ROW), payload(OTHER))]
     schemas = [pq.read_schema(pa.BufferReader(file)) for file in files]
     assert [str(schema.remove_metadata()) for schema in schemas] == [str(schemas[0].remove_metadata())] * 2
@@ -189,8 +177,6 @@ def test_a_part_has_the_words_of_its_schema_for_columns(format: str) -> None:
 
 
 def test_in_an_envelope_a_part_has_the_words_of_its_fields() -> None:
-    from s3lake.convert.column import Envelope
-
     by = Conversion("string", "connect_json", "parquet", "write", Envelope("record", ("value", "metadata"), "orders"))
     (part,) = by(batch(payload(ROW, DOCUMENTED)), {}).parts
     assert part.words == {"value": "id: the order's key\nsmall: how small"}
@@ -205,8 +191,6 @@ def test_schemas_that_differ_in_a_default_alone_are_told_apart() -> None:
 
 @pytest.mark.parametrize("style", ["record", "flat"])
 def test_an_envelope_keeps_what_the_values_schema_says(style: Any) -> None:
-    from s3lake.convert.column import Envelope
-
     found = converted("avro", payload(ROW), envelope=Envelope(style, ("value",), "orders")).schema.field("value")
     assert found.nullable == (style == "record")
     assert not found.type.field("id").nullable

@@ -179,9 +179,3 @@ def test_columns_of_the_user_are_those_of_the_value() -> None:
     converted = conversion("parquet", "value", given={"at": "date"})(batch(b'{"at":"1970-01-02"}', b'{"at":"x"}'), {})
     assert to_document(converted.columns) == {"value": {"struct": {"at": "date"}}}
     assert "field 'value.at' does not fit date" in converted.refused[1]
-
-
-def test_differing_headers_do_not_change_the_schema() -> None:
-    by = conversion("avro", "headers")
-    one, other = (by(batch(b"1", headers=[found]), {}) for found in ([("a", b"1")], [("b", b"2"), ("c", None)]))
-    assert one.parts[0].streams["data"].schema == other.parts[0].streams["data"].schema

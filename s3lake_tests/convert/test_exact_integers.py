@@ -88,13 +88,6 @@ def test_no_format_rounds_an_integer(format: str) -> None:
     assert converted.parts[0].streams["data"].to_pylist() == [{"id": ONE}]
 
 
-@pytest.mark.parametrize("converter", ["connect_json", "json"])
-def test_a_key_and_a_value_of_an_envelope_are_exact(converter: str) -> None:
-    found = Conversion("string", converter, "parquet", "skip")(batch(b'{"id":%d}' % ONE, b'{"id":0.5}'), {})
-    assert list(found.refused) == [1]
-    assert found.large == {"id"}
-
-
 # What is recorded
 
 

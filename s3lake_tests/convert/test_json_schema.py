@@ -246,15 +246,3 @@ def test_lines_are_what_the_producer_wrote_and_nobody_is_asked(registry: SchemaR
 def test_without_a_registry_columns_are_found_in_the_data() -> None:
     found = Conversion("string", "json_schema", "parquet", "skip")(batch(framed(1, b'{"a":1}')), {})
     assert found.parts[0].streams["data"].to_pylist() == [{"a": 1}]
-
-
-def test_avro_has_the_names_and_defaults_of_the_schema(registry: SchemaRegistry) -> None:
-    schema = {
-        "type": "object",
-        "title": "com.acme.Order",
-        "properties": {"id": {"type": "integer", "connect.type": "int32"}, "u": {"type": ["string", "integer"]}},
-        "required": ["id"],
-    }
-    found = converted(registry, schema, {"id": 1, "u": 5}, format="avro")
-    (part,) = found.parts
-    assert part.streams["data"].to_pylist() == [{"id": 1, "u": "5"}]

@@ -59,19 +59,6 @@ def test_integers_widen_to_doubles() -> None:
     assert batch.to_pylist() == [{"a": 1.0}, {"a": 2.5}, {"a": float(2**70)}]
 
 
-def test_integers_go_into_a_column_of_doubles() -> None:
-    assert rows({"a": 1}, {"a": 2**63}, columns={"a": "double"}) == [{"a": 1.0}, {"a": 2.0**63}]
-
-
-@pytest.mark.parametrize(
-    "text", ["2026-11-20", "2026-11-20T00:00:00Z", "2026-11-20 01:02:03", "1970-01-01T00:00:00.123456789"]
-)
-def test_strings_that_look_like_dates_stay_strings(text: str) -> None:
-    batch, columns, _ = read_objects(binary({"a": text, "b": [text], "c": {"d": text}}), {})
-    assert columns == {"a": "string", "b": {"list": "string"}, "c": {"struct": {"d": "string"}}}
-    assert batch.to_pylist() == [{"a": text, "b": [text], "c": {"d": text}}]
-
-
 def test_nested_objects_and_lists_become_structs_and_lists() -> None:
     batch, columns, _ = read_objects(
         binary({"a": {"b": {"c": 1}}, "l": [[1], [2.5, None]], "s": [{"x": 1}, {"y": "z"}]}), {}
@@ -84,20 +71,6 @@ def test_nested_objects_and_lists_become_structs_and_lists() -> None:
     assert batch.to_pylist() == [
         {"a": {"b": {"c": 1}}, "l": [[1.0], [2.5, None]], "s": [{"x": 1, "y": None}, {"x": None, "y": "z"}]}
     ]
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        {"a": [None, 1]},
-        {"a": [None, None, "x", None]},
-        {"a": [None, True, False]},
-        {"a": [None, {"b": [None, 2.5]}]},
-        {"a": {"b": [None, [None, 1]]}},
-    ],
-)
-def test_a_list_may_begin_with_a_null(value: dict[str, Any]) -> None:
-    assert rows(value, {"a": None}) == [value, {"a": None}]
 
 
 def test_what_holds_nothing_gets_no_column() -> None:
@@ -118,10 +91,6 @@ def test_what_is_no_object_is_refused_and_never_reaches_pyarrow(value: bytes) ->
     batch, _, refused = read_objects(binary(value, {"a": 1}), {})
     assert refused == {0: "the value is not a JSON object, which a table needs"}
     assert batch.to_pylist() == [{"a": 1}]
-
-
-def test_nothing_but_refused_values_make_no_batch() -> None:
-    assert read_objects(binary(b"1", b"2"), {"a": "int64"})[0] is None
 
 
 def test_no_values_make_no_batch() -> None:
@@ -153,12 +122,6 @@ def test_within_a_batch_the_first_type_decides() -> None:
     assert refused == {1: "field 'a' is string, the sink's files have int64"}
 
 
-def test_what_holds_nothing_may_still_be_at_odds() -> None:
-    batch, _, refused = read_objects(binary({"a": {}, "k": 1}, {"a": [], "k": 2}), {})
-    assert refused == {1: "field 'a' is list<unknown>, the sink's files have struct<>"}
-    assert batch.to_pylist() == [{"k": 1}]
-
-
 @pytest.mark.parametrize("known", [{}, {"a": "int64"}])
 @pytest.mark.parametrize("value", [b'{"a":1,"a":2}', b'{"a":1,"\\u0061":2}'])
 def test_the_last_of_a_field_given_twice_counts(value: bytes, known: Document) -> None:
@@ -186,15 +149,6 @@ def test_deep_nesting_is_refused(depth: int) -> None:
     batch, _, refused = read_objects(binary({"k": 1}, objects, lists, {"k": 2}), {})
     assert set(refused) == {1, 2}
     assert batch.to_pylist() == [{"k": 1}, {"k": 2}]
-
-
-def test_nesting_that_readers_take_is_kept() -> None:
-    value = b'{"a":' * 30 + b"1" + b"}" * 30
-    assert rows(value) == [json.loads(value)]
-
-
-def test_spaces_round_an_object_are_fine() -> None:
-    assert rows(b' \t{"a" : 1 } ', b'{"a":2}') == [{"a": 1}, {"a": 2}]
 
 
 _scalars = (
@@ -257,14 +211,6 @@ def test_with_the_columns_of_a_batch_it_shows_nothing_new(values: list[Any], kno
     if kept:
         _, again, none = read_objects(binary(*kept), columns)
         assert (again, none) == (columns, {})
-
-
-def test_a_field_that_was_always_null_becomes_a_column_when_it_holds_something() -> None:
-    columns = {"a": "int64"}
-    for _ in range(2):
-        assert rows({"a": 1, "n": None}, {"a": 2, "n": None}, columns=columns) == [{"a": 1}, {"a": 2}]
-    _, found, refused = read_objects(binary({"a": 1, "n": None}, {"a": 2, "n": [None, "x"]}), columns)
-    assert (found, refused) == ({"a": "int64", "n": {"list": "string"}}, {})
 
 
 # Values that have not passed the gate

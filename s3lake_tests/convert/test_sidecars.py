@@ -40,6 +40,7 @@ def test_without_sidecars_there_is_only_data() -> None:
         ("json", "string", b'say "k"', b'"say \\"k\\""'),
         ("json", "json", b'{"a":\n1}', b'{"a": 1}'),
         ("json", "bytes", b"\xff", b'"/w=="'),
+        ("json", "connect_json", b'{"schema":{"type":"int64"},"payload":5}', b"5"),
         ("json", "string", None, b"null"),
         ("bytes", "json", b'{"a":\n1}', b'{"a":\n1}'),
         ("bytes", "bytes", b"\xff", b"\xff"),

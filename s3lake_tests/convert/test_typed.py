@@ -5,11 +5,12 @@ import datetime
 import json
 from decimal import Context, Decimal
 from typing import Any
+from unittest.mock import ANY
 from uuid import UUID
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from s3lake.convert import json_table
@@ -158,15 +159,6 @@ def test_one_column_may_have_both_spellings() -> None:
     assert refused == {}
 
 
-def test_columns_may_be_spelt_apart() -> None:
-    columns = {name: name for name in ("timestamp", "date", "time")}
-    batch, _, refused = read_objects(texts({"timestamp": 0, "date": "1970-01-02", "time": "00:00:01"}), {}, columns)
-    assert refused == {}
-    assert batch.to_pylist() == [
-        {"timestamp": moment(1970, 1, 1), "date": datetime.date(1970, 1, 2), "time": datetime.time(0, 0, 1)}
-    ]
-
-
 def test_given_columns_come_first_in_their_order_though_nobody_shows_them() -> None:
     given = {"z": "date", "y": "int32"}
     batch, columns, _ = read_objects(texts({"b": 1, "y": 2, "a": "x"}), {}, given)
@@ -200,29 +192,6 @@ def test_what_is_recorded_stays_where_the_user_gives_another_type() -> None:
     assert batch.schema.field("t").type == pa.timestamp("ms", "UTC")
 
 
-@pytest.mark.parametrize(
-    ("kind", "text"),
-    [
-        ("decimal(38,30)", "44696973661389609"),
-        ("decimal(38,38)", "7.5352150339034"),
-        ("decimal(38,10)", "3395041146311097234e15"),
-        ("decimal(38,6)", "518751254434690445719159937309626853"),
-        ("decimal(9,2)", "1e-41"),
-        ("decimal(9,2)", '"1e-41"'),
-        ("decimal(9,2)", "1" * 60),
-    ],
-)
-def test_a_decimal_that_overflows_is_refused_and_never_another_number(kind: str, text: str) -> None:
-    # pyarrow's reader of JSON gives another number for each of these.
-    for given_type, value in (
-        (kind, text),
-        (f"list<{kind}>", f"[{text}]"),
-        (f"struct<d: {kind}>", '{"d":' + text + "}"),
-    ):
-        found, refused = read(given_type, None, value.encode())
-        assert (found, list(refused)) == ([None], [1])
-
-
 _scales = st.integers(1, 38).flatmap(lambda precision: st.tuples(st.just(precision), st.integers(0, precision)))
 _written = st.builds(
     lambda digits, point, exponent, quoted: (
@@ -238,15 +207,22 @@ _written = st.builds(
 
 
 @given(_scales, _written)
+@example((38, 30), "44696973661389609")  # of these pyarrow's reader of JSON makes other numbers
+@example((38, 10), "3395041146311097234e15")
+@example((38, 6), "518751254434690445719159937309626853")
+@example((9, 2), "1e-41")
 def test_a_decimal_is_exactly_what_is_written_or_refused(digits: tuple[int, int], text: str) -> None:
     precision, scale = digits
-    column = {"d": f"decimal({precision},{scale})"}
-    batch, _, refused = read_objects(texts(b'{"d":%s}' % text.encode()), {}, column)
+    kind = f"decimal({precision},{scale})"
     exact = Decimal(text.strip('"'))
     shifted = exact.scaleb(scale, Context(prec=200))
     fits = shifted == shifted.to_integral_value(context=Context(prec=200)) and abs(shifted) < 10**precision
-    assert (batch is not None) == fits == (not refused)
-    assert batch is None or batch.column("d")[0].as_py() == exact
+    for given_type, value, found in (
+        (kind, text, exact),
+        (f"list<{kind}>", f"[{text}]", [exact]),
+        (f"struct<d: {kind}>", '{"d":' + text + "}", {"d": exact}),
+    ):
+        assert read(given_type, value.encode()) == (([found], {}) if fits else ([], ANY))
 
 
 _moments = st.datetimes(datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31)).map(
