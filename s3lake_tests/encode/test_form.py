@@ -93,13 +93,6 @@ def test_a_level_out_of_range_is_an_error_that_names_the_range(codec: Any, level
         Format(type=type, codec=codec, level=level)
 
 
-def test_every_codec_with_levels_has_a_default_within_them() -> None:
-    for codec in CODECS.values():
-        assert (
-            codec.level is None if codec.levels is None else codec.level in range(codec.levels[0], codec.levels[1] + 1)
-        )
-
-
 # docs/formats.md
 
 

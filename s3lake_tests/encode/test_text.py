@@ -154,12 +154,6 @@ def test_a_file_is_the_same_whatever_batches_drains_and_reliefs(
     assert decompress(codec, data) == opening + between.join(record for batch in batches for record in batch) + closing
 
 
-@pytest.mark.parametrize("codec", ["gzip", "zstd"])
-def test_large_streams_come_back(codec: str) -> None:
-    text = records(*(b'{"id":%d}' % number for number in range(30_000)))
-    assert decompress(codec, written(form(codec), [text] * 4)).count(b"\n") == 120_000
-
-
 def test_framed_snappy_cuts_its_chunks_at_64_kib() -> None:
     text = b"x" * 150_000
     assert unframed(written(form("snappy_framed"), [records(text)])) == text + b"\n"

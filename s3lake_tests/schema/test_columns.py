@@ -158,24 +158,6 @@ def test_where_tasks_disagree_the_first_decides_and_the_rest_is_kept() -> None:
     }
 
 
-def test_every_field_of_a_file_may_be_null() -> None:
-    schema = to_arrow(
-        from_document(
-            {"a": "int64", "b": {"list": {"struct": {"c": "string"}}}, "d": "binary", "e": "double", "f": "bool"}
-        )
-    )
-    assert schema == pa.schema(
-        [
-            pa.field("a", pa.int64()),
-            pa.field("b", pa.list_(pa.struct([pa.field("c", pa.string())]))),
-            pa.field("d", pa.binary()),
-            pa.field("e", pa.float64()),
-            pa.field("f", pa.bool_()),
-        ]
-    )
-    assert all(field.nullable for field in schema)
-
-
 def test_what_pyarrow_takes_for_a_timestamp_is_a_string() -> None:
     assert from_arrow(pa.schema([("a", pa.timestamp("s")), ("b", pa.list_(pa.timestamp("ns")))])) == {
         "a": Primitive.STRING,

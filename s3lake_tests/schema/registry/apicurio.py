@@ -25,9 +25,8 @@ _JAVA = 21
 class Apicurio:
     """A registry that runs, and what a producer asks of it."""
 
-    def __init__(self, url: str, process: GuardedProcess | None = None) -> None:
+    def __init__(self, url: str) -> None:
         self.url = url
-        self._process = process
 
     def register(self, subject: str, schema: str, references: Sequence[dict[str, Any]] = (), kind: str = "AVRO") -> int:
         """A new version of a subject; its schema's id."""
@@ -35,11 +34,6 @@ class Apicurio:
         with requests.post(f"{self.url}/subjects/{subject}/versions", json=body, timeout=30) as response:
             response.raise_for_status()
             return int(response.json()["id"])
-
-    def stop(self) -> None:
-        """Stop the registry. Only a registry that `running` started can be stopped."""
-        assert self._process is not None
-        self._process.stop()
 
 
 @contextmanager
@@ -54,7 +48,7 @@ def running(environment: Mapping[str, str] | None = None) -> Iterator[Apicurio]:
     jvm = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     command = [java, *jvm, *options, "-jar", home / "quarkus-run.jar"]
     with spawn(command, scratch / "apicurio.log", {**os.environ, **(environment or {})}, remove=scratch) as process:
-        found = Apicurio(f"http://127.0.0.1:{port}/apis/ccompat/v7", process)
+        found = Apicurio(f"http://127.0.0.1:{port}/apis/ccompat/v7")
         _wait(process, found.url)
         yield found
 

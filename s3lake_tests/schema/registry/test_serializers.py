@@ -17,6 +17,7 @@ from s3lake.schema.types import to_document
 from s3lake_tests.convert.records import batch
 from s3lake_tests.convert.test_avro_values import logical, record
 from s3lake_tests.schema.registry.apicurio import Apicurio
+from s3lake_tests.schema.registry.server import framed
 
 PROTO = """syntax = "proto3"; package com.acme;
 message Other { string name = 1; }
@@ -80,3 +81,13 @@ def test_of_protobuf_where_the_message_is_not_the_first_of_its_file(apicurio: Ap
     serializer = confluent(".protobuf").ProtobufSerializer(order, client(apicurio), settings)
     found = read(apicurio, "protobuf", serializer, order(id=5, lines=[{"sku": "a"}]))
     assert rows(found) == [{"id": 5, "lines": [{"sku": "a"}]}]
+
+
+@pytest.mark.slow("a real registry")
+def test_a_schema_with_references(apicurio: Apicurio) -> None:
+    apicurio.register("order", json.dumps(record(("id", "int"))))
+    basket = {"type": "record", "name": "Basket", "fields": [{"name": "order", "type": "com.acme.Order"}]}
+    reference = {"name": "com.acme.Order", "subject": "order", "version": 1}
+    message = framed(apicurio.register("basket", json.dumps(basket), [reference]), b"\x0a")
+    by = Conversion("string", "avro", "parquet", "skip", registry=Connection((apicurio.url,)))
+    assert rows(by(batch(message), {})) == [{"order": {"id": 5}}]
